@@ -7,7 +7,7 @@ import time
 
 import pytest
 from labhost import lab
-from movelab import has_gpu, hooks, remove_guest, running_on, start_guest
+from movelab import has_gpu, hooks, remove_guest, run, running_on, start_guest
 from patience import (PHASES, PROMPT_S, check_end, every_route, hanging, knows, metric, others_do_not_wait, part,
                       prompt, reached)
 from unixhttp import wait_for
@@ -18,6 +18,8 @@ GUEST = "patient"
 SLOW = "[actions]\nbandwidth=8\n"
 # The daemon ends within 5 s; a busy machine gets its share on top.
 STOP_S = 5 + 5
+# For which a VM is looked for whose move has not touched it yet, and somewhat more.
+LOOK_S = 30 + 5
 
 
 # ---- in each phase ----
@@ -75,6 +77,25 @@ def test_abort_and_renewals_while_the_source_hangs(movelab, way, guest):
     check_end(movelab, guest, end)
 
 
+@pytest.mark.drawn("lab-many")
+def test_the_source_hangs_for_longer_than_a_look(movelab, way, guest):
+    """Nobody knows where the VM is: it is looked for until somebody does, and its GPUs are kept for it."""
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload(SLOW + "lease=10s\n")
+    move = node.move(guest, target)
+    assert reached(node, move, "migrating")
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    with hanging(source):
+        wait_for(lambda: node.migration(move)["step"] == "look", pause=0.1)
+        wait_for(lambda: time.time() > node.migration(move)["steps"][-1]["began_ns"] / 1e9 + LOOK_S)
+        now = node.migration(move)
+        assert not now["ended_ns"] and now["step"] == "look" and f"libvirtd of '{source}'" in now["waits_for"], now
+        assert all(len(n.reservations()) == 1 for n in movelab.nodes.values())
+        assert node.daemon.get("/v1/migrations?active=true")["items"][0]["id"] == move["id"]
+    check_end(movelab, guest, node.ended(move))
+
+
 # ---- before a move ----
 
 @pytest.mark.drawn("lab-hangs")
@@ -98,6 +119,15 @@ def test_a_reservation_while_the_own_libvirtd_hangs(movelab, way):
     assert node.reservations() == []
 
 
+@pytest.mark.drawn("lab-hangs")
+def test_a_vm_is_shown_whose_libvirtd_hangs(movelab, way, guest):
+    """All of it but whether it can be moved, with the address that did not answer."""
+    node = movelab.nodes[way[0]]
+    with hanging(way[0]):
+        shown = " ".join(run(node, "vm", "show", guest).stdout.split())
+        assert guest in shown
+        assert "movable: unknown, because" in shown and "qemu:///system" in shown.split("movable:")[1], shown
+
 
 @pytest.mark.drawn("lab-hangs")
 def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):
@@ -108,6 +138,7 @@ def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):
         status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
         assert status == 504, answer
         assert f"qemu+tcp://{target}/system" in answer["detail"], answer
+        assert f"qemu+tcp://{target}/system" in run(node, "migrate", guest, "--to", target, "--dry-run", code=6).stderr
         wait_for(lambda: part(node)["state"] == "degraded")
         assert f"libvirt of '{target}' has not answered since 20" in part(node)["reason"]
         assert metric(node, "vgpud_libvirt_calls_hanging") == 1

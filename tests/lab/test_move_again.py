@@ -4,13 +4,10 @@ with a command that is then run as it stands."""
 import json
 import re
 import shlex
-import subprocess
 
 import pytest
-import vgpuctl
 from labhost import lab
-from movelab import GPU_XML, has_gpu, hooks, remove_guest, running_on, start_guest, tell
-from settings import HANG_S
+from movelab import GPU_XML, has_gpu, hooks, remove_guest, run, running_on, start_guest, tell
 from unixhttp import wait_for
 from vgpud import Events
 
@@ -32,13 +29,6 @@ def guest(movelab):
 
 def knows(node, guest):
     wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
-
-
-def run(node, *args, code=0):
-    done = subprocess.run([vgpuctl.program(), *args, "--socket", node.daemon.socket], capture_output=True,
-                          text=True, timeout=HANG_S)
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    return done
 
 
 def migrate(node, guest, to):

@@ -3,7 +3,9 @@
 stand-in GPU that moves between them."""
 import os
 import re
+import subprocess
 
+import vgpuctl
 from certs import Authority
 from labdaemon import LabDaemon
 from labhost import ENV, LAB, lab
@@ -110,6 +112,14 @@ class MoveLab:
         for node in self.nodes.values():
             if node.daemon and node.daemon.process.poll() is None:
                 node.daemon.stop()
+
+
+def run(node, *args, code=0):
+    """vgpuctl, which asks this node, and ends with this code."""
+    done = subprocess.run([vgpuctl.program(), *args, "--socket", node.daemon.socket], capture_output=True,
+                          text=True, timeout=HANG_S)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done
 
 
 # ---- what is true, asked of both libvirts ----
