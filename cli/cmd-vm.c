@@ -264,6 +264,20 @@ show_vm(void *data, vg_client *client, GError **err)
     return movable && for_people ? vg_cli_print(movable, err) : 0;
 }
 
+/* Of a step that is over it is its own end, whenever its last window ended. */
+static int64_t
+cmd_vm_end_of_step(json_object *document, json_object *row)
+{
+    int64_t end_ns = json_object_get_int64(vg_output_member(row, "end_ns"));
+    int64_t step_ns = json_object_get_int64(vg_output_member(document, "step_ns"));
+    int64_t rest = step_ns > 0 ? end_ns % step_ns : 0;
+
+    if (rest <= 0 ||
+        end_ns - rest + step_ns > json_object_get_int64(vg_output_member(document, "until_ns")))
+        return end_ns;
+    return end_ns - rest + step_ns;
+}
+
 static int
 show_history(void *data, vg_client *client, GError **err)
 {
@@ -287,7 +301,7 @@ show_history(void *data, vg_client *client, GError **err)
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
         char end[VG_WHEN_LEN];
-        int64_t end_ns = json_object_get_int64(vg_output_member(row, "end_ns"));
+        int64_t end_ns = cmd_vm_end_of_step(document, row);
         vg_json_add_string(row, "end", vg_when_format(end_ns, end));
         add_culprit(row);
     }

@@ -269,6 +269,64 @@ add_process(json_object *rows, json_object *process, int columns, bool utf8)
     vg_json_append(rows, row);
 }
 
+static void
+host_load_add_to(json_object *process, json_object *more, const char *member)
+{
+    vg_json_add_int64(process, member, read_ns(process, member) + read_ns(more, member));
+}
+
+static bool
+host_load_is_called(json_object *process, json_object *other)
+{
+    return g_strcmp0(json_object_get_string(vg_output_member(process, "comm")),
+                     json_object_get_string(vg_output_member(other, "comm"))) == 0;
+}
+
+/* The one process of the same name whose control group is known; NULL: none, or several. */
+static json_object *
+host_load_same(json_object *processes, json_object *process)
+{
+    json_object *same = NULL;
+
+    for (size_t i = 0; i < vg_output_length(processes); i++) {
+        json_object *other = json_object_array_get_idx(processes, i);
+        if (!vg_output_member(other, "cgroup") || !host_load_is_called(process, other))
+            continue;
+        if (same)
+            return NULL;
+        same = other;
+    }
+    return same;
+}
+
+/* A process that was gone before its control group could be read is most likely another one of
+ * those of its name. Returns a new array. */
+static json_object *
+host_load_merge(json_object *processes)
+{
+    g_autoptr(json_object) all = NULL;
+    json_object *merged = json_object_new_array();
+
+    /* What was answered stays as it is. */
+    if (processes && json_object_deep_copy(processes, &all, NULL) != 0)
+        return merged;
+    for (size_t i = 0; i < vg_output_length(all); i++) {
+        json_object *process = json_object_array_get_idx(all, i);
+        json_object *same =
+            vg_output_member(process, "cgroup") || !vg_output_member(process, "comm")
+                ? NULL
+                : host_load_same(all, process);
+        if (!same) {
+            vg_json_append(merged, json_object_get(process));
+            continue;
+        }
+        host_load_add_to(same, process, "ns");
+        host_load_add_to(same, process, "count");
+        host_load_add_to(same, process, "pids");
+    }
+    return merged;
+}
+
 json_object *
 vg_host_process_rows(json_object *lost_to, int columns, bool utf8)
 {
@@ -276,7 +334,7 @@ vg_host_process_rows(json_object *lost_to, int columns, bool utf8)
 
     for (size_t i = 0; i < vg_output_length(lost_to); i++) {
         json_object *loss = json_object_array_get_idx(lost_to, i);
-        json_object *processes = vg_output_member(loss, "processes");
+        g_autoptr(json_object) processes = host_load_merge(vg_output_member(loss, "processes"));
         for (size_t k = 0; k < vg_output_length(processes); k++)
             add_process(rows, json_object_array_get_idx(processes, k), columns, utf8);
         if (read_ns(loss, "others.ns") == 0 && read_ns(loss, "others.count") == 0)

@@ -105,6 +105,32 @@ def test_tables_of_the_past(daemon):
         assert empty == "nothing is stored of that time\n"
 
 
+def test_rows_end_with_their_steps(daemon):
+    """Windows of this store end anywhere; only the row that goes on ends with its last window."""
+    for zone in ("UTC", "Asia/Kolkata"):
+        text = run(daemon, "vm", "history", "vm-1", "--since", "-3h", "--step", "5min", zone=zone).stdout
+        ends = [line.split()[1] for line in text.splitlines() if line.startswith("20")]
+        assert len(ends) >= 36
+        assert all(end.endswith(":00") and int(end[3:5]) % 5 == 0 for end in ends[:-1]), ends
+
+
+def test_a_process_without_a_group_is_no_other_one(tmp_path):
+    """One that was gone before its control group could be read joins the only one of its name."""
+    fake = Server(tmp_path, "--vms", 3)
+    try:
+        asked = [vgpuctl.program(), "vm", "show", "alpha", "--socket", fake.path]
+        text = subprocess.run(asked, capture_output=True, text=True, timeout=HANG_S, check=True).stdout
+        lines = [line.split() for line in text.splitlines() if line.startswith("back?up")]
+        vm = json.loads(subprocess.run([*asked, "-o", "json"], capture_output=True, timeout=HANG_S, check=True).stdout)
+        told = next(loss for loss in vm["lost_to"] if loss["aggressor"] == "host:user")["processes"]
+        both = [process for process in told if (process["comm"] or "").startswith("back")]
+        assert [process["cgroup"] is None for process in both] == [False, True] and len(lines) == 1
+        assert lines[0][1:3] == ["70", "+1"]
+        assert float(lines[0][3]) == pytest.approx(sum(process["ns"] for process in both) / 1e9, abs=0.001)
+    finally:
+        fake.stop()
+
+
 def test_who_took_it(tmp_path):
     """The process behind host:user is named; what is a lower bound has an upper one, and it is said why."""
     fake = Server(tmp_path, "--vms", 3)

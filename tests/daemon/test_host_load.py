@@ -3,6 +3,7 @@
 looks like a vCPU shares a CPU with a program that has a name."""
 import os
 import subprocess
+import time
 
 import pytest
 import vgpuctl
@@ -120,7 +121,7 @@ def test_quota(daemon, quota):
         assert found["ns"] <= throttled_ns()
 
 
-def test_who_is_host_user(daemon):
+def test_who_is_host_user(daemon, tmp_path):
     need_bpf(daemon)
     with BusyVm(sleeps=False) as vm:
         pin(vm.process.pid)
@@ -152,6 +153,14 @@ def test_who_is_host_user(daemon):
         shown = subprocess.run([vgpuctl.program(), "vm", "show", vm.uuid, "--socket", daemon.socket],
                                capture_output=True, text=True, timeout=HANG_S, check=True).stdout
         assert "hog?[31m" in shown and "\033" not in shown
+    # The past knows it, too, of whole minutes; what goes on is summed up when vgpud ends.
+    daemon.stop()
+    with Daemon(tmp_path, config=FAST) as again:
+        pairs = again.get(f"/v1/preemptions?since=-1h&until={int(time.time()) + 120}")["items"]
+        stored = next(pair for pair in pairs if (pair["victim"]["id"], pair["aggressor"]) == (vm.uuid, "host:user"))
+        hogs = [process for process in stored["processes"] if process["comm"] == HOG]
+        assert sum(process["ns"] for process in hogs) >= found["ns"] and len(stored["processes"]) >= 1
+        check_loss(stored)
 
 
 def test_cpus(daemon):

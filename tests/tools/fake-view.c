@@ -85,7 +85,8 @@ add_sample(struct vg_window *window, int64_t i, const struct fake_options *optio
          .ns = 20 * scale,
          .count = 5},
         {.pid = 71, .pids = 3, .comm = "\xff", .ns = 1 * scale, .count = 1},
-        {.pid = 72, .ns = 1 * scale}};
+        {.pid = 72, .ns = 1 * scale},
+        {.pid = 73, .comm = "back\033up", .ns = 2 * scale, .count = 1}};
     if (n > 1)
         g_array_append_val(sample.lost_to, by_vm);
     g_array_append_val(sample.lost_to, by_self);
