@@ -5,12 +5,14 @@
  */
 #include "config.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include <libvirt/virterror.h>
 
 #include "actuators/virt-link.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 /* The time for which QEMU looks at the memory. */
 #define MEMORY_DIRTY_S 1
@@ -18,6 +20,13 @@
 #define MEMORY_LOOK_NS (100 * VG_NS_PER_MS)
 
 #define MIB (INT64_C(1) << 20)
+
+/* The UUIDs of the VMs that are measured: QEMU (7.2 is one that does) ruins itself if it is asked
+ * for a second measurement before the thread of the first has begun. That of the second ends at
+ * once, and stays in the list of threads that QEMU waits for; the list becomes a ring when another
+ * thread gets its memory, that of a migration for instance, which then never ends. */
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static GHashTable *measured; /* char *; kept to the end of the process */
 
 struct memory_job {
     struct vg_virt_job base; /* the first member */
@@ -75,20 +84,64 @@ memory_read_dirty(virDomainPtr domain)
     return status == VIR_DOMAIN_DIRTYRATE_MEASURED ? MAX(mib, 0) * MIB : -1;
 }
 
+static void
+memory_pause(vg_virt_host *host)
+{
+    vg_clock_poll(NULL, 0, vg_clock_monotonic_ns() + MEMORY_LOOK_NS);
+    vg_virt_host_goes_on(host);
+}
+
+/* Adds the VM to those that are measured, unless it is one of them. */
+static bool
+memory_begin(const char *uuid)
+{
+    VG_LOCK_SCOPE(&memory_lock);
+    if (!measured)
+        measured = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return !g_hash_table_contains(measured, uuid) && g_hash_table_add(measured, g_strdup(uuid));
+}
+
+static void
+memory_end(const char *uuid)
+{
+    VG_LOCK_SCOPE(&memory_lock);
+    g_hash_table_remove(measured, uuid);
+}
+
+/* Has QEMU measure the rate. */
 static int64_t
-memory_dirty(virDomainPtr domain, vg_virt_host *host)
+memory_measure_dirty(virDomainPtr domain, vg_virt_host *host)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + MEMORY_WAIT_NS;
-    int64_t rate = -1;
+    int64_t rate;
 
     if (virDomainStartDirtyRateCalc(domain, MEMORY_DIRTY_S, 0) < 0)
         return 0;
-    while (rate < 0 && vg_clock_monotonic_ns() < until_ns && !atomic_load(&host->given_up)) {
-        vg_clock_poll(NULL, 0, vg_clock_monotonic_ns() + MEMORY_LOOK_NS);
-        vg_virt_host_goes_on(host);
+    do {
+        memory_pause(host);
         rate = memory_read_dirty(domain);
-    }
+    } while (rate < 0 && vg_clock_monotonic_ns() < until_ns && !atomic_load(&host->given_up));
     return MAX(rate, 0);
+}
+
+/* Returns the rate, or 0 if it cannot be told. Who comes while it is measured gets what is found
+ * out then. */
+static int64_t
+memory_dirty(virDomainPtr domain, vg_virt_host *host, const char *uuid)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + MEMORY_WAIT_NS;
+    bool waited = false;
+
+    while (!memory_begin(uuid)) {
+        if (vg_clock_monotonic_ns() >= until_ns || atomic_load(&host->given_up))
+            return 0;
+        memory_pause(host);
+        waited = true;
+    }
+    const int64_t rate =
+        waited ? MAX(memory_read_dirty(domain), 0) : memory_measure_dirty(domain, host);
+    memory_end(uuid);
+    return rate;
 }
 
 static int
@@ -100,7 +153,7 @@ memory_run(struct vg_virt_job *base, vg_virt_host *host, GError **err)
     if (!domain)
         return -1;
     job->touched_bytes = memory_touched(domain, host);
-    job->dirty_bytes_per_s = memory_dirty(domain, host);
+    job->dirty_bytes_per_s = memory_dirty(domain, host, job->uuid);
     virResetLastError();
     return 0;
 }

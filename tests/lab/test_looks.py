@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from labhost import lab
-from movelab import has_gpu, remove_guest, running_on, start_guest
+from movelab import has_gpu, remove_guest, running_on, said_by_qemu, start_guest
 from settings import full
 from unixhttp import wait_for
 
@@ -44,8 +44,13 @@ class Reader(threading.Thread):
         self.looks.append(status)
 
 
-# QEMU 7.2 hangs in one of some 20 such moves on a busy machine, without KVM: its thread for RCU spins in
-# synchronize_rcu() while migration ends, and `query-migrate` goes on saying "device".
+def begun_twice(guest):
+    """Whether a QEMU was asked for a second measurement of its memory before the first had begun: a
+    migration that comes later may never end then (actuators/virt-memory.c)."""
+    return [host for host in OTHER if "change dirtyrate state failed" in said_by_qemu(host, guest)]
+
+
+# Three minutes.
 @pytest.mark.drawn("lab-many")
 def test_looks_during_moves(movelab):
     """Four readers: every move is done at its first try of each step."""
@@ -63,6 +68,7 @@ def test_looks_during_moves(movelab):
             assert move["state"] == "done", (move["cause"], move["steps"])
             assert all(step["ok"] for step in move["steps"]), move["steps"]
             assert running_on(GUEST) == [target] and has_gpu(target, GUEST)
+            assert begun_twice(GUEST) == []
     finally:
         for reader in readers:
             reader.ending.set()

@@ -147,6 +147,15 @@ def console(host, guest):
         return file.read()
 
 
+def said_by_qemu(host, guest):
+    """What libvirt keeps of it; the log goes on when the guest comes back."""
+    path = os.path.join(ENV["LAB_DIR"], host, "log", "qemu", f"{guest}.log")
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
 def hooks(host, guest):
     """The phases of the hooks that ran while it was on this host."""
     return re.findall(r"HOOK (\w+) ", console(host, guest))
