@@ -16,6 +16,7 @@
 struct past {
     const struct vg_history_query *query;
     const vg_history_host *host;
+    const vg_view *view; /* the newest; NULL where it is not wanted */
 };
 
 /* Returns the time of so many windows, which have the same length unless that was changed. */
@@ -84,6 +85,23 @@ past_losses_to_json(const GArray *losses, const GArray *processes)
     return array;
 }
 
+/* Adds whether the VM is gone: is not in the newest window. Null before there is one. */
+static void
+past_add_gone(json_object *object, const vg_view *view, const char *key)
+{
+    const GArray *vms = view->newest.vms;
+    bool there = false;
+
+    for (guint i = 0; i < vms->len && !there; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(vms, struct vg_vm_sample, i);
+        there = strcmp(vm->uuid[0] ? vm->uuid : vm->name, key) == 0;
+    }
+    if (view->windows > 0)
+        vg_json_add_bool(object, "gone", !there);
+    else
+        vg_json_add(object, "gone", NULL);
+}
+
 static json_object *
 past_vm_to_json(const void *data, const void *item)
 {
@@ -95,6 +113,7 @@ past_vm_to_json(const void *data, const void *item)
 
     vg_json_add_string(object, "id", vm->key);
     vg_json_add_string(object, "name", vm->name);
+    past_add_gone(object, past->view, vm->key);
     vg_json_add_int64(object, "windows", row->windows);
     vg_json_add_double(object, "present",
                        (double)row->windows / (double)MAX(past->host->windows, 1));
@@ -195,10 +214,11 @@ past_value_of(const struct vg_history_vm *vm, enum vg_vm_sort sort)
 }
 
 json_object *
-vg_doc_history_vms(const struct vg_history_query *query, const vg_history_host *host,
-                   enum vg_vm_sort sort, size_t limit, const char *marker, GError **err)
+vg_doc_history_vms(const vg_view *view, const struct vg_history_query *query,
+                   const vg_history_host *host, enum vg_vm_sort sort, size_t limit,
+                   const char *marker, GError **err)
 {
-    const struct past past = {query, host};
+    const struct past past = {query, host, view};
     g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct vg_doc_place));
 
     for (guint i = 0; i < host->vms->len; i++) {
@@ -307,7 +327,7 @@ json_object *
 vg_doc_history_preemptions(const struct vg_history_query *query, const vg_history_host *host,
                            const char *victim, size_t limit, const char *marker, GError **err)
 {
-    const struct past past = {query, host};
+    const struct past past = {query, host, NULL};
     g_autoptr(GPtrArray) losses = g_ptr_array_new_with_free_func(past_loss_free);
     g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct vg_doc_place));
     const struct vg_history_vm *only = victim ? past_find_vm(host, victim) : NULL;

@@ -72,10 +72,10 @@ void vg_doc_add_rates(json_object *object, double run_share, double preempt_shar
                       double wake_wait_share, double preemptions_per_s);
 
 /* Make documents about the past from the store: figures of the host and a page of its VMs, or a
- * page of preemptions. victim: key or name, NULL for all; VG_E_NOT_FOUND. */
-json_object *vg_doc_history_vms(const struct vg_history_query *query, const vg_history_host *host,
-                                enum vg_vm_sort sort, size_t limit, const char *marker,
-                                GError **err);
+ * page of preemptions. view: the newest; victim: key or name, NULL for all; VG_E_NOT_FOUND. */
+json_object *vg_doc_history_vms(const vg_view *view, const struct vg_history_query *query,
+                                const vg_history_host *host, enum vg_vm_sort sort, size_t limit,
+                                const char *marker, GError **err);
 json_object *vg_doc_history_preemptions(const struct vg_history_query *query,
                                         const vg_history_host *host, const char *victim,
                                         size_t limit, const char *marker, GError **err);

@@ -78,16 +78,17 @@ history_run(struct vg_request *request)
 
     job->query.deadline_ns = vg_clock_monotonic_ns() + VG_QUERY_LIMIT_NS;
     g_autoptr(vg_history_host) host = backend->measurement->past(backend->data, &job->query, &err);
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     if (host && job->preemptions)
         object =
             vg_doc_history_preemptions(&job->query, host, job->vm, job->limit, job->marker, &err);
     else if (host)
-        object = vg_doc_history_vms(&job->query, host, job->sort, job->limit, job->marker, &err);
+        object =
+            vg_doc_history_vms(view, &job->query, host, job->sort, job->limit, job->marker, &err);
     if (!object) {
         vg_answer_error(request, err);
         return;
     }
-    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     vg_doc_add_labels(view, object);
     vg_answer_json(request, 200, object);
 }

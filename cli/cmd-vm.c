@@ -22,11 +22,23 @@
 #include "cli/vm-movable.h"
 #include "model/score.h"
 
-enum { KEY_SORT = 0x600, KEY_CLASS, KEY_STEP, KEY_SOURCE, KEY_PLAIN, KEY_PROJECT, KEY_NAME };
+enum {
+    KEY_SORT = 0x600,
+    KEY_CLASS,
+    KEY_STEP,
+    KEY_SOURCE,
+    KEY_PLAIN,
+    KEY_PROJECT,
+    KEY_NAME,
+    KEY_LIMIT
+};
+
+#define LIMIT_MAX 10000
 
 struct vm_args {
     struct vg_online_args online;
     const char *sort;
+    int64_t limit; /* 0: none */
     const char *vm_class;
     const char *project;
     const char *name;
@@ -173,13 +185,16 @@ cmd_vm_show_list(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) items = NULL;
 
     if (vg_when_is_asked(&args->when))
-        return vg_past_show_vms(&args->online, &args->when, args->sort, client, err);
+        return vg_past_show_vms(&args->online, &args->when, args->sort, args->limit, client, err);
     g_string_append(path, args->sort ? args->sort : "name");
     if (args->vm_class)
         g_string_append_printf(path, "&class=%s", args->vm_class);
     vg_online_add_parameter(path, "project", args->project);
     vg_online_add_parameter(path, "name", args->name);
-    if (vg_client_list(client, path->str, &items, err) < 0)
+    if (args->limit > 0)
+        g_string_append_printf(path, "&limit=%" G_GINT64_FORMAT, args->limit);
+    if (vg_client_list_some(client, path->str, args->limit > 0 ? (size_t)args->limit : SIZE_MAX,
+                            &items, err) < 0)
         return -1;
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
@@ -319,8 +334,8 @@ cmd_vm_check(const struct vm_args *args, const struct argp_state *state)
     const struct vg_online_verb *verb = args->online.verb;
 
     if (strcmp(verb->name, "list") != 0 &&
-        (args->vm_class || args->project || args->name || args->sort))
-        argp_error(state, "--sort, --class, --project and --name belong to `vm list`");
+        (args->vm_class || args->project || args->name || args->sort || args->limit))
+        argp_error(state, "--sort, --limit, --class, --project and --name belong to `vm list`");
     if (strcmp(verb->name, "history") != 0 && (args->step || args->source))
         argp_error(state, "--step and --source belong to `vm history`");
     if (!vg_when_is_asked(&args->when))
@@ -350,6 +365,10 @@ parse_vm(int key, char *arg, struct argp_state *state)
         if (!known)
             vg_cli_usage(state, "--sort wants name, lost, cpu or gpu, not '%s'", arg);
         args->sort = arg;
+        break;
+    case KEY_LIMIT:
+        if (!g_ascii_string_to_signed(arg, 10, 1, LIMIT_MAX, &args->limit, NULL))
+            vg_cli_usage(state, "--limit wants a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
         break;
     case KEY_CLASS:
         for (size_t i = 0; vg_vm_class_names[i]; i++)
@@ -395,6 +414,7 @@ vg_cmd_vm(int argc, char **argv)
          "list: name (default), or in the newest window lost, cpu or gpu, most first; of the past "
          "lost is the default",
          1},
+        {"limit", KEY_LIMIT, "N", 0, "list: only the first N", 1},
         {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
         {"project", KEY_PROJECT, "PROJECT", 0,
          "list: only of this project of OpenStack, by name or id", 1},

@@ -9,6 +9,8 @@
 /* Of who took most, so many are shown to people; JSON has all. */
 #define TAKERS_SHOWN 10
 
+#define ANSWER_MAX INT64_C(10000) /* items of an answer */
+
 static const struct vg_column past_host_columns[] = {
     {"VMs", "vms", VG_CELL_COUNT, false},
     {"RUN cores", "rates.run_share", VG_CELL_SHARE, false},
@@ -43,6 +45,7 @@ static const struct vg_column past_vm_columns[] = {
     {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, true},
     {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, true},
     {"PRESENT %", "present", VG_CELL_PERCENT, false},
+    {"NOW", "now", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column loss_columns[] = {
@@ -82,10 +85,16 @@ past_get(const char *start, const struct vg_when_args *when, const char *name, c
     for (size_t i = 0; i < vg_output_length(left_out); i++)
         vg_cli_warn("figures are missing: %s",
                     json_object_get_string(json_object_array_get_idx(left_out, i)));
-    if (vg_output_member(*ret, "next"))
-        vg_cli_warn("there is more than one answer holds; only the first %zu are shown",
-                    vg_output_length(vg_output_member(*ret, "items")));
     return 0;
+}
+
+/* Where there is more than was asked for nobody is surprised. */
+static void
+past_warn_more(json_object *document, int64_t limit)
+{
+    if (limit == 0 && vg_output_member(document, "next"))
+        vg_cli_warn("there is more than one answer holds; only the first %zu are shown",
+                    vg_output_length(vg_output_member(document, "items")));
 }
 
 /* "WHAT, from ... to ... (ZONE)", of what is stored of that time. The caller frees it. */
@@ -198,6 +207,8 @@ past_vm_rows(json_object *document)
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
         past_add_lost(row);
+        if (json_object_get_boolean(vg_output_member(row, "gone")))
+            vg_json_add_string(row, "now", "gone");
         if (!json_object_get_boolean(vg_output_member(row, "gpu_known")))
             vg_json_add(row, "gpu_intensity", NULL);
     }
@@ -208,12 +219,15 @@ past_vm_rows(json_object *document)
 
 int
 vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args *when,
-                 const char *sort, vg_client *client, GError **err)
+                 const char *sort, int64_t limit, vg_client *client, GError **err)
 {
+    g_autofree char *start =
+        g_strdup_printf("/v1/vms?limit=%" G_GINT64_FORMAT, limit > 0 ? limit : ANSWER_MAX);
     g_autoptr(json_object) document = NULL;
 
-    if (past_get("/v1/vms?limit=10000", when, "sort", sort, client, &document, err) < 0)
+    if (past_get(start, when, "sort", sort, client, &document, err) < 0)
         return -1;
+    past_warn_more(document, limit);
     g_autoptr(json_object) hosts = past_host_rows(document);
     g_autoptr(json_object) takers = past_taker_rows(document, online->format == VG_OUTPUT_WIDE);
     g_autoptr(json_object) vms = past_vm_rows(document);
@@ -243,6 +257,7 @@ vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_wh
 
     if (past_get("/v1/preemptions?limit=10000", when, "vm", victim, client, &document, err) < 0)
         return -1;
+    past_warn_more(document, 0);
     g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
     bool has_rest = false;
     for (size_t i = 0; i < vg_output_length(rows); i++) {

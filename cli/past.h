@@ -9,9 +9,10 @@
 #include "cli/online-args.h"
 #include "cli/when.h"
 
-/* Prints the host, who took most, and its VMs. sort: NULL for those that lost most first. */
+/* Prints the host, who took most, and its VMs. sort: NULL for those that lost most first. limit: of
+ * VMs; 0: none. */
 int vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args *when,
-                     const char *sort, vg_client *client, GError **err);
+                     const char *sort, int64_t limit, vg_client *client, GError **err);
 
 /* Prints who took the CPU from whom; victim: NULL for all. */
 int vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_when_args *when,

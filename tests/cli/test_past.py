@@ -131,6 +131,31 @@ def test_a_process_without_a_group_is_no_other_one(tmp_path):
         fake.stop()
 
 
+def test_who_is_gone_and_only_the_first(tmp_path):
+    """Of two VMs of the past one is not measured any more."""
+    fake = Server(tmp_path, "--vms", 1)
+    try:
+        def show(*args, past=("--since", "1795200000", "--until", "1795200100")):
+            return subprocess.run([vgpuctl.program(), "vm", "list", *past, "--socket", fake.path, *args],
+                                  capture_output=True, text=True, timeout=HANG_S, check=True)
+
+        rows = list(csv.DictReader(io.StringIO(show("-o", "csv").stdout)))
+        assert {row["name"]: row["now"] for row in rows} == {"alpha": "", "beta": "gone"}
+        lines = [line for line in show().stdout.splitlines() if line.startswith("beta") and line.endswith(" gone")]
+        assert len(lines) == 1
+        first = show("-o", "csv", "--limit", "1")
+        assert list(csv.DictReader(io.StringIO(first.stdout))) == rows[:1] and "more" not in first.stderr
+    finally:
+        fake.stop()
+    many = Server(tmp_path, "--vms", 3)
+    try:
+        names = subprocess.run([vgpuctl.program(), "vm", "list", "-o", "name", "--limit", "2", "--socket", many.path],
+                               capture_output=True, text=True, timeout=HANG_S, check=True).stdout.split()
+        assert names == ["alpha", "beta"]
+    finally:
+        many.stop()
+
+
 def test_who_took_it(tmp_path):
     """The process behind host:user is named; what is a lower bound has an upper one, and it is said why."""
     fake = Server(tmp_path, "--vms", 3)
