@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from labhost import lab
-from movelab import has_gpu, remove_guest, running_on, said_by_qemu, start_guest
+from movelab import has_gpu, remove_guest, running_on, said_by_qemu, start_guest, tell
 from settings import full
 from unixhttp import wait_for
 
@@ -78,6 +78,32 @@ def test_looks_during_moves(movelab):
         remove_guest(GUEST)
     assert not any(reader.wrong for reader in readers), [reader.wrong for reader in readers]
     assert all(reader.looks.count(200) > 0 for reader in readers)
+
+
+@pytest.mark.drawn("lab")
+def test_looks_during_a_long_resume(movelab):
+    """The guest needs 10 s to take its GPU up, during which readers ask on both hosts."""
+    start_guest("h1", GUEST)
+    readers = [Reader(node, GUEST) for node in movelab.nodes.values()]
+    node = movelab.nodes["h1"]
+    try:
+        wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+        movelab.meet()
+        tell("h1", GUEST, "slow resume")
+        move = node.move(GUEST, "h2")
+        wait_for(lambda: node.migration(move)["state"] == "resuming")
+        for reader in readers:
+            reader.start()
+        end = node.ended(move)
+    finally:
+        for reader in readers:
+            reader.ending.set()
+        for reader in readers:
+            if reader.ident:
+                reader.join()
+        remove_guest(GUEST)
+    assert end["state"] == "done" and all(step["ok"] for step in end["steps"]), end
+    assert all(len(reader.looks) >= 2 and not reader.wrong for reader in readers), [r.wrong for r in readers]
 
 
 @pytest.mark.drawn("lab")
