@@ -87,6 +87,33 @@ def test_programs_in_turns(tmp_path):
     assert len(lines) == 6 and all(line.endswith(" equal") for line in lines)
 
 
+def test_installed_and_removed(tmp_path):
+    """The package takes the vendors' .icd files, also what comes later, and gives them back."""
+    need("dpkg-divert")
+    vendors, kept = tmp_path / "etc/OpenCL/vendors", tmp_path / "etc/vgpud/opencl-vendors"
+    for folder in (vendors, tmp_path / "var/lib/dpkg"):
+        folder.mkdir(parents=True)
+
+    def script(name, why):
+        subprocess.run(["sh", os.path.join(ROOT, "packaging/debian", f"vgpu-opencl.{name}"), why], check=True,
+                       env={**os.environ, "DPKG_ROOT": str(tmp_path), "DPKG_ADMINDIR": str(tmp_path / "var/lib/dpkg")})
+
+    def there():
+        return [sorted(os.listdir(folder)) if folder.exists() else None for folder in (vendors, kept)]
+    (vendors / "vgpu-opencl.icd").write_text("ours\n")
+    (vendors / "pocl.icd").write_text("first\n")
+    script("postinst", "configure")
+    assert there() == [["vgpu-opencl.icd"], ["pocl.icd"]]
+    (vendors / "nvidia.icd").write_text("later\n")
+    (vendors / "pocl.icd").write_text("again\n")
+    script("postinst", "triggered")
+    assert there() == [["vgpu-opencl.icd"], ["nvidia.icd", "pocl.icd"]]
+    script("postrm", "remove")
+    assert there() == [["nvidia.icd", "pocl.icd", "vgpu-opencl.icd"], None]
+    assert (vendors / "pocl.icd").read_text() == "again\n"
+    script("postrm", "purge")
+
+
 def test_generated():
     """The table and what was generated from it are one."""
     need("clang-format")

@@ -11,7 +11,7 @@ import pytest
 from vgpuctl import ROOT
 
 SUITES = ["bookworm", "trixie"]
-NAMES = ["vgpu-guestd", "vgpuctl", "vgpud"]
+NAMES = ["vgpu-guestd", "vgpu-opencl", "vgpuctl", "vgpud"]
 # For a build, or for apt and a slow mirror.
 LIMIT_S = 1800
 
@@ -114,7 +114,8 @@ def test_what_is_where(packages):
                           ("/usr/share/fish/vendor_completions.d/vgpuctl.fish", "vgpuctl"),
                           ("/usr/sbin/vgpu-guestd", "vgpu-guestd"),
                           ("/etc/vgpud/vgpu-guestd.conf", "vgpu-guestd"),
-                          ("/lib/systemd/system/vgpu-guestd.service", "vgpu-guestd")):
+                          ("/lib/systemd/system/vgpu-guestd.service", "vgpu-guestd"),
+                          ("/etc/OpenCL/vendors/vgpu-opencl.icd", "vgpu-opencl")):
         assert files[name] == package
     pages = {os.path.basename(page) for page in glob.glob(os.path.join(ROOT, "docs", "*.[0-9]"))}
     assert {os.path.basename(name)[:-3] for name in files if "/man/" in name} == pages
@@ -134,6 +135,8 @@ def test_installed_run_purged(debian):
     assert inside(debian, "dpkg-query", "-W", "-f", "${Conffiles}", "vgpud").split()[0] == "/etc/vgpud/vgpud.conf"
     assert inside(debian, "dpkg-query", "-W", "-f", "${Conffiles}", "vgpu-guestd").split()[0] == \
         "/etc/vgpud/vgpu-guestd.conf"
+    library = inside(debian, "cat", "/etc/OpenCL/vendors/vgpu-opencl.icd").strip()
+    assert os.path.exists(path(debian, library))
     for unit in ("vgpud", "vgpu-guestd"):
         done = debian("systemd-analyze", "verify", "--man=no", f"/lib/systemd/system/{unit}.service")
         assert done.returncode == 0 and unit not in done.stderr, done.stderr
