@@ -11,8 +11,8 @@
 
 #include "opencl/track/callback.h"
 
-atomic_uint vg_cl_gate_state;
-_Thread_local struct vg_cl_gate_thread vg_cl_gate_self __attribute__((tls_model("initial-exec")));
+_Thread_local struct vg_cl_gate_thread vg_cl_gate_self
+    __attribute__((tls_model("initial-exec"))) = {.state = VG_CL_GATE_UNKNOWN};
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
@@ -20,6 +20,7 @@ static struct vg_cl_gate_thread *gate_threads;
 static pthread_key_t gate_key;
 static pthread_once_t gate_once = PTHREAD_ONCE_INIT;
 static bool gate_has_barrier;
+static unsigned gate_state; /* under the lock; each thread that is known has a copy */
 
 /* A thread ends. */
 static void
@@ -32,7 +33,7 @@ gate_forget(void *data)
     if (thread->next)
         thread->next->link = thread->link;
     pthread_mutex_unlock(&gate_lock);
-    thread->is_known = false;
+    thread->state = VG_CL_GATE_UNKNOWN;
 }
 
 static void
@@ -54,8 +55,8 @@ gate_get_known(struct vg_cl_gate_thread *self)
     if (self->next)
         self->next->link = &self->next;
     gate_threads = self;
+    self->state = gate_state;
     pthread_mutex_unlock(&gate_lock);
-    self->is_known = true;
 }
 
 void
@@ -63,12 +64,12 @@ vg_cl_gate_enter_slowly(unsigned limit)
 {
     struct vg_cl_gate_thread *self = &vg_cl_gate_self;
 
-    if (!self->is_known)
+    if (self->state == VG_CL_GATE_UNKNOWN)
         gate_get_known(self);
     if (vg_cl_in_callback || self->inside > 1)
         return;
     pthread_mutex_lock(&gate_lock);
-    while (vg_cl_gate_state > limit) {
+    while (gate_state > limit) {
         atomic_store(&self->inside, 0);
         pthread_cond_wait(&gate_opened, &gate_lock);
     }
@@ -81,7 +82,9 @@ vg_cl_gate_set(enum vg_cl_gate state)
 {
     pthread_once(&gate_once, gate_init);
     pthread_mutex_lock(&gate_lock);
-    atomic_store(&vg_cl_gate_state, state);
+    gate_state = state;
+    for (struct vg_cl_gate_thread *thread = gate_threads; thread; thread = thread->next)
+        atomic_store(&thread->state, state);
     pthread_cond_broadcast(&gate_opened);
     pthread_mutex_unlock(&gate_lock);
     if (state != VG_CL_GATE_OPEN)

@@ -18,15 +18,15 @@ enum vg_cl_gate {
     VG_CL_GATE_OPEN,
     VG_CL_GATE_DRAINING, /* what was begun is waited for; user events may be set */
     VG_CL_GATE_CLOSED,
+    VG_CL_GATE_UNKNOWN, /* of a thread that has not been here yet */
 };
 
 struct vg_cl_gate_thread {
     atomic_uint inside; /* how often: a call's callback may make others */
-    bool is_known;
+    atomic_uint state;  /* enum vg_cl_gate: the gate's, as far as this thread is told */
     struct vg_cl_gate_thread *next, **link;
 };
 
-extern __attribute__((visibility("hidden"))) atomic_uint vg_cl_gate_state;
 extern _Thread_local struct vg_cl_gate_thread vg_cl_gate_self
     __attribute__((tls_model("initial-exec")));
 
@@ -41,7 +41,7 @@ vg_cl_gate_try(unsigned limit)
 
     atomic_store_explicit(&self->inside, inside + 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    return self->is_known && atomic_load_explicit(&vg_cl_gate_state, memory_order_relaxed) <= limit;
+    return __builtin_expect(atomic_load_explicit(&self->state, memory_order_relaxed) <= limit, 1);
 }
 
 static inline void

@@ -35,6 +35,21 @@ set_number(cl_kernel real, cl_uint i, vg_cl_set_arg set, const void *value, stru
     return result;
 }
 
+/* The argument was a long one: it is freed. */
+static __attribute__((noinline)) cl_int
+set_object_for_long(cl_kernel real, cl_uint i, vg_cl_set_arg set, struct vg_cl_object *object,
+                    struct vg_cl_arg *arg)
+{
+    cl_int result = set(real, i, sizeof object->real, &object->real);
+
+    if (result == CL_SUCCESS) {
+        vg_cl_arg_keep(arg, 0, NULL);
+        vg_cl_arg_keep_object(arg, object);
+    }
+    vg_cl_gate_leave();
+    return result;
+}
+
 static __attribute__((noinline)) cl_int
 set_other(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_cl_arg *arg,
           vg_cl_set_arg set)
@@ -66,16 +81,16 @@ set_any(cl_kernel handle, cl_uint i, size_t size, const void *value)
         return set_wrong(kernel, i, size, value);
     vg_cl_set_arg set = kernel->kernel.set;
     struct vg_cl_arg *arg = &kernel->kernel.args[i];
-    if (__builtin_expect(!value, 0))
-        return set_other(kernel->real, i, size, value, arg, set);
-    if (size == 4)
+    bool is_plain = value && !vg_cl_arg_is_long(arg);
+    if (size == 4 && is_plain)
         return set_number(kernel->real, i, set, value, arg);
     /* A handle, unless its declaration or its size says that it is none. */
-    if (!arg->is_value && size == sizeof object) {
+    if (size == sizeof object && value && !arg->is_value) {
         memcpy(&object, value, sizeof object);
         object = vg_cl_any(object);
         if (object)
-            return set_object(kernel->real, i, set, object, arg);
+            return is_plain ? set_object(kernel->real, i, set, object, arg)
+                            : set_object_for_long(kernel->real, i, set, object, arg);
     }
     return set_other(kernel->real, i, size, value, arg, set);
 }

@@ -19,23 +19,20 @@ vg_cl_arg_is_long(const struct vg_cl_arg *arg)
     return arg->kind == VG_CL_ARG_BYTES && arg->size > sizeof arg->small;
 }
 
+/* Of an argument that is not long. */
 static inline void
 vg_cl_arg_keep_object(struct vg_cl_arg *arg, struct vg_cl_object *object)
 {
-    if (__builtin_expect(vg_cl_arg_is_long(arg), 0))
-        vg_cl_arg_keep(arg, 0, NULL);
     arg->kind = VG_CL_ARG_OBJECT;
     arg->size = sizeof object;
     arg->object = object;
     arg->id = object->id;
 }
 
-/* Of four bytes, as most numbers are. */
+/* Four bytes, as most numbers are, of an argument that is not long. */
 static inline void
 vg_cl_arg_keep_number(struct vg_cl_arg *arg, const void *value)
 {
-    if (__builtin_expect(vg_cl_arg_is_long(arg), 0))
-        vg_cl_arg_keep(arg, 0, NULL);
     arg->kind = VG_CL_ARG_BYTES;
     arg->size = 4;
     memcpy(arg->small, value, 4);
