@@ -16,6 +16,8 @@
 /* Classes of PCI (pci_ids.h of the kernel): display controllers, bridges, processing
  * accelerators. */
 enum { CLASS_DISPLAY = 0x03, CLASS_BRIDGE = 0x06, CLASS_ACCELERATOR = 0x12 };
+/* Kinds of a device's regions (linux/ioport.h), and how many of its own it has. */
+enum { REGION_IO = 0x100, REGION_MEMORY = 0x200, REGIONS = 6 };
 /* The longest pause between two checks of a driver. */
 #define LOOK_MS_MAX 50
 
@@ -85,6 +87,26 @@ vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_m
         vg_guest_device_read_driver(device);
     }
     return (*device->driver != '\0') == bound;
+}
+
+bool
+vg_guest_device_is_added(const struct vg_guest_device *device)
+{
+    char path[PATH_MAX], text[2048];
+    const char *line = text;
+
+    vg_guest_put(path, sizeof path, "%s/resource", device->dir);
+    vg_guest_read_file(path, text, sizeof text);
+    for (int i = 0; i < REGIONS && line; i++) {
+        unsigned long long start, end, kind;
+        vg_guest_put(path, sizeof path, "%s/resource%d", device->dir, i);
+        if (sscanf(line, "%llx %llx %llx", &start, &end, &kind) == 3 && end > start &&
+            (kind & (REGION_IO | REGION_MEMORY)) && access(path, F_OK) != 0)
+            return false;
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    return true;
 }
 
 /* Reads the device of this name. Returns whether it is there; it can go at any time. */

@@ -42,6 +42,11 @@ bool vg_guest_device_is_gpu(const struct vg_guest_device *device);
 /* Returns whether it is a bridge, with other devices behind it. */
 bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
 
+/* Returns whether the kernel has added it in full. It shows a device before it has given its
+ * regions their places, and until then nobody can enable it; the regions have files once it is
+ * done. */
+bool vg_guest_device_is_added(const struct vg_guest_device *device);
+
 /* Reads again which driver it has. */
 void vg_guest_device_read_driver(struct vg_guest_device *device);
 

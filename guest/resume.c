@@ -16,6 +16,8 @@
 enum {
     /* The pause between two searches for the devices. */
     LOOK_MS = 50,
+    /* The pause between two looks whether the kernel has added one of them in full. */
+    ADDED_LOOK_MS = 5,
     /* The time for the kernel to bind a driver by itself, which may load a module, and the time
      * after it was asked to. */
     DRIVER_MS = 2000,
@@ -44,6 +46,26 @@ resume_wait_for_devices(struct vg_guest_work *work)
         vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
     }
     return 0;
+}
+
+/* Waits until the kernel has added the device in full, for half of the time that is left at most:
+ * some kernels may never show it. */
+static void
+resume_wait_until_added(struct vg_guest_work *work, const struct vg_guest_device *device)
+{
+    const int64_t now_ms = vg_guest_now_ms(), until_ms = now_ms + (work->until_ms - now_ms) / 2;
+    bool told = false;
+
+    while (!vg_guest_device_is_added(device) && vg_guest_now_ms() < until_ms &&
+           vg_guest_child_stop() == VG_GUEST_STOP_NONE) {
+        if (!told) {
+            json_object *more = json_object_new_object();
+            json_object_object_add(more, "address", json_object_new_string(device->address));
+            vg_guest_work_progress(work, "device", more);
+        }
+        told = true;
+        vg_guest_child_sleep(vg_guest_now_ms() + ADDED_LOOK_MS);
+    }
 }
 
 /* Returns the driver that device i had when it was released, "" for none, or NULL if that is not
@@ -133,6 +155,7 @@ vg_guest_resume(struct vg_guest_work *work, bool *ret_begun)
         return 0;
     *ret_begun = true;
     for (size_t i = 0; i < work->n_devices; i++) {
+        resume_wait_until_added(work, &work->devices[i]);
         if (resume_bind(work, &work->devices[i], resume_known_driver(work, kept, i), DRIVER_MS) !=
             0)
             return -1;

@@ -412,6 +412,23 @@ def test_cancel(guest, host):
     assert host.answer(number)["code"] == "cancelled"
 
 
+def test_a_device_that_is_not_added_in_full(guest, host):
+    """The kernel shows a device before it has a place for its memory, and can enable it only then."""
+    guest.add_gpu()
+    guest.hook("resume", "1")
+    assert prepare(host)["type"] == "prepared"
+    directory = guest.device_dir("0000:01:00.0")
+    with open(os.path.join(directory, "resource"), "w", encoding="ascii") as file:
+        file.write("0x0000000000000000 0x00000000000000ff 0x0000000000040200\n" + "0x0 0x0 0x0\n" * 5)
+    number = host.request("resume", deadline_ms=LONG_MS, devices=[GPU])
+    assert host.until_step("device")["address"] == "0000:01:00.0"
+    assert guest.ran() == []
+    with open(os.path.join(directory, "resource0"), "w", encoding="ascii"):
+        pass
+    assert host.answer(number)["type"] == "resumed"
+    assert guest.ran() == ["resume/1"]
+
+
 def test_the_host_hears_of_what_takes_long(guest, host):
     """Takes five seconds: so often a progress is said again."""
     node = guest.add_gpu()
