@@ -122,6 +122,9 @@ struct vg_daemon_stats {
     uint64_t queue_high_water;
     uint64_t reloads;
     uint64_t reload_failures;
+    uint64_t alert_commands; /* runs of [alerts] command */
+    uint64_t alert_command_failures;
+    uint64_t alert_commands_dropped;   /* alerts for which it was not run */
     uint64_t calls_given_up;           /* calls of libvirt that hung, since the start */
     unsigned calls_hanging;            /* those of them that have not come back */
     unsigned peers[VG_PEER_STATE_MAX]; /* number of peers by state */

@@ -425,6 +425,14 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
            (double)stats->reloads);
     single(out, "vgpud_reload_failures_total", "counter", "Configurations that were refused.",
            (double)stats->reload_failures);
+    single(out, "vgpud_alert_commands_total", "counter", "Runs of the command of alerts.",
+           (double)stats->alert_commands);
+    single(out, "vgpud_alert_command_failures_total", "counter",
+           "Runs of the command of alerts that failed or took too long.",
+           (double)stats->alert_command_failures);
+    single(out, "vgpud_alert_commands_dropped_total", "counter",
+           "Alerts whose command was not run, since too many waited.",
+           (double)stats->alert_commands_dropped);
     single(out, "vgpud_libvirt_calls_given_up_total", "counter",
            "Calls of libvirt that hung and were given up.", (double)stats->calls_given_up);
     single(out, "vgpud_libvirt_calls_hanging", "gauge",

@@ -10,6 +10,17 @@
 
 #define VG_LOG_TAG "alert"
 
+#define AT_ALERT(member) offsetof(struct vg_alert_config, member)
+
+const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS] = {
+    {"alert", "lost_cores", VG_CONF_DOUBLE, AT_ALERT(lost_cores), "0", 0, 100000, NULL,
+     "Cores that have to be lost, in the mean, for the alert to be raised."},
+    {"alert", "for", VG_CONF_DURATION, AT_ALERT(for_ns), "1min", 1, 86400, NULL,
+     "The time over which that mean is made."},
+    {"alert", "vm", VG_CONF_STRING, AT_ALERT(vm), "", 0, 255, NULL,
+     "VMs that are watched one by one, names or UUIDs with * and ?; empty: all together."},
+};
+
 void
 vg_alert_config_check(const struct vg_daemon_config *config, GString *errors)
 {

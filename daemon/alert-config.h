@@ -5,8 +5,14 @@
 #ifndef VG_DAEMON_ALERT_CONFIG_H
 #define VG_DAEMON_ALERT_CONFIG_H
 
+#include "base/conf.h"
 #include "daemon/daemon-config.h"
 #include "engine/alerts.h"
+
+#define VG_ALERT_N_KEYS 3
+
+/* The keys of struct vg_alert_config. */
+extern const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS];
 
 /* Adds a line for each group that is incomplete. */
 void vg_alert_config_check(const struct vg_daemon_config *config, GString *errors);

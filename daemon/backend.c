@@ -192,6 +192,11 @@ get_stats(void *data, struct vg_daemon_stats *ret)
         .calls_given_up = vg_virt_hangs_total(),
         .calls_hanging = vg_virt_hangs_now(),
     };
+    struct vg_alert_command_stats commands;
+    vg_alert_command_read_stats(backend->parts.alert_command, &commands);
+    ret->alert_commands = commands.runs;
+    ret->alert_command_failures = commands.failures;
+    ret->alert_commands_dropped = commands.dropped;
     vg_store_read_health(backend->parts.store, &ret->store);
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);

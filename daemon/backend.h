@@ -9,6 +9,7 @@
 #include "api/backend.h"
 #include "api/event-log.h"
 #include "cluster/peers.h"
+#include "daemon/alert-command.h"
 #include "daemon/daemon-config.h"
 #include "daemon/mover.h"
 #include "daemon/node.h"
@@ -25,6 +26,7 @@ struct vg_daemon_backend_parts {
     vg_peers *peers;
     vg_mover *mover;
     vg_reservations *reservations;
+    vg_alert_command *alert_command;
     const struct vg_policy_config *policy;
 };
 

@@ -16,6 +16,7 @@
 #include "cluster/peers.h"
 #include "collectors/fault.h"
 #include "daemon/access-config.h"
+#include "daemon/alert-command.h"
 #include "daemon/alert-config.h"
 #include "daemon/lttng-config.h"
 #include "daemon/move-config.h"
@@ -226,6 +227,12 @@ static const struct vg_conf_key own_keys[] = {
      "How often each [peer NAME] is asked for what it knows, besides for a plan."},
     {"peers", "deadline", VG_CONF_DURATION, AT(peers_deadline_ns), "3s", 0.1, 10, NULL,
      "How long one may take to answer, and how long a plan waits for all of them."},
+
+    {"alerts", "command", VG_CONF_STRING, AT(alert_command), "", 0, 4000, NULL,
+     "Program with its arguments that is run for each alert that is raised or cleared; empty: "
+     "none."},
+    {"alerts", "command_limit", VG_CONF_DURATION, AT(alert_command_limit_ns), "10s", 1, 600, NULL,
+     "It is killed if it runs longer."},
 };
 
 #define AT_PEER(member) offsetof(struct vg_peer_config, member)
@@ -256,22 +263,11 @@ static const struct vg_conf_key gpu_keys[] = {
      "How many VMs of this host can have one at the same time."},
 };
 
-#define AT_ALERT(member) offsetof(struct vg_alert_config, member)
-
-static const struct vg_conf_key alert_keys[] = {
-    {"alert", "lost_cores", VG_CONF_DOUBLE, AT_ALERT(lost_cores), "0", 0, 100000, NULL,
-     "Cores that have to be lost, in the mean, for the alert to be raised."},
-    {"alert", "for", VG_CONF_DURATION, AT_ALERT(for_ns), "1min", 1, 86400, NULL,
-     "The time over which that mean is made."},
-    {"alert", "vm", VG_CONF_STRING, AT_ALERT(vm), "", 0, 255, NULL,
-     "VMs that are watched one by one, names or UUIDs with * and ?; empty: all together."},
-};
-
 #define ALERTS_MAX 100
 #define GPUS_MAX   64
 
 static const struct vg_conf_list own_lists[] = {
-    {"alert", alert_keys, G_N_ELEMENTS(alert_keys), sizeof(struct vg_alert_config), AT(alerts),
+    {"alert", vg_alert_keys, VG_ALERT_N_KEYS, sizeof(struct vg_alert_config), AT(alerts),
      ALERTS_MAX},
     {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
     {"peer", peer_keys, G_N_ELEMENTS(peer_keys), sizeof(struct vg_peer_config), AT(peers),
@@ -562,6 +558,7 @@ config_check(struct config_files *files)
         check_provider,
         check_fault,
         check_sources,
+        vg_alert_command_check,
         vg_lttng_config_check,
         check_aliases,
         vg_access_config_check,

@@ -123,7 +123,9 @@ struct vg_daemon_config {
     char *nova_host; /* empty if nova calls the host as vgpud does */
     int64_t nova_poll_ns;
     int64_t nova_deadline_ns;
-    GPtrArray *alerts; /* struct vg_alert_config */
+    GPtrArray *alerts;   /* struct vg_alert_config */
+    char *alert_command; /* an argv; empty: none */
+    int64_t alert_command_limit_ns;
 
     char *fault;
     int64_t fault_move_writes;

@@ -26,6 +26,7 @@
 #include "collectors/live.h"
 #include "collectors/replay.h"
 #include "daemon/access-config.h"
+#include "daemon/alert-command.h"
 #include "daemon/alert-config.h"
 #include "daemon/alert-past.h"
 #include "daemon/backend.h"
@@ -76,6 +77,7 @@ struct daemon {
     vg_peers *peers;
     vg_reservations *reservations;
     vg_mover *mover;
+    vg_alert_command *alert_command;
     vg_api *api;
     enum vg_store_state store_state; /* the last state that was reported */
     vg_collector *replay;            /* NULL once it has been started */
@@ -159,8 +161,10 @@ reload(struct daemon *daemon)
     vg_journal_set_limits(daemon->journal, &journal);
     vg_api_set_limits(daemon->api, &limits);
     set_peers(daemon);
-    set_alerts(daemon);
     g_autoptr(GString) kept = g_string_new(NULL);
+    if (vg_alert_command_set(daemon->alert_command, next, &error) != 0)
+        keep_as_it_was(kept, "the command of alerts", &error);
+    set_alerts(daemon);
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
         keep_as_it_was(kept, "the certificate", &error);
     vg_certificate_warn(daemon->api, daemon->config->tls_certificate);
@@ -378,6 +382,8 @@ keep_event(void *data, const struct vg_logged_event *event)
         .text = event->data,
     };
     vg_journal_note_event(daemon->journal, &happening);
+    if (strcmp(event->type, VG_HAPPENING_ALERT) == 0)
+        vg_alert_command_put(daemon->alert_command, event->data);
 }
 
 static vg_collector *
@@ -568,6 +574,9 @@ daemon_start(struct daemon *daemon, GError **err)
         .reservations = daemon->reservations,
     };
     daemon->node = vg_node_new(&node);
+    daemon->alert_command = vg_alert_command_new(daemon->host);
+    if (vg_alert_command_set(daemon->alert_command, daemon->config, err) != 0)
+        return -1;
     vg_event_log_keep(daemon->events, keep_event, daemon);
     set_alerts(daemon);
     /* What a recording raised long ago is nothing of now. */
@@ -594,6 +603,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .peers = daemon->peers,
         .mover = daemon->mover,
         .reservations = daemon->reservations,
+        .alert_command = daemon->alert_command,
         .policy = &daemon->config->policy,
     });
     vg_daemon_backend_set_access(daemon->backend, daemon->config);
@@ -631,6 +641,7 @@ end(struct daemon *daemon)
     vg_reservations_free(daemon->reservations);
     vg_peers_free(daemon->peers);
     vg_event_log_keep(daemon->events, NULL, NULL);
+    vg_alert_command_free(daemon->alert_command);
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended || vg_virt_hangs_now() > 0) {

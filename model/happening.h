@@ -19,6 +19,9 @@ extern const char *const vg_happening_types[];
  * to keep, and nobody is told of them who has not asked. */
 #define VG_HAPPENING_WINDOW "window"
 
+/* What somebody has to know at once. */
+#define VG_HAPPENING_ALERT "alert"
+
 /* The name in the list, or NULL. */
 const char *vg_happening_type(const char *name);
 

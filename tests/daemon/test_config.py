@@ -16,6 +16,8 @@ NOBODY = 65534
 
 # File of CONFIGS: what the message must say, besides the file's name.
 BROKEN = {
+    "alert-command-open-quote": ["[alerts] command", "quot"],
+    "alert-command-relative": ["[alerts] command", "'mail'", "absolute"],
     "alert-without-limit": [":2: [alert web]", "lost_cores is missing"],
     "alias-of-no-event": ["[tracepoints]", "alias", "'sched_switch'", "no GPU event"],
     "bad-escape": ["[daemon]", "host_name", "cannot be interpreted"],

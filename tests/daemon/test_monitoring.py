@@ -117,6 +117,105 @@ def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
         daemon.stop()
 
 
+def metric(daemon, name):
+    return float(re.search(rf"^{name} (\S+)$", daemon.request("GET", "/metrics")[2].decode(), re.M)[1])
+
+
+def write_script(path, text):
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+SCRIPT = """#!/usr/bin/python3 -ISs
+import json, os, sys
+status = dict(line.split(":\t", 1) for line in open("/proc/self/status"))
+with open(sys.argv[1], "a") as out:
+    print(json.dumps({"argv": sys.argv[2:], "event": json.loads(sys.stdin.read()), "environment": dict(os.environ),
+                      "files": sorted(os.readlink("/proc/self/fd/" + f) for f in os.listdir("/proc/self/fd")
+                                      if int(f) > 2 and f != str(out.fileno()) and os.path.exists("/proc/self/fd/" + f)),
+                      "caps": [status[c].strip() for c in ("CapInh", "CapPrm", "CapEff", "CapAmb")],
+                      "no_new_privs": status["NoNewPrivs"].strip(),
+                      "session": os.getsid(0) == os.getpid()}), file=out)
+if os.environ["VGPUD_ALERT_NAME"] == "everyone":
+    sys.exit("nobody answers the phone")
+"""
+
+
+def test_a_program_is_run_for_alerts(tmp_path):
+    """It knows what happened, and has none of what vgpud may do; where it fails, this is told and counted."""
+    script, told = write_script(tmp_path / "tell", SCRIPT), tmp_path / "told"
+
+    def runs():
+        return [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()] if told.exists() else []
+    config = ALERTS + f"[alerts]\ncommand={script} {told} \"night shift\" $HOME\n"
+    with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=config) as daemon:
+        wait_for(lambda: metric(daemon, "vgpud_alert_commands_total") == 3 and len(runs()) == 3)
+        daemon.write_config(config.replace("lost_cores=0.9", "lost_cores=0.8"))
+        daemon.process.send_signal(1)
+        wait_for(lambda: len(runs()) == 6 and metric(daemon, "vgpud_alert_command_failures_total") == 2)
+        daemon.stop()
+        log = daemon.log()
+    with Daemon(tmp_path, config=ALERTS) as daemon:
+        assert [run["event"] | {"event_id": e["event_id"]} for run, e in zip(runs(), alerts(daemon), strict=True)] == \
+            alerts(daemon)
+        daemon.stop()
+    for run in runs():
+        event, environment = run["event"], run["environment"]
+        assert run["argv"] == ["night shift", "$HOME"]
+        assert run["caps"] == ["0000000000000000"] * 4 and run["no_new_privs"] == "1" and run["session"]
+        assert run["files"] == []
+        assert (environment["VGPUD_ALERT_NAME"], environment["VGPUD_ALERT_WHAT"], environment["VGPUD_ALERT_VM"]) == (
+            event["alert"], event["what"], event["vm"] or "")
+        assert float(environment["VGPUD_ALERT_LOST_CORES"]) == event["lost_cores"]
+        assert "PATH" in environment and "HOME" not in environment
+    failed = [line for line in log.splitlines() if "command of alerts failed" in line]
+    assert len(failed) == 2 and all("exit code 1" in f and "nobody answers the phone" in f for f in failed), log
+
+
+def ended(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_a_program_that_hangs_is_killed(tmp_path):
+    """It and what it has started end at its limit or with vgpud, which goes on measuring meanwhile."""
+    pids = tmp_path / "pids"
+    script = write_script(tmp_path / "hang", f"""#!/bin/sh
+sleep 100000 &
+echo $! $$ >> {pids}
+wait
+""")
+
+    def started():
+        return [int(pid) for pid in pids.read_text(encoding="utf-8").split()] if pids.exists() else []
+    config = ALERTS + f"[alerts]\ncommand={script}\ncommand_limit=1s\n"
+    with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=config) as daemon:
+        daemon.replayed()
+        wait_for(lambda: metric(daemon, "vgpud_alert_command_failures_total") == 3)
+        assert len(started()) == 6
+        wait_for(lambda: all(ended(pid) for pid in started()))
+        assert daemon.log().count(f"'{script}' took longer than 1 s and was killed") == 3
+        daemon.write_config(config.replace("lost_cores=0.9", "lost_cores=0.8").replace("limit=1s", "limit=600s"))
+        daemon.process.send_signal(1)
+        wait_for(lambda: len(started()) == 8)
+        assert not any(ended(pid) for pid in started()[6:])
+        daemon.stop()
+        wait_for(lambda: all(ended(pid) for pid in started()))
+    assert len(started()) == 8
+
+
+def test_a_program_that_is_missing_is_told(tmp_path):
+    config = ALERTS + f"[alerts]\ncommand={tmp_path}/nothing\n"
+    with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=config) as daemon:
+        wait_for(lambda: metric(daemon, "vgpud_alert_command_failures_total") == 3)
+        assert f"cannot run '{tmp_path}/nothing': No such file or directory" in daemon.log()
+        daemon.stop()
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     with Daemon(tmp_path_factory.mktemp("metrics"), "--speed", "max", replay=LTTNG) as daemon:
