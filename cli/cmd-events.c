@@ -42,8 +42,8 @@ struct events_args {
 
 static const struct argp_option options[] = {
     {"types", KEY_TYPES, "TYPE,...", 0,
-     "only these, or all: alert, collector, config, migration, plan, replay-end, store, vm, window "
-     "(default: all but window)",
+     "only these, or all: alert, collector, config, measuring, migration, plan, replay-end, store, "
+     "vm, window (default: all but window)",
      1},
     {"type", KEY_TYPES, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1},
     {"since", VG_WHEN_SINCE, "TIME", 0, "what happened from then on, up to now; " VG_WHEN_HELP, 1},

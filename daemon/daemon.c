@@ -29,6 +29,7 @@
 #include "daemon/alert-command.h"
 #include "daemon/alert-config.h"
 #include "daemon/alert-past.h"
+#include "daemon/away.h"
 #include "daemon/backend.h"
 #include "daemon/certificate.h"
 #include "daemon/gpu-config.h"
@@ -78,6 +79,7 @@ struct daemon {
     vg_reservations *reservations;
     vg_mover *mover;
     vg_alert_command *alert_command;
+    vg_away *away; /* NULL in a replay */
     vg_api *api;
     enum vg_store_state store_state; /* the last state that was reported */
     vg_collector *replay;            /* NULL once it has been started */
@@ -326,6 +328,7 @@ daemon_on_tick(sd_event_source *source, uint64_t usec, void *data)
     (void)usec;
     start_replay(daemon);
     vg_supervisor_watch(daemon->supervisor);
+    vg_away_tick(daemon->away);
     vg_node_tick(daemon->node);
     watch_store(daemon);
     vg_certificate_tick(daemon->api, daemon->config->tls_certificate, &daemon->certificate_at_ns);
@@ -582,6 +585,8 @@ daemon_start(struct daemon *daemon, GError **err)
     /* What a recording raised long ago is nothing of now. */
     if (!node.replay)
         vg_alert_past_restore(daemon->journal, daemon->node, daemon->events);
+    if (!node.replay)
+        daemon->away = vg_away_new(daemon->config->directory, daemon->events);
     const struct vg_supervisor_options supervisor = {
         .node = daemon->node,
         .events = daemon->events,
@@ -635,6 +640,7 @@ end(struct daemon *daemon)
         vg_mover_wait(daemon->mover, moves_until_ns);
     /* From here on, no call waits for a host that does not answer. */
     vg_virt_links_end();
+    vg_away_free(daemon->away);
     vg_peers_stop(daemon->peers);
     vg_api_free(daemon->api);
     vg_mover_free(daemon->mover);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 const char *const vg_happening_types[] = {
-    VG_HAPPENING_ALERT, "collector", "config", "migration",         "plan",
-    "replay-end",       "store",     "vm",     VG_HAPPENING_WINDOW, NULL,
+    VG_HAPPENING_ALERT, "collector", "config", VG_HAPPENING_MEASURING, "migration", "plan",
+    "replay-end",       "store",     "vm",     VG_HAPPENING_WINDOW,    NULL,
 };
 
 const char *

@@ -22,6 +22,9 @@ extern const char *const vg_happening_types[];
 /* What somebody has to know at once. */
 #define VG_HAPPENING_ALERT "alert"
 
+/* What happened to the measuring itself. */
+#define VG_HAPPENING_MEASURING "measuring"
+
 /* The name in the list, or NULL. */
 const char *vg_happening_type(const char *name);
 

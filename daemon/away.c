@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/away.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "daemon"
+
+/* What the file says, and then the id of the kernel's boot. All texts are of one length, so that a
+ * full disk does not matter once the file is there. */
+#define AWAY_RUNNING "running "
+#define AWAY_STOPPED "stopped "
+#define AWAY_LEN     (sizeof(AWAY_RUNNING) - 1)
+
+/* Clocks are slewed by less than a ms in a second; what is more has been set. */
+#define AWAY_SET_NS (500 * VG_NS_PER_MS)
+
+/* Two clocks are read one after the other; they are read again if more time passed between. */
+#define AWAY_READ_NS   (20 * VG_NS_PER_MS)
+#define AWAY_READS_MAX 5
+
+struct vg_away {
+    int fd; /* -1: the file cannot be written */
+    char *boot;
+    vg_event_log *events;
+    int64_t offset_ns; /* the clock - CLOCK_MONOTONIC when it was last looked at */
+};
+
+/* Reads the offset of the clock. Returns false if this thread has no CPU to do so. */
+static bool
+away_read_offset(int64_t *ret)
+{
+    for (int i = 0; i < AWAY_READS_MAX; i++) {
+        const int64_t before_ns = vg_clock_monotonic_ns();
+        const int64_t now_ns = vg_clock_realtime_ns();
+        const int64_t took_ns = vg_clock_monotonic_ns() - before_ns;
+        *ret = now_ns - before_ns - took_ns / 2;
+        if (took_ns <= AWAY_READ_NS)
+            return true;
+    }
+    return false;
+}
+
+static void
+away_note(const vg_away *away, const char *state)
+{
+    g_autofree char *text = g_strconcat(state, away->boot, "\n", NULL);
+    const size_t size = strlen(text);
+
+    if (away->fd >= 0 && pwrite(away->fd, text, size, 0) != (ssize_t)size)
+        vg_log_warn("cannot note in '%s' that vgpud is %sreason=\"%s\"", VG_AWAY_FILE, state,
+                    g_strerror(errno));
+}
+
+static void
+away_beat(const vg_away *away)
+{
+    const int64_t now_ns = vg_clock_realtime_ns();
+    const struct timespec now = {.tv_sec = now_ns / VG_NS_PER_S, .tv_nsec = now_ns % VG_NS_PER_S};
+    const struct timespec times[2] = {now, now};
+
+    if (away->fd >= 0)
+        futimens(away->fd, times);
+}
+
+/* Tells how the run before ended; text is what the file says. NULL: it cannot be told. */
+static const char *
+away_how(const vg_away *away, const char *text)
+{
+    if (strncmp(text, AWAY_RUNNING, AWAY_LEN) != 0 && strncmp(text, AWAY_STOPPED, AWAY_LEN) != 0)
+        return NULL;
+    if (strncmp(text + AWAY_LEN, away->boot, strlen(away->boot)) != 0)
+        return "host rebooted";
+    return text[0] == AWAY_STOPPED[0] ? "stopped" : "killed";
+}
+
+static void
+away_tell(const vg_away *away)
+{
+    const int64_t now_ns = vg_clock_realtime_ns();
+    char text[128] = "";
+    struct stat st;
+
+    if (fstat(away->fd, &st) != 0 || pread(away->fd, text, sizeof(text) - 1, 0) <= 0)
+        return;
+    const char *how = away_how(away, text);
+    if (!how)
+        return;
+    const int64_t since_ns = st.st_mtim.tv_sec * VG_NS_PER_S + st.st_mtim.tv_nsec;
+    json_object *data = json_object_new_object();
+    vg_json_add_string(data, "what", "away");
+    vg_json_add_string(data, "ended", how);
+    vg_json_add_int64(data, "since_ns", since_ns);
+    /* The clock may have been set back meanwhile. */
+    const double for_s = (double)(now_ns - since_ns) / (double)VG_NS_PER_S;
+    vg_json_add(data, "for_s", for_s >= 0 ? vg_json_new_double(for_s) : NULL);
+    vg_log_notice("vgpud was away ended=\"%s\" for_s=%.3f", how, for_s);
+    vg_event_log_add(away->events, VG_HAPPENING_MEASURING, data);
+}
+
+vg_away *
+vg_away_new(const char *directory, vg_event_log *events)
+{
+    vg_away *away = g_new0(vg_away, 1);
+    g_autofree char *path = g_build_filename(directory, VG_AWAY_FILE, NULL);
+
+    away->events = events;
+    if (!g_file_get_contents("/proc/sys/kernel/random/boot_id", &away->boot, NULL, NULL))
+        away->boot = g_strdup("");
+    g_strchomp(away->boot);
+    if (!away_read_offset(&away->offset_ns))
+        away->offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
+    away->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
+    if (away->fd < 0) {
+        vg_log_warn("cannot open '%s', so that the next vgpud does not know when this one ended "
+                    "reason=\"%s\"",
+                    path, g_strerror(errno));
+        return away;
+    }
+    away_tell(away);
+    away_note(away, AWAY_RUNNING);
+    away_beat(away);
+    return away;
+}
+
+void
+vg_away_free(vg_away *away)
+{
+    if (!away)
+        return;
+    away_note(away, AWAY_STOPPED);
+    away_beat(away);
+    if (away->fd >= 0)
+        close(away->fd);
+    g_free(away->boot);
+    g_free(away);
+}
+
+void
+vg_away_tick(vg_away *away)
+{
+    int64_t offset_ns;
+
+    if (!away)
+        return;
+    away_beat(away);
+    if (!away_read_offset(&offset_ns))
+        return;
+    const int64_t by_ns = offset_ns - away->offset_ns;
+    away->offset_ns = offset_ns;
+    if (llabs(by_ns) < AWAY_SET_NS)
+        return;
+    const double by_s = (double)by_ns / (double)VG_NS_PER_S;
+    json_object *data = json_object_new_object();
+    vg_json_add_string(data, "what", "clock-set");
+    vg_json_add_double(data, "by_s", by_s);
+    vg_log_warn("the clock was set by_s=%.3f", by_s);
+    vg_event_log_add(away->events, VG_HAPPENING_MEASURING, data);
+}
