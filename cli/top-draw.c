@@ -440,7 +440,7 @@ draw_help_line(vg_grid *grid, int row, size_t i)
     }
     i -= G_N_ELEMENTS(help_keys);
     if (i == 0)
-        vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "Columns, and the help_keys that sort by them");
+        vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "Columns, and the keys that sort by them");
     if (i == 0 || i > VG_TOP_COLUMN_MAX)
         return i == 0;
     const struct vg_top_column_info *info = &vg_top_columns[i - 1];

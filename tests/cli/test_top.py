@@ -88,7 +88,7 @@ def test_sort_keys(daemon):
         terminal.press("<")
         terminal.wait("LOST▼")
         terminal.press("?")
-        terminal.wait("keys that sort by them")
+        terminal.wait("Columns, and the keys that sort by them")
         terminal.press("x")
         terminal.wait("q quit")
 
