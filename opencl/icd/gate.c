@@ -20,7 +20,7 @@ static struct vg_cl_gate_thread *gate_threads;
 static pthread_key_t gate_key;
 static pthread_once_t gate_once = PTHREAD_ONCE_INIT;
 static bool gate_has_barrier;
-static unsigned gate_state; /* under the lock; each thread that is known has a copy */
+static atomic_uint gate_state; /* set under the lock; threads that need no fence have a copy */
 
 /* A thread ends. */
 static void
@@ -55,7 +55,7 @@ gate_get_known(struct vg_cl_gate_thread *self)
     if (self->next)
         self->next->link = &self->next;
     gate_threads = self;
-    self->state = gate_state;
+    self->state = gate_has_barrier ? gate_state : VG_CL_GATE_FENCED;
     pthread_mutex_unlock(&gate_lock);
 }
 
@@ -68,6 +68,12 @@ vg_cl_gate_enter_slowly(unsigned limit)
         gate_get_known(self);
     if (vg_cl_in_callback || self->inside > 1)
         return;
+    if (!gate_has_barrier) {
+        /* Either this thread sees that the gate is closed, or who closes it sees this thread. */
+        atomic_thread_fence(memory_order_seq_cst);
+        if (gate_state <= limit)
+            return;
+    }
     pthread_mutex_lock(&gate_lock);
     while (gate_state > limit) {
         atomic_store(&self->inside, 0);
@@ -77,19 +83,18 @@ vg_cl_gate_enter_slowly(unsigned limit)
     pthread_mutex_unlock(&gate_lock);
 }
 
-void
+bool
 vg_cl_gate_set(enum vg_cl_gate state)
 {
     pthread_once(&gate_once, gate_init);
     pthread_mutex_lock(&gate_lock);
     gate_state = state;
-    for (struct vg_cl_gate_thread *thread = gate_threads; thread; thread = thread->next)
-        atomic_store(&thread->state, state);
+    for (struct vg_cl_gate_thread *t = gate_threads; gate_has_barrier && t; t = t->next)
+        atomic_store(&t->state, state);
     pthread_cond_broadcast(&gate_opened);
     pthread_mutex_unlock(&gate_lock);
-    if (state != VG_CL_GATE_OPEN)
-        syscall(SYS_membarrier,
-                gate_has_barrier ? MEMBARRIER_CMD_PRIVATE_EXPEDITED : MEMBARRIER_CMD_GLOBAL, 0, 0);
+    return state == VG_CL_GATE_OPEN || !gate_has_barrier ||
+           syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 unsigned

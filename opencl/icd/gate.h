@@ -4,7 +4,8 @@
  * taken away or brought back it is closed, and calls wait in front of it.
  *
  * Passing costs a store and a load of the thread's own: whoever closes it makes the other threads'
- * stores visible by membarrier(2), and then looks at each thread.
+ * stores visible by membarrier(2), and then looks at each thread. Where the kernel or a container
+ * refuses membarrier(2), each thread does that itself, by a fence, which takes longer.
  */
 #ifndef VG_OPENCL_ICD_GATE_H
 #define VG_OPENCL_ICD_GATE_H
@@ -18,6 +19,7 @@ enum vg_cl_gate {
     VG_CL_GATE_OPEN,
     VG_CL_GATE_DRAINING, /* what was begun is waited for; user events may be set */
     VG_CL_GATE_CLOSED,
+    VG_CL_GATE_FENCED,  /* of a thread that looks at the gate itself, after a fence */
     VG_CL_GATE_UNKNOWN, /* of a thread that has not been here yet */
 };
 
@@ -73,8 +75,11 @@ vg_cl_gate_leave(void)
     atomic_store_explicit(&self->inside, inside - 1, memory_order_release);
 }
 
-/* Sets the gate's state for other threads than this one. Opening wakes those that wait. */
-void vg_cl_gate_set(enum vg_cl_gate state);
+/* Sets the gate's state for other threads than this one. Opening wakes those that wait, and does
+ * not fail. False, with errno: membarrier(2) is refused now, and was not at first, as when the
+ * program has put itself under a filter meanwhile. Threads may be inside then that
+ * vg_cl_gate_inside() does not count: the gate has to be opened again. */
+bool vg_cl_gate_set(enum vg_cl_gate state);
 
 /* Counts the other threads that are inside, but for those that run the program's functions for the
  * vendor and those that the caller is told not to count. */

@@ -3,8 +3,10 @@
 
 #include "opencl/icd/switch.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -34,15 +36,19 @@ switch_wait_for_calls(struct vg_cl_switch *s)
 }
 
 static bool
+switch_set_gate(struct vg_cl_switch *s, enum vg_cl_gate state)
+{
+    return vg_cl_gate_set(state) || vg_cl_fail(s, "membarrier(2) is refused: %s", strerror(errno));
+}
+
+static bool
 switch_drain(struct vg_cl_switch *s)
 {
-    vg_cl_gate_set(VG_CL_GATE_DRAINING);
-    if (!switch_wait_for_calls(s) || !vg_cl_drain(s))
+    if (!switch_set_gate(s, VG_CL_GATE_DRAINING) || !switch_wait_for_calls(s) || !vg_cl_drain(s))
         return false;
     /* Until the gate is closed somebody may set an event, whose callbacks may put in new commands.
      */
-    vg_cl_gate_set(VG_CL_GATE_CLOSED);
-    return switch_wait_for_calls(s) && vg_cl_drain(s);
+    return switch_set_gate(s, VG_CL_GATE_CLOSED) && switch_wait_for_calls(s) && vg_cl_drain(s);
 }
 
 /* Room for the memory of all objects, and for what else is known of them. */
