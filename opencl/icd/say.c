@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void
+__attribute__((format(printf, 2, 0))) static void
 say_line(const char *path, const char *format, va_list args)
 {
     char line[1024];

@@ -159,7 +159,9 @@ def test_who_is_host_user(daemon, tmp_path):
         pairs = again.get(f"/v1/preemptions?since=-1h&until={int(time.time()) + 120}")["items"]
         stored = next(pair for pair in pairs if (pair["victim"]["id"], pair["aggressor"]) == (vm.uuid, "host:user"))
         hogs = [process for process in stored["processes"] if process["comm"] == HOG]
-        assert sum(process["ns"] for process in hogs) >= found["ns"] and len(stored["processes"]) >= 1
+        # Three of each minute are kept: where others took more, the machine was busy.
+        assert sum(process["ns"] for process in hogs) >= found["ns"] or len(stored["processes"]) >= 3, stored
+        assert stored["processes"]
         check_loss(stored)
 
 

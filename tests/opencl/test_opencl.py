@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 from opencl import POCL, Stopped, built, make_film, native, need, need_pocl, told
@@ -79,6 +80,36 @@ def test_random_calls_and_stops(tmp_path, seed):
         assert stopped.process.wait() == 0
     assert text == output([program, str(seed), "300"], native())
     assert stops > 0 and all("is mapped" in why for why in refusals)
+
+
+def taken(pid):
+    """What a process that is not stopped has: threads, descriptors, MiB of memory."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        status = file.read()
+    threads, kib = (int(re.search(rf"^{word}:\s+(\d+)", status, re.M)[1]) for word in ("Threads", "VmRSS"))
+    return threads, len(os.listdir(f"/proc/{pid}/fd")), kib / 1024
+
+
+@twice
+def test_many_stops_leave_nothing(tmp_path):
+    """A program that is stopped again and again comes to the same results, and takes no more for it."""
+    # PoCL's own memory grows for a while, also without any stop.
+    many, warm = (1000, 300) if FULL else (20, 10)
+    argv = [built("tests/opencl/random-calls"), "11", str(many * 25), "1"]
+    text = []
+    with Stopped(tmp_path, argv) as stopped:
+        reader = threading.Thread(target=lambda: text.append(stopped.process.stdout.read().decode()))
+        reader.start()
+        stops = stopped.stop_at_random(11, warm)[0]
+        before = taken(stopped.process.pid)
+        stops += stopped.stop_at_random(12, many - warm)[0]
+        after = taken(stopped.process.pid)
+        print(f"{stops} stops: threads, descriptors, MiB {before} -> {after}")
+        reader.join()
+        assert stopped.process.wait() == 0
+    assert stops == many
+    assert after[0] == before[0] and after[1] <= before[1] + 2 and after[2] < before[2] + 64
+    assert text == [output(argv[:3], native())]
 
 
 def test_programs_in_turns(tmp_path):
