@@ -15,8 +15,9 @@
 
 #define GRACE_NS (2 * VG_NS_PER_S)
 
-/* The interval at which a caller is checked to be still there. */
-#define LOOK_NS (250 * VG_NS_PER_MS)
+/* The interval at which a caller is checked to be still there. What is asked for him may still be
+ * carried out that long after he has gone. */
+#define LOOK_NS (50 * VG_NS_PER_MS)
 
 static void
 call_free(struct call *call)
