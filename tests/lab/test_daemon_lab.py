@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """vgpud in a host with a real libvirtd and a real QEMU (tests/lab/lab.sh)."""
 import json
-import os
-import re
 import subprocess
 
 import pytest

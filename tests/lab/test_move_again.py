@@ -4,10 +4,13 @@ with a command that is then run as it stands."""
 import json
 import re
 import shlex
+import subprocess
 
 import pytest
+import vgpuctl
 from labhost import lab
 from movelab import GPU_XML, has_gpu, hooks, remove_guest, run, running_on, start_guest, tell
+from settings import HANG_S
 from unixhttp import wait_for
 from vgpud import Events
 
