@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #define VG_LOG_TAG "daemon"
 
@@ -25,6 +26,10 @@
 /* Clocks are slewed by less than a ms in a second; what is more has been set. */
 #define AWAY_SET_NS (500 * VG_NS_PER_MS)
 
+/* The time between two looks at the clock, and the longest wait for a disk at the end. */
+#define AWAY_LOOK_NS VG_NS_PER_S
+#define AWAY_END_NS  VG_NS_PER_S
+
 /* Two clocks are read one after the other; they are read again if more time passed between. */
 #define AWAY_READ_NS   (20 * VG_NS_PER_MS)
 #define AWAY_READS_MAX 5
@@ -33,6 +38,7 @@ struct vg_away {
     int fd; /* -1: the file cannot be written */
     char *boot;
     vg_event_log *events;
+    vg_thread *thread; /* the only one that uses the other members; NULL: there was none left */
     int64_t offset_ns; /* the clock - CLOCK_MONOTONIC when it was last looked at */
 };
 
@@ -108,52 +114,12 @@ away_tell(const vg_away *away)
     vg_event_log_add(away->events, VG_HAPPENING_MEASURING, data);
 }
 
-vg_away *
-vg_away_new(const char *directory, vg_event_log *events)
-{
-    vg_away *away = g_new0(vg_away, 1);
-    g_autofree char *path = g_build_filename(directory, VG_AWAY_FILE, NULL);
-
-    away->events = events;
-    if (!g_file_get_contents("/proc/sys/kernel/random/boot_id", &away->boot, NULL, NULL))
-        away->boot = g_strdup("");
-    g_strchomp(away->boot);
-    if (!away_read_offset(&away->offset_ns))
-        away->offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
-    away->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
-    if (away->fd < 0) {
-        vg_log_warn("cannot open '%s', so that the next vgpud does not know when this one ended "
-                    "reason=\"%s\"",
-                    path, g_strerror(errno));
-        return away;
-    }
-    away_tell(away);
-    away_note(away, AWAY_RUNNING);
-    away_beat(away);
-    return away;
-}
-
-void
-vg_away_free(vg_away *away)
-{
-    if (!away)
-        return;
-    away_note(away, AWAY_STOPPED);
-    away_beat(away);
-    if (away->fd >= 0)
-        close(away->fd);
-    g_free(away->boot);
-    g_free(away);
-}
-
-void
-vg_away_tick(vg_away *away)
+/* Tells if the clock was set since the last look. */
+static void
+away_look(vg_away *away)
 {
     int64_t offset_ns;
 
-    if (!away)
-        return;
-    away_beat(away);
     if (!away_read_offset(&offset_ns))
         return;
     const int64_t by_ns = offset_ns - away->offset_ns;
@@ -166,4 +132,71 @@ vg_away_tick(vg_away *away)
     vg_json_add_double(data, "by_s", by_s);
     vg_log_warn("the clock was set by_s=%.3f", by_s);
     vg_event_log_add(away->events, VG_HAPPENING_MEASURING, data);
+}
+
+static void
+away_run(vg_thread *self, void *arg)
+{
+    vg_away *away = arg;
+
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + AWAY_LOOK_NS)) {
+        away_beat(away);
+        /* The disk may have taken long, and vgpud may be ending by now. */
+        if (!vg_thread_stopping(self))
+            away_look(away);
+    }
+    away_note(away, AWAY_STOPPED);
+    away_beat(away);
+}
+
+vg_away *
+vg_away_new(const char *directory, vg_event_log *events)
+{
+    vg_away *away = g_new0(vg_away, 1);
+    g_autofree char *path = g_build_filename(directory, VG_AWAY_FILE, NULL);
+    g_autoptr(GError) error = NULL;
+
+    away->events = events;
+    if (!g_file_get_contents("/proc/sys/kernel/random/boot_id", &away->boot, NULL, NULL))
+        away->boot = g_strdup("");
+    g_strchomp(away->boot);
+    if (!away_read_offset(&away->offset_ns))
+        away->offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
+    away->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
+    if (away->fd < 0) {
+        vg_log_warn("cannot open '%s', so that the next vgpud does not know when this one ended "
+                    "reason=\"%s\"",
+                    path, g_strerror(errno));
+    } else {
+        away_tell(away);
+        away_note(away, AWAY_RUNNING);
+        away_beat(away);
+    }
+    away->thread = vg_thread_new("away", away_run, NULL, away, &error);
+    if (!away->thread)
+        vg_log_err("%s", error->message);
+    return away;
+}
+
+void
+vg_away_free(vg_away *away)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + AWAY_END_NS;
+
+    if (!away)
+        return;
+    vg_thread_stop(away->thread);
+    while (away->thread && !vg_thread_ended(away->thread)) {
+        if (vg_clock_monotonic_ns() >= until_ns) {
+            /* What it still uses stays until the process is gone. */
+            vg_thread_leave(away->thread);
+            return;
+        }
+        g_usleep(1000);
+    }
+    vg_thread_free(away->thread);
+    if (away->fd >= 0)
+        close(away->fd);
+    g_free(away->boot);
+    g_free(away);
 }

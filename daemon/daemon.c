@@ -328,7 +328,6 @@ daemon_on_tick(sd_event_source *source, uint64_t usec, void *data)
     (void)usec;
     start_replay(daemon);
     vg_supervisor_watch(daemon->supervisor);
-    vg_away_tick(daemon->away);
     vg_node_tick(daemon->node);
     watch_store(daemon);
     vg_certificate_tick(daemon->api, daemon->config->tls_certificate, &daemon->certificate_at_ns);

@@ -50,6 +50,14 @@ def begun_twice(guest):
     return [host for host in OTHER if "change dirtyrate state failed" in said_by_qemu(host, guest)]
 
 
+def end_readers(readers):
+    for reader in readers:
+        reader.ending.set()
+    for reader in readers:
+        if reader.ident:
+            reader.join()
+
+
 # Three minutes.
 @pytest.mark.drawn("lab-many")
 def test_looks_during_moves(movelab):
@@ -70,11 +78,7 @@ def test_looks_during_moves(movelab):
             assert running_on(GUEST) == [target] and has_gpu(target, GUEST)
             assert begun_twice(GUEST) == []
     finally:
-        for reader in readers:
-            reader.ending.set()
-        for reader in readers:
-            if reader.ident:
-                reader.join()
+        end_readers(readers)
         remove_guest(GUEST)
     assert not any(reader.wrong for reader in readers), [reader.wrong for reader in readers]
     assert all(reader.looks.count(200) > 0 for reader in readers)
@@ -96,11 +100,7 @@ def test_looks_during_a_long_resume(movelab):
             reader.start()
         end = node.ended(move)
     finally:
-        for reader in readers:
-            reader.ending.set()
-        for reader in readers:
-            if reader.ident:
-                reader.join()
+        end_readers(readers)
         remove_guest(GUEST)
     assert end["state"] == "done" and all(step["ok"] for step in end["steps"]), end
     assert all(len(reader.looks) >= 2 and not reader.wrong for reader in readers), [r.wrong for r in readers]

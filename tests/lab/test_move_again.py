@@ -95,9 +95,8 @@ def test_it_can_be_moved_back_instead(movelab, guest):
     check_whole(movelab, guest, "h1")
 
 
-@pytest.mark.drawn("lab")
-def test_no_gpu_on_the_source_any_more(movelab, guest):
-    """Neither host has a GPU for it for some time; the VM stands on the source without."""
+def lose_gpu(movelab, guest):
+    """Neither host gives it a GPU for some time: its move fails. Returns what is advised, and the move."""
     node = movelab.nodes["h1"]
     refuse_gpus("h2", True)
     try:
@@ -106,9 +105,17 @@ def test_no_gpu_on_the_source_any_more(movelab, guest):
         refuse_gpus("h1", True)  # not before the GPU has left
         retry, move = failed(node, node.ended(move), run(node, "migration", "watch", move["id"], code=1).stderr)
         assert (move["vm_on"], move["gpu"]) == ("source", "detached") and not has_gpu("h1", guest)
+        return retry, move
     finally:
         for host in movelab.nodes:
             refuse_gpus(host, False)
+
+
+@pytest.mark.drawn("lab")
+def test_no_gpu_on_the_source_any_more(movelab, guest):
+    """Neither host has a GPU for it for some time; the VM stands on the source without."""
+    node = movelab.nodes["h1"]
+    retry, move = lose_gpu(movelab, guest)
     assert "Rolled back after" in run(node, *retry, "--wait").stdout
     assert again(node.migration(move)) == ["reattach", "revive", "tidy", "release"]
     check_whole(movelab, guest, "h1")
@@ -165,15 +172,7 @@ def without_gpu(node):
 def test_a_gpu_plugged_in_by_hand(movelab, guest):
     """That ends the alert, for the next vgpud, too; and the move can still be finished for the guest."""
     node = movelab.nodes["h1"]
-    refuse_gpus("h2", True)
-    try:
-        move = node.move(guest, "h2")
-        wait_for(lambda: node.migration(move)["state"] == "migrating", pause=0.01)
-        refuse_gpus("h1", True)  # not before the GPU has left
-        retry, move = failed(node, node.ended(move), run(node, "migration", "watch", move["id"], code=1).stderr)
-    finally:
-        for host in movelab.nodes:
-            refuse_gpus(host, False)
+    retry, move = lose_gpu(movelab, guest)
     assert without_gpu(node) == [guest]
     lab("virsh", "h1", "-q", "attach-device", guest, GPU_XML, "--live")
     wait_for(lambda: without_gpu(node) == [])
