@@ -31,29 +31,63 @@ steps_begin_of(int64_t time_ns, int64_t step_ns)
     return time_ns - 1 - (rest < 0 ? rest + step_ns : rest);
 }
 
-static bool
-steps_is_raised(const struct vg_happening *event)
+static const char *
+steps_what(json_object *event)
 {
-    g_autoptr(json_object) object = json_tokener_parse(event->text);
     json_object *what = NULL;
 
-    return json_object_object_get_ex(object, "what", &what) &&
-           g_strcmp0(json_object_get_string(what), "raised") == 0;
+    return json_object_object_get_ex(event, "what", &what) ? json_object_get_string(what) : NULL;
+}
+
+/* Since when the event was going on; at_ns if it is one of a moment. */
+static int64_t
+steps_since(json_object *event, int64_t at_ns)
+{
+    json_object *since = NULL;
+
+    if (!json_object_object_get_ex(event, "since_ns", &since))
+        return at_ns;
+    return MIN(json_object_get_int64(since), at_ns);
+}
+
+/* Adds what happened to the measuring if some of it lies in the step. */
+static void
+steps_add_happened(json_object *array, const struct vg_happening *event, json_object *data,
+                   int64_t begin_ns, int64_t end_ns)
+{
+    static const char *const not_told[] = {"seq", "time", "type", NULL};
+
+    if (event->at_ns <= begin_ns || steps_since(data, event->at_ns) > end_ns)
+        return;
+    json_object *item = json_object_new_object();
+    vg_json_add_int64(item, "at_ns", event->at_ns);
+    json_object_object_foreach(data, name, value)
+    {
+        if (!g_strv_contains(not_told, name))
+            vg_json_add(item, name, json_object_get(value));
+    }
+    vg_json_append(array, item);
 }
 
 static void
-steps_add_alerts(json_object *object, const struct steps *all, int64_t begin_ns, int64_t end_ns)
+steps_add_events(json_object *object, const struct steps *all, int64_t begin_ns, int64_t end_ns)
 {
-    int64_t n = 0;
+    json_object *happened = all->happened ? json_object_new_array() : NULL;
+    int64_t alerts = 0;
 
     for (guint i = 0; all->happened && i < all->happened->len; i++) {
         const struct vg_happening *event = all->happened->pdata[i];
-        n += event->at_ns > begin_ns && event->at_ns <= end_ns && steps_is_raised(event);
+        g_autoptr(json_object) data = json_tokener_parse(event->text);
+        if (!json_object_is_type(data, json_type_object))
+            continue;
+        if (strcmp(event->type, VG_HAPPENING_MEASURING) == 0)
+            steps_add_happened(happened, event, data, begin_ns, end_ns);
+        else
+            alerts += event->at_ns > begin_ns && event->at_ns <= end_ns &&
+                      g_strcmp0(steps_what(data), "raised") == 0;
     }
-    if (all->happened)
-        vg_json_add_int64(object, "alerts", n);
-    else
-        vg_json_add(object, "alerts", NULL);
+    vg_json_add(object, "alerts", all->happened ? json_object_new_int64(alerts) : NULL);
+    vg_json_add(object, "happened", happened);
 }
 
 /* An amount over the time of which it was told; null: of none. */
@@ -146,7 +180,7 @@ steps_item(const struct steps *all, int64_t begin_ns, int64_t end_ns,
     steps_add_share(object, "load", host->load_us, host->load_of_ns / VG_NS_PER_US);
     vg_json_add(object, "pressure", steps_pressure(host));
     vg_json_add(object, "measured_by", steps_measured_by(step));
-    steps_add_alerts(object, all, begin_ns, end_ns);
+    steps_add_events(object, all, begin_ns, end_ns);
     return object;
 }
 

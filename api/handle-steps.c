@@ -40,7 +40,7 @@ steps_run(struct vg_request *request)
     const struct vg_happening_query events = {
         .since_ns = job->query.since_ns,
         .until_ns = job->query.until_ns,
-        .types = "alert",
+        .types = VG_HAPPENING_ALERT "," VG_HAPPENING_MEASURING,
         .limit = SIZE_MAX / 2,
     };
     g_autoptr(GError) error = NULL;
@@ -55,7 +55,9 @@ steps_run(struct vg_request *request)
     g_autoptr(GPtrArray) happened =
         backend->measurement->list_events(backend->data, &events, &error);
     if (!happened)
-        g_ptr_array_add(job->left_out, g_strdup_printf("alerts: %s", error->message));
+        g_ptr_array_add(
+            job->left_out,
+            g_strdup_printf("alerts, and what happened to the measuring: %s", error->message));
     g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     vg_answer_json(request, 200,
                    vg_doc_host_history(&job->query, steps, happened, vg_history_now(view)));

@@ -71,6 +71,40 @@ host_history_add(GString *text, const char *format, ...)
     va_end(args);
 }
 
+/* "vgpud was killed", "clock set by +3600 s"; NULL: other columns say it. The caller frees it. */
+static char *
+host_history_happened(json_object *event)
+{
+    const char *what = json_object_get_string(vg_output_member(event, "what"));
+    const char *ended = json_object_get_string(vg_output_member(event, "ended"));
+
+    if (g_strcmp0(what, "clock-set") == 0)
+        return g_strdup_printf("clock set by %+.0f s",
+                               json_object_get_double(vg_output_member(event, "by_s")));
+    if (g_strcmp0(what, "away") != 0 || !ended)
+        return NULL;
+    return strcmp(ended, "host rebooted") == 0 ? g_strdup(ended)
+                                               : g_strdup_printf("vgpud was %s", ended);
+}
+
+/* Each text once, after what is there. */
+static void
+host_history_add_happened(GString *text, json_object *item)
+{
+    json_object *happened = vg_output_member(item, "happened");
+    g_autoptr(GPtrArray) told = g_ptr_array_new_with_free_func(g_free);
+
+    for (size_t i = 0; i < vg_output_length(happened); i++) {
+        char *one = host_history_happened(json_object_array_get_idx(happened, i));
+        if (!one || g_ptr_array_find_with_equal_func(told, one, g_str_equal, NULL)) {
+            g_free(one);
+            continue;
+        }
+        host_history_add(text, "%s", one);
+        g_ptr_array_add(told, one);
+    }
+}
+
 /* How many VMs were known, by whom they were measured, and what of the step was not. The caller
  * frees it. */
 static char *
@@ -107,6 +141,7 @@ host_history_measured(json_object *item)
         host_history_add(text, "who took: %.0f %% known", 100 * who_ns / told_ns);
     if (measured_ns < NEARLY_ALL * length_ns)
         host_history_add(text, "%.0f %% of the time", 100 * measured_ns / length_ns);
+    host_history_add_happened(text, item);
     return g_string_free(text, FALSE);
 }
 
@@ -124,8 +159,10 @@ host_history_complete(json_object *document, json_object *row, bool for_people)
     vg_json_add_string(row, "begin", begin);
     if (json_object_get_boolean(vg_output_member(row, "gap"))) {
         g_autofree char *to = host_history_time(document, host_history_number(row, "end_ns"));
-        g_autofree char *text = g_strdup_printf("not until %s", to);
-        vg_json_add_string(row, "measured", text);
+        g_autoptr(GString) text = g_string_new(NULL);
+        host_history_add(text, "not until %s", to);
+        host_history_add_happened(text, row);
+        vg_json_add_string(row, "measured", text->str);
         /* Nothing is known of it, which is not that nothing was. */
         vg_json_add(row, "lost_events", NULL);
         if (host_history_number(row, "alerts") == 0)

@@ -36,6 +36,7 @@
 #include "daemon/host-facts.h"
 #include "daemon/limits.h"
 #include "daemon/lttng-config.h"
+#include "daemon/measuring.h"
 #include "daemon/mover.h"
 #include "daemon/node.h"
 #include "daemon/peer-config.h"
@@ -80,10 +81,10 @@ struct daemon {
     vg_mover *mover;
     vg_alert_command *alert_command;
     vg_away *away; /* NULL in a replay */
+    vg_measuring *measuring;
     vg_api *api;
-    enum vg_store_state store_state; /* the last state that was reported */
-    vg_collector *replay;            /* NULL once it has been started */
-    int64_t replay_waits_ns;         /* CLOCK_MONOTONIC, the end of its wait for libvirt */
+    vg_collector *replay;    /* NULL once it has been started */
+    int64_t replay_waits_ns; /* CLOCK_MONOTONIC, the end of its wait for libvirt */
     bool stopping;
     bool failed;               /* a task from the command line was not finished */
     int64_t certificate_at_ns; /* CLOCK_MONOTONIC, when its end was last looked at; 0: never */
@@ -282,21 +283,6 @@ on_control(sd_event_source *source, int fd, uint32_t events, void *data)
     return 0;
 }
 
-static void
-watch_store(struct daemon *daemon)
-{
-    struct vg_store_health health;
-
-    vg_store_read_health(daemon->store, &health);
-    if (health.state == daemon->store_state)
-        return;
-    daemon->store_state = health.state;
-    json_object *data = json_object_new_object();
-    vg_json_add_string(data, "state", vg_store_state_names[health.state]);
-    vg_json_add_string(data, "reason", health.state == VG_STORE_FAILING ? health.reason : NULL);
-    vg_event_log_add(daemon->events, "store", data);
-}
-
 /* Returns whether the parts that all need still run; if not, systemd restarts the daemon. If only a
  * collector hangs in a foreign library, /readyz reports it, and the others go on. */
 static bool
@@ -329,7 +315,7 @@ daemon_on_tick(sd_event_source *source, uint64_t usec, void *data)
     start_replay(daemon);
     vg_supervisor_watch(daemon->supervisor);
     vg_node_tick(daemon->node);
-    watch_store(daemon);
+    vg_measuring_watch(daemon->measuring);
     vg_certificate_tick(daemon->api, daemon->config->tls_certificate, &daemon->certificate_at_ns);
     vg_daemon_backend_set_age(daemon->backend, vg_node_age_ns(daemon->node),
                               vg_node_replay_ended(daemon->node));
@@ -564,6 +550,8 @@ daemon_start(struct daemon *daemon, GError **err)
     if (!daemon->journal)
         return -1;
     daemon->reservations = vg_reservations_new(daemon->journal);
+    daemon->measuring =
+        vg_measuring_new(daemon->events, daemon->store, daemon->options->replay != NULL);
     const struct vg_node_options node = {
         .host = daemon->host,
         .replay = daemon->options->replay != NULL,
@@ -574,6 +562,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .memory_windows = (uint64_t)daemon->config->memory_windows,
         .events = daemon->events,
         .reservations = daemon->reservations,
+        .measuring = daemon->measuring,
     };
     daemon->node = vg_node_new(&node);
     daemon->alert_command = vg_alert_command_new(daemon->host);
@@ -658,6 +647,7 @@ end(struct daemon *daemon)
     vg_collector_free(daemon->replay);
     vg_virt_event_stop();
     vg_daemon_backend_free(daemon->backend);
+    vg_measuring_free(daemon->measuring);
     vg_node_free(daemon->node);
     vg_event_log_free(daemon->events);
     sd_event_unref(daemon->loop);

@@ -3,7 +3,6 @@
 
 #include "daemon/node.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -41,6 +40,7 @@ struct vg_node {
     uint64_t most_pending; /* the most windows that waited for the disk, as traced */
     vg_event_log *events;
     vg_reservations *reservations;
+    vg_measuring *measuring;
     vg_engine *engine;
     vg_alerts *alerts;
     vg_gather *gather;
@@ -81,6 +81,7 @@ vg_node_new(const struct vg_node_options *options)
     node->memory_windows = options->memory_windows;
     node->events = options->events;
     node->reservations = options->reservations;
+    node->measuring = options->measuring;
     node->engine =
         vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
     node->alerts = vg_alerts_new(NULL, 0);
@@ -483,10 +484,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     store_window(node, take_gathered);
     node->gpu_log = vg_gpu_log_add(node->gpu_log, window);
     g_array_set_size(window->gpu_requests, 0);
-    if (take_gathered->provenance.missed > 0)
-        vg_log_warn("windows could not be measured count=%" PRIu64 " before_ns=%" PRId64,
-                    take_gathered->provenance.missed,
-                    window->begin_ns + take_gathered->clock_offset_ns);
+    vg_measuring_take(node->measuring, take_gathered);
     node->missed += take_gathered->provenance.missed;
     node->newest = *take_gathered;
     node->closed_at_ns = vg_clock_monotonic_ns();

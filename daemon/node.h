@@ -15,6 +15,7 @@
 #include "api/backend.h"
 #include "api/event-log.h"
 #include "collectors/report.h"
+#include "daemon/measuring.h"
 #include "daemon/reservations.h"
 #include "engine/alerts.h"
 #include "policy/policy-conf.h"
@@ -32,6 +33,7 @@ struct vg_node_options {
     uint64_t memory_windows;
     vg_event_log *events;          /* borrowed */
     vg_reservations *reservations; /* borrowed until the last report or tick */
+    vg_measuring *measuring;       /* borrowed, likewise */
 };
 
 typedef struct vg_node vg_node;

@@ -7,6 +7,12 @@
 
 #include "model/event.h"
 
+const char *const vg_stored_names[] = {
+    [VG_STORED_WINDOWS] = "windows",
+    [VG_STORED_MINUTES] = "minutes",
+    [VG_STORED_HOURS] = "hours",
+};
+
 const char *const vg_store_state_names[] = {
     [VG_STORE_OPENING] = "opening",
     [VG_STORE_OK] = "ok",

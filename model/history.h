@@ -165,6 +165,11 @@ enum vg_store_state {
     VG_STORE_STATE_MAX
 };
 
+/* What is stored, from the finest to the coarsest. */
+enum vg_stored { VG_STORED_WINDOWS, VG_STORED_MINUTES, VG_STORED_HOURS, VG_STORED_MAX };
+
+extern const char *const vg_stored_names[]; /* "windows", "minutes", "hours" */
+
 struct vg_store_health {
     enum vg_store_state state;
     char reason[512];   /* of FAILING */
@@ -175,6 +180,8 @@ struct vg_store_health {
     int64_t newest_ns;  /* end of the newest window committed; 0: none */
     int64_t bytes;      /* of all files, as of the last minute */
     int64_t free_bytes; /* of the file system, for vgpud, as of the last minute; -1: not known */
+    /* until when they were removed as they were old, since the start; epoch, 0: none was */
+    int64_t expired_ns[VG_STORED_MAX];
 };
 
 extern const char *const vg_store_state_names[]; /* "opening", "ok", "failing" */

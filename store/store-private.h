@@ -52,7 +52,8 @@ struct vg_store {
     struct vg_store_trouble troubles[VG_PART_MAX];
     uint64_t failures;
     int64_t bytes;
-    int64_t free_bytes; /* -1 if unknown */
+    int64_t free_bytes;                /* -1 if unknown */
+    int64_t expired_ns[VG_STORED_MAX]; /* as in vg_store_health */
 };
 
 /* Run the thread, and wake it from a wait; arg is the store. */

@@ -116,6 +116,12 @@ handle_failed_file(vg_store *store, const GError *error)
 
 /* ---- the directory ---- */
 
+static const enum vg_stored store_thread_stored[] = {
+    [VG_STORE_WINDOWS] = VG_STORED_WINDOWS,
+    [VG_STORE_MINUTES] = VG_STORED_MINUTES,
+    [VG_STORE_HOURS] = VG_STORED_HOURS,
+};
+
 /* Days that are kept of a kind. */
 static int64_t
 days_of(vg_store *store, enum vg_store_kind kind)
@@ -162,10 +168,14 @@ remove_file(vg_store *store, enum vg_store_kind kind, int64_t stamp)
 
     vg_store_file_name(kind, stamp, name);
     vg_store_pool_forget(store->writer.pool, kind, stamp);
-    if (vg_store_pool_take_away(store->readers, kind, stamp, NULL, &error) == 0)
-        vg_log_info("removed file=\"%s\" kept_days=%" PRId64, name, days_of(store, kind));
-    else
+    if (vg_store_pool_take_away(store->readers, kind, stamp, NULL, &error) != 0) {
         vg_log_warn_limited("%s", error->message);
+        return;
+    }
+    vg_log_info("removed file=\"%s\" kept_days=%" PRId64, name, days_of(store, kind));
+    VG_LOCK_SCOPE(&store->lock);
+    store->expired_ns[store_thread_stored[kind]] =
+        MAX(store->expired_ns[store_thread_stored[kind]], vg_store_stamp_begin_ns(kind, stamp + 1));
 }
 
 static void

@@ -142,6 +142,7 @@ vg_store_read_health(vg_store *store, struct vg_store_health *ret)
         .bytes = store->bytes,
         .free_bytes = store->free_bytes,
     };
+    memcpy(ret->expired_ns, store->expired_ns, sizeof(ret->expired_ns));
     for (int i = 0; i < VG_PART_MAX && ret->state != VG_STORE_FAILING; i++) {
         if (!store->troubles[i].failing)
             continue;

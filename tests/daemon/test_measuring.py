@@ -82,6 +82,30 @@ def test_away_is_told_with_how_it_ended(tmp_path):
         daemon.stop()
 
 
+def test_the_past_of_the_host_says_who_was_away(tmp_path):
+    """And who was not known since when: what /proc tells does not name those who took CPU time."""
+    config = "[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
+    with Daemon(tmp_path, config=config) as daemon:
+        wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] >= 2)
+        unknown = told(daemon, "who-unknown")
+        daemon.kill()
+    with Daemon(tmp_path, config=config) as daemon:
+        wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] >= 1 and told(daemon, "away"))
+        away = told(daemon, "away")[0]
+        items = daemon.get("/v1/host/history?since=-1h&step=1h")["items"]
+        happened = [event for item in items for event in item["happened"]]
+        assert {"at_ns", "what", "ended", "since_ns", "for_s"} == \
+            set(next(event for event in happened if event["what"] == "away"))
+        assert any(event["what"] == "away" and event["since_ns"] == away["since_ns"] for event in happened)
+        assert len(unknown) == 1 and unknown[0]["reason"]
+        assert any(event["what"] == "who-unknown" and event["since_ns"] == unknown[0]["since_ns"]
+                   for event in happened)
+        text = subprocess.run([vgpuctl.program(), "host", "history", "--socket", daemon.socket, "--since", "-1h",
+                               "--step", "1h"], capture_output=True, text=True, timeout=HANG_S, check=True).stdout
+        assert "vgpud was killed" in " ".join(text.split())
+        daemon.stop()
+
+
 @pytest.mark.skipif(not shutil.which("cc"), reason="there is no compiler")
 def test_a_clock_that_is_set_is_told(tmp_path):
     source, library, clock = tmp_path / "clock.c", tmp_path / "clock.so", tmp_path / "clock"

@@ -474,6 +474,12 @@ test_retention(void **state)
         assert_int_equal(store_has_file(*state, name), day <= 3);
     }
     store_assert_steps(store, 0, today - 5 * DAY_NS + S_NS, today - 5 * DAY_NS + 3 * S_NS, MIN_NS);
+    struct vg_store_health health;
+    /* It is told right after the file is gone. */
+    do
+        vg_store_read_health(store, &health);
+    while (health.expired_ns[VG_STORED_HOURS] == 0);
+    assert_int_equal(health.expired_ns[VG_STORED_WINDOWS], today - 3 * DAY_NS);
     vg_store_free(store);
     /* A recording of long ago is kept for as long after it was replayed, whoever runs. */
     vg_store_file_name(VG_STORE_WINDOWS, T0 / DAY_NS - 3000, name);
