@@ -344,6 +344,12 @@ def test_steps_of_the_host(server):
     for item in items:
         figures = (item["vms"], item["run_ns"], item["own_share"], item["load"], item["idle_share"])
         assert figures == ((None,) * 5 if item["gap"] else (2, 5 * 10**8, 0.2, 2.5, None))
+    at_ns = 1795200000 * 10**9
+    clock = {"what": "clock-set", "at_ns": at_ns + 1800 * 10**9, "by_s": 3600.5}
+    away = {"what": "away", "ended": "killed", "at_ns": at_ns + 1801 * 10**9, "for_s": 601,
+            "since_ns": at_ns + 1200 * 10**9}
+    # It was away from the end of the second step to the first second of the fourth.
+    assert [i["happened"] for i in items] == [[], [away], [clock, away], [away], [], []]
     assert "alerts" not in "".join(past["left_out"]) and len(past["left_out"]) == 1
     for step in ("9s", "367d", "raw", "0s"):
         problem(server.get(f"/v1/host/history?step={step}"), 400, "invalid")

@@ -257,26 +257,34 @@ find_vm(void *data, const char *name, GError **err)
     return NULL;
 }
 
-/* One that is raised a minute after FAKE_BEGIN_NS and at once cleared, and one twenty minutes
- * after. */
+/* An alert that is raised a minute after FAKE_BEGIN_NS and at once cleared, and one twenty minutes
+ * after; the clock is set after half an hour, and vgpud was away for ten minutes until then. */
 static GPtrArray *
-fake_list_alerts(const struct vg_happening_query *query)
+fake_list_happened(const struct vg_happening_query *query)
 {
     static const struct {
-        const char *what;
+        const char *type, *what;
         int64_t after_s;
-    } all[] = {{"raised", 60}, {"cleared", 60}, {"raised", 1200}};
+        const char *more;
+    } all[] = {{"alert", "raised", 60, ""},
+               {"alert", "cleared", 60, ""},
+               {"alert", "raised", 1200, ""},
+               {"measuring", "clock-set", 1800, ", \"by_s\": 3600.5"},
+               {"measuring", "away", 1801,
+                ", \"ended\": \"killed\", \"for_s\": 601, \"since_ns\": 1795201200000000000"}};
     GPtrArray *events = g_ptr_array_new_with_free_func(vg_happening_free);
 
     for (size_t i = 0; i < G_N_ELEMENTS(all) && events->len < query->limit; i++) {
+        if (!strstr(query->types, all[i].type))
+            continue;
         struct vg_happening *event = g_new0(struct vg_happening, 1);
         event->boot = g_strdup("5f6c0c1e-9a0b-4b57-8b0e-000000000000");
         event->seq = i + 4;
-        event->type = vg_happening_type("alert");
+        event->type = vg_happening_type(all[i].type);
         event->at_ns = FAKE_BEGIN_NS + all[i].after_s * VG_NS_PER_S;
-        event->text = g_strdup_printf("{\"what\": \"%s\", \"seq\": %d, \"type\": \"alert\", "
-                                      "\"time\": \"2026-11-20T18:40:00Z\"}",
-                                      all[i].what, (int)i + 4);
+        event->text = g_strdup_printf("{\"what\": \"%s\", \"seq\": %d, \"type\": \"%s\", "
+                                      "\"time\": \"2026-11-20T18:40:00Z\"%s}",
+                                      all[i].what, (int)i + 4, all[i].type, all[i].more);
         g_ptr_array_add(events, event);
     }
     return events;
@@ -290,8 +298,8 @@ list_events(void *data, const struct vg_happening_query *query, GError **err)
     GPtrArray *events = g_ptr_array_new_with_free_func(vg_happening_free);
 
     fake_work(data);
-    if (g_strcmp0(query->types, "alert") == 0)
-        return fake_list_alerts(query);
+    if (query->types && g_str_has_prefix(query->types, "alert"))
+        return fake_list_happened(query);
     if (query->after_boot && strcmp(query->after_boot, boot) != 0) {
         g_ptr_array_unref(events);
         vg_error(err, VG_E_NOT_FOUND, "no event is kept of the run '%s'", query->after_boot);
