@@ -19,9 +19,11 @@
 
 /* ---- reading ---- */
 
+/* Adds the windows of the file, of a source; only what they are, without who was in them, where
+ * `bare`. */
 static int
 add_file(struct vg_store_total_reader *reader, int64_t source, int64_t from_ns, int64_t to_ns,
-         GError **err)
+         bool bare, GError **err)
 {
     struct vg_store_win win;
     sqlite3_stmt *range =
@@ -33,7 +35,9 @@ add_file(struct vg_store_total_reader *reader, int64_t source, int64_t from_ns, 
         if (status <= 0)
             break;
         vg_store_row_read_win(range, 0, &win);
-        if (vg_store_total_add_win(reader, &win, err) != 0)
+        if (bare)
+            vg_store_total_add_period(reader->total, &win);
+        else if (vg_store_total_add_win(reader, &win, err) != 0)
             return -1;
     }
     return status;
@@ -65,8 +69,8 @@ open_part(const struct period *period, int64_t stamp, struct vg_store_file **ret
 
 /* *found: the file is there. */
 static int
-read_part(const struct period *period, int64_t stamp, struct vg_store_total *sums, bool *found,
-          GError **err)
+read_part(const struct period *period, int64_t stamp, bool bare, struct vg_store_total *sums,
+          bool *found, GError **err)
 {
     struct vg_store_file *file;
 
@@ -80,7 +84,7 @@ read_part(const struct period *period, int64_t stamp, struct vg_store_total *sum
     int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, period->source->name, err);
     int status = source < 0 ? -1 : 0;
     if (source > 0)
-        status = add_file(&reader, source, period->from_ns, period->to_ns, err);
+        status = add_file(&reader, source, period->from_ns, period->to_ns, bare, err);
     vg_store_total_reader_clear(&reader);
     return vg_store_writer_done(period->writer, file, status);
 }
@@ -139,7 +143,7 @@ sums_keep_processes(struct vg_store_file *file, const struct period *period, int
 
     vg_store_total_init(&before);
     vg_store_total_reader_init(&reader, &before, file);
-    int status = add_file(&reader, source, period->from_ns, period->to_ns, err);
+    int status = add_file(&reader, source, period->from_ns, period->to_ns, false, err);
     if (status == 0 && before.win.windows > 0 && before.win.end_ns <= minute->total.win.begin_ns)
         vg_store_took_add(sums, &before);
     vg_store_total_reader_clear(&reader);
@@ -147,27 +151,17 @@ sums_keep_processes(struct vg_store_file *file, const struct period *period, int
     return status;
 }
 
-static bool
-sums_is_whole(const struct vg_store_total *sums, const struct vg_store_total *minute)
-{
-    return sums->win.windows == minute->win.windows && sums->win.begin_ns == minute->win.begin_ns &&
-           sums->win.end_ns == minute->win.end_ns && sums->length_ns == minute->length_ns;
-}
-
-/* Completes the sums of windows by what is still in memory of them. */
+/* Completes the sums of windows by those processes that are still in memory. */
 static int
 sums_complete(struct vg_store_file *file, const struct period *period, int64_t source,
               struct vg_store_total *sums, GError **err)
 {
     const struct vg_store_minute *minute = vg_store_source_minute(period->source, period->to_ns);
 
-    if (period->kind != VG_STORE_WINDOWS || !minute)
+    if (period->kind != VG_STORE_WINDOWS || !minute || sums == &minute->total)
         return 0;
     vg_store_took_add(sums, &minute->total);
-    if (!sums_is_whole(sums, &minute->total))
-        return sums_keep_processes(file, period, source, sums, minute, err);
-    vg_store_took_replace(sums, &minute->total);
-    return 0;
+    return sums_keep_processes(file, period, source, sums, minute, err);
 }
 
 static int
@@ -237,27 +231,65 @@ clear_note(const struct period *period, int64_t stamp, GError **err)
     return vg_store_writer_done(period->writer, file, status);
 }
 
-/* A minute that ends at midnight may have a window in the next day's file: it is its end that
- * counts. The minutes of an hour are all where they begin. */
+/* The files that have parts of the period. A minute that ends at midnight may have a window in the
+ * next day's file: it is its end that counts. The minutes of an hour are all where they begin. */
+struct period_files {
+    int64_t stamps[2];
+    guint n;
+};
+
+static int
+sums_read(const struct period *period, const struct period_files *files, bool bare,
+          struct vg_store_total *sums, bool *found, GError **err)
+{
+    int status = 0;
+
+    for (guint i = 0; i < files->n && status == 0; i++)
+        status = read_part(period, files->stamps[i], bare, sums, found, err);
+    return status;
+}
+
+/* The minute as it is in memory, if it is what the files have of it; NULL if not, or if that cannot
+ * be read. Reading the windows of a hundred VMs again costs as much as writing them. */
+static struct vg_store_total *
+sums_in_memory(const struct period *period, const struct period_files *files)
+{
+    struct vg_store_minute *minute = vg_store_source_minute(period->source, period->to_ns);
+    struct vg_store_total stored;
+    bool found = false;
+
+    if (period->kind != VG_STORE_WINDOWS || !minute)
+        return NULL;
+    vg_store_total_init(&stored);
+    const int status = sums_read(period, files, true, &stored, &found, NULL);
+    const bool is_whole = status == 0 && stored.win.windows == minute->total.win.windows &&
+                          stored.win.begin_ns == minute->total.win.begin_ns &&
+                          stored.win.end_ns == minute->total.win.end_ns &&
+                          stored.length_ns == minute->total.length_ns;
+    vg_store_total_clear(&stored);
+    return is_whole ? &minute->total : NULL;
+}
+
 static int
 sum_period(const struct period *period, GError **err)
 {
-    int64_t stamps[2] = {vg_store_stamp(period->kind, period->from_ns),
-                         vg_store_stamp(period->kind, period->to_ns)};
-    guint n = period->kind == VG_STORE_WINDOWS && stamps[0] != stamps[1] ? 2 : 1;
+    struct period_files files = {.stamps = {vg_store_stamp(period->kind, period->from_ns),
+                                            vg_store_stamp(period->kind, period->to_ns)}};
     struct vg_store_total sums;
     bool found = false;
     int status = 0;
 
+    files.n = period->kind == VG_STORE_WINDOWS && files.stamps[0] != files.stamps[1] ? 2 : 1;
+    struct vg_store_total *in_memory = sums_in_memory(period, &files);
     vg_store_total_init(&sums);
-    for (guint i = 0; i < n && status == 0; i++)
-        status = read_part(period, stamps[i], &sums, &found, err);
+    if (!in_memory)
+        status = sums_read(period, &files, false, &sums, &found, err);
     /* Where what was summed is gone, the old sum is all there is. */
-    if (status == 0 && found)
-        status = write_sums(period, &sums, err);
+    if (status == 0 && (in_memory || found))
+        status = write_sums(period, in_memory ? in_memory : &sums, err);
     vg_store_total_clear(&sums);
-    for (guint i = 0; i < n && status == 0; i++)
-        status = clear_note(period, stamps[i], err);
+    for (guint i = 0; i < files.n && status == 0; i++)
+        status = clear_note(period, files.stamps[i], err);
     return status;
 }
 

@@ -118,19 +118,6 @@ took_add_all(struct vg_store_total *total, GArray *to, const struct vg_store_tot
 }
 
 void
-vg_store_took_replace(struct vg_store_total *total, const struct vg_store_total *by)
-{
-    for (guint i = 0; i < total->vms->len; i++) {
-        struct vg_store_total_vm *vm = total->vms->pdata[i];
-        const struct vg_store_total_vm *known = g_hash_table_lookup(by->by_key, vm->key);
-        if (!known)
-            continue;
-        g_array_set_size(vm->losses, 0);
-        took_add_all(total, vm->losses, by, known->losses);
-    }
-}
-
-void
 vg_store_took_add(struct vg_store_total *total, const struct vg_store_total *more)
 {
     took_add_all(total, total->processes, more, more->processes);

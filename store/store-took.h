@@ -24,10 +24,6 @@ int vg_store_took_write(struct vg_store_file *file, int64_t win, int64_t vm,
                         const struct vg_store_total *total, GArray *processes, int64_t top,
                         GError **err);
 
-/* Replaces who took CPU time in one total by what another one has, which knows more of the same
- * windows. */
-void vg_store_took_replace(struct vg_store_total *total, const struct vg_store_total *by);
-
 /* Adds the processes of a total to those of another one. */
 void vg_store_took_add(struct vg_store_total *total, const struct vg_store_total *more);
 

@@ -195,8 +195,8 @@ vg_store_total_reader_clear(struct vg_store_total_reader *reader)
     g_hash_table_unref(reader->aggressors);
 }
 
-static void
-total_add_period(struct vg_store_total *total, const struct vg_store_win *win)
+void
+vg_store_total_add_period(struct vg_store_total *total, const struct vg_store_win *win)
 {
     struct vg_store_win *sum = &total->win;
 
@@ -211,7 +211,7 @@ int
 vg_store_total_add_win(struct vg_store_total_reader *reader, const struct vg_store_win *win,
                        GError **err)
 {
-    total_add_period(reader->total, win);
+    vg_store_total_add_period(reader->total, win);
     if (vg_store_host_read(reader->file, win->id, &reader->total->host, err) != 0 ||
         total_add_samples(reader, win, err) != 0)
         return -1;
@@ -235,7 +235,7 @@ vg_store_total_add_window(struct vg_store_total *total, const struct vg_store_wi
     g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
     struct vg_store_sample sample;
 
-    total_add_period(total, &win);
+    vg_store_total_add_period(total, &win);
     vg_store_host_add(&total->host, &window->host);
     for (guint i = 0; i < window->cast->n_slots; i++) {
         const struct vg_store_vm *slot = &window->cast->slots[i];

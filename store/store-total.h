@@ -49,6 +49,9 @@ void vg_store_total_reader_init(struct vg_store_total_reader *reader, struct vg_
                                 struct vg_store_file *file);
 void vg_store_total_reader_clear(struct vg_store_total_reader *reader);
 
+/* Adds what a row of `win` says itself. */
+void vg_store_total_add_period(struct vg_store_total *total, const struct vg_store_win *win);
+
 /* Adds a row of `win` of the file, with all that belongs to it. Returns 0 or -1. */
 int vg_store_total_add_win(struct vg_store_total_reader *reader, const struct vg_store_win *win,
                            GError **err);
