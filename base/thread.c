@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 /* The interval at which a sleeping thread beats. */
-#define SLEEP_BEAT_NS (500 * VG_NS_PER_MS)
+#define SLEEP_BEAT_NS VG_NS_PER_S
 
 struct vg_own_thread {
     char name[VG_THREAD_NAME_MAX + 1];

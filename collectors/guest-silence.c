@@ -83,6 +83,11 @@ vg_guest_ticks_read(struct vg_guest_ticks *guest, const struct vg_guest_thread *
     struct vg_proc_stat stat;
 
     figures->guest_ns = 0;
+    /* Who did not run was not in its guest either, and hosts have hundreds who sleep. */
+    if (guest->started && figures->run_ns == 0) {
+        guest->left_ns = MIN(guest->left_ns, figures->observed_ns);
+        return guest->moved;
+    }
     snprintf(path, sizeof(path), "%s/%d/task/%d/stat", thread->proc, thread->pid, thread->tid);
     if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_proc_parse_stat(text, &stat))
         return guest->moved;

@@ -19,6 +19,7 @@ struct host_track {
     int64_t own_covered_ns; /* the sum of the lengths of these windows */
     double own_ewma;        /* in cores */
     GPtrArray *vms;         /* struct vg_vm_track, owned */
+    guint next;             /* where to look for the next sample's first */
 };
 
 struct vg_engine {
@@ -90,10 +91,11 @@ need_host(vg_engine *engine, const char *name, const struct vg_window *window)
 }
 
 static struct vg_vm_track *
-engine_find_vm(const struct host_track *host, const struct vg_vm_sample *sample)
+engine_find_vm(struct host_track *host, const struct vg_vm_sample *sample)
 {
-    for (guint i = 0; i < host->vms->len; i++) {
-        struct vg_vm_track *track = host->vms->pdata[i];
+    for (guint n = 0; n < host->vms->len; n++, host->next++) {
+        /* They come in one order, window by window. */
+        struct vg_vm_track *track = host->vms->pdata[host->next % host->vms->len];
         if (*sample->uuid && *track->uuid) {
             if (strcmp(sample->uuid, track->uuid) == 0)
                 return track;
@@ -169,19 +171,43 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
         engine_forget_gone(host);
 }
 
-/* Returns the description's VM with this UUID, otherwise the one with this name, or NULL. */
-static const struct vg_snap_vm *
-find_facts(const struct vg_snap_host *description, const struct vg_vm_track *track)
+/* The VMs of a description, to be found again. */
+struct described {
+    GHashTable *by_uuid;
+    GHashTable *by_name;
+};
+
+static void
+described_init(struct described *described, const struct vg_snap_host *description)
 {
-    const struct vg_snap_vm *by_name = NULL;
-    for (guint i = 0; i < description->vms->len; i++) {
-        const struct vg_snap_vm *vm = description->vms->pdata[i];
-        if (vm->uuid && *track->uuid && strcmp(vm->uuid, track->uuid) == 0)
-            return vm;
-        if (strcmp(vm->name, track->name) == 0 && (!vm->uuid || !*track->uuid))
-            by_name = vm;
+    described->by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
+    described->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = description->vms->len; i > 0; i--) {
+        struct vg_snap_vm *vm = description->vms->pdata[i - 1];
+        if (vm->uuid)
+            g_hash_table_insert(described->by_uuid, vm->uuid, vm);
+        g_hash_table_insert(described->by_name, vm->name, vm);
     }
-    return by_name;
+}
+
+static void
+described_clear(struct described *described)
+{
+    g_hash_table_unref(described->by_uuid);
+    g_hash_table_unref(described->by_name);
+}
+
+/* Finds a VM by its UUID; by its name only where one of both has no UUID. */
+static const struct vg_snap_vm *
+find_facts(const struct described *described, const struct vg_vm_track *track)
+{
+    const struct vg_snap_vm *vm =
+        *track->uuid ? g_hash_table_lookup(described->by_uuid, track->uuid) : NULL;
+
+    if (vm)
+        return vm;
+    vm = g_hash_table_lookup(described->by_name, track->name);
+    return vm && vm->uuid && *track->uuid ? NULL : vm;
 }
 
 static void
@@ -247,34 +273,32 @@ add_facts(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
     add_idle_devices(facts, vm);
 }
 
-/* Returns whether another VM that the snapshot shows has the same name. */
-static bool
-shares_name(const GPtrArray *tracks, const struct vg_vm_track *track)
+/* Counts the VMs of each name. The caller unrefs it. */
+static GHashTable *
+engine_count_names(const GPtrArray *tracks)
 {
+    GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
+
     for (guint i = 0; i < tracks->len; i++) {
-        const struct vg_vm_track *other = tracks->pdata[i];
-        if (other != track && strcmp(other->name, track->name) == 0)
-            return true;
+        char *name = ((struct vg_vm_track *)tracks->pdata[i])->name;
+        guint n = GPOINTER_TO_UINT(g_hash_table_lookup(names, name));
+        g_hash_table_insert(names, name, GUINT_TO_POINTER(n + 1));
     }
-    return false;
+    return names;
 }
 
-/* Makes a name that no VM of the host has yet. */
+/* Makes a name that no VM of the host has yet; taken has the names that they have. */
 static char *
-free_name(const struct vg_snap_host *host, const GPtrArray *tracks, const struct vg_vm_track *track)
+free_name(const GHashTable *taken, GHashTable *counted, const struct vg_vm_track *track)
 {
-    char *name = shares_name(tracks, track) ? g_strdup_printf("%.200s#%d", track->name, track->pid)
-                                            : g_strdup(track->name);
-    for (guint i = 0; i < host->vms->len;) {
-        const struct vg_snap_vm *vm = host->vms->pdata[i];
-        if (strcmp(vm->name, name) == 0) {
-            char *longer = g_strdup_printf("%.240s#%u", name, i);
-            g_free(name);
-            name = longer;
-            i = 0;
-            continue;
-        }
-        i++;
+    bool shared = GPOINTER_TO_UINT(g_hash_table_lookup(counted, track->name)) > 1;
+    char *name =
+        shared ? g_strdup_printf("%.200s#%d", track->name, track->pid) : g_strdup(track->name);
+
+    for (guint i = 0; g_hash_table_contains((GHashTable *)taken, name); i++) {
+        char *longer = g_strdup_printf("%.240s#%u", name, i);
+        g_free(name);
+        name = longer;
     }
     return name;
 }
@@ -320,21 +344,27 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
     g_autoptr(GHashTable) used = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) shown = g_ptr_array_new();
     g_autoptr(GHashTable) names = g_hash_table_new(g_int64_hash, g_int64_equal);
+    g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; track && i < track->vms->len; i++) {
         struct vg_vm_track *vm = track->vms->pdata[i];
         if (engine->mode == VG_ENGINE_MEAN || vm->last_step == track->steps)
             g_ptr_array_add(shown, vm);
     }
+    g_autoptr(GHashTable) counted = engine_count_names(shown);
     for (guint i = 0; i < shown->len; i++) {
         struct vg_vm_track *vm_track = shown->pdata[i];
-        g_autofree char *name = free_name(host, shown, vm_track);
-        g_hash_table_insert(names, &vm_track->id, vg_snap_host_add_vm(host, name)->name);
+        g_autofree char *name = free_name(taken, counted, vm_track);
+        char *added = vg_snap_host_add_vm(host, name)->name;
+        g_hash_table_insert(names, &vm_track->id, added);
+        g_hash_table_add(taken, added);
     }
+    struct described described;
+    described_init(&described, description);
     for (guint i = 0; i < shown->len; i++) {
         const struct vg_vm_track *vm_track = shown->pdata[i];
         struct vg_snap_vm *vm = host->vms->pdata[i];
         vg_vm_track_read(vm_track, names, vm);
-        const struct vg_snap_vm *facts = find_facts(description, vm_track);
+        const struct vg_snap_vm *facts = find_facts(&described, vm_track);
         if (facts) {
             add_facts(facts, vm);
             g_hash_table_add(used, (void *)facts);
@@ -343,6 +373,7 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
         if (!vm->problem && engine->mode == VG_ENGINE_LIVE && vg_vm_track_only_gpu(vm_track))
             vm->problem = g_strdup("only its GPU use is measured");
     }
+    described_clear(&described);
     if (part->unmeasured)
         add_unmeasured(description, used, part->unmeasured, host);
 }

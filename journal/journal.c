@@ -13,7 +13,8 @@
 
 #define VG_LOG_TAG "journal"
 
-#define BEAT_NS       (500 * VG_NS_PER_MS)
+#define BEAT_NS       (2 * VG_NS_PER_S)
+#define TROUBLE_NS    (500 * VG_NS_PER_MS) /* where the file has to be opened or written again */
 #define TIDY_NS       (60 * VG_NS_PER_S)
 #define FIRST_OPEN_NS VG_NS_PER_S
 
@@ -46,9 +47,10 @@ journal_run(vg_thread *self, void *arg)
         }
         journal_events_write(journal);
         pthread_mutex_lock(&journal->lock);
-        bool waits = journal->db && !journal->events_stuck && !g_queue_is_empty(&journal->events);
+        bool well = journal->db && !journal->events_stuck;
+        bool waits = well && !g_queue_is_empty(&journal->events);
         if (g_queue_is_empty(&journal->asks) && !waits && !vg_thread_stopping(self))
-            vg_cond_wait_until(&journal->work, &journal->lock, now + BEAT_NS);
+            vg_cond_wait_until(&journal->work, &journal->lock, now + (well ? BEAT_NS : TROUBLE_NS));
         struct journal_ask *ask = g_queue_pop_head(&journal->asks);
         pthread_mutex_unlock(&journal->lock);
         /* Queued events are written first, so that a query sees everything that came before it. */

@@ -230,15 +230,19 @@ test_ticks(void **state)
     assert_int_equal(read_ticks(&r, 1030, 50, &moved), 50);
     assert_int_equal(read_ticks(&r, 1030, 500, &moved), 10);
     /* but not for ever. */
-    assert_int_equal(read_ticks(&r, 2030, 0, &moved), 0);
+    assert_int_equal(read_ticks(&r, 2030, 1, &moved), 1);
     assert_int_equal(read_ticks(&r, 2030, 900, &moved), 900);
     assert_int_equal(read_ticks(&r, 2030, 900, &moved), 100);
     assert_int_equal(read_ticks(&r, 2030, 900, &moved), 0);
     assert_true(moved);
+    /* Who did not run is not looked at; what was counted of it is told once it runs. */
+    assert_int_equal(read_ticks(&r, 2040, 0, &moved), 0);
+    assert_true(moved);
+    assert_int_equal(read_ticks(&r, 2040, 500, &moved), 100);
     /* A counter that goes back is another one. */
     assert_int_equal(read_ticks(&r, 5, 500, &moved), 0);
     assert_int_equal(read_ticks(&r, 7, 500, &moved), 20);
-    assert_int_equal(r.guest_ns, (200 + 40 + 50 + 10 + 900 + 100 + 20) * VG_NS_PER_MS);
+    assert_int_equal(r.guest_ns, (200 + 40 + 50 + 10 + 1 + 900 + 100 + 100 + 20) * VG_NS_PER_MS);
 }
 
 static void
