@@ -19,6 +19,7 @@
 
 #include "opencl/icd/say.h"
 #include "opencl/icd/switch.h"
+#include "opencl/track/memory.h"
 
 #define CONTROL_PAUSE_S 2 /* between two tries to connect */
 #define MS              INT64_C(1000000)
@@ -36,6 +37,16 @@ control_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Returns the number that a variable of tests has, or else `usual`. */
+static int64_t
+control_env_seconds(const char *name, int64_t usual)
+{
+    const char *text = secure_getenv(name);
+    int64_t seconds = text ? strtoll(text, NULL, 10) : 0;
+
+    return seconds > 0 ? seconds : usual;
 }
 
 static bool __attribute__((format(printf, 2, 3)))
@@ -124,10 +135,27 @@ control_resume(struct control *control)
     return control_tell(control, "failed %s", s.reason);
 }
 
+/* Tells what is so now, of which nothing changes. */
+static bool
+control_answer(const struct control *control)
+{
+    struct vg_cl_switch s = {.deadline_ns = INT64_MAX};
+    uint64_t bytes = vg_cl_mem_bytes();
+
+    if (vg_cl_is_stopped())
+        return control_tell(control, "is released %" PRIu64, bytes);
+    if (vg_cl_can_stop(&s))
+        return control_tell(control, "is running %" PRIu64, bytes);
+    return control_tell(control, "is unreleasable %" PRIu64 " %s", bytes, s.reason);
+}
+
 static bool
 control_do(struct control *control, const char *line)
 {
     int64_t ms;
+
+    if (strcmp(line, "ask") == 0)
+        return control_answer(control);
 
     if (sscanf(line, "prepare %" SCNd64, &ms) == 1 && ms > 0)
         return control_prepare(control, ms);
@@ -142,7 +170,9 @@ control_do(struct control *control, const char *line)
 static void
 control_serve(struct control *control)
 {
-    bool ok = control_tell(control, "hello 1 %d", (int)getpid());
+    bool ok = vg_cl_is_stopped() ? control_tell(control, "hello 1 %d released %" PRIu64,
+                                                (int)getpid(), vg_cl_mem_bytes())
+                                 : control_tell(control, "hello 1 %d", (int)getpid());
 
     while (ok) {
         char *end = memchr(control->line, '\n', control->used);
@@ -167,15 +197,38 @@ control_serve(struct control *control)
     }
 }
 
+/* Goes on without an agent: nobody else would ever let the program do so. Where there is no GPU for
+ * it, it stays as it is. */
+static void
+control_resume_alone(void)
+{
+    struct vg_cl_switch s = {.deadline_ns = INT64_MAX};
+
+    if (vg_cl_resume(&s)) {
+        vg_cl_say("there is no agent: the program goes on by itself");
+        vg_cl_log("resumed: %s", s.steps);
+        vg_cl_forget();
+    } else {
+        vg_cl_log("there is no agent, and the program cannot go on by itself: %s", s.reason);
+    }
+}
+
 static void *
 control_run(void *arg)
 {
+    int64_t alone_s = control_env_seconds("VGPU_OPENCL_ALONE", VG_CL_ALONE_S);
+    int64_t served = control_now();
+
     (void)arg;
     for (;;) {
         struct control control = {.fd = control_connect()};
         if (control.fd >= 0) {
             control_serve(&control);
             close(control.fd);
+            served = control_now();
+        } else if (vg_cl_is_stopped() && control_now() - served >= alone_s * 1000 * MS) {
+            control_resume_alone();
+            served = control_now();
         }
         sleep(CONTROL_PAUSE_S);
     }

@@ -120,6 +120,23 @@ switch_go_on(struct vg_cl_switch *s)
     return VG_CL_LOST;
 }
 
+bool
+vg_cl_is_stopped(void)
+{
+    return switch_is_stopped;
+}
+
+bool
+vg_cl_can_stop(struct vg_cl_switch *s)
+{
+    char path[128];
+
+    if (!switch_can_unload(s))
+        return false;
+    return !vg_cl_nodes_are_shared(path, sizeof path) ||
+           vg_cl_fail(s, "the program uses GPUs by %s, too", path);
+}
+
 enum vg_cl_stopped
 vg_cl_stop(struct vg_cl_switch *s)
 {
@@ -128,12 +145,8 @@ vg_cl_stop(struct vg_cl_switch *s)
     if (switch_is_stopped)
         return VG_CL_STOPPED;
     vg_cl_step(s, "");
-    if (!switch_can_unload(s))
+    if (!vg_cl_can_stop(s))
         return VG_CL_GOES_ON;
-    if (vg_cl_nodes_are_shared(path, sizeof path)) {
-        vg_cl_fail(s, "the program uses GPUs by %s, too", path);
-        return VG_CL_GOES_ON;
-    }
     if (!switch_drain(s)) {
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         return VG_CL_GOES_ON;
@@ -168,6 +181,16 @@ vg_cl_stop(struct vg_cl_switch *s)
 
 /* ---- going on ---- */
 
+/* Lets go of what there is of a GPU again: it may have to leave before the next try. */
+static bool
+switch_stay(void)
+{
+    vg_cl_release_all();
+    switch_unload();
+    vg_cl_nodes_let_go();
+    return false;
+}
+
 bool
 vg_cl_resume(struct vg_cl_switch *s)
 {
@@ -175,10 +198,10 @@ vg_cl_resume(struct vg_cl_switch *s)
         return true;
     vg_cl_step(s, "");
     if (!switch_reload(s))
-        return false;
+        return switch_stay();
     vg_cl_step(s, "loading");
     if (!vg_cl_inject(s, switch_stream.base, switch_stream.used))
-        return false;
+        return switch_stay();
     switch_is_stopped = false;
     vg_cl_gate_set(VG_CL_GATE_OPEN);
     return true;

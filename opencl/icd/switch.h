@@ -21,6 +21,13 @@ enum vg_cl_stopped vg_cl_stop(struct vg_cl_switch *s);
  * program still waits, and resuming can be tried again. */
 bool vg_cl_resume(struct vg_cl_switch *s);
 
+/* Returns whether the program stands still now. From the same thread. */
+bool vg_cl_is_stopped(void);
+
+/* Returns whether it could be stopped, as far as that is known without trying; S says why not. From
+ * the same thread. */
+bool vg_cl_can_stop(struct vg_cl_switch *s);
+
 /* Frees the state after the program goes on, which takes a while if it was much. */
 void vg_cl_forget(void);
 

@@ -488,8 +488,8 @@ extract_set_event(const struct vg_cl_object *event)
 }
 
 /* Who is made last goes first. */
-static void
-extract_release(void)
+void
+vg_cl_release_all(void)
 {
     static const enum vg_cl_type order[] = {VG_CL_EVENT,   VG_CL_KERNEL,  VG_CL_PROGRAM,
                                             VG_CL_SAMPLER, VG_CL_MEM,     VG_CL_MEM,
@@ -561,7 +561,7 @@ vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
     if (ok && !vg_cl_writer_finish(writer))
         ok = vg_cl_fail(s, "the stream has no more room");
     if (ok)
-        extract_release();
+        vg_cl_release_all();
     vg_cl_step(s, "releasing");
     return ok;
 }

@@ -40,6 +40,9 @@ bool vg_cl_drain(struct vg_cl_switch *s);
  * released: vg_cl_inject() brings these back. */
 bool vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer);
 
+/* Releases the vendors' objects, as many as there are. */
+void vg_cl_release_all(void);
+
 /* Makes the vendors' objects that are not there, from the stream of SIZE bytes at BASE. */
 bool vg_cl_inject(struct vg_cl_switch *s, const void *base, size_t size);
 

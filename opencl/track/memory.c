@@ -3,14 +3,39 @@
 
 #include "opencl/track/memory.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include <stdatomic.h>
 
 #include "opencl/track/callback.h"
 #include "opencl/track/calls.h"
 #include "opencl/track/enqueue.h"
 #include "opencl/track/remake.h"
+
+static _Atomic uint64_t memory_bytes;
+
+uint64_t
+vg_cl_mem_bytes(void)
+{
+    return atomic_load_explicit(&memory_bytes, memory_order_relaxed);
+}
+
+/* Counts what the vendor has for a new object, and what an image takes there. */
+static void
+memory_count(struct vg_cl_object *mem)
+{
+    size_t size = mem->mem.size;
+
+    if (mem->mem.parent || mem->mem.host_ptr)
+        return;
+    if (mem->mem.image)
+        mem->track->cl->clGetMemObjectInfo(mem->real, CL_MEM_SIZE, sizeof size, &size, NULL);
+    mem->mem.counted = size;
+    atomic_fetch_add_explicit(&memory_bytes, size, memory_order_relaxed);
+}
 
 /* ---- the end ---- */
 
@@ -89,6 +114,7 @@ vg_cl_mem_free(struct vg_cl_object *mem)
     }
     if (mem->mem.end)
         memory_end(mem->mem.end);
+    atomic_fetch_sub_explicit(&memory_bytes, mem->mem.counted, memory_order_relaxed);
     free(mem->mem.image);
     free(mem->mem.properties);
     vg_cl_unuse(mem->mem.parent);
@@ -194,6 +220,8 @@ vg_cl_mem_make(struct vg_cl_object *mem, void *first, bool is_back)
     }
     mem->real = mem->mem.image ? memory_make_image(mem, flags, first, is_back, &error)
                                : memory_make_buffer(mem, flags, first, &error);
+    if (error == CL_SUCCESS && !is_back)
+        memory_count(mem);
     return error == CL_SUCCESS ? memory_watch(mem) : error;
 }
 

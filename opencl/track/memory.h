@@ -14,4 +14,9 @@ void vg_cl_mem_leave_end(struct vg_cl_object *mem);
 /* Frees the details of MEM after the vendor's object was released. What waits for its end
  * is called if it was not left to the vendor. */
 void vg_cl_mem_free(struct vg_cl_object *mem);
+
+/* Returns how many bytes the memory objects of the program have, but for those in its own memory.
+ * From any thread. */
+uint64_t vg_cl_mem_bytes(void);
+
 #endif

@@ -130,6 +130,7 @@ struct vg_cl_mem {
     cl_mem_flags flags;     /* as the program gave them */
     size_t size;            /* bytes; of a sub-buffer and a buffer */
     size_t origin;          /* of a sub-buffer, in its parent */
+    size_t counted;         /* bytes of it in vg_cl_mem_bytes() */
     void *host_ptr;         /* the program's, which is used for as long as the object is there */
     struct vg_cl_object *parent;
     struct vg_cl_image *image;     /* owned */

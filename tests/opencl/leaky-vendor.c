@@ -2,9 +2,11 @@
  *
  * A vendor of OpenCL: PoCL, with a device node (the file that VG_NODE names) that it opens and maps
  * when it is loaded. What VG_LEAK names it leaves when it is unloaded: "descriptor", "map", or
- * both. "thread": a thread of it opens the node again and again, as long as there is the process.
- * VG_DRIVER is CUDA's driver, which it uses; "driver": that is not unloaded; "init": somebody calls
- * cuInit().
+ * both. VG_DRIVER is CUDA's driver, which it uses; "driver": that is not unloaded; "init": somebody
+ * calls cuInit(). Without the node there is no platform.
+ *
+ * The file that VG_FAULTS names says what goes wrong now: "hang-load" or "hang-unload", for as long
+ * as it says so, "crash-load", "crash-unload", or "none": there is no platform.
  */
 #include "config.h"
 
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <dlfcn.h>
@@ -30,10 +33,37 @@ leaks(const char *what)
     return all && strstr(all, what);
 }
 
+static bool
+fault(const char *what)
+{
+    const char *path = getenv("VG_FAULTS");
+    char text[64] = "";
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        ssize_t got = read(fd, text, sizeof text - 1);
+        text[got > 0 ? got : 0] = '\0';
+        text[strcspn(text, "\n")] = '\0';
+        close(fd);
+    }
+    return strcmp(text, what) == 0;
+}
+
+static void
+go_wrong(const char *hang, const char *crash)
+{
+    while (fault(hang))
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    if (fault(crash))
+        abort();
+}
+
 __attribute__((constructor)) static void
 load(void)
 {
     const char *path = getenv("VG_NODE"), *library = getenv("VG_DRIVER");
+
+    go_wrong("hang-load", "crash-load");
 
     driver = library ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (driver && leaks("init"))
@@ -45,9 +75,10 @@ load(void)
 __attribute__((destructor)) static void
 unload(void)
 {
-    if (!leaks("map"))
+    go_wrong("hang-unload", "crash-unload");
+    if (!leaks("map") && map != MAP_FAILED)
         munmap(map, 4096);
-    if (!leaks("descriptor"))
+    if (!leaks("descriptor") && node >= 0)
         close(node);
     if (driver && !leaks("driver"))
         dlclose(driver);
@@ -56,7 +87,7 @@ unload(void)
 __attribute__((visibility("default"))) void *
 clGetExtensionFunctionAddress(const char *name)
 {
-    void *pocl = dlopen("libpocl.so.2", RTLD_NOW | RTLD_LOCAL);
+    void *pocl = node >= 0 && !fault("none") ? dlopen("libpocl.so.2", RTLD_NOW | RTLD_LOCAL) : NULL;
     void *(*get)(const char *) =
         pocl ? (void *(*)(const char *))dlsym(pocl, "clGetExtensionFunctionAddress") : NULL;
 
