@@ -20,7 +20,8 @@
  *   child     runs hooks in process groups, and writes to sysfs in a process that can be given up
  *
  * State between two requests is kept in the session, and gone with the agent; that of units and
- * cuda is in files of /run, too. vgpud-guest(7) is the contract with the host.
+ * cuda is in files of /run, too, and programs of OpenCL know their own. vgpud-guest(7) is the
+ * contract with the host.
  */
 #include "config.h"
 
@@ -96,6 +97,15 @@ agent_look_at_providers(struct agent *agent)
         if (agent->cookies[i])
             vg_guest_providers[i]->look(agent->cookies[i]);
     }
+}
+
+/* Returns the file of a provider that waits to be read, or -1. */
+static int
+agent_provider_fd(const struct agent *agent, size_t i)
+{
+    return agent->cookies[i] && vg_guest_providers[i]->fd
+               ? vg_guest_providers[i]->fd(agent->cookies[i])
+               : -1;
 }
 
 static void
@@ -299,7 +309,7 @@ static void
 agent_wait(struct agent *agent)
 {
     int64_t now_ms = vg_guest_now_ms(), until_ms = agent->providers_ms;
-    struct pollfd fds[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
+    struct pollfd fds[3 + VG_GUEST_PROVIDERS_MAX] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
     sigset_t none;
 
     fds[0] = vg_guest_port_poll(&agent->port, &until_ms);
@@ -315,9 +325,16 @@ agent_wait(struct agent *agent)
     }
     int64_t left_ms = until_ms > now_ms ? until_ms - now_ms : 0;
     struct timespec timeout = {.tv_sec = left_ms / 1000, .tv_nsec = left_ms % 1000 * 1000000};
+    for (size_t i = 0; i < VG_GUEST_PROVIDERS_MAX; i++)
+        fds[3 + i] = (struct pollfd){.fd = agent_provider_fd(agent, i), .events = POLLIN};
     sigemptyset(&none);
-    if (ppoll(fds, 3, &timeout, &none) > 0)
-        vg_guest_port_polled(&agent->port, fds[0].revents);
+    if (ppoll(fds, sizeof fds / sizeof *fds, &timeout, &none) <= 0)
+        return;
+    vg_guest_port_polled(&agent->port, fds[0].revents);
+    for (size_t i = 0; i < VG_GUEST_PROVIDERS_MAX; i++) {
+        if (fds[3 + i].revents)
+            vg_guest_providers[i]->ready(agent->cookies[i]);
+    }
 }
 
 /* Ends a process, since programs of the guest must not outlive the agent that runs them. */

@@ -241,17 +241,6 @@ vg_cuda_job_bytes(const struct vg_cuda_job *job)
     return known || bytes > used ? bytes : used;
 }
 
-int64_t
-vg_cuda_free_memory(const char *root)
-{
-    vg_guest_auto char *path = vg_guest_format("%s/proc/meminfo", root);
-    char text[4096];
-
-    vg_guest_read_file(path, text, sizeof text);
-    const char *found = strstr(text, "MemAvailable:");
-    return found ? 1024 * strtoll(found + strlen("MemAvailable:"), NULL, 10) : -1;
-}
-
 /* ---- JSON ---- */
 
 static void
@@ -497,9 +486,10 @@ job_process_json(const struct vg_cuda_job *job, const struct vg_cuda_process *pr
 }
 
 void
-vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message)
+vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message, struct vg_guest_told *told)
 {
-    json_object *list = vg_guest_programs_add(message, (int64_t)job->n, vg_cuda_job_bytes(job));
+    json_object *list =
+        vg_guest_programs_add(message, "cuda", (int64_t)job->n, vg_cuda_job_bytes(job), told);
 
     job_put_forked(job, json_object_object_get(message, "programs"));
 

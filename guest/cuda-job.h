@@ -103,9 +103,6 @@ int64_t vg_cuda_job_bytes(const struct vg_cuda_job *job);
 /* Returns the device memory of one process, or -1 if it is not known. */
 int64_t vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cuda_process *process);
 
-/* Returns the guest's MemAvailable in bytes, or -1. */
-int64_t vg_cuda_free_memory(const char *root);
-
 /* Return whether the process is still the same one, and whether it is about to end. */
 bool vg_cuda_process_lives(const char *root, const struct vg_cuda_process *process);
 bool vg_cuda_process_is_ending(const char *root, const struct vg_cuda_process *process);
@@ -117,7 +114,9 @@ void vg_cuda_job_write(const char *root, json_object *kept);
 /* Reads that state. Returns 0, or -1 if the JSON is something else. */
 int vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret);
 
-/* Adds the processes to the member `programs` of a message, and makes the member if need be. */
-void vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message);
+/* Adds the processes to the member `programs` of a message, and makes the member if need be. told
+ * is as for vg_guest_programs_add(). */
+void vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message,
+                      struct vg_guest_told *told);
 
 #endif

@@ -244,7 +244,7 @@ release_find(struct vg_guest_work *work)
         }
         if (!told) {
             json_object *more = json_object_new_object();
-            vg_cuda_job_tell(&vg_cuda_work, more);
+            vg_cuda_job_tell(&vg_cuda_work, more, NULL);
             vg_guest_work_progress(work, "unreleasable", more);
         }
         told = true;
@@ -263,7 +263,7 @@ int
 vg_cuda_release_compare_memory(const char *root, int64_t *ret_need, int64_t *ret_free)
 {
     *ret_need = vg_cuda_job_bytes(&vg_cuda_work) + (int64_t)vg_cuda_work.n * VG_CUDA_OVERHEAD_BYTES;
-    *ret_free = vg_cuda_free_memory(root);
+    *ret_free = vg_guest_free_memory(root);
     return *ret_free >= 0 && *ret_free < *ret_need ? -1 : 0;
 }
 

@@ -34,7 +34,9 @@ static const char *const op_words[] = {[VG_CUDA_OP_STATE] = "state",
 void
 vg_cuda_steps_tell(struct vg_guest_work *work)
 {
-    vg_cuda_job_tell(&vg_cuda_work, work->details);
+    static struct vg_guest_told told;
+
+    vg_cuda_job_tell(&vg_cuda_work, work->details, &told);
 }
 
 size_t

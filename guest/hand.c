@@ -88,7 +88,7 @@ hand_end(struct vg_guest_work *work)
                hand_text(forked, "processes"), hand_text(forked, "descriptors"),
                hand_text(forked, "maps"));
     if (total == 0 && !work->failure)
-        printf("no process of CUDA has a GPU, or none can be asked\n");
+        printf("no program of CUDA or OpenCL has a GPU, or none can be asked\n");
     hand_print_units(json_object_object_get(work->details, "units"));
     if (work->failure)
         printf("failed: %s\n",
@@ -114,31 +114,40 @@ hand_print_holders(const struct vg_guest_work *work)
     vg_guest_nodes_clear(&nodes);
 }
 
+/* What a person has released, in this order. */
+static const struct vg_guest_provider *const hand_providers[] = {
+    &vg_guest_provider_units, &vg_guest_provider_opencl, &vg_guest_provider_cuda};
+enum { HAND_PROVIDERS = sizeof hand_providers / sizeof *hand_providers };
+
 int
 vg_guest_hand_try(const struct vg_guest_config *config)
 {
     struct vg_guest_order order = {.request = {.type = VG_GUEST_PREPARE}};
     struct vg_guest_work work = {.config = config, .order = &order, .out = -1};
-    json_object *kept = NULL, *units = NULL;
+    json_object *kept[HAND_PROVIDERS] = {NULL};
+    int released = 0;
+    size_t n = 0;
 
     hand_begin(&work);
-    int released = vg_guest_provider_units.prepare(&work, &units);
-    if (released == 0)
-        released = vg_guest_provider_cuda.prepare(&work, &kept);
-    if (released == 0 && kept)
+    while (released == 0 && n < HAND_PROVIDERS) {
+        released = hand_providers[n]->prepare(&work, &kept[n]);
+        n++;
+    }
+    if (released == 0 && json_object_object_get(work.details, "programs"))
         hand_print_holders(&work);
     json_object *failure = work.failure;
     work.failure = NULL;
     work.until_ms = vg_guest_now_ms() + HAND_MS;
-    if (kept)
-        vg_guest_provider_cuda.resume(&work, kept, released != 0);
-    vg_guest_provider_units.resume(&work, units, true);
+    while (n-- > 0) {
+        bool undo = released != 0 || hand_providers[n] == &vg_guest_provider_units;
+        if (kept[n] || hand_providers[n] == &vg_guest_provider_opencl)
+            hand_providers[n]->resume(&work, kept[n], undo);
+        json_object_put(kept[n]);
+    }
     if (failure) {
         json_object_put(work.failure);
         work.failure = failure;
     }
-    json_object_put(kept);
-    json_object_put(units);
     return hand_end(&work);
 }
 
@@ -149,7 +158,7 @@ vg_guest_hand_restore(const struct vg_guest_config *config)
     struct vg_guest_work work = {.config = config, .order = &order, .out = -1};
 
     hand_begin(&work);
-    vg_guest_provider_cuda.resume(&work, NULL, false);
-    vg_guest_provider_units.resume(&work, NULL, false);
+    for (size_t n = HAND_PROVIDERS; n-- > 0;)
+        hand_providers[n]->resume(&work, NULL, false);
     return hand_end(&work);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `vgpu-guestd try` and `vgpu-guestd restore`, with which a person releases CUDA processes and
+ * `vgpu-guestd try` and `vgpu-guestd restore`, with which a person releases programs and
  * brings them back, without a move.
  */
 #ifndef VG_GUEST_HAND_H

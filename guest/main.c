@@ -93,9 +93,9 @@ static const struct argp argp = {
     .doc =
         "Has the GPUs of this VM released before it moves, and taken back after, as vgpud on its "
         "host asks.\v"
-        "With `status`, prints what it sees: the port, hooks, programs of CUDA, GPUs and who holds "
-        "them. With `try`, releases programs of CUDA and brings them back at once, and prints how "
-        "long they stood still. With `restore`, brings back those that stayed released.",
+        "With `status`, prints what it sees: the port, hooks, programs of CUDA and OpenCL, GPUs "
+        "and who holds them. With `try`, releases these programs and brings them back at once, and "
+        "prints how long they stood still. With `restore`, brings back those that stayed released.",
 };
 
 int

@@ -11,6 +11,7 @@
 
 #include "guest/cuda-steps.h"
 #include "guest/cuda-watch.h"
+#include "guest/opencl-link.h"
 #include "guest/provider.h"
 #include "guest/units.h"
 #include "guest/util.h"
@@ -34,18 +35,23 @@ cuda_unload(void *cookie)
     vg_cuda_watch_end(cookie);
 }
 
-/* Leaves out the processes whose units are stopped before anything is asked of them. Returns how
- * many of total are left. */
+/* Leaves out the processes whose units are stopped before anything is asked of them, and those that
+ * are released as programs of OpenCL. Returns how many of total are left. */
 static size_t
-cuda_leave_out_units(const struct vg_guest_config *config, size_t total)
+cuda_leave_out_others(const struct vg_guest_config *config, size_t total)
 {
+    static struct vg_opencl_link opencl;
     struct vg_cuda_job *job = &vg_cuda_work;
+    bool has_opencl = job->n > 0 && vg_opencl_link_open(&opencl, config->root, false) == 0;
     size_t n = 0;
 
     for (size_t i = 0; i < job->n; i++) {
-        if (!vg_guest_units_of(config, job->processes[i].pid))
+        if (!vg_guest_units_of(config, job->processes[i].pid) &&
+            !(has_opencl && vg_opencl_link_has(&opencl, job->processes[i].pid)))
             job->processes[n++] = job->processes[i];
     }
+    if (has_opencl)
+        vg_opencl_link_close(&opencl);
     total -= job->n - n;
     job->n = n;
     return total;
@@ -84,13 +90,13 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
     char why[sizeof vg_cuda_work.processes->why + 64] = "";
 
     work.until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
-    size_t total = cuda_leave_out_units(work.config, vg_cuda_job_find(&work, &vg_cuda_work));
+    size_t total = cuda_leave_out_others(work.config, vg_cuda_job_find(&work, &vg_cuda_work));
     bool busy = work.order->state && strcmp(work.order->state, "idle") != 0 &&
                 strcmp(work.order->state, "resumed") != 0;
     /* A process that asks the driver has the GPUs open, which are leaving now or have left. */
     if (total > 0 && !busy)
         cuda_check(&work, total, why, sizeof why);
-    vg_cuda_job_tell(&vg_cuda_work, about);
+    vg_cuda_job_tell(&vg_cuda_work, about, NULL);
     json_object_object_add(about, "releasable",
                            busy ? NULL : json_object_new_boolean(*why == '\0'));
     if (*why)

@@ -12,6 +12,9 @@ const struct vg_guest_provider *const vg_guest_providers[] = {
     &vg_guest_provider_hooks,
     /* These units have the GPU without CUDA, which would keep all others from being released. */
     &vg_guest_provider_units,
+    /* Programs of OpenCL hold NVIDIA's nodes, too: when they have let go, those of CUDA are left.
+     */
+    &vg_guest_provider_opencl,
     &vg_guest_provider_cuda,
     NULL,
 };

@@ -19,11 +19,14 @@ struct vg_guest_work;
 struct vg_guest_provider {
     /* The name in hello and status. */
     const char *name;
-    /* These run in the agent, for as long as it runs; all three may be NULL. load returns a cookie
-     * for the others, or NULL; look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2.
-     * Work is done in other processes, which begin as copies of the agent, without its files. */
+    /* These run in the agent, for as long as it runs; all may be NULL. load returns a cookie for
+     * the others, or NULL; look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2; ready
+     * is called when the file that fd returns can be read. None may wait. Work is done in other
+     * processes, which begin as copies of the agent, without its files. */
     void *(*load)(const struct vg_guest_config *config);
     void (*look)(void *cookie);
+    int (*fd)(void *cookie);
+    void (*ready)(void *cookie);
     void (*unload)(void *cookie);
     /* Returns 0, or -1 after vg_guest_work_fail(). *ret_kept: the state that its resume needs, also
      * after a failure; the caller puts it. */
@@ -41,6 +44,7 @@ extern const struct vg_guest_provider *const vg_guest_providers[];
 
 extern const struct vg_guest_provider vg_guest_provider_hooks;
 extern const struct vg_guest_provider vg_guest_provider_units;
+extern const struct vg_guest_provider vg_guest_provider_opencl;
 extern const struct vg_guest_provider vg_guest_provider_cuda;
 
 #endif

@@ -32,6 +32,7 @@ static const char *const code_words[VG_GUEST_CODE_MAX] = {
     [VG_GUEST_UNRELEASABLE] = "unreleasable",
     [VG_GUEST_NO_MEMORY] = "no-memory",
     [VG_GUEST_CUDA_FAILED] = "cuda-failed",
+    [VG_GUEST_OPENCL_FAILED] = "opencl-failed",
     [VG_GUEST_OTHER_GPU] = "other-gpu",
     [VG_GUEST_UNBIND_FAILED] = "unbind-failed",
     [VG_GUEST_BIND_FAILED] = "bind-failed",

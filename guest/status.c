@@ -98,6 +98,10 @@ status_print_programs(json_object *provider)
     size_t n = json_object_array_length(list);
     int64_t total = json_object_get_int64(json_object_object_get(programs, "total"));
     bool can = json_object_get_boolean(json_object_object_get(provider, "releasable"));
+    json_object *connected = json_object_object_get(provider, "connected");
+
+    if (connected)
+        printf("  connected %s\n", json_object_get_string(connected));
 
     for (size_t i = 0; i < n; i++)
         status_print_program(json_object_array_get_idx(list, i));

@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "guest/child.h"
@@ -56,8 +57,20 @@ work_add_number(json_object *object, const char *name, int64_t n)
     json_object_object_add(object, name, json_object_new_int64(n));
 }
 
+/* Removes a provider's programs from a list. */
+static void
+work_remove_programs(json_object *list, const char *by)
+{
+    for (size_t i = json_object_array_length(list); i-- > 0;) {
+        json_object *program = json_object_array_get_idx(list, i);
+        if (strcmp(json_object_get_string(json_object_object_get(program, "by")), by) == 0)
+            json_object_array_del_idx(list, i, 1);
+    }
+}
+
 json_object *
-vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes)
+vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t bytes,
+                      struct vg_guest_told *told)
 {
     json_object *programs = json_object_object_get(message, "programs");
 
@@ -66,9 +79,27 @@ vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes)
         json_object_object_add(programs, "list", json_object_new_array());
         json_object_object_add(message, "programs", programs);
     }
+    if (told && told->message == message) {
+        work_remove_programs(json_object_object_get(programs, "list"), by);
+        work_add_number(programs, "total", -told->n);
+        work_add_number(programs, "bytes", -told->bytes);
+    }
+    if (told)
+        *told = (struct vg_guest_told){.message = message, .n = n, .bytes = bytes};
     work_add_number(programs, "total", n);
     work_add_number(programs, "bytes", bytes);
     return json_object_object_get(programs, "list");
+}
+
+int64_t
+vg_guest_free_memory(const char *root)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/meminfo", root);
+    char text[4096];
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *found = strstr(text, "MemAvailable:");
+    return found ? 1024 * strtoll(found + strlen("MemAvailable:"), NULL, 10) : -1;
 }
 
 int

@@ -26,7 +26,7 @@
 struct vg_guest_work {
     const struct vg_guest_config *config;
     const struct vg_guest_order *order;
-    /* The pipe to the agent. */
+    /* The pipe to the agent; -1: a person gives the orders, and there is none. */
     int out;
     int64_t began_ms, until_ms;
     /* The functions that were found, in the order of the request. */
@@ -52,9 +52,21 @@ int vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, cons
 void vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Adds this many programs with this much GPU memory to the member `programs` of a message, and
- * makes the member if need be. Returns its list, for programs that are described one by one. */
-json_object *vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes);
+/* What a provider has added to the member `programs` of a message. */
+struct vg_guest_told {
+    json_object *message;
+    int64_t n, bytes;
+};
+
+/* Adds this many programs with this much GPU memory of a provider to the member `programs` of a
+ * message, and makes the member if need be. Returns its list, for programs that are described one
+ * by one. told: what this takes the place of if the provider has told this message of them before;
+ * or NULL. */
+json_object *vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t bytes,
+                                   struct vg_guest_told *told);
+
+/* Returns the guest's MemAvailable in bytes, or -1. */
+int64_t vg_guest_free_memory(const char *root);
 
 /* Returns 0, or -1 with a failure if the time is over or the work is cancelled. `what` names the
  * step at which that was found. */

@@ -121,6 +121,8 @@ def test_it_stays_where_it_is(guest, host, fault, code, text):
     done = until(lambda ms: prepare(host, deadline_ms=ms), code, text)
     assert (done["type"], done["code"], done["undone"]) == ("error", code, True), done
     assert text in done["message"] and ("%" not in fault or str(bad.pid) in done["message"])
+    # Each is told of once, also where it was released and taken back.
+    assert done.get("programs", {"total": 2})["total"] == 2
     guest.fault()
     assert good.runs() and bad.runs()
     assert guest.driver_of(FIRST) == "nvidia"
@@ -467,7 +469,7 @@ def test_try(guest):
         assert done.returncode == 1 and f"{holder.pid} (python3)" in done.stdout
     assert other.end()[:2] == (0, 1)
     done = by_hand(guest, "try")
-    assert done.returncode == 0 and "no process of CUDA" in done.stdout
+    assert done.returncode == 0 and "no program of CUDA" in done.stdout
 
 
 def test_restore_by_hand(guest, host):
@@ -486,4 +488,4 @@ def test_restore_by_hand(guest, host):
     # The host finds what is.
     assert resume(host)["type"] == "resumed"
     assert worker.end()[:2] == (0, 1)
-    assert "no process of CUDA" in by_hand(guest, "restore").stdout
+    assert "no program of CUDA" in by_hand(guest, "restore").stdout

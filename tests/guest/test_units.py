@@ -275,7 +275,7 @@ def test_status(guest, host):
 
         def about(group):
             guest.write(f"proc/{holder.pid}/cgroup", f"0::/system.slice/{group}\n")
-            units, cuda = host.ask("status")["providers"][1:3]
+            units, _, cuda = host.ask("status")["providers"][1:4]
             assert units == {"name": "units", "stop": ["persistenced.service"]}
             return cuda["releasable"]
 

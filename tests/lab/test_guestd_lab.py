@@ -87,7 +87,7 @@ def test_move(guest):
     """The last one: it leaves the guest on the other host."""
     lab("gpu", guest, "attach", GUEST)
     with agent(guest) as asked:
-        assert asked.greeting["providers"] == ["hooks", "units", "cuda"]
+        assert asked.greeting["providers"] == ["hooks", "units", "opencl", "cuda"]
         boot_id = asked.greeting["boot_id"]
         done = asked.ask("resume", deadline_ms=LONG_MS, devices=[GPU])
         assert done["type"] == "resumed", done

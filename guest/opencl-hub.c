@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/opencl-hub.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest/process.h"
+#include "guest/socket.h"
+#include "guest/util.h"
+
+enum {
+    /* The time for a program to say hello. */
+    HELLO_MS = 5000,
+    /* The time after which a program goes on that an earlier agent has stopped, unless somebody
+     * else has it do so; and the pause before this is tried again. */
+    ORPHAN_MS = 30000,
+    WORKERS_MAX = 8,
+    /* The number of files that are looked at before the agent does something else. */
+    EVENTS_MAX = 64,
+};
+
+/* The numbers of the two listening sockets among the events of epoll; those of workers and programs
+ * come after them. */
+enum { HUB_PROGRAMS, HUB_WORKERS, HUB_WORKER_FIRST, HUB_FIRST = HUB_WORKER_FIRST + WORKERS_MAX };
+
+enum hub_told { HUB_TOLD_NOTHING, HUB_TOLD_PREPARE, HUB_TOLD_RESUME };
+
+/* A program's connection. */
+struct hub_program {
+    /* 0: this place is free. */
+    uint32_t number;
+    int fd;
+    pid_t pid;
+    uint64_t start;
+    uid_t uid;
+    /* It has said hello. It stands still. It was told to, by this agent, and not yet to go on. */
+    bool is_known, is_released, is_wanted;
+    /* What it has to answer: one `ask`, and one of the others. */
+    bool is_asked;
+    enum hub_told told;
+    /* Who had it stopped, or NULL: not for him alone. */
+    const struct hub_worker *worker;
+    int64_t bytes, stopped_us, release_us;
+    /* The time by which it must have said hello, or at which it goes on if nobody else has it do
+     * so; INT64_MAX for never. */
+    int64_t due_ms;
+    char line[VG_OPENCL_LINE_MAX];
+    size_t used;
+};
+
+struct hub_worker {
+    /* -1: this place is free. */
+    int fd;
+    bool is_hand;
+};
+
+struct vg_opencl_hub {
+    const char *root;
+    int epoll_fd, programs_fd, workers_fd;
+    struct hub_program programs[VG_OPENCL_PROGRAMS_MAX];
+    struct hub_worker workers[WORKERS_MAX];
+    uint32_t last_number;
+    bool is_full_told;
+};
+
+static int64_t
+hub_now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+/* ---- workers ---- */
+
+static void hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why);
+static void hub_let_go_on(vg_opencl_hub *hub, struct hub_program *program);
+
+static void
+hub_end_worker(vg_opencl_hub *hub, struct hub_worker *worker)
+{
+    if (worker->fd < 0)
+        return;
+    close(worker->fd);
+    worker->fd = -1;
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
+        struct hub_program *program = &hub->programs[i];
+        if (program->number == 0 || program->worker != worker)
+            continue;
+        program->worker = NULL;
+        /* A worker that prepares a move ends when all is done, or it has crashed. */
+        if (worker->is_hand || program->told == HUB_TOLD_PREPARE)
+            hub_let_go_on(hub, program);
+    }
+}
+
+/* Sends one message. A worker that does not read is of no use. */
+static void
+hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text)
+{
+    if (worker->fd >= 0 &&
+        send(worker->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)strlen(text))
+        hub_end_worker(hub, worker);
+}
+
+static void __attribute__((format(printf, 2, 3)))
+hub_send_all(vg_opencl_hub *hub, const char *format, ...)
+{
+    char text[VG_OPENCL_LINE_MAX + 64];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        hub_send_worker(hub, &hub->workers[i], text);
+}
+
+/* Describes a program in a line for workers. */
+static void
+hub_describe(const struct hub_program *program, char *ret, size_t size)
+{
+    vg_guest_put(ret, size,
+                 "program %" PRIu32 " %d %" PRIu64 " %s %" PRId64 " %" PRId64 " %" PRId64 "\n",
+                 program->number, (int)program->pid, program->start,
+                 program->told == HUB_TOLD_PREPARE ? "stopping"
+                 : program->is_released            ? "released"
+                                                   : "running",
+                 program->bytes, program->stopped_us, program->release_us);
+}
+
+static void
+hub_add_worker(vg_opencl_hub *hub)
+{
+    int fd = accept4(hub->workers_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct hub_worker *worker = NULL;
+    static char text[VG_OPENCL_MESSAGE_MAX];
+    size_t used = 0;
+
+    for (size_t i = 0; i < WORKERS_MAX && !worker; i++)
+        worker = hub->workers[i].fd < 0 ? &hub->workers[i] : NULL;
+    if (fd < 0)
+        return;
+    struct epoll_event event = {.events = EPOLLIN};
+    event.data.u64 = HUB_WORKER_FIRST + (worker ? (uint64_t)(worker - hub->workers) : 0);
+    if (!worker || epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        close(fd);
+        return;
+    }
+    *worker = (struct hub_worker){.fd = fd};
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
+        if (hub->programs[i].number != 0 && hub->programs[i].is_known)
+            hub_describe(&hub->programs[i], text + used, sizeof text - used);
+        used += strlen(text + used);
+    }
+    vg_guest_put(text + used, sizeof text - used, "all\n");
+    hub_send_worker(hub, worker, text);
+}
+
+/* ---- what programs are told ---- */
+
+/* Sends a line to a program. One that does not read what it is told is forgotten. Returns whether
+ * it is there. */
+static bool
+hub_send_program(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    vg_guest_auto char *text = vg_guest_format("%s\n", line);
+
+    if (send(program->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)strlen(text))
+        return true;
+    hub_end_program(hub, program, "it does not read what it is told");
+    return false;
+}
+
+static void
+hub_tell_resume(vg_opencl_hub *hub, struct hub_program *program)
+{
+    if (hub_send_program(hub, program, "resume"))
+        program->told = HUB_TOLD_RESUME;
+}
+
+/* Has a program go on: at once, or as soon as it says that it stands still. */
+static void
+hub_let_go_on(vg_opencl_hub *hub, struct hub_program *program)
+{
+    program->is_wanted = false;
+    if (program->told == HUB_TOLD_PREPARE)
+        hub_send_program(hub, program, "abort");
+    else if (program->told == HUB_TOLD_NOTHING)
+        hub_tell_resume(hub, program);
+}
+
+/* Tells a program what a worker wants it to do. */
+static void
+hub_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
+         const char *line)
+{
+    if (strcmp(line, "resume") == 0) {
+        hub_let_go_on(hub, program);
+        return;
+    }
+    bool is_question = strcmp(line, "ask") == 0;
+    /* All hear the answer. */
+    if (is_question && program->is_asked)
+        return;
+    if (program->told != HUB_TOLD_NOTHING) {
+        /* A line would end its stopping. */
+        char text[64];
+        vg_guest_put(text, sizeof text, "said %" PRIu32 " busy\n", program->number);
+        hub_send_worker(hub, worker, text);
+        return;
+    }
+    if (!hub_send_program(hub, program, line))
+        return;
+    if (is_question) {
+        program->is_asked = true;
+        return;
+    }
+    if (!program->is_released)
+        program->stopped_us = hub_now_us();
+    program->told = HUB_TOLD_PREPARE;
+    program->is_wanted = true;
+    program->worker = worker;
+    program->due_ms = INT64_MAX;
+}
+
+static struct hub_program *
+hub_find_program(vg_opencl_hub *hub, uint32_t number)
+{
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX && number > 0; i++) {
+        if (hub->programs[i].number == number)
+            return &hub->programs[i];
+    }
+    return NULL;
+}
+
+static void
+hub_read_worker(vg_opencl_hub *hub, struct hub_worker *worker)
+{
+    char text[VG_OPENCL_LINE_MAX];
+    uint32_t number;
+    int at = 0;
+
+    ssize_t got = worker->fd >= 0 ? recv(worker->fd, text, sizeof text - 1, 0) : 0;
+    if (got <= 0) {
+        if (got == 0 || (errno != EAGAIN && errno != EINTR))
+            hub_end_worker(hub, worker);
+        return;
+    }
+    text[got] = '\0';
+    if (strcmp(text, "hand") == 0) {
+        worker->is_hand = true;
+    } else if (sscanf(text, "tell %" SCNu32 " %n", &number, &at) == 1 && at > 0) {
+        struct hub_program *program = hub_find_program(hub, number);
+        if (program && program->is_known)
+            hub_tell(hub, worker, program, text + at);
+    }
+}
+
+/* ---- what programs say ---- */
+
+static void
+hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why)
+{
+    uint32_t number = program->number;
+    bool was_known = program->is_known;
+
+    if (why)
+        vg_guest_log(LOG_WARNING, "program of OpenCL is not listened to any more pid=%d why='%s'",
+                     (int)program->pid, why);
+    close(program->fd);
+    *program = (struct hub_program){.fd = -1};
+    if (was_known)
+        hub_send_all(hub, "gone %" PRIu32 "\n", number);
+}
+
+/* Takes over what a hello says: "hello 1 PID", and "released BYTES" of one that stands still. The
+ * pid is that of its container; the kernel tells the agent's own. */
+static bool
+hub_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    char text[192];
+    int version, pid, at = 0;
+    int64_t bytes;
+
+    if (program->is_known || sscanf(line, "hello %d %d%n", &version, &pid, &at) != 2 || at == 0 ||
+        version != 1)
+        return false;
+    if (sscanf(line + at, " released %" SCNd64, &bytes) == 1 && bytes >= 0) {
+        program->is_released = true;
+        program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
+    } else if (line[at] != '\0') {
+        return false;
+    }
+    /* It comes again, though a child of it keeps the connection that it had. */
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
+        struct hub_program *other = &hub->programs[i];
+        if (other != program && other->is_known && other->pid == program->pid)
+            hub_end_program(hub, other, "it has connected again");
+    }
+    program->is_known = true;
+    program->due_ms = program->is_released ? vg_guest_now_ms() + ORPHAN_MS : INT64_MAX;
+    vg_guest_log(LOG_INFO, "program of OpenCL connected pid=%d released=%d", (int)program->pid,
+                 program->is_released);
+    hub_describe(program, text, sizeof text);
+    hub_send_all(hub, "%s", text);
+    return true;
+}
+
+/* Takes the answer to `ask`: "is STATE BYTES REASON". */
+static bool
+hub_take_state(struct hub_program *program, const char *line)
+{
+    int64_t bytes;
+
+    if (!program->is_asked || sscanf(line, "is %*15s %" SCNd64, &bytes) != 1 || bytes < 0)
+        return false;
+    program->is_asked = false;
+    program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
+    return true;
+}
+
+static bool
+hub_begins(const char *line, const char *word)
+{
+    size_t size = strlen(word);
+
+    return strncmp(line, word, size) == 0 && (line[size] == ' ' || line[size] == '\0');
+}
+
+/* Takes the answer to `prepare` or `resume`. */
+static bool
+hub_take_outcome(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    bool stands = hub_begins(line, "released") || hub_begins(line, "lost");
+    bool prepared = stands || hub_begins(line, "refused");
+
+    if (program->told != (prepared ? HUB_TOLD_PREPARE : HUB_TOLD_RESUME) ||
+        (!prepared && !hub_begins(line, "resumed") && !hub_begins(line, "failed")))
+        return false;
+    program->told = HUB_TOLD_NOTHING;
+    program->is_released = stands || hub_begins(line, "failed");
+    if (stands)
+        program->release_us = hub_now_us() - program->stopped_us;
+    if (!program->is_released) {
+        program->is_wanted = false;
+        program->due_ms = INT64_MAX;
+    }
+    /* It comes too late: it was given up, or who stopped it has ended. */
+    if (stands && !program->is_wanted)
+        hub_tell_resume(hub, program);
+    return true;
+}
+
+static void
+hub_take_line(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    if (!program->is_known) {
+        if (!hub_take_hello(hub, program, line))
+            hub_end_program(hub, program, "its first line is no hello");
+        return;
+    }
+    uint32_t number = program->number;
+    vg_guest_auto char *clean = vg_guest_clean(line, VG_OPENCL_LINE_MAX);
+    bool is_error = hub_begins(line, "error") && (program->is_asked || program->told);
+    if (is_error) {
+        program->is_asked = false;
+        program->told = HUB_TOLD_NOTHING;
+    } else if (!hub_take_state(program, line) && !hub_take_outcome(hub, program, line)) {
+        hub_end_program(hub, program, "it says what it was not asked for");
+        return;
+    }
+    hub_send_all(hub, "said %" PRIu32 " %s\n", number, clean);
+}
+
+static void
+hub_read_program(vg_opencl_hub *hub, struct hub_program *program)
+{
+    uint32_t number = program->number;
+    ssize_t got =
+        recv(program->fd, program->line + program->used, sizeof program->line - program->used, 0);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        hub_end_program(hub, program, NULL);
+        return;
+    }
+    program->used += (size_t)got;
+    for (char *end; (end = memchr(program->line, '\n', program->used));) {
+        char line[VG_OPENCL_LINE_MAX];
+        size_t size = (size_t)(end - program->line) + 1;
+        memcpy(line, program->line, size);
+        line[size - 1] = '\0';
+        program->used -= size;
+        memmove(program->line, end + 1, program->used);
+        hub_take_line(hub, program, line);
+        if (program->number != number)
+            return;
+    }
+    if (program->used == sizeof program->line)
+        hub_end_program(hub, program, "its line is too long");
+}
+
+/* ---- who comes ---- */
+
+/* Returns a free place, or NULL if there are enough programs, or enough of this user. */
+static struct hub_program *
+hub_find_place(vg_opencl_hub *hub, uid_t uid)
+{
+    struct hub_program *place = NULL;
+    size_t of_user = 0;
+
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
+        if (hub->programs[i].number == 0)
+            place = place ? place : &hub->programs[i];
+        else
+            of_user += hub->programs[i].uid == uid ? 1 : 0;
+    }
+    return uid != 0 && of_user >= VG_OPENCL_PER_USER_MAX ? NULL : place;
+}
+
+static void
+hub_add_program(vg_opencl_hub *hub)
+{
+    int fd = accept4(hub->programs_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ucred peer = {.pid = 0};
+    socklen_t size = sizeof peer;
+    struct vg_guest_process is;
+
+    if (fd < 0)
+        return;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    struct hub_program *place = hub_find_place(hub, peer.uid);
+    if (!place && !hub->is_full_told)
+        vg_guest_log(LOG_WARNING, "too many programs of OpenCL pid=%d uid=%u", (int)peer.pid,
+                     (unsigned int)peer.uid);
+    hub->is_full_told = !place;
+    /* One that cannot be seen from here could not be told from another one. */
+    if (!place || peer.pid <= 0 || vg_guest_process_read(hub->root, peer.pid, &is) != 0) {
+        close(fd);
+        return;
+    }
+    if (++hub->last_number < HUB_FIRST)
+        hub->last_number = HUB_FIRST;
+    *place = (struct hub_program){.number = hub->last_number,
+                                  .fd = fd,
+                                  .pid = peer.pid,
+                                  .start = is.start,
+                                  .uid = peer.uid,
+                                  .bytes = -1,
+                                  .stopped_us = -1,
+                                  .release_us = -1,
+                                  .due_ms = vg_guest_now_ms() + HELLO_MS};
+    struct epoll_event event = {.events = EPOLLIN};
+    event.data.u64 = place->number;
+    if (epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        hub_end_program(hub, place, strerror(errno));
+}
+
+int
+vg_opencl_hub_fd(const vg_opencl_hub *hub)
+{
+    return hub->epoll_fd;
+}
+
+void
+vg_opencl_hub_serve(vg_opencl_hub *hub)
+{
+    struct epoll_event events[EVENTS_MAX];
+    int n = epoll_wait(hub->epoll_fd, events, EVENTS_MAX, 0);
+
+    for (int i = 0; i < n; i++) {
+        uint64_t number = events[i].data.u64;
+        /* One that an event before this one has ended is not there any more. */
+        struct hub_program *program = hub_find_program(hub, (uint32_t)number);
+        if (number == HUB_PROGRAMS)
+            hub_add_program(hub);
+        else if (number == HUB_WORKERS)
+            hub_add_worker(hub);
+        else if (number < HUB_FIRST)
+            hub_read_worker(hub, &hub->workers[number - HUB_WORKER_FIRST]);
+        else if (program)
+            hub_read_program(hub, program);
+    }
+}
+
+void
+vg_opencl_hub_look(vg_opencl_hub *hub)
+{
+    int64_t now_ms = vg_guest_now_ms();
+
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
+        struct hub_program *program = &hub->programs[i];
+        struct vg_guest_process is;
+        if (program->number == 0)
+            continue;
+        /* A child may keep its connection. */
+        if (vg_guest_process_read(hub->root, program->pid, &is) != 0 || is.ended ||
+            is.start != program->start) {
+            hub_end_program(hub, program, NULL);
+        } else if (!program->is_known && now_ms >= program->due_ms) {
+            hub_end_program(hub, program, "it says no hello");
+        } else if (program->is_known && now_ms >= program->due_ms) {
+            program->due_ms = now_ms + ORPHAN_MS;
+            vg_guest_log(LOG_NOTICE, "nobody has the program go on, trying it pid=%d",
+                         (int)program->pid);
+            hub_let_go_on(hub, program);
+        }
+    }
+}
+
+/* ---- the sockets ---- */
+
+static int
+hub_open(vg_opencl_hub *hub)
+{
+    vg_guest_auto char *dir = vg_guest_format("%s" VG_OPENCL_DIR, hub->root);
+    struct epoll_event programs = {.events = EPOLLIN}, workers = {.events = EPOLLIN};
+
+    programs.data.u64 = HUB_PROGRAMS;
+    workers.data.u64 = HUB_WORKERS;
+    if (mkdir(dir, 0755) != 0 && errno != EEXIST)
+        return -1;
+    hub->programs_fd = vg_guest_socket_listen(hub->root, VG_OPENCL_SOCKET, SOCK_STREAM, 0666);
+    hub->workers_fd = vg_guest_socket_listen(hub->root, VG_OPENCL_HUB_SOCKET, SOCK_SEQPACKET, 0600);
+    hub->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (hub->programs_fd < 0 || hub->workers_fd < 0 || hub->epoll_fd < 0)
+        return -1;
+    return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, hub->programs_fd, &programs) != 0 ||
+                   epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, hub->workers_fd, &workers) != 0
+               ? -1
+               : 0;
+}
+
+vg_opencl_hub *
+vg_opencl_hub_new(const char *root)
+{
+    vg_opencl_hub *hub = vg_guest_alloc(sizeof *hub);
+
+    hub->root = root;
+    hub->epoll_fd = hub->programs_fd = hub->workers_fd = -1;
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
+        hub->programs[i].fd = -1;
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        hub->workers[i].fd = -1;
+    if (hub_open(hub) == 0)
+        return hub;
+    vg_guest_log(LOG_WARNING,
+                 "programs of OpenCL cannot connect path='%s" VG_OPENCL_SOCKET "' error='%s'", root,
+                 strerror(errno));
+    vg_opencl_hub_free(hub);
+    return NULL;
+}
+
+void
+vg_opencl_hub_free(vg_opencl_hub *hub)
+{
+    if (!hub)
+        return;
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
+        if (hub->programs[i].fd >= 0)
+            close(hub->programs[i].fd);
+    }
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        if (hub->workers[i].fd >= 0)
+            close(hub->workers[i].fd);
+    }
+    const int fds[] = {hub->programs_fd, hub->workers_fd, hub->epoll_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    free(hub);
+}

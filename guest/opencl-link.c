@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/opencl-link.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest/child.h"
+#include "guest/socket.h"
+#include "guest/util.h"
+
+enum {
+    /* The time for the agent to tell which programs there are. */
+    LIST_MS = 5000,
+    /* The time for the agent to read what many programs are told. */
+    FULL_MS = 1000,
+};
+
+static int64_t
+link_now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+static struct vg_opencl_program *
+link_find(struct vg_opencl_link *link, uint32_t number)
+{
+    for (size_t i = 0; i < link->n; i++) {
+        if (link->programs[i].number == number)
+            return &link->programs[i];
+    }
+    return NULL;
+}
+
+/* "program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US" */
+static void
+link_add(struct vg_opencl_link *link, const char *line)
+{
+    struct vg_opencl_program *program = &link->programs[link->n];
+    char state[16];
+
+    if (link->n == VG_OPENCL_PROGRAMS_MAX)
+        return;
+    *program = (struct vg_opencl_program){.return_us = -1, .stop_us = -1, .told_us = -1};
+    if (sscanf(line, "program %" SCNu32 " %d %" SCNu64 " %15s %" SCNd64 " %" SCNd64 " %" SCNd64,
+               &program->number, &program->pid, &program->start, state, &program->bytes,
+               &program->stopped_us, &program->release_us) != 7)
+        return;
+    program->state = strcmp(state, "released") == 0   ? VG_OPENCL_RELEASED
+                     : strcmp(state, "stopping") == 0 ? VG_OPENCL_STOPPING
+                                                      : VG_OPENCL_RUNNING;
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/comm", link->root, (int)program->pid);
+    char comm[sizeof program->comm];
+    vg_guest_read_file(path, comm, sizeof comm);
+    vg_guest_auto char *clean = vg_guest_clean(comm, sizeof comm - 1);
+    vg_guest_put(program->comm, sizeof program->comm, "%s", clean);
+    link->n++;
+}
+
+/* Returns what follows a word and a blank at the beginning of a line, "" if nothing does, or NULL
+ * if it begins otherwise. */
+static const char *
+link_after(const char *line, const char *word)
+{
+    size_t size = strlen(word);
+
+    if (strncmp(line, word, size) != 0 || (line[size] != ' ' && line[size] != '\0'))
+        return NULL;
+    return line[size] ? line + size + 1 : "";
+}
+
+static void
+link_answer(struct vg_opencl_program *program, enum vg_opencl_answer answer, const char *why)
+{
+    program->answer = answer;
+    vg_guest_put(program->why, sizeof program->why, "%s", why);
+}
+
+static void
+link_take_resumed(struct vg_opencl_program *program, const char *rest)
+{
+    int64_t now_us = link_now_us(), us;
+
+    link_answer(program, VG_OPENCL_YES, "");
+    program->state = VG_OPENCL_RUNNING;
+    if (program->stopped_us >= 0)
+        program->stop_us = now_us - program->stopped_us;
+    /* How long it says that this took, if that can be so. */
+    if (sscanf(rest, "%*d %" SCNd64, &us) == 1 && program->told_us >= 0 && us >= 0)
+        program->return_us = us < now_us - program->told_us ? us : now_us - program->told_us;
+}
+
+/* Takes what a program has said: docs/opencl.md has the lines. */
+static void
+link_take_said(struct vg_opencl_program *program, const char *line)
+{
+    const char *rest;
+    char state[16];
+    int64_t bytes;
+    int at = 0;
+
+    if ((rest = link_after(line, "is")) &&
+        sscanf(rest, "%15s %" SCNd64 "%n", state, &bytes, &at) == 2 && at > 0) {
+        program->bytes = bytes >= 0 && bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
+        link_answer(program, strcmp(state, "unreleasable") == 0 ? VG_OPENCL_NO : VG_OPENCL_YES,
+                    rest[at] == ' ' ? rest + at + 1 : "");
+    } else if (link_after(line, "released")) {
+        link_answer(program, VG_OPENCL_YES, "");
+        program->state = VG_OPENCL_RELEASED;
+        program->release_us = link_now_us() - program->stopped_us;
+    } else if ((rest = link_after(line, "refused"))) {
+        link_answer(program, VG_OPENCL_NO, rest);
+        program->state = VG_OPENCL_RUNNING;
+    } else if ((rest = link_after(line, "lost"))) {
+        link_answer(program, VG_OPENCL_LOST, rest);
+        program->state = VG_OPENCL_RELEASED;
+    } else if ((rest = link_after(line, "resumed"))) {
+        link_take_resumed(program, rest);
+    } else if ((rest = link_after(line, "failed"))) {
+        link_answer(program, VG_OPENCL_NO, rest);
+        program->state = VG_OPENCL_RELEASED;
+    } else if (link_after(line, "busy")) {
+        link_answer(program, VG_OPENCL_NO, "it has not answered what it was asked before");
+    } else if ((rest = link_after(line, "error"))) {
+        link_answer(program, VG_OPENCL_NO, rest);
+    }
+}
+
+/* Takes a message. Returns whether it ends the list. */
+static bool
+link_take(struct vg_opencl_link *link, char *message)
+{
+    char *rest = message;
+    bool all = false;
+
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        uint32_t number;
+        int at = 0;
+        struct vg_opencl_program *program;
+        if (strcmp(line, "all") == 0) {
+            all = true;
+        } else if (strncmp(line, "program ", strlen("program ")) == 0) {
+            link_add(link, line);
+        } else if (sscanf(line, "gone %" SCNu32, &number) == 1) {
+            if ((program = link_find(link, number)))
+                program->state = VG_OPENCL_GONE;
+        } else if (sscanf(line, "said %" SCNu32 " %n", &number, &at) == 1 && at > 0) {
+            if ((program = link_find(link, number)))
+                link_take_said(program, line + at);
+        }
+    }
+    return all;
+}
+
+/* Reads one message. Returns 1 after the last of the list, 0 after another one, -1 at the end. */
+static int
+link_read(struct vg_opencl_link *link)
+{
+    ssize_t got = recv(link->fd, link->message, sizeof link->message - 1, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0)
+        return -1;
+    link->message[got] = '\0';
+    return link_take(link, link->message) ? 1 : 0;
+}
+
+int
+vg_opencl_link_open(struct vg_opencl_link *link, const char *root, bool is_hand)
+{
+    int64_t until_ms = vg_guest_now_ms() + LIST_MS;
+    int result = 0;
+
+    *link = (struct vg_opencl_link){
+        .root = root, .fd = vg_guest_socket_connect(root, VG_OPENCL_HUB_SOCKET, SOCK_SEQPACKET)};
+    if (link->fd >= 0 && is_hand)
+        send(link->fd, "hand", strlen("hand"), MSG_NOSIGNAL);
+    while (link->fd >= 0 && result == 0 && vg_guest_now_ms() < until_ms) {
+        struct pollfd poll_fd = {.fd = link->fd, .events = POLLIN};
+        poll(&poll_fd, 1, (int)(until_ms - vg_guest_now_ms()));
+        result = link_read(link);
+    }
+    if (result == 1)
+        return 0;
+    vg_opencl_link_close(link);
+    return -1;
+}
+
+void
+vg_opencl_link_close(struct vg_opencl_link *link)
+{
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+}
+
+void
+vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *program,
+                    const char *line)
+{
+    char text[VG_OPENCL_LINE_MAX];
+
+    vg_guest_put(text, sizeof text, "tell %" PRIu32 " %s", program->number, line);
+    program->answer = VG_OPENCL_SILENT;
+    program->why[0] = '\0';
+    program->told_us = link_now_us();
+    if (strncmp(line, "prepare", strlen("prepare")) == 0) {
+        program->stopped_us =
+            program->state == VG_OPENCL_RELEASED ? program->stopped_us : program->told_us;
+        program->state = VG_OPENCL_STOPPING;
+    }
+    /* If the agent has ended, waiting for the answer will tell. */
+    if (send(link->fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno == EAGAIN) {
+        struct pollfd poll_fd = {.fd = link->fd, .events = POLLOUT};
+        poll(&poll_fd, 1, FULL_MS);
+        send(link->fd, text, strlen(text), MSG_NOSIGNAL);
+    }
+}
+
+int
+vg_opencl_link_wait(struct vg_opencl_link *link, int64_t until_ms)
+{
+    struct pollfd poll_fd = {.fd = link->fd, .events = POLLIN};
+
+    vg_guest_child_wait(&poll_fd, 1, until_ms);
+    return link_read(link) < 0 ? -1 : 0;
+}
+
+size_t
+vg_opencl_link_silent(const struct vg_opencl_link *link)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < link->n; i++)
+        n += link->programs[i].is_wanted && link->programs[i].state != VG_OPENCL_GONE &&
+                     link->programs[i].answer == VG_OPENCL_SILENT
+                 ? 1
+                 : 0;
+    return n;
+}
+
+bool
+vg_opencl_link_has(const struct vg_opencl_link *link, pid_t pid)
+{
+    for (size_t i = 0; i < link->n; i++) {
+        if (link->programs[i].pid == pid && link->programs[i].state != VG_OPENCL_GONE)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs of OpenCL let go of their GPUs by themselves: the library between them and their
+ * vendor's OpenCL does so when it is told, and takes GPUs again later (docs/opencl.md). Each is
+ * connected to the agent (guest/opencl-hub.h), which this reaches by guest/opencl-link.h.
+ *
+ * Nothing that a program says is relied on but that it stands still: whether it has let go is seen
+ * by looking who holds the GPUs. One that does not answer is given up at the deadline.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest/child.h"
+#include "guest/opencl-link.h"
+#include "guest/provider.h"
+#include "guest/util.h"
+#include "guest/work-private.h"
+
+enum {
+    /* The time for programs to say whether they could be stopped. */
+    ASK_MS = 5000,
+    /* The time for a program to answer beyond what it was given to stop. */
+    ANSWER_MS = 2000,
+    /* The time for the vendors' libraries to find GPUs that were plugged in, and the pause between
+     * two tries. */
+    COME_MS = 10000,
+    AGAIN_MS = 500,
+    /* The pause between two looks at who holds the GPUs. */
+    LOOK_MS = 50,
+    /* The maximum number of pairs of a process and a node. */
+    HOLDERS_MAX = 16384,
+};
+
+/* The programs of this worker process, and whether it is connected. */
+static struct vg_opencl_link opencl_programs;
+static bool opencl_is_open;
+
+static int
+opencl_open(const struct vg_guest_work *work)
+{
+    /* If a person's command ends halfway, nobody else has programs go on. */
+    bool is_hand = work->out < 0;
+
+    if (!opencl_is_open)
+        opencl_is_open = vg_opencl_link_open(&opencl_programs, work->config->root, is_hand) == 0;
+    return opencl_is_open ? 0 : -1;
+}
+
+static void
+opencl_close(void)
+{
+    if (opencl_is_open)
+        vg_opencl_link_close(&opencl_programs);
+    opencl_is_open = false;
+}
+
+/* ---- which programs ---- */
+
+/* Marks the programs that have nodes of the work's devices open or mapped. Returns how many of
+ * these run. */
+static size_t
+opencl_find(const struct vg_guest_work *work)
+{
+    vg_guest_auto struct vg_guest_holder *holders = vg_guest_alloc(HOLDERS_MAX * sizeof *holders);
+    struct vg_opencl_link *link = &opencl_programs;
+    struct vg_guest_nodes nodes;
+    size_t found = 0;
+
+    vg_guest_nodes_read(work->config->root, work->devices, work->n_devices, &nodes);
+    size_t n = vg_guest_holders_find(work->config->root, &nodes, holders, HOLDERS_MAX);
+    vg_guest_nodes_clear(&nodes);
+    for (size_t i = 0; i < link->n; i++) {
+        struct vg_opencl_program *program = &link->programs[i];
+        bool holds = false;
+        for (size_t k = 0; k < n && k < HOLDERS_MAX && !holds; k++)
+            holds = holders[k].pid == program->pid;
+        program->is_wanted = program->is_told = program->is_wanted || holds;
+        found += holds && program->state == VG_OPENCL_RUNNING ? 1 : 0;
+    }
+    return found;
+}
+
+static int64_t
+opencl_bytes(void)
+{
+    int64_t bytes = 0;
+
+    for (size_t i = 0; i < opencl_programs.n; i++) {
+        const struct vg_opencl_program *program = &opencl_programs.programs[i];
+        if (program->is_told && program->state != VG_OPENCL_GONE && program->bytes > 0)
+            bytes += program->bytes;
+    }
+    return bytes;
+}
+
+/* ---- what is told of them ---- */
+
+static void
+opencl_put_ms(json_object *object, const char *name, int64_t us)
+{
+    if (us >= 0)
+        json_object_object_add(object, name, json_object_new_int64((us + 500) / 1000));
+}
+
+static json_object *
+opencl_json(const struct vg_opencl_program *program)
+{
+    static const char *const states[] = {[VG_OPENCL_RUNNING] = "running",
+                                         [VG_OPENCL_STOPPING] = "unknown",
+                                         [VG_OPENCL_RELEASED] = "released",
+                                         [VG_OPENCL_GONE] = "gone"};
+    json_object *object = json_object_new_object();
+
+    json_object_object_add(object, "by", json_object_new_string("opencl"));
+    json_object_object_add(object, "pid", json_object_new_int(program->pid));
+    json_object_object_add(object, "comm", json_object_new_string(program->comm));
+    json_object_object_add(object, "job", json_object_new_int(program->pid));
+    json_object_object_add(object, "bytes",
+                           program->bytes < 0 ? NULL : json_object_new_int64(program->bytes));
+    json_object_object_add(object, "state", json_object_new_string(states[program->state]));
+    if (*program->why && program->state != VG_OPENCL_GONE)
+        json_object_object_add(object, "why", json_object_new_string(program->why));
+    opencl_put_ms(object, "checkpoint_ms", program->release_us);
+    opencl_put_ms(object, "restore_ms", program->return_us);
+    opencl_put_ms(object, "stop_ms", program->stop_us);
+    return object;
+}
+
+/* Adds the programs to a message, those with a problem first. */
+static void
+opencl_tell(json_object *message, bool is_status)
+{
+    static struct vg_guest_told told;
+    size_t n = 0, listed = 0;
+
+    for (size_t i = 0; i < opencl_programs.n; i++)
+        n += opencl_programs.programs[i].is_told ? 1 : 0;
+    /* Whoever has none does without the member, but in a status. */
+    if (n == 0 && !is_status)
+        return;
+    json_object *list = vg_guest_programs_add(message, "opencl", (int64_t)n, opencl_bytes(), &told);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < opencl_programs.n; i++) {
+            const struct vg_opencl_program *program = &opencl_programs.programs[i];
+            if (program->is_told && (*program->why == '\0') == (pass == 1) &&
+                listed++ < VG_GUEST_HOLDERS_MAX)
+                json_object_array_add(list, opencl_json(program));
+        }
+    }
+}
+
+static void
+opencl_progress(struct vg_guest_work *work, const char *step,
+                const struct vg_opencl_program *program)
+{
+    json_object *more = json_object_new_object();
+
+    json_object_object_add(more, "pid", json_object_new_int(program->pid));
+    json_object_object_add(more, "comm", json_object_new_string(program->comm));
+    json_object_object_add(more, "bytes",
+                           program->bytes < 0 ? NULL : json_object_new_int64(program->bytes));
+    vg_guest_work_progress(work, step, more);
+}
+
+/* ---- asking ---- */
+
+/* Asks the wanted programs that run whether they could be stopped. Returns the first that could
+ * not, or does not say so in time, or NULL. */
+static const struct vg_opencl_program *
+opencl_ask(const struct vg_guest_work *work)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    int64_t until_ms = vg_guest_now_ms() + ASK_MS;
+    const struct vg_opencl_program *bad = NULL;
+
+    until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
+    for (size_t i = 0; i < link->n; i++) {
+        struct vg_opencl_program *program = &link->programs[i];
+        program->answer = VG_OPENCL_YES;
+        if (program->is_wanted && program->state == VG_OPENCL_STOPPING) {
+            program->answer = VG_OPENCL_NO;
+            vg_guest_put(program->why, sizeof program->why,
+                         "it was told to stop before, and has "
+                         "not answered");
+        } else if (program->is_wanted && program->state == VG_OPENCL_RUNNING) {
+            vg_opencl_link_tell(link, program, "ask");
+        }
+    }
+    while (vg_opencl_link_silent(link) > 0 && vg_guest_now_ms() < until_ms &&
+           vg_guest_child_stop() == VG_GUEST_STOP_NONE && vg_opencl_link_wait(link, until_ms) == 0)
+        continue;
+    for (size_t i = 0; i < link->n; i++) {
+        struct vg_opencl_program *program = &link->programs[i];
+        if (!program->is_wanted || program->state == VG_OPENCL_GONE ||
+            program->answer == VG_OPENCL_YES)
+            continue;
+        if (program->answer == VG_OPENCL_SILENT)
+            vg_guest_put(program->why, sizeof program->why, "it does not answer");
+        bad = bad ? bad : program;
+    }
+    return bad;
+}
+
+/* ---- releasing ---- */
+
+static int
+opencl_check_memory(struct vg_guest_work *work)
+{
+    int64_t need = opencl_bytes(), free_bytes = vg_guest_free_memory(work->config->root);
+
+    if (free_bytes < 0 || need <= free_bytes)
+        return 0;
+    return vg_guest_work_fail(work, VG_GUEST_NO_MEMORY,
+                              "releasing programs of OpenCL needs %lld MiB of the guest's memory, "
+                              "and %lld MiB are available",
+                              (long long)(need >> 20), (long long)(free_bytes >> 20));
+}
+
+/* Fails with the first program that does not stand still. Returns -1, or 0 if all do. */
+static int
+opencl_check_stopped(struct vg_guest_work *work)
+{
+    if (vg_guest_child_stop() == VG_GUEST_STOP_CANCEL)
+        return vg_guest_work_check(work, "release");
+    for (size_t i = 0; i < opencl_programs.n; i++) {
+        struct vg_opencl_program *program = &opencl_programs.programs[i];
+        if (!program->is_wanted || program->state == VG_OPENCL_GONE ||
+            program->answer == VG_OPENCL_YES)
+            continue;
+        if (program->answer == VG_OPENCL_SILENT)
+            vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
+        vg_guest_log(LOG_ERR, "program of OpenCL is not released pid=%d comm='%s' why='%s'",
+                     (int)program->pid, program->comm, program->why);
+        vg_guest_work_fail(
+            work, program->answer == VG_OPENCL_SILENT ? VG_GUEST_TIMEOUT : VG_GUEST_OPENCL_FAILED,
+            "process %d (%s) cannot be released: %s", (int)program->pid, program->comm,
+            program->why);
+    }
+    return work->failure ? -1 : vg_guest_work_check(work, "release");
+}
+
+/* Tells the wanted programs that run to stop, and waits until they stand still. */
+static int
+opencl_stop(struct vg_guest_work *work)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    int64_t left_ms = work->until_ms - vg_guest_now_ms();
+    int64_t ms = left_ms > 4 ? left_ms * 3 / 4 : 1;
+    int64_t until_ms = vg_guest_now_ms() + ms + ANSWER_MS;
+    vg_guest_auto char *line = vg_guest_format("prepare %lld", (long long)ms);
+
+    until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
+    for (size_t i = 0; i < link->n; i++) {
+        struct vg_opencl_program *program = &link->programs[i];
+        program->answer = VG_OPENCL_YES;
+        if (!program->is_wanted || program->state != VG_OPENCL_RUNNING)
+            continue;
+        opencl_progress(work, "release", program);
+        vg_opencl_link_tell(link, program, line);
+    }
+    while (vg_opencl_link_silent(link) > 0 && vg_guest_now_ms() < until_ms &&
+           vg_guest_child_stop() == VG_GUEST_STOP_NONE) {
+        if (vg_opencl_link_wait(link, until_ms) != 0)
+            return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
+                                      "programs of OpenCL cannot be reached any more");
+    }
+    return opencl_check_stopped(work);
+}
+
+/* Waits until none of the programs that have let go is seen to have a GPU, as one that ends may for
+ * a moment, and stops those that have come meanwhile. */
+static int
+opencl_stop_all(struct vg_guest_work *work)
+{
+    while (opencl_find(work) > 0) {
+        const struct vg_opencl_program *bad = opencl_ask(work);
+        if (bad)
+            return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
+                                      "process %d (%s) has a GPU and cannot be released: %s",
+                                      (int)bad->pid, bad->comm, bad->why);
+        if (opencl_check_memory(work) != 0 || opencl_stop(work) != 0)
+            return -1;
+        vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
+        if (vg_opencl_link_wait(&opencl_programs, vg_guest_now_ms()) != 0)
+            return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
+                                      "programs of OpenCL cannot be reached any more");
+    }
+    return 0;
+}
+
+static int
+opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
+{
+    (void)ret_kept;
+    /* An agent that is not there has none to stop. */
+    if (opencl_open(work) != 0)
+        return 0;
+    int result = opencl_stop_all(work);
+    opencl_tell(work->details, false);
+    return result;
+}
+
+/* ---- taking back ---- */
+
+static bool
+opencl_goes_on(const struct vg_opencl_program *program)
+{
+    return program->state == VG_OPENCL_GONE ||
+           (program->state == VG_OPENCL_RUNNING && program->answer != VG_OPENCL_SILENT);
+}
+
+/* It says that it could not take a GPU again, and can be told to try once more. */
+static bool
+opencl_has_failed(const struct vg_opencl_program *program)
+{
+    return program->state == VG_OPENCL_RELEASED && program->answer == VG_OPENCL_NO;
+}
+
+/* Waits until all wanted programs go on, or say that they cannot, or until_ms has passed. Returns
+ * how many cannot, or -1 if nobody can be asked any more. */
+static int
+opencl_wait_until_on(const struct vg_guest_work *work, int64_t until_ms)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+
+    until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
+    for (;;) {
+        int waits = 0, failed = 0;
+        for (size_t i = 0; i < link->n; i++) {
+            const struct vg_opencl_program *program = &link->programs[i];
+            if (!program->is_wanted || opencl_goes_on(program))
+                continue;
+            failed += opencl_has_failed(program) ? 1 : 0;
+            waits += opencl_has_failed(program) ? 0 : 1;
+        }
+        if (waits == 0 || vg_guest_now_ms() >= until_ms)
+            return failed;
+        if (vg_guest_child_stop() != VG_GUEST_STOP_NONE || vg_opencl_link_wait(link, until_ms) != 0)
+            return -1;
+    }
+}
+
+/* Has the wanted programs go on. Those that fail are told again for a while: GPUs may be on their
+ * way. */
+static void
+opencl_resume_all(struct vg_guest_work *work)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    int64_t again_ms = vg_guest_now_ms() + COME_MS;
+    bool is_first = true;
+
+    again_ms = again_ms < work->until_ms ? again_ms : work->until_ms;
+    for (;;) {
+        for (size_t i = 0; i < link->n; i++) {
+            struct vg_opencl_program *program = &link->programs[i];
+            if (!program->is_wanted || program->state == VG_OPENCL_GONE ||
+                !(is_first || opencl_has_failed(program)))
+                continue;
+            if (is_first)
+                opencl_progress(work, "return", program);
+            vg_opencl_link_tell(link, program, "resume");
+        }
+        is_first = false;
+        int failed = opencl_wait_until_on(work, work->until_ms);
+        if (failed <= 0 || vg_guest_now_ms() + AGAIN_MS >= again_ms)
+            return;
+        vg_guest_child_sleep(vg_guest_now_ms() + AGAIN_MS);
+    }
+}
+
+/* Fails with the first program that does not go on. */
+static int
+opencl_check_resumed(struct vg_guest_work *work)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < opencl_programs.n; i++) {
+        struct vg_opencl_program *program = &opencl_programs.programs[i];
+        if (!program->is_wanted)
+            continue;
+        if (opencl_goes_on(program)) {
+            vg_guest_log(LOG_NOTICE, "program of OpenCL pid=%d comm='%s' gone=%d stop_ms=%lld",
+                         (int)program->pid, program->comm, program->state == VG_OPENCL_GONE,
+                         (long long)program->stop_us / 1000);
+            continue;
+        }
+        if (!opencl_has_failed(program))
+            vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
+        vg_guest_log(LOG_ERR, "program of OpenCL does not go on pid=%d comm='%s' why='%s'",
+                     (int)program->pid, program->comm, program->why);
+        result = vg_guest_work_fail(
+            work, opencl_has_failed(program) ? VG_GUEST_OPENCL_FAILED : VG_GUEST_TIMEOUT,
+            "process %d (%s) cannot take a GPU again: %s", (int)program->pid, program->comm,
+            program->why);
+    }
+    return result;
+}
+
+static int
+opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    size_t n = 0;
+
+    (void)kept;
+    (void)undo;
+    if (opencl_open(work) != 0)
+        return 0;
+    for (size_t i = 0; i < link->n; i++) {
+        struct vg_opencl_program *program = &link->programs[i];
+        program->is_wanted =
+            program->state == VG_OPENCL_RELEASED || program->state == VG_OPENCL_STOPPING;
+        program->is_told = program->is_told || program->is_wanted;
+        n += program->is_wanted ? 1 : 0;
+    }
+    int result = 0;
+    if (n > 0) {
+        opencl_resume_all(work);
+        result = opencl_check_resumed(work);
+    }
+    opencl_tell(work->details, false);
+    opencl_close();
+    return result;
+}
+
+/* ---- looking ---- */
+
+static void
+opencl_status(const struct vg_guest_work *look, json_object *about)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    struct vg_guest_work work = *look;
+    char why[sizeof link->programs->why + 64] = "";
+    bool busy = work.order->state && strcmp(work.order->state, "idle") != 0 &&
+                strcmp(work.order->state, "resumed") != 0;
+
+    work.until_ms = vg_guest_now_ms() + ASK_MS;
+    bool has_agent = opencl_open(&work) == 0;
+    size_t connected = has_agent ? link->n : 0;
+    link->n = connected;
+    if (has_agent) {
+        opencl_find(&work);
+        const struct vg_opencl_program *bad = busy ? NULL : opencl_ask(&work);
+        int64_t free_bytes = vg_guest_free_memory(work.config->root);
+        if (bad)
+            vg_guest_put(why, sizeof why, "%d (%s): %s", (int)bad->pid, bad->comm, bad->why);
+        else if (free_bytes >= 0 && opencl_bytes() > free_bytes)
+            vg_guest_put(why, sizeof why, "%lld MiB of memory are needed and %lld MiB available",
+                         (long long)(opencl_bytes() >> 20), (long long)(free_bytes >> 20));
+        /* Those that stand still have no GPU. */
+        for (size_t i = 0; i < link->n; i++)
+            link->programs[i].is_told |= link->programs[i].state == VG_OPENCL_RELEASED;
+    }
+    opencl_tell(about, true);
+    json_object_object_add(about, "connected", json_object_new_int64((int64_t)connected));
+    json_object_object_add(about, "releasable",
+                           busy ? NULL : json_object_new_boolean(*why == '\0'));
+    if (*why)
+        json_object_object_add(about, "why", json_object_new_string(why));
+    opencl_close();
+}
+
+/* ---- in the agent ---- */
+
+static void *
+opencl_load(const struct vg_guest_config *config)
+{
+    return vg_opencl_hub_new(config->root);
+}
+
+static void
+opencl_look(void *cookie)
+{
+    vg_opencl_hub_look(cookie);
+}
+
+static int
+opencl_fd(void *cookie)
+{
+    return vg_opencl_hub_fd(cookie);
+}
+
+static void
+opencl_ready(void *cookie)
+{
+    vg_opencl_hub_serve(cookie);
+}
+
+static void
+opencl_unload(void *cookie)
+{
+    vg_opencl_hub_free(cookie);
+}
+
+const struct vg_guest_provider vg_guest_provider_opencl = {
+    .name = "opencl",
+    .load = opencl_load,
+    .look = opencl_look,
+    .fd = opencl_fd,
+    .ready = opencl_ready,
+    .unload = opencl_unload,
+    .prepare = opencl_prepare,
+    .resume = opencl_resume,
+    .status = opencl_status,
+};

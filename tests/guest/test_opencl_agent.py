@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of OpenCL let go of their GPUs and take them back, as the agent tells them: the library is the
+real one, behind it is PoCL, with a node of its own as a GPU has (tests/opencl/leaky-vendor.c)."""
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from guestd import LONG_MS, Agent, Guest, program
+from opencl import built, need_pocl
+from settings import HANG_S, full
+from unixhttp import wait_for
+
+FIRST = "0000:01:00.0"
+DEVICES = [{"path": "0000:00/02.1/00.0"}]
+
+
+@pytest.fixture(autouse=True)
+def _pocl():
+    need_pocl()
+
+
+@pytest.fixture(name="guest")
+def a_guest(tmp_path):
+    with Guest(tmp_path / "guest") as guest:
+        os.makedirs(guest.path("run"))
+        os.makedirs(guest.path("vendors"))
+        guest.write("vendors/test.icd", built("tests/opencl/leaky-vendor.so") + "\n")
+        guest.node = guest.add_gpu()
+        yield guest
+
+
+class Connected:
+    """Words on how the agent can be reached, whose path may be longer than an address has room for."""
+
+    def __init__(self, guest):
+        self.dir = os.open(guest.path("run"), os.O_PATH | os.O_DIRECTORY)
+        os.set_inheritable(self.dir, True)
+        self.path = f"/proc/self/fd/{self.dir}/vgpu-guestd/opencl.sock"
+
+    def close(self):
+        os.close(self.dir)
+
+
+class Program:
+    """Adds to numbers in the memory of a device, again and again."""
+
+    def __init__(self, guest, mib=16, inherit=(), **more):
+        self.guest, self.reach = guest, Connected(guest)
+        environment = {**os.environ, "VGPU_OPENCL_VENDORS": guest.path("vendors"), "VG_NODE": guest.node,
+                       "VGPU_OPENCL_NODES": guest.path("dev"), "VGPU_OPENCL_AGENT": self.reach.path,
+                       "VG_FAULTS": guest.path("faults"), "VGPU_OPENCL_LOG": guest.path("opencl.log"), **more}
+        self.process = subprocess.Popen([built("tests/opencl/holder"), "hold", built("libvgpu-opencl.so"), str(mib)],
+                                        env=environment, stdout=subprocess.PIPE, text=True,
+                                        pass_fds=[self.reach.dir, *inherit])
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.reach.close()
+
+    def holds(self):
+        directory = f"/proc/{self.pid}/fd"
+        links = [os.readlink(os.path.join(directory, fd)) for fd in os.listdir(directory)]
+        with open(f"/proc/{self.pid}/maps", encoding="utf-8") as maps:
+            return self.guest.node in links or self.guest.node in maps.read()
+
+    def end(self):
+        """How many of its numbers were wrong, when it goes on."""
+        self.process.send_signal(signal.SIGTERM)
+        line = self.process.stdout.readline()
+        assert self.process.wait(HANG_S) == 0, line
+        return int(re.match(r"steps \d+ wrong (\d+) ", line)[1])
+
+
+def connected(agent, n):
+    """Waits until programs have said so many hellos to the agent."""
+    wait_for(lambda: agent.log().count("program of OpenCL connected") >= n)
+
+
+def at_deadline(host, words, deadline_ms=1500):
+    """The answer at a deadline, which is put off as long as the machine has not come so far by then."""
+    while True:
+        done = prepare(host, deadline_ms=deadline_ms)
+        if done["type"] == "error" and words in done["message"] or deadline_ms > LONG_MS:
+            return done
+        deadline_ms *= 4
+
+
+def opencl_of(status):
+    return next(p for p in status["providers"] if p["name"] == "opencl")
+
+
+def prepare(host, progress=None, deadline_ms=LONG_MS):
+    return host.ask("prepare", progress, deadline_ms=deadline_ms, devices=DEVICES)
+
+
+def resume(host, progress=None, deadline_ms=LONG_MS):
+    return host.ask("resume", progress, deadline_ms=deadline_ms, devices=DEVICES)
+
+
+def told(answer):
+    """The programs, each of which is told of once."""
+    programs = answer["programs"]
+    assert programs["total"] == len(programs["list"]) == len({p["pid"] for p in programs["list"]}), programs
+    return {p["pid"]: p for p in programs["list"]}
+
+
+@pytest.mark.smoke
+def test_there_and_back(guest, agent, host):
+    with Program(guest) as one, Program(guest, mib=1) as other:
+        connected(agent, 2)
+        status = opencl_of(host.ask("status"))
+        assert status["releasable"] and "why" not in status
+        assert {pid: (p["by"], p["bytes"], p["state"]) for pid, p in told(status).items()} == {
+            one.pid: ("opencl", 16 << 20, "running"), other.pid: ("opencl", 1 << 20, "running")}
+        progress = []
+        done = prepare(host, progress)
+        assert done["type"] == "prepared", done
+        assert {p["state"] for p in told(done).values()} == {"released"} and done["programs"]["bytes"] == 17 << 20
+        assert sorted(p["pid"] for p in progress if p["step"] == "release") == sorted([one.pid, other.pid])
+        assert not one.holds() and not other.holds() and guest.driver_of(FIRST) is None
+        assert {p["state"] for p in told(opencl_of(host.ask("status"))).values()} == {"released"}
+        guest.remove_gpu()
+        guest.add_gpu()
+        progress = []
+        done = resume(host, progress)
+        assert done["type"] == "resumed", done
+        for p in told(done).values():
+            assert p["state"] == "running" and p["stop_ms"] >= max(p["checkpoint_ms"], p["restore_ms"])
+        assert sorted(p["pid"] for p in progress if p["step"] == "return") == sorted([one.pid, other.pid])
+        assert one.holds() and other.holds()
+        assert (one.end(), other.end()) == (0, 0)
+
+
+def test_by_hand(guest, agent):
+    """A command of a person reaches programs through the agent that runs, and no program without one."""
+    with Program(guest) as one:
+        connected(agent, 1)
+        command = [program(), "--sysroot", guest.root]
+        said = subprocess.run([*command, "status"], capture_output=True, text=True, check=True).stdout
+        assert re.search(rf"provider opencl\n  connected 1\n  process   {one.pid} \(holder\), 16 MiB", said), said
+        said = subprocess.run([*command, "try"], capture_output=True, text=True, check=True).stdout
+        assert "released: nobody had a GPU open or mapped" in said and len(re.findall(f" {one.pid} ", said)) == 1, said
+        assert re.search(rf"^ +{one.pid} holder +running +\d+", said, re.M), said
+        assert one.end() == 0
+    agent.stop()
+    said = subprocess.run([*command, "status"], capture_output=True, text=True, check=True).stdout
+    assert "connected 0" in said
+
+
+def test_a_command_that_ends_halfway(guest, agent):
+    """What it has stopped goes on."""
+    guest.write("faults", "hang-unload")
+    with Program(guest) as one, agent.host() as host:
+        connected(agent, 1)
+        with subprocess.Popen([program(), "--sysroot", guest.root, "try"], stdout=subprocess.DEVNULL) as command:
+            # It holds nothing to compute with any more, and hangs in the vendor's library.
+            wait_for(lambda: told(opencl_of(host.ask("status")))[one.pid]["state"] == "unknown")
+            command.kill()
+        guest.write("faults", "")
+        wait_for(lambda: told(opencl_of(host.ask("status")))[one.pid]["state"] == "running" and one.holds())
+        assert one.end() == 0
+
+
+# ---- what goes wrong: see the table in docs/vgpu-opencl.7 ----
+
+BEFORE = {
+    "cuda": ("unreleasable", "the program uses GPUs by CUDA, too"),
+    "own": ("opencl-failed", "is still open or mapped"),
+    "hang-unload": ("timeout", "has not answered in time"),
+}
+
+
+@pytest.mark.drawn("opencl-faults")
+@pytest.mark.parametrize("fault", BEFORE)
+def test_before_it_has_left(guest, agent, host, tmp_path, fault):
+    """It is named, and all go on with the GPU that they had."""
+    more = {"cuda": {"VG_DRIVER": "libcuda.so.1", "VG_LEAK": "init", "LD_LIBRARY_PATH": str(tmp_path)}}
+    code, words = BEFORE[fault]
+    os.symlink(built("tests/guest/fake-cuda.so"), tmp_path / "libcuda.so.1")
+    with open(guest.node, "rb") as node, Program(guest) as good, \
+            Program(guest, inherit=[node.fileno()] * (fault == "own"), VG_FAULTS=guest.path("bad"),
+                    **more.get(fault, {})) as bad:
+        # Only its child shall have it.
+        node.close()
+        connected(agent, 2)
+        guest.write("bad", fault)
+        number = host.request("prepare", deadline_ms=6000 if fault == "hang-unload" else LONG_MS, devices=DEVICES)
+        if fault == "hang-unload":
+            # It comes too late.
+            host.until_step("undo")
+            guest.write("bad", "")
+        done = host.answer(number)
+        assert done["code"] == code and words in done["message"], done
+        assert f"{bad.pid} (holder)" in done["message"] and done["undone"], done
+        assert set(told(done)) == {good.pid, bad.pid}
+        if fault == "cuda":
+            status = opencl_of(host.ask("status"))
+            assert not status["releasable"] and status["why"] == f"{bad.pid} (holder): {words}"
+        assert good.holds() and bad.holds()
+        assert (good.end(), bad.end()) == (0, 0)
+
+
+@pytest.mark.drawn("opencl-faults")
+def test_somebody_else_holds_the_gpu(guest, agent, host):
+    with Program(guest) as one, guest.holder(guest.node) as holder:
+        connected(agent, 1)
+        done = at_deadline(host, "(python3)")
+        assert (done["code"], done["holders"][0]["pid"], done["undone"]) == ("held", holder.pid, True), done
+        assert one.holds() and one.end() == 0
+
+
+@pytest.mark.drawn("opencl-faults")
+@pytest.mark.parametrize("fault", ["crash-unload", "crash-load", "killed"])
+def test_one_dies(guest, agent, host, fault):
+    """Others are released and go on, and it is told of."""
+    with Program(guest) as good, Program(guest, VG_FAULTS=guest.path("bad")) as bad:
+        connected(agent, 2)
+        guest.write("bad", "crash-unload" if fault == "crash-unload" else "")
+        done = prepare(host)
+        assert done["type"] == "prepared", done
+        assert told(done)[bad.pid]["state"] == ("gone" if fault == "crash-unload" else "released")
+        guest.bind(FIRST, "fake")
+        guest.write("bad", fault)
+        if fault == "killed":
+            bad.process.kill()
+        done = resume(host)
+        assert done["type"] == "resumed" and told(done)[good.pid]["state"] == "running", done
+        assert told(done).get(bad.pid, {"state": "gone"})["state"] == "gone"
+        assert good.end() == 0
+
+
+AFTER = {
+    "none": ("opencl-failed", "fewer platforms than before"),
+    "hang-load": ("timeout", "has not answered in time"),
+}
+
+
+@pytest.mark.drawn("opencl-faults")
+@pytest.mark.parametrize("fault", AFTER)
+def test_after_it_has_left(guest, agent, host, fault):
+    """Others go on; it stays as it is, and goes on with the next try."""
+    code, words = AFTER[fault]
+    with Program(guest) as good, Program(guest, VG_FAULTS=guest.path("bad")) as bad:
+        connected(agent, 2)
+        assert prepare(host)["type"] == "prepared"
+        guest.bind(FIRST, "fake")
+        guest.write("bad", fault)
+        deadline_ms = 3000
+        while True:
+            done = resume(host, deadline_ms=deadline_ms)
+            deadline_ms *= 4
+            if good.pid not in told(done) or told(done)[good.pid]["state"] == "running":
+                break
+        assert (done["code"], done["undone"]) == (code, False) and words in done["message"], done
+        assert told(done)[bad.pid]["state"] == "released" and words in told(done)[bad.pid]["why"]
+        assert good.holds()
+        guest.write("bad", "")
+        done = resume(host)
+        assert done["type"] == "resumed" and told(done)[bad.pid]["state"] == "running", done
+        assert bad.holds() and (good.end(), bad.end()) == (0, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_agent_ends(guest, number):
+    """Programs that stand still come to the next one, which has them go on."""
+    with Program(guest) as one:
+        with Agent(guest) as agent:
+            with agent.host() as host:
+                connected(agent, 1)
+                assert prepare(host)["type"] == "prepared"
+            agent.process.send_signal(number)
+            agent.process.wait()
+        assert not one.holds()
+        guest.bind(FIRST, "fake")
+        with Agent(guest) as agent, agent.host() as host:
+            connected(agent, 2)
+            status = opencl_of(host.ask("status"))
+            assert told(status)[one.pid]["state"] == "released" and told(status)[one.pid]["bytes"] == 16 << 20
+            assert host.greeting["state"] == "idle"
+            assert told(resume(host))[one.pid]["state"] == "running"
+            assert one.end() == 0
+
+
+def test_no_agent_comes(guest):
+    """It goes on by itself, as soon as there is a GPU for it."""
+    with Program(guest, VGPU_OPENCL_ALONE="1") as one:
+        with Agent(guest) as agent, agent.host() as host:
+            connected(agent, 1)
+            assert prepare(host)["type"] == "prepared"
+            guest.write("faults", "none")
+        wait_for(lambda: "cannot go on by itself: " in guest.read("opencl.log"))
+        assert not one.holds()
+        guest.write("faults", "")
+        wait_for(one.holds)
+        assert one.end() == 0
+
+
+# ---- strangers ----
+
+STRANGER = """
+import os, socket, sys
+gpu = os.open(sys.argv[2], os.O_RDWR)
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(sys.argv[1])
+lines = agent.makefile("rwb")
+def say(text):
+    lines.write(text.encode())
+    lines.flush()
+"""
+
+
+@contextlib.contextmanager
+def stranger(guest, script):
+    """A program with the GPU open, and a connection to the agent."""
+    reach = Connected(guest)
+    with subprocess.Popen([sys.executable, "-c", STRANGER + script, reach.path, guest.node], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, pass_fds=[reach.dir], text=True) as process:
+        yield process
+        process.kill()
+    reach.close()
+
+
+HELLO = "say('hello 1 1\\n'); print('there', flush=True)\n"
+ANSWER = "lines.readline(); say('is running 4096\\n')\n"
+WAIT = "sys.stdin.read()\n"
+
+
+@pytest.mark.drawn("opencl-faults")
+@pytest.mark.parametrize("script, code, words", [
+    (WAIT, "held", "at the deadline"),
+    (HELLO + WAIT, "unreleasable", "it does not answer"),
+    (HELLO + ANSWER + "lines.readline(); lines.readline(); say('refused late\\n')\n" + WAIT, "timeout",
+     "has not answered in time"),
+    (HELLO + ANSWER + "lines.readline(); say('released 1 1\\n'); lines.readline(); say('resumed 1 1\\n')\n" + WAIT,
+     "held", "at the deadline"),
+    (HELLO + ANSWER + "lines.readline(); say('refused \\x01not now\\n')\n" + WAIT, "opencl-failed", "?not now"),
+    (HELLO + "say('released 1 1\\n')\n" + WAIT, "held", "at the deadline"),
+    (HELLO + "lines.readline(); say('x' * 100000)\n" + WAIT, "held", "at the deadline"),
+    ("say('hello 2 1\\n')\n" + WAIT, "held", "at the deadline"),
+], ids=["mute", "deaf", "late", "lies", "refuses", "babbles", "endless", "other-version"])
+def test_a_stranger(guest, agent, host, script, code, words):
+    """Whatever it says, it is told of when the deadline has come, and an honest program goes on."""
+    with Program(guest, mib=1) as good, stranger(guest, script) as bad:
+        if HELLO in script:
+            assert bad.stdout.readline() == "there\n"
+        connected(agent, 2 if HELLO in script else 1)
+        done = at_deadline(host, words)
+        assert done["code"] == code and words in done["message"] and str(bad.pid) in done["message"], done
+        assert good.end() == 0
+
+
+@pytest.mark.skipif(not full(), reason="it takes half a minute")
+def test_one_that_never_answers(guest, agent, host):
+    """It is waited for no longer than for any other undoing."""
+    with Program(guest) as good, stranger(guest, HELLO + ANSWER + WAIT) as bad:
+        connected(agent, 2)
+        done = at_deadline(host, "has not answered in time")
+        assert (done["code"], done["undone"]) == ("timeout", False) and str(bad.pid) in done["undo_error"], done
+        assert told(done)[good.pid]["state"] == "running" and good.end() == 0
+
+
+def test_one_comes_late_and_twice(guest, agent, host):
+    """It is stopped, too; and who connects again is the same program."""
+    with Program(guest) as one:
+        connected(agent, 1)
+        assert prepare(host)["type"] == "prepared"
+        guest.bind(FIRST, "fake")
+        with stranger(guest, HELLO + HELLO.replace("say", "sys.stdin.readline(); agent = socket.socket(socket.AF_UNIX); "
+                                                   "agent.connect(sys.argv[1]); lines = agent.makefile('rwb'); say", 1)
+                      + WAIT) as other:
+            assert other.stdout.readline() == "there\n"
+            other.stdin.write("\n")
+            other.stdin.flush()
+            assert other.stdout.readline() == "there\n"
+            connected(agent, 3)
+            assert opencl_of(host.ask("status"))["connected"] == 2
+        assert resume(host)["type"] == "resumed"
+        assert one.end() == 0
+
+
+def test_too_many(guest, agent):
+    """Connections have a limit, and those who say nothing lose theirs."""
+    reach = Connected(guest)
+    sockets = []
+    with agent.host() as host, Program(guest) as one:
+        connected(agent, 1)
+        for _ in range(400):
+            sockets.append(socket.socket(socket.AF_UNIX))
+            sockets[-1].connect(reach.path)
+        assert prepare(host)["type"] == "prepared"
+        guest.bind(FIRST, "fake")
+        assert resume(host)["type"] == "resumed"
+        for each in sockets:
+            each.settimeout(HANG_S)
+            assert each.recv(1) == b""
+            each.close()
+        assert one.end() == 0
+    assert "too many programs of OpenCL" in agent.log()
+    reach.close()
