@@ -19,6 +19,7 @@
 #include "model/gpu-part.h"
 #include "model/happening.h"
 #include "model/history.h"
+#include "model/host-info.h"
 #include "model/identity.h"
 #include "model/inventory.h"
 #include "model/migration.h"
@@ -137,16 +138,33 @@ struct vg_daemon_stats {
     bool libvirt, gpu, acting;                /* allowed: ask libvirt, look at GPUs, move VMs */
 };
 
+/* How it stands with the etcd by which the hosts of a cluster find each other. */
+struct vg_cluster_status {
+    char *name;          /* of the cluster */
+    char *endpoint;      /* the one that is asked */
+    bool known;          /* etcd answers, and the others see this host there */
+    char *reason;        /* why not, as a sentence; NULL if it does */
+    int64_t answered_ns; /* epoch, when it was last read; 0: never */
+    int64_t revision;    /* of what was read */
+    int64_t puts;        /* what this vgpud has written since its start */
+};
+
 /* What was measured, now and in the past. */
 struct vg_backend_measurement {
-    /* Returns the newest view, never NULL; the caller unrefs it. These four never block; any
-     * thread. */
+    /* Returns the newest view, never NULL; the caller unrefs it. These never block; any
+     * thread, up to read_cluster. */
     vg_view *(*view)(void *data);
     /* Returns struct vg_part_status; the caller frees the list. */
     GPtrArray *(*status)(void *data);
     void (*stats)(void *data, struct vg_daemon_stats *ret);
     /* Returns struct vg_peer_info; the caller frees the list. */
     GPtrArray *(*list_peers)(void *data);
+    /* Returns struct vg_host_info of all hosts that this vgpud knows, by name; the caller frees the
+     * list. Never blocks; any thread. */
+    GPtrArray *(*list_hosts)(void *data);
+    /* Returns false if this host is in no cluster; else the caller frees the strings. Never blocks;
+     * any thread. */
+    bool (*read_cluster)(void *data, struct vg_cluster_status *ret);
     /* The rest may block; one of the API's workers. Returns the samples of one VM. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* Returns the sums of all VMs. */

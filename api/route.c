@@ -66,6 +66,8 @@ const struct vg_route vg_routes[] = {
      {200, 304, 404, 409}},
     {"/v1/alerts", VG_FIGURES, VG_GET, vg_handle_alerts, no_params, {200}},
     {"/v1/peers", VG_FIGURES, VG_GET, vg_handle_peers, no_params, {200}},
+    {"/v1/hosts", VG_FIGURES, VG_GET, vg_handle_hosts, no_params, {200}},
+    {"/v1/cluster", VG_FIGURES, VG_GET, vg_handle_cluster, no_params, {200}},
     {"/v1/plans", VG_PLANS, VG_GET, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
     {"/v1/plans",
      VG_PLANS,

@@ -15,14 +15,16 @@
 #include "cli/alert-rows.h"
 #include "cli/cli.h"
 #include "cli/host-history.h"
+#include "cli/host-list.h"
 #include "cli/host-load.h"
 #include "cli/online-args.h"
 
-enum { CMD_HOST_STEP = 0x100, CMD_HOST_SOURCE };
+enum { CMD_HOST_STEP = 0x100, CMD_HOST_SOURCE, CMD_HOST_ALL };
 
 struct cmd_host_args {
     struct vg_online_args online;
     struct vg_host_history_args history;
+    bool all; /* list: all hosts that vgpud knows */
 };
 
 static const struct vg_column cmd_host_columns[] = {
@@ -189,6 +191,8 @@ show_host(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) items = json_object_new_array();
     bool list = strcmp(args->verb->name, "list") == 0;
 
+    if (((const struct cmd_host_args *)data)->all)
+        return vg_host_list_all(args, client, err);
     if (vg_client_get(client, "/v1/host", lists, &host, err) < 0)
         return -1;
     const char *name = json_object_get_string(vg_output_member(host, "name"));
@@ -279,7 +283,12 @@ cmd_host_parse(int key, char *arg, struct argp_state *state)
     case CMD_HOST_SOURCE:
         history->source = arg;
         break;
+    case CMD_HOST_ALL:
+        args->all = true;
+        break;
     case ARGP_KEY_END:
+        if (args->all && strcmp(args->online.verb->name, "list") != 0)
+            argp_error(state, "--all belongs to `host list`");
         if (strcmp(args->online.verb->name, "history") != 0 &&
             (history->step || history->source || vg_when_is_asked(&history->when)))
             argp_error(state, "--since, --until, --step and --source belong to `host history`");
@@ -301,6 +310,8 @@ vg_cmd_host(int argc, char **argv)
         {"history", VG_OBJECT_NONE, NULL, cmd_host_show_history},
     };
     static const struct argp_option options[] = {
+        {"all", CMD_HOST_ALL, NULL, 0,
+         "list: all hosts that vgpud knows, of its cluster and of its peers", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0,
          "history: from the step on in which it lies (default: -24h); " VG_WHEN_HELP, 1},
         {"until", VG_WHEN_UNTIL, "TIME", 0,
@@ -312,7 +323,7 @@ vg_cmd_host(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = cmd_host_parse,
-        .args_doc = "list\nshow [HOST]\ncpus\nhistory",
+        .args_doc = "list [--all]\nshow [HOST]\ncpus\nhistory",
         .doc = "Shows the host that vgpud watches: its size, what its CPUs do and did, its GPUs, "
                "and how vgpud is doing.",
         .children = vg_online_children,

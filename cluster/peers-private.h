@@ -29,6 +29,7 @@ enum peer_stage { PEER_VERSION, PEER_SNAPSHOT, PEER_APPROVALS };
 struct peer {
     int refs; /* protected by the lock */
     struct own_options options;
+    bool member; /* it is known by the cluster only */
     /* These are protected by the lock. */
     struct vg_peer_info *info;
     struct copy *copy; /* the newest snapshot, or NULL */
@@ -62,8 +63,9 @@ struct call {
 struct vg_peers {
     pthread_mutex_t lock;
     pthread_cond_t answered;
-    GPtrArray *list; /* struct peer */
-    GQueue calls;    /* struct call that have not begun */
+    GPtrArray *list;    /* struct peer; those that are configured come first */
+    unsigned n_members; /* those of them that only the cluster names */
+    GQueue calls;       /* struct call that have not begun */
     int64_t refresh_ns;
     int64_t deadline_ns;
     bool stopping;

@@ -22,6 +22,10 @@
  * that those that answer do not wait for them. */
 #define SILENT_PARALLEL (VG_PEERS_PARALLEL / 2)
 
+/* Members of the cluster are asked for more than plans and questions need only that often: that
+ * each host asks each other costs more with every host. */
+#define MEMBER_NS (200 * VG_NS_PER_MS)
+
 #define VERSION_TEXT_MAX 65536
 #define VERSION_DEPTH    8
 #define WORD_MAX         255
@@ -43,37 +47,6 @@ peers_copy_release(struct copy *copy)
         g_atomic_rc_box_release_full(copy, copy_clear);
 }
 
-/* Lists the texts of options, in the order of the struct's members. */
-static void
-peer_texts(const struct vg_peer_options *options, const char *ret[7])
-{
-    const char *const texts[] = {options->name, options->url,    options->token_file, options->cert,
-                                 options->key,  options->cacert, options->libvirt_uri};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
-        ret[i] = texts[i] && *texts[i] ? texts[i] : NULL;
-}
-
-static struct peer *
-peer_new(const struct vg_peer_options *options)
-{
-    struct peer *peer = g_new0(struct peer, 1);
-    const char *texts[7];
-    char **own = peer->options.texts;
-
-    peer_texts(options, texts);
-    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
-        own[i] = g_strdup(texts[i]);
-    peer->options.is =
-        (struct vg_peer_options){own[0], own[1], own[2], own[3], own[4], own[5], own[6]};
-    peer->refs = 1;
-    peer->info = vg_peer_info_new();
-    peer->info->name = g_strdup(own[0]);
-    peer->info->url = g_strdup(own[1]);
-    peer->info->libvirt_uri = g_strdup(own[6]);
-    return peer;
-}
-
 void
 peers_unref(void *data)
 {
@@ -91,25 +64,17 @@ peers_unref(void *data)
     g_free(peer);
 }
 
-static bool
-peer_is(const struct peer *peer, const struct vg_peer_options *options)
-{
-    const char *texts[7];
-
-    peer_texts(options, texts);
-    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
-        if (g_strcmp0(texts[i], peer->options.texts[i]) != 0)
-            return false;
-    }
-    return true;
-}
-
 /* ---- an attempt ---- */
 
+/* Returns the time until a peer is asked again. Called under the lock. */
 static int64_t
-peers_jittered(vg_peers *peers)
+peers_jittered(const vg_peers *peers, const struct peer *peer)
 {
-    return (int64_t)((double)peers->refresh_ns * g_rand_double_range(peers->random, 0.8, 1.2));
+    const int64_t pause_ns = peer->member
+                                 ? MAX(peers->refresh_ns, (int64_t)peers->n_members * MEMBER_NS)
+                                 : peers->refresh_ns;
+
+    return (int64_t)((double)pause_ns * g_rand_double_range(peers->random, 0.8, 1.2));
 }
 
 static void
@@ -158,7 +123,7 @@ peers_end_attempt(vg_peers *peers, struct peer *peer, GError *take_err)
     }
     peer->busy = false;
     peer->attempts++;
-    peer->due_ns = vg_clock_monotonic_ns() + (peer->again ? 0 : peers_jittered(peers));
+    peer->due_ns = vg_clock_monotonic_ns() + (peer->again ? 0 : peers_jittered(peers, peer));
     peer->again = false;
     pthread_cond_broadcast(&peers->answered);
     g_ptr_array_remove_fast(peers->active, peer);
@@ -394,37 +359,6 @@ peers_wake(void *arg)
 
 /* ---- the public side ---- */
 
-static struct peer *
-peers_find(const GPtrArray *list, const struct vg_peer_options *options)
-{
-    for (guint i = 0; i < list->len; i++) {
-        if (peer_is(list->pdata[i], options))
-            return list->pdata[i];
-    }
-    return NULL;
-}
-
-void
-vg_peers_set(vg_peers *peers, const struct vg_peers_options *options)
-{
-    GPtrArray *list = g_ptr_array_new_with_free_func(peers_unref);
-
-    pthread_mutex_lock(&peers->lock);
-    peers->refresh_ns = options->refresh_ns;
-    peers->deadline_ns = options->deadline_ns;
-    for (size_t i = 0; i < options->n_peers; i++) {
-        struct peer *known = peers_find(peers->list, &options->peers[i]);
-        if (known)
-            known->refs++;
-        g_ptr_array_add(list, known ? known : peer_new(&options->peers[i]));
-    }
-    g_ptr_array_unref(peers->list);
-    peers->list = list;
-    pthread_cond_broadcast(&peers->answered);
-    pthread_mutex_unlock(&peers->lock);
-    curl_multi_wakeup(peers->multi);
-}
-
 vg_peers *
 vg_peers_new(const struct vg_peers_options *options, GError **err)
 {
@@ -471,26 +405,6 @@ vg_peers_free(vg_peers *peers)
     pthread_cond_destroy(&peers->answered);
     pthread_mutex_destroy(&peers->lock);
     g_free(peers);
-}
-
-size_t
-vg_peers_count(vg_peers *peers)
-{
-    VG_LOCK_SCOPE(&peers->lock);
-    return peers->list->len;
-}
-
-GPtrArray *
-vg_peers_list(vg_peers *peers)
-{
-    GPtrArray *list = g_ptr_array_new_with_free_func(vg_peer_info_free);
-
-    VG_LOCK_SCOPE(&peers->lock);
-    for (guint i = 0; i < peers->list->len; i++) {
-        const struct peer *peer = peers->list->pdata[i];
-        g_ptr_array_add(list, vg_record_copy(&vg_peer_info_record, peer->info));
-    }
-    return list;
 }
 
 static void

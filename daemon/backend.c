@@ -151,6 +151,8 @@ get_status(void *data)
     vg_supervisor_status(backend->parts.supervisor, parts);
     if (vg_peers_count(backend->parts.peers) > 0)
         g_ptr_array_add(parts, peers_status(backend));
+    if (backend->parts.region)
+        g_ptr_array_add(parts, backend_cluster_status(backend));
     pthread_mutex_lock(&backend->lock);
     const bool acts = backend->access && backend->access->actions;
     pthread_mutex_unlock(&backend->lock);
@@ -430,6 +432,8 @@ static const struct vg_backend_measurement backend_measurement = {
     .steps = backend_read_steps,
     .find_vm = backend_find_vm,
     .list_peers = list_peers,
+    .list_hosts = backend_list_hosts,
+    .read_cluster = backend_read_cluster,
     .gather = backend_gather,
     .list_events = list_events,
 };

@@ -9,6 +9,7 @@
 #include "api/backend.h"
 #include "api/event-log.h"
 #include "cluster/peers.h"
+#include "cluster/region.h"
 #include "daemon/alert-command.h"
 #include "daemon/daemon-config.h"
 #include "daemon/mover.h"
@@ -24,6 +25,7 @@ struct vg_daemon_backend_parts {
     vg_journal *journal;
     vg_event_log *events;
     vg_peers *peers;
+    vg_region *region; /* NULL if this host is in no cluster */
     vg_mover *mover;
     vg_reservations *reservations;
     vg_alert_command *alert_command;

@@ -18,6 +18,7 @@
 #include "daemon/access-config.h"
 #include "daemon/alert-command.h"
 #include "daemon/alert-config.h"
+#include "daemon/cluster-config.h"
 #include "daemon/lttng-config.h"
 #include "daemon/move-config.h"
 #include "daemon/nova-config.h"
@@ -235,25 +236,6 @@ static const struct vg_conf_key own_keys[] = {
      "It is killed if it runs longer."},
 };
 
-#define AT_PEER(member) offsetof(struct vg_peer_config, member)
-
-static const struct vg_conf_key peer_keys[] = {
-    {"peer", "url", VG_CONF_STRING, AT_PEER(url), "", 0, 1000, NULL,
-     "Where its API is: https://HOST:PORT."},
-    {"peer", "token_file", VG_CONF_STRING, AT_PEER(token_file), "", 0, 4000, NULL,
-     "File with a token of that vgpud, whose role is at least reader; it is read at each request."},
-    {"peer", "cert", VG_CONF_STRING, AT_PEER(cert), "", 0, 4000, NULL,
-     "Or: PEM file with a client certificate that it lets in."},
-    {"peer", "key", VG_CONF_STRING, AT_PEER(key), "", 0, 4000, NULL,
-     "PEM file with the private key of cert; empty: the key is in the file of cert."},
-    {"peer", "cacert", VG_CONF_STRING, AT_PEER(cacert), "", 0, 4000, NULL,
-     "PEM file with the CA of its certificate; empty: the CAs that this machine trusts."},
-    {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
-     "How libvirt of this host reaches libvirt of that one, like qemu+tls://HOST/system."},
-    {"peer", "nova_host", VG_CONF_STRING, AT_PEER(nova_host), "", 0, 255, NULL,
-     "What nova calls that host; empty: nova is asked for the hypervisor of its name."},
-};
-
 #define AT_GPU(member) offsetof(struct vg_gpu_config, member)
 
 static const struct vg_conf_key gpu_keys[] = {
@@ -270,8 +252,7 @@ static const struct vg_conf_list own_lists[] = {
     {"alert", vg_alert_keys, VG_ALERT_N_KEYS, sizeof(struct vg_alert_config), AT(alerts),
      ALERTS_MAX},
     {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
-    {"peer", peer_keys, G_N_ELEMENTS(peer_keys), sizeof(struct vg_peer_config), AT(peers),
-     VG_PEERS_MAX},
+    {"peer", vg_peer_keys, VG_PEER_N_KEYS, sizeof(struct vg_peer_config), AT(peers), VG_PEERS_MAX},
 };
 
 /* Returns the groups that may occur several times. */
@@ -287,13 +268,15 @@ static const struct vg_conf_key *
 daemon_keys(size_t *ret_n)
 {
     static struct vg_conf_key *keys;
-    size_t n = G_N_ELEMENTS(own_keys) + vg_policy_n_keys;
+    const size_t n_own = G_N_ELEMENTS(own_keys) + VG_CLUSTER_N_KEYS;
+    size_t n = n_own + vg_policy_n_keys;
 
     if (!keys) {
         keys = g_new0(struct vg_conf_key, n);
         memcpy(keys, own_keys, sizeof(own_keys));
+        memcpy(&keys[G_N_ELEMENTS(own_keys)], vg_cluster_keys, sizeof(vg_cluster_keys));
         for (size_t i = 0; i < vg_policy_n_keys; i++) {
-            struct vg_conf_key *key = &keys[G_N_ELEMENTS(own_keys) + i];
+            struct vg_conf_key *key = &keys[n_own + i];
             *key = vg_policy_keys[i];
             key->offset += AT(policy);
         }
@@ -563,6 +546,7 @@ config_check(struct config_files *files)
         check_aliases,
         vg_access_config_check,
         vg_nova_config_check,
+        vg_cluster_config_check,
     };
     g_autoptr(GError) crossed = NULL;
 
@@ -640,8 +624,11 @@ vg_daemon_config_needs_restart(const struct vg_daemon_config *now,
 {
     g_autoptr(GString) list = g_string_new(NULL);
 
-    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
-        const struct vg_conf_key *key = &own_keys[i];
+    size_t n_keys;
+    const struct vg_conf_key *keys = daemon_keys(&n_keys);
+
+    for (size_t i = 0; i < n_keys; i++) {
+        const struct vg_conf_key *key = &keys[i];
         if (!strstr(key->help, AT_START) || vg_conf_same(key, now, next))
             continue;
         g_string_append_printf(list, "%s[%s] %s", list->len > 0 ? ", " : "", key->group, key->name);

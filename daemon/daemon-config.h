@@ -95,6 +95,16 @@ struct vg_daemon_config {
     int64_t peers_refresh_ns;
     int64_t peers_deadline_ns;
 
+    char *cluster_etcd; /* endpoints; empty if this host is in no cluster */
+    char *cluster_name;
+    char *cluster_url;
+    char *cluster_libvirt_uri;
+    char *cluster_cert, *cluster_key, *cluster_cacert;
+    char *cluster_etcd_cert, *cluster_etcd_key, *cluster_etcd_cacert;
+    char *cluster_etcd_user, *cluster_etcd_password_file;
+    int64_t cluster_lease_ns;
+    int64_t cluster_poll_ns;
+
     bool actions;
     char *actions_uri; /* empty if others reach libvirt as they reach this host */
     int64_t actions_moves;

@@ -32,6 +32,7 @@
 #include "daemon/away.h"
 #include "daemon/backend.h"
 #include "daemon/certificate.h"
+#include "daemon/cluster-config.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
 #include "daemon/limits.h"
@@ -40,6 +41,7 @@
 #include "daemon/mover.h"
 #include "daemon/node.h"
 #include "daemon/peer-config.h"
+#include "daemon/signals.h"
 #include "daemon/supervisor.h"
 #include "daemon/trace.h"
 #include "host/virt-event.h"
@@ -77,6 +79,7 @@ struct daemon {
     vg_supervisor *supervisor;
     vg_daemon_backend *backend;
     vg_peers *peers;
+    vg_membership *membership; /* NULL if no cluster is configured */
     vg_reservations *reservations;
     vg_mover *mover;
     vg_alert_command *alert_command;
@@ -293,14 +296,17 @@ is_alive(const struct daemon *daemon)
     return vg_thread_silence_ns(vg_store_thread(daemon->store)) < limit_ns &&
            vg_thread_silence_ns(vg_journal_thread(daemon->journal)) < limit_ns &&
            vg_thread_silence_ns(vg_peers_thread(daemon->peers)) < limit_ns &&
+           vg_membership_is_alive(daemon->membership, limit_ns) &&
            vg_thread_silence_ns(vg_api_thread(daemon->api)) < limit_ns;
 }
 
+/* Tells systemd and the cluster of the newest view. */
 static void
 notify(struct daemon *daemon)
 {
     g_autoptr(vg_view) view = vg_node_view(daemon->node);
 
+    vg_membership_tick(daemon->membership, view);
     sd_notifyf(0, "%sSTATUS=%" PRIu64 " windows of %s, %u VMs\n",
                is_alive(daemon) ? "WATCHDOG=1\n" : "", view->windows, daemon->host,
                view->newest.vms->len);
@@ -511,7 +517,10 @@ start_peers(struct daemon *daemon, GError **err)
     vg_peer_config_options(daemon->config, &options);
     daemon->peers = vg_peers_new(&options, err);
     g_free((void *)options.peers);
-    return daemon->peers ? 0 : -1;
+    return daemon->peers
+               ? vg_membership_new(daemon->config, daemon->host, vg_node_boot_id(daemon->node),
+                                   daemon->peers, &daemon->membership, err)
+               : -1;
 }
 
 static int
@@ -525,6 +534,7 @@ start_mover(struct daemon *daemon, GError **err)
         &(struct vg_mover_parts){
             .journal = daemon->journal,
             .peers = daemon->peers,
+            .region = vg_membership_region(daemon->membership),
             .reservations = daemon->reservations,
             .events = daemon->events,
             .host = daemon->host,
@@ -594,6 +604,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .journal = daemon->journal,
         .events = daemon->events,
         .peers = daemon->peers,
+        .region = vg_membership_region(daemon->membership),
         .mover = daemon->mover,
         .reservations = daemon->reservations,
         .alert_command = daemon->alert_command,
@@ -629,10 +640,12 @@ end(struct daemon *daemon)
     /* From here on, no call waits for a host that does not answer. */
     vg_virt_links_end();
     vg_away_free(daemon->away);
+    vg_membership_stop(daemon->membership);
     vg_peers_stop(daemon->peers);
     vg_api_free(daemon->api);
     vg_mover_free(daemon->mover);
     vg_reservations_free(daemon->reservations);
+    vg_membership_free(daemon->membership);
     vg_peers_free(daemon->peers);
     vg_event_log_keep(daemon->events, NULL, NULL);
     vg_alert_command_free(daemon->alert_command);
@@ -671,19 +684,6 @@ choose_host(const struct daemon *daemon)
     return g_strdup(recorded ? recorded : "localhost");
 }
 
-static void
-block_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 int
 vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *take_config,
               GError **err)
@@ -698,7 +698,7 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
         status = daemon.replay ? 0 : -1;
     }
     /* Up to here, a signal simply ends the program: a recording may be a pipe that stays silent. */
-    block_signals();
+    vg_signals_block();
     if (status == 0) {
         daemon.elsewhere = options->replay ? NULL : vg_lttng_config_elsewhere(daemon.config);
         daemon.host = choose_host(&daemon);

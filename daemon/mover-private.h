@@ -145,6 +145,20 @@ int mover_check_hold(struct mover_move *move, GError **err);
 /* Ends the renewals. */
 void mover_end_lease(struct mover_move *move);
 
+/* mover-lock.c */
+
+/* Records a move that begins, once no other host of the cluster can begin one of the same VM.
+ * Called while `beginning` is held. */
+int mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
+                       const struct vg_mover_order *order, GError **err);
+
+/* Refuses to go on if another host of the cluster moves the VM, too. While etcd cannot be asked,
+ * nobody else is known to. */
+int mover_check_lock(const struct mover_move *move, GError **err);
+
+/* Lets others move the VM again, as the move has ended. */
+void mover_unlock(const struct mover_move *move);
+
 /* mover-look.c */
 
 /* Lists the aliases of the GPUs, for vg_virt_look(). */

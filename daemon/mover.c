@@ -206,7 +206,8 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
     g_autoptr(GError) error = NULL;
 
     mover_begin_step(move, verb);
-    if (mover_save(move, tries, &error) == 0 || (gives_back && !vg_thread_stopping(move->thread)))
+    if ((gives_back || mover_check_lock(move, &error) == 0) &&
+        (mover_save(move, tries, &error) == 0 || (gives_back && !vg_thread_stopping(move->thread))))
         mover_do(move, verb, &outcome);
     else
         outcome.text = g_strdup(error->message);
@@ -243,6 +244,8 @@ mover_finish(struct mover_move *move)
     mover_set_state(move, state);
     mover_note_end(move);
     pthread_mutex_unlock(&move->mover->lock);
+    /* Before the journal lets this host begin another move of the VM. */
+    mover_unlock(move);
     while (mover_save(move, JOURNAL_TRIES, &error) < 0 && !vg_thread_stopping(move->thread))
         g_clear_error(&error);
 }
@@ -329,6 +332,8 @@ mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err)
         move->thread = vg_thread_new("move", mover_run, mover_wake, move, err);
     if (move->thread)
         g_ptr_array_add(mover->moves, move);
+    if (move->thread && mover->parts.region)
+        vg_region_take_up_move(mover->parts.region, move->record->uuid);
     pthread_mutex_unlock(&mover->lock);
     if (move->thread)
         return 0;
@@ -402,11 +407,8 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const struct vg_
 {
     VG_LOCK_SCOPE(&mover->beginning);
     if (mover_check_number(mover, migration->to, err) < 0 ||
-        (order->check && order->check(order->data, migration, err) < 0))
-        return -1;
-    migration->made_ns = vg_clock_realtime_ns();
-    if (vg_journal_begin_migration(mover->parts.journal, migration, order->key, order->request,
-                                   err) < 0)
+        (order->check && order->check(order->data, migration, err) < 0) ||
+        mover_begin_locked(mover, migration, order, err) < 0)
         return -1;
     struct mover_move *move = mover_new_move(mover, migration);
     mover_count_write(move);

@@ -9,6 +9,7 @@
 
 #include "api/event-log.h"
 #include "cluster/peers.h"
+#include "cluster/region.h"
 #include "daemon/move-config.h"
 #include "daemon/reservations.h"
 #include "journal/journal.h"
@@ -19,6 +20,7 @@
 struct vg_mover_parts {
     vg_journal *journal; /* borrowed, like all others */
     vg_peers *peers;
+    vg_region *region; /* NULL if this host is in no cluster */
     vg_reservations *reservations;
     vg_event_log *events;
     const char *host; /* the name of this host */

@@ -5,6 +5,25 @@
 
 #include <string.h>
 
+#define AT_PEER(member) offsetof(struct vg_peer_config, member)
+
+const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS] = {
+    {"peer", "url", VG_CONF_STRING, AT_PEER(url), "", 0, 1000, NULL,
+     "Where its API is: https://HOST:PORT."},
+    {"peer", "token_file", VG_CONF_STRING, AT_PEER(token_file), "", 0, 4000, NULL,
+     "File with a token of that vgpud, whose role is at least reader; it is read at each request."},
+    {"peer", "cert", VG_CONF_STRING, AT_PEER(cert), "", 0, 4000, NULL,
+     "Or: PEM file with a client certificate that it lets in."},
+    {"peer", "key", VG_CONF_STRING, AT_PEER(key), "", 0, 4000, NULL,
+     "PEM file with the private key of cert; empty: the key is in the file of cert."},
+    {"peer", "cacert", VG_CONF_STRING, AT_PEER(cacert), "", 0, 4000, NULL,
+     "PEM file with the CA of its certificate; empty: the CAs that this machine trusts."},
+    {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
+     "How libvirt of this host reaches libvirt of that one, like qemu+tls://HOST/system."},
+    {"peer", "nova_host", VG_CONF_STRING, AT_PEER(nova_host), "", 0, 255, NULL,
+     "What nova calls that host; empty: nova is asked for the hypervisor of its name."},
+};
+
 /* Returns the mistake in a group, or NULL; the caller frees it. */
 static char *
 peer_config_fault(const struct vg_peer_config *peer)

@@ -8,6 +8,11 @@
 #include "cluster/peers.h"
 #include "daemon/daemon-config.h"
 
+#define VG_PEER_N_KEYS 7
+
+/* The keys of struct vg_peer_config. */
+extern const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS];
+
 /* Adds a line to errors for each group [peer NAME] that cannot be right. */
 void vg_peer_config_check(const struct vg_daemon_config *config, GString *errors);
 

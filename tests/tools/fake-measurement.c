@@ -136,6 +136,48 @@ list_peers(void *data)
     return peers;
 }
 
+/* This one, and one that is silent. */
+static GPtrArray *
+fake_list_hosts(void *data)
+{
+    const struct fake_backend *fake = data;
+    GPtrArray *hosts = g_ptr_array_new_with_free_func(vg_host_info_free);
+
+    for (int i = 0; i < 2; i++) {
+        struct vg_host_info *info = vg_host_info_new();
+        info->card.name = g_strdup(i == 0 ? "here" : "there");
+        info->card.url = i == 0 ? NULL : g_strdup("https://there:8443");
+        info->self = i == 0;
+        info->state = i == 0 ? VG_HOST_ALIVE : VG_HOST_SILENT;
+        info->reason = i == 0 ? NULL : g_strdup("its lease in etcd has ended");
+        info->seen_ns = i == 0 ? FAKE_BEGIN_NS : 0;
+        if (i == 0) {
+            struct vg_host_summary *summary =
+                vg_host_summary_of(fake->view->snapshot->hosts->pdata[0], FAKE_BEGIN_NS);
+            const struct vg_host_summary empty = info->summary;
+            info->summary = *summary;
+            *summary = empty;
+            vg_host_summary_free(summary);
+        }
+        g_ptr_array_add(hosts, info);
+    }
+    return hosts;
+}
+
+static bool
+fake_read_cluster(void *data, struct vg_cluster_status *ret)
+{
+    (void)data;
+    *ret = (struct vg_cluster_status){
+        .name = g_strdup("default"),
+        .endpoint = g_strdup("https://etcd:2379"),
+        .reason = g_strdup("etcd at https://etcd:2379: it did not answer within 2 s"),
+        .answered_ns = FAKE_BEGIN_NS,
+        .revision = 7,
+    };
+    return true;
+}
+
 static vg_snapshot *
 gather(void *data, const vg_view *view, GPtrArray *ret_notes)
 {
@@ -329,6 +371,8 @@ const struct vg_backend_measurement fake_measurement = {
     .steps = fake_get_steps,
     .find_vm = find_vm,
     .list_peers = list_peers,
+    .list_hosts = fake_list_hosts,
+    .read_cluster = fake_read_cluster,
     .gather = gather,
     .list_events = list_events,
 };

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who moves a VM: one key for each VM that is being moved, which hangs on the lease of the host
+ * that moves it.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cluster/region-private.h"
+
+#define VG_LOG_TAG "etcd"
+
+#define LOCK_LIMIT_NS (5 * VG_NS_PER_S)
+#define LOOK_LIMIT_NS (2 * VG_NS_PER_S)
+
+#define LOCK_DEPTH 4
+
+void
+region_lock_free(void *data)
+{
+    struct region_lock *lock = data;
+
+    g_free(lock->uuid);
+    g_free(lock);
+}
+
+static char *
+region_lock_key(const vg_region *region, const char *uuid)
+{
+    return g_strconcat(region->prefix, "moves/", uuid, NULL);
+}
+
+/* Returns the host that a lock says; the caller frees it. What cannot be read is nobody's name. */
+static char *
+region_lock_owner(const struct vg_etcd_pair *pair)
+{
+    g_autoptr(json_object) document =
+        vg_json_parse(pair->value, strlen(pair->value), VG_ETCD_VALUE_MAX, LOCK_DEPTH, NULL);
+    json_object *host = NULL;
+
+    if (json_object_is_type(document, json_type_object))
+        json_object_object_get_ex(document, "host", &host);
+    return g_strdup(json_object_is_type(host, json_type_string) ? json_object_get_string(host)
+                                                                : "(unknown)");
+}
+
+/* Puts a lock down on a lease. Returns 1 and the revision that made the key; 0 and the other host's
+ * name, which the caller frees, if that has it. */
+static int
+region_put_lock(vg_region *region, const char *uuid, int64_t lease, int64_t limit_ns,
+                int64_t *ret_created, char **ret_other, GError **err)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + limit_ns;
+    g_autofree char *key = region_lock_key(region, uuid);
+    json_object *object = json_object_new_object();
+    struct vg_etcd_condition condition = {key, true, 0};
+    int64_t created = 0;
+
+    vg_json_add_string(object, "host", region->own->name);
+    vg_json_add_int64(object, "since_ns", vg_clock_realtime_ns());
+    g_autofree char *value = vg_json_to_text(object, false);
+    json_object_put(object);
+    const struct vg_etcd_write write = {key, value, lease};
+    const struct vg_etcd_txn txn = {&condition, 1, &write, 1, key};
+    /* It is there already if this host had it before, or if the first try was carried out and its
+     * answer was lost. */
+    for (int i = 0; i < 3; i++) {
+        g_auto(vg_etcd_answer) answer = {0};
+        if (vg_etcd_txn(region->etcd, &txn, MAX(until_ns - vg_clock_monotonic_ns(), 1), &answer,
+                        err) < 0)
+            return -1;
+        if (answer.succeeded) {
+            *ret_created = created > 0 ? created : answer.revision;
+            return 1;
+        }
+        if (answer.pairs->len != 1) {
+            condition = (struct vg_etcd_condition){key, true, 0};
+            created = 0;
+            continue;
+        }
+        const struct vg_etcd_pair *there = answer.pairs->pdata[0];
+        g_autofree char *owner = region_lock_owner(there);
+        if (strcmp(owner, region->own->name) != 0) {
+            *ret_other = g_steal_pointer(&owner);
+            return 0;
+        }
+        condition = (struct vg_etcd_condition){key, false, there->mod_revision};
+        created = there->create_revision;
+    }
+    return vg_error(err, VG_E_BUSY, "the key of this move in etcd changes all the time");
+}
+
+/* Records that this host has a lock, or perhaps has one that it does not want. */
+static void
+region_note_lock(vg_region *region, const char *uuid, int64_t lease, int64_t created)
+{
+    VG_LOCK_SCOPE(&region->lock);
+    struct region_lock *lock = g_new0(struct region_lock, 1);
+    lock->uuid = g_strdup(uuid);
+    /* The lease may have ended meanwhile, and the key with it. */
+    lock->created = region->lease == lease ? created : 0;
+    lock->unwanted = created == 0;
+    region->puts++;
+    g_hash_table_replace(region->locks, lock->uuid, lock);
+}
+
+int
+vg_region_lock_move(vg_region *region, const char *uuid, GError **err)
+{
+    static const char unknown[] =
+        "whether another host moves this VM cannot be known now, so that no move begins";
+    g_autofree char *other = NULL;
+    int64_t created = 0;
+
+    VG_LOCK_SCOPE(&region->locking);
+    pthread_mutex_lock(&region->lock);
+    const int64_t lease = region->announced ? region->lease : 0;
+    g_autofree char *reason = g_strdup(region->reason);
+    pthread_mutex_unlock(&region->lock);
+    if (lease == 0)
+        return vg_error(err, VG_E_UNREACHABLE, "%s: %s", unknown,
+                        reason ? reason : "this host has no lease in etcd");
+    const int status = region_put_lock(region, uuid, lease, LOCK_LIMIT_NS, &created, &other, err);
+    if (status == 0)
+        return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster moves this VM", other);
+    /* A call that failed may have been carried out all the same. */
+    region_note_lock(region, uuid, lease, created);
+    if (status < 0)
+        g_prefix_error(err, "%s: ", unknown);
+    return status < 0 ? -1 : 0;
+}
+
+void
+vg_region_take_up_move(vg_region *region, const char *uuid)
+{
+    VG_LOCK_SCOPE(&region->lock);
+    const struct region_lock *known = g_hash_table_lookup(region->locks, uuid);
+    if (known && !known->unwanted)
+        return;
+    struct region_lock *lock = g_new0(struct region_lock, 1);
+    lock->uuid = g_strdup(uuid);
+    g_hash_table_replace(region->locks, lock->uuid, lock);
+    pthread_cond_broadcast(&region->woken);
+}
+
+bool
+vg_region_other_moves(vg_region *region, const char *uuid, char **ret_host)
+{
+    g_autofree char *key = region_lock_key(region, uuid);
+    g_auto(vg_etcd_answer) answer = {0};
+
+    pthread_mutex_lock(&region->lock);
+    const bool failing = region->failing;
+    pthread_mutex_unlock(&region->lock);
+    if (failing || vg_etcd_range(region->etcd, &(struct vg_etcd_range){.key = key}, LOOK_LIMIT_NS,
+                                 &answer, NULL) < 0)
+        return false;
+    if (answer.pairs->len == 0)
+        return false;
+    g_autofree char *owner = region_lock_owner(answer.pairs->pdata[0]);
+    if (strcmp(owner, region->own->name) == 0)
+        return false;
+    *ret_host = g_steal_pointer(&owner);
+    return true;
+}
+
+/* ---- giving back ---- */
+
+/* Removes a key if it is still that of this host. */
+static int
+region_remove_lock(vg_region *region, const char *uuid, int64_t limit_ns, GError **err)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + limit_ns;
+    g_autofree char *key = region_lock_key(region, uuid);
+    g_auto(vg_etcd_answer) there = {0};
+    g_auto(vg_etcd_answer) done = {0};
+
+    if (vg_etcd_range(region->etcd, &(struct vg_etcd_range){.key = key}, limit_ns, &there, err) < 0)
+        return -1;
+    if (there.pairs->len == 0)
+        return 0;
+    const struct vg_etcd_pair *pair = there.pairs->pdata[0];
+    g_autofree char *owner = region_lock_owner(pair);
+    if (strcmp(owner, region->own->name) != 0)
+        return 0;
+    const struct vg_etcd_condition condition = {key, false, pair->mod_revision};
+    const struct vg_etcd_write write = {.key = key};
+    const struct vg_etcd_txn txn = {&condition, 1, &write, 1, NULL};
+    return vg_etcd_txn(region->etcd, &txn, MAX(until_ns - vg_clock_monotonic_ns(), 1), &done, err);
+}
+
+/* Gives a lock back. Called while `locking` is held. */
+static int
+region_give_back(vg_region *region, const char *uuid)
+{
+    if (region_remove_lock(region, uuid, LOOK_LIMIT_NS, NULL) < 0)
+        return -1;
+    VG_LOCK_SCOPE(&region->lock);
+    g_hash_table_remove(region->locks, uuid);
+    return 0;
+}
+
+void
+vg_region_unlock_move(vg_region *region, const char *uuid)
+{
+    VG_LOCK_SCOPE(&region->locking);
+    pthread_mutex_lock(&region->lock);
+    struct region_lock *lock = g_hash_table_lookup(region->locks, uuid);
+    if (lock)
+        lock->unwanted = true;
+    const bool failing = region->failing;
+    pthread_mutex_unlock(&region->lock);
+    /* What cannot be done now, the thread does later. */
+    if (lock && !failing)
+        (void)!region_give_back(region, uuid);
+}
+
+/* ---- what the thread does ---- */
+
+void
+region_lose_locks(vg_region *region)
+{
+    GHashTableIter at;
+    void *value;
+
+    g_hash_table_iter_init(&at, region->locks);
+    while (g_hash_table_iter_next(&at, NULL, &value))
+        ((struct region_lock *)value)->created = 0;
+}
+
+/* Finds a lock that something is to be done about. Returns its UUID, which the caller frees, or
+ * NULL. */
+static char *
+region_untidy_lock(vg_region *region, bool *ret_unwanted)
+{
+    GHashTableIter at;
+    void *value;
+
+    VG_LOCK_SCOPE(&region->lock);
+    g_hash_table_iter_init(&at, region->locks);
+    while (g_hash_table_iter_next(&at, NULL, &value)) {
+        const struct region_lock *lock = value;
+        if (!lock->unwanted && (lock->created > 0 || region->lease == 0))
+            continue;
+        *ret_unwanted = lock->unwanted;
+        return g_strdup(lock->uuid);
+    }
+    return NULL;
+}
+
+/* Makes a lock again that went with a lease, unless another host has it by now: the next step of
+ * the move finds that out. Called while `locking` is held. */
+static int
+region_lock_again(vg_region *region, const char *uuid)
+{
+    g_autofree char *other = NULL;
+    int64_t created = 0;
+    const int status =
+        region_put_lock(region, uuid, region->lease, LOOK_LIMIT_NS, &created, &other, NULL);
+
+    if (status < 0)
+        return -1;
+    VG_LOCK_SCOPE(&region->lock);
+    struct region_lock *lock = g_hash_table_lookup(region->locks, uuid);
+    if (status == 1) {
+        lock->created = created;
+        return 0;
+    }
+    vg_log_warn("another host moves a VM that this one moves vm=%s host=\"%s\"", uuid, other);
+    g_hash_table_remove(region->locks, uuid);
+    return 0;
+}
+
+void
+region_tidy_locks(vg_region *region)
+{
+    VG_LOCK_SCOPE(&region->locking);
+    for (;;) {
+        bool unwanted = false;
+        g_autofree char *uuid = region_untidy_lock(region, &unwanted);
+        vg_thread_beat(region->thread);
+        if (!uuid ||
+            (unwanted ? region_give_back(region, uuid) : region_lock_again(region, uuid)) < 0)
+            return;
+    }
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers the API's questions about all hosts: this one, those that etcd tells of, and those of
+ * peers. Nothing here waits for anybody.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/backend-private.h"
+
+static struct vg_host_info *
+hosts_find(const GPtrArray *hosts, const char *name)
+{
+    for (guint i = 0; i < hosts->len; i++) {
+        struct vg_host_info *info = hosts->pdata[i];
+        if (strcmp(info->card.name, name) == 0)
+            return info;
+    }
+    return NULL;
+}
+
+static void
+hosts_take_summary(struct vg_host_info *info, const struct vg_snap_host *host, int64_t at_ns)
+{
+    struct vg_host_summary *summary = vg_host_summary_of(host, at_ns);
+    const struct vg_host_summary old = info->summary;
+
+    info->summary = *summary;
+    *summary = old;
+    vg_host_summary_free(summary);
+}
+
+static struct vg_host_info *
+hosts_own(vg_daemon_backend *backend)
+{
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    const char *name = vg_mover_host(backend->parts.mover);
+    const struct vg_snap_host *host = vg_snapshot_find_host(view->snapshot, name);
+    struct vg_host_info *info = vg_host_info_new();
+
+    info->card.name = g_strdup(name);
+    info->card.version = g_strdup(PACKAGE_VERSION);
+    info->card.boot_id = g_strdup(view->boot_id);
+    info->card.started_ns = view->started_ns;
+    info->self = true;
+    info->seen_ns = vg_clock_realtime_ns();
+    if (view->windows > 0 && host)
+        hosts_take_summary(info, host, view->made_ns);
+    VG_LOCK_SCOPE(&backend->lock);
+    if (backend->access && backend->access->cluster_etcd[0]) {
+        info->card.url = g_strdup(backend->access->cluster_url);
+        info->card.libvirt_uri = g_strdup(backend->access->cluster_libvirt_uri);
+    }
+    return info;
+}
+
+/* Adds what a peer says of its host to what etcd says. */
+static void
+hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
+{
+    const char *name = peer->host ? peer->host : peer->name;
+    struct vg_host_info *info = hosts_find(hosts, name);
+
+    if (info && info->self)
+        return;
+    if (!info) {
+        info = vg_host_info_new();
+        info->card.name = g_strdup(name);
+        info->card.url = g_strdup(peer->url);
+        info->card.libvirt_uri = g_strdup(peer->libvirt_uri);
+        info->card.version = g_strdup(peer->version);
+        info->state = peer->state == VG_PEER_UNREACHABLE ? VG_HOST_SILENT : VG_HOST_STALE;
+        info->reason = g_strdup(peer->reason ? peer->reason : "its vgpud has not been asked yet");
+        g_ptr_array_add(hosts, info);
+    }
+    info->seen_ns = MAX(info->seen_ns, peer->answered_ns);
+    if (peer->state == VG_PEER_REACHABLE) {
+        info->state = VG_HOST_ALIVE;
+        g_clear_pointer(&info->reason, g_free);
+    }
+}
+
+static int
+hosts_compare(const void *a, const void *b)
+{
+    const struct vg_host_info *x = *(struct vg_host_info *const *)a;
+    const struct vg_host_info *y = *(struct vg_host_info *const *)b;
+
+    return strcmp(x->card.name, y->card.name);
+}
+
+GPtrArray *
+backend_list_hosts(void *data)
+{
+    vg_daemon_backend *backend = data;
+    GPtrArray *hosts = backend->parts.region ? vg_region_hosts(backend->parts.region)
+                                             : g_ptr_array_new_with_free_func(vg_host_info_free);
+    g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
+    g_autoptr(GPtrArray) copies = vg_peers_copies(backend->parts.peers);
+
+    g_ptr_array_add(hosts, hosts_own(backend));
+    for (guint i = 0; i < peers->len; i++)
+        hosts_take_peer(hosts, peers->pdata[i]);
+    for (guint i = 0; i < copies->len; i++) {
+        const struct vg_peer_copy *copy = copies->pdata[i];
+        for (guint k = 0; k < copy->snapshot->hosts->len; k++) {
+            const struct vg_snap_host *host = copy->snapshot->hosts->pdata[k];
+            struct vg_host_info *info = hosts_find(hosts, host->name);
+            /* The newer one of both, as far as clocks tell. */
+            if (info && !info->self && copy->at_ns > info->summary.at_ns)
+                hosts_take_summary(info, host, copy->at_ns);
+        }
+    }
+    g_ptr_array_sort(hosts, hosts_compare);
+    return hosts;
+}
+
+bool
+backend_read_cluster(void *data, struct vg_cluster_status *ret)
+{
+    vg_daemon_backend *backend = data;
+    struct vg_region_state state;
+
+    if (!backend->parts.region)
+        return false;
+    vg_region_read_state(backend->parts.region, &state);
+    *ret = (struct vg_cluster_status){
+        .name = g_steal_pointer(&state.cluster),
+        .endpoint = g_steal_pointer(&state.endpoint),
+        .known = state.known,
+        .reason = g_steal_pointer(&state.reason),
+        .answered_ns = state.answered_ns,
+        .revision = state.revision,
+        .puts = state.puts,
+    };
+    vg_region_state_clear(&state);
+    return true;
+}
+
+struct vg_part_status *
+backend_cluster_status(vg_daemon_backend *backend)
+{
+    struct vg_region_state state;
+
+    vg_region_read_state(backend->parts.region, &state);
+    struct vg_part_status *part =
+        vg_part_status_new("etcd", state.known ? "ok" : "degraded", true,
+                           state.known ? NULL : g_steal_pointer(&state.reason));
+    vg_region_state_clear(&state);
+    return part;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/cluster-config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "etcd"
+
+#define AT(member) offsetof(struct vg_daemon_config, member)
+
+#define AT_START " (at start)"
+
+/* Summing up a host of a hundred VMs takes a millisecond. */
+#define SUMMARY_NS (5 * VG_NS_PER_S)
+
+const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
+    {"cluster", "etcd", VG_CONF_STRING, AT(cluster_etcd), "", 0, 4000, NULL,
+     "Members of an etcd by which hosts find each other: https://HOST:2379 ...; empty: "
+     "none" AT_START "."},
+    {"cluster", "name", VG_CONF_STRING, AT(cluster_name), "default", 1, 64, NULL,
+     "Name of the cluster, of which an etcd can hold several" AT_START "."},
+    {"cluster", "url", VG_CONF_STRING, AT(cluster_url), "", 0, 1000, NULL,
+     "Where the others reach this vgpud's API: https://HOST:PORT" AT_START "."},
+    {"cluster", "libvirt_uri", VG_CONF_STRING, AT(cluster_libvirt_uri), "", 0, 1000, NULL,
+     "How libvirt of the others reaches that of this host, like qemu+tls://HOST/system" AT_START
+     "."},
+    {"cluster", "cert", VG_CONF_STRING, AT(cluster_cert), "", 0, 4000, NULL,
+     "PEM file with the client certificate that this vgpud shows to the others" AT_START "."},
+    {"cluster", "key", VG_CONF_STRING, AT(cluster_key), "", 0, 4000, NULL,
+     "PEM file with the private key of cert; empty: the key is in the file of cert" AT_START "."},
+    {"cluster", "cacert", VG_CONF_STRING, AT(cluster_cacert), "", 0, 4000, NULL,
+     "PEM file with the CA of the others' certificates; empty: those that this machine "
+     "trusts" AT_START "."},
+    {"cluster", "etcd_cert", VG_CONF_STRING, AT(cluster_etcd_cert), "", 0, 4000, NULL,
+     "PEM file with a client certificate for etcd" AT_START "."},
+    {"cluster", "etcd_key", VG_CONF_STRING, AT(cluster_etcd_key), "", 0, 4000, NULL,
+     "PEM file with the private key of etcd_cert; empty: it is in the file of etcd_cert" AT_START
+     "."},
+    {"cluster", "etcd_cacert", VG_CONF_STRING, AT(cluster_etcd_cacert), "", 0, 4000, NULL,
+     "PEM file with the CA of etcd's certificates; empty: those that this machine trusts" AT_START
+     "."},
+    {"cluster", "etcd_user", VG_CONF_STRING, AT(cluster_etcd_user), "", 0, 255, NULL,
+     "User of etcd; empty: none" AT_START "."},
+    {"cluster", "etcd_password_file", VG_CONF_STRING, AT(cluster_etcd_password_file), "", 0, 4000,
+     NULL, "File with that user's password; it is read at each login" AT_START "."},
+    {"cluster", "lease", VG_CONF_DURATION, AT(cluster_lease_ns), "30s", 5, 600, NULL,
+     "A host that falls silent for so long has left the cluster" AT_START "."},
+    {"cluster", "poll", VG_CONF_DURATION, AT(cluster_poll_ns), "5s", 1, 600, NULL,
+     "How often etcd is read; of more than 160 hosts less often" AT_START "."},
+};
+
+/* ---- checks ---- */
+
+/* Returns whether an endpoint without TLS is on this machine. */
+static bool
+cluster_config_is_here(const char *endpoint)
+{
+    static const char *const here[] = {"http://127.", "http://localhost:", "http://[::1]"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(here); i++) {
+        if (g_str_has_prefix(endpoint, here[i]))
+            return true;
+    }
+    return false;
+}
+
+static int
+cluster_config_check_etcd(const struct vg_daemon_config *config, GError **err)
+{
+    g_auto(GStrv) list = g_strsplit_set(config->cluster_etcd, " ,\t", -1);
+
+    if (vg_etcd_check_endpoints(config->cluster_etcd, err) < 0) {
+        g_prefix_error(err, "[cluster] etcd: ");
+        return -1;
+    }
+    if (!config->cluster_etcd_user[0] != !config->cluster_etcd_password_file[0])
+        return vg_error(err, VG_E_INVALID,
+                        "[cluster] etcd_user and etcd_password_file go together");
+    for (size_t i = 0; list[i] && config->cluster_etcd_user[0]; i++) {
+        if (g_str_has_prefix(list[i], "http://") && !cluster_config_is_here(list[i]))
+            return vg_error(err, VG_E_INVALID,
+                            "[cluster] etcd: '%s' has no TLS, and [cluster] etcd_user would send "
+                            "its password to whoever listens",
+                            list[i]);
+    }
+    return 0;
+}
+
+static int
+cluster_config_check_paths(const struct vg_daemon_config *config, GError **err)
+{
+    const struct {
+        const char *key, *path;
+    } paths[] = {{"cert", config->cluster_cert},
+                 {"key", config->cluster_key},
+                 {"cacert", config->cluster_cacert},
+                 {"etcd_cert", config->cluster_etcd_cert},
+                 {"etcd_key", config->cluster_etcd_key},
+                 {"etcd_cacert", config->cluster_etcd_cacert},
+                 {"etcd_password_file", config->cluster_etcd_password_file}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        if (paths[i].path[0] && !g_path_is_absolute(paths[i].path))
+            return vg_error(err, VG_E_INVALID, "[cluster] %s: '%s' is not an absolute path",
+                            paths[i].key, paths[i].path);
+    }
+    return 0;
+}
+
+int
+vg_cluster_config_check(const struct vg_daemon_config *config, GError **err)
+{
+    static const char scheme[] = "https://";
+    const char *url = config->cluster_url;
+
+    if (cluster_config_check_paths(config, err) < 0)
+        return -1;
+    if (!config->cluster_etcd[0])
+        return 0;
+    if (!vg_region_name_is_good(config->cluster_name))
+        return vg_error(err, VG_E_INVALID,
+                        "[cluster] name: '%s' has more than letters, digits, '.', '-' and '_'",
+                        config->cluster_name);
+    if (!g_str_has_prefix(url, scheme) || !url[strlen(scheme)] || strpbrk(url, "?#@ \t"))
+        return vg_error(err, VG_E_INVALID,
+                        "[cluster] url: '%s' is not https://HOST:PORT, and "
+                        "[cluster] etcd needs it",
+                        strchr(url, '@') ? "(with a user)" : url);
+    if (!config->cluster_cert[0])
+        return vg_error(err, VG_E_INVALID,
+                        "[cluster] cert is missing, and [cluster] etcd needs it: the others answer "
+                        "nobody whom they do not know");
+    return cluster_config_check_etcd(config, err);
+}
+
+/* ---- taking part ---- */
+
+struct vg_membership {
+    vg_region *region;
+    vg_peers *peers;
+    char *cert, *key, *cacert;
+    char *host;
+    int64_t summary_ns; /* CLOCK_MONOTONIC, when this host was last summed up; 0: never */
+};
+
+/* Makes peers of the hosts of the cluster. */
+static void
+membership_take(void *data, const GPtrArray *hosts)
+{
+    const vg_membership *membership = data;
+    g_autofree struct vg_peer_options *members = g_new0(struct vg_peer_options, hosts->len + 1);
+
+    for (guint i = 0; i < hosts->len; i++) {
+        const struct vg_host_info *host = hosts->pdata[i];
+        members[i] = (struct vg_peer_options){
+            .name = host->card.name,
+            .url = host->card.url,
+            .cert = membership->cert,
+            .key = membership->key,
+            .cacert = membership->cacert,
+            .libvirt_uri = host->card.libvirt_uri,
+        };
+    }
+    vg_peers_set_members(membership->peers, members, hosts->len);
+}
+
+int
+vg_membership_new(const struct vg_daemon_config *config, const char *host, const char *boot_id,
+                  vg_peers *peers, vg_membership **ret, GError **err)
+{
+    const struct vg_host_card own = {
+        .name = (char *)host,
+        .url = config->cluster_url,
+        .libvirt_uri = config->cluster_libvirt_uri[0] ? config->cluster_libvirt_uri : NULL,
+        .version = (char *)PACKAGE_VERSION,
+        .boot_id = (char *)boot_id,
+        .started_ns = vg_clock_realtime_ns(),
+    };
+
+    if (!config->cluster_etcd[0])
+        return 0;
+    if (!vg_region_name_is_good(host))
+        return vg_error(err, VG_E_INVALID,
+                        "a host of a cluster has a name of at most 64 letters, digits, '.', '-' "
+                        "and '_', unlike '%s'; [daemon] host_name gives it another one",
+                        host);
+    if (strstr(config->cluster_etcd, "http://"))
+        vg_log_notice("etcd is asked without TLS: whoever is on its network can say that he is any "
+                      "host");
+    vg_membership *membership = g_new0(vg_membership, 1);
+    membership->peers = peers;
+    membership->cert = g_strdup(config->cluster_cert);
+    membership->key = g_strdup(config->cluster_key);
+    membership->cacert = g_strdup(config->cluster_cacert);
+    membership->host = g_strdup(host);
+    membership->region = vg_region_new(
+        &(struct vg_region_options){
+            .etcd = {.endpoints = config->cluster_etcd,
+                     .cert = config->cluster_etcd_cert,
+                     .key = config->cluster_etcd_key,
+                     .cacert = config->cluster_etcd_cacert,
+                     .user = config->cluster_etcd_user,
+                     .password_file = config->cluster_etcd_password_file},
+            .cluster = config->cluster_name,
+            .own = &own,
+            .lease_ns = config->cluster_lease_ns,
+            .poll_ns = config->cluster_poll_ns,
+            .changed = membership_take,
+            .data = membership,
+        },
+        err);
+    if (!membership->region) {
+        vg_membership_free(membership);
+        return -1;
+    }
+    *ret = membership;
+    return 0;
+}
+
+vg_region *
+vg_membership_region(const vg_membership *membership)
+{
+    return membership ? membership->region : NULL;
+}
+
+void
+vg_membership_tick(vg_membership *membership, const vg_view *view)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    if (!membership || view->windows == 0 ||
+        (membership->summary_ns > 0 && now_ns - membership->summary_ns < SUMMARY_NS))
+        return;
+    membership->summary_ns = now_ns;
+    const struct vg_snap_host *host = vg_snapshot_find_host(view->snapshot, membership->host);
+    if (host)
+        vg_region_set_summary(membership->region, vg_host_summary_of(host, view->made_ns));
+}
+
+bool
+vg_membership_is_alive(const vg_membership *membership, int64_t limit_ns)
+{
+    return !membership || vg_thread_silence_ns(vg_region_thread(membership->region)) < limit_ns;
+}
+
+void
+vg_membership_stop(vg_membership *membership)
+{
+    if (membership)
+        vg_region_stop(membership->region);
+}
+
+void
+vg_membership_free(vg_membership *membership)
+{
+    if (!membership)
+        return;
+    vg_region_free(membership->region);
+    g_free(membership->cert);
+    g_free(membership->key);
+    g_free(membership->cacert);
+    g_free(membership->host);
+    g_free(membership);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads from the configuration which cluster this host is a member of, and takes part in it: hosts
+ * that etcd tells of become peers of this vgpud.
+ */
+#ifndef VG_DAEMON_CLUSTER_CONFIG_H
+#define VG_DAEMON_CLUSTER_CONFIG_H
+
+#include "api/backend.h"
+#include "cluster/peers.h"
+#include "cluster/region.h"
+#include "daemon/daemon-config.h"
+
+#define VG_CLUSTER_N_KEYS 14
+
+/* The keys of group [cluster]; offsets are those of struct vg_daemon_config. */
+extern const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS];
+
+/* Checks the keys of [cluster] together. */
+int vg_cluster_config_check(const struct vg_daemon_config *config, GError **err);
+
+typedef struct vg_membership vg_membership;
+
+/* Takes part in the cluster that is configured; *ret stays NULL if none is. peers is borrowed, and
+ * its members are set from now on. */
+int vg_membership_new(const struct vg_daemon_config *config, const char *host, const char *boot_id,
+                      vg_peers *peers, vg_membership **ret, GError **err);
+
+/* Returns the region, borrowed, or NULL for no membership. */
+vg_region *vg_membership_region(const vg_membership *membership);
+
+/* Sums this host up for the others. Main thread; NULL is fine. */
+void vg_membership_tick(vg_membership *membership, const vg_view *view);
+
+/* Returns whether its thread shows signs of life. NULL is fine. */
+bool vg_membership_is_alive(const vg_membership *membership, int64_t limit_ns);
+
+/* Ends it: leaves the cluster, and sets no members of peers any more. NULL is fine. */
+void vg_membership_stop(vg_membership *membership);
+void vg_membership_free(vg_membership *membership); /* NULL is fine */
+
+#endif

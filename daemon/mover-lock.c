@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps other hosts of the cluster from moving a VM that this one moves. The journal is what says
+ * which moves there are; the lock in etcd only keeps a second vgpud out.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/mover-private.h"
+
+/* Returns whether a move of this VM is under way here. */
+static bool
+mover_has(vg_mover *mover, const char *uuid)
+{
+    g_autoptr(GPtrArray) moving = vg_mover_moving(mover);
+
+    for (guint i = 0; i < moving->len; i++) {
+        if (strcmp(moving->pdata[i], uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+int
+mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
+                   const struct vg_mover_order *order, GError **err)
+{
+    vg_region *region = mover->parts.region;
+
+    if (region && vg_region_lock_move(region, migration->uuid, err) < 0)
+        return -1;
+    migration->made_ns = vg_clock_realtime_ns();
+    if (vg_journal_begin_migration(mover->parts.journal, migration, order->key, order->request,
+                                   err) == 0)
+        return 0;
+    /* The lock may be that of a move which is under way. */
+    if (region && !mover_has(mover, migration->uuid))
+        vg_region_unlock_move(region, migration->uuid);
+    return -1;
+}
+
+int
+mover_check_lock(const struct mover_move *move, GError **err)
+{
+    vg_region *region = move->mover->parts.region;
+    g_autofree char *other = NULL;
+
+    if (!region || !vg_region_other_moves(region, move->record->uuid, &other))
+        return 0;
+    return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster moves this VM, too", other);
+}
+
+void
+mover_unlock(const struct mover_move *move)
+{
+    if (move->mover->parts.region)
+        vg_region_unlock_move(move->mover->parts.region, move->record->uuid);
+}

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpuds that find each other by a real etcd: who is there, what each host could take, and what comes
+of it when etcd, or a vgpud, is not there. Most of the time it waits for leases of five seconds, the
+shortest, to end."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+import vgpuctl
+from certs import Authority
+from etcd import Etcd, free_ports
+from settings import HANG_S
+from test_peers import idle_recording
+from vgpud import LTTNG, VM_MAP, Daemon, wait_for
+
+pytestmark = [pytest.mark.xdist_group("etcd"),
+              pytest.mark.skipif(not shutil.which("certtool"),
+                                 reason="certtool (package gnutls-bin) is not installed")]
+
+LEASE_S = 5
+
+
+class Host:
+    """A vgpud on loopback that is in the cluster."""
+
+    def __init__(self, site, name, recording, more=""):
+        self.site, self.name, self.recording = site, name, recording
+        self.directory = site.directory / name
+        self.directory.mkdir(exist_ok=True)
+        port, = free_ports(1)
+        self.url = f"https://127.0.0.1:{port}"
+        pem, key = site.certificate(name)
+        subjects = ";".join(f"CN={n}" for n in site.names)
+        self.config = (
+            f"[api]\nlisten=127.0.0.1:{port}\ntls_certificate={pem}\ntls_key={key}\n"
+            f"tls_client_ca={site.ca.certificate}\nclient_requests=1000000\n[role operator]\nsubject={subjects}\n"
+            f"[peers]\nrefresh=1s\n"
+            f"[cluster]\netcd={site.etcd.endpoints}\nname=test\nurl={self.url}\ncert={pem}\nkey={key}\n"
+            f"cacert={site.ca.certificate}\nlease={LEASE_S}s\npoll=1s\nlibvirt_uri=qemu+tls://{name}/system\n" + more)
+        self.daemon = None
+
+    def start(self):
+        trace, names = self.recording
+        self.daemon = Daemon(self.directory, "--speed", "max", "--vm-map", names, "--host", self.name,
+                             replay=trace, config=self.config)
+        self.daemon.replayed()
+        return self
+
+    def stop(self):
+        self.daemon.process.terminate()
+        assert self.daemon.process.wait(HANG_S) == 0
+
+    def get(self, path):
+        return self.daemon.get(path)
+
+    def hosts(self):
+        return {h["name"]: h for h in self.get("/v1/hosts")["items"]}
+
+    def states(self):
+        return {name: h["state"] for name, h in self.hosts().items()}
+
+    def ctl(self, *args, code=0):
+        done = subprocess.run([vgpuctl.program(), *map(str, args)], capture_output=True, text=True,
+                              timeout=HANG_S, check=False,
+                              env={**os.environ, "VGPUCTL_SOCKET": self.daemon.socket})
+        assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
+        return done.stdout
+
+
+class Site:
+    def __init__(self, directory, names, etcd):
+        self.directory, self.names, self.etcd = directory, names, etcd
+        self.ca = Authority(directory / "ca")
+        self.recordings = {n: idle_recording(directory, n, 6000 + 100 * i) for i, n in enumerate(names)}
+        # The first one is contended.
+        self.recordings[names[0]] = LTTNG, VM_MAP
+        self.hosts = {}
+
+    def certificate(self, name):
+        return self.ca.issue(name, 'ip_address = "127.0.0.1"')
+
+    def start(self, name, more=""):
+        self.hosts[name] = Host(self, name, self.recordings[name], more).start()
+        return self.hosts[name]
+
+    def close(self):
+        for host in self.hosts.values():
+            if host.daemon:
+                host.daemon.kill()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("cluster")
+    with Etcd(directory / "etcd") as etcd:
+        site = Site(directory, ["host-a", "host-b", "host-c"], etcd)
+        for name in ("host-a", "host-b"):
+            site.start(name)
+        yield site
+        site.close()
+
+
+def all_alive(site, names):
+    return all(site.hosts[n].states() == {m: "alive" for m in names} for n in names)
+
+
+def test_each_knows_all(site):
+    """No group [peer NAME] anywhere, and yet each vgpud tells of all hosts, and plans for them."""
+    names = ["host-a", "host-b"]
+    wait_for(lambda: all_alive(site, names))
+    pairs = site.etcd.pairs("/vgpud/test/")
+    leases = set()
+    for name in names:
+        card, pair = pairs[f"/vgpud/test/hosts/{name}"]
+        assert json.loads(card)["url"] == site.hosts[name].url
+        leases.add(pair["lease"])
+        wait_for(lambda key=f"/vgpud/test/summary/{name}": key in site.etcd.pairs("/vgpud/test/"))
+    assert len(leases) == 2 and "0" not in leases
+    for name, (text, pair) in site.etcd.pairs("/vgpud/test/summary/").items():
+        assert len(text) <= 2048 and pair["lease"] in leases, name
+    for asked in names:
+        hosts = site.hosts[asked].hosts()
+        assert [n for n, h in hosts.items() if h["self"]] == [asked]
+        assert hosts["host-b"]["url"] == site.hosts["host-b"].url
+        assert hosts["host-a"]["libvirt_uri"] == "qemu+tls://host-a/system"
+        wait_for(lambda host=site.hosts[asked]: all(h["summary"] for h in host.hosts().values()))
+        hosts = site.hosts[asked].hosts()
+        assert hosts["host-a"]["summary"]["vms"] == 3 and hosts["host-b"]["summary"]["vms"] == 1
+        assert hosts["host-a"]["summary"]["top"][0]["name"] == "vm-busy"
+        assert hosts["host-a"]["summary"]["lost"] > 1 > 0.1 > hosts["host-b"]["summary"]["lost"]
+        cluster = site.hosts[asked].get("/v1/cluster")
+        assert cluster["name"] == "test" and cluster["etcd"]["known"] and cluster["etcd"]["reason"] is None
+        assert cluster["hosts"] == {"alive": 2, "stale": 0, "silent": 0} and cluster["vms"] == 4
+        assert site.hosts[asked].daemon.part("etcd")["state"] == "ok"
+    plan = json.loads(site.hosts["host-b"].ctl("placement", "--dry-run", "-o", "json"))
+    assert [(a["vm"], a["from"], a["to"]) for a in plan["actions"]] == [("vm-busy", "host-a", "host-b")]
+    table = site.hosts["host-b"].ctl("host", "list", "--all")
+    assert "host-a" in table and "host-b" in table and "alive" in table
+    rows = json.loads(site.hosts["host-b"].ctl("host", "list", "--all", "-o", "json"))
+    assert [r["name"] for r in rows] == names
+
+
+def test_a_host_comes_and_goes(site):
+    """One that ends gives its lease back; one that is killed has left when its lease ends, and is told
+    of as silent. What is started again is the same host."""
+    c = site.start("host-c")
+    names = ["host-a", "host-b", "host-c"]
+    wait_for(lambda: all_alive(site, names))
+    c.stop()
+    wait_for(lambda: site.hosts["host-a"].states()["host-c"] == "silent")
+    assert "/vgpud/test/hosts/host-c" not in site.etcd.pairs()
+    told = site.hosts["host-a"].hosts()["host-c"]
+    assert told["reason"] and told["age_ns"] >= 0
+    c.start()
+    wait_for(lambda: all_alive(site, names))
+    c.daemon.kill()
+    before = time.monotonic()
+    wait_for(lambda: site.hosts["host-a"].states()["host-c"] == "silent")
+    # etcd ends a lease up to half a second, and more after a new leader, behind its time.
+    assert time.monotonic() - before < HANG_S
+    c.start()
+    wait_for(lambda: all_alive(site, names))
+    c.stop()
+
+
+def test_two_hosts_of_one_name(site, tmp_path):
+    """The second one is not in the cluster, says why, and works by itself."""
+    twin = Host(site, "host-b", site.recordings["host-b"])
+    twin.directory = tmp_path
+    twin.start()
+    try:
+        wait_for(lambda: "under the name 'host-b'" in (twin.daemon.part("etcd")["reason"] or ""))
+        assert twin.daemon.get("/readyz")["ready"]
+        assert json.loads(site.etcd.pairs()["/vgpud/test/hosts/host-b"][0])["url"] == site.hosts["host-b"].url
+        wait_for(lambda: site.hosts["host-a"].states()["host-b"] == "alive")
+    finally:
+        twin.daemon.kill()
+
+
+def test_what_somebody_else_writes(site):
+    """Values that are no cards and no summaries, and keys that are none of vgpud's, do no harm; a key
+    that was taken away is put down again."""
+    wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
+    bad = {"hosts/host-x": "{", "hosts/host-y": '{"name":"host-z","url":"https://127.0.0.1:1"}',
+           "hosts/a/b": "{}", "summary/host-b": '{"cpus":-1}', "else": "", "hosts/host-w": '{"name":"host-w"}'}
+    for key, value in bad.items():
+        site.etcd.put("/vgpud/test/" + key, value)
+    site.etcd.delete("/vgpud/test/hosts/host-b")
+    wait_for(lambda: "/vgpud/test/hosts/host-b" in site.etcd.pairs())
+    wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
+    assert set(site.hosts["host-a"].hosts()) <= {"host-a", "host-b", "host-c"}
+    assert "what etcd has cannot be used" in site.hosts["host-a"].daemon.log()
+    for key in bad:
+        site.etcd.delete("/vgpud/test/" + key)
+
+
+def test_etcd_hangs_and_is_lost(site):
+    """vgpud answers all the time, from what it has, and says since when; hosts that know each other go
+    on answering each other. It recovers by itself."""
+    a = site.hosts["host-a"]
+    member = site.etcd.members[0]
+    wait_for(lambda: a.states().get("host-b") == "alive")
+    for stop, go in ((member.pause, member.go_on), (member.kill, lambda: member.start(site.etcd.cluster))):
+        stop()
+        try:
+            wait_for(lambda: a.daemon.part("etcd")["state"] == "degraded")
+            part = a.daemon.part("etcd")
+            assert member.url in part["reason"] and part["ready"]
+            answered_ns = a.get("/v1/cluster")["etcd"]["answered_ns"]
+            before = time.monotonic()
+            assert set(a.states()) >= {"host-a", "host-b"}
+            plan = json.loads(a.ctl("placement", "--dry-run", "-o", "json"))
+            assert [x["to"] for x in plan["actions"]] == ["host-b"]
+            assert time.monotonic() - before < HANG_S
+            assert a.get("/v1/cluster")["etcd"]["answered_ns"] == answered_ns
+        finally:
+            go()
+        wait_for(lambda: a.daemon.part("etcd")["state"] == "ok")
+        wait_for(lambda: a.states().get("host-b") == "alive")
+    assert a.get("/v1/cluster")["etcd"]["answered_ns"] > answered_ns
+
+
+def test_it_ends_while_etcd_hangs(site):
+    """The end of vgpud does not wait for an etcd that does not answer."""
+    b = site.hosts["host-b"]
+    site.etcd.members[0].pause()
+    try:
+        wait_for(lambda: b.daemon.part("etcd")["state"] == "degraded")
+        b.daemon.process.send_signal(signal.SIGTERM)
+        assert b.daemon.process.wait(HANG_S) == 0
+    finally:
+        site.etcd.members[0].go_on()
+    b.start()
+    wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
