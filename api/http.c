@@ -89,12 +89,15 @@ http_resume_job(struct vg_request *request)
     MHD_resume_connection(((struct http_exchange *)request)->connection);
 }
 
-/* Tells if the request is to be audited: a write, whatever its result, by a known client. */
+/* Tells if the request is to be audited: a write, whatever its result, or what was not its client's
+ * to read, by a known client. */
 static bool
 http_is_audited(const struct vg_request *request)
 {
-    return request->route && request->route->method != VG_GET && request->route->method != VG_ASK &&
-           request->identity.role != VG_ROLE_NONE && !request->audited;
+    if (!request->route || request->identity.role == VG_ROLE_NONE || request->audited)
+        return false;
+    return (request->route->method != VG_GET && request->route->method != VG_ASK) ||
+           request->answer.status == 403;
 }
 
 static void
@@ -117,11 +120,11 @@ http_audit(struct vg_request *request)
 
     request->audited = true;
     if (backend->access->audit(backend->data, &entry, &err) != 0)
-        vg_log_warn_limited("a write is not in the audit request=%s: %s", request->request_id,
+        vg_log_warn_limited("a request is not in the audit request=%s: %s", request->request_id,
                             err->message);
 }
 
-/* Is the job of a write that was refused before it reached a handler. */
+/* Is the job of a request that was refused before it reached a handler. */
 static void
 http_audit_only(struct vg_request *request)
 {

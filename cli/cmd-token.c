@@ -132,10 +132,13 @@ token_parse_lifetime(const char *text, const struct argp_state *state)
 static void
 token_check(const struct token_args *args, const struct argp_state *state)
 {
+    static const char *const roles[] = {"reader", "operator", "admin", NULL};
     bool creates = strcmp(args->online.verb->name, "create") == 0;
 
     if (creates && !args->role)
         argp_error(state, "say with --role what the token is for: reader, operator or admin");
+    if (creates && !g_strv_contains(roles, args->role))
+        argp_error(state, "--role is reader, operator or admin, not '%s'", args->role);
     if (!creates && (args->role || args->lifetime_s > 0))
         argp_error(state, "--role and --lifetime belong to `token create`");
     if (creates && args->online.format == VG_OUTPUT_CSV)

@@ -3,6 +3,7 @@
 
 #include "cli/past.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
 
@@ -10,6 +11,9 @@
 #define TAKERS_SHOWN 10
 
 #define ANSWER_MAX INT64_C(10000) /* items of an answer */
+
+/* Windows neither begin nor end with the time that is asked for. */
+#define PAST_WHOLE_NS (3 * VG_NS_PER_S)
 
 static const struct vg_column past_host_columns[] = {
     {"VMs", "vms", VG_CELL_COUNT, false},
@@ -97,15 +101,24 @@ past_warn_more(json_object *document, int64_t limit)
                     vg_output_length(vg_output_member(document, "items")));
 }
 
-/* "WHAT, from ... to ... (ZONE)", of what is stored of that time. The caller frees it. */
+/* "WHAT, ... to ... (ZONE)", of the time that was asked for; and from when to when something is
+ * stored of it, where that is less. The caller frees it. */
 static char *
 past_title(const char *what, json_object *document)
 {
-    char begin[VG_WHEN_LEN], end[VG_WHEN_LEN], zone[VG_WHEN_LEN];
+    const int64_t begin_ns = past_number(document, "begin_ns");
+    const int64_t end_ns = past_number(document, "end_ns");
+    const int64_t since_ns = past_number(document, "since_ns");
+    const int64_t until_ns = past_number(document, "until_ns");
+    char since[VG_WHEN_LEN], until[VG_WHEN_LEN], zone[VG_WHEN_LEN];
+    GString *title = g_string_new(NULL);
 
-    return g_strdup_printf(
-        "%s, %s to %s (%s)", what, vg_when_format(past_number(document, "begin_ns"), begin),
-        vg_when_format(past_number(document, "end_ns"), end), vg_when_zone(zone));
+    g_string_printf(title, "%s, %s to %s (%s)", what, vg_when_format(since_ns, since),
+                    vg_when_format(until_ns, until), vg_when_zone(zone));
+    if (begin_ns - since_ns > PAST_WHOLE_NS || until_ns - end_ns > PAST_WHOLE_NS)
+        g_string_append_printf(title, ",\nof which is stored %s to %s",
+                               vg_when_format(begin_ns, since), vg_when_format(end_ns, until));
+    return g_string_free(title, FALSE);
 }
 
 static void

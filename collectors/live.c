@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@
 #define DEAR_WINDOWS 3
 /* Levels of effort of a source. */
 #define LEVELS_MAX 8
+#define EXCESS_LEN 160
 /* The time above the budget after which a source without a cheaper way is left, and below a part of
  * it after which more is measured; it doubles each time that this soon proved too much. */
 #define PATIENCE_NS  (60 * VG_NS_PER_S)
@@ -65,12 +67,9 @@ struct live {
     /* Effort left out: that much of the source's levels; beyond them, the last source and as much
      * of its own. */
     unsigned thrift;
-    struct {
-        const char *source;
-        double cost;          /* part of a core */
-    } excess[2 * LEVELS_MAX]; /* by thrift: what was too much */
-    unsigned dear_windows;    /* in a row */
-    int64_t dear_ns;          /* their time, and what they cost */
+    char excess[2 * LEVELS_MAX][EXCESS_LEN]; /* by thrift: what was too much, and when */
+    unsigned dear_windows;                   /* in a row */
+    int64_t dear_ns;                         /* their time, and what they cost */
     int64_t dear_cost_ns;
     int64_t cheap_since_ns; /* 0: not cheap */
     int64_t cheap_wait_ns;
@@ -234,6 +233,18 @@ live_must_save(const struct live *live, bool raised_in_vain)
            (!leaves || raised_in_vain || live->dear_ns >= live->patience_ns);
 }
 
+static void
+live_note_excess(struct live *live)
+{
+    char now[VG_UTC_LEN];
+
+    vg_utc_format(vg_clock_realtime_ns() / VG_NS_PER_S * VG_NS_PER_S, now);
+    snprintf(live->excess[live->thrift], EXCESS_LEN,
+             "%s took %.2f %% of a core at %s, more than the budget of %.3g %%",
+             name_at(live, live->at), 100 * (double)live->dear_cost_ns / (double)live->dear_ns, now,
+             live->budget * 100);
+}
+
 /* Keeps the budget after a window that cost this much. */
 static void
 keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self)
@@ -248,8 +259,7 @@ keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self
         live->cheap_wait_ns = raised_in_vain
                                   ? MIN(live->cheap_wait_ns * 2, live->patience_ns * PATIENCE_MAX)
                                   : live->patience_ns;
-        live->excess[live->thrift].source = name_at(live, live->at);
-        live->excess[live->thrift].cost = (double)live->dear_cost_ns / (double)live->dear_ns;
+        live_note_excess(live);
         live->raised_ns = 0;
         live->dear_windows = 0;
         live->dear_ns = live->dear_cost_ns = 0;
@@ -264,15 +274,6 @@ keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self
 
 /* ---- windows ---- */
 
-/* What was too much with so much thrift. */
-static void
-live_add_excess(const struct live *live, GString *text, unsigned thrift)
-{
-    g_string_append_printf(text, ": %s took %.2f %% of a core, more than the budget of %.3g %%",
-                           live->excess[thrift].source, live->excess[thrift].cost * 100,
-                           live->budget * 100);
-}
-
 /* Why better sources are not used, or NULL. The caller frees it. */
 static char *
 shortcomings(const struct live *live)
@@ -286,12 +287,11 @@ shortcomings(const struct live *live)
                                    live->rungs[i].problem);
         if (live->rungs[i].problem || level_of(live, i, &level))
             continue;
-        g_string_append_printf(text, "; not by %s", name_at(live, i));
-        live_add_excess(live, text, source_at(live, i)->ops->levels - 1);
+        g_string_append_printf(text, "; not by %s: %s", name_at(live, i),
+                               live->excess[source_at(live, i)->ops->levels - 1]);
     }
     if (live->at < live->n_rungs && level_of(live, live->at, &level) && level > 0) {
-        g_string_append(text, "; with less effort");
-        live_add_excess(live, text, live->thrift - 1);
+        g_string_append_printf(text, "; with less effort: %s", live->excess[live->thrift - 1]);
     }
     return g_string_free(text, text->len == 0);
 }
@@ -316,9 +316,9 @@ live_sources(const struct live *live)
         else if (fits)
             kind = level > 0 ? VG_SOURCE_LESS : VG_SOURCE_USED;
         if (reason->len == 0 && (!fits || kind == VG_SOURCE_LESS)) {
-            live_add_excess(live, reason,
-                            fits ? live->thrift - 1 : source_at(live, i)->ops->levels - 1);
-            g_string_erase(reason, 0, strlen(": "));
+            g_string_append(
+                reason,
+                live->excess[fits ? live->thrift - 1 : source_at(live, i)->ops->levels - 1]);
         }
         vg_source_states_add(states, name, kind, g_string_free(reason, reason->len == 0));
     }

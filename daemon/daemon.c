@@ -565,6 +565,8 @@ daemon_start(struct daemon *daemon, GError **err)
     const struct vg_node_options node = {
         .host = daemon->host,
         .replay = daemon->options->replay != NULL,
+        .libvirt_is_here = g_str_has_prefix(daemon->config->libvirt_uri, "qemu:///") ||
+                           g_str_has_prefix(daemon->config->libvirt_uri, "qemu+unix://"),
         .elsewhere = daemon->elsewhere != NULL,
         .window_ns = daemon->config->window_ns,
         .policy = &daemon->config->policy,

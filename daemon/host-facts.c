@@ -37,11 +37,12 @@ vg_host_facts_read(vg_inventory *inventory)
 }
 
 void
-vg_host_facts_complete(const vg_inventory *facts, vg_inventory *inventory)
+vg_host_facts_complete(const vg_inventory *facts, bool is_ours, vg_inventory *inventory)
 {
     if (inventory->cpus == 0)
         inventory->cpus = facts->cpus;
-    if (inventory->memory_bytes == 0 || inventory->memory_bytes == facts->memory_bytes) {
+    /* libvirt does not see memory that was added since the machine began. */
+    if (is_ours || inventory->memory_bytes == 0 || inventory->memory_bytes == facts->memory_bytes) {
         inventory->memory_bytes = facts->memory_bytes;
         inventory->memory_free_bytes = facts->memory_free_bytes;
     }

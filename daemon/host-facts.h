@@ -12,8 +12,9 @@ void vg_host_facts_read(vg_inventory *inventory);
 
 /* Completes an inventory of this machine with these facts where libvirt has reported less. The
  * kernel's MemAvailable is a better measure of free memory than libvirt's figure, but holds for
- * this machine only, while libvirt may describe another one, or an invented one. */
-void vg_host_facts_complete(const vg_inventory *facts, vg_inventory *inventory);
+ * this machine only, while libvirt may describe another one, or an invented one, unless it is_ours.
+ */
+void vg_host_facts_complete(const vg_inventory *facts, bool is_ours, vg_inventory *inventory);
 
 /* Returns the name of this machine; the caller frees it. */
 char *vg_host_facts_name(void);

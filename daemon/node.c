@@ -29,6 +29,7 @@
 struct vg_node {
     char *host;
     bool replay;
+    bool libvirt_is_here;
     bool elsewhere; /* another machine is measured */
     bool replay_ended;
     int64_t window_ns;
@@ -72,6 +73,7 @@ vg_node_new(const struct vg_node_options *options)
 
     node->host = g_strdup(options->host);
     node->replay = options->replay;
+    node->libvirt_is_here = options->libvirt_is_here;
     node->elsewhere = options->elsewhere;
     node->window_ns = options->window_ns;
     g_strlcpy(node->boot_id, uuid, sizeof(node->boot_id));
@@ -189,7 +191,7 @@ show_inventory(vg_node *node)
         vg_host_facts_read(node->facts);
         node->facts_at_ns = now;
     }
-    vg_host_facts_complete(node->facts, shown);
+    vg_host_facts_complete(node->facts, node->libvirt_is_here, shown);
     return shown;
 }
 

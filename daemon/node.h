@@ -25,6 +25,7 @@ struct vg_node_options {
     const char *host; /* the host's name; copied */
     /* a recording is replayed: means replace EWMAs, and VMs are never forgotten */
     bool replay;
+    bool libvirt_is_here; /* what libvirt tells is of this machine, and of no other one */
     bool elsewhere; /* another machine is measured, and the facts about this one do not apply */
     int64_t window_ns;
     const struct vg_policy_config *policy; /* copied */

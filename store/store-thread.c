@@ -23,6 +23,10 @@
 #define CLEAN_PAUSE_NS (3600 * VG_NS_PER_S)
 #define BYTES_PAUSE_NS (60 * VG_NS_PER_S)
 
+/* A store that is new is looked at sooner: nobody is to be told for a minute that it is empty. */
+#define NEW_WINDOWS        60
+#define NEW_BYTES_PAUSE_NS (5 * VG_NS_PER_S)
+
 /* Names tried for a file that is moved aside. */
 #define CORRUPT_MAX 1000
 
@@ -368,8 +372,11 @@ work(vg_store *store)
         store->next_clean_ns = now + CLEAN_PAUSE_NS;
         remove_old(store);
     }
+    pthread_mutex_lock(&store->lock);
+    const bool is_new = store->ring.committed < NEW_WINDOWS;
+    pthread_mutex_unlock(&store->lock);
     if (now >= store->next_bytes_ns) {
-        store->next_bytes_ns = now + BYTES_PAUSE_NS;
+        store->next_bytes_ns = now + (is_new ? NEW_BYTES_PAUSE_NS : BYTES_PAUSE_NS);
         measure_bytes(store);
     }
 }

@@ -302,12 +302,14 @@ def test_writes_are_audited(tmp_path, authority):
     assert server.over_tls("DELETE", "/v1/tokens/another", admin).status == 204
     assert server.over_tls("DELETE", "/v1/tokens/another", admin).status == 404
     assert server.over_tls("GET", "/v1/vms", reader).status == 200
+    assert server.over_tls("GET", "/v1/tokens", reader).status == 403
 
     def entry(identity, role, method, route, thing, status, origin="127.0.0.1"):
         return {"identity": identity, "role": role, "origin": origin, "method": method,
                 "route": route, "object": thing, "status": status}
-    # The newest first; who only reads is not in it.
+    # The newest first; who only reads what that role may read is not in it.
     assert audit(server) == [
+        entry("token:reader", "reader", "GET", "/v1/tokens", "", 403),
         entry("token:admin", "admin", "DELETE", "/v1/tokens/{id}", "another", 404),
         entry("token:admin", "admin", "DELETE", "/v1/tokens/{id}", "another", 204),
         entry("token:admin", "admin", "POST", "/v1/tokens", "another", 201),
@@ -318,7 +320,7 @@ def test_writes_are_audited(tmp_path, authority):
     page = server.get("/v1/audit?limit=2").json()
     assert len(page["items"]) == 2
     rest = server.get("/v1/audit?limit=10&marker=" + page["next"]).json()
-    assert [e["status"] for e in rest["items"]] == [201, 403, 400, 201] and rest["next"] is None
+    assert [e["status"] for e in rest["items"]] == [204, 201, 403, 400, 201] and rest["next"] is None
     server.stop()
 
 

@@ -84,10 +84,15 @@ def test_what_happened_last_night(daemon):
 def test_tables_of_the_past(daemon):
     zone = "Asia/Kolkata"
     since = local(daemon.end - 7200, zone)
-    text = run(daemon, "vm", "list", "--since", since, zone=zone).stdout
-    # The zone is told once; times are local, and those of what is stored.
+    until = local(daemon.end, zone)
+    text = run(daemon, "vm", "list", "--since", since, "--until", until, zone=zone).stdout
+    # The zone is told once; times are local.
     assert text.count("IST, UTC+05:30") == 1
-    assert f"{since} to {local(daemon.end, zone)}" in text
+    assert f"{since} to {until}" in text and "of which is stored" not in text
+    more = local(daemon.end - 40 * 86400, zone)
+    text_of_more = run(daemon, "vm", "list", "--since", more, zone=zone).stdout.splitlines()
+    assert text_of_more[0].startswith(f"Host, {more} to ")
+    assert text_of_more[1].startswith("of which is stored ") and text_of_more[1].endswith(until)
     assert "TOOK CPU FROM VMs" in text and "host:kernel" in text
     assert max(map(len, text.splitlines())) <= 80
     names = [line.split()[0] for line in text.splitlines() if line.startswith("vm-")]
