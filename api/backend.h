@@ -162,6 +162,9 @@ struct vg_backend_measurement {
     /* Returns struct vg_host_info of all hosts that this vgpud knows, by name; the caller frees the
      * list. Never blocks; any thread. */
     GPtrArray *(*list_hosts)(void *data);
+    /* Returns struct vg_cluster_vm of this host (NULL: of all), as far as they are in memory, in no
+     * order; the caller frees the list. Never blocks; any thread. */
+    GPtrArray *(*list_cluster_vms)(void *data, const char *host);
     /* Returns false if this host is in no cluster; else the caller frees the strings. Never blocks;
      * any thread. */
     bool (*read_cluster)(void *data, struct vg_cluster_status *ret);

@@ -4,8 +4,11 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "api/route.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "model/host-info.h"
 
@@ -38,6 +41,68 @@ vg_handle_hosts(struct vg_request *request)
     for (guint i = 0; i < hosts->len; i++)
         vg_json_append(items, hosts_write(hosts->pdata[i], now_ns));
     vg_json_add(object, "items", items);
+    vg_answer_json(request, 200, object);
+}
+
+static int
+hosts_compare_lost(const void *a, const void *b)
+{
+    const struct vg_cluster_vm *x = *(struct vg_cluster_vm *const *)a;
+    const struct vg_cluster_vm *y = *(struct vg_cluster_vm *const *)b;
+
+    if (x->lost != y->lost)
+        return x->lost < y->lost ? 1 : -1;
+    const int order = strcmp(x->host, y->host);
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+/* Reads the parameter `class`; -1: any. */
+static int
+hosts_read_class(const struct vg_query *query, int *ret, GError **err)
+{
+    const char *text = vg_query_get(query, "class");
+
+    *ret = -1;
+    if (!text)
+        return 0;
+    for (int i = 0; vg_vm_class_names[i]; i++) {
+        if (strcmp(vg_vm_class_names[i], text) == 0)
+            *ret = i;
+    }
+    if (*ret >= 0)
+        return 0;
+    return vg_error(err, VG_E_INVALID, "class: '%s' is none of idle, cpu, gpu, mixed, alternating",
+                    text);
+}
+
+void
+vg_handle_cluster_vms(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    const struct vg_query *query = &request->query;
+    int64_t limit = VG_LIMIT_MAX, total = 0;
+    int vm_class = -1;
+    GError *err = NULL;
+
+    if (vg_query_int(query, "limit", 1, VG_LIMIT_MAX, &limit, &err) < 0 ||
+        vg_query_length(query, "host", VG_SEGMENT_MAX, &err) < 0 ||
+        hosts_read_class(query, &vm_class, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    g_autoptr(GPtrArray) vms =
+        backend->measurement->list_cluster_vms(backend->data, vg_query_get(query, "host"));
+    json_object *object = json_object_new_object(), *items = json_object_new_array();
+    g_ptr_array_sort(vms, hosts_compare_lost);
+    for (guint i = 0; i < vms->len; i++) {
+        const struct vg_cluster_vm *vm = vms->pdata[i];
+        if (vm_class >= 0 && (int)vm->vm_class != vm_class)
+            continue;
+        if (total++ < limit)
+            vg_json_append(items, vg_record_write(&vg_cluster_vm_record, vm));
+    }
+    vg_json_add(object, "items", items);
+    vg_json_add_int64(object, "total", total);
     vg_answer_json(request, 200, object);
 }
 

@@ -10,6 +10,7 @@
 static const char *const no_params[] = {NULL};
 static const char *const vms_params[] = {"limit", "marker", "sort",  "class", "project",
                                          "name",  "since",  "until", NULL};
+static const char *const cluster_vms_params[] = {"host", "class", "limit", NULL};
 static const char *const snapshot_params[] = {"peers", NULL};
 static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
 static const char *const preemptions_params[] = {"vm", "limit", "marker", "since", "until", NULL};
@@ -68,6 +69,7 @@ const struct vg_route vg_routes[] = {
     {"/v1/peers", VG_FIGURES, VG_GET, vg_handle_peers, no_params, {200}},
     {"/v1/hosts", VG_FIGURES, VG_GET, vg_handle_hosts, no_params, {200}},
     {"/v1/cluster", VG_FIGURES, VG_GET, vg_handle_cluster, no_params, {200}},
+    {"/v1/cluster/vms", VG_FIGURES, VG_GET, vg_handle_cluster_vms, cluster_vms_params, {200}},
     {"/v1/plans", VG_PLANS, VG_GET, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
     {"/v1/plans",
      VG_PLANS,

@@ -82,6 +82,7 @@ vg_handler vg_handle_snapshot;
 vg_handler vg_handle_peers;
 vg_handler vg_handle_hosts;
 vg_handler vg_handle_cluster;
+vg_handler vg_handle_cluster_vms;
 vg_handler vg_handle_alerts;
 vg_handler vg_handle_list_plans;
 vg_handler vg_handle_make_plan;

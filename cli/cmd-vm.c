@@ -19,6 +19,7 @@
 #include "cli/online-args.h"
 #include "cli/past.h"
 #include "cli/top.h"
+#include "cli/vm-list.h"
 #include "cli/vm-movable.h"
 #include "model/score.h"
 
@@ -30,10 +31,15 @@ enum {
     KEY_PLAIN,
     KEY_PROJECT,
     KEY_NAME,
-    KEY_LIMIT
+    KEY_LIMIT,
+    KEY_ALL,
+    KEY_HOST
 };
 
 #define LIMIT_MAX 10000
+
+/* The VMs that `top --all` shows, which fit on most terminals. */
+#define TOP_ALL 20
 
 struct vm_args {
     struct vg_online_args online;
@@ -46,6 +52,8 @@ struct vm_args {
     const char *step;
     const char *source;
     bool plain;
+    bool all;         /* the VMs of all hosts that vgpud knows */
+    const char *host; /* of these, only those of this host */
 };
 
 static const struct vg_column list_columns[] = {
@@ -184,6 +192,10 @@ cmd_vm_show_list(void *data, vg_client *client, GError **err)
     g_autoptr(GString) path = g_string_new("/v1/vms?sort=");
     g_autoptr(json_object) items = NULL;
 
+    if (args->all) {
+        const struct vg_vm_list_args wanted = {args->host, args->vm_class, args->limit};
+        return vg_vm_list_all(&args->online, &wanted, client, err);
+    }
     if (vg_when_is_asked(&args->when))
         return vg_past_show_vms(&args->online, &args->when, args->sort, args->limit, client, err);
     g_string_append(path, args->sort ? args->sort : "name");
@@ -336,6 +348,11 @@ cmd_vm_check(const struct vm_args *args, const struct argp_state *state)
     if (strcmp(verb->name, "list") != 0 &&
         (args->vm_class || args->project || args->name || args->sort || args->limit))
         argp_error(state, "--sort, --limit, --class, --project and --name belong to `vm list`");
+    if (args->host && !args->all)
+        argp_error(state, "--host belongs to `vm list --all`");
+    if (args->all && (strcmp(verb->name, "list") != 0 || args->project || args->name ||
+                      args->sort || vg_when_is_asked(&args->when)))
+        argp_error(state, "--all belongs to `vm list`, with --host, --class and --limit alone");
     if (strcmp(verb->name, "history") != 0 && (args->step || args->source))
         argp_error(state, "--step and --source belong to `vm history`");
     if (!vg_when_is_asked(&args->when))
@@ -384,6 +401,12 @@ parse_vm(int key, char *arg, struct argp_state *state)
     case KEY_NAME:
         args->name = arg;
         break;
+    case KEY_ALL:
+        args->all = true;
+        break;
+    case KEY_HOST:
+        args->host = arg;
+        break;
     case KEY_STEP:
         args->step = arg;
         break;
@@ -415,6 +438,9 @@ vg_cmd_vm(int argc, char **argv)
          "lost is the default",
          1},
         {"limit", KEY_LIMIT, "N", 0, "list: only the first N", 1},
+        {"all", KEY_ALL, NULL, 0,
+         "list: the VMs of all hosts that vgpud knows, those that lose most first", 1},
+        {"host", KEY_HOST, "HOST", 0, "list --all: only those of this host", 1},
         {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
         {"project", KEY_PROJECT, "PROJECT", 0,
          "list: only of this project of OpenStack, by name or id", 1},
@@ -459,6 +485,9 @@ parse_top(int key, char *arg, struct argp_state *state)
     case KEY_PLAIN:
         args->plain = true;
         return 0;
+    case KEY_ALL:
+        args->all = true;
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -470,6 +499,8 @@ vg_cmd_top(int argc, char **argv)
     static const struct vg_online_verb verb = {NULL, VG_OBJECT_NONE, NULL, cmd_vm_show_list};
     static const struct argp_option options[] = {
         {"plain", KEY_PLAIN, NULL, 0, "print the list again and again, on no screen of its own", 1},
+        {"all", KEY_ALL, NULL, 0, "the worst VMs of all hosts that vgpud knows, as a plain list",
+         1},
         {0},
     };
     static const struct argp argp = {
@@ -486,7 +517,10 @@ vg_cmd_top(int argc, char **argv)
     int status;
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    bool screen = !args.plain && args.online.format == VG_OUTPUT_TABLE && args.online.count == 0;
+    if (args.all)
+        args.limit = TOP_ALL;
+    bool screen =
+        !args.plain && !args.all && args.online.format == VG_OUTPUT_TABLE && args.online.count == 0;
     if (screen && vg_top_run(&args.online.remote, args.online.watch_s, &status))
         return status;
     return vg_online_run(&args.online, &args);

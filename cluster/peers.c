@@ -24,7 +24,7 @@
 
 /* Members of the cluster are asked for more than plans and questions need only that often: that
  * each host asks each other costs more with every host. */
-#define MEMBER_NS (200 * VG_NS_PER_MS)
+#define MEMBER_NS (90 * VG_NS_PER_MS)
 
 #define VERSION_TEXT_MAX 65536
 #define VERSION_DEPTH    8

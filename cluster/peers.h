@@ -52,7 +52,7 @@ void vg_peers_set(vg_peers *peers, const struct vg_peers_options *options);
 
 /* Sets the peers that are not configured, but known by their cluster; those that the configuration
  * names, too, are left out. The state of those that stay the same is kept. They are asked less
- * often than those that are configured: no more than five in a second. Any thread. */
+ * often than those that are configured: no more than eleven in a second. Any thread. */
 void vg_peers_set_members(vg_peers *peers, const struct vg_peer_options *members, size_t n_members);
 
 size_t vg_peers_count(vg_peers *peers);

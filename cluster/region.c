@@ -101,6 +101,7 @@ region_keep_lease(vg_region *region, GError **err)
             return -1;
         }
         vg_log_warn("this host's lease in etcd has ended reason=\"%s\"", error->message);
+        region_note(region, error);
         region_lose_lease(region);
     }
     if (vg_etcd_grant(region->etcd, region->lease_ns / VG_NS_PER_S, REGION_CALL_NS, &lease, &ttl_s,

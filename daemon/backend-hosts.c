@@ -118,6 +118,38 @@ backend_list_hosts(void *data)
     return hosts;
 }
 
+/* Adds the VMs of a snapshot's hosts. Of two that know the same host, the first one counts. */
+static void
+hosts_add_vms(GPtrArray *list, GHashTable *done, const vg_snapshot *snapshot, const char *only,
+              int64_t at_ns)
+{
+    for (guint i = 0; i < snapshot->hosts->len; i++) {
+        const struct vg_snap_host *host = snapshot->hosts->pdata[i];
+        if ((only && strcmp(host->name, only) != 0) ||
+            !g_hash_table_add(done, g_strdup(host->name)))
+            continue;
+        for (guint k = 0; k < host->vms->len; k++)
+            g_ptr_array_add(list, vg_cluster_vm_of(host, host->vms->pdata[k], at_ns));
+    }
+}
+
+GPtrArray *
+backend_list_cluster_vms(void *data, const char *host)
+{
+    vg_daemon_backend *backend = data;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_cluster_vm_free);
+    g_autoptr(GHashTable) done = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    g_autoptr(GPtrArray) copies = vg_peers_copies(backend->parts.peers);
+
+    hosts_add_vms(list, done, view->snapshot, host, view->made_ns);
+    for (guint i = 0; i < copies->len; i++) {
+        const struct vg_peer_copy *copy = copies->pdata[i];
+        hosts_add_vms(list, done, copy->snapshot, host, copy->at_ns);
+    }
+    return list;
+}
+
 bool
 backend_read_cluster(void *data, struct vg_cluster_status *ret)
 {

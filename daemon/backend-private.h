@@ -40,9 +40,11 @@ void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 /* daemon/backend-libvirt.c: reports how libvirt of this host and of the peers answers */
 struct vg_part_status *backend_libvirt_status(vg_daemon_backend *backend);
 
-/* daemon/backend-hosts.c: list_hosts and read_cluster of struct vg_backend_measurement, and how it
+/* daemon/backend-hosts.c: list_hosts, list_cluster_vms and read_cluster of struct
+ * vg_backend_measurement, and how it
  * stands with etcd, if this host is in a cluster */
 GPtrArray *backend_list_hosts(void *data);
+GPtrArray *backend_list_cluster_vms(void *data, const char *host);
 bool backend_read_cluster(void *data, struct vg_cluster_status *ret);
 struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
 

@@ -433,6 +433,7 @@ static const struct vg_backend_measurement backend_measurement = {
     .find_vm = backend_find_vm,
     .list_peers = list_peers,
     .list_hosts = backend_list_hosts,
+    .list_cluster_vms = backend_list_cluster_vms,
     .read_cluster = backend_read_cluster,
     .gather = backend_gather,
     .list_events = list_events,

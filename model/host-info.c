@@ -70,6 +70,51 @@ static const struct vg_field host_info_fields[] = {
 const struct vg_record_type vg_host_info_record = VG_ROW_TYPE(host_info_fields);
 #undef THIS
 
+#define THIS vg_cluster_vm
+static const struct vg_field cluster_vm_fields[] = {
+    VG_ROW_STRING(host, VG_FIELD_REQUIRED, 1, VG_SNAPSHOT_NAME_MAX),
+    VG_ROW_STRING(name, VG_FIELD_REQUIRED, 1, VG_SNAPSHOT_NAME_MAX),
+    VG_ROW_STRING(uuid, 0, 0, VG_SNAPSHOT_NAME_MAX),
+    VG_ROW_STRING(display_name, 0, 0, VG_SNAPSHOT_NAME_MAX),
+    VG_ROW_ENUM("class", vm_class, 0, vg_vm_class_names),
+    VG_ROW_DOUBLE(wanted, 0, 0, VG_SNAPSHOT_SHARE_MAX),
+    VG_ROW_DOUBLE(run, 0, 0, VG_SNAPSHOT_SHARE_MAX),
+    VG_ROW_DOUBLE(lost, 0, 0, VG_SNAPSHOT_SHARE_MAX),
+    VG_ROW_DOUBLE(cpu_intensity, 0, 0, 1),
+    VG_ROW_DOUBLE(gpu_intensity, 0, 0, 1),
+    VG_ROW_BOOL(gpu_known, 0),
+    VG_ROW_INT(at_ns, 0, 0, TIME_MAX),
+};
+const struct vg_record_type vg_cluster_vm_record = VG_ROW_TYPE(cluster_vm_fields);
+#undef THIS
+
+struct vg_cluster_vm *
+vg_cluster_vm_of(const struct vg_snap_host *host, const struct vg_snap_vm *vm, int64_t at_ns)
+{
+    struct vg_cluster_vm *one = vg_record_new(&vg_cluster_vm_record);
+
+    one->host = g_strdup(host->name);
+    one->name = g_strdup(vm->name);
+    one->uuid = g_strdup(vm->uuid);
+    one->display_name = g_strdup(vm->display_name);
+    one->vm_class = vm->vm_class;
+    one->wanted = vg_snap_vm_demand(vm);
+    one->run = vm->run_share;
+    one->lost = MAX(vg_snap_vm_lost(vm), 0);
+    one->cpu_intensity = vm->cpu_intensity;
+    one->gpu_intensity = vm->gpu_intensity;
+    one->gpu_known = vm->gpu_known;
+    one->at_ns = at_ns;
+    return one;
+}
+
+void
+vg_cluster_vm_free(void *vm)
+{
+    if (vm)
+        vg_record_free(&vg_cluster_vm_record, vm);
+}
+
 struct vg_host_info *
 vg_host_info_new(void)
 {
@@ -147,7 +192,10 @@ host_info_add_gpus(const struct vg_snap_host *host, struct vg_host_summary *summ
 static void
 host_info_count(GArray *counts, guint size, unsigned index)
 {
-    g_array_set_size(counts, size);
+    const int32_t none = 0;
+
+    while (counts->len < size)
+        g_array_append_val(counts, none);
     g_array_index(counts, int32_t, MIN(index, size - 1))++;
 }
 

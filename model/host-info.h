@@ -87,4 +87,26 @@ extern const struct vg_record_type vg_host_info_record;
 struct vg_host_info *vg_host_info_new(void);
 void vg_host_info_free(void *info); /* NULL is fine */
 
+/* A VM of any host, as one vgpud knows it. */
+struct vg_cluster_vm {
+    char *host;
+    char *name;
+    char *uuid;         /* or NULL */
+    char *display_name; /* in OpenStack, or NULL */
+    enum vg_vm_class vm_class;
+    double wanted; /* cores */
+    double run;    /* cores */
+    double lost;   /* cores */
+    double cpu_intensity;
+    double gpu_intensity;
+    bool gpu_known;
+    int64_t at_ns; /* epoch, when this was known to be so */
+};
+
+extern const struct vg_record_type vg_cluster_vm_record;
+
+struct vg_cluster_vm *vg_cluster_vm_of(const struct vg_snap_host *host, const struct vg_snap_vm *vm,
+                                       int64_t at_ns);
+void vg_cluster_vm_free(void *vm); /* NULL is fine */
+
 #endif

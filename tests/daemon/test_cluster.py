@@ -131,6 +131,9 @@ def test_each_knows_all(site):
         hosts = site.hosts[asked].hosts()
         assert hosts["host-a"]["summary"]["vms"] == 3 and hosts["host-b"]["summary"]["vms"] == 1
         assert hosts["host-a"]["summary"]["top"][0]["name"] == "vm-busy"
+        for host in hosts.values():
+            assert sum(host["summary"]["classes"]) == sum(host["summary"]["scores"]) == host["summary"]["vms"]
+        assert "cannot be used" not in site.hosts[asked].daemon.log()
         assert hosts["host-a"]["summary"]["lost"] > 1 > 0.1 > hosts["host-b"]["summary"]["lost"]
         cluster = site.hosts[asked].get("/v1/cluster")
         assert cluster["name"] == "test" and cluster["etcd"]["known"] and cluster["etcd"]["reason"] is None
@@ -142,6 +145,28 @@ def test_each_knows_all(site):
     assert "host-a" in table and "host-b" in table and "alive" in table
     rows = json.loads(site.hosts["host-b"].ctl("host", "list", "--all", "-o", "json"))
     assert [r["name"] for r in rows] == names
+
+
+def test_vms_of_all(site):
+    """Each vgpud tells of the VMs of all hosts, those that lose most first."""
+    b = site.hosts["host-b"]
+    wait_for(lambda: len(b.get("/v1/cluster/vms")["items"]) == 4)
+    vms = b.get("/v1/cluster/vms")["items"]
+    assert [v["lost"] for v in vms] == sorted((v["lost"] for v in vms), reverse=True)
+    assert (vms[0]["host"], vms[0]["name"]) == ("host-a", "vm-busy") and vms[0]["at_ns"] > 0
+    assert {v["name"] for v in b.get("/v1/cluster/vms?host=host-b")["items"]} == {"vm-host-b"}
+    answer = b.get("/v1/cluster/vms?class=cpu&limit=1")
+    assert len(answer["items"]) == 1 < answer["total"]
+    assert all(v["class"] == "cpu" for v in answer["items"])
+    b.daemon.get("/v1/cluster/vms?class=fast", 400)
+    b.daemon.get("/v1/cluster/vms?limit=0", 400)
+    table = b.ctl("vm", "list", "--all")
+    assert table.index("vm-busy") < table.index("vm-host-b") and "host-a" in table
+    assert [v["name"] for v in json.loads(b.ctl("vm", "list", "--all", "--host", "host-b", "-o", "json"))] == [
+        "vm-host-b"]
+    assert "vm-busy" in b.ctl("top", "--all", "-n", "1")
+    b.ctl("vm", "list", "--all", "--sort", "cpu", code=2)
+    b.ctl("vm", "show", "vm-host-b", "--all", code=2)
 
 
 def test_a_host_comes_and_goes(site):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real etcd on loopback, of one member or three, for tests: each is a process of theirs."""
+"""A real etcd on this machine, of one member or three, for tests: each is a process of theirs."""
 import base64
 import json
 import os
@@ -20,11 +20,11 @@ def skip_without():
         pytest.skip("etcd (package etcd-server) is not installed")
 
 
-def free_ports(n):
-    """Ports of loopback that nobody has at the moment."""
+def free_ports(n, address="127.0.0.1"):
+    """Ports that nobody has at the moment."""
     sockets = [socket.socket() for _ in range(n)]
     for one in sockets:
-        one.bind(("127.0.0.1", 0))
+        one.bind((address, 0))
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:
         one.close()
@@ -32,9 +32,9 @@ def free_ports(n):
 
 
 class Member:
-    def __init__(self, directory, name, ports, scheme="http", options=()):
+    def __init__(self, directory, name, address, ports, scheme="http", options=()):
         self.directory, self.name, self.options = str(directory), name, list(options)
-        self.url, self.peer_url = f"{scheme}://127.0.0.1:{ports[0]}", f"http://127.0.0.1:{ports[1]}"
+        self.url, self.peer_url = f"{scheme}://{address}:{ports[0]}", f"http://{address}:{ports[1]}"
         self.process = None
 
     def start(self, cluster):
@@ -58,12 +58,12 @@ class Member:
 
 
 class Etcd:
-    def __init__(self, directory, members=1, scheme="http", options=(), context=None):
+    def __init__(self, directory, members=1, address="127.0.0.1", scheme="http", options=(), context=None):
         skip_without()
         os.makedirs(directory, exist_ok=True)
         self.context = context
-        ports = free_ports(2 * members)
-        self.members = [Member(directory, f"m{i}", ports[2 * i:2 * i + 2], scheme, options)
+        ports = free_ports(2 * members, address)
+        self.members = [Member(directory, f"m{i}", address, ports[2 * i:2 * i + 2], scheme, options)
                         for i in range(members)]
         self.cluster = ",".join(f"{m.name}={m.peer_url}" for m in self.members)
         for member in self.members:

@@ -164,6 +164,18 @@ fake_list_hosts(void *data)
     return hosts;
 }
 
+static GPtrArray *
+fake_list_cluster_vms(void *data, const char *host)
+{
+    const struct fake_backend *fake = data;
+    const struct vg_snap_host *here = fake->view->snapshot->hosts->pdata[0];
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_cluster_vm_free);
+
+    for (guint i = 0; i < here->vms->len && (!host || strcmp(host, here->name) == 0); i++)
+        g_ptr_array_add(list, vg_cluster_vm_of(here, here->vms->pdata[i], FAKE_BEGIN_NS));
+    return list;
+}
+
 static bool
 fake_read_cluster(void *data, struct vg_cluster_status *ret)
 {
@@ -372,6 +384,7 @@ const struct vg_backend_measurement fake_measurement = {
     .find_vm = find_vm,
     .list_peers = list_peers,
     .list_hosts = fake_list_hosts,
+    .list_cluster_vms = fake_list_cluster_vms,
     .read_cluster = fake_read_cluster,
     .gather = gather,
     .list_events = list_events,

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpuds that know each other by etcd alone move VMs between real libvirt hosts: one vgpud moves a VM at a
+time, whoever is told to, and an etcd that is away keeps new moves from beginning, and no others from
+ending."""
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from certs import Authority
+from etcd import Etcd
+from labhost import ENV
+from movelab import PORT, Node, address, has_gpu, remove_guest, running_on, start_guest
+from settings import full
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = pytest.mark.xdist_group("lab")
+GUEST = "commuter"
+HOSTS = ("h1", "h2")
+
+
+class Cluster:
+    def __init__(self, directory, etcd):
+        authority = Authority(directory / "ca")
+        self.etcd = etcd
+        self.nodes = {host: Node(host, directory / host, authority) for host in HOSTS}
+        for host, node in self.nodes.items():
+            node.more = (
+                f"[api]\ntls_client_ca={authority.certificate}\n[role operator]\n"
+                f"subject={';'.join('CN=' + h for h in HOSTS)}\n"
+                f"[cluster]\netcd={etcd.endpoints}\nurl=https://{address(host)}:{PORT}\n"
+                f"cert={node.pem}\nkey={node.key}\ncacert={authority.certificate}\nlease=5s\npoll=1s\n"
+                f"libvirt_uri=qemu+tcp://{host}/system\n")
+            node.start()
+        wait_for(lambda: all(self.states(n) == {h: "alive" for h in HOSTS} for n in self.nodes.values()))
+        self.meet()
+
+    @staticmethod
+    def states(node):
+        return {h["name"]: h["state"] for h in node.daemon.get("/v1/hosts")["items"]}
+
+    def meet(self):
+        wait_for(lambda: all([p["state"] for p in n.daemon.get("/v1/peers")["items"]] == ["reachable"]
+                             for n in self.nodes.values()))
+
+    def locks(self):
+        return {key.rsplit("/", 1)[1]: json.loads(value)["host"]
+                for key, (value, _) in self.etcd.pairs("/vgpud/default/moves/").items()}
+
+    def parts(self, state):
+        return all(n.daemon.part("etcd")["state"] == state for n in self.nodes.values())
+
+
+@pytest.fixture(scope="module")
+def cluster(host, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("cluster")
+    with Etcd(directory / "etcd", 3 if full() else 1, f"{ENV['LAB_NET']}.254") as etcd:
+        made = Cluster(directory, etcd)
+        start_guest("h1", GUEST)
+        yield made
+        remove_guest(GUEST)
+        for node in made.nodes.values():
+            node.daemon.stop()
+
+
+@pytest.fixture
+def way(cluster):
+    """The node that has the guest, and the other host."""
+    [source] = running_on(GUEST)
+    node = cluster.nodes[source]
+    wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+    cluster.meet()
+    return node, next(h for h in HOSTS if h != source)
+
+
+def uuid_of(node):
+    return node.daemon.get(f"/v1/vms/{GUEST}")["uuid"]
+
+
+def test_a_move_has_a_lock(cluster, way):
+    """While the VM moves, its key says who moves it; then it is gone, and the VM can move back."""
+    node, to = way
+    uuid = uuid_of(node)
+    for source, target in ((node, cluster.nodes[to]), (cluster.nodes[to], node)):
+        wait_for(lambda: source.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+        move = source.move(GUEST, target.host)
+        assert cluster.locks() == {uuid: source.host}
+        assert source.ended(move)["state"] == "done"
+        wait_for(lambda: not cluster.locks())
+        assert running_on(GUEST) == [target.host] and has_gpu(target.host, GUEST)
+
+
+@pytest.mark.drawn("lab")
+def test_another_host_moves_it(cluster, way):
+    """A lock of somebody else keeps a move from beginning, and a move that has begun from going on: it
+    turns back."""
+    node, to = way
+    key = "/vgpud/default/moves/" + uuid_of(node)
+    cluster.etcd.put(key, '{"host":"h9"}')
+    refused = node.move(GUEST, to, status=409)
+    assert "host 'h9' of the cluster moves this VM" in refused["detail"]
+    assert node.daemon.get("/v1/migrations?active=true")["items"] == []
+    cluster.etcd.delete(key)
+    move = node.move(GUEST, to)
+    cluster.etcd.put(key, '{"host":"h9"}')
+    ended = node.ended(move)
+    # It may have been too late.
+    if ended["state"] != "done":
+        assert ended["state"] in ("failed", "rolled_back"), ended
+        assert "host 'h9' of the cluster" in ended["cause"]
+        assert running_on(GUEST) == [node.host] and has_gpu(node.host, GUEST)
+    # What is not its own, a host does not remove.
+    assert cluster.locks() == {uuid_of(cluster.nodes[running_on(GUEST)[0]]): "h9"}
+    cluster.etcd.delete(key)
+
+
+def told_twice(cluster, times):
+    """Both vgpuds are told at the same instant to move the VM to where it is not."""
+    for _ in range(times):
+        [source] = running_on(GUEST)
+        to = next(h for h in HOSTS if h != source)
+        wait_for(lambda: cluster.nodes[source].daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+        wait_for(lambda: not cluster.locks())
+        cluster.meet()
+        body = {"vm": GUEST, "to": to, "forward": True}
+        with ThreadPoolExecutor(len(HOSTS)) as pool:
+            answers = list(pool.map(lambda n: n.daemon.post("/v1/migrations", body), cluster.nodes.values()))
+        begun = [answer for status, _, answer in answers if status == 201]
+        assert len(begun) == 1, answers
+        assert sorted(status for status, _, _ in answers) == [201, 409], answers
+        assert cluster.nodes[source].ended(begun[0])["state"] == "done"
+        assert running_on(GUEST) == [to] and has_gpu(to, GUEST)
+
+
+@pytest.mark.drawn("lab")
+def test_two_are_told_at_once(cluster, way):
+    """One move each time (a hundred times in full)."""
+    told_twice(cluster, 100 if full() else 2)
+
+
+@pytest.mark.drawn("lab")
+def test_etcd_is_away(cluster, way):
+    """No move begins; one that runs ends, and its lock is given back once etcd answers again. A majority
+    that is gone is no etcd."""
+    node, to = way
+    members = cluster.etcd.members[:len(cluster.etcd.members) // 2 + 1]
+    move = node.move(GUEST, to)
+    for member in members:
+        member.pause()
+    try:
+        assert node.ended(move)["state"] == "done"
+        assert running_on(GUEST) == [to]
+        wait_for(lambda: cluster.parts("degraded"))
+        back = cluster.nodes[to]
+        wait_for(lambda: back.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+        status, _, answer = back.daemon.post("/v1/migrations", {"vm": GUEST, "to": node.host})
+        assert status in (502, 503, 504), answer
+        assert "no move begins" in answer["detail"]
+        assert set(cluster.states(back)) == set(HOSTS)
+    finally:
+        for member in members:
+            member.go_on()
+    wait_for(lambda: cluster.parts("ok"))
+    wait_for(lambda: not cluster.locks())
+    cluster.meet()
+    assert back.ended(back.move(GUEST, node.host))["state"] == "done"
+
+
+@pytest.mark.skipif(not full(), reason="it takes three members; VG_TEST_FULL=1 runs it")
+def test_one_member_is_killed(cluster, way):
+    """The leader of etcd, of three: what is under way is tried again, and nobody sees an error."""
+    node, to = way
+    led = cluster.etcd.leader()
+    cluster.etcd.members[led].kill()
+    try:
+        assert node.ended(node.move(GUEST, to))["state"] == "done"
+        assert running_on(GUEST) == [to]
+    finally:
+        cluster.etcd.members[led].start(cluster.etcd.cluster)
+    wait_for(lambda: cluster.parts("ok"))
