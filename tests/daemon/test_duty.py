@@ -110,6 +110,55 @@ def test_run_and_wait_agree_with_schedstat(tmp_path, source):
             vm.__exit__()
 
 
+def test_thirty_seconds_in_which_two_leave(tmp_path):
+    """What an operator compares before believing any figure: waits within 0.5 %, run time within 1 % of the
+    kernel's; and what was lost to somebody stays with that name, whoever leaves meanwhile."""
+    cpu = max(os.sched_getaffinity(0))
+    staying = [DutyVm(tmp_path, name, *duty, cpu) for name, duty in DUTIES.items()]
+    leaving = [DutyVm(tmp_path, f"leaves-{i}", 8, 1, cpu) for i in range(2)]
+    lost = []
+
+    def look(daemon):
+        told = {vm.uuid: daemon.get(f"/v1/vms/{vm.uuid}") for vm in staying}
+        for vm in told.values():
+            assert sum(entry["ns"] for entry in vm["lost_to"]) == vm["preempt_ns"] + vm["wake_wait_ns"]
+        lost.append({(uuid, entry["aggressor"]): entry["ns"] for uuid, vm in told.items() for entry in vm["lost_to"]})
+        assert all(lost[-1].get(key, 0) >= ns for key, ns in (lost[-2] if len(lost) > 1 else {}).items())
+    try:
+        with Daemon(tmp_path, config="[live]\nbudget=0\n") as daemon:
+            measured_by(daemon, "bpf")
+            for vm in staying + leaving:
+                wait_for(lambda vm=vm: daemon.request("GET", f"/v1/vms/{vm.uuid}")[0] == 200)
+            events = Events(daemon, "?types=window")
+            next_window(events)
+            stolen = stolen_ns(cpu)
+            kernel, ours, late = take(daemon, staying)
+            for second in range(30):
+                if second in (10, 20):
+                    leaving[second // 10 - 1].__exit__()
+                next_window(events)
+                look(daemon)
+            kernel_end, ours_end, late_end = take(daemon, staying)
+            stolen = stolen_ns(cpu) - stolen
+            events.close()
+        for tid, end in ours_end.items():
+            run = end["run_ns"] - ours[tid]["run_ns"]
+            wait = sum(end[name] - ours[tid][name] for name in ("preempt_ns", "wake_wait_ns"))
+            kernel_run, kernel_wait = (kernel_end[tid][i] - kernel[tid][i] for i in (0, 1))
+            slack = READING_NS + late + late_end
+            print(f"run {run / 1e9:.4f} and {kernel_run / 1e9:.4f} s, {run / kernel_run - 1:+.2%}; waited {wait / 1e9:.4f} "
+                  f"and {kernel_wait / 1e9:.4f} s, {wait / kernel_wait - 1:+.2%}; asked {slack / 1e6:.1f} ms apart, "
+                  f"{stolen / 1e6:.0f} ms stolen from the CPU")
+            assert -0.01 * kernel_run - slack <= run - kernel_run <= 0.01 * kernel_run + slack + stolen
+            assert abs(wait - kernel_wait) <= 0.005 * kernel_wait + slack
+        # Those who left are named still.
+        names = {aggressor for _, aggressor in lost[-1]}
+        assert {vm.uuid for vm in leaving} <= names or {vm.name for vm in leaving} <= names, names
+    finally:
+        for vm in staying + leaving:
+            vm.__exit__()
+
+
 def test_duty_cycles_are_seen(tmp_path):
     """A VM alone on its CPU runs for its part of the time, whatever vgpud measures with."""
     cpu = max(os.sched_getaffinity(0))
