@@ -4,6 +4,7 @@
 #include "collectors/bpf-load.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -182,6 +183,9 @@ bpf_load(vg_bpf *bpf, const char *proc, GError **err)
     int status = vcpu_bpf__load(bpf->skeleton);
     if (status == 0)
         status = vcpu_bpf__attach(bpf->skeleton);
+    /* The kernel's type information, megabytes that are read for a moment, goes back to the system
+     * and not into the allocator's stock. */
+    malloc_trim(0);
     if (status < 0)
         return refused(status, err);
     if (map_memory(bpf, err) < 0)

@@ -146,9 +146,9 @@ def test_thirty_seconds_in_which_two_leave(tmp_path):
             wait = sum(end[name] - ours[tid][name] for name in ("preempt_ns", "wake_wait_ns"))
             kernel_run, kernel_wait = (kernel_end[tid][i] - kernel[tid][i] for i in (0, 1))
             slack = READING_NS + late + late_end
-            print(f"run {run / 1e9:.4f} and {kernel_run / 1e9:.4f} s, {run / kernel_run - 1:+.2%}; waited {wait / 1e9:.4f} "
-                  f"and {kernel_wait / 1e9:.4f} s, {wait / kernel_wait - 1:+.2%}; asked {slack / 1e6:.1f} ms apart, "
-                  f"{stolen / 1e6:.0f} ms stolen from the CPU")
+            print(f"run {run / 1e9:.4f} and {kernel_run / 1e9:.4f} s, {run / kernel_run - 1:+.2%}; "
+                  f"waited {wait / 1e9:.4f} and {kernel_wait / 1e9:.4f} s, {wait / kernel_wait - 1:+.2%}; "
+                  f"asked {slack / 1e6:.1f} ms apart, {stolen / 1e6:.0f} ms stolen from the CPU")
             assert -0.01 * kernel_run - slack <= run - kernel_run <= 0.01 * kernel_run + slack + stolen
             assert abs(wait - kernel_wait) <= 0.005 * kernel_wait + slack
         # Those who left are named still.
