@@ -4,7 +4,6 @@
 #include "collectors/bpf-load.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <malloc.h>
 
 #include "base/clock.h"
 #include "base/error.h"
