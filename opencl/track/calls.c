@@ -572,18 +572,6 @@ vg_cl_EnqueueCopyBufferRect(struct vg_cl_object *command_queue, struct vg_cl_obj
 }
 
 cl_int
-vg_cl_GetKernelArgInfo(struct vg_cl_object *kernel, cl_uint arg_index,
-                       cl_kernel_arg_info param_name, size_t param_value_size, void *param_value,
-                       size_t *param_value_size_ret)
-{
-    if (!kernel)
-        return CL_INVALID_KERNEL;
-    return kernel->track->cl->clGetKernelArgInfo(vg_cl_real(kernel), arg_index, param_name,
-                                                 param_value_size, param_value,
-                                                 param_value_size_ret);
-}
-
-cl_int
 vg_cl_EnqueueFillBuffer(struct vg_cl_object *command_queue, struct vg_cl_object *buffer,
                         const void *pattern, size_t pattern_size, size_t offset, size_t size,
                         cl_uint num_events_in_wait_list,

@@ -70,7 +70,9 @@ enqueue_written_by(const struct vg_cl_kernel *kernel)
 {
     for (cl_uint i = 0; i < kernel->n_args; i++) {
         const struct vg_cl_arg *arg = &kernel->args[i];
-        if (arg->kind == VG_CL_ARG_OBJECT && !arg->is_read && arg->object->id == arg->id)
+        /* Where nothing is known of an argument, a number may have been taken for any object. */
+        if (arg->kind == VG_CL_ARG_OBJECT && !arg->is_read && arg->object->id == arg->id &&
+            arg->object->type == VG_CL_MEM)
             vg_cl_written(arg->object);
     }
 }

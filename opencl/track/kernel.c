@@ -6,7 +6,27 @@
 
 #include "opencl/track/arg.h"
 #include "opencl/track/calls.h"
+#include "opencl/track/program.h"
+#include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
+
+/* Whether TYPE is a number or a vector, and no other name of a sampler's type. */
+static bool
+kernel_is_number(const char *type)
+{
+    static const char *const numbers[] = {
+        "char",           "uchar",         "unsigned char", "short",        "ushort",
+        "unsigned short", "int",           "uint",          "unsigned int", "long",
+        "ulong",          "unsigned long", "half",          "float",        "double"};
+    size_t size = strlen(type);
+
+    while (size > 0 && type[size - 1] >= '0' && type[size - 1] <= '9')
+        size--;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strlen(numbers[i]) == size && memcmp(type, numbers[i], size) == 0)
+            return true;
+    return false;
+}
 
 /* What the compiler tells of the arguments; where it tells nothing, a value is looked at when it is
  * set. */
@@ -26,9 +46,10 @@ kernel_ask_args(struct vg_cl_object *object)
                                    &access, NULL) != CL_SUCCESS)
             return;
         cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type, type, NULL);
-        kernel->args[i].is_value = address == CL_KERNEL_ARG_ADDRESS_PRIVATE &&
-                                   access == CL_KERNEL_ARG_ACCESS_NONE && type[0] != '\0' &&
-                                   strcmp(type, "sampler_t") != 0;
+        bool is_private =
+            address == CL_KERNEL_ARG_ADDRESS_PRIVATE && access == CL_KERNEL_ARG_ACCESS_NONE;
+        kernel->args[i].is_value = is_private && kernel_is_number(type);
+        kernel->args[i].is_no_memory = is_private;
         kernel->args[i].is_read =
             address == CL_KERNEL_ARG_ADDRESS_CONSTANT || access == CL_KERNEL_ARG_ACCESS_READ_ONLY;
     }
@@ -124,6 +145,56 @@ vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value)
         arg->bytes = to;
     arg->kind = VG_CL_ARG_BYTES;
     return CL_SUCCESS;
+}
+
+/* ---- what a kernel's arguments are ---- */
+
+/* A kernel of a program that is built as the program wanted it shows what the vendor tells then. */
+static enum vg_cl_native
+kernel_ask_native(const struct vg_cl_object *kernel)
+{
+    const cl_icd_dispatch *cl = kernel->track->cl;
+    cl_kernel_arg_address_qualifier address;
+    cl_int error = CL_SUCCESS;
+    cl_program program = vg_cl_rebuild_alone(kernel->kernel.program);
+    cl_kernel twin = program ? cl->clCreateKernel(program, kernel->kernel.name, &error) : NULL;
+
+    if (twin) {
+        error = cl->clGetKernelArgInfo(twin, 0, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address,
+                                       &address, NULL);
+        cl->clReleaseKernel(twin);
+    }
+    if (program)
+        cl->clReleaseProgram(program);
+    return error == CL_KERNEL_ARG_INFO_NOT_AVAILABLE ? VG_CL_NATIVE_SILENT : VG_CL_NATIVE_TELLS;
+}
+
+/* Of a program that was linked, one kernel may tell and another one not. */
+static bool
+kernel_is_silent(struct vg_cl_object *kernel)
+{
+    struct vg_cl_program *program = kernel->kernel.program->program;
+    atomic_uint *native =
+        program->kind == VG_CL_PROGRAM_LINKED ? &kernel->kernel.native : &program->native;
+
+    if (!program->is_telling)
+        return false;
+    if (*native == VG_CL_NATIVE_UNKNOWN)
+        *native = kernel_ask_native(kernel);
+    return *native == VG_CL_NATIVE_SILENT;
+}
+
+cl_int
+vg_cl_GetKernelArgInfo(struct vg_cl_object *kernel, cl_uint arg_index,
+                       cl_kernel_arg_info param_name, size_t param_value_size, void *param_value,
+                       size_t *param_value_size_ret)
+{
+    if (!kernel)
+        return CL_INVALID_KERNEL;
+    if (arg_index < kernel->kernel.n_args && kernel_is_silent(kernel))
+        return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
+    return kernel->track->cl->clGetKernelArgInfo(
+        kernel->real, arg_index, param_name, param_value_size, param_value, param_value_size_ret);
 }
 
 struct vg_cl_object *

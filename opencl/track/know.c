@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "opencl/track/program.h"
+#include "opencl/track/tell.h"
 
 cl_int
 vg_cl_answer_give(struct vg_cl_answer *answer, size_t size, void *value, size_t *size_ret)
@@ -420,13 +421,37 @@ vg_cl_know_program(struct vg_cl_object *object, cl_program_info param, struct vg
     }
 }
 
+/* What the program said, from what the vendor was told. */
+static bool
+know_options(struct vg_cl_object *object, struct vg_cl_object *device, struct vg_cl_answer *answer)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    size_t size = 0;
+
+    cl_int result = cl->clGetProgramBuildInfo(object->real, device->real, CL_PROGRAM_BUILD_OPTIONS,
+                                              0, NULL, &size);
+    char *options = result == CL_SUCCESS ? calloc(1, size + 1) : NULL;
+    if (!options)
+        return false;
+    cl->clGetProgramBuildInfo(object->real, device->real, CL_PROGRAM_BUILD_OPTIONS, size, options,
+                              NULL);
+    const char *own = vg_cl_tell_without(options);
+    memmove(options, own, strlen(own) + 1);
+    return know_copy(answer, options, strlen(options) + 1);
+}
+
 bool
 vg_cl_know_programbuild(struct vg_cl_object *object, struct vg_cl_object *device,
                         cl_program_build_info param, struct vg_cl_answer *answer)
 {
     struct vg_cl_program *program = object->program;
 
-    if (!program->is_remade || !device)
+    if (!device)
+        return false;
+    if (param == CL_PROGRAM_BUILD_OPTIONS && program->is_telling &&
+        !(program->is_remade && program->options))
+        return know_options(object, device, answer);
+    if (!program->is_remade)
         return false;
     if (param == CL_PROGRAM_BUILD_OPTIONS && program->options)
         return know_bytes(answer, program->options, strlen(program->options) + 1);

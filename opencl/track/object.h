@@ -157,9 +157,10 @@ enum vg_cl_arg_kind {
 };
 
 struct vg_cl_arg {
-    uint8_t kind;  /* enum vg_cl_arg_kind, of the value that is set */
-    bool is_value; /* by its declaration: it never is an object */
-    bool is_read;  /* by its declaration: the kernel does not write to the object */
+    uint8_t kind;      /* enum vg_cl_arg_kind, of the value that is set */
+    bool is_value;     /* by its declaration: it never is an object */
+    bool is_no_memory; /* by its declaration: if it is an object, then a sampler */
+    bool is_read;      /* by its declaration: the kernel does not write to the object */
     size_t size;
     uint64_t id; /* the object's; another one has its slot when they differ */
     union {
@@ -177,7 +178,8 @@ struct vg_cl_kernel {
     vg_cl_set_arg set; /* the vendor's, of the library that is loaded now */
     cl_uint n_args;
     struct vg_cl_object *program;
-    char *name; /* owned */
+    char *name;         /* owned */
+    atomic_uint native; /* enum vg_cl_native (program.h), of a program that was linked */
 };
 
 struct vg_cl_event {

@@ -8,6 +8,7 @@
 
 #include "opencl/track/calls.h"
 #include "opencl/track/remake.h"
+#include "opencl/track/tell.h"
 
 /* ---- the end ---- */
 
@@ -275,6 +276,7 @@ program_keep_build(struct vg_cl_program *program, enum vg_cl_program_step step, 
 {
     program_forget_build(program);
     program->step = step;
+    program->native = VG_CL_NATIVE_UNKNOWN;
     program->options = options ? strdup(options) : NULL;
     program->built = devices ? vg_cl_copy(devices, n_devices, sizeof *devices) : NULL;
     program->n_built = program->built ? n_devices : 0;
@@ -311,8 +313,7 @@ vg_cl_BuildProgram(struct vg_cl_object *program, cl_uint num_devices,
         return CL_INVALID_VALUE;
     cl_device_id *reals = program_reals(num_devices, device_list, &result);
     if (result == CL_SUCCESS)
-        result = program->track->cl->clBuildProgram(
-            program->real, num_devices, device_list ? reals : NULL, options, NULL, NULL);
+        result = vg_cl_tell_build(program, num_devices, device_list ? reals : NULL, options);
     free(reals);
     if (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE)
         program->program->is_remade = false;
@@ -367,9 +368,9 @@ vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
     cl_device_id *reals = program_reals(num_devices, device_list, &result);
     cl_program *headers = program_real_programs(num_input_headers, input_headers, &result);
     if (result == CL_SUCCESS)
-        result = program->track->cl->clCompileProgram(
-            program->real, num_devices, device_list ? reals : NULL, options, num_input_headers,
-            num_input_headers ? headers : NULL, header_include_names, NULL, NULL);
+        result = vg_cl_tell_compile(program, num_devices, device_list ? reals : NULL, options,
+                                    num_input_headers, num_input_headers ? headers : NULL,
+                                    header_include_names);
     free(reals);
     free(headers);
     if (result == CL_SUCCESS || result == CL_COMPILE_PROGRAM_FAILURE)
@@ -401,9 +402,8 @@ vg_cl_LinkProgram(struct vg_cl_object *context, cl_uint num_devices,
                                                     num_devices ? device_list : NULL, errcode_ret)
                                       : NULL;
     if (object) {
-        object->real = object->track->cl->clLinkProgram(
-            context->real, num_devices, device_list ? reals : NULL, options, num_input_programs,
-            inputs, NULL, NULL, &error);
+        error = vg_cl_tell_link(object, num_devices, device_list ? reals : NULL, options,
+                                num_input_programs, inputs);
         if (error == CL_SUCCESS)
             error = program_keep_build(object->program, VG_CL_PROGRAM_BUILT, options, num_devices,
                                        device_list, num_input_programs, input_programs);

@@ -21,6 +21,13 @@ enum vg_cl_program_step {
     VG_CL_PROGRAM_COMPILED,
 };
 
+/* What clGetKernelArgInfo() says with the program's options alone. */
+enum vg_cl_native {
+    VG_CL_NATIVE_UNKNOWN,
+    VG_CL_NATIVE_TELLS,
+    VG_CL_NATIVE_SILENT,
+};
+
 /* A constant of a program in IL that was set. */
 struct vg_cl_constant {
     struct vg_cl_constant *next;
@@ -32,9 +39,12 @@ struct vg_cl_constant {
 struct vg_cl_program {
     enum vg_cl_program_kind kind;
     enum vg_cl_program_step step; /* what was done to it last, and well */
-    bool is_remade; /* the vendor's object is not the first: some answers are kept here */
-    char *source;   /* of source; the names of built-in kernels; owned */
-    void *il;       /* owned */
+    bool is_remade;     /* the vendor's object is not the first: some answers are kept here */
+    bool is_telling;    /* it was built with an option that the program did not give (tell.h) */
+    bool is_alone;      /* nothing is to be added to the program's options */
+    atomic_uint native; /* enum vg_cl_native, of kernels of what was built last */
+    char *source;       /* of source; the names of built-in kernels; owned */
+    void *il;           /* owned */
     size_t il_size;
     struct vg_cl_constant *constants; /* owned */
     struct vg_cl_object **devices;    /* it is for; owned, each is in use */

@@ -9,6 +9,7 @@
 
 #include "opencl/track/program.h"
 #include "opencl/track/state.h"
+#include "opencl/track/tell.h"
 
 #define THREADS_MAX 4 /* that build */
 
@@ -68,7 +69,6 @@ rebuild_create(struct vg_cl_object *object)
 static cl_int
 rebuild_build(struct vg_cl_object *object)
 {
-    const cl_icd_dispatch *cl = object->track->cl;
     const struct vg_cl_program *program = object->program;
     cl_device_id *reals = rebuild_reals(program->built, program->n_built);
     cl_device_id *list = program->n_built ? reals : NULL;
@@ -78,20 +78,55 @@ rebuild_build(struct vg_cl_object *object)
     for (cl_uint i = 0; inputs && i < program->n_inputs; i++)
         inputs[i] = program->inputs[i]->real;
     if (error == CL_SUCCESS && program->kind == VG_CL_PROGRAM_LINKED)
-        object->real =
-            cl->clLinkProgram(object->context->real, program->n_built, list, program->options,
-                              program->n_inputs, inputs, NULL, NULL, &error);
+        error = vg_cl_tell_link(object, program->n_built, list, program->options, program->n_inputs,
+                                inputs);
     else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_COMPILED)
-        error = cl->clCompileProgram(object->real, program->n_built, list, program->options,
-                                     program->n_inputs, program->n_inputs ? inputs : NULL,
-                                     program->n_inputs ? (const char **)program->names : NULL, NULL,
-                                     NULL);
+        error = vg_cl_tell_compile(object, program->n_built, list, program->options,
+                                   program->n_inputs, program->n_inputs ? inputs : NULL,
+                                   program->n_inputs ? (const char **)program->names : NULL);
     else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_BUILT)
-        error =
-            cl->clBuildProgram(object->real, program->n_built, list, program->options, NULL, NULL);
+        error = vg_cl_tell_build(object, program->n_built, list, program->options);
     free(reals);
     free(inputs);
     return error;
+}
+
+cl_program
+vg_cl_rebuild_alone(const struct vg_cl_object *object)
+{
+    struct vg_cl_program program = *object->program;
+    struct vg_cl_object twin = *object, **list;
+    cl_uint n = program.n_inputs;
+    struct vg_cl_object *inputs = calloc(n ? n : 1, sizeof *inputs);
+    cl_int error = CL_SUCCESS;
+
+    list = calloc(n ? n : 1, sizeof *list);
+    for (cl_uint i = 0; inputs && list && i < n; i++) {
+        list[i] = &inputs[i];
+        inputs[i].real = vg_cl_rebuild_alone(program.inputs[i]);
+        if (!inputs[i].real)
+            error = CL_INVALID_PROGRAM;
+    }
+    program.inputs = list;
+    program.is_alone = true;
+    twin.program = &program;
+    twin.real = NULL;
+    if (!inputs || !list)
+        error = CL_OUT_OF_HOST_MEMORY;
+    if (error == CL_SUCCESS)
+        error = rebuild_create(&twin);
+    if (error == CL_SUCCESS && program.step != VG_CL_PROGRAM_MADE)
+        error = rebuild_build(&twin);
+    for (cl_uint i = 0; inputs && i < n; i++)
+        if (inputs[i].real)
+            object->track->cl->clReleaseProgram(inputs[i].real);
+    free(inputs);
+    free(list);
+    if (error == CL_SUCCESS)
+        return twin.real;
+    if (twin.real)
+        object->track->cl->clReleaseProgram(twin.real);
+    return NULL;
 }
 
 /* From the binaries of the stream, which fit where the device is the same. */
@@ -113,8 +148,7 @@ rebuild_from_binaries(struct vg_cl_object *object, struct vg_cl_reader *content)
         ok = size > 0 && !program->devices[i]->track->is_other;
     }
     ok = ok && sizes && binaries && rebuild_create_from(object, sizes, binaries) == CL_SUCCESS;
-    if (ok && object->track->cl->clBuildProgram(object->real, 0, NULL, program->options, NULL,
-                                                NULL) != CL_SUCCESS) {
+    if (ok && vg_cl_tell_build(object, 0, NULL, program->options) != CL_SUCCESS) {
         vg_cl_object_drop(object);
         ok = false;
     }

@@ -29,6 +29,10 @@ struct vg_cl_rebuild {
     atomic_size_t next;
 };
 
+/* Makes the vendor's program of PROGRAM once more, with the program's own options alone. Returns
+ * NULL if that fails; else it is the caller's. */
+cl_program vg_cl_rebuild_alone(const struct vg_cl_object *program);
+
 /* Begins to make the programs, whose contexts are there. All but the list is zero. */
 void vg_cl_rebuild_begin(struct vg_cl_rebuild *r);
 

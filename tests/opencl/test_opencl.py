@@ -112,6 +112,45 @@ def test_many_stops_leave_nothing(tmp_path):
     assert text == [output(argv[:3], native())]
 
 
+def arg_info(tmp_path, vendor, stops, **more):
+    """What tests/opencl/arg-info says with that vendor alone, and with the library before it."""
+    program = built("tests/opencl/arg-info")
+    alone = output([program], {**os.environ, "OCL_ICD_VENDORS": vendor, **more})
+    with Stopped(tmp_path, [program, "go"], vendor=vendor, **more) as stopped:
+        lines = []
+        while lines[-1:] != [b"built\n"]:
+            lines.append(stopped.process.stdout.readline())
+        for _ in range(stops):
+            assert stopped.say("prepare 60000").startswith("released")
+            assert stopped.say("resume").startswith("resumed")
+        (tmp_path / "go").touch()
+        text = (b"".join(lines) + stopped.process.stdout.read()).decode()
+        assert stopped.process.wait() == 0
+    return alone, text
+
+
+def test_numbers_that_are_addresses(tmp_path):
+    """Where a vendor's kernels do not tell what their arguments are unless they are asked to, a number is no handle
+    for all that, and the program does not see that they were asked."""
+    alone, text = arg_info(tmp_path, built("tests/opencl/silent-vendor.so"), 1)
+    assert "same" in alone and "OTHER" not in alone and "-19" in alone
+    assert text == alone
+
+
+@twice
+@pytest.mark.parametrize("stops", [0, 2])
+@pytest.mark.parametrize("vendor", [POCL, "silent", "refuses"])
+def test_what_kernels_tell(tmp_path, vendor, stops):
+    """The same with vendors that tell more, or that do not know the option."""
+    more = {"VG_REFUSE": "1"} if vendor == "refuses" else {}
+    vendor = POCL if vendor == POCL else built("tests/opencl/silent-vendor.so")
+    alone, text = arg_info(tmp_path, vendor, stops, **more)
+    if more:
+        # What nobody tells cannot be known: docs/opencl.md says so.
+        alone, text = (re.sub(r"^  \w.*(same|OTHER).*", "", t, flags=re.M) for t in (alone, text))
+    assert text == alone
+
+
 def test_programs_in_turns(tmp_path):
     """Programs of which each turn is run by PoCL alone and with the library come to the same bits."""
     lines = output([built("tests/opencl/six"), POCL, built("libvgpu-opencl.so"), "2"], ours(tmp_path)).splitlines()
