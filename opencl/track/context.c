@@ -68,7 +68,8 @@ vg_cl_CreateSubDevices(struct vg_cl_object *in_device,
     if (!in_device)
         return CL_INVALID_DEVICE;
     const cl_icd_dispatch *cl = in_device->track->cl;
-    cl_int result = cl->clCreateSubDevices(in_device->real, properties, 0, NULL, &n);
+    cl_int result = cl->clCreateSubDevices(in_device->real, properties,
+                                           out_devices ? 0 : num_devices, NULL, &n);
     if (result != CL_SUCCESS || !out_devices) {
         if (result == CL_SUCCESS && num_devices_ret)
             *num_devices_ret = n;

@@ -113,23 +113,24 @@ know_is_carried(const char *name, size_t size)
     return false;
 }
 
-/* Leaves those names of the list in TEXT that are carried. */
+/* Leaves those names of the list in TEXT that are carried, and what is between them. */
 static void
 know_filter(char *text)
 {
     char *to = text;
+    bool is_last = true;
 
     for (const char *from = text; *from;) {
-        size_t size = strcspn(from, " ");
-        if (size && know_is_carried(from, size)) {
-            if (to != text)
-                *to++ = ' ';
-            memmove(to, from, size);
-            to += size;
+        size_t size = strcspn(from, " "), all = size + strspn(from + size, " ");
+        is_last = size == 0 || know_is_carried(from, size);
+        if (is_last) {
+            memmove(to, from, all);
+            to += all;
         }
-        from += size;
-        from += strspn(from, " ");
+        from += all;
     }
+    while (!is_last && to > text && to[-1] == ' ')
+        to--;
     *to = '\0';
 }
 

@@ -3,6 +3,7 @@
 import glob
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -12,17 +13,33 @@ from unixhttp import build_dir
 
 POCL = "libpocl.so.2"
 
-# What is told of the platform, and what is not offered, of PoCL 3 and 6.
-OURS = ("Platform Name", "Platform Extensions", "Device Extensions", "clGetPlatformInfo(NULL",
-        "sharing   ", "Atomics    ", "cl_khr_command_buffer", "Command buffer", "Required queue properties",
-        "Out-of-order execution     ", "Profiling     ", "cl_pocl_", "cl_intel_", "(Intel)", "(USM)", "cl_ext_",
-        "Floating-point atomic", "Global Load/Store", "Global Add", "Global Min/Max", "cl_khr_subgroups  ",
-        "cl_khr_priority_hints", "cl_khr_throttle_hints", "cl_khr_il_program")
+# Extensions that are not offered: those with functions of their own, and some vendors' own.
+HIDDEN = re.compile(r"cl_(pocl|intel|ext|arm)_\w+|cl_nv_(create_buffer|kernel_attribute|copy_opts)|cl_khr_("
+                    r"command_buffer|subgroups|priority_hints|throttle_hints|il_program|gl_|egl_|d3d|dx9|external_"
+                    r"|semaphore|device_uuid|pci_bus_info|suggested_local|create_command_queue|terminate_context"
+                    r"|initialize_memory)\w*")
+# Lines about them, and about what is not offered, each with those below it that are further to the right.
+BLOCKS = ("Shared Virtual Memory (SVM) capabilities", "Command buffer", "(USM)", "(Intel)", "loating-point atomic")
 
 
 def told(text):
-    """What clinfo says that is the same with the library and without it."""
-    return [line for line in text.splitlines() if not any(word in line for word in OURS)]
+    """What clinfo says that is the same with the library and without it: all but the platform's new name, and
+    extensions and shared virtual memory, which are not offered."""
+    lines, block = [], None
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if block is not None and indent > block:
+            continue
+        block = indent if any(word in line for word in BLOCKS) else None
+        if re.match(r" *Platform Name |.*CL_PLATFORM_NAME", line):
+            line = line.removesuffix(" (vgpud)")
+        elif re.match(r" *(Platform|Device) Extensions  ", line):
+            line = re.sub(f" +({HIDDEN.pattern})(?= |$)", "", line)
+        elif HIDDEN.search(line):
+            continue
+        if block is None:
+            lines.append(line)
+    return lines
 
 
 def skip(why):
