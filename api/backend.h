@@ -15,6 +15,7 @@
 
 #include "model/alert.h"
 #include "model/arrival.h"
+#include "model/drain.h"
 #include "model/gpu-log.h"
 #include "model/gpu-part.h"
 #include "model/happening.h"
@@ -261,6 +262,11 @@ struct vg_backend_moves {
     struct vg_reservation *(*renew)(void *data, const char *id, int64_t lease_s, GError **err);
     int (*release)(void *data, const char *id, GError **err);
     GPtrArray *(*list_reservations)(void *data, GError **err);
+    /* Returns how far a host is emptied, or what would be done in a dry run; the caller frees it.
+     * VG_E_NOT_FOUND: it is not being emptied, or there is no such host. */
+    vg_drain *(*read_drain)(void *data, const char *host, bool dry_run, GError **err);
+    vg_drain *(*begin_drain)(void *data, const char *host, const char *asked_by, GError **err);
+    int (*end_drain)(void *data, const char *host, GError **err);
     /* Looks at paths (char *) of this host: struct vg_path_seen, one for each and in the same
      * order; the caller frees the list. VG_E_REFUSED: acting is off. */
     GPtrArray *(*look_at_paths)(void *data, const GPtrArray *paths, GError **err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl host list|show|cpus|history.
+ * vgpuctl host list|show|cpus|history|drain|undrain.
  */
 #include "config.h"
 
@@ -14,17 +14,29 @@
 #include "base/json.h"
 #include "cli/alert-rows.h"
 #include "cli/cli.h"
+#include "cli/host-drain.h"
 #include "cli/host-history.h"
 #include "cli/host-list.h"
 #include "cli/host-load.h"
 #include "cli/online-args.h"
 
-enum { CMD_HOST_STEP = 0x100, CMD_HOST_SOURCE, CMD_HOST_ALL };
+enum {
+    CMD_HOST_STEP = 0x100,
+    CMD_HOST_SOURCE,
+    CMD_HOST_ALL,
+    CMD_HOST_DRY_RUN,
+    CMD_HOST_WAIT,
+    CMD_HOST_TIMEOUT
+};
+
+/* A week. */
+#define DRAIN_MAX_S 604800
 
 struct cmd_host_args {
     struct vg_online_args online;
     struct vg_host_history_args history;
     bool all; /* list: all hosts that vgpud knows */
+    struct vg_host_drain_args drain;
 };
 
 static const struct vg_column cmd_host_columns[] = {
@@ -267,6 +279,34 @@ cmd_host_show_history(void *data, vg_client *client, GError **err)
     return vg_host_history_show(&args->online, &args->history, client, err);
 }
 
+static int
+cmd_host_drain(void *data, vg_client *client, GError **err)
+{
+    const struct cmd_host_args *args = data;
+
+    return vg_host_drain(&args->online, &args->drain, client, err);
+}
+
+static int
+cmd_host_undrain(void *data, vg_client *client, GError **err)
+{
+    return vg_host_undrain(&((const struct cmd_host_args *)data)->online, client, err);
+}
+
+static void
+cmd_host_check_drain(const struct cmd_host_args *args, struct argp_state *state)
+{
+    const struct vg_host_drain_args *drain = &args->drain;
+    const bool is_drain = strcmp(args->online.verb->name, "drain") == 0;
+
+    if (!is_drain && (drain->dry_run || drain->wait || drain->timeout_s > 0))
+        argp_error(state, "--dry-run, --wait and --timeout belong to `host drain`");
+    if (drain->dry_run && drain->wait)
+        argp_error(state, "--dry-run begins nothing that --wait could wait for");
+    if (drain->timeout_s > 0 && !drain->wait)
+        argp_error(state, "--timeout says how long --wait waits, which is not given");
+}
+
 static error_t
 cmd_host_parse(int key, char *arg, struct argp_state *state)
 {
@@ -283,10 +323,21 @@ cmd_host_parse(int key, char *arg, struct argp_state *state)
     case CMD_HOST_SOURCE:
         history->source = arg;
         break;
+    case CMD_HOST_DRY_RUN:
+        args->drain.dry_run = true;
+        break;
+    case CMD_HOST_WAIT:
+        args->drain.wait = true;
+        break;
+    case CMD_HOST_TIMEOUT:
+        if (!g_ascii_string_to_signed(arg, 10, 1, DRAIN_MAX_S, &args->drain.timeout_s, NULL))
+            vg_cli_usage(state, "--timeout wants seconds from 1 to %d, not '%s'", DRAIN_MAX_S, arg);
+        break;
     case CMD_HOST_ALL:
         args->all = true;
         break;
     case ARGP_KEY_END:
+        cmd_host_check_drain(args, state);
         if (args->all && strcmp(args->online.verb->name, "list") != 0)
             argp_error(state, "--all belongs to `host list`");
         if (strcmp(args->online.verb->name, "history") != 0 &&
@@ -300,6 +351,8 @@ cmd_host_parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+#define CMD_HOST_HINT "name the host; `vgpuctl host list --all` shows them"
+
 int
 vg_cmd_host(int argc, char **argv)
 {
@@ -308,6 +361,8 @@ vg_cmd_host(int argc, char **argv)
         {"show", VG_OBJECT_OPTIONAL, NULL, show_host},
         {"cpus", VG_OBJECT_NONE, NULL, show_cpus},
         {"history", VG_OBJECT_NONE, NULL, cmd_host_show_history},
+        {"drain", VG_OBJECT_REQUIRED, CMD_HOST_HINT, cmd_host_drain},
+        {"undrain", VG_OBJECT_REQUIRED, CMD_HOST_HINT, cmd_host_undrain},
     };
     static const struct argp_option options[] = {
         {"all", CMD_HOST_ALL, NULL, 0,
@@ -318,12 +373,15 @@ vg_cmd_host(int argc, char **argv)
          "history: up to the step in which it lies (default: now)", 1},
         {"step", CMD_HOST_STEP, "STEP", 0, "history: how long a step is, like 10min, 1h, 1d", 1},
         {"source", CMD_HOST_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 1},
+        {"dry-run", CMD_HOST_DRY_RUN, NULL, 0, "drain: only say where the VMs would go", 2},
+        {"wait", CMD_HOST_WAIT, NULL, 0, "drain: until no VM is moved any more", 2},
+        {"timeout", CMD_HOST_TIMEOUT, "SECONDS", 0, "drain --wait: no longer than this", 2},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = cmd_host_parse,
-        .args_doc = "list [--all]\nshow [HOST]\ncpus\nhistory",
+        .args_doc = "list [--all]\nshow [HOST]\ncpus\nhistory\ndrain HOST\nundrain HOST",
         .doc = "Shows the host that vgpud watches: its size, what its CPUs do and did, its GPUs, "
                "and how vgpud is doing.",
         .children = vg_online_children,

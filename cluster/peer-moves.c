@@ -293,6 +293,45 @@ vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const cha
     return peer_moves_ask(peers, peer, &question, err);
 }
 
+/* ---- hosts that are to be emptied ---- */
+
+static char *
+peer_moves_drain_path(const char *host)
+{
+    g_autofree char *escaped = g_uri_escape_string(host, NULL, FALSE);
+
+    return g_strconcat("/v1/hosts/", escaped, "/drain", NULL);
+}
+
+vg_drain *
+vg_peer_drain(vg_peers *peers, const char *peer, const struct vg_peer_drain_order *order,
+              int64_t limit_ns, GError **err)
+{
+    const struct vg_drain_request request = {order->dry_run, (char *)order->on_behalf_of};
+    g_autoptr(json_object) object = vg_record_write(&vg_drain_request_record, &request);
+    g_autofree char *text = vg_json_to_text(object, false);
+    g_autofree char *path = peer_moves_drain_path(order->host);
+    const char *body = strcmp(order->method, "POST") == 0 ? text : NULL;
+    const struct peers_question question = {order->method, path, body, limit_ns, NULL, NULL};
+    g_autoptr(json_object) answer = NULL;
+
+    if (peers_request(peers, peer, &question, &answer, err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(answer);
+    return vg_record_read(&vg_drain_record, &root, err);
+}
+
+int
+vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, int64_t limit_ns,
+                  GError **err)
+{
+    g_autofree char *path = peer_moves_drain_path(host);
+    const struct peers_question question = {"DELETE", path, NULL, limit_ns, NULL, NULL};
+    g_autoptr(json_object) answer = NULL;
+
+    return peers_request(peers, peer, &question, &answer, err);
+}
+
 /* ---- samples ---- */
 
 /* A sample covers a second. Larger figures from a peer are cut, so that no sum of samples

@@ -11,6 +11,7 @@
 #include <json-c/json.h>
 
 #include "cluster/peers.h"
+#include "model/drain.h"
 #include "model/migration.h"
 #include "model/path.h"
 #include "model/reservation.h"
@@ -59,6 +60,21 @@ GPtrArray *vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, u
 /* Aborts or retries a move; verb is "abort" or "retry". */
 struct vg_migration *vg_peer_change_move(vg_peers *peers, const char *peer, const char *id,
                                          const char *verb, int64_t limit_ns, GError **err);
+
+/* What is asked of a host that is to be emptied. */
+struct vg_peer_drain_order {
+    const char *host;   /* what the peer calls it */
+    const char *method; /* "GET": how far it is; "POST": begin, or say what would be done */
+    bool dry_run;
+    const char *on_behalf_of; /* the person who asked; NULL in a dry run */
+};
+
+/* Asks the peer about its own host. The caller frees the answer. VG_E_NOT_FOUND: it is not being
+ * emptied. */
+vg_drain *vg_peer_drain(vg_peers *peers, const char *peer, const struct vg_peer_drain_order *order,
+                        int64_t limit_ns, GError **err);
+int vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, int64_t limit_ns,
+                      GError **err);
 
 /* One measured second of a VM. */
 struct vg_peer_sample {

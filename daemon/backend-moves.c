@@ -528,9 +528,7 @@ moves_list(void *data, bool active, int64_t before_ns, size_t limit, GError **er
 static GPtrArray *
 moves_list_bare(void *data)
 {
-    const vg_daemon_backend *backend = data;
-
-    return vg_mover_bare(backend->parts.mover);
+    return vg_mover_bare(((const vg_daemon_backend *)data)->parts.mover);
 }
 
 static int
@@ -596,4 +594,7 @@ const struct vg_backend_moves backend_moves = {
     .release = moves_release,
     .list_reservations = moves_list_reservations,
     .look_at_paths = moves_look_at_paths,
+    .read_drain = backend_read_drain,
+    .begin_drain = backend_begin_drain,
+    .end_drain = backend_end_drain,
 };

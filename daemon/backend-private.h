@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "daemon/backend.h"
+#include "daemon/drain.h"
 
 /* A move that a plan of this vgpud proposes, and that a scheduler is told to allow. */
 struct backend_proposal {
@@ -15,6 +16,7 @@ struct backend_proposal {
 
 struct vg_daemon_backend {
     struct vg_backend ops;
+    vg_drainer *drainer; /* NULL until the backend is started */
     struct vg_daemon_backend_parts parts;
     pthread_mutex_t lock; /* protects the members that follow */
     struct vg_policy_config policy;
@@ -47,6 +49,11 @@ GPtrArray *backend_list_hosts(void *data);
 GPtrArray *backend_list_cluster_vms(void *data, const char *host);
 bool backend_read_cluster(void *data, struct vg_cluster_status *ret);
 struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
+
+/* daemon/backend-drain.c: of struct vg_backend_moves */
+vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError **err);
+vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);
+int backend_end_drain(void *data, const char *host, GError **err);
 
 /* daemon/backend-groups.c */
 

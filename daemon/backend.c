@@ -286,6 +286,15 @@ tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
     vg_event_log_add(backend->parts.events, "plan", data);
 }
 
+static void
+backend_read_policy(void *data, struct vg_policy_config *ret)
+{
+    vg_daemon_backend *backend = data;
+
+    VG_LOCK_SCOPE(&backend->lock);
+    *ret = backend->policy;
+}
+
 static vg_plan *
 make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_made_ns,
           GError **err)
@@ -293,9 +302,7 @@ make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_m
     vg_daemon_backend *backend = data;
     struct vg_policy_config policy;
 
-    pthread_mutex_lock(&backend->lock);
-    policy = backend->policy;
-    pthread_mutex_unlock(&backend->lock);
+    backend_read_policy(backend, &policy);
     if (view->windows == 0) {
         vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
         return NULL;
@@ -478,6 +485,28 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
     return backend;
 }
 
+int
+vg_daemon_backend_start(vg_daemon_backend *backend, GError **err)
+{
+    backend->drainer = vg_drainer_new(
+        &(struct vg_drainer_parts){
+            .journal = backend->parts.journal,
+            .node = backend->parts.node,
+            .host = vg_mover_host(backend->parts.mover),
+            .backend = &backend->ops,
+            .read_policy = backend_read_policy,
+        },
+        err);
+    return backend->drainer ? 0 : -1;
+}
+
+void
+vg_daemon_backend_stop(vg_daemon_backend *backend)
+{
+    if (backend)
+        vg_drainer_stop(backend->drainer);
+}
+
 void
 vg_daemon_backend_set_access(vg_daemon_backend *backend, const struct vg_daemon_config *config)
 {
@@ -490,6 +519,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
 {
     if (!backend)
         return;
+    vg_drainer_free(backend->drainer);
     g_ptr_array_unref(backend->proposed);
     backend_arrivals_unref(backend->fleet);
     pthread_mutex_destroy(&backend->lock);

@@ -37,6 +37,10 @@ typedef struct vg_daemon_backend vg_daemon_backend;
 vg_daemon_backend *vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts);
 void vg_daemon_backend_free(vg_daemon_backend *backend);
 
+/* Starts what works by itself; stop ends it, before moves can no longer be begun. */
+int vg_daemon_backend_start(vg_daemon_backend *backend, GError **err);
+void vg_daemon_backend_stop(vg_daemon_backend *backend); /* NULL is fine */
+
 const struct vg_backend *vg_daemon_backend_ops(vg_daemon_backend *backend);
 
 /* Update the backend, from the main thread. set_access: the roles of certificates; config is

@@ -613,7 +613,8 @@ daemon_start(struct daemon *daemon, GError **err)
         .policy = &daemon->config->policy,
     });
     vg_daemon_backend_set_access(daemon->backend, daemon->config);
-    if (start_api(daemon, err) < 0 || start_collectors(daemon, err) < 0)
+    if (vg_daemon_backend_start(daemon->backend, err) < 0 || start_api(daemon, err) < 0 ||
+        start_collectors(daemon, err) < 0)
         return -1;
     vg_mover_recover(daemon->mover);
     vg_mover_watch(daemon->mover);
@@ -644,6 +645,7 @@ end(struct daemon *daemon)
     vg_away_free(daemon->away);
     vg_membership_stop(daemon->membership);
     vg_peers_stop(daemon->peers);
+    vg_daemon_backend_stop(daemon->backend);
     vg_api_free(daemon->api);
     vg_mover_free(daemon->mover);
     vg_reservations_free(daemon->reservations);

@@ -59,6 +59,7 @@ struct vg_node {
     bool unpublished;
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
     uint64_t seq;
+    atomic_bool maintenance;
     pthread_mutex_t lock; /* protects view */
     vg_view *view;
 };
@@ -212,13 +213,16 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
     g_autoptr(GError) error = NULL;
 
     vg_inventory_describe(inventory, taken, host);
+    host->maintenance = atomic_load(&node->maintenance);
     vg_snapshot *snapshot = vg_engine_snapshot(node->engine, &part, hosts, 1, &error);
     if (snapshot)
         return snapshot;
     vg_log_warn_limited("the inventory is left out of the snapshot reason=\"%s\"", error->message);
     g_clear_error(&error);
     g_autoptr(vg_snapshot) plain = vg_snapshot_new(part.source);
-    const struct vg_snap_host *const bare[] = {vg_snapshot_add_host(plain, node->host)};
+    struct vg_snap_host *bare_host = vg_snapshot_add_host(plain, node->host);
+    const struct vg_snap_host *const bare[] = {bare_host};
+    bare_host->maintenance = host->maintenance;
     snapshot = vg_engine_snapshot(node->engine, &part, bare, 1, &error);
     if (!snapshot)
         vg_bug("no snapshot can be made: %s", error->message);
@@ -317,6 +321,12 @@ only_in(const struct vg_window *these, const struct vg_window *those)
 }
 
 void
+vg_node_set_maintenance(vg_node *node, bool maintenance)
+{
+    atomic_store(&node->maintenance, maintenance);
+}
+
+void
 vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules)
 {
     if (vg_alerts_same(node->alerts, rules, n_rules))
@@ -404,72 +414,6 @@ name_vms(const vg_node *node, struct vg_window *window)
     }
 }
 
-static int
-compare_ids(const void *a, const void *b)
-{
-    const struct vg_vm_sample *x = *(struct vg_vm_sample *const *)a;
-    const struct vg_vm_sample *y = *(struct vg_vm_sample *const *)b;
-
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-/* Returns the UUID or name by which a VM is stored; NULL if its name looks like a UUID. */
-static const char *
-identity_of(const struct vg_vm_sample *vm)
-{
-    if (vm->uuid[0])
-        return vm->uuid;
-    return g_uuid_string_is_valid(vm->name) ? NULL : vm->name;
-}
-
-/* Renames a VM to NAME#PID, or to NAME#PID.2 if there is such a VM. */
-static void
-rename_vm(struct vg_vm_sample *vm, const GHashTable *taken)
-{
-    g_autofree char *start = g_utf8_substring(vm->name, 0, MIN(g_utf8_strlen(vm->name, -1), 50));
-    g_autofree char *name = g_strdup_printf("%s#%d", start, vm->pid);
-
-    for (unsigned i = 2; g_hash_table_contains((GHashTable *)taken, name); i++) {
-        g_free(name);
-        name = g_strdup_printf("%s#%d.%u", start, vm->pid, i);
-    }
-    g_strlcpy(vm->name, name, sizeof(vm->name));
-}
-
-/* Makes VMs' identities unique. Several processes may say that they are the same VM: in a migration
- * within the host, by mistake, or as a lie. The first one seen keeps the identity; the others get a
- * name with their pid, as does a VM whose name is that of an aggressor that is no VM, or a UUID. */
-static void
-part_vms(struct vg_window *window)
-{
-    g_autoptr(GPtrArray) vms = g_ptr_array_new();
-    g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
-
-    for (guint i = 0; i < window->vms->len; i++)
-        g_ptr_array_add(vms, &g_array_index(window->vms, struct vg_vm_sample, i));
-    g_ptr_array_sort(vms, compare_ids);
-    for (guint i = 0; i < vms->len; i++) {
-        struct vg_vm_sample *vm = vms->pdata[i];
-        const char *identity = identity_of(vm);
-        bool is_twin = identity && g_hash_table_contains(taken, identity);
-        if (is_twin || !identity || !vg_is_vm_name(vm->name)) {
-            /* Each of the two calls has a limit of its own, so that none silences the other. */
-            if (is_twin) {
-                vg_log_warn_limited(
-                    "two processes say they are one VM pid=%d name=\"%s\" uuid=\"%s\"", vm->pid,
-                    vm->name, vm->uuid);
-                vm->uuid[0] = '\0';
-            } else {
-                vg_log_warn_limited("a VM has a name that means something else pid=%d name=\"%s\" "
-                                    "uuid=\"%s\"",
-                                    vm->pid, vm->name, vm->uuid);
-            }
-            rename_vm(vm, taken);
-        }
-        g_hash_table_add(taken, (char *)identity_of(vm));
-    }
-}
-
 static void
 take_window(vg_node *node, struct vg_gathered *take_gathered)
 {
@@ -477,7 +421,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
 
     vg_trace_window(take_gathered, node->replay);
     name_vms(node, window);
-    part_vms(window);
+    vg_vm_names_part(window);
     vg_engine_step(node->engine, window, node->host);
     if (node->replay)
         vg_window_add(&node->totals, window);

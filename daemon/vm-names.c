@@ -91,3 +91,68 @@ vg_vm_names_tell(const vg_vm_names *names, vg_event_log *events, const char *wha
                 known_uuid ? known_uuid : "-", pid, source);
     vg_event_log_add(events, "vm", data);
 }
+
+/* ---- identities ---- */
+
+static int
+vm_names_compare_ids(const void *a, const void *b)
+{
+    const struct vg_vm_sample *x = *(struct vg_vm_sample *const *)a;
+    const struct vg_vm_sample *y = *(struct vg_vm_sample *const *)b;
+
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Returns the UUID or name by which a VM is stored; NULL if its name looks like a UUID. */
+static const char *
+vm_names_identity(const struct vg_vm_sample *vm)
+{
+    if (vm->uuid[0])
+        return vm->uuid;
+    return g_uuid_string_is_valid(vm->name) ? NULL : vm->name;
+}
+
+/* Renames a VM to NAME#PID, or to NAME#PID.2 if there is such a VM. */
+static void
+vm_names_rename(struct vg_vm_sample *vm, const GHashTable *taken)
+{
+    g_autofree char *start = g_utf8_substring(vm->name, 0, MIN(g_utf8_strlen(vm->name, -1), 50));
+    g_autofree char *name = g_strdup_printf("%s#%d", start, vm->pid);
+
+    for (unsigned i = 2; g_hash_table_contains((GHashTable *)taken, name); i++) {
+        g_free(name);
+        name = g_strdup_printf("%s#%d.%u", start, vm->pid, i);
+    }
+    g_strlcpy(vm->name, name, sizeof(vm->name));
+}
+
+void
+vg_vm_names_part(struct vg_window *window)
+{
+    g_autoptr(GPtrArray) vms = g_ptr_array_new();
+    g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < window->vms->len; i++)
+        g_ptr_array_add(vms, &g_array_index(window->vms, struct vg_vm_sample, i));
+    g_ptr_array_sort(vms, vm_names_compare_ids);
+    for (guint i = 0; i < vms->len; i++) {
+        struct vg_vm_sample *vm = vms->pdata[i];
+        const char *identity = vm_names_identity(vm);
+        bool is_twin = identity && g_hash_table_contains(taken, identity);
+        if (is_twin || !identity || !vg_is_vm_name(vm->name)) {
+            /* Each of the two calls has a limit of its own, so that none silences the other. */
+            if (is_twin) {
+                vg_log_warn_limited(
+                    "two processes say they are one VM pid=%d name=\"%s\" uuid=\"%s\"", vm->pid,
+                    vm->name, vm->uuid);
+                vm->uuid[0] = '\0';
+            } else {
+                vg_log_warn_limited("a VM has a name that means something else pid=%d name=\"%s\" "
+                                    "uuid=\"%s\"",
+                                    vm->pid, vm->name, vm->uuid);
+            }
+            vm_names_rename(vm, taken);
+        }
+        g_hash_table_add(taken, (char *)vm_names_identity(vm));
+    }
+}

@@ -25,6 +25,11 @@ void vg_vm_names_take(vg_vm_names *names, const vg_inventory *inventory);
  * not known to have one. The name lasts until the next inventory but one. */
 const char *vg_vm_names_find_sample(void *names, const struct vg_vm_sample *vm);
 
+/* Makes VMs' identities unique. Several processes may say that they are the same VM: in a migration
+ * within the host, by mistake, or as a lie. The first one seen keeps the identity; the others get a
+ * name with their pid, as does a VM whose name is that of an aggressor that is no VM, or a UUID. */
+void vg_vm_names_part(struct vg_window *window);
+
 /* Logs an event of a VM, and adds it to the event log. uuid may be NULL or empty, pid 0. */
 void vg_vm_names_tell(const vg_vm_names *names, vg_event_log *events, const char *what,
                       const char *name, const char *uuid, int64_t pid, const char *source);

@@ -67,6 +67,22 @@ bool vg_journal_read_health(vg_journal *journal, char **ret_reason);
 /* Returns the thread, whose heartbeat is watched. */
 const vg_thread *vg_journal_thread(const vg_journal *journal);
 
+/* ---- whether this host is to be emptied: these block ---- */
+
+struct vg_drain_mark {
+    char *asked_by;
+    int64_t since_ns;
+};
+
+/* Records that it is, or, with NULL, that it no longer is. One that is recorded already stays as it
+ * is. */
+int vg_journal_set_drain(vg_journal *journal, const struct vg_drain_mark *mark,
+                         GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Returns 1 and the mark, whose text the caller frees, 0 if there is none, or -1. */
+int vg_journal_read_drain(vg_journal *journal, struct vg_drain_mark *ret,
+                          GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* ---- plans: all of these block ---- */
 
 /* Keeps a plan; the same id again changes nothing. *ret_made_ns: when the plan was first made. */

@@ -67,10 +67,14 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
     return VG_CONSTRAINT_NONE;
 }
 
+/* A VM runs where the host has the model that it needs, and on every host of the same model as the
+ * one on which it runs now. */
 static enum vg_constraint
-check_cpu_model(const struct vg_snap_vm *vm, const struct vg_snap_host *host, char **ret_reason)
+check_cpu_model(const struct vg_snap_vm *vm, const struct vg_snap_host *home,
+                const struct vg_snap_host *host, char **ret_reason)
 {
-    if (!vm->cpu_model || (host->cpu_model && strcmp(vm->cpu_model, host->cpu_model) == 0))
+    if (!vm->cpu_model || (host->cpu_model && (strcmp(vm->cpu_model, host->cpu_model) == 0 ||
+                                               g_strcmp0(home->cpu_model, host->cpu_model) == 0)))
         return VG_CONSTRAINT_NONE;
     if (host->cpu_model)
         *ret_reason = g_strdup_printf("VM '%s' needs CPU model '%s', host '%s' has '%s'", vm->name,
@@ -308,7 +312,8 @@ vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host, struct vg
         *ret_reason = g_strdup_printf("host '%s' is in maintenance", target->host->name);
         return VG_CONSTRAINT_MAINTENANCE;
     }
-    constraint = check_cpu_model(state->vm, target->host, ret_reason);
+    constraint =
+        check_cpu_model(state->vm, cluster->hosts[state->home].host, target->host, ret_reason);
     if (constraint == VG_CONSTRAINT_NONE)
         constraint = check_gpus(cluster, state, target, &fit, ret_reason);
     if (constraint == VG_CONSTRAINT_NONE)

@@ -201,7 +201,8 @@ def test_plan(server, contract):
 
 def one_of(path):
     """The path, with something that there is."""
-    return path.replace("{id}", GPU if path.startswith("/v1/gpus/") else "alpha")
+    kinds = {"/v1/gpus/": GPU, "/v1/hosts/": "test-host"}
+    return path.replace("{id}", next((known for start, known in kinds.items() if path.startswith(start)), "alpha"))
 
 
 def bad_values(schema):

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from certs import Authority
+from draining import empties, tenants
 from etcd import Etcd
 from labhost import ENV
 from movelab import PORT, Node, address, has_gpu, remove_guest, running_on, start_guest
@@ -178,3 +179,14 @@ def test_one_member_is_killed(cluster, way):
     finally:
         cluster.etcd.members[led].start(cluster.etcd.cluster)
     wait_for(lambda: cluster.parts("ok"))
+
+
+
+# ---- emptying a host ----
+
+@pytest.mark.drawn("lab")
+def test_a_host_is_emptied(cluster):
+    """Asked of the other vgpud; the host is in maintenance then, also for a vgpud that is started anew,
+    until it is let go."""
+    with tenants(cluster.nodes["h1"]) as kept:
+        empties(cluster, kept)

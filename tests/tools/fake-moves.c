@@ -416,7 +416,56 @@ find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEND_HOST
     ret[1] = g_strdup(to);
 }
 
+/* "test-host" is being emptied, "away" does not answer, and others are not known. */
+static vg_drain *
+fake_read_drain(void *data, const char *host, bool dry_run, GError **err)
+{
+    (void)data;
+    if (strcmp(host, "away") == 0) {
+        vg_error(err, VG_E_UNREACHABLE, "peer 'away': nobody listens there");
+        return NULL;
+    }
+    if (strcmp(host, "test-host") != 0) {
+        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is called '%s'",
+                 host);
+        return NULL;
+    }
+    vg_drain *drain = vg_drain_new();
+    drain->host = g_strdup(host);
+    drain->asked_by = dry_run ? NULL : g_strdup("uid:0");
+    drain->since_ns = FAKE_BEGIN_NS;
+    struct vg_drain_vm *vm = vg_drain_add(drain, "alpha", "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000");
+    vm->step = VG_DRAIN_MOVES;
+    vm->to = g_strdup("elsewhere");
+    vm->seconds = 2.5;
+    vm = vg_drain_add(drain, "beta", NULL);
+    vm->step = VG_DRAIN_STAYS;
+    vm->reason = g_strdup("VM 'beta' is marked never to be moved");
+    vg_drain_settle(drain);
+    if (dry_run)
+        drain->state = VG_DRAIN_PLANNED;
+    return drain;
+}
+
+static vg_drain *
+fake_begin_drain(void *data, const char *host, const char *asked_by, GError **err)
+{
+    (void)asked_by;
+    return fake_read_drain(data, host, false, err);
+}
+
+static int
+fake_end_drain(void *data, const char *host, GError **err)
+{
+    g_autoptr(vg_drain) drain = fake_read_drain(data, host, false, err);
+
+    return drain ? 0 : -1;
+}
+
 const struct vg_backend_moves fake_moves = {
+    .read_drain = fake_read_drain,
+    .begin_drain = fake_begin_drain,
+    .end_drain = fake_end_drain,
     .find_hosts = find_hosts,
     .migrate = start_move,
     .check_migration = check_move,

@@ -494,7 +494,7 @@ test_version_1_is_upgraded(void **state)
     g_autofree char *token =
         vg_journal_create_token(place->journal, "ops", VG_ROLE_ADMIN, T0, 0, NULL);
     assert_non_null(token);
-    assert_file_says(place, "PRAGMA user_version", "5");
+    assert_file_says(place, "PRAGMA user_version", "6");
 }
 
 static void

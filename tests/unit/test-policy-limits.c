@@ -16,6 +16,7 @@
 #include <glib.h>
 
 #include "base/error.h"
+#include "policy/evacuate.h"
 #include "policy/policy.h"
 #include "tests/unit/policy-cases.h"
 
@@ -231,6 +232,86 @@ test_just_fits(void **state)
     policy_config.min_gain = 0;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(plan->actions->len, 1); /* and the second VM does not fit any more */
+}
+
+/* A VM that was started with an older model than its host has runs on any host like that. */
+static void
+test_older_cpu_model(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    need_model(from);
+    from->cpu_model = g_strdup("SapphireRapids");
+    to->cpu_model = g_strdup("SapphireRapids");
+    policy_config.min_gain = 0;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_true(plan->actions->len > 0);
+}
+
+/* A host is emptied: the largest VM is placed first, each where room is left by those before it,
+ * and those that cannot leave say why. */
+static void
+test_evacuate(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_EXAMPLE);
+    struct vg_snap_host *from = vg_snapshot_add_host(snapshot, "from");
+    struct vg_snap_host *small = vg_snapshot_add_host(snapshot, "small");
+    struct vg_snap_host *large = vg_snapshot_add_host(snapshot, "large");
+    struct vg_snap_host *closed = vg_snapshot_add_host(snapshot, "closed");
+    static const struct {
+        const char *name;
+        int64_t gib;
+        const char *reason;
+    } cases[] = {
+        {"two", 2, "has room for it"},
+        {"one", 1, "has room for it"},
+        {"kept", 1, "marked never to be moved"},
+        {"left-over", 1, "no host can take it"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct vg_snap_vm *vm = vg_snap_host_add_vm(from, cases[i].name);
+        vm->vcpus = 1;
+        vm->memory_bytes = cases[i].gib * GIB;
+        vm->never_move = strcmp(cases[i].name, "kept") == 0;
+    }
+    /* Bad data keeps no VM from leaving. */
+    ((struct vg_snap_vm *)from->vms->pdata[0])->problem = g_strdup("nothing of it is measured");
+    from->maintenance = true;
+    small->memory_bytes = large->memory_bytes = closed->memory_bytes = 8 * GIB;
+    small->memory_free_bytes = GIB + GIB / 2;
+    large->memory_free_bytes = 2 * GIB + GIB / 2;
+    closed->memory_free_bytes = 8 * GIB;
+    closed->maintenance = true;
+    /* Of the two small ones, one finds no room. */
+    assert_int_equal(vg_snapshot_seal(snapshot, NULL), 0);
+    g_autoptr(GPtrArray) list = vg_policy_evacuate(snapshot, &policy_config, "from");
+    assert_int_equal(list->len, G_N_ELEMENTS(cases));
+    unsigned placed[2] = {0};
+    for (guint i = 0; i < list->len; i++) {
+        const struct vg_evacuation *one = list->pdata[i];
+        if (i == 0) {
+            assert_string_equal(one->vm, "two");
+            assert_string_equal(one->to, "large");
+            assert_true(one->seconds > 0);
+        }
+        if (strcmp(one->vm, "kept") == 0) {
+            assert_null(one->to);
+            assert_non_null(strstr(one->reason, cases[2].reason));
+        } else if (!one->to) {
+            assert_non_null(strstr(one->reason, cases[3].reason));
+            placed[0]++;
+        } else {
+            assert_non_null(strstr(one->reason, cases[0].reason));
+            placed[1]++;
+        }
+    }
+    assert_int_equal(placed[0], 1);
+    assert_int_equal(placed[1], 2);
+    g_autoptr(GPtrArray) none = vg_policy_evacuate(snapshot, &policy_config, "nowhere");
+    assert_int_equal(none->len, 0);
 }
 
 /* A whole GPU is one of the same PCI id; in older snapshots, any that nobody has, also where the
@@ -645,6 +726,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_constraints, policy_set_up),
         cmocka_unit_test_setup(test_just_fits, policy_set_up),
+        cmocka_unit_test_setup(test_older_cpu_model, policy_set_up),
+        cmocka_unit_test_setup(test_evacuate, policy_set_up),
         cmocka_unit_test_setup(test_whole_gpus, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_is_skipped, policy_set_up),
         cmocka_unit_test_setup(test_unmanaged_vm_is_left_out, policy_set_up),

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl host drain and undrain: empties a host, and ends that.
+ */
+#ifndef VG_CLI_HOST_DRAIN_H
+#define VG_CLI_HOST_DRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/online-args.h"
+
+struct vg_host_drain_args {
+    bool dry_run;
+    bool wait;         /* until no VM is moved any more */
+    int64_t timeout_s; /* 0: for ever */
+};
+
+/* Begins, and prints what becomes of the VMs; with wait, again when it has ended. VG_E_REFUSED if
+ * VMs stay, VG_E_TIMEOUT if it took too long. */
+int vg_host_drain(const struct vg_online_args *args, const struct vg_host_drain_args *wanted,
+                  vg_client *client, GError **err);
+int vg_host_undrain(const struct vg_online_args *args, vg_client *client, GError **err);
+
+#endif

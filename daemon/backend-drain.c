@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers the API's requests to empty a host: its own vgpud does that, so that those about another
+ * host are passed on.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cluster/peer-moves.h"
+#include "daemon/backend-private.h"
+#include "daemon/drain.h"
+
+/* A dry run asks all peers of that host. */
+#define ASK_LIMIT_NS (20 * VG_NS_PER_S)
+
+static bool
+drain_is_here(const vg_daemon_backend *backend, const char *host)
+{
+    return strcmp(host, vg_mover_host(backend->parts.mover)) == 0;
+}
+
+/* Returns the peer that has a host, with the name that it has for it. */
+static struct vg_peer_info *
+drain_find_peer(const vg_daemon_backend *backend, const char *host, GError **err)
+{
+    struct vg_peer_info *info = vg_peers_find(backend->parts.peers, host);
+
+    if (!info)
+        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is called '%s'",
+                 host);
+    else if (!info->host)
+        info->host = g_strdup(host);
+    return info;
+}
+
+vg_drain *
+backend_read_drain(void *data, const char *host, bool dry_run, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    if (drain_is_here(backend, host))
+        return vg_drainer_read(backend->drainer, dry_run, err);
+    struct vg_peer_info *peer = drain_find_peer(backend, host, err);
+    if (!peer)
+        return NULL;
+    const struct vg_peer_drain_order order = {peer->host, dry_run ? "POST" : "GET", dry_run, NULL};
+    vg_drain *drain = vg_peer_drain(backend->parts.peers, peer->name, &order, ASK_LIMIT_NS, err);
+    vg_peer_info_free(peer);
+    return drain;
+}
+
+vg_drain *
+backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    if (drain_is_here(backend, host))
+        return vg_drainer_begin(backend->drainer, asked_by, err) < 0
+                   ? NULL
+                   : vg_drainer_read(backend->drainer, false, err);
+    struct vg_peer_info *peer = drain_find_peer(backend, host, err);
+    if (!peer)
+        return NULL;
+    g_autofree char *person =
+        g_strdup_printf("%s at %s", asked_by, vg_mover_host(backend->parts.mover));
+    const struct vg_peer_drain_order order = {peer->host, "POST", false, person};
+    vg_drain *drain = vg_peer_drain(backend->parts.peers, peer->name, &order, ASK_LIMIT_NS, err);
+    vg_peer_info_free(peer);
+    return drain;
+}
+
+int
+backend_end_drain(void *data, const char *host, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    if (drain_is_here(backend, host))
+        return vg_drainer_end(backend->drainer, err);
+    struct vg_peer_info *peer = drain_find_peer(backend, host, err);
+    if (!peer)
+        return -1;
+    const int status =
+        vg_peer_end_drain(backend->parts.peers, peer->name, peer->host, ASK_LIMIT_NS, err);
+    vg_peer_info_free(peer);
+    return status;
+}

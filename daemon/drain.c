@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/drain.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "policy/evacuate.h"
+
+#define VG_LOG_TAG "drain"
+
+/* The time between two looks while VMs are moved, and otherwise. */
+#define LOOK_NS (2 * VG_NS_PER_S)
+#define REST_NS (10 * VG_NS_PER_S)
+
+/* A VM stays after so many moves that failed; one whose move was refused is tried again later. */
+#define TRIES_MAX 3
+#define AGAIN_NS  (30 * VG_NS_PER_S)
+
+/* A VM that has left may be in the view of this host for so long. */
+#define LEFT_NS (30 * VG_NS_PER_S)
+
+#define ASKED_BY "drain by "
+
+/* Why the move of a VM did not begin. */
+struct refusal {
+    char *reason;
+    int64_t until_ns; /* CLOCK_MONOTONIC */
+};
+
+struct vg_drainer {
+    struct vg_drainer_parts parts;
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    vg_thread *thread;
+    /* These are protected by the lock. */
+    bool known;                /* the journal has said whether this host is to be emptied */
+    struct vg_drain_mark mark; /* asked_by is NULL if it is not */
+    vg_drain *newest;          /* the newest look, or NULL */
+    /* This belongs to the thread. */
+    GHashTable *refusals; /* UUID: struct refusal */
+};
+
+static void
+drain_refusal_free(void *data)
+{
+    struct refusal *refusal = data;
+
+    g_free(refusal->reason);
+    g_free(refusal);
+}
+
+/* ---- looking ---- */
+
+/* What the moves say of one VM. */
+struct drain_history {
+    const struct vg_migration *newest;
+    int64_t failed;
+};
+
+/* Returns what became of the moves that this drain has begun, by UUID; borrowed from moves. */
+static GHashTable *
+drain_histories(const struct vg_drain_mark *mark, const char *host, const GPtrArray *moves)
+{
+    GHashTable *histories = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+
+    for (guint i = 0; moves && i < moves->len; i++) {
+        const struct vg_migration *move = moves->pdata[i];
+        if (move->made_ns < mark->since_ns || strcmp(move->from, host) != 0 || !move->asked_by ||
+            !g_str_has_prefix(move->asked_by, ASKED_BY))
+            continue;
+        struct drain_history *history = g_hash_table_lookup(histories, move->uuid);
+        if (!history) {
+            history = g_new0(struct drain_history, 1);
+            history->newest = move;
+            g_hash_table_insert(histories, move->uuid, history);
+        }
+        history->failed += vg_migration_has_ended(move->state) && move->state != VG_MIGRATION_DONE;
+    }
+    return histories;
+}
+
+/* Sets what becomes of a VM that is here. */
+static void
+drain_judge(GHashTable *refusals, const struct drain_history *history,
+            const struct vg_evacuation *evacuation, struct vg_drain_vm *vm)
+{
+    const struct vg_migration *newest = history ? history->newest : NULL;
+    const struct refusal *refusal =
+        refusals && vm->uuid ? g_hash_table_lookup(refusals, vm->uuid) : NULL;
+
+    vm->to = g_strdup(evacuation->to);
+    vm->reason = g_strdup(evacuation->reason);
+    vm->seconds = evacuation->seconds;
+    vm->tries = history ? history->failed : 0;
+    vm->migration = newest ? g_strdup(newest->id) : NULL;
+    vm->step = evacuation->to ? VG_DRAIN_WAITS : VG_DRAIN_STAYS;
+    if (newest && !vg_migration_has_ended(newest->state)) {
+        vm->step = VG_DRAIN_MOVES;
+        g_free(vm->to);
+        vm->to = g_strdup(newest->to);
+    } else if (newest && newest->state == VG_MIGRATION_DONE &&
+               vg_clock_realtime_ns() - newest->ended_ns < LEFT_NS) {
+        vm->step = VG_DRAIN_MOVED;
+    } else if (vm->tries >= TRIES_MAX) {
+        vm->step = VG_DRAIN_STAYS;
+        g_free(vm->reason);
+        vm->reason = g_strdup_printf("%d moves have failed, the last one: %s", TRIES_MAX,
+                                     newest->cause ? newest->cause : "it does not say why");
+    } else if (evacuation->to && refusal) {
+        vm->step = VG_DRAIN_STAYS;
+        g_free(vm->reason);
+        vm->reason = g_strdup(refusal->reason);
+    }
+    if (vm->step == VG_DRAIN_STAYS && !evacuation->to)
+        vm->seconds = 0;
+}
+
+/* Adds the VMs that have left. */
+static void
+drain_add_moved(GHashTable *histories, const GHashTable *here, vg_drain *drain)
+{
+    GHashTableIter at;
+    void *uuid, *value;
+
+    g_hash_table_iter_init(&at, histories);
+    while (g_hash_table_iter_next(&at, &uuid, &value)) {
+        const struct vg_migration *newest = ((const struct drain_history *)value)->newest;
+        if (g_hash_table_contains((GHashTable *)here, uuid))
+            continue;
+        struct vg_drain_vm *vm = vg_drain_add(drain, newest->vm, uuid);
+        vm->step = vg_migration_has_ended(newest->state) ? VG_DRAIN_MOVED : VG_DRAIN_MOVES;
+        vm->to = g_strdup(newest->to);
+        vm->migration = g_strdup(newest->id);
+    }
+}
+
+/* Looks at all hosts, and at the moves so far. refusals is NULL for a dry run. */
+static vg_drain *
+drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, GHashTable *refusals,
+           GError **err)
+{
+    const struct vg_backend *backend = drainer->parts.backend;
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) moves = backend->moves->list_migrations(backend->data, false, INT64_MAX,
+                                                                 VG_JOURNAL_MIGRATIONS_MAX, err);
+    struct vg_policy_config policy;
+
+    if (!moves)
+        return NULL;
+    if (view->windows == 0) {
+        vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
+        return NULL;
+    }
+    g_autoptr(vg_snapshot) snapshot = backend->measurement->gather(backend->data, view, notes);
+    drainer->parts.read_policy(backend->data, &policy);
+    g_autoptr(GPtrArray) places = vg_policy_evacuate(snapshot, &policy, drainer->parts.host);
+    g_autoptr(GHashTable) histories = drain_histories(mark, drainer->parts.host, moves);
+    g_autoptr(GHashTable) here = g_hash_table_new(g_str_hash, g_str_equal);
+    vg_drain *drain = vg_drain_new();
+    drain->host = g_strdup(drainer->parts.host);
+    drain->asked_by = g_strdup(mark->asked_by);
+    drain->since_ns = mark->since_ns;
+    for (guint i = 0; i < places->len; i++) {
+        const struct vg_evacuation *place = places->pdata[i];
+        struct vg_drain_vm *vm = vg_drain_add(drain, place->vm, place->uuid);
+        const struct drain_history *history =
+            vm->uuid ? g_hash_table_lookup(histories, vm->uuid) : NULL;
+        drain_judge(refusals, history, place, vm);
+        if (vm->uuid)
+            g_hash_table_add(here, vm->uuid);
+    }
+    drain_add_moved(histories, here, drain);
+    vg_drain_settle(drain);
+    return drain;
+}
+
+/* ---- moving ---- */
+
+/* Begins the move of a VM. Returns false if no further one can begin now. */
+static bool
+drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
+                 struct vg_drain_vm *vm)
+{
+    const struct vg_backend *backend = drainer->parts.backend;
+    g_autofree char *asked_by = g_strconcat(ASKED_BY, mark->asked_by, NULL);
+    const struct vg_migration_request request = {
+        .vm = vm->uuid, .to = vm->to, .asked_by = asked_by};
+    g_autoptr(GError) error = NULL;
+    g_autofree char *peer = NULL;
+    bool known = false;
+
+    g_autoptr(vg_migration) move =
+        backend->moves->migrate(backend->data, &request, &known, &peer, &error);
+    if (move) {
+        g_hash_table_remove(drainer->refusals, vm->uuid);
+        vm->step = VG_DRAIN_MOVES;
+        return true;
+    }
+    /* As many moves as [actions] moves allows. */
+    if (g_error_matches(error, VG_ERROR, VG_E_CONFLICT) && strstr(error->message, "under way"))
+        return false;
+    vg_log_warn("a VM cannot leave vm=\"%s\" to=\"%s\" reason=\"%s\"", vm->vm, vm->to,
+                error->message);
+    struct refusal *refusal = g_new0(struct refusal, 1);
+    refusal->reason = g_strdup(error->message);
+    refusal->until_ns = vg_clock_monotonic_ns() + AGAIN_NS;
+    g_hash_table_replace(drainer->refusals, g_strdup(vm->uuid), refusal);
+    vm->step = VG_DRAIN_STAYS;
+    return true;
+}
+
+/* Forgets refusals that are to be tried again. */
+static void
+drain_forget_refusals(struct vg_drainer *drainer)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+    GHashTableIter at;
+    void *value;
+
+    g_hash_table_iter_init(&at, drainer->refusals);
+    while (g_hash_table_iter_next(&at, NULL, &value)) {
+        if (((const struct refusal *)value)->until_ns <= now_ns)
+            g_hash_table_iter_remove(&at);
+    }
+}
+
+static void
+drain_publish(struct vg_drainer *drainer, vg_drain *take_drain)
+{
+    VG_LOCK_SCOPE(&drainer->lock);
+    if (!drainer->newest || drainer->newest->state != take_drain->state ||
+        drainer->newest->left != take_drain->left)
+        vg_log_notice("this host is being emptied state=%s moved=%" G_GINT64_FORMAT
+                      " left=%" G_GINT64_FORMAT,
+                      vg_drain_state_names[take_drain->state], take_drain->moved, take_drain->left);
+    vg_drain_free(drainer->newest);
+    drainer->newest = take_drain;
+}
+
+/* Returns a copy of the mark, whose text the caller frees, if this host is to be emptied. */
+static bool
+drain_read_mark(struct vg_drainer *drainer, struct vg_drain_mark *ret)
+{
+    VG_LOCK_SCOPE(&drainer->lock);
+    *ret = (struct vg_drain_mark){g_strdup(drainer->mark.asked_by), drainer->mark.since_ns};
+    return ret->asked_by != NULL;
+}
+
+static bool
+drain_is_on(struct vg_drainer *drainer)
+{
+    VG_LOCK_SCOPE(&drainer->lock);
+    return drainer->mark.asked_by && !vg_thread_stopping(drainer->thread);
+}
+
+/* Looks once, and begins what can begin. Returns the time to the next look. */
+static int64_t
+drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
+{
+    g_autoptr(GError) error = NULL;
+
+    drain_forget_refusals(drainer);
+    vg_drain *drain = drain_look(drainer, mark, drainer->refusals, &error);
+    if (!drain) {
+        vg_log_warn_limited("the VMs of this host cannot be moved away now reason=\"%s\"",
+                            error->message);
+        return LOOK_NS;
+    }
+    for (guint i = 0; i < drain->vms->len && drain_is_on(drainer); i++) {
+        struct vg_drain_vm *vm = drain->vms->pdata[i];
+        vg_thread_beat(drainer->thread);
+        if (vm->step == VG_DRAIN_WAITS && vm->uuid && !drain_begin_move(drainer, mark, vm))
+            break;
+    }
+    vg_drain_settle(drain);
+    const bool running = drain->state == VG_DRAIN_RUNNING;
+    drain_publish(drainer, drain);
+    return running ? LOOK_NS : REST_NS;
+}
+
+/* Reads from the journal whether this host is to be emptied. */
+static int
+drain_recover(struct vg_drainer *drainer)
+{
+    struct vg_drain_mark mark = {0};
+
+    if (vg_journal_read_drain(drainer->parts.journal, &mark, NULL) < 0)
+        return -1;
+    VG_LOCK_SCOPE(&drainer->lock);
+    if (!drainer->known)
+        drainer->mark = mark;
+    else
+        g_free(mark.asked_by);
+    drainer->known = true;
+    vg_node_set_maintenance(drainer->parts.node, drainer->mark.asked_by != NULL);
+    return 0;
+}
+
+static void
+drain_run(vg_thread *self, void *arg)
+{
+    struct vg_drainer *drainer = arg;
+
+    pthread_mutex_lock(&drainer->lock); /* held until `thread` is set */
+    pthread_mutex_unlock(&drainer->lock);
+    while (!vg_thread_stopping(self)) {
+        struct vg_drain_mark mark = {0};
+        int64_t pause_ns = REST_NS;
+        vg_thread_beat(self);
+        if (!drainer->known && drain_recover(drainer) < 0)
+            pause_ns = LOOK_NS;
+        else if (drain_read_mark(drainer, &mark))
+            pause_ns = drain_step(drainer, &mark);
+        VG_LOCK_SCOPE(&drainer->lock);
+        /* What was asked for meanwhile does not wait. */
+        if (!vg_thread_stopping(self) && g_strcmp0(mark.asked_by, drainer->mark.asked_by) == 0)
+            vg_cond_wait_until(&drainer->woken, &drainer->lock, vg_clock_monotonic_ns() + pause_ns);
+        g_free(mark.asked_by);
+    }
+}
+
+static void
+drain_wake(void *arg)
+{
+    struct vg_drainer *drainer = arg;
+
+    VG_LOCK_SCOPE(&drainer->lock);
+    pthread_cond_broadcast(&drainer->woken);
+}
+
+/* ---- the public side ---- */
+
+vg_drainer *
+vg_drainer_new(const struct vg_drainer_parts *parts, GError **err)
+{
+    vg_drainer *drainer = g_new0(vg_drainer, 1);
+
+    drainer->parts = *parts;
+    pthread_mutex_init(&drainer->lock, NULL);
+    vg_cond_init(&drainer->woken);
+    drainer->refusals = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, drain_refusal_free);
+    pthread_mutex_lock(&drainer->lock);
+    drainer->thread = vg_thread_new("drain", drain_run, drain_wake, drainer, err);
+    pthread_mutex_unlock(&drainer->lock);
+    if (!drainer->thread)
+        g_clear_pointer(&drainer, vg_drainer_free);
+    return drainer;
+}
+
+int
+vg_drainer_begin(vg_drainer *drainer, const char *asked_by, GError **err)
+{
+    const struct vg_drain_mark mark = {(char *)asked_by, vg_clock_realtime_ns()};
+
+    if (vg_journal_set_drain(drainer->parts.journal, &mark, err) < 0)
+        return -1;
+    VG_LOCK_SCOPE(&drainer->lock);
+    if (!drainer->mark.asked_by) {
+        drainer->mark = (struct vg_drain_mark){g_strdup(asked_by), mark.since_ns};
+        g_clear_pointer(&drainer->newest, vg_drain_free);
+    }
+    drainer->known = true;
+    vg_node_set_maintenance(drainer->parts.node, true);
+    pthread_cond_broadcast(&drainer->woken);
+    return 0;
+}
+
+/* Has the moves that the drain has begun turn back, as far as they can. */
+static void
+drain_abort(const struct vg_drainer *drainer)
+{
+    const struct vg_backend *backend = drainer->parts.backend;
+    g_autoptr(GPtrArray) moves = backend->moves->list_migrations(backend->data, true, INT64_MAX,
+                                                                 VG_JOURNAL_MIGRATIONS_MAX, NULL);
+
+    for (guint i = 0; moves && i < moves->len; i++) {
+        const struct vg_migration *move = moves->pdata[i];
+        if (move->asked_by && g_str_has_prefix(move->asked_by, ASKED_BY))
+            vg_migration_free(backend->moves->abort_migration(backend->data, move->id, NULL, NULL));
+    }
+}
+
+int
+vg_drainer_end(vg_drainer *drainer, GError **err)
+{
+    pthread_mutex_lock(&drainer->lock);
+    const bool is_on = drainer->mark.asked_by != NULL;
+    pthread_mutex_unlock(&drainer->lock);
+    if (!is_on)
+        return vg_error(err, VG_E_NOT_FOUND, "host '%s' is not being emptied", drainer->parts.host);
+    if (vg_journal_set_drain(drainer->parts.journal, NULL, err) < 0)
+        return -1;
+    pthread_mutex_lock(&drainer->lock);
+    g_clear_pointer(&drainer->mark.asked_by, g_free);
+    g_clear_pointer(&drainer->newest, vg_drain_free);
+    vg_node_set_maintenance(drainer->parts.node, false);
+    pthread_cond_broadcast(&drainer->woken);
+    pthread_mutex_unlock(&drainer->lock);
+    vg_log_notice("this host is not emptied any more");
+    drain_abort(drainer);
+    return 0;
+}
+
+vg_drain *
+vg_drainer_read(vg_drainer *drainer, bool dry_run, GError **err)
+{
+    if (dry_run) {
+        const struct vg_drain_mark now = {NULL, vg_clock_realtime_ns()};
+        vg_drain *drain = drain_look(drainer, &now, NULL, err);
+        if (drain && drain->state != VG_DRAIN_DONE)
+            drain->state = VG_DRAIN_PLANNED;
+        return drain;
+    }
+    VG_LOCK_SCOPE(&drainer->lock);
+    if (!drainer->mark.asked_by) {
+        if (drainer->known)
+            vg_error(err, VG_E_NOT_FOUND, "host '%s' is not being emptied", drainer->parts.host);
+        else
+            vg_error(err, VG_E_BUSY, "whether this host is being emptied is not known yet");
+        return NULL;
+    }
+    if (drainer->newest)
+        return vg_record_copy(&vg_drain_record, drainer->newest);
+    /* It has just begun. */
+    vg_drain *drain = vg_drain_new();
+    drain->host = g_strdup(drainer->parts.host);
+    drain->asked_by = g_strdup(drainer->mark.asked_by);
+    drain->since_ns = drainer->mark.since_ns;
+    drain->state = VG_DRAIN_RUNNING;
+    return drain;
+}
+
+void
+vg_drainer_stop(vg_drainer *drainer)
+{
+    if (drainer)
+        vg_thread_join(drainer->thread);
+}
+
+void
+vg_drainer_free(vg_drainer *drainer)
+{
+    if (!drainer)
+        return;
+    vg_thread_free(drainer->thread);
+    g_hash_table_destroy(drainer->refusals);
+    g_free(drainer->mark.asked_by);
+    vg_drain_free(drainer->newest);
+    pthread_cond_destroy(&drainer->woken);
+    pthread_mutex_destroy(&drainer->lock);
+    g_free(drainer);
+}

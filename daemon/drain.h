@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Empties this host: has every VM that can leave moved to the host where least is lost by its
+ * coming, and keeps the host in maintenance, so that no plan and no scheduler sends others. That a
+ * host is to be empty is in the journal; which VMs were moved, and how often that failed, is read
+ * from the moves there, so that a vgpud that is started anew goes on. A thread of its own, "drain".
+ */
+#ifndef VG_DAEMON_DRAIN_H
+#define VG_DAEMON_DRAIN_H
+
+#include "api/backend.h"
+#include "daemon/node.h"
+#include "journal/journal.h"
+#include "model/drain.h"
+#include "policy/policy-conf.h"
+
+/* All of this is borrowed. */
+struct vg_drainer_parts {
+    vg_journal *journal;
+    vg_node *node;
+    const char *host;
+    const struct vg_backend *backend; /* by which VMs are moved, and hosts are looked at */
+    void (*read_policy)(void *data, struct vg_policy_config *ret); /* data: that of the backend */
+};
+
+typedef struct vg_drainer vg_drainer;
+
+/* Starts the thread, which goes on with what the journal says. */
+vg_drainer *vg_drainer_new(const struct vg_drainer_parts *parts, GError **err);
+
+/* Begins to empty the host. One that is being emptied goes on. Blocks for the journal. */
+int vg_drainer_begin(vg_drainer *drainer, const char *asked_by, GError **err);
+
+/* Ends it: VMs may come again, and moves that it has begun turn back if they can. Those that have
+ * moved stay where they are. VG_E_NOT_FOUND if the host is not being emptied. Blocks likewise. */
+int vg_drainer_end(vg_drainer *drainer, GError **err);
+
+/* Returns how far it is, a few seconds old; or, for a dry run, what would be done, for which all
+ * peers are asked. VG_E_NOT_FOUND if the host is not being emptied. The caller frees it. */
+vg_drain *vg_drainer_read(vg_drainer *drainer, bool dry_run, GError **err);
+
+void vg_drainer_stop(vg_drainer *drainer); /* NULL is fine */
+void vg_drainer_free(vg_drainer *drainer); /* NULL is fine */
+
+#endif
