@@ -173,15 +173,29 @@ add_guestd()
     done
 }
 
+# add_opencl ROOT: the library between programs and their OpenCL, a vendor's that is made up, and a program.
+# All else that they need is on the disk of opencl-image.
+add_opencl()
+{
+    local root=$1 file
+    install -D -m 755 "$here/guest-opencl" "$root/opencl/guest-opencl"
+    for file in "${opencl[@]}"; do
+        install -m 755 "$file" "$root/opencl"
+    done
+}
+
 make_image()
 {
     local image=$lab/image kernel=${LAB_KERNEL-} modules=${LAB_MODULES-} root name
     local agent=${LAB_AGENT:-$here/guest-agent} guestd=${LAB_GUESTD:-$here/../../build/vgpu-guestd}
-    local fake=${guestd%/*}/tests/guest
+    local fake=${guestd%/*}/tests/guest build=${guestd%/*}
+    local -a opencl=("$build/libvgpu-opencl.so" "$build/tests/opencl/leaky-vendor.so"
+        "$build/tests/opencl/waves")
     local -a parts=("$here/guest-init" "$here/guest-hook" "$here/guest-cuda" "$here/guest-qemu" "$agent")
     if [ -x "$guestd" ]; then
         parts+=("$guestd")
         [ ! -e "$fake/fake-cuda.so" ] || parts+=("$fake/fake-cuda.so" "$fake/fake-cuda-worker")
+        [ ! -e "${opencl[2]}" ] || parts+=("$here/guest-opencl" "${opencl[@]}")
     else
         guestd=''
     fi
@@ -189,7 +203,7 @@ make_image()
         fetch_kernel
         kernel=$(echo "$lab"/kernel/boot/vmlinuz-*)
         # In /usr since Debian 13.
-        modules=$(find "$lab"/kernel -path '*/lib/modules/*' -prune)
+        modules=$(find "$lab"/kernel/ -path '*/lib/modules/*' -prune)
     fi
     [ -n "$modules" ] || die "LAB_MODULES is needed with LAB_KERNEL"
     if newer "$image/initrd" "${parts[@]}" && newer "$image/vmlinuz" "$kernel"; then
@@ -197,19 +211,20 @@ make_image()
     fi
     mkdir -p "$image"
     root=$(mktemp -d "$lab/root.XXXXXX")
-    mkdir -p "$root"/{bin,proc,sys,dev,mod,tmp}
+    mkdir -p "$root"/{bin,proc,sys,dev,mod,run,tmp}
     cp "$(command -v busybox)" "$root/bin/busybox"
     for name in $("$root/bin/busybox" --list); do
         [ "$name" = busybox ] || ln -sf busybox "$root/bin/$name"
     done
     for name in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci \
-        virtio_console virtio-rng; do
+        virtio_console virtio-rng virtio_blk; do
         find "$modules" -name "$name.ko*" -exec cp {} "$root/mod/" \;
     done
     find "$root/mod" -name '*.xz' -exec xz -d {} +
     install -m 755 "$here/guest-init" "$root/init"
     install -m 755 "$agent" "$root/agent"
     [ -z "$guestd" ] || add_guestd "$root"
+    [ -z "$guestd" ] || [ ! -e "${opencl[2]}" ] || add_opencl "$root"
     (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) > "$image/initrd.new"
     rm -r "$root"
     cp "$kernel" "$image/vmlinuz"

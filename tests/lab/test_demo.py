@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/demo-migration as it is: what it shows, and that nothing is left over, however it ends."""
+"""tools/demo-migration and tools/demo-opencl as they are: what they show, and that nothing is left over, however
+they end."""
 import os
 import re
 import signal
@@ -18,11 +19,11 @@ BRIDGE = "vlab" + NET.split(".", 1)[1].replace(".", "-")
 
 
 class Demo:
-    def __init__(self):
+    def __init__(self, name="demo-migration"):
         # Short, for sockets are in it; and by its name all that the demo starts is known.
         self.directory = tempfile.mkdtemp(prefix="vgd")
         self.process = subprocess.Popen(
-            [os.path.join(ROOT, "tools", "demo-migration")], stdin=subprocess.DEVNULL,
+            [os.path.join(ROOT, "tools", name)], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
             env={**os.environ, "TMPDIR": self.directory, "LAB_NET": NET})
 
@@ -36,9 +37,9 @@ class Demo:
         self.check_kernel(text)
         raise AssertionError(f"it ended without '{words}':\n{text}")
 
-    def end(self):
+    def end(self, limit=HANG_S):
         """What it has still to say."""
-        text, _ = self.process.communicate(timeout=HANG_S)
+        text, _ = self.process.communicate(timeout=limit)
         self.check_kernel(text)
         return text
 
@@ -64,11 +65,11 @@ class Demo:
 
 
 @pytest.fixture
-def demo():
+def demo(request):
     why = missing()
     if why:
         pytest.skip(why)
-    running = Demo()
+    running = Demo(getattr(request, "param", "demo-migration"))
     yield running
     running.process.kill()
 
@@ -119,3 +120,20 @@ def test_demo(demo, words, signum):
         assert "Stopping both hosts." in text
     else:
         check_rolled_back(back[0])
+
+
+# Six minutes, most of which an emulated x264 takes, and one and a half more where its disk is not made yet.
+@pytest.mark.skipif(not full(), reason="it takes six minutes")
+@pytest.mark.parametrize("demo", ["demo-opencl"], indirect=True)
+def test_opencl(demo):
+    text = demo.end(limit=20 * HANG_S)
+    if "cannot fetch" in text:
+        pytest.skip(text)
+    assert demo.process.returncode == 0, text
+    assert demo.left() == []
+    assert re.search(r"in the guest: 2 programs with \d+ MiB of GPU memory", text)
+    assert re.search(r"^Done after .*: demo-opencl is on h1 and has its GPUs", text, re.M)
+    assert len(re.findall(r"^\d+ +(?:x264|waves): running; .*stood still for", text, re.M)) == 2
+    assert len(re.findall(r"encoded 40 frames, .* status 0$", text, re.M)) == 5
+    sums = re.findall(r"steps 150 sum (\w+) status 0", text)
+    assert len(sums) == 3 and len(set(sums)) == 1

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of OpenCL go with their VM from host to host: the VM, its move, the agent, the library and PoCL
+are real; the GPU is a stand-in, of which PoCL has a node (tests/lab/guest-opencl). They run in emulation: PoCL
+takes half a minute to build the first kernel, and so these tests are for full runs."""
+import os
+import re
+import subprocess
+
+import pytest
+from labhost import BUILD, LAB
+from movelab import has_gpu, remove_guest, run, running_on, start_guest, tell
+from settings import HANG_S
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-many")]
+GUEST = "waves"
+SIDE = 512
+STEPS = 60
+BYTES = 2 * SIDE * SIDE * 4
+
+
+@pytest.fixture(scope="module")
+def guest(movelab):  # pylint: disable=unused-argument
+    """One with the disk that PoCL is on."""
+    made = subprocess.run([os.path.join(os.path.dirname(LAB), "opencl-image"), BUILD], capture_output=True, text=True,
+                          timeout=10 * HANG_S)
+    if made.returncode != 0:
+        pytest.skip(made.stderr.strip())
+    image = made.stdout.strip()
+    start_guest("h1", GUEST, mib=1024, devices=(
+        f"<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{image}'/>"
+        "<target dev='vda' bus='virtio'/><readonly/>"
+        "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0'/></disk>"))
+    tell("h1", GUEST, "opencl on")
+    yield GUEST
+    remove_guest(GUEST)
+
+
+class Program:
+    """Waves over a square of numbers, which wait halfway, computing, until they are to go on."""
+
+    def __init__(self, host, guest, name):
+        self.guest, self.name = guest, name
+        self.pid = int(self.tell(host, "start", f"waves {SIDE} {STEPS} 20 /tmp/{name}.wait"))
+
+    def tell(self, host, what, more=""):
+        return " ".join(tell(host, self.guest, f"opencl {what} {self.name} {more}")[1:])
+
+    def at(self, host):
+        return int(self.tell(host, "steps"))
+
+    def runs(self, host):
+        before = self.at(host)
+        return wait_for(lambda: self.at(host) > before, pause=0.2)
+
+    def holds(self, host):
+        return int(self.tell(host, "holds")) > 0
+
+    def end(self, host):
+        """The sum of its bits."""
+        self.tell(host, "go")
+        said = self.tell(host, "end")
+        found = re.fullmatch(rf"steps {STEPS} sum (\w+) status 0", said)
+        assert found, said
+        return found[1]
+
+    def kill(self, host):
+        self.tell(host, "kill")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(guest):
+    """What all of them come to."""
+    return Program("h1", guest, "first").end("h1")
+
+
+@pytest.fixture
+def pair(way, guest, undisturbed):  # pylint: disable=unused-argument
+    programs = [Program(way[0], guest, name) for name in ("good", "bad")]
+    yield programs
+    [where] = running_on(guest)
+    for program in programs:
+        tell(where, guest, f"opencl fault {program.name}")
+        tell(where, guest, f"opencl kill {program.name}")
+
+
+def story(move):
+    return move["state"], move["cause"], [(s["verb"], s["ok"], s["answer"]) for s in move["steps"]]
+
+
+def told(move):
+    return {program["pid"]: program for program in move["guest"]["programs"]}
+
+
+def moved(movelab, guest, source, target):
+    wait_for(lambda: movelab.nodes[source].daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    return movelab.nodes[source].ended(movelab.nodes[source].move(guest, target), 3 * HANG_S)
+
+
+def test_there_and_back(movelab, guest, way, undisturbed):
+    """While it computes; its result is the same to the bit, and what it is told of it is so."""
+    program = Program(way[0], guest, "one")
+    source, target = way
+    for _ in range(2):
+        node = movelab.nodes[source]
+        shown = run(node, "vm", "show", guest).stdout
+        assert "movable: yes" in shown and "1 program with 2 MiB of GPU memory" in shown, shown
+        check = node.move(guest, target, status=200, dry_run=True)
+        assert check["problems"] == [], check
+        assert [(p["by"], p["pid"], p["gpu_bytes"]) for p in check["guest"]["programs"]] == [
+            ("opencl", program.pid, BYTES)]
+        shown = run(node, "migrate", guest, "--to", target, "--dry-run").stdout
+        assert "1 program of the guest will stand still" in shown, shown
+        assert program.holds(source)
+        run(node, "migrate", guest, "--to", target, "--wait")
+        move = max(node.daemon.get("/v1/migrations")["items"], key=lambda m: m["made_ns"])
+        one = told(node.migration(move))[program.pid]
+        assert one["state"] == "running" and one["stop_ns"] >= one["checkpoint_ns"] + one["restore_ns"] > 0
+        shown = run(node, "migration", "show", move["id"]).stdout
+        assert re.search(rf"{program.pid}.*waves: running.*stood still for [\d.]+ m?s", shown), shown
+        assert program.holds(target) and program.runs(target)
+        source, target = target, source
+    assert program.end(source) == undisturbed
+
+
+# ---- what goes wrong: see the table in docs/vgpu-opencl.7 ----
+
+def it_stays(movelab, guest, way, good, bad, fault):
+    """The VM is where it was, and all programs go on with the GPU that they had."""
+    source, target = way
+    words = {"freeze": "it does not answer", "hang-unload": "it has not answered in time"}[fault]
+    movelab.nodes[source].reload("[actions]\nguest_deadline=16s\n")
+    if fault == "freeze":
+        bad.tell(source, "freeze")
+    else:
+        bad.tell(source, "fault", fault)
+    move = movelab.nodes[source].move(guest, target)
+    if fault == "hang-unload":
+        # It comes too late.
+        def is_undone():
+            now = movelab.nodes[source].migration(move)
+            return now["ended_ns"] or "undo" in (now["guest"]["doing"] or "")
+        wait_for(is_undone, pause=0.1)
+        bad.tell(source, "fault")
+    move = movelab.nodes[source].ended(move, 3 * HANG_S)
+    assert move["state"] in ("failed", "rolled_back") and words in move["cause"], story(move)
+    assert f"{bad.pid} (waves)" in move["cause"], move["cause"]
+    assert "detach" not in [step["verb"] for step in move["steps"]]
+    assert running_on(guest) == [source] and has_gpu(source, guest)
+    if fault == "freeze":
+        bad.tell(source, "thaw")
+    return source, [good, bad]
+
+
+def it_waits(movelab, guest, way, good, bad, fault):
+    """The VM is there, and one program stands still and is told of; it goes on when the VM has moved back, or
+    by hand."""
+    source, target = way
+    words = {"none": "fewer platforms than before", "hang-load": "it has not answered in time"}[fault]
+    movelab.nodes[source].reload("[actions]\nguest_deadline=16s\n")
+    bad.tell(source, "fault", fault)
+    move = moved(movelab, guest, source, target)
+    assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), story(move)
+    assert words in move["cause"] and f"{bad.pid} (waves)" in move["cause"], move["cause"]
+    assert told(move)[bad.pid]["state"] == "released" and words in told(move)[bad.pid]["why"], told(move)
+    assert told(move)[good.pid]["state"] == "running" and good.runs(target) and not bad.holds(target)
+    bad.tell(target, "fault")
+    if fault == "hang-load":
+        assert "running" in " ".join(tell(target, guest, "opencl restore")), bad.tell(target, "log")
+        return target, [good, bad]
+    move = moved(movelab, guest, target, source)
+    assert move["state"] == "done" and told(move)[bad.pid]["state"] == "running", story(move)
+    return source, [good, bad]
+
+
+def it_ends(movelab, guest, way, good, bad, fault):
+    """Which is told; the others go on."""
+    source, target = way
+    node = movelab.nodes[source]
+    if fault == "killed":
+        node.reload("[actions]\nbandwidth=8\n")
+    else:
+        bad.tell(source, "fault", fault)
+    move = node.move(guest, target)
+    if fault == "killed":
+        wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+        bad.kill(source)
+    move = node.ended(move, 3 * HANG_S)
+    assert move["state"] == "done" and told(move)[good.pid]["state"] == "running", story(move)
+    assert told(move).get(bad.pid, {"state": "gone"})["state"] == "gone", told(move)
+    return target, [good]
+
+
+def agent_ends(movelab, guest, way, good, bad, _):
+    """While the VM moves: programs come to the next agent, which has them go on."""
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload("[actions]\nbandwidth=8\n")
+    move = node.move(guest, target)
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    tell(source, guest, "opencl restart")
+    move = node.ended(move, 3 * HANG_S)
+    assert move["state"] == "done", story(move)
+    return target, [good, bad]
+
+
+FAULTS = [(it_stays, "freeze"), (it_stays, "hang-unload"), (it_waits, "none"), (it_waits, "hang-load"),
+          (it_ends, "crash-unload"), (it_ends, "crash-load"), (it_ends, "killed"), (agent_ends, "agent-ends")]
+
+
+@pytest.mark.parametrize("fault, name", FAULTS, ids=lambda v: v if isinstance(v, str) else "")
+def test_fault(movelab, guest, way, pair, undisturbed, fault, name):
+    where, programs = fault(movelab, guest, way, *pair, name)
+    for program in programs:
+        assert program.holds(where) and program.end(where) == undisturbed
