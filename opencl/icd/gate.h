@@ -43,7 +43,8 @@ vg_cl_gate_try(unsigned limit)
 
     atomic_store_explicit(&self->inside, inside + 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    return __builtin_expect(atomic_load_explicit(&self->state, memory_order_relaxed) <= limit, 1);
+    /* What was made anew before it opened is seen. */
+    return __builtin_expect(atomic_load_explicit(&self->state, memory_order_acquire) <= limit, 1);
 }
 
 static inline void

@@ -14,7 +14,12 @@
 #include "opencl/icd/nodes.h"
 #include "opencl/icd/say.h"
 #include "opencl/icd/vendor.h"
+#include "opencl/track/callback.h"
 #include "opencl/track/program.h"
+
+#define SLICE_NS                                                                                   \
+ INT64_C(100000000) /* that commands get to end before the gate is opened once more */
+#define OPEN_NS 2000000
 
 static struct vg_cl_writer switch_stream; /* while the program is stopped */
 static bool switch_is_stopped;
@@ -42,13 +47,48 @@ switch_set_gate(struct vg_cl_switch *s, enum vg_cl_gate state)
 }
 
 static bool
-switch_drain(struct vg_cl_switch *s)
+switch_drain_once(struct vg_cl_switch *s)
 {
     if (!switch_set_gate(s, VG_CL_GATE_DRAINING) || !switch_wait_for_calls(s) || !vg_cl_drain(s))
         return false;
     /* Until the gate is closed somebody may set an event, whose callbacks may put in new commands.
      */
     return switch_set_gate(s, VG_CL_GATE_CLOSED) && switch_wait_for_calls(s) && vg_cl_drain(s);
+}
+
+static int64_t
+switch_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Commands may wait for an event that a thread of the program is about to set, but for another call
+ * before, which waits in front of the gate. So the gate opens from time to time as long as there is
+ * such an event, and each time the commands get twice as long. */
+static bool
+switch_drain(struct vg_cl_switch *s)
+{
+    const int64_t deadline_ns = s->deadline_ns;
+    int64_t slice_ns = SLICE_NS;
+
+    for (;;) {
+        int64_t now = switch_now();
+        bool is_last = deadline_ns - now <= slice_ns;
+        s->deadline_ns = is_last ? deadline_ns : now + slice_ns;
+        bool ok = switch_drain_once(s);
+        s->deadline_ns = deadline_ns;
+        if (ok || is_last || (s->is_aborted && s->is_aborted(s->data)) ||
+            switch_now() < now + slice_ns)
+            return ok;
+        slice_ns *= 2;
+        if (vg_cl_user_events_n == 0)
+            continue;
+        vg_cl_gate_set(VG_CL_GATE_OPEN);
+        nanosleep(&(struct timespec){.tv_nsec = OPEN_NS}, NULL);
+    }
 }
 
 /* Room for the memory of all objects, and for what else is known of them. */

@@ -18,6 +18,7 @@ cl_int vg_cl_callback_add(const cl_icd_dispatch *cl, cl_event real, cl_int statu
                           void (*done)(struct vg_cl_object *event, cl_int status, void *data),
                           void *data);
 
+extern atomic_uint vg_cl_user_events_n;  /* that the program has made and not set yet */
 extern atomic_uint vg_cl_callbacks_n;    /* that the vendor still has to call */
 extern atomic_uint vg_cl_callbacks_done; /* that ran, since the start */
 

@@ -64,6 +64,8 @@ vg_cl_EnqueueWaitForEvents(struct vg_cl_object *command_queue, cl_uint num_event
 
 /* ---- the program's own events ---- */
 
+atomic_uint vg_cl_user_events_n;
+
 struct vg_cl_object *
 vg_cl_CreateUserEvent(struct vg_cl_object *context, cl_int *errcode_ret)
 {
@@ -80,6 +82,8 @@ vg_cl_CreateUserEvent(struct vg_cl_object *context, cl_int *errcode_ret)
     event->event.command = CL_COMMAND_USER;
     event->event.status = CL_SUBMITTED;
     event->real = context->track->cl->clCreateUserEvent(context->real, &error);
+    if (error == CL_SUCCESS)
+        atomic_fetch_add(&vg_cl_user_events_n, 1);
     return vg_cl_made(event, error, errcode_ret);
 }
 
@@ -91,8 +95,10 @@ vg_cl_SetUserEventStatus(struct vg_cl_object *event, cl_int execution_status)
     if (!event->real)
         return execution_status <= CL_COMPLETE ? CL_INVALID_OPERATION : CL_INVALID_VALUE;
     cl_int result = event->track->cl->clSetUserEventStatus(event->real, execution_status);
-    if (result == CL_SUCCESS)
+    if (result == CL_SUCCESS) {
         event->event.status = execution_status;
+        atomic_fetch_sub(&vg_cl_user_events_n, 1);
+    }
     return result;
 }
 

@@ -59,7 +59,8 @@ def need(program):
 
 
 def built(*names):
-    return os.path.join(build_dir(), *names)
+    # With sanitizers, only the library and few programs are built.
+    return os.path.join(os.environ.get("VG_OPENCL_BUILDDIR") or build_dir(), *names)
 
 
 def native():

@@ -92,6 +92,27 @@ def test_random_calls_and_stops(tmp_path, seed):
     assert stops > 0 and all("is mapped" in why for why in refusals)
 
 
+@pytest.mark.parametrize("seed", [SEED + n for n in range(10)] if FULL else [3])
+def test_hammer(tmp_path, seed):
+    """Many threads call at random while they are stopped. Each has what it wrote, and no call fails."""
+    argv = [built("tests/opencl/hammer"), str(seed), "8", "4000" if FULL else "1000"]
+    assert output(argv, native()).endswith(" 0 wrong\n")
+    with Stopped(tmp_path, argv) as stopped:
+        stops, refusals = stopped.stop_at_random(seed, 100)
+        text = stopped.process.stdout.read().decode()
+        assert stopped.process.wait() == 0
+    print(f"{stops} stops")
+    assert text.endswith(" 0 wrong\n") and stops > 0 and not refusals
+
+
+def test_events_that_are_set_late(tmp_path):
+    """Threads that make other calls before they set the event that commands wait for are stopped, too."""
+    with Stopped(tmp_path, [built("tests/opencl/hammer"), "4", "8", "100", "slowly"]) as stopped:
+        stops, refusals = stopped.stop_at_random(4, 3)
+        assert stopped.process.wait() == 0
+    assert stops > 0 and not refusals
+
+
 def taken(pid):
     """What a process that is not stopped has: threads, descriptors, MiB of memory."""
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
