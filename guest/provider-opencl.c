@@ -28,6 +28,9 @@ enum {
      * two tries. */
     COME_MS = 10000,
     AGAIN_MS = 500,
+    /* The time for a program that has not stopped in time to say that it goes on. It may hang in
+     * its vendor's library, and goes on by itself when it no longer does. */
+    STUCK_MS = 3000,
     /* The pause between two looks at who holds the GPUs. */
     LOOK_MS = 50,
     /* The maximum number of pairs of a process and a node. */
@@ -326,19 +329,24 @@ opencl_wait_until_on(const struct vg_guest_work *work, int64_t until_ms)
 {
     struct vg_opencl_link *link = &opencl_programs;
 
+    int64_t stuck_ms = vg_guest_now_ms() + STUCK_MS;
+
     until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
+    stuck_ms = stuck_ms < until_ms ? stuck_ms : until_ms;
     for (;;) {
-        int waits = 0, failed = 0;
+        int waits = 0, failed = 0, stuck = 0;
         for (size_t i = 0; i < link->n; i++) {
             const struct vg_opencl_program *program = &link->programs[i];
             if (!program->is_wanted || opencl_goes_on(program))
                 continue;
             failed += opencl_has_failed(program) ? 1 : 0;
             waits += opencl_has_failed(program) ? 0 : 1;
+            stuck += program->state == VG_OPENCL_STOPPING ? 1 : 0;
         }
-        if (waits == 0 || vg_guest_now_ms() >= until_ms)
+        int64_t wait_ms = waits == stuck ? stuck_ms : until_ms;
+        if (waits == 0 || vg_guest_now_ms() >= wait_ms)
             return failed;
-        if (vg_guest_child_stop() != VG_GUEST_STOP_NONE || vg_opencl_link_wait(link, until_ms) != 0)
+        if (vg_guest_child_stop() != VG_GUEST_STOP_NONE || vg_opencl_link_wait(link, wait_ms) != 0)
             return -1;
     }
 }
