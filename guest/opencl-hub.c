@@ -52,7 +52,8 @@ struct hub_program {
     enum hub_told told;
     /* Who had it stopped, or NULL: not for him alone. */
     const struct hub_worker *worker;
-    int64_t bytes, stopped_us, release_us;
+    /* As in struct vg_opencl_program; resume_us: when it was told to go on. */
+    int64_t bytes, stopped_us, release_us, resume_us, return_us, stop_us;
     /* The time by which it must have said hello, or at which it goes on if nobody else has it do
      * so; INT64_MAX for never. */
     int64_t due_ms;
@@ -92,8 +93,6 @@ static void hub_let_go_on(vg_opencl_hub *hub, struct hub_program *program);
 static void
 hub_end_worker(vg_opencl_hub *hub, struct hub_worker *worker)
 {
-    if (worker->fd < 0)
-        return;
     close(worker->fd);
     worker->fd = -1;
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
@@ -134,12 +133,14 @@ static void
 hub_describe(const struct hub_program *program, char *ret, size_t size)
 {
     vg_guest_put(ret, size,
-                 "program %" PRIu32 " %d %" PRIu64 " %s %" PRId64 " %" PRId64 " %" PRId64 "\n",
+                 "program %" PRIu32 " %d %" PRIu64 " %s %" PRId64 " %" PRId64 " %" PRId64
+                 " %" PRId64 " %" PRId64 "\n",
                  program->number, (int)program->pid, program->start,
                  program->told == HUB_TOLD_PREPARE ? "stopping"
                  : program->is_released            ? "released"
                                                    : "running",
-                 program->bytes, program->stopped_us, program->release_us);
+                 program->bytes, program->stopped_us, program->release_us, program->return_us,
+                 program->stop_us);
 }
 
 static void
@@ -188,8 +189,10 @@ hub_send_program(vg_opencl_hub *hub, struct hub_program *program, const char *li
 static void
 hub_tell_resume(vg_opencl_hub *hub, struct hub_program *program)
 {
-    if (hub_send_program(hub, program, "resume"))
-        program->told = HUB_TOLD_RESUME;
+    if (!hub_send_program(hub, program, "resume"))
+        return;
+    program->told = HUB_TOLD_RESUME;
+    program->resume_us = hub_now_us();
 }
 
 /* Has a program go on: at once, or as soon as it says that it stands still. */
@@ -231,6 +234,8 @@ hub_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *prog
     }
     if (!program->is_released)
         program->stopped_us = hub_now_us();
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
+        hub->programs[i].return_us = hub->programs[i].stop_us = -1;
     program->told = HUB_TOLD_PREPARE;
     program->is_wanted = true;
     program->worker = worker;
@@ -355,6 +360,10 @@ hub_take_outcome(vg_opencl_hub *hub, struct hub_program *program, const char *li
     program->is_released = stands || hub_begins(line, "failed");
     if (stands)
         program->release_us = hub_now_us() - program->stopped_us;
+    if (hub_begins(line, "resumed") && program->stopped_us >= 0) {
+        program->return_us = hub_now_us() - program->resume_us;
+        program->stop_us = hub_now_us() - program->stopped_us;
+    }
     if (!program->is_released) {
         program->is_wanted = false;
         program->due_ms = INT64_MAX;
@@ -464,6 +473,8 @@ hub_add_program(vg_opencl_hub *hub)
                                   .bytes = -1,
                                   .stopped_us = -1,
                                   .release_us = -1,
+                                  .return_us = -1,
+                                  .stop_us = -1,
                                   .due_ms = vg_guest_now_ms() + HELLO_MS};
     struct epoll_event event = {.events = EPOLLIN};
     event.data.u64 = place->number;

@@ -5,8 +5,9 @@
  * runs; workers, and commands that a person gives, reach programs through it (guest/opencl-link.h),
  * by messages of lines on the socket VG_OPENCL_HUB_SOCKET, which is root's:
  *
- *   hub     program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US
- *                        for each program, and when one comes; -1: not known
+ *   hub     program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US RETURN_US STOP_US
+ *                        for each program, and when one comes; -1: not known. The last two are of
+ *                        one that goes on again, until programs are stopped again
  *   hub     all          no more programs are there now
  *   worker  hand         who began this is a person: if it ends, what it stopped goes on
  *   worker  tell NUMBER LINE

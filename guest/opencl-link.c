@@ -42,7 +42,7 @@ link_find(struct vg_opencl_link *link, uint32_t number)
     return NULL;
 }
 
-/* "program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US" */
+/* "program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US RETURN_US STOP_US" */
 static void
 link_add(struct vg_opencl_link *link, const char *line)
 {
@@ -51,10 +51,13 @@ link_add(struct vg_opencl_link *link, const char *line)
 
     if (link->n == VG_OPENCL_PROGRAMS_MAX)
         return;
-    *program = (struct vg_opencl_program){.return_us = -1, .stop_us = -1, .told_us = -1};
-    if (sscanf(line, "program %" SCNu32 " %d %" SCNu64 " %15s %" SCNd64 " %" SCNd64 " %" SCNd64,
+    *program = (struct vg_opencl_program){.told_us = -1};
+    if (sscanf(line,
+               "program %" SCNu32 " %d %" SCNu64 " %15s %" SCNd64 " %" SCNd64 " %" SCNd64
+               " %" SCNd64 " %" SCNd64,
                &program->number, &program->pid, &program->start, state, &program->bytes,
-               &program->stopped_us, &program->release_us) != 7)
+               &program->stopped_us, &program->release_us, &program->return_us,
+               &program->stop_us) != 9)
         return;
     program->state = strcmp(state, "released") == 0   ? VG_OPENCL_RELEASED
                      : strcmp(state, "stopping") == 0 ? VG_OPENCL_STOPPING
@@ -219,6 +222,7 @@ vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *progr
         program->stopped_us =
             program->state == VG_OPENCL_RELEASED ? program->stopped_us : program->told_us;
         program->state = VG_OPENCL_STOPPING;
+        program->return_us = program->stop_us = -1;
     }
     /* If the agent has ended, waiting for the answer will tell. */
     if (send(link->fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno == EAGAIN) {

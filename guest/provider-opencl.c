@@ -421,7 +421,8 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         struct vg_opencl_program *program = &link->programs[i];
         program->is_wanted =
             program->state == VG_OPENCL_RELEASED || program->state == VG_OPENCL_STOPPING;
-        program->is_told = program->is_told || program->is_wanted;
+        /* Also those that went on when this was tried before. */
+        program->is_told = program->is_told || program->is_wanted || program->stop_us >= 0;
         n += program->is_wanted ? 1 : 0;
     }
     int result = 0;
@@ -458,9 +459,13 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
         else if (free_bytes >= 0 && opencl_bytes() > free_bytes)
             vg_guest_put(why, sizeof why, "%lld MiB of memory are needed and %lld MiB available",
                          (long long)(opencl_bytes() >> 20), (long long)(free_bytes >> 20));
-        /* Those that stand still have no GPU. */
-        for (size_t i = 0; i < link->n; i++)
-            link->programs[i].is_told |= link->programs[i].state == VG_OPENCL_RELEASED;
+        for (size_t i = 0; i < link->n; i++) {
+            struct vg_opencl_program *program = &link->programs[i];
+            /* Those that stand still have no GPU. */
+            program->is_told |= program->state == VG_OPENCL_RELEASED;
+            if (program->state == VG_OPENCL_RUNNING)
+                program->release_us = program->return_us = program->stop_us = -1;
+        }
     }
     opencl_tell(about, true);
     json_object_object_add(about, "connected", json_object_new_int64((int64_t)connected));

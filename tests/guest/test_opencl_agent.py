@@ -272,9 +272,11 @@ def test_after_it_has_left(guest, agent, host, fault):
         guest.write("bad", "")
         done = resume(host)
         assert done["type"] == "resumed" and told(done)[bad.pid]["state"] == "running", done
+        assert told(done)[good.pid]["stop_ms"] < told(done)[bad.pid]["stop_ms"]
         assert bad.holds() and (good.end(), bad.end()) == (0, 0)
 
 
+@pytest.mark.drawn("opencl-faults")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_agent_ends(guest, number):
     """Programs that stand still come to the next one, which has them go on."""
@@ -296,6 +298,7 @@ def test_the_agent_ends(guest, number):
             assert one.end() == 0
 
 
+@pytest.mark.drawn("opencl-faults")
 def test_no_agent_comes(guest):
     """It goes on by itself, as soon as there is a GPU for it."""
     with Program(guest, VGPU_OPENCL_ALONE="1") as one:
@@ -495,6 +498,7 @@ def test_it_is_no_program_of_cuda(tmp_path, monkeypatch):
             assert worker.end()[0] == 0
 
 
+@pytest.mark.drawn("opencl-faults")
 def test_too_many(guest, agent):
     """Connections have a limit, and those who say nothing lose theirs."""
     reach = Connected(guest)
