@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import time
 
 import pytest
 import vgpuctl
 from certs import Authority
-from etcd import Etcd, free_ports
+from etcd import Etcd, coded, free_ports
 from settings import HANG_S
 from test_peers import idle_recording
 from vgpud import LTTNG, VM_MAP, Daemon, wait_for
@@ -261,3 +262,79 @@ def test_it_ends_while_etcd_hangs(site):
         site.etcd.members[0].go_on()
     b.start()
     wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
+
+
+# ---- TLS, users, client certificates ----
+
+class Alone(Site):
+    """A site of one host with an etcd of its own."""
+
+    def __init__(self, directory, certificates=False):
+        self.of_etcd = Authority(directory / "ca-of-etcd", "CA of etcd")
+        pem, key = self.of_etcd.issue("etcd", 'ip_address = "127.0.0.1"')
+        context = ssl.create_default_context(cafile=self.of_etcd.certificate)
+        context.load_cert_chain(pem, key)
+        etcd = Etcd(directory / "etcd", scheme="https", context=context, options=[
+            "--cert-file", pem, "--key-file", key,
+            *(["--client-cert-auth", "--trusted-ca-file", self.of_etcd.certificate] if certificates else [])])
+        super().__init__(directory, ["host-t"], etcd)
+        self.trust = f"[cluster]\netcd_cacert={self.of_etcd.certificate}\n"
+
+
+def run_alone(site, more):
+    host = site.start("host-t", site.trust + more)
+    wait_for(lambda: host.daemon.part("etcd")["state"])
+    return host
+
+
+def test_tls_and_a_user(tmp_path):
+    """With users, whose tokens end with etcd's process; a password that is wrong is told, and its file is
+    read again. Outside of its prefix, the user may nothing."""
+    site = Alone(tmp_path)
+    password = tmp_path / "password"
+    password.write_text("wrong\n")
+    try:
+        with site.etcd as etcd:
+            def ask(path, **document):
+                status, answer = etcd.ask("/v3/auth/" + path, document)
+                assert status == 200, answer
+            for name, secret in (("root", "r"), ("vgpud", "s3cret")):
+                ask("user/add", name=name, password=secret)
+                ask("role/add", name=name)
+                ask("user/grant", user=name, role=name)
+            ask("role/grant", name="vgpud", perm={"permType": 2, "key": coded("/vgpud/"),
+                                                  "range_end": coded("/vgpud0")})
+            ask("enable")
+            host = run_alone(site, f"etcd_user=vgpud\netcd_password_file={password}\n")
+            wait_for(lambda: "does not permit it" in (host.daemon.part("etcd")["reason"] or ""))
+            assert "wrong" not in host.daemon.part("etcd")["reason"]
+            password.write_text("s3cret\n")
+            wait_for(lambda: host.daemon.part("etcd")["state"] == "ok")
+            # Simple tokens are in the memory of the member.
+            etcd.members[0].kill()
+            etcd.members[0].start(etcd.cluster)
+            before = host.get("/v1/cluster")["etcd"]["answered_ns"]
+            wait_for(lambda: host.get("/v1/cluster")["etcd"]["answered_ns"] > before
+                     and host.daemon.part("etcd")["state"] == "ok")
+            host.stop()
+    finally:
+        site.close()
+
+
+def test_a_client_certificate(tmp_path):
+    """Which etcd wants, and without which it answers nobody; a server with another CA is not trusted."""
+    site = Alone(tmp_path, certificates=True)
+    other = Authority(tmp_path / "other")
+    try:
+        with site.etcd:
+            host = run_alone(site, "")
+            wait_for(lambda: host.daemon.part("etcd")["reason"])
+            host.daemon.kill()
+            pem, key = site.of_etcd.issue("client", server=False)
+            host = run_alone(site, f"etcd_cert={pem}\netcd_key={key}\n")
+            wait_for(lambda: host.daemon.part("etcd")["state"] == "ok")
+            host.daemon.kill()
+            host = run_alone(site, f"etcd_cert={pem}\netcd_key={key}\netcd_cacert={other.certificate}\n")
+            wait_for(lambda: "cannot be trusted" in (host.daemon.part("etcd")["reason"] or ""))
+    finally:
+        site.close()
