@@ -27,6 +27,7 @@
 #include "model/path.h"
 #include "model/peer.h"
 #include "model/plan.h"
+#include "model/proposal.h"
 #include "model/provenance.h"
 #include "model/reservation.h"
 #include "model/snapshot.h"
@@ -141,13 +142,15 @@ struct vg_daemon_stats {
 
 /* How it stands with the etcd by which the hosts of a cluster find each other. */
 struct vg_cluster_status {
-    char *name;          /* of the cluster */
-    char *endpoint;      /* the one that is asked */
-    bool known;          /* etcd answers, and the others see this host there */
-    char *reason;        /* why not, as a sentence; NULL if it does */
-    int64_t answered_ns; /* epoch, when it was last read; 0: never */
-    int64_t revision;    /* of what was read */
-    int64_t puts;        /* what this vgpud has written since its start */
+    char *name;                       /* of the cluster */
+    char *endpoint;                   /* the one that is asked */
+    bool known;                       /* etcd answers, and the others see this host there */
+    char *reason;                     /* why not, as a sentence; NULL if it does */
+    int64_t answered_ns;              /* epoch, when it was last read; 0: never */
+    int64_t revision;                 /* of what was read */
+    int64_t puts;                     /* what this vgpud has written since its start */
+    struct vg_cluster_leader *leader; /* owned; NULL: nobody is known to lead */
+    struct vg_proposal *proposal;     /* owned; NULL: nothing was proposed */
 };
 
 /* What was measured, now and in the past. */

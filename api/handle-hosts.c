@@ -154,9 +154,15 @@ vg_handle_cluster(struct vg_request *request)
     }
     vg_json_add_string(object, "name", status.name);
     vg_json_add(object, "etcd", etcd);
+    vg_json_add(object, "leader",
+                status.leader ? vg_record_write(&vg_cluster_leader_record, status.leader) : NULL);
+    vg_json_add(object, "proposal",
+                status.proposal ? vg_record_write(&vg_proposal_record, status.proposal) : NULL);
     hosts_add_sums(object, hosts);
     g_free(status.name);
     g_free(status.endpoint);
     g_free(status.reason);
+    vg_cluster_leader_free(status.leader);
+    vg_proposal_free(status.proposal);
     vg_answer_json(request, 200, object);
 }

@@ -43,17 +43,19 @@ struct vg_region {
     pthread_cond_t woken;
     vg_thread *thread;
     /* These are protected by the lock. */
-    struct vg_host_summary *summary; /* the newest one, or NULL */
-    GHashTable *hosts;               /* name: struct region_host */
-    GHashTable *locks;               /* UUID: struct region_lock */
-    char *reason;                    /* why this host is not known there, or NULL */
-    bool announced;                  /* the key of this host is there, as far as is known */
-    bool used;                       /* all went well at least once */
-    bool failing;                    /* the last call failed */
-    int64_t announced_revision;      /* of etcd, when it was put there */
-    int64_t lease;                   /* 0: none */
-    int64_t answered_ns;             /* epoch, when etcd was last read; 0: never */
-    int64_t revision;                /* of what was read; 0: nothing */
+    struct vg_host_summary *summary;  /* the newest one, or NULL */
+    GHashTable *hosts;                /* name: struct region_host */
+    GHashTable *locks;                /* UUID: struct region_lock */
+    struct vg_cluster_leader *leader; /* as read, or NULL */
+    struct vg_proposal *proposal;     /* likewise */
+    char *reason;                     /* why this host is not known there, or NULL */
+    bool announced;                   /* the key of this host is there, as far as is known */
+    bool used;                        /* all went well at least once */
+    bool failing;                     /* the last call failed */
+    int64_t announced_revision;       /* of etcd, when it was put there */
+    int64_t lease;                    /* 0: none */
+    int64_t answered_ns;              /* epoch, when etcd was last read; 0: never */
+    int64_t revision;                 /* of what was read; 0: nothing */
     int64_t puts;
     /* These belong to the thread. */
     GHashTable *known;       /* key: mod_revision as int64_t *, of all keys that were read */

@@ -127,6 +127,24 @@ region_take_summary(vg_region *region, const char *name, const struct vg_etcd_pa
     vg_host_summary_free(summary);
 }
 
+/* Takes who leads, or what he proposes; pair is NULL if that is gone. Called under the lock. */
+static bool
+region_take_leading(vg_region *region, const char *key, const struct vg_etcd_pair *pair)
+{
+    const char *name = key + strlen(region->prefix);
+
+    if (strcmp(name, "leader") == 0) {
+        vg_cluster_leader_free(region->leader);
+        region->leader = pair ? region_parse(&vg_cluster_leader_record, pair) : NULL;
+    } else if (strcmp(name, "plan") == 0) {
+        vg_proposal_free(region->proposal);
+        region->proposal = pair ? region_parse(&vg_proposal_record, pair) : NULL;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* Takes a pair. Called under the lock. */
 static void
 region_take_pair(vg_region *region, const struct vg_etcd_pair *pair)
@@ -137,6 +155,8 @@ region_take_pair(vg_region *region, const struct vg_etcd_pair *pair)
         region_take_card(region, name, pair);
     else if ((name = region_name_in(region, pair->key, "summary/")))
         region_take_summary(region, name, pair);
+    else
+        region_take_leading(region, pair->key, pair);
 }
 
 /* Takes the loss of a key. Called under the lock. */
@@ -146,7 +166,7 @@ region_drop_key(vg_region *region, const char *key)
     const char *name = region_name_in(region, key, "hosts/");
     struct region_host *host = name ? g_hash_table_lookup(region->hosts, name) : NULL;
 
-    if (!host || !host->alive)
+    if (region_take_leading(region, key, NULL) || !host || !host->alive)
         return;
     vg_log_warn("a host has left the cluster, or its lease has ended host=\"%s\"", name);
     host->alive = false;

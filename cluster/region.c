@@ -3,6 +3,7 @@
 
 #include "cluster/region.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -389,6 +390,8 @@ vg_region_free(vg_region *region)
     vg_record_free(&vg_host_card_record, region->own);
     vg_host_summary_free(region->summary);
     vg_host_summary_free(region->told);
+    vg_cluster_leader_free(region->leader);
+    vg_proposal_free(region->proposal);
     pthread_cond_destroy(&region->woken);
     pthread_mutex_destroy(&region->lock);
     pthread_mutex_destroy(&region->locking);
@@ -421,6 +424,36 @@ vg_region_read_state(vg_region *region, struct vg_region_state *ret)
     g_hash_table_iter_init(&at, region->hosts);
     while (g_hash_table_iter_next(&at, NULL, &value))
         ret->hosts += ((const struct region_host *)value)->alive;
+}
+
+struct vg_cluster_leader *
+vg_region_leader(vg_region *region)
+{
+    VG_LOCK_SCOPE(&region->lock);
+    return region->leader ? vg_record_copy(&vg_cluster_leader_record, region->leader) : NULL;
+}
+
+struct vg_proposal *
+vg_region_proposal(vg_region *region)
+{
+    VG_LOCK_SCOPE(&region->lock);
+    return region->proposal ? vg_record_copy(&vg_proposal_record, region->proposal) : NULL;
+}
+
+int
+vg_region_rank(vg_region *region)
+{
+    GHashTableIter at;
+    void *name, *value;
+    int rank = 0;
+
+    VG_LOCK_SCOPE(&region->lock);
+    if (!region->announced)
+        return INT_MAX;
+    g_hash_table_iter_init(&at, region->hosts);
+    while (g_hash_table_iter_next(&at, &name, &value))
+        rank += ((const struct region_host *)value)->alive && strcmp(name, region->own->name) < 0;
+    return rank;
 }
 
 void

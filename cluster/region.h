@@ -7,7 +7,7 @@
  * of every change of each other, and one that hangs looks like one that is quiet.
  *
  * Keys below /vgpud/CLUSTER/: hosts/HOST (struct vg_host_card) and summary/HOST (struct
- * vg_host_summary), and moves/UUID while a vgpud moves that VM.
+ * vg_host_summary), and moves/UUID while a vgpud moves that VM; cluster/leader.h has the others.
  *
  * While etcd cannot be asked, everything that was read last stays, and its age is told.
  */
@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "cluster/etcd.h"
 #include "model/host-info.h"
+#include "model/proposal.h"
 
 /* The maximum number of hosts that are kept. */
 #define VG_REGION_HOSTS_MAX 10000
@@ -77,6 +78,15 @@ void vg_region_state_clear(struct vg_region_state *state);
 /* Returns struct vg_host_info for each host but this one, by name: those that are alive, and those
  * that have fallen silent within the last hour. The caller frees the list. */
 GPtrArray *vg_region_hosts(vg_region *region);
+
+/* Returns who leads the cluster, and what was proposed last, as read; NULL if nobody, or nothing.
+ * The caller frees them. */
+struct vg_cluster_leader *vg_region_leader(vg_region *region);
+struct vg_proposal *vg_region_proposal(vg_region *region);
+
+/* Returns the number of hosts that are alive and come before this one by name; INT_MAX if this one
+ * is not known to the others. */
+int vg_region_rank(vg_region *region);
 
 /* ---- who moves a VM ---- */
 

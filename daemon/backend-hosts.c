@@ -167,6 +167,8 @@ backend_read_cluster(void *data, struct vg_cluster_status *ret)
         .answered_ns = state.answered_ns,
         .revision = state.revision,
         .puts = state.puts,
+        .leader = vg_region_leader(backend->parts.region),
+        .proposal = vg_region_proposal(backend->parts.region),
     };
     vg_region_state_clear(&state);
     return true;

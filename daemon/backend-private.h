@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "cluster/leader.h"
 #include "daemon/backend.h"
 #include "daemon/drain.h"
 
@@ -17,6 +18,7 @@ struct backend_proposal {
 struct vg_daemon_backend {
     struct vg_backend ops;
     vg_drainer *drainer; /* NULL until the backend is started */
+    vg_leader *leader;   /* NULL if this host is in no cluster */
     struct vg_daemon_backend_parts parts;
     pthread_mutex_t lock; /* protects the members that follow */
     struct vg_policy_config policy;
@@ -54,6 +56,9 @@ struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
 vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError **err);
 vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);
 int backend_end_drain(void *data, const char *host, GError **err);
+
+/* daemon/backend-leader.c: takes part in choosing who leads the cluster, if this host is in one */
+int backend_start_leader(vg_daemon_backend *backend, GError **err);
 
 /* daemon/backend-groups.c */
 

@@ -497,14 +497,16 @@ vg_daemon_backend_start(vg_daemon_backend *backend, GError **err)
             .read_policy = backend_read_policy,
         },
         err);
-    return backend->drainer ? 0 : -1;
+    return backend->drainer ? backend_start_leader(backend, err) : -1;
 }
 
 void
 vg_daemon_backend_stop(vg_daemon_backend *backend)
 {
-    if (backend)
-        vg_drainer_stop(backend->drainer);
+    if (!backend)
+        return;
+    vg_leader_stop(backend->leader);
+    vg_drainer_stop(backend->drainer);
 }
 
 void
@@ -519,6 +521,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
 {
     if (!backend)
         return;
+    vg_leader_free(backend->leader);
     vg_drainer_free(backend->drainer);
     g_ptr_array_unref(backend->proposed);
     backend_arrivals_unref(backend->fleet);

@@ -18,6 +18,8 @@
 /* Summing up a host of a hundred VMs takes a millisecond. */
 #define SUMMARY_NS (5 * VG_NS_PER_S)
 
+static const char *const cluster_mode_names[] = {"observe", "propose", NULL};
+
 const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
     {"cluster", "etcd", VG_CONF_STRING, AT(cluster_etcd), "", 0, 4000, NULL,
      "Members of an etcd by which hosts find each other: https://HOST:2379 ...; empty: "
@@ -52,6 +54,10 @@ const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
      "A host that falls silent for so long has left the cluster" AT_START "."},
     {"cluster", "poll", VG_CONF_DURATION, AT(cluster_poll_ns), "5s", 1, 600, NULL,
      "How often etcd is read; of more than 160 hosts less often" AT_START "."},
+    {"cluster", "mode", VG_CONF_ENUM, AT(cluster_mode), "propose", 0, 0, cluster_mode_names,
+     "What this host does where it leads: observe, or propose moves for all hosts" AT_START "."},
+    {"cluster", "interval", VG_CONF_DURATION, AT(cluster_interval_ns), "5min", 1, 86400, NULL,
+     "How often the leader proposes" AT_START "."},
 };
 
 /* ---- checks ---- */
@@ -140,6 +146,19 @@ vg_cluster_config_check(const struct vg_daemon_config *config, GError **err)
 
 /* ---- taking part ---- */
 
+struct vg_etcd_options
+vg_cluster_config_etcd(const struct vg_daemon_config *config)
+{
+    return (struct vg_etcd_options){
+        .endpoints = config->cluster_etcd,
+        .cert = config->cluster_etcd_cert,
+        .key = config->cluster_etcd_key,
+        .cacert = config->cluster_etcd_cacert,
+        .user = config->cluster_etcd_user,
+        .password_file = config->cluster_etcd_password_file,
+    };
+}
+
 struct vg_membership {
     vg_region *region;
     vg_peers *peers;
@@ -200,12 +219,7 @@ vg_membership_new(const struct vg_daemon_config *config, const char *host, const
     membership->host = g_strdup(host);
     membership->region = vg_region_new(
         &(struct vg_region_options){
-            .etcd = {.endpoints = config->cluster_etcd,
-                     .cert = config->cluster_etcd_cert,
-                     .key = config->cluster_etcd_key,
-                     .cacert = config->cluster_etcd_cacert,
-                     .user = config->cluster_etcd_user,
-                     .password_file = config->cluster_etcd_password_file},
+            .etcd = vg_cluster_config_etcd(config),
             .cluster = config->cluster_name,
             .own = &own,
             .lease_ns = config->cluster_lease_ns,

@@ -11,13 +11,16 @@
 #include "cluster/region.h"
 #include "daemon/daemon-config.h"
 
-#define VG_CLUSTER_N_KEYS 14
+#define VG_CLUSTER_N_KEYS 16
 
 /* The keys of group [cluster]; offsets are those of struct vg_daemon_config. */
 extern const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS];
 
 /* Checks the keys of [cluster] together. */
 int vg_cluster_config_check(const struct vg_daemon_config *config, GError **err);
+
+/* Returns how etcd is asked; strings are borrowed from config. */
+struct vg_etcd_options vg_cluster_config_etcd(const struct vg_daemon_config *config);
 
 typedef struct vg_membership vg_membership;
 

@@ -22,6 +22,7 @@
 
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
 enum vg_config_client { VG_CLIENT_OPTIONAL, VG_CLIENT_REQUIRED };
+enum vg_config_cluster { VG_CLUSTER_OBSERVE, VG_CLUSTER_PROPOSE };
 enum vg_config_host { VG_HOST_AUTO, VG_HOST_THIS, VG_HOST_OTHER };
 
 struct vg_daemon_config {
@@ -104,6 +105,8 @@ struct vg_daemon_config {
     char *cluster_etcd_user, *cluster_etcd_password_file;
     int64_t cluster_lease_ns;
     int64_t cluster_poll_ns;
+    int cluster_mode; /* enum vg_config_cluster */
+    int64_t cluster_interval_ns;
 
     bool actions;
     char *actions_uri; /* empty if others reach libvirt as they reach this host */

@@ -16,7 +16,7 @@ from certs import Authority
 from etcd import Etcd, coded, free_ports
 from settings import HANG_S
 from test_peers import idle_recording
-from vgpud import LTTNG, VM_MAP, Daemon, wait_for
+from vgpud import LTTNG, VM_MAP, Daemon, pause, wait_for
 
 pytestmark = [pytest.mark.xdist_group("etcd"),
               pytest.mark.skipif(not shutil.which("certtool"),
@@ -41,7 +41,7 @@ class Host:
             f"tls_client_ca={site.ca.certificate}\nclient_requests=1000000\n[role operator]\nsubject={subjects}\n"
             f"[peers]\nrefresh=1s\n"
             f"[cluster]\netcd={site.etcd.endpoints}\nname=test\nurl={self.url}\ncert={pem}\nkey={key}\n"
-            f"cacert={site.ca.certificate}\nlease={LEASE_S}s\npoll=1s\nlibvirt_uri=qemu+tls://{name}/system\n" + more)
+            f"cacert={site.ca.certificate}\nlease={LEASE_S}s\npoll=1s\ninterval=1s\nlibvirt_uri=qemu+tls://{name}/system\n" + more)
         self.daemon = None
 
     def start(self):
@@ -106,7 +106,8 @@ def site(tmp_path_factory):
 
 
 def all_alive(site, names):
-    return all(site.hosts[n].states() == {m: "alive" for m in names} for n in names)
+    """Each of them, in the eyes of each; there may be others, which have left."""
+    return all(site.hosts[n].states().get(m) == "alive" for n in names for m in names)
 
 
 def test_each_knows_all(site):
@@ -191,6 +192,46 @@ def test_a_host_comes_and_goes(site):
     c.start()
     wait_for(lambda: all_alive(site, names))
     c.stop()
+
+
+def led_by(site):
+    pair = site.etcd.pairs("/vgpud/test/").get("/vgpud/test/leader")
+    return json.loads(pair[0])["host"] if pair else None
+
+
+def test_one_leads(site):
+    """It proposes for all hosts, and each vgpud tells that; when it is stopped or killed another one leads,
+    and what was stopped and goes on changes nothing."""
+    names = ["host-a", "host-b"]
+    wait_for(lambda: all_alive(site, names))
+    for stop in (signal.SIGSTOP, signal.SIGKILL):
+        first = wait_for(lambda: led_by(site))
+        other = next(n for n in names if n != first)
+        for name in names:
+            wait_for(lambda n=name: (site.hosts[n].get("/v1/cluster")["leader"] or {}).get("host") == first)
+            wait_for(lambda n=name: (site.hosts[n].get("/v1/cluster")["proposal"] or {}).get("host") == first)
+            proposal = site.hosts[name].get("/v1/cluster")["proposal"]
+            assert proposal["verdict"] == "changes" and proposal["moves_all"] == 1
+            assert [(m["vm"], m["from"], m["to"]) for m in proposal["moves"]] == [("vm-busy", "host-a", "host-b")]
+        made = json.loads(site.hosts[first].ctl("plan", "show", proposal["plan"], "-o", "json"))
+        assert made["verdict"] == "changes"
+        process = site.hosts[first].daemon.process
+        if stop == signal.SIGSTOP:
+            pause(process.pid)
+        else:
+            process.kill()
+            process.wait()
+        wait_for(lambda: led_by(site) == other)
+        if stop == signal.SIGSTOP:
+            # What it would have written now, it does not.
+            led = site.etcd.pairs("/vgpud/test/")["/vgpud/test/leader"][1]["create_revision"]
+            process.send_signal(signal.SIGCONT)
+            wait_for(lambda: "this host leads no more" in site.hosts[first].daemon.log())
+            pairs = site.etcd.pairs("/vgpud/test/")
+            assert pairs["/vgpud/test/leader"][1]["create_revision"] == led
+        else:
+            site.hosts[first].start()
+        wait_for(lambda: all_alive(site, names))
 
 
 def test_two_hosts_of_one_name(site, tmp_path):

@@ -187,6 +187,11 @@ fake_read_cluster(void *data, struct vg_cluster_status *ret)
         .answered_ns = FAKE_BEGIN_NS,
         .revision = 7,
     };
+    g_autoptr(vg_plan) plan = vg_plan_new();
+    plan->id = g_strdup("plan-0123456789abcdef");
+    ret->proposal = vg_proposal_of(plan, "there", FAKE_BEGIN_NS);
+    ret->leader = vg_record_new(&vg_cluster_leader_record);
+    ret->leader->host = g_strdup("there");
     return true;
 }
 

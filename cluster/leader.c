@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cluster/leader.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "leader"
+
+/* The lease of the leader's key. etcd gives none below two seconds. */
+#define TTL_S 4
+
+/* The limit of a call about the lease, which must leave time to try again. */
+#define CALL_NS  (VG_NS_PER_S * 3 / 2)
+#define WRITE_NS (5 * VG_NS_PER_S)
+
+#define LOOK_NS VG_NS_PER_S
+
+/* The hosts that look, the first ones by name of those that are alive. */
+#define CANDIDATES 5
+
+struct vg_leader {
+    char *key, *plan_key;
+    char *host;
+    vg_etcd *etcd;
+    vg_region *region;
+    int64_t interval_ns;
+    vg_leader_propose *propose;
+    void *data;
+    pthread_mutex_t lock;
+    vg_thread *thread;
+    vg_thread *planner; /* NULL if the leader only observes */
+    /* This is protected by the lock. */
+    int64_t created; /* the revision that made this host's key; 0: this host does not lead */
+    /* These belong to the thread "leader". */
+    int64_t lease;  /* 0: none */
+    int64_t end_ns; /* CLOCK_MONOTONIC, when the lease ends for certain */
+};
+
+static int64_t
+leader_created(vg_leader *leader)
+{
+    VG_LOCK_SCOPE(&leader->lock);
+    return leader->created;
+}
+
+static void
+leader_set(vg_leader *leader, int64_t created)
+{
+    VG_LOCK_SCOPE(&leader->lock);
+    leader->created = created;
+}
+
+static void
+leader_lose(vg_leader *leader, const char *why)
+{
+    vg_log_notice("this host leads no more reason=\"%s\"", why);
+    leader_set(leader, 0);
+    leader->lease = 0;
+}
+
+/* ---- the key ---- */
+
+static char *
+leader_text(const vg_leader *leader)
+{
+    const struct vg_cluster_leader now = {leader->host, vg_clock_realtime_ns()};
+    g_autoptr(json_object) object = vg_record_write(&vg_cluster_leader_record, &now);
+
+    return vg_json_to_text(object, false);
+}
+
+/* Makes the key, if there is none. */
+static void
+leader_campaign(vg_leader *leader)
+{
+    const int64_t asked_ns = vg_clock_monotonic_ns();
+    const struct vg_etcd_condition condition = {leader->key, true, 0};
+    g_autofree char *text = leader_text(leader);
+    g_auto(vg_etcd_answer) there = {0};
+    g_auto(vg_etcd_answer) answer = {0};
+    int64_t lease = 0, ttl_s = 0;
+
+    if (vg_etcd_range(leader->etcd, &(struct vg_etcd_range){.key = leader->key}, CALL_NS, &there,
+                      NULL) < 0 ||
+        there.pairs->len > 0 ||
+        vg_etcd_grant(leader->etcd, TTL_S, CALL_NS, &lease, &ttl_s, NULL) < 0)
+        return;
+    const struct vg_etcd_write write = {leader->key, text, lease};
+    const struct vg_etcd_txn txn = {&condition, 1, &write, 1, leader->key};
+    /* A lease whose key was not made, or perhaps was, ends by itself. */
+    if (vg_etcd_txn(leader->etcd, &txn, CALL_NS, &answer, NULL) < 0 || !answer.succeeded)
+        return;
+    leader->lease = lease;
+    leader->end_ns = asked_ns + ttl_s * VG_NS_PER_S;
+    leader_set(leader, answer.revision);
+    vg_log_notice("this host leads the cluster revision=%" G_GINT64_FORMAT, answer.revision);
+}
+
+static void
+leader_keep(vg_leader *leader)
+{
+    const int64_t asked_ns = vg_clock_monotonic_ns();
+    g_autoptr(GError) error = NULL;
+    int64_t ttl_s = 0;
+
+    if (vg_etcd_keep(leader->etcd, leader->lease, CALL_NS, &ttl_s, &error) == 0)
+        leader->end_ns = asked_ns + ttl_s * VG_NS_PER_S;
+    else if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
+             vg_clock_monotonic_ns() >= leader->end_ns)
+        leader_lose(leader, error->message);
+}
+
+static void
+leader_run(vg_thread *self, void *arg)
+{
+    vg_leader *leader = arg;
+
+    do {
+        vg_thread_beat(self);
+        if (leader->lease != 0)
+            leader_keep(leader);
+        else if (vg_region_rank(leader->region) < CANDIDATES)
+            leader_campaign(leader);
+    } while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS));
+    if (leader->lease != 0)
+        (void)!vg_etcd_revoke(leader->etcd, leader->lease, VG_NS_PER_S, NULL);
+}
+
+/* ---- proposals ---- */
+
+/* Writes a proposal, if this host still leads. */
+static void
+leader_write(vg_leader *leader, const struct vg_proposal *proposal, int64_t created)
+{
+    g_autoptr(json_object) object = vg_record_write(&vg_proposal_record, proposal);
+    g_autofree char *text = vg_json_to_text(object, false);
+    const struct vg_etcd_condition condition = {leader->key, true, created};
+    const struct vg_etcd_write write = {leader->plan_key, text, 0};
+    const struct vg_etcd_txn txn = {&condition, 1, &write, 1, NULL};
+    g_auto(vg_etcd_answer) answer = {0};
+    g_autoptr(GError) error = NULL;
+
+    if (strlen(text) > VG_ETCD_VALUE_MAX)
+        vg_log_warn("a proposal is left out, as it is too long plan=%s", proposal->plan);
+    else if (vg_etcd_txn(leader->etcd, &txn, WRITE_NS, &answer, &error) < 0)
+        vg_log_warn("a proposal cannot be written plan=%s reason=\"%s\"", proposal->plan,
+                    error->message);
+    else if (!answer.succeeded)
+        vg_log_notice("a proposal is dropped, as another host leads by now plan=%s",
+                      proposal->plan);
+}
+
+static void
+leader_plan_run(vg_thread *self, void *arg)
+{
+    vg_leader *leader = arg;
+    int64_t last_ns = 0, led = 0;
+
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS)) {
+        const int64_t created = leader_created(leader), now_ns = vg_clock_monotonic_ns();
+        if (created == 0 || (created == led && now_ns - last_ns < leader->interval_ns))
+            continue;
+        g_autoptr(GError) error = NULL;
+        struct vg_proposal *proposal = leader->propose(leader->data, &error);
+        if (proposal)
+            leader_write(leader, proposal, created);
+        else
+            vg_log_warn_limited("nothing can be proposed now reason=\"%s\"", error->message);
+        vg_proposal_free(proposal);
+        if (proposal) {
+            led = created;
+            last_ns = now_ns;
+        }
+    }
+}
+
+/* ---- the public side ---- */
+
+static void
+leader_wake(void *arg)
+{
+    vg_leader *leader = arg;
+
+    vg_etcd_interrupt(leader->etcd);
+}
+
+vg_leader *
+vg_leader_new(const struct vg_leader_options *options, GError **err)
+{
+    vg_leader *leader = g_new0(vg_leader, 1);
+
+    leader->key = g_strdup_printf("/vgpud/%s/leader", options->cluster);
+    leader->plan_key = g_strdup_printf("/vgpud/%s/plan", options->cluster);
+    leader->host = g_strdup(options->host);
+    leader->etcd = vg_etcd_new(&options->etcd);
+    leader->region = options->region;
+    leader->interval_ns = options->interval_ns;
+    leader->propose = options->propose;
+    leader->data = options->data;
+    pthread_mutex_init(&leader->lock, NULL);
+    leader->thread = vg_thread_new("leader", leader_run, leader_wake, leader, err);
+    if (leader->thread && leader->propose)
+        leader->planner = vg_thread_new("leader-plan", leader_plan_run, leader_wake, leader, err);
+    if (!leader->thread || (leader->propose && !leader->planner))
+        g_clear_pointer(&leader, vg_leader_free);
+    return leader;
+}
+
+void
+vg_leader_stop(vg_leader *leader)
+{
+    if (!leader)
+        return;
+    if (leader->planner)
+        vg_thread_join(leader->planner);
+    vg_thread_join(leader->thread);
+}
+
+void
+vg_leader_free(vg_leader *leader)
+{
+    if (!leader)
+        return;
+    vg_thread_free(leader->planner);
+    vg_thread_free(leader->thread);
+    vg_etcd_free(leader->etcd);
+    pthread_mutex_destroy(&leader->lock);
+    g_free(leader->key);
+    g_free(leader->plan_key);
+    g_free(leader->host);
+    g_free(leader);
+}

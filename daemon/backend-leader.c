@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Leads the cluster, while this host is the one that does: makes a plan for all hosts from time to
+ * time, and puts it where each vgpud shows it.
+ */
+#include "config.h"
+
+#include "cluster/leader.h"
+#include "daemon/backend-private.h"
+#include "daemon/cluster-config.h"
+
+static struct vg_proposal *
+leader_propose(void *data, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    int64_t made_ns = 0;
+    g_autoptr(vg_plan) plan = backend->ops.plans->make_plan(backend, view, NULL, &made_ns, err);
+
+    return plan ? vg_proposal_of(plan, vg_mover_host(backend->parts.mover), made_ns) : NULL;
+}
+
+int
+backend_start_leader(vg_daemon_backend *backend, GError **err)
+{
+    const struct vg_daemon_config *config = backend->access;
+
+    if (!backend->parts.region)
+        return 0;
+    backend->leader = vg_leader_new(
+        &(struct vg_leader_options){
+            .etcd = vg_cluster_config_etcd(config),
+            .cluster = config->cluster_name,
+            .host = vg_mover_host(backend->parts.mover),
+            .region = backend->parts.region,
+            .interval_ns = config->cluster_interval_ns,
+            .propose = config->cluster_mode == VG_CLUSTER_PROPOSE ? leader_propose : NULL,
+            .data = backend,
+        },
+        err);
+    return backend->leader ? 0 : -1;
+}
