@@ -48,6 +48,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"wake", "Time that the VM waited for a CPU after it was woken."},
     {"blocked", "Time in which the VM wanted no CPU: it slept, or waited for a device."},
     {"observed", "Time in which the state of its vCPUs is known; the other times are parts of it."},
+    {"wanted", "Cores that VMs use and wait for: what they would use if nobody else did."},
     {"lost", "As a heading: cores that the VM waited for, or CPU time that it lost to others."},
     {"preemptions", "How often a CPU was taken from it that it wanted."},
     {"share", "The part of all, in per cent."},
