@@ -9,6 +9,7 @@
 #include "api/client.h"
 #include "api/connect.h"
 #include "api/identity.h"
+#include "api/page.h"
 #include "api/route.h"
 
 #define HEADERS_MAX      100
@@ -207,7 +208,8 @@ is_public(const struct vg_request *request)
 {
     size_t size = strcspn(request->uri, "?");
 
-    return size == strlen("/healthz") && memcmp(request->uri, "/healthz", size) == 0;
+    return (size == strlen("/healthz") && memcmp(request->uri, "/healthz", size) == 0) ||
+           vg_page_is_part(request->uri, size);
 }
 
 /* Finds out who the client is, and if it asks too often, before anything is disclosed. */
@@ -279,6 +281,7 @@ http_admit(struct http_exchange *exchange, const char *method, const char *versi
     take_request_id(exchange);
     MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, sum_header, &sum);
     check_framing(exchange, version, &sum);
+    vg_page_redirect(request, admit_header(exchange, "Accept"));
     if (request->answer.status == 0)
         settle_client(exchange);
     if (request->answer.status == 0)

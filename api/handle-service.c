@@ -71,7 +71,13 @@ vg_handle_versions(struct vg_request *request)
 void
 vg_handle_version(struct vg_request *request)
 {
-    vg_answer_json(request, 200, version_to_json(true));
+    json_object *object = version_to_json(true);
+    json_object *client = json_object_new_object();
+
+    vg_json_add_string(client, "identity", request->identity.name);
+    vg_json_add_string(client, "role", vg_role_names[request->identity.role]);
+    vg_json_add(object, "client", client);
+    vg_answer_json(request, 200, object);
 }
 
 void

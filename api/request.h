@@ -47,6 +47,7 @@ struct vg_answer {
     int retry_after_s;
     bool challenge; /* 401: add WWW-Authenticate */
     bool close;     /* close the connection after this answer */
+    bool page;      /* a file of the page, compressed */
 };
 
 /* The process on the other side of the socket. */

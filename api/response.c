@@ -9,6 +9,11 @@
 
 #define STREAM_BLOCK 4096
 
+/* The page loads its own two files and asks its own vgpud, and nothing else; nobody frames it. */
+#define PAGE_POLICY                                                                                \
+ "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                   \
+ "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 static ssize_t
 read_stream(void *cls, uint64_t pos, char *buffer, size_t max)
 {
@@ -77,6 +82,12 @@ add_headers(struct MHD_Response *response, const struct vg_request *request)
     }
     if (answer->challenge)
         MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"vgpud\"");
+    if (answer->page) {
+        MHD_add_response_header(response, "Content-Encoding", "gzip");
+        MHD_add_response_header(response, "Content-Security-Policy", PAGE_POLICY);
+        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    }
     if (answer->close)
         MHD_add_response_header(response, "Connection", "close");
 }

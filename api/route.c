@@ -175,6 +175,9 @@ const struct vg_route vg_routes[] = {
     {"/v1", VG_FIGURES, VG_GET, vg_handle_version, no_params, {200}},
     {"/v1/openapi.json", VG_FIGURES, VG_GET, vg_handle_openapi, no_params, {200}},
     {"/", VG_FIGURES, VG_GET, vg_handle_versions, no_params, {200}},
+    {"/ui", VG_FIGURES, VG_GET, vg_handle_page, no_params, {200, 304}},
+    {"/ui/app.js", VG_FIGURES, VG_GET, vg_handle_page_script, no_params, {200, 304}},
+    {"/ui/app.css", VG_FIGURES, VG_GET, vg_handle_page_style, no_params, {200, 304}},
 };
 const size_t vg_n_routes = G_N_ELEMENTS(vg_routes);
 

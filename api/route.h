@@ -63,6 +63,9 @@ enum vg_match vg_route_find(const char *path, size_t size, const char *method,
 /* The handlers. */
 vg_handler vg_handle_versions;
 vg_handler vg_handle_version;
+vg_handler vg_handle_page;
+vg_handler vg_handle_page_script;
+vg_handler vg_handle_page_style;
 vg_handler vg_handle_openapi;
 vg_handler vg_handle_health;
 vg_handler vg_handle_readiness;

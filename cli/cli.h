@@ -49,6 +49,7 @@ int vg_cmd_token(int argc, char **argv);
 int vg_cmd_alert(int argc, char **argv);
 int vg_cmd_audit(int argc, char **argv);
 int vg_cmd_context(int argc, char **argv);
+int vg_cmd_ui(int argc, char **argv);
 int vg_cmd_version(int argc, char **argv);
 
 /* Prints "vgpuctl: <message>" on stderr; returns the exit code for the error. */

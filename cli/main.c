@@ -38,6 +38,7 @@ static const struct vg_cli_command commands[] = {
     {"nova", "whether OpenStack's scheduler gets on with vgpud", vg_cmd_nova},
     {"token", "who may ask vgpud over the network", vg_cmd_token},
     {"audit", "who had vgpud do what", vg_cmd_audit},
+    {"ui", "a page for a browser that shows who disturbs whom", vg_cmd_ui},
     {"context", "the vgpuds that this user asks, by name", vg_cmd_context},
     {"version", "the version of this program", vg_cmd_version},
 };

@@ -32,4 +32,12 @@ extern const size_t vg_schema_ts_002_size;
 extern const char vg_schema_ts_003[];
 extern const size_t vg_schema_ts_003_size;
 
+/* web/dist/, compressed with gzip. */
+extern const char vg_page_html[];
+extern const size_t vg_page_html_size;
+extern const char vg_page_js[];
+extern const size_t vg_page_js_size;
+extern const char vg_page_css[];
+extern const size_t vg_page_css_size;
+
 #endif

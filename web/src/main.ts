@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: what the address says is asked for and shown, again when vgpud tells of a new window.
+
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+
+import * as api from "./api";
+import { forgetCharts } from "./chart";
+import { el } from "./dom";
+import { gpusPage, hostPage, hostsPage, movesPage, preemptionsPage, vmsPage, type Context, type Shown } from "./pages";
+import { hashOf, ranges, readState, type State } from "./state";
+
+const REFRESH_MS = 2000; // of what shows a short time; longer ones change slowly
+const RETRY_MS = 2000;
+const RETRY_MOST_MS = 30000;
+
+const pages: Record<string, { name: string; show: (context: Context) => Promise<Shown> }> = {
+  host: { name: "Host", show: hostPage },
+  preemptions: { name: "Preemptions", show: preemptionsPage },
+  vms: { name: "VMs", show: vmsPage },
+  gpus: { name: "GPUs", show: gpusPage },
+  moves: { name: "Plans and moves", show: movesPage },
+  hosts: { name: "Hosts", show: hostsPage },
+};
+
+const byId = (id: string): HTMLElement => document.getElementById(id) as HTMLElement;
+const main = byId("main"), trouble = byId("trouble");
+
+let state: State = readState("");
+let asking: AbortController | null = null;
+let listening: AbortController | null = null;
+let role = "";
+let due = 0; // when it is asked again; 0: not
+let told = ""; // trouble with events
+
+const complain = (text: string): void => { trouble.textContent = text || told; };
+
+const go = (change: Partial<State>): void => {
+  const next = { ...state, ...change };
+  if (change.page !== undefined && change.other === undefined)
+    next.other = "";
+  location.hash = hashOf(next);
+};
+
+function askForToken(problem: string): void {
+  const input = el("input", { type: "password", autocomplete: "off", required: true, "aria-label": "Token", name: "token" });
+  main.replaceChildren(el("h2", {}, "A token is wanted"), el("p", { class: "note" }, problem),
+    el("form", { submit: (event) => {
+      event.preventDefault();
+      api.setToken(input.value.trim());
+      role = "";
+      void show(false);
+      listenForEvents();
+    } }, input, " ", el("button", {}, "Show")));
+  input.focus();
+}
+
+async function readRole(signal: AbortSignal): Promise<void> {
+  if (!role)
+    role = (await api.get<{ client: { role: string } }>("/v1", signal)).client.role;
+}
+
+/** quiet: what is shown stays until the new one is there, with focus and scrolling. */
+async function show(quiet: boolean): Promise<void> {
+  asking?.abort();
+  const mine = asking = new AbortController();
+  const page = pages[state.page] ?? pages["host"];
+  if (!page)
+    return;
+  const acts: HTMLElement[] = [];
+  main.setAttribute("aria-busy", "true");
+  try {
+    await readRole(mine.signal);
+    const shown = await page.show({ state, signal: mine.signal, go, act: (element) => acts.push(element) });
+    if (mine.signal.aborted)
+      return;
+    for (const element of acts)
+      element.hidden = role !== "operator" && role !== "admin";
+    forgetCharts();
+    main.replaceChildren(...shown.elements);
+    shown.draw?.();
+    complain("");
+    if (!quiet)
+      main.focus({ preventScroll: true });
+  } catch (error) {
+    if (mine.signal.aborted)
+      return;
+    if (error instanceof api.ApiError && error.status === 401)
+      askForToken(error.message);
+    else
+      complain(error instanceof api.ApiError ? error.message : `vgpud does not answer (${(error as Error).message})`);
+  } finally {
+    if (asking === mine) {
+      asking = null;
+      main.removeAttribute("aria-busy");
+    }
+  }
+}
+
+const isLive = (): boolean => state.range !== "" && document.visibilityState === "visible";
+// Who types or has chosen something is not to lose it.
+const isBusy = (): boolean => main.querySelector("input:focus, pre") !== null || (getSelection()?.isCollapsed === false);
+
+function refreshSoon(): void {
+  const minutes = ranges[state.range] ?? 0;
+  if (isLive() && due === 0)
+    due = window.setTimeout(() => {
+      due = 0;
+      if (isLive() && !isBusy() && asking === null)
+        void show(true);
+    }, Math.min(REFRESH_MS * Math.max(minutes / 60, 1), 60000));
+}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  for (let wait = RETRY_MS; !signal.aborted; wait = Math.min(2 * wait, RETRY_MOST_MS)) {
+    try {
+      await api.listen("window,alert,migration,plan", () => {
+        told = "";
+        wait = RETRY_MS;
+        refreshSoon();
+      }, signal);
+    } catch (error) {
+      if (signal.aborted || (error instanceof api.ApiError && error.status === 401))
+        return;
+    }
+    if (signal.aborted)
+      return;
+    told = "vgpud is away; what is shown is old. Trying again ...";
+    complain("");
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    refreshSoon();
+  }
+}
+
+function listenForEvents(): void {
+  listening?.abort();
+  listening = new AbortController();
+  void follow(listening.signal);
+}
+
+function drawFrame(): void {
+  byId("pages").replaceChildren(...Object.entries(pages).map(([page, { name }]) => el("a", {
+    href: hashOf({ ...state, page, id: "", other: "" }), "aria-current": page === state.page ? "page" : undefined,
+  }, name)));
+  const select = el("select", { "aria-label": "Time shown", change: () => {
+    if (select.value)
+      go({ range: select.value });
+  } }, ...Object.keys(ranges).map((range) => el("option", { value: range, selected: range === state.range }, `last ${range}`)),
+    state.range === "" && el("option", { value: "", selected: true }, "chosen"));
+  const at = (name: string, ms: number): HTMLInputElement => {
+    const local = new Date(ms - 60000 * new Date(ms).getTimezoneOffset()).toISOString().slice(0, 19);
+    return el("input", { type: "datetime-local", step: 1, value: local, "aria-label": name });
+  };
+  const range = byId("range");
+  if (state.range) {
+    range.replaceChildren(select);
+    return;
+  }
+  const since = at("from", state.since), until = at("to", state.until);
+  const take = (): void => {
+    const [from, to] = [new Date(since.value).getTime(), new Date(until.value).getTime()];
+    if (to > from)
+      go({ range: "", since: from, until: to });
+  };
+  since.addEventListener("change", take);
+  until.addEventListener("change", take);
+  range.replaceChildren(select, since, until);
+}
+
+async function nameHost(): Promise<void> {
+  try {
+    const host = await api.get<api.Host>("/v1/host");
+    byId("host").textContent = host.daemon.replay ? `${host.name} (recording)` : host.name;
+    document.title = `${host.name} - vgpud`;
+  } catch { /* the page says what is wrong */ }
+}
+
+function onAddress(): void {
+  const token = /(?:^#|[?&])token=([^&]+)/.exec(location.hash)?.[1];
+  if (token) {
+    // It was behind "#", so that no server saw it; now nobody sees it in the address or the history.
+    api.setToken(decodeURIComponent(token));
+    role = "";
+    const rest = location.hash.replace(/([?&#])token=[^&]+&?/, "$1").replace(/[?&]$/, "");
+    history.replaceState(null, "", rest === "#" ? location.pathname : rest);
+  }
+  state = readState(location.hash);
+  drawFrame();
+  void show(false);
+}
+
+addEventListener("hashchange", onAddress);
+document.addEventListener("visibilitychange", refreshSoon);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void show(true));
+byId("range").addEventListener("submit", (event) => event.preventDefault());
+onAddress();
+void nameHost();
+listenForEvents();
