@@ -21,7 +21,8 @@
 #include "opencl/icd/switch.h"
 #include "opencl/track/memory.h"
 
-#define CONTROL_PAUSE_S 2 /* between two tries to connect */
+#define CONTROL_PAUSE_S 2    /* between two tries to connect */
+#define CONTROL_LATE_MS 2000 /* after its deadline a stop has ended, unless something hangs */
 #define MS              INT64_C(1000000)
 
 struct control {
@@ -96,6 +97,76 @@ control_is_aborted(void *data)
     return poll(&poll_fd, 1, 0) > 0;
 }
 
+/* ---- what hangs ---- */
+
+/* A thread that tells of a stop that goes on long after its deadline, as the vendor's library does
+ * not come back from a call. */
+struct control_watch {
+    const struct control *control;
+    const struct vg_cl_switch *s; /* `last` of it alone */
+    int64_t late_ns;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool has_thread, has_ended, has_told;
+};
+
+static void *
+control_watch_run(void *data)
+{
+    struct control_watch *watch = data;
+    struct timespec late = {.tv_sec = watch->late_ns / (1000 * MS),
+                            .tv_nsec = watch->late_ns % (1000 * MS)};
+    int error = 0;
+
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->has_ended && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&watch->ended, &watch->lock, &late);
+    if (!watch->has_ended) {
+        const char *last = watch->s->last;
+        watch->has_told = true;
+        vg_cl_say("the vendor's library does not come back%s%s: the program waits",
+                  last && *last ? " after " : "", last ? last : "");
+        control_tell(watch->control, "lost the vendor's library does not come back%s%s",
+                     last && *last ? " after " : "", last ? last : "");
+    }
+    pthread_mutex_unlock(&watch->lock);
+    return NULL;
+}
+
+static void
+control_watch_begin(struct control_watch *watch, const struct control *control,
+                    const struct vg_cl_switch *s)
+{
+    pthread_condattr_t attr;
+
+    *watch = (struct control_watch){
+        .control = control, .s = s, .late_ns = s->deadline_ns + CONTROL_LATE_MS * MS};
+    pthread_mutex_init(&watch->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch->ended, &attr);
+    pthread_condattr_destroy(&attr);
+    watch->has_thread = pthread_create(&watch->thread, NULL, control_watch_run, watch) == 0;
+}
+
+/* Returns whether the agent was told already. */
+static bool
+control_watch_end(struct control_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->has_ended = true;
+    pthread_cond_signal(&watch->ended);
+    pthread_mutex_unlock(&watch->lock);
+    if (watch->has_thread)
+        pthread_join(watch->thread, NULL);
+    pthread_cond_destroy(&watch->ended);
+    pthread_mutex_destroy(&watch->lock);
+    return watch->has_told;
+}
+
+/* ---- what the agent says ---- */
+
 static bool
 control_prepare(struct control *control, int64_t ms)
 {
@@ -103,8 +174,14 @@ control_prepare(struct control *control, int64_t ms)
     struct vg_cl_switch s = {
         .deadline_ns = begin + ms * MS, .is_aborted = control_is_aborted, .data = control};
 
+    struct control_watch watch;
+    control_watch_begin(&watch, control, &s);
     enum vg_cl_stopped stopped = vg_cl_stop(&s);
+    bool has_told = control_watch_end(&watch);
     vg_cl_log("%s: %s", stopped == VG_CL_STOPPED ? "released" : s.reason, s.steps);
+    /* To `resume` the answer is what came of it. */
+    if (has_told)
+        return true;
     switch (stopped) {
     case VG_CL_STOPPED:
         return control_tell(control, "released %" PRIu64 " %" PRId64, s.n_bytes,

@@ -144,6 +144,16 @@ switch_reload(struct vg_cl_switch *s)
     return true;
 }
 
+/* Lets go of what there is of a GPU again: it may have to leave before the next try. */
+static bool
+switch_stay(void)
+{
+    vg_cl_release_all();
+    switch_unload();
+    vg_cl_nodes_let_go();
+    return false;
+}
+
 /* The way back from where stopping had come to. */
 static enum vg_cl_stopped
 switch_go_on(struct vg_cl_switch *s)
@@ -156,6 +166,7 @@ switch_go_on(struct vg_cl_switch *s)
         return VG_CL_GOES_ON;
     }
     vg_cl_fail(s, "it cannot go on either: %.200s", back.reason);
+    switch_stay();
     switch_is_stopped = true;
     return VG_CL_LOST;
 }
@@ -220,16 +231,6 @@ vg_cl_stop(struct vg_cl_switch *s)
 }
 
 /* ---- going on ---- */
-
-/* Lets go of what there is of a GPU again: it may have to leave before the next try. */
-static bool
-switch_stay(void)
-{
-    vg_cl_release_all();
-    switch_unload();
-    vg_cl_nodes_let_go();
-    return false;
-}
 
 bool
 vg_cl_resume(struct vg_cl_switch *s)

@@ -48,6 +48,7 @@ vg_cl_step(struct vg_cl_switch *s, const char *what)
         snprintf(s->steps + used, sizeof s->steps - used, "%s%s %.1f ms", used ? ", " : "", what,
                  (double)(now - s->step_ns) / 1e6);
     s->step_ns = now;
+    s->last = what;
 }
 
 bool

@@ -20,6 +20,8 @@ struct vg_cl_switch {
     uint64_t n_bytes;          /* of memory that was read or written */
     char steps[VG_CL_REASON];  /* what took how long, for the log */
     int64_t step_ns;           /* when the step began that is under way; 0: none has */
+    const char
+        *_Atomic last; /* what had ended when it began; read by other threads; NULL: nothing */
 };
 
 /* Notes that the step under way has ended: what it was, and how long it took. */

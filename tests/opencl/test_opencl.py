@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 from opencl import POCL, Stopped, built, make_film, native, need, need_pocl, told
@@ -314,6 +315,131 @@ def test_a_driver_of_cuda(tmp_path, node, leak, answer):
         stopped.say("resume")
         stopped.process.terminate()
         assert b"0 lost" in stopped.process.stdout.read()
+
+
+# ---- faults in each step ----
+
+STEPS = ("clEnqueueMarkerWithWaitList", "clFinish", "clCreateCommandQueue", "clEnqueueReadBuffer", "clEnqueueReadImage",
+         "clEnqueueMapBuffer", "clEnqueueUnmapMemObject", "clGetProgramInfo", "clReleaseMemObject", "clReleaseContext",
+         "clGetDeviceIDs", "clCreateContext", "clCreateSampler", "clCreateBuffer", "clCreateSubBuffer", "clCreateImage",
+         "clEnqueueWriteBuffer", "clEnqueueWriteImage", "clCreateProgramWithSource", "clCreateProgramWithBinary",
+         "clBuildProgram", "clCompileProgram", "clCreateKernel", "clSetKernelArg", "clCreateUserEvent")
+
+
+class Faulty(Stopped):
+    """A program whose vendor fails as it is told."""
+
+    def __init__(self, folder, argv):
+        self.path = folder / "fault"
+        super().__init__(folder, argv, vendor=built("tests/opencl/faulty-vendor.so"), VG_FAULT=str(self.path))
+
+    def fault(self, function, nth, kind):
+        # By one step, and another file each time.
+        new = self.path.with_suffix(".new")
+        new.write_text(f"{function} {nth} {kind}")
+        new.rename(self.path)
+
+    def mend(self):
+        self.path.unlink()
+
+    def answer(self):
+        return self.lines.readline().strip()
+
+    def tell(self, line):
+        self.lines.write(line + "\n")
+        self.lines.flush()
+
+    def stop_with(self, function, nth):
+        """Stops it, and lets it go on, both with the fault; then without, if that was refused. Returns the answers."""
+        self.fault(function, nth, "fails")
+        answers = [self.say("prepare 30000")]
+        if answers[0].startswith("released"):
+            answers.append(self.say("resume"))
+        self.mend()
+        if answers[-1].startswith(("failed", "lost")):
+            answers.append(self.say("resume"))
+        assert answers[-1] == "" or answers[-1].startswith(("resumed", "refused")), (function, nth, answers)
+        return [answer.split(" ")[0] for answer in answers]
+
+
+def run_until(stopped, lines):
+    """Lets the program say so many lines. Returns them; and a thread that reads what follows into them."""
+    text = [stopped.process.stdout.readline() for _ in range(lines)]
+    reader = threading.Thread(target=lambda: text.extend(stopped.process.stdout))
+    reader.start()
+    return text, reader
+
+
+@twice
+@pytest.mark.parametrize("nth", [1, 2, 5])
+def test_what_fails(tmp_path, nth):
+    """Whichever of the vendor's functions fails while a program is stopped or comes back, it is as it was; or it waits
+    for another try, which brings all of it back."""
+    argv = [built("tests/opencl/random-calls"), str(20 + nth), "1500", "3"]
+    seen = {}
+    with Faulty(tmp_path, argv) as stopped:
+        text, reader = run_until(stopped, 150)
+        for function in STEPS:
+            seen[function] = stopped.stop_with(function, nth)
+            # The program's own calls in between.
+            time.sleep(0.02)
+        reader.join()
+        assert stopped.process.wait() == 0
+    print(seen)
+    assert b"".join(text).decode() == output(argv[:3], native())
+    said = [word for answers in seen.values() for word in answers]
+    assert "refused" in said and "failed" in said
+
+
+@twice
+@pytest.mark.parametrize("line", ["abort", "deadline"])
+def test_what_is_slow(tmp_path, line):
+    """A stop that is aborted, or whose time is over, in whichever step."""
+    argv = [built("tests/opencl/random-calls"), "30", "1500", "3"]
+    said = []
+    with Faulty(tmp_path, argv) as stopped:
+        text, reader = run_until(stopped, 150)
+        for function in STEPS[:10]:
+            stopped.fault(function, 1, "slow")
+            stopped.tell("prepare 30000" if line == "abort" else "prepare 100")
+            time.sleep(0.1)
+            if line == "abort":
+                stopped.tell("abort")
+            said.append(stopped.answer())
+            stopped.mend()
+            if said[-1].startswith("released"):
+                assert stopped.say("resume").startswith("resumed")
+        reader.join()
+        assert stopped.process.wait() == 0
+    print(said)
+    assert b"".join(text).decode() == output(argv[:3], native())
+    assert any(answer.startswith("refused") for answer in said)
+
+
+@twice
+@pytest.mark.parametrize("function", ["clEnqueueReadBuffer", "clReleaseMemObject"])
+def test_what_hangs(tmp_path, function):
+    """A vendor's function that does not come back is told, two seconds after the deadline. When it has come back, the
+    program goes on."""
+    argv = [built("tests/opencl/random-calls"), "31", "600", "3"]
+    with Faulty(tmp_path, argv) as stopped:
+        text, reader = run_until(stopped, 150)
+        answer = "refused as it is mapped"
+        while answer.startswith("refused") and "mapped" in answer:
+            stopped.fault(function, 1, "hangs")
+            stopped.tell("prepare 200")
+            answer = stopped.answer()
+        if function == "clEnqueueReadBuffer":
+            assert answer == "lost the vendor's library does not come back after waiting for commands"
+        else:
+            assert answer.startswith("lost the vendor's library does not come back")
+        stopped.mend()
+        assert stopped.say("resume").startswith("resumed")
+        assert stopped.say("prepare 30000").startswith(("released", "refused"))
+        assert stopped.say("resume").startswith("resumed")
+        reader.join()
+        assert stopped.process.wait() == 0
+    assert b"".join(text).decode() == output(argv[:3], native())
 
 
 @twice
