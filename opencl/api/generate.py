@@ -171,7 +171,8 @@ def calls_c(functions):
 
 
 def entry(f):
-    enter = "gate_enter_through" if f.through else "gate_enter"
+    enter = ("gate_enter_through" if f.through else
+             "gate_enter_command" if f.name.startswith("clEnqueue") else "gate_enter")
     names = ", ".join(p.pass_on() for p in f.parameters)
     call = f"{f.inner_name}({names})"
     text = f"static {f.returns} CL_API_CALL\nicd_{f.name}({f.list(Parameter.outer)})\n{{\n"

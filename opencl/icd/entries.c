@@ -513,7 +513,7 @@ icd_clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool b
                         size_t offset, size_t size, void *ptr, cl_uint num_events_in_wait_list,
                         const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueReadBuffer(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(buffer, VG_CL_MEM), blocking_read, offset,
         size, ptr, num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -528,7 +528,7 @@ icd_clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool 
                          cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                          cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueWriteBuffer(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(buffer, VG_CL_MEM), blocking_write, offset,
         size, ptr, num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -543,7 +543,7 @@ icd_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer, cl_me
                         cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                         cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueCopyBuffer(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(src_buffer, VG_CL_MEM),
         vg_cl_as(dst_buffer, VG_CL_MEM), src_offset, dst_offset, size, num_events_in_wait_list,
@@ -558,7 +558,7 @@ icd_clEnqueueReadImage(cl_command_queue command_queue, cl_mem image, cl_bool blo
                        size_t slice_pitch, void *ptr, cl_uint num_events_in_wait_list,
                        const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueReadImage(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(image, VG_CL_MEM), blocking_read, origin,
         region, row_pitch, slice_pitch, ptr, num_events_in_wait_list,
@@ -573,7 +573,7 @@ icd_clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image, cl_bool bl
                         size_t input_slice_pitch, const void *ptr, cl_uint num_events_in_wait_list,
                         const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueWriteImage(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(image, VG_CL_MEM), blocking_write, origin,
         region, input_row_pitch, input_slice_pitch, ptr, num_events_in_wait_list,
@@ -588,7 +588,7 @@ icd_clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src_image, cl_mem 
                        cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                        cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueCopyImage(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(src_image, VG_CL_MEM),
         vg_cl_as(dst_image, VG_CL_MEM), src_origin, dst_origin, region, num_events_in_wait_list,
@@ -603,7 +603,7 @@ icd_clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl_mem src_image,
                                cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                                cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueCopyImageToBuffer(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(src_image, VG_CL_MEM),
         vg_cl_as(dst_buffer, VG_CL_MEM), src_origin, region, dst_offset, num_events_in_wait_list,
@@ -618,7 +618,7 @@ icd_clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl_mem src_buffer
                                cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                                cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueCopyBufferToImage(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(src_buffer, VG_CL_MEM),
         vg_cl_as(dst_image, VG_CL_MEM), src_offset, dst_origin, region, num_events_in_wait_list,
@@ -633,7 +633,7 @@ icd_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool bl
                        cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                        cl_event *event, cl_int *errcode_ret)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     void *result = vg_cl_EnqueueMapBuffer(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(buffer, VG_CL_MEM), blocking_map, map_flags,
         offset, size, num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -649,7 +649,7 @@ icd_clEnqueueMapImage(cl_command_queue command_queue, cl_mem image, cl_bool bloc
                       cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                       cl_event *event, cl_int *errcode_ret)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     void *result = vg_cl_EnqueueMapImage(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(image, VG_CL_MEM), blocking_map, map_flags,
         origin, region, image_row_pitch, image_slice_pitch, num_events_in_wait_list,
@@ -663,7 +663,7 @@ icd_clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj, void 
                             cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                             cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueUnmapMemObject(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(memobj, VG_CL_MEM), mapped_ptr,
         num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -678,7 +678,7 @@ icd_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel, cl_
                            const size_t *local_work_size, cl_uint num_events_in_wait_list,
                            const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueNDRangeKernel(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(kernel, VG_CL_KERNEL), work_dim,
         global_work_offset, global_work_size, local_work_size, num_events_in_wait_list,
@@ -691,7 +691,7 @@ static cl_int CL_API_CALL
 icd_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel, cl_uint num_events_in_wait_list,
                   const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result =
         vg_cl_EnqueueTask(vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(kernel, VG_CL_KERNEL),
                           num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -706,7 +706,7 @@ icd_clEnqueueNativeKernel(cl_command_queue command_queue, vg_cl_native_kernel us
                           const void **args_mem_loc, cl_uint num_events_in_wait_list,
                           const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueNativeKernel(
         vg_cl_as(command_queue, VG_CL_QUEUE), user_func, args, cb_args, num_mem_objects,
         (struct vg_cl_object *const *)mem_list, args_mem_loc, num_events_in_wait_list,
@@ -718,7 +718,7 @@ icd_clEnqueueNativeKernel(cl_command_queue command_queue, vg_cl_native_kernel us
 static cl_int CL_API_CALL
 icd_clEnqueueMarker(cl_command_queue command_queue, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result =
         vg_cl_EnqueueMarker(vg_cl_as(command_queue, VG_CL_QUEUE), (struct vg_cl_object **)event);
     vg_cl_gate_leave();
@@ -729,7 +729,7 @@ static cl_int CL_API_CALL
 icd_clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events,
                            const cl_event *event_list)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueWaitForEvents(vg_cl_as(command_queue, VG_CL_QUEUE), num_events,
                                                (struct vg_cl_object *const *)event_list);
     vg_cl_gate_leave();
@@ -739,7 +739,7 @@ icd_clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events,
 static cl_int CL_API_CALL
 icd_clEnqueueBarrier(cl_command_queue command_queue)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueBarrier(vg_cl_as(command_queue, VG_CL_QUEUE));
     vg_cl_gate_leave();
     return result;
@@ -813,7 +813,7 @@ icd_clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem buffer, cl_bo
                             size_t host_slice_pitch, void *ptr, cl_uint num_events_in_wait_list,
                             const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueReadBufferRect(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(buffer, VG_CL_MEM), blocking_read,
         buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
@@ -832,7 +832,7 @@ icd_clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem buffer, cl_b
                              cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                              cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueWriteBufferRect(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(buffer, VG_CL_MEM), blocking_write,
         buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
@@ -850,7 +850,7 @@ icd_clEnqueueCopyBufferRect(cl_command_queue command_queue, cl_mem src_buffer, c
                             cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                             cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueCopyBufferRect(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(src_buffer, VG_CL_MEM),
         vg_cl_as(dst_buffer, VG_CL_MEM), src_origin, dst_origin, region, src_row_pitch,
@@ -969,7 +969,7 @@ icd_clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer, const voi
                         cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                         cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueFillBuffer(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(buffer, VG_CL_MEM), pattern, pattern_size,
         offset, size, num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -983,7 +983,7 @@ icd_clEnqueueFillImage(cl_command_queue command_queue, cl_mem image, const void 
                        const size_t *origin, const size_t *region, cl_uint num_events_in_wait_list,
                        const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueFillImage(
         vg_cl_as(command_queue, VG_CL_QUEUE), vg_cl_as(image, VG_CL_MEM), fill_color, origin,
         region, num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -998,7 +998,7 @@ icd_clEnqueueMigrateMemObjects(cl_command_queue command_queue, cl_uint num_mem_o
                                cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                                cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueMigrateMemObjects(
         vg_cl_as(command_queue, VG_CL_QUEUE), num_mem_objects,
         (struct vg_cl_object *const *)mem_objects, flags, num_events_in_wait_list,
@@ -1011,7 +1011,7 @@ static cl_int CL_API_CALL
 icd_clEnqueueMarkerWithWaitList(cl_command_queue command_queue, cl_uint num_events_in_wait_list,
                                 const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueMarkerWithWaitList(
         vg_cl_as(command_queue, VG_CL_QUEUE), num_events_in_wait_list,
         (struct vg_cl_object *const *)event_wait_list, (struct vg_cl_object **)event);
@@ -1023,7 +1023,7 @@ static cl_int CL_API_CALL
 icd_clEnqueueBarrierWithWaitList(cl_command_queue command_queue, cl_uint num_events_in_wait_list,
                                  const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueBarrierWithWaitList(
         vg_cl_as(command_queue, VG_CL_QUEUE), num_events_in_wait_list,
         (struct vg_cl_object *const *)event_wait_list, (struct vg_cl_object **)event);
@@ -1099,7 +1099,7 @@ icd_clEnqueueSVMFree(cl_command_queue command_queue, cl_uint num_svm_pointers, v
                      cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                      cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueSVMFree(
         vg_cl_as(command_queue, VG_CL_QUEUE), num_svm_pointers, svm_pointers, pfn_free_func,
         user_data, num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,
@@ -1113,7 +1113,7 @@ icd_clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy, vo
                        const void *src_ptr, size_t size, cl_uint num_events_in_wait_list,
                        const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueSVMMemcpy(vg_cl_as(command_queue, VG_CL_QUEUE), blocking_copy,
                                            dst_ptr, src_ptr, size, num_events_in_wait_list,
                                            (struct vg_cl_object *const *)event_wait_list,
@@ -1127,7 +1127,7 @@ icd_clEnqueueSVMMemFill(cl_command_queue command_queue, void *svm_ptr, const voi
                         size_t pattern_size, size_t size, cl_uint num_events_in_wait_list,
                         const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueSVMMemFill(vg_cl_as(command_queue, VG_CL_QUEUE), svm_ptr, pattern,
                                             pattern_size, size, num_events_in_wait_list,
                                             (struct vg_cl_object *const *)event_wait_list,
@@ -1141,7 +1141,7 @@ icd_clEnqueueSVMMap(cl_command_queue command_queue, cl_bool blocking_map, cl_map
                     void *svm_ptr, size_t size, cl_uint num_events_in_wait_list,
                     const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueSVMMap(vg_cl_as(command_queue, VG_CL_QUEUE), blocking_map, flags,
                                         svm_ptr, size, num_events_in_wait_list,
                                         (struct vg_cl_object *const *)event_wait_list,
@@ -1155,7 +1155,7 @@ icd_clEnqueueSVMUnmap(cl_command_queue command_queue, void *svm_ptr,
                       cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
                       cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueSVMUnmap(
         vg_cl_as(command_queue, VG_CL_QUEUE), svm_ptr, num_events_in_wait_list,
         (struct vg_cl_object *const *)event_wait_list, (struct vg_cl_object **)event);
@@ -1222,7 +1222,7 @@ icd_clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_uint num_svm_point
                            cl_mem_migration_flags flags, cl_uint num_events_in_wait_list,
                            const cl_event *event_wait_list, cl_event *event)
 {
-    vg_cl_gate_enter();
+    vg_cl_gate_enter_command();
     cl_int result = vg_cl_EnqueueSVMMigrateMem(
         vg_cl_as(command_queue, VG_CL_QUEUE), num_svm_pointers, svm_pointers, sizes, flags,
         num_events_in_wait_list, (struct vg_cl_object *const *)event_wait_list,

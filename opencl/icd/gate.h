@@ -17,6 +17,7 @@
 
 enum vg_cl_gate {
     VG_CL_GATE_OPEN,
+    VG_CL_GATE_QUIET,    /* no new commands */
     VG_CL_GATE_DRAINING, /* what was begun is waited for; user events may be set */
     VG_CL_GATE_CLOSED,
     VG_CL_GATE_FENCED,  /* of a thread that looks at the gate itself, after a fence */
@@ -56,6 +57,13 @@ vg_cl_gate_enter_below(unsigned limit)
 
 static inline void
 vg_cl_gate_enter(void)
+{
+    vg_cl_gate_enter_below(VG_CL_GATE_QUIET);
+}
+
+/* For calls that put commands into queues. */
+static inline void
+vg_cl_gate_enter_command(void)
 {
     vg_cl_gate_enter_below(VG_CL_GATE_OPEN);
 }

@@ -99,7 +99,7 @@ set_any(cl_kernel handle, cl_uint i, size_t size, const void *value)
 static __attribute__((noinline)) cl_int
 set_after_waiting(cl_kernel handle, cl_uint i, size_t size, const void *value)
 {
-    vg_cl_gate_enter_slowly(VG_CL_GATE_OPEN);
+    vg_cl_gate_enter_slowly(VG_CL_GATE_QUIET);
     return set_any(handle, i, size, value);
 }
 
@@ -107,7 +107,7 @@ cl_int CL_API_CALL
 vg_cl_entry_SetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
                          const void *arg_value)
 {
-    if (!vg_cl_gate_try(VG_CL_GATE_OPEN))
+    if (!vg_cl_gate_try(VG_CL_GATE_QUIET))
         return set_after_waiting(kernel, arg_index, arg_size, arg_value);
     return set_any(kernel, arg_index, arg_size, arg_value);
 }

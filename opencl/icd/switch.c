@@ -17,9 +17,10 @@
 #include "opencl/track/callback.h"
 #include "opencl/track/program.h"
 
-#define SLICE_NS                                                                                   \
- INT64_C(100000000) /* that commands get to end before the gate is opened once more */
-#define OPEN_NS 2000000
+/* What commands get to end before calls are let through once more; and for how long they are. */
+#define SLICE_NS INT64_C(100000000)
+#define QUIET_NS 100000000
+#define OPEN_NS  2000000
 
 static struct vg_cl_writer switch_stream; /* while the program is stopped */
 static bool switch_is_stopped;
@@ -66,13 +67,15 @@ switch_now(void)
 }
 
 /* Commands may wait for an event that a thread of the program is about to set, but for another call
- * before, which waits in front of the gate. So the gate opens from time to time as long as there is
- * such an event, and each time the commands get twice as long. */
+ * before, which waits in front of the gate. As long as there is such an event, calls that put in no
+ * commands are let through from time to time, and every other time all calls, if a thread puts in
+ * one before. Commands get twice as long each time. */
 static bool
 switch_drain(struct vg_cl_switch *s)
 {
     const int64_t deadline_ns = s->deadline_ns;
     int64_t slice_ns = SLICE_NS;
+    bool is_quiet = true;
 
     for (;;) {
         int64_t now = switch_now();
@@ -86,8 +89,9 @@ switch_drain(struct vg_cl_switch *s)
         slice_ns *= 2;
         if (vg_cl_user_events_n == 0)
             continue;
-        vg_cl_gate_set(VG_CL_GATE_OPEN);
-        nanosleep(&(struct timespec){.tv_nsec = OPEN_NS}, NULL);
+        vg_cl_gate_set(is_quiet ? VG_CL_GATE_QUIET : VG_CL_GATE_OPEN);
+        nanosleep(&(struct timespec){.tv_nsec = is_quiet ? QUIET_NS : OPEN_NS}, NULL);
+        is_quiet = !is_quiet;
     }
 }
 
