@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "opencl/track/calls.h"
+#include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
 #include "opencl/track/tell.h"
 
@@ -402,8 +403,8 @@ vg_cl_LinkProgram(struct vg_cl_object *context, cl_uint num_devices,
                                                     num_devices ? device_list : NULL, errcode_ret)
                                       : NULL;
     if (object) {
-        error = vg_cl_tell_link(object, num_devices, device_list ? reals : NULL, options,
-                                num_input_programs, inputs);
+        error = vg_cl_rebuild_link(object, num_devices, device_list ? reals : NULL, options,
+                                   num_input_programs, inputs, input_programs);
         if (error == CL_SUCCESS)
             error = program_keep_build(object->program, VG_CL_PROGRAM_BUILT, options, num_devices,
                                        device_list, num_input_programs, input_programs);

@@ -65,6 +65,41 @@ rebuild_create(struct vg_cl_object *object)
     return error;
 }
 
+cl_int
+vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                   const char *options, cl_uint n_inputs, const cl_program *inputs,
+                   struct vg_cl_object *const *objects)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    cl_int error = vg_cl_tell_link(object, n, devices, options, n_inputs, inputs);
+    bool is_other = false;
+
+    if (error == CL_SUCCESS || object->program->is_alone)
+        return error;
+    for (cl_uint i = 0; i < n_inputs; i++)
+        is_other = is_other || objects[i]->program->is_telling;
+    if (!is_other)
+        return error;
+    /* Parts may be at fault that were compiled with more than the program said. */
+    cl_program *alone = calloc(n_inputs, sizeof *alone);
+    bool ok = alone != NULL;
+    for (cl_uint i = 0; ok && i < n_inputs; i++) {
+        alone[i] = vg_cl_rebuild_alone(objects[i]);
+        ok = alone[i] != NULL;
+    }
+    if (ok) {
+        if (object->real)
+            cl->clReleaseProgram(object->real);
+        object->real = cl->clLinkProgram(object->context->real, n, devices, options, n_inputs,
+                                         alone, NULL, NULL, &error);
+    }
+    for (cl_uint i = 0; alone && i < n_inputs; i++)
+        if (alone[i])
+            cl->clReleaseProgram(alone[i]);
+    free(alone);
+    return error;
+}
+
 /* Builds, compiles, or links as the program did. */
 static cl_int
 rebuild_build(struct vg_cl_object *object)
@@ -78,8 +113,8 @@ rebuild_build(struct vg_cl_object *object)
     for (cl_uint i = 0; inputs && i < program->n_inputs; i++)
         inputs[i] = program->inputs[i]->real;
     if (error == CL_SUCCESS && program->kind == VG_CL_PROGRAM_LINKED)
-        error = vg_cl_tell_link(object, program->n_built, list, program->options, program->n_inputs,
-                                inputs);
+        error = vg_cl_rebuild_link(object, program->n_built, list, program->options,
+                                   program->n_inputs, inputs, program->inputs);
     else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_COMPILED)
         error = vg_cl_tell_compile(object, program->n_built, list, program->options,
                                    program->n_inputs, program->n_inputs ? inputs : NULL,

@@ -33,6 +33,12 @@ struct vg_cl_rebuild {
  * NULL if that fails; else it is the caller's. */
 cl_program vg_cl_rebuild_alone(const struct vg_cl_object *program);
 
+/* Links, as vg_cl_tell_link() does (tell.h), INPUTS, which are the vendor's of OBJECTS; and if that
+ * fails, such as are made with the program's own options alone. */
+cl_int vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                          const char *options, cl_uint n_inputs, const cl_program *inputs,
+                          struct vg_cl_object *const *objects);
+
 /* Begins to make the programs, whose contexts are there. All but the list is zero. */
 void vg_cl_rebuild_begin(struct vg_cl_rebuild *r);
 

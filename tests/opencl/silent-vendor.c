@@ -2,7 +2,8 @@
  *
  * A vendor of OpenCL: PoCL, but kernels of programs that are built without options do not tell what
  * their arguments are either, as NVIDIA's do not. With VG_REFUSE nothing is built with the option
- * that makes them tell, as with vendors of OpenCL 1.1.
+ * that makes them tell, as with vendors of OpenCL 1.1; if it is "late", what is compiled with it
+ * cannot be linked, as with NVIDIA's where a kernel has no arguments.
  */
 #include "config.h"
 
@@ -20,6 +21,27 @@ is_refused(const char *options)
     return options && getenv("VG_REFUSE") && strstr(options, "-cl-kernel-arg-info");
 }
 
+static bool
+is_late(void)
+{
+    const char *refuse = getenv("VG_REFUSE");
+
+    return refuse && strcmp(refuse, "late") == 0;
+}
+
+/* Whether a part was compiled with the option. */
+static bool
+has_option(cl_program part)
+{
+    char options[256] = "";
+    cl_device_id device;
+
+    pocl.clGetProgramInfo(part, CL_PROGRAM_DEVICES, sizeof device, &device, NULL);
+    pocl.clGetProgramBuildInfo(part, device, CL_PROGRAM_BUILD_OPTIONS, sizeof options, options,
+                               NULL);
+    return strstr(options, "-cl-kernel-arg-info") != NULL;
+}
+
 static cl_int CL_API_CALL
 build(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
       void(CL_CALLBACK *notify)(cl_program, void *), void *data)
@@ -34,7 +56,7 @@ compile_part(cl_program program, cl_uint n, const cl_device_id *devices, const c
              cl_uint n_headers, const cl_program *headers, const char **names,
              void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
-    if (is_refused(options))
+    if (is_refused(options) && !is_late())
         return CL_INVALID_COMPILER_OPTIONS;
     return pocl.clCompileProgram(program, n, devices, options ? options : "", n_headers, headers,
                                  names, notify, data);
@@ -45,9 +67,12 @@ link_parts(cl_context context, cl_uint n, const cl_device_id *devices, const cha
            cl_uint n_parts, const cl_program *parts, void(CL_CALLBACK *notify)(cl_program, void *),
            void *data, cl_int *error)
 {
-    if (is_refused(options)) {
+    bool is_wrong = is_refused(options) && !is_late();
+    for (cl_uint i = 0; is_late() && i < n_parts; i++)
+        is_wrong = is_wrong || has_option(parts[i]);
+    if (is_wrong) {
         if (error)
-            *error = CL_INVALID_LINKER_OPTIONS;
+            *error = is_late() ? CL_LINK_PROGRAM_FAILURE : CL_INVALID_LINKER_OPTIONS;
         return NULL;
     }
     return pocl.clLinkProgram(context, n, devices, options ? options : "", n_parts, parts, notify,

@@ -193,10 +193,10 @@ def test_numbers_that_are_addresses(tmp_path):
 
 @twice
 @pytest.mark.parametrize("stops", [0, 2])
-@pytest.mark.parametrize("vendor", [POCL, "silent", "refuses"])
+@pytest.mark.parametrize("vendor", [POCL, "silent", "refuses", "late"])
 def test_what_kernels_tell(tmp_path, vendor, stops):
-    """The same with vendors that tell more, or that do not know the option."""
-    more = {"VG_REFUSE": "1"} if vendor == "refuses" else {}
+    """The same with vendors that tell more, that do not know the option, or that do not bear it everywhere."""
+    more = {"VG_REFUSE": vendor} if vendor in ("refuses", "late") else {}
     vendor = POCL if vendor == POCL else built("tests/opencl/silent-vendor.so")
     alone, text = arg_info(tmp_path, vendor, stops, **more)
     if more:
