@@ -68,6 +68,8 @@ GPtrArray *vg_virt_host_gpus(vg_virt_host *host, const char *uuid,
 int vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
                       bool dry_run, const struct vg_named_device *named, size_t n_named,
                       GError **err);
+int vg_virt_host_drop_mdevs(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
+                            GError **err);
 int vg_virt_host_check_others(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                               const struct vg_named_device *named, size_t n_named, GError **err);
 int vg_virt_host_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,

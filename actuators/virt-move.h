@@ -98,6 +98,11 @@ int vg_virt_measure(vg_virt_link *link, const char *uuid, int64_t *ret_touched_b
 int vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken, bool dry_run,
                  const struct vg_named_device *named, size_t n_named, GError **err);
 
+/* Removes those mdevs among the devices (struct vg_move_device, by target_address) that a vgpud has
+ * made, unless a domain has them, running or not, or they are in taken (as for vg_virt_pick()). */
+int vg_virt_drop_mdevs(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken,
+                       GError **err);
+
 /* Checks that no other running domain of the host has one of these devices, by source_address, or
  * the last slot of a named device. Fails with VG_E_CONFLICT and the other domain's name. */
 int vg_virt_check_others(vg_virt_link *link, const char *uuid, const GPtrArray *devices,

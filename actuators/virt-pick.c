@@ -3,8 +3,8 @@
  * Finds a device on the host for a domain that comes. A device counts as taken if any domain has
  * it: a stopped domain with a GPU in its definition would miss it at its next start. Named devices
  * have slots for running domains, so only those count. model/gpu-part tells which devices are free,
- * and why others are not. Mediated and PCI devices were tried only with libvirt's test driver and
- * texts of real hosts.
+ * and why others are not. tests/vfio tries this with VFIO and mediated devices of a real
+ * kernel, tests/lab with libvirt's test driver and texts of real hosts.
  */
 #include "config.h"
 
@@ -14,10 +14,9 @@
 #include <libvirt/virterror.h>
 
 #include "actuators/virt-host.h"
+#include "actuators/virt-mdev.h"
 #include "base/error.h"
 #include "model/gpu-part.h"
-
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
 #define REASONS_TOLD 4
 
@@ -164,22 +163,6 @@ pick_find_type(const vg_node_device *gpu, const char *type)
     return NULL;
 }
 
-/* Makes an mdev and returns its UUID, or NULL. */
-static char *
-pick_create_mdev(const struct pick *pick, const vg_node_device *gpu)
-{
-    const char *type = pick->device->type;
-    g_autofree char *xml =
-        g_markup_printf_escaped("<device><parent>%s</parent><capability type='mdev'>"
-                                "<type id='%s'/></capability></device>",
-                                gpu->name, type);
-    g_autoptr(virNodeDevice) made = virNodeDeviceCreateXML(pick->host->connection, xml, 0);
-    g_autofree char *text = made ? vg_virt_own(virNodeDeviceGetXMLDesc(made, 0)) : NULL;
-    g_autoptr(vg_node_device) device = text ? vg_node_device_read(text, NULL) : NULL;
-
-    return device && device->uuid ? g_strdup(device->uuid) : NULL;
-}
-
 /* Names the mdevs that would do but are only defined, or returns "" if there are none. */
 static char *
 pick_name_inactive(const struct pick *pick)
@@ -211,8 +194,8 @@ pick_new_mdev(const struct pick *pick, GError **err)
         known = known || offered;
         if (!offered || offered->available < 1 || !gpu->name)
             continue;
-        g_autofree char *uuid =
-            pick->dry_run ? g_uuid_string_random() : pick_create_mdev(pick, gpu);
+        g_autofree char *uuid = pick->dry_run ? vg_mdev_uuid_new()
+                                              : vg_virt_host_make_mdev(pick->host, gpu->name, type);
         offered->available -= pick->dry_run;
         if (uuid)
             return pick_take(pick, pick->device->source_xml, uuid, err);

@@ -187,6 +187,29 @@ vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *take
 }
 
 static int
+verbs_do_drop_mdevs(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_drop_mdevs(host, job->devices, job->taken, err);
+}
+
+int
+vg_virt_drop_mdevs(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken,
+                   GError **err)
+{
+    struct verbs_job *job =
+        verbs_new("to remove mediated devices", verbs_do_drop_mdevs, NULL, NULL);
+
+    job->devices = vg_virt_copy_devices(devices);
+    job->taken = verbs_copy_texts(taken);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
 verbs_do_check_others(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     struct verbs_job *job = (struct verbs_job *)base;

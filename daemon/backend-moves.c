@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API's requests about moves: finds out who has the VM, whether a plan still holds, and
- * who moves the VM.
+ * Answers the API's requests about moves: who has the VM, does a plan still hold, who moves it?
  */
 #include "config.h"
 
@@ -553,8 +552,9 @@ static int
 moves_release(void *data, const char *id, GError **err)
 {
     vg_daemon_backend *backend = data;
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
 
-    return vg_reservations_release(backend->parts.reservations, id, err);
+    return vg_reservations_release(backend->parts.reservations, settings, id, err);
 }
 
 static GPtrArray *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "daemon/reservations.h"
+#define VG_LOG_TAG "moves"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/thread.h"
+#include "daemon/reservations.h"
 
 #define HOLD_PREFIX "res-hold-"
 #define HOLD_MOVE   "hold-" /* the prefix of the id, before that of the move */
@@ -395,23 +397,6 @@ vg_reservations_renew(vg_reservations *reservations, const char *id, int64_t lea
     return reservations_copy(kept);
 }
 
-int
-vg_reservations_release(vg_reservations *reservations, const char *id, GError **err)
-{
-    if (reservations_load(reservations, err) < 0)
-        return -1;
-    reservations_prune(reservations);
-    VG_LOCK_SCOPE(&reservations->writing);
-    if (vg_journal_delete_reservation(reservations->journal, id, err) < 0)
-        return -1;
-    pthread_mutex_lock(&reservations->lock);
-    struct reservations_kept *kept = reservations_find(reservations, id);
-    if (kept)
-        g_ptr_array_remove(reservations->kept, kept);
-    pthread_mutex_unlock(&reservations->lock);
-    return 0;
-}
-
 GPtrArray *
 vg_reservations_taken(vg_reservations *reservations)
 {
@@ -425,6 +410,52 @@ vg_reservations_taken(vg_reservations *reservations)
             reservations_add_taken(taken, kept->what->devices);
     }
     return taken;
+}
+
+/* Removes the mediated devices of a reservation that has ended, if a vgpud has made them and nobody
+ * has them. Those that stay are free, and taken again by the next VM that comes. */
+static void
+reservations_drop_mdevs(vg_reservations *reservations, const struct vg_move_settings *settings,
+                        const GPtrArray *devices)
+{
+    g_autoptr(GError) error = NULL;
+    bool has_mdevs = false;
+
+    for (guint i = 0; i < devices->len; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        has_mdevs = has_mdevs || device->kind == VG_MOVE_DEVICE_MDEV;
+    }
+    if (!has_mdevs)
+        return;
+    g_autoptr(vg_virt_link) host = vg_virt_link_open(settings->libvirt_uri, &error);
+    VG_LOCK_SCOPE(&reservations->picking);
+    g_autoptr(GPtrArray) taken = vg_reservations_taken(reservations);
+    if (!host || vg_virt_drop_mdevs(host, devices, taken, &error) < 0)
+        vg_log_warn("mediated devices that were made for a VM stay reason=\"%s\"", error->message);
+}
+
+int
+vg_reservations_release(vg_reservations *reservations, const struct vg_move_settings *settings,
+                        const char *id, GError **err)
+{
+    g_autoptr(vg_reservation) released = NULL;
+
+    if (reservations_load(reservations, err) < 0)
+        return -1;
+    reservations_prune(reservations);
+    pthread_mutex_lock(&reservations->writing);
+    const int status = vg_journal_delete_reservation(reservations->journal, id, err);
+    pthread_mutex_lock(&reservations->lock);
+    struct reservations_kept *kept = status == 0 ? reservations_find(reservations, id) : NULL;
+    if (kept) {
+        released = vg_reservation_copy(kept->what);
+        g_ptr_array_remove(reservations->kept, kept);
+    }
+    pthread_mutex_unlock(&reservations->lock);
+    pthread_mutex_unlock(&reservations->writing);
+    if (released)
+        reservations_drop_mdevs(reservations, settings, released->devices);
+    return status;
 }
 
 char *

@@ -41,8 +41,10 @@ int vg_reservations_hold(vg_reservations *reservations, const struct vg_move_set
 struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, const char *id,
                                              int64_t lease_s, GError **err);
 
-/* Ends a reservation. Fails with VG_E_NOT_FOUND if there is none of this id. */
-int vg_reservations_release(vg_reservations *reservations, const char *id, GError **err);
+/* Ends a reservation. Fails with VG_E_NOT_FOUND if there is none of this id. Mediated devices of it
+ * that a vgpud has made, and no VM has, are removed if that can be; this asks libvirt. */
+int vg_reservations_release(vg_reservations *reservations, const struct vg_move_settings *settings,
+                            const char *id, GError **err);
 
 /* Returns the id under which vg_reservations_hold() keeps the GPUs of a move; the caller frees
  * it. */

@@ -159,6 +159,15 @@ hold_move(struct place *place, const struct vg_migration *move, int64_t lease_s,
     return vg_reservations_hold(place->reservations, &settings, move, err);
 }
 
+static int
+release(struct place *place, const char *id)
+{
+    char uri[] = "test:///default";
+    const struct vg_move_settings settings = {.libvirt_uri = uri};
+
+    return vg_reservations_release(place->reservations, &settings, id, NULL);
+}
+
 static void
 hold(struct place *place, const char *id, int64_t lease_s)
 {
@@ -261,7 +270,7 @@ test_restart(void **state)
     start(place);
     assert_int_equal(count(place), 0); /* what has lapsed does not come back */
     hold(place, "move-2", 60);
-    assert_int_equal(vg_reservations_release(place->reservations, "res-hold-move-2", NULL), 0);
+    assert_int_equal(release(place, "res-hold-move-2"), 0);
     stop(place);
     start(place);
     assert_int_equal(count(place), 0);
@@ -374,7 +383,7 @@ test_how_many_come(void **state)
                             "from 'there'); [actions] moves of this host allows 2");
         g_clear_pointer(&words, g_free);
     }
-    assert_int_equal(vg_reservations_release(place->reservations, one, NULL), 0);
+    assert_int_equal(release(place, one), 0);
     assert_int_equal(make_of(place, "move-9", false, 9, &words), -1);
     assert_string_equal(words, "not beside uuid-of-move-2");
     assert_int_equal(make_of(place, "move-3", false, 9, &three), 0);

@@ -6,8 +6,8 @@ import re
 import subprocess
 
 import pytest
-from unixhttp import build_dir, wait_for
-from vfiolab import ALIAS, IMAGE, VfioLab, hostdev, mdev
+from unixhttp import build_dir
+from vfiolab import ALIAS, IMAGE, VfioLab, hostdev, mdev, wait_for
 
 pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
 
@@ -29,7 +29,7 @@ def lab(tmp_path_factory):
     made = VfioLab(tmp_path_factory.mktemp("vfio"))
     try:
         for host in made.hosts.values():
-            host.run(f"modprobe bochs; udevadm settle; modprobe mbochs pci={MBOCHS_PARENT}; "
+            host.run(f"modprobe bochs; modprobe e1000e; udevadm settle; modprobe mbochs pci={MBOCHS_PARENT}; "
                      f"modprobe mtty pci={MTTY_PARENT}; udevadm settle")
         made.start_vgpuds()
         yield made
@@ -55,7 +55,7 @@ def tell(line):
 def go(lab, guest, source, target):
     """One move; its end."""
     there = lab.hosts[source]
-    wait_for(lambda: there.knows(guest), pause=0.2)
+    wait_for(lambda: there.knows(guest))
     end = there.ended(there.move(guest, target))
     took = {s["verb"]: (s["ended_ns"] - s["began_ns"]) / 1e9 for s in end["steps"]}
     tell(f"{guest}, {source} to {target}: {end['state']}; "
@@ -89,14 +89,15 @@ def test_passed_through(lab, guest):
     for left, reached in there_and_back(lab, guest):
         assert left.driver(CARD) == "bochs-drm" and reached.driver(CARD) == "vfio-pci"
         assert f"PCI add 0000:01:00.0 38000 {BOCHS}" in lab.console(reached.name, guest)
-        wait_for(lambda reached=reached: reached.parts(CARD)["gpu"]["state"] == "used", pause=0.2)
-        wait_for(lambda left=left: left.parts(CARD)["gpu"]["state"] == "free", pause=0.2)
+        wait_for(lambda reached=reached: reached.parts(CARD)["gpu"]["state"] == "used")
+        wait_for(lambda left=left: left.parts(CARD)["gpu"]["state"] == "free")
 
 
 @pytest.mark.parametrize("parent, kind", [(MBOCHS_PARENT, "bochs-drm-small"), (MTTY_PARENT, "bochs-drm-2")],
                          ids=["mbochs", "mtty"])
 def test_mediated(lab, guest, parent, kind):
-    """The target has none yet, and room: vgpud has one made there. Back again, that of the source does."""
+    """The target has none yet, and room: vgpud has one made there. Back again, that of the source does,
+    which somebody else has made and vgpud left alone; its own one is removed."""
     first = lab.hosts["h1"].make_mdev(parent, kind)
     room = lab.hosts["h2"].parts(parent)[kind]["free"]
     lab.start_guest("h1", guest, mdev(first))
@@ -104,11 +105,69 @@ def test_mediated(lab, guest, parent, kind):
     left, reached = next(moves)
     [made] = reached.mdevs()
     assert made in reached.virsh(f"dumpxml {guest}") and made != first
-    wait_for(lambda: reached.parts(parent)[kind]["free"] < room, pause=0.2)
-    wait_for(lambda: left.parts(parent)["mdev"]["state"] == "free", pause=0.2)
-    _, reached = next(moves)
+    wait_for(lambda: reached.parts(parent)[kind]["free"] < room)
+    wait_for(lambda: left.parts(parent)["mdev"]["state"] == "free")
+    left, reached = next(moves)
+    assert left.mdevs() == [] and left.parts(parent)[kind]["free"] == room
     assert first in reached.virsh(f"dumpxml {guest}") and reached.mdevs() == [first]
     assert next(moves, None) is None
+
+
+def end_in_one_place(lab, guest, move, states=("rolled_back",)):
+    """The guest goes on where it was, with what it had, or on the target with what is there."""
+    end = lab.hosts["h1"].ended(move)
+    tell(f"{guest}: {end['state']}: {end['cause']}")
+    assert end["state"] in states, (end["cause"], end["steps"])
+    check_place(lab, guest, "h2" if end["state"] == "done" else "h1")
+    return end["state"] == "done"
+
+
+def begin(lab, guest, until="migrating"):
+    """A move from h1 to h2 that has come so far."""
+    source = lab.hosts["h1"]
+    wait_for(lambda: source.knows(guest))
+    move = source.move(guest, "h2")
+    wait_for(lambda: source.get("/v1/migrations/" + move["id"])["state"] == until, pause=0.1)
+    return move
+
+
+@pytest.mark.parametrize("parent, kind", [(None, None), (MBOCHS_PARENT, "bochs-drm-small")], ids=["card", "mdev"])
+def test_vgpud_is_killed(lab, guest, parent, kind):
+    """While libvirt migrates the VM, which is without a GPU. vgpud looks when it is there again: it takes the
+    VM back, or goes on if the VM is on the target by then."""
+    source, target = lab.hosts["h1"], lab.hosts["h2"]
+    lab.start_guest("h1", guest, mdev(source.make_mdev(parent, kind)) if parent else hostdev(CARD))
+    move = begin(lab, guest)
+    if parent:
+        assert len(target.mdevs()) == 1
+    source.stop_vgpud("KILL")
+    source.start_vgpud()
+    arrived = end_in_one_place(lab, guest, move, ("rolled_back", "done"))
+    if parent:
+        # What somebody else has made on the source stays.
+        assert len(source.mdevs()) == 1 and len(target.mdevs()) == arrived
+    else:
+        drivers = [host.driver(CARD) for host in (source, target)]
+        assert drivers == (["bochs-drm", "vfio-pci"] if arrived else ["vfio-pci", "bochs-drm"])
+
+
+def test_libvirtd_of_the_target_is_killed(lab, guest):
+    """While the VM comes, for which a mediated device was made."""
+    source, target = lab.hosts["h1"], lab.hosts["h2"]
+    lab.start_guest("h1", guest, mdev(source.make_mdev(MBOCHS_PARENT, "bochs-drm-small")))
+    move = begin(lab, guest)
+    target.restart_libvirtd("KILL")
+    end_in_one_place(lab, guest, move)
+    assert target.mdevs() == [] and len(source.mdevs()) == 1
+
+
+def test_the_guest_does_not_unplug(lab, guest):
+    """Its kernel does not listen to what QEMU asks for: the card stays, and nothing else is done."""
+    lab.start_guest("h1", guest, hostdev(CARD), "acpiphp.disable=1")
+    source = lab.hosts["h1"]
+    wait_for(lambda: source.knows(guest))
+    end_in_one_place(lab, guest, source.move(guest, "h2"))
+    assert source.driver(CARD) == "vfio-pci" and lab.hosts["h2"].driver(CARD) == "bochs-drm"
 
 
 def test_a_shared_group_is_told(lab):
@@ -140,12 +199,11 @@ def test_taken_meanwhile(lab, guest):
     and the VM goes back to the card that it had."""
     lab.start_guest("h1", guest, hostdev(CARD))
     source, target = lab.hosts["h1"], lab.hosts["h2"]
-    wait_for(lambda: source.knows(guest), pause=0.2)
-    move = source.move(guest, "h2")
-    wait_for(lambda: source.get("/v1/migrations/" + move["id"])["state"] == "migrating", pause=0.1)
+    move = begin(lab, guest)
     target.run(f"cd /sys/bus/pci/devices/{CARD}; echo {CARD} > driver/unbind; echo vfio-pci > driver_override; "
                f"echo {CARD} > /sys/bus/pci/drivers_probe; "
-               "sleep 100000 <> /dev/vfio/$(basename $(readlink iommu_group)) > /dev/null 2>&1 & echo $! > /tmp/holders")
+               "sleep 100000 <> /dev/vfio/$(basename $(readlink iommu_group)) > /dev/null 2>&1 & "
+               "echo $! > /tmp/holders")
     try:
         end = source.ended(move)
         assert end["state"] == "rolled_back" and "attach" in end["cause"], (end["cause"], end["steps"])

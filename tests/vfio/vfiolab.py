@@ -10,8 +10,8 @@ import uuid
 from http.client import HTTPConnection
 
 from certs import Authority
-from settings import HANG_S
-from unixhttp import build_dir, wait_for
+import unixhttp
+from unixhttp import build_dir
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOST, IMAGE = os.path.join(HERE, "host.sh"), os.path.join(HERE, "image.sh")
@@ -19,11 +19,19 @@ HOSTS = ("h1", "h2")
 PORT = 8447
 CONFIG_DIR, STATE_DIR, LOG = "/run/vgpud-config", "/run/vgpud-state", "/var/log/vgpud.log"
 RUN_VGPUD = f"env LD_LIBRARY_PATH=/opt/vgpud/lib /opt/vgpud/vgpud -c {CONFIG_DIR}/vgpud.conf --socket /run/vgpud.sock --state-dir {STATE_DIR}"
-# A guest that is not up by then has met a fault of the emulator (README) and is started anew.
-GUEST_S, GUEST_STARTS = 90, 3
+# As host-init starts it.
+LIBVIRTD = "libvirtd --daemon --listen --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirtd.pid"
+# What hangs: in here all takes five times as long on a busy machine, and twenty times on a very busy one.
+HANG_S = 900
+# A guest that has ended while it booted, or hangs, has met a fault of the emulator (README).
+GUEST_S, GUEST_STARTS = 400, 3
 ALIAS = "ua-gpu0"
 # In a guest, behind its first root port.
 GUEST_ADDRESS = "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x0'/>"
+
+
+def wait_for(what, pause=0.2):
+    return unixhttp.wait_for(what, HANG_S, pause)
 
 
 def free_ports(n, kind):
@@ -86,7 +94,7 @@ class Host:
 
     def start_vgpud(self):
         self.run(f"rm -f /run/vgpud.sock; setsid {RUN_VGPUD} >> {LOG} 2>&1 < /dev/null & echo $! > /run/vgpud.pid")
-        wait_for(self.answers, pause=0.2)
+        wait_for(self.answers)
 
     def stop_vgpud(self, signal="TERM"):
         self.run(f"p=$(cat /run/vgpud.pid); kill -{signal} $p; while [ -d /proc/$p ]; do sleep 0.1; done")
@@ -121,6 +129,10 @@ class Host:
     def vgpuctl(self, words, check=True):
         return self.run(f"LD_LIBRARY_PATH=/opt/vgpud/lib /opt/vgpud/vgpuctl --socket /run/vgpud.sock {words}", check)
 
+    def restart_libvirtd(self, signal):
+        self.run(f"p=$(cat /run/libvirtd.pid); kill -{signal} $p; while [ -d /proc/$p ]; do sleep 0.1; done; "
+                 + LIBVIRTD)
+
     # ---- moves ----
 
     def knows(self, guest):
@@ -133,7 +145,7 @@ class Host:
         def done():
             now = self.get("/v1/migrations/" + move["id"])
             return now if now["ended_ns"] else None
-        return wait_for(done, pause=0.2)
+        return wait_for(done)
 
     def parts(self, address):
         """What is told of the parts of one GPU: kind to part, and type to room for mediated devices."""
@@ -207,7 +219,7 @@ class VfioLab:
         text = (f"[api]\nlisten={host.address}:{PORT}\ntls_certificate={CONFIG_DIR}/host.pem\n"
                 f"tls_key={CONFIG_DIR}/host.key\nwrites_per_min=100000\nclient_requests=1000000\n"
                 "[libvirt]\nuse=yes\npoll=1s\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
-                "[actions]\nenabled=yes\nguest_deadline=60s\n[peers]\nrefresh=1s\ndeadline=10s\n")
+                "[actions]\nenabled=yes\nguest_deadline=120s\nunplug_deadline=60s\n[peers]\nrefresh=1s\ndeadline=10s\n")
         if other:
             text += (f"[peer {other}]\nurl=https://{self.hosts[other].address}:{PORT}\n"
                      f"cacert={CONFIG_DIR}/ca.pem\ntoken_file={CONFIG_DIR}/{other}.token\n"
@@ -222,12 +234,12 @@ class VfioLab:
 
     # ---- guests ----
 
-    def start_guest(self, host, guest, device):
-        """device: the XML of what it has from its host."""
+    def start_guest(self, host, guest, device, words=""):
+        """device: the XML of what it has from its host; words: more for its kernel."""
         with open(os.path.join(HERE, "guest.xml.in"), encoding="utf-8") as file:
             xml = file.read()
         for what, by in (("@NAME@", guest), ("@UUID@", str(uuid.uuid5(uuid.NAMESPACE_DNS, guest))),
-                         ("@DEVICE@", device)):
+                         ("@DEVICE@", device), ("@WORDS@", words)):
             xml = xml.replace(what, by)
         there = self.hosts[host]
         there.put(f"/tmp/{guest}.xml", xml)
@@ -235,11 +247,11 @@ class VfioLab:
         for _ in range(GUEST_STARTS):
             there.run(f"rm -f {console_path(guest)}")
             there.virsh(f"start {guest}")
-            if there.run(f"for i in $(seq {GUEST_S * 10}); do grep -aq GUEST-READY {console_path(guest)} && "
-                         "exec echo up; sleep 0.1; done").strip() == "up":
+            if there.run(f"for i in $(seq {GUEST_S}); do grep -aq GUEST-READY {console_path(guest)} && exec echo up; "
+                         f"[ $(virsh domstate {guest}) = running ] || break; sleep 1; done").strip() == "up":
                 return
             self.retried += 1
-            print(f"{guest} on {host} is not up after {GUEST_S} s and is started anew:\n"
+            print(f"{guest} on {host} did not come up and is started anew:\n"
                   + there.run(f"tail -n 20 {console_path(guest)}", check=False))
             there.virsh(f"destroy {guest}", check=False)
         raise AssertionError(f"{guest} has not come up in {GUEST_STARTS} starts")
