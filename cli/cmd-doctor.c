@@ -103,8 +103,10 @@ doctor_run(const struct vg_online_args *args)
         vg_doctor_add(checks, "vgpud", VG_HEALTH_BROKEN, NULL, "%s", why->message);
     if (!reached && socket)
         vg_doctor_look_around(checks, socket, "");
-    if (socket)
+    if (socket) {
+        vg_doctor_read_cards(checks, "");
         vg_doctor_read_clock(checks);
+    }
     if (doctor_print(args->format, checks, reached, &error) < 0)
         return vg_cli_fail(error);
     if (!reached)

@@ -40,6 +40,10 @@ double vg_doctor_metric(const char *metrics, const char *name);
 /* Is the clock of this machine kept by others? */
 void vg_doctor_read_clock(json_object *checks);
 
+/* Tells of each GPU of this machine whether VMs could be given it, or what it lacks for that; at
+ * most 64 of them. root: before all paths, "" but in tests. */
+void vg_doctor_read_cards(json_object *checks, const char *root);
+
 /* Why vgpud, which should be here behind this socket, does not answer, and whether it could work
  * here. root: before all paths, "" but in tests, which have no systemd and no programs to be run
  * either. */

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <glib.h>
@@ -223,10 +224,96 @@ test_store(void **state)
         "df -h '/a b'");
 }
 
+/* Makes a PCI function. driver and group: NULL for none. */
+static void
+add_function(const char *address, const char *class, const char *driver, const char *group)
+{
+    g_autofree char *at = g_strconcat("/sys/bus/pci/devices/", address, NULL);
+    g_autofree char *dir = g_strconcat(root, at, NULL);
+    const struct {
+        const char *name, *below, *to;
+    } links[] = {{"driver", "/sys/bus/pci/drivers/", driver},
+                 {"iommu_group", "/sys/kernel/iommu_groups/", group}};
+
+    g_autofree char *file = g_strconcat(at, "/class", NULL);
+    write_file(file, class);
+    for (size_t i = 0; i < G_N_ELEMENTS(links); i++) {
+        if (!links[i].to)
+            continue;
+        g_autofree char *link = g_build_filename(dir, links[i].name, NULL);
+        g_autofree char *to = g_strconcat(root, links[i].below, links[i].to, NULL);
+        assert_int_equal(symlink(to, link), 0);
+    }
+    if (group) {
+        g_autofree char *member =
+            g_strdup_printf("/sys/kernel/iommu_groups/%s/devices/%s", group, address);
+        write_file(member, "");
+    }
+}
+
+static void
+add_types(const char *address, const char *first, const char *second)
+{
+    const char *const room[] = {first, second};
+
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *file = g_strdup_printf("/sys/bus/pci/devices/%s/mdev_supported_types/"
+                                                "nvidia-%d/available_instances",
+                                                address, i);
+        write_file(file, room[i]);
+    }
+}
+
+static void
+assert_mend(json_object *checks, const char *what, const char *mend)
+{
+    json_object *value = vg_output_member(find_check(checks, what), "mend");
+
+    assert_string_equal(json_object_get_string(value), mend);
+}
+
+static void
+test_cards(void **state)
+{
+    (void)state;
+    g_autoptr(json_object) checks = json_object_new_array();
+
+    add_function("0000:00:01.0", "0x060400\n", "pcieport", "5");
+    add_function("0000:00:02.0", "0x030000\n", "i915", NULL);
+    /* A card with audio, whose root port is in the group, too. */
+    add_function("0000:05:00.0", "0x030000\n", "nouveau", "5");
+    add_function("0000:05:00.1", "0x040300\n", "snd_hda_intel", "5");
+    add_function("0000:06:00.0", "0x038000\n", "bochs-drm", "6");
+    add_function("0000:06:00.1", "0x020000\n", "e1000e", "6");
+    /* Nothing of the host has the neighbour of this one. */
+    add_function("0000:07:00.0", "0x120000\n", "habanalabs", "7");
+    add_function("0000:07:01.0", "0x020000\n", "vfio-pci", "7");
+    add_function("0000:08:00.0", "0x030200\n", NULL, "8");
+    add_function("0000:09:00.0", "0x030200\n", "nvidia", "9");
+    add_types("0000:09:00.0", "0\n", "0\n");
+    add_function("0000:0a:00.0", "0x030200\n", "nvidia", "10");
+    add_types("0000:0a:00.0", "0\n", "4\n");
+    vg_doctor_read_cards(checks, root);
+    assert_int_equal(json_object_array_length(checks), 7);
+    assert_check(checks, "GPU 0000:00:02.0", VG_HEALTH_LACKS, "no IOMMU");
+    assert_mend(checks, "GPU 0000:00:02.0", "journalctl -k -g 'DMAR|AMD-Vi|IOMMU'");
+    assert_check(checks, "GPU 0000:05:00.0", VG_HEALTH_OK, "bound to nouveau");
+    assert_check(checks, "GPU 0000:06:00.0", VG_HEALTH_LACKS,
+                 "0000:06:00.1, bound to e1000e, is in the same IOMMU group, 6,");
+    assert_mend(checks, "GPU 0000:06:00.0", "virsh nodedev-detach pci_0000_06_00_1");
+    assert_check(checks, "GPU 0000:07:00.0", VG_HEALTH_OK, "bound to habanalabs");
+    assert_check(checks, "GPU 0000:08:00.0", VG_HEALTH_LACKS, "no driver");
+    assert_mend(checks, "GPU 0000:08:00.0", "lspci -k -s 0000:08:00.0");
+    assert_check(checks, "GPU 0000:09:00.0", VG_HEALTH_LACKS, "no room");
+    assert_mend(checks, "GPU 0000:09:00.0", "mdevctl list");
+    assert_check(checks, "GPU 0000:0a:00.0", VG_HEALTH_OK, "bound to nvidia");
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_cards, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bare_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),

@@ -174,7 +174,9 @@ def test_a_shared_group_is_told(lab):
     """The GPU is bound to its own driver and nobody works with it, but its neighbour has one, too."""
     for host in lab.hosts.values():
         assert host.driver(NEIGHBOUR) == "e1000e"
-        part = host.parts(SHARED)["gpu"]
+        # libvirt tells of the driver when udev has.
+        part = wait_for(lambda host=host: next((p for p in [host.parts(SHARED)["gpu"]] if p["why"]
+                                                and NEIGHBOUR in p["why"]), None))
         assert part["state"] == "host" and part["free"] == 0
         assert f"{NEIGHBOUR} (network) is bound to e1000e, and is in the same IOMMU group" in part["why"]
 

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tells the doctor's rows about the cards of this machine that VMs could be given: what keeps the
+ * kernel from giving one away.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "cli/doctor.h"
+
+#define DEVICES   "/sys/bus/pci/devices"
+#define CARDS_MAX 64
+
+struct cards_view {
+    json_object *checks;
+    const char *root;
+    const char *address; /* of the card */
+    char *what;          /* the name of its row */
+};
+
+/* Returns the text of a file of a PCI function, or "". */
+static char *
+cards_read(const char *root, const char *address, const char *file)
+{
+    g_autofree char *path = g_strconcat(root, DEVICES "/", address, "/", file, NULL);
+    char *text = NULL;
+
+    return g_file_get_contents(path, &text, NULL, NULL) ? g_strchomp(text) : g_strdup("");
+}
+
+/* Returns the last part of what a link of a PCI function leads to, or NULL if there is none. */
+static char *
+cards_link(const char *root, const char *address, const char *link)
+{
+    g_autofree char *path = g_strconcat(root, DEVICES "/", address, "/", link, NULL);
+    g_autofree char *to = g_file_read_link(path, NULL);
+
+    return to ? g_path_get_basename(to) : NULL;
+}
+
+static int
+cards_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Lists a directory below that of a PCI function, sorted. It is empty if there is no such one. */
+static GPtrArray *
+cards_list(const char *root, const char *address, const char *below)
+{
+    g_autofree char *path =
+        g_strconcat(root, DEVICES, address ? "/" : "", address ? address : "", below, NULL);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir)))
+        g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, cards_compare);
+    return names;
+}
+
+/* Returns whether a function keeps a card of its IOMMU group here: it is bound to a driver of the
+ * host, and neither a bridge nor audio or USB in the slot of the card, which go with it. */
+static bool
+cards_is_neighbour(const struct cards_view *view, const char *other, const char *driver)
+{
+    g_autofree char *class = cards_read(view->root, other, "class");
+    const bool same_slot = strncmp(view->address, other, strlen("0000:00:00.")) == 0;
+
+    if (strcmp(view->address, other) == 0 || !driver || strcmp(driver, "vfio-pci") == 0 ||
+        g_str_has_prefix(class, "0x06"))
+        return false;
+    return !same_slot || !(g_str_has_prefix(class, "0x04") || g_str_has_prefix(class, "0x0c03"));
+}
+
+/* Tells of the first neighbour. Returns false if there is none. */
+static bool
+cards_tell_neighbour(const struct cards_view *view, const char *group)
+{
+    g_autoptr(GPtrArray) others = cards_list(view->root, view->address, "/iommu_group/devices");
+
+    for (unsigned i = 0; i < others->len; i++) {
+        const char *other = others->pdata[i];
+        g_autofree char *driver = cards_link(view->root, other, "driver");
+        if (!cards_is_neighbour(view, other, driver))
+            continue;
+        g_autofree char *name = g_strdelimit(g_strdup(other), ":.", '_');
+        g_autofree char *mend = g_strdup_printf("virsh nodedev-detach pci_%s", name);
+        vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, mend,
+                      "%s, bound to %s, is in the same IOMMU group, %s, and a VM gets all of that "
+                      "or nothing; the host loses that device then",
+                      other, driver, group);
+        return true;
+    }
+    return false;
+}
+
+/* Counts the mediated devices that could still be made. Returns -1 if the card offers none. */
+static int64_t
+cards_count_room(const struct cards_view *view)
+{
+    g_autoptr(GPtrArray) types = cards_list(view->root, view->address, "/mdev_supported_types");
+    int64_t room = types->len > 0 ? 0 : -1;
+
+    for (unsigned i = 0; i < types->len; i++) {
+        g_autofree char *file = g_strdup_printf("mdev_supported_types/%s/available_instances",
+                                                (const char *)types->pdata[i]);
+        g_autofree char *text = cards_read(view->root, view->address, file);
+        room += g_ascii_strtoll(text, NULL, 10);
+    }
+    return room;
+}
+
+static void
+cards_check(const struct cards_view *view)
+{
+    g_autofree char *group = cards_link(view->root, view->address, "iommu_group");
+    g_autofree char *driver = cards_link(view->root, view->address, "driver");
+    g_autofree char *look = g_strdup_printf("lspci -k -s %s", view->address);
+    const int64_t room = cards_count_room(view);
+
+    if (!group && room < 0)
+        vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS,
+                      "journalctl -k -g 'DMAR|AMD-Vi|IOMMU'",
+                      "the kernel has no IOMMU for it, so that no VM can be given it: switch on "
+                      "VT-d or AMD-Vi in the firmware, and put intel_iommu=on on the kernel's "
+                      "command line if it is Intel's");
+    else if (group && cards_tell_neighbour(view, group))
+        return;
+    else if (!driver)
+        vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, look,
+                      "no driver is bound to it: a VM can be given it whole, and nothing measures "
+                      "or divides it; the modules named there would");
+    else if (room == 0)
+        vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, "mdevctl list",
+                      "it has no room for another mediated device of any type: a VM that comes "
+                      "needs one that is there and free");
+    else
+        vg_doctor_add(view->checks, view->what, VG_HEALTH_OK, NULL,
+                      "bound to %s; the host uses nothing else of its IOMMU group, %s", driver,
+                      group ? group : "for it has none");
+}
+
+void
+vg_doctor_read_cards(json_object *checks, const char *root)
+{
+    g_autoptr(GPtrArray) functions = cards_list(root, NULL, "");
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < functions->len && n < CARDS_MAX; i++) {
+        struct cards_view view = {checks, root, functions->pdata[i], NULL};
+        g_autofree char *class = cards_read(root, view.address, "class");
+        g_autofree char *physical = cards_link(root, view.address, "physfn");
+        if (physical || !(g_str_has_prefix(class, "0x03") || g_str_has_prefix(class, "0x12")))
+            continue;
+        n++;
+        view.what = g_strdup_printf("GPU %s", view.address);
+        cards_check(&view);
+        g_free(view.what);
+    }
+}
