@@ -186,6 +186,7 @@ def test_nothing_is_free(lab, guest):
     done."""
     lab.start_guest("h1", guest, hostdev(CARD))
     target = lab.hosts["h2"]
+    wait_for(lambda: lab.hosts["h1"].knows(guest))
     target.run("for card in /dev/dri/card*; do sleep 100000 < $card > /dev/null 2>&1 & echo $!; done > /tmp/holders")
     try:
         problems = " ".join(lab.hosts["h1"].move(guest, "h2", status=200, dry_run=True)["problems"])
