@@ -174,9 +174,10 @@ def test_a_shared_group_is_told(lab):
     """The GPU is bound to its own driver and nobody works with it, but its neighbour has one, too."""
     for host in lab.hosts.values():
         assert host.driver(NEIGHBOUR) == "e1000e"
-        # libvirt tells of the driver when udev has.
-        part = wait_for(lambda host=host: next((p for p in [host.parts(SHARED)["gpu"]] if p["why"]
-                                                and NEIGHBOUR in p["why"]), None))
+        # vgpud has not asked libvirt yet, and libvirt tells of the driver when udev has.
+        wait_for(lambda host=host: host.request("GET", f"/v1/gpus/{SHARED}")[0] == 200)
+        wait_for(lambda host=host: NEIGHBOUR in (host.parts(SHARED)["gpu"]["why"] or ""))
+        part = host.parts(SHARED)["gpu"]
         assert part["state"] == "host" and part["free"] == 0
         assert f"{NEIGHBOUR} (network) is bound to e1000e, and is in the same IOMMU group" in part["why"]
 
@@ -194,7 +195,9 @@ def test_nothing_is_free(lab, guest):
         assert f"{CARD}: bound to bochs-drm, and in use by sleep" in problems
     finally:
         target.run("kill $(cat /tmp/holders)")
-    assert lab.running_on(guest) == ["h1"] and lab.hosts["h1"].driver(CARD) == "vfio-pci"
+    assert lab.running_on(guest) == ["h1"], lab.hosts["h1"].run(f"virsh domstate --reason {guest}; tail -n 3 "
+                                                                f"/var/log/libvirt/qemu/{guest}.*")
+    assert lab.hosts["h1"].driver(CARD) == "vfio-pci"
 
 
 def test_taken_meanwhile(lab, guest):
