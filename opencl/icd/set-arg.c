@@ -84,12 +84,11 @@ set_any(cl_kernel handle, cl_uint i, size_t size, const void *value)
     bool is_plain = value && !vg_cl_arg_is_long(arg);
     if (size == 4 && is_plain)
         return set_number(kernel->real, i, set, value, arg);
-    /* A handle, unless its declaration or its size says that it is none. A sampler's type may have
-     * any name. */
+    /* A handle, unless its declaration or its size says that it is none. */
     if (size == sizeof object && value && !arg->is_value) {
         memcpy(&object, value, sizeof object);
         object = vg_cl_any(object);
-        if (object && (!arg->is_no_memory || object->type == VG_CL_SAMPLER))
+        if (object)
             return is_plain ? set_object(kernel->real, i, set, object, arg)
                             : set_object_for_long(kernel->real, i, set, object, arg);
     }

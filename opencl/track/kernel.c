@@ -28,6 +28,17 @@ kernel_is_number(const char *type)
     return false;
 }
 
+/* Whether an argument of a type of the program's own is a number, and no sampler. A kernel that
+ * nobody uses shows it: a number has to have a value, and zero is one. */
+static bool
+kernel_takes_number(const cl_icd_dispatch *cl, cl_kernel spare, cl_uint i)
+{
+    const uint64_t zero = 0;
+
+    return cl->clSetKernelArg(spare, i, sizeof zero, NULL) == CL_INVALID_ARG_VALUE &&
+           cl->clSetKernelArg(spare, i, sizeof zero, &zero) == CL_SUCCESS;
+}
+
 /* What the compiler tells of the arguments; where it tells nothing, a value is looked at when it is
  * set. */
 static void
@@ -35,6 +46,7 @@ kernel_ask_args(struct vg_cl_object *object)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     struct vg_cl_kernel *kernel = &object->kernel;
+    cl_kernel spare = NULL;
 
     for (cl_uint i = 0; i < kernel->n_args; i++) {
         cl_kernel_arg_address_qualifier address;
@@ -44,15 +56,21 @@ kernel_ask_args(struct vg_cl_object *object)
                                    &address, NULL) != CL_SUCCESS ||
             cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof access,
                                    &access, NULL) != CL_SUCCESS)
-            return;
+            break;
         cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type, type, NULL);
         bool is_private =
             address == CL_KERNEL_ARG_ADDRESS_PRIVATE && access == CL_KERNEL_ARG_ACCESS_NONE;
-        kernel->args[i].is_value = is_private && kernel_is_number(type);
-        kernel->args[i].is_no_memory = is_private;
+        bool is_number = is_private && kernel_is_number(type);
+        bool is_named = is_private && !is_number && strcmp(type, "sampler_t") != 0;
+        if (is_named && !spare)
+            spare = cl->clCreateKernel(kernel->program->real, kernel->name, NULL);
+        kernel->args[i].is_value =
+            is_number || (is_named && spare && kernel_takes_number(cl, spare, i));
         kernel->args[i].is_read =
             address == CL_KERNEL_ARG_ADDRESS_CONSTANT || access == CL_KERNEL_ARG_ACCESS_READ_ONLY;
     }
+    if (spare)
+        cl->clReleaseKernel(spare);
 }
 
 /* Makes the object of a kernel that the vendor made, which is released if there is no memory. */

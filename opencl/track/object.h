@@ -157,10 +157,9 @@ enum vg_cl_arg_kind {
 };
 
 struct vg_cl_arg {
-    uint8_t kind;      /* enum vg_cl_arg_kind, of the value that is set */
-    bool is_value;     /* by its declaration: it never is an object */
-    bool is_no_memory; /* by its declaration: if it is an object, then a sampler */
-    bool is_read;      /* by its declaration: the kernel does not write to the object */
+    uint8_t kind;  /* enum vg_cl_arg_kind, of the value that is set */
+    bool is_value; /* by its declaration: it never is an object */
+    bool is_read;  /* by its declaration: the kernel does not write to the object */
     size_t size;
     uint64_t id; /* the object's; another one has its slot when they differ */
     union {
