@@ -106,7 +106,8 @@ COMMANDS = {
               ["context", "list"], ["version"], ["help"]],
 }
 # These print documents, files or nothing but what they do.
-OTHERS = {"snapshot", "record"}
+# What they print is for other programs: documents, a recording, a link.
+OTHERS = {"snapshot", "record", "ui"}
 
 
 def completed(places, place, args):

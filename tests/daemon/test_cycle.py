@@ -44,6 +44,8 @@ def routes(daemon, vm):
             ids = [plan["id"] for plan in daemon.get("/v1/plans")["items"]]
         elif path.startswith("/v1/migrations/"):
             ids = [move["id"] for move in daemon.get("/v1/migrations")["items"]]
+        elif path.startswith("/v1/hosts/"):
+            ids = [host["name"] for host in daemon.get("/v1/hosts")["items"]]
         elif path.startswith("/v1/gpus/"):
             ids = [gpu["id"] for gpu in daemon.get("/v1/gpus")["items"]]
         else:
@@ -71,8 +73,8 @@ class Client(threading.Thread):
         daemon = self.vgpud
         for path in routes(daemon, self.vm):
             status, headers, body = daemon.request("GET", path)
-            # A VM that is measured need not be libvirt's.
-            fine = (200, 404, 503) if path.endswith("/movable") else (200, 503)
+            # A VM that is measured need not be libvirt's, and no host is drained.
+            fine = (200, 404, 503) if path.endswith(("/movable", "/drain")) else (200, 503)
             assert status in ((404,) if "no-such-thing" in path else fine), (path, body)
             if "ETag" in headers:
                 daemon.request("GET", path, headers={"If-None-Match": headers["ETag"]})

@@ -167,7 +167,8 @@ def test_etcd_is_away(cluster, way):
     assert back.ended(back.move(GUEST, node.host))["state"] == "done"
 
 
-@pytest.mark.skipif(not full(), reason="it takes three members; VG_TEST_FULL=1 runs it")
+# For full runs.
+@pytest.mark.drawn("lab-many")
 def test_one_member_is_killed(cluster, way):
     """The leader of etcd, of three: what is under way is tried again, and nobody sees an error."""
     node, to = way

@@ -123,7 +123,8 @@ def test_demo(demo, words, signum):
 
 
 # Six minutes, most of which an emulated x264 takes, and one and a half more where its disk is not made yet.
-@pytest.mark.skipif(not full(), reason="it takes six minutes")
+# For full runs.
+@pytest.mark.drawn("lab-many")
 @pytest.mark.parametrize("demo", ["demo-opencl"], indirect=True)
 def test_opencl(demo):
     text = demo.end(limit=20 * HANG_S)
