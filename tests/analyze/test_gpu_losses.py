@@ -167,9 +167,10 @@ def check_heads(doc, oracle, since, late):
     assert doc["trace"]["covered_ns"]["begin"] == since
     assert doc["trace"]["begin_ns"] == since
     begun = [j for j in oracle.jobs if j.first is not None]
-    whole = [j for j in begun if j.first >= since]
-    # Two records tell of one step, a microsecond apart: the first may be cut off without the second.
-    nearly = [j for j in begun if since - 5000 <= j.first < since]
+    whole = [j for j in begun if j.first > since]
+    # Two records tell of one step, a microsecond apart: the first may be cut off without the second. What is of
+    # the same microsecond as the begin may have been before it.
+    nearly = [j for j in begun if since - 5000 <= j.first <= since]
     check(doc, oracle, whole, nearly)
     most = rows(oracle, whole + nearly)
     for key, true in rows(oracle, whole).items():

@@ -260,7 +260,7 @@ def test_what_somebody_else_writes(site):
     wait_for(lambda: "/vgpud/test/hosts/host-b" in site.etcd.pairs())
     wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
     assert set(site.hosts["host-a"].hosts()) <= {"host-a", "host-b", "host-c"}
-    assert "what etcd has cannot be used" in site.hosts["host-a"].daemon.log()
+    wait_for(lambda: "what etcd has cannot be used" in site.hosts["host-a"].daemon.log())
     for key in bad:
         site.etcd.delete("/vgpud/test/" + key)
 
