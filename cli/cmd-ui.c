@@ -22,6 +22,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
@@ -29,7 +30,7 @@
 #include "cli/remote.h"
 
 #define UI_HEAD_MAX      16384
-#define UI_HEAD_MS       10000 /* for a whole head */
+#define UI_HEAD_NS       (10 * VG_NS_PER_S) /* for a whole head */
 #define UI_CONNECTIONS   64
 #define UI_LINGER_MS     500
 #define UI_LINGER_READS  64
@@ -93,10 +94,11 @@ ui_refuse(int fd, int status, const char *title, const char *detail)
 static bool
 ui_read_head(int fd, struct ui_head *head)
 {
+    const int64_t until_ns = vg_clock_monotonic_ns() + UI_HEAD_NS;
     struct pollfd readable = {.fd = fd, .events = POLLIN};
 
     head->size = 0;
-    while (head->size < UI_HEAD_MAX && poll(&readable, 1, UI_HEAD_MS) > 0) {
+    while (head->size < UI_HEAD_MAX && vg_clock_poll(&readable, 1, until_ns) > 0) {
         ssize_t n = recv(fd, head->bytes + head->size, UI_HEAD_MAX - head->size, 0);
         if (n <= 0)
             return false;

@@ -87,7 +87,7 @@ host_history_happened(json_object *event)
                                                : g_strdup_printf("vgpud was %s", ended);
 }
 
-/* Each text once, after what is there. */
+/* Adds what happened in the step, each text once: a step of an hour may have many restarts. */
 static void
 host_history_add_happened(GString *text, json_object *item)
 {

@@ -39,8 +39,8 @@ export interface Cpu {
   cpu: number; busy_ns: number | null; idle_ns: number | null; vms_ns: number; vms: (Named & { run_ns: number; wait_ns: number })[];
 }
 export interface Cpus { begin_ns: number; end_ns: number; items: Cpu[] }
-export interface Alert { alert: string; vm?: string | null; display_name?: string | null; lost_cores: number; since_ns: number }
-export interface Step { what: string; began_ns: number; ended_ns: number; outcome?: string | null; [more: string]: unknown }
+export interface Alert { alert: string; vm?: string | null; display_name?: string | null; lost_cores: number | null; since_ns: number | null }
+export interface Step { verb: string; began_ns: number; ended_ns: number; ok: boolean; undoes: boolean; answer: string | null }
 export interface Migration {
   id: string; vm: string; uuid: string; display_name?: string; from: string; to: string; state: string; step: string | null;
   cause: string | null; made_ns: number; ended_ns: number; standstill_ns: number; vm_on: string; gpu: string; steps: Step[];
@@ -49,7 +49,7 @@ export interface PlanRow { id: string; made_ns: number; verdict: string }
 export interface Action { vm: string; display_name?: string; from: string; to: string; reason: string; gain: unknown; cost: unknown }
 export interface Plan { id: string; made_ns: number; verdict: string; actions: Action[]; why: string[] }
 export interface Gpu {
-  id: string; inventory: { name?: string | null; model?: string | null } | null; source: { name?: string } | null;
+  id: string; inventory: { vendor: string | null; product: string | null } | null; source: string | null;
   assigned: { vm: Named; type: string | null }[]; newest: Record<string, unknown> | null;
 }
 export interface GpuRequest {

@@ -124,7 +124,8 @@ export async function hostPage(context: Context): Promise<Shown> {
         tile("VMs used", `${cores(last?.rates?.run_share)} cores`), tile("VMs lost", `${cores(last?.rates ? lostOf(last.rates) : null)} cores`),
         tile("Host used", `${cores(last?.own_share)} cores`), tile("Load", cores(last?.load)), tile("Measured by", host.measurement.source)),
       ...alerts.items.map((alert) => el("p", {}, el("strong", {}, `Alert ${alert.alert}: `),
-        `${alert.display_name ?? alert.vm ?? "the host"} loses ${cores(alert.lost_cores)} cores, since ${clock(alert.since_ns)}`)),
+        `${alert.display_name ?? alert.vm ?? "the host"}${alert.lost_cores === null ? "" : ` loses ${cores(alert.lost_cores)} cores`}`,
+        alert.since_ns !== null && `, since ${clock(alert.since_ns)}`)),
       ...broken.map((part) => el("p", { class: "note" }, `${part.name} is ${part.state}: ${part.reason ?? ""}`)),
       ...leftOut(history.left_out),
       el("h2", {}, "CPU time"), use.box,
@@ -334,9 +335,9 @@ export async function gpusPage(context: Context): Promise<Shown> {
   const chosen = gpus.find((gpu) => gpu.id === state.id);
   const list = table("GPUs", [
     { head: "GPU", cell: (gpu) => link(context, gpu.id, { page: "gpus", id: gpu.id }) },
-    { head: "Model", cell: (gpu) => gpu.inventory?.name ?? gpu.inventory?.model ?? "-" },
+    { head: "Model", cell: (gpu) => [gpu.inventory?.vendor, gpu.inventory?.product].filter(Boolean).join(" ") || "-" },
     { head: "Given to", cell: (gpu) => gpu.assigned.map((one) => labelOf(one.vm)).join(", ") || "-" },
-    { head: "Measured by", cell: (gpu) => gpu.source?.name ?? "-" },
+    { head: "Measured by", cell: (gpu) => gpu.source ?? "-" },
   ] as Column<api.Gpu>[], gpus, "This host has no GPU that vgpud knows.");
   if (!chosen)
     return { elements: [el("h2", {}, "GPUs"), list] };
@@ -388,10 +389,10 @@ export async function movesPage(context: Context): Promise<Shown> {
       ...(move.cause ? [el("p", {}, move.cause)] : []),
       el("p", { class: "note" }, `The VM is on: ${move.vm_on}; its GPU: ${move.gpu}.`),
       table("Steps", [
-        { head: "Step", cell: (step) => step.what },
+        { head: "Step", cell: (step) => step.undoes ? `${step.verb} (way back)` : step.verb },
         { head: "Begun", cell: (step) => clock(step.began_ns) },
         { head: "Took", number: true, cell: (step) => step.ended_ns ? seconds(step.ended_ns - step.began_ns) : "goes on" },
-        { head: "Outcome", cell: (step) => step.outcome ?? "" },
+        { head: "Outcome", cell: (step) => step.ended_ns && !step.ok ? `failed: ${step.answer ?? ""}` : step.answer ?? "" },
       ] as Column<api.Step>[], move.steps, "It has not begun."));
   }
   const plan = state.id && !move && plans.some((one) => one.id === state.id)
