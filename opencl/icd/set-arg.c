@@ -62,6 +62,22 @@ set_other(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_c
     return result;
 }
 
+/* Where nobody tells whether it is a number, an image, or a sampler. */
+static __attribute__((noinline)) cl_int
+set_opaque(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_cl_arg *arg,
+           vg_cl_set_arg set)
+{
+    struct vg_cl_object *object = NULL;
+
+    if (size == sizeof object && value)
+        memcpy(&object, value, sizeof object);
+    object = vg_cl_any(object);
+    if (object &&
+        (object->type == VG_CL_SAMPLER || (object->type == VG_CL_MEM && object->mem.image)))
+        return set_object_for_long(real, i, set, object, arg);
+    return set_other(real, i, size, value, arg, set);
+}
+
 static __attribute__((noinline)) cl_int
 set_wrong(const struct vg_cl_object *kernel, cl_uint i, size_t size, const void *value)
 {
@@ -85,13 +101,15 @@ set_any(cl_kernel handle, cl_uint i, size_t size, const void *value)
     if (size == 4 && is_plain)
         return set_number(kernel->real, i, set, value, arg);
     /* A handle, unless its declaration or its size says that it is none. */
-    if (size == sizeof object && value && !arg->is_value) {
+    if (size == sizeof object && value && arg->declared == VG_CL_DECLARED_UNKNOWN) {
         memcpy(&object, value, sizeof object);
         object = vg_cl_any(object);
         if (object)
             return is_plain ? set_object(kernel->real, i, set, object, arg)
                             : set_object_for_long(kernel->real, i, set, object, arg);
     }
+    if (__builtin_expect(arg->declared == VG_CL_DECLARED_OPAQUE, 0))
+        return set_opaque(kernel->real, i, size, value, arg, set);
     return set_other(kernel->real, i, size, value, arg, set);
 }
 

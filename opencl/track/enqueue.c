@@ -65,6 +65,19 @@ vg_cl_enqueue_end(struct vg_cl_enqueue *e, cl_int result, cl_command_type comman
     return result;
 }
 
+/* A kernel may write by a pointer to what is const, if it makes another one of it; but not where
+ * nothing may write to the memory. */
+static bool
+enqueue_is_const(const struct vg_cl_object *mem)
+{
+    const cl_mem_flags access = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY;
+
+    /* A part has its whole's access unless it is given another. */
+    while (!(mem->mem.flags & access) && mem->mem.parent)
+        mem = mem->mem.parent;
+    return (mem->mem.flags & access) == CL_MEM_READ_ONLY;
+}
+
 static void
 enqueue_written_by(const struct vg_cl_kernel *kernel)
 {
@@ -72,7 +85,7 @@ enqueue_written_by(const struct vg_cl_kernel *kernel)
         const struct vg_cl_arg *arg = &kernel->args[i];
         /* Where nothing is known of an argument, a number may have been taken for any object. */
         if (arg->kind == VG_CL_ARG_OBJECT && !arg->is_read && arg->object->id == arg->id &&
-            arg->object->type == VG_CL_MEM)
+            arg->object->type == VG_CL_MEM && !(arg->is_const && enqueue_is_const(arg->object)))
             vg_cl_written(arg->object);
     }
 }

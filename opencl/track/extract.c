@@ -11,6 +11,7 @@
 
 #include "opencl/track/callback.h"
 #include "opencl/track/leaving.h"
+#include "opencl/track/memory.h"
 #include "opencl/track/program.h"
 #include "opencl/track/state.h"
 #include "opencl/track/warm.h"
@@ -168,8 +169,7 @@ extract_region(const cl_image_desc *desc, size_t region[3])
 size_t
 vg_cl_content_size(const struct vg_cl_object *mem, size_t region[3])
 {
-    if (mem->mem.parent || mem->mem.host_ptr || !mem->mem.is_written ||
-        (mem->mem.end && mem->mem.end->own))
+    if (mem->mem.parent || !mem->mem.is_written || vg_cl_mem_is_in_place(mem))
         return 0;
     if (!mem->mem.image)
         return mem->mem.size;
@@ -338,10 +338,16 @@ static bool
 extract_sync(struct vg_cl_switch *s, const struct extract_copier *copier,
              const struct vg_cl_object *mem)
 {
-    size_t at = 0;
+    size_t at = 0, region[3];
     bool is_whole = mem->mem.image || (extract_next_part(mem, &at) == mem->mem.size && at == 0);
     cl_int error = is_whole ? extract_sync_whole(copier, mem) : extract_sync_parts(copier, mem);
 
+    if (error == CL_SUCCESS && mem->mem.image) {
+        extract_region(&mem->mem.image->desc, region);
+        s->n_bytes += region[0] * region[1] * region[2] * extract_element(mem);
+    } else if (error == CL_SUCCESS) {
+        s->n_bytes += mem->mem.size;
+    }
     return error == CL_SUCCESS ||
            vg_cl_fail(s, "reading the program's own memory back failed: OpenCL's error %d", error);
 }
@@ -352,7 +358,7 @@ extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct extract_
 {
     size_t region[3];
     size_t size = vg_cl_content_size(mem, region);
-    bool is_used = !mem->mem.parent && (mem->mem.host_ptr || (mem->mem.end && mem->mem.end->own));
+    bool is_used = !mem->mem.parent && mem->mem.is_written && vg_cl_mem_is_in_place(mem);
 
     if (!extract_get_queue(copier, mem))
         return vg_cl_fail(s, "a context takes no other queue");
@@ -517,7 +523,7 @@ extract_can(struct vg_cl_switch *s)
         if (o->type != VG_CL_MEM)
             continue;
         const struct vg_cl_object *root = o->mem.parent ? o->mem.parent : o;
-        bool in_place = root->mem.host_ptr || (root->mem.end && root->mem.end->own);
+        bool in_place = vg_cl_mem_is_in_place(root);
         for (const struct vg_cl_map *map = o->mem.maps; map; map = map->next)
             if (!map->is_shadow && (!in_place || o->mem.image))
                 return vg_cl_fail(s,

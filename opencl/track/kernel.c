@@ -6,72 +6,10 @@
 
 #include "opencl/track/arg.h"
 #include "opencl/track/calls.h"
+#include "opencl/track/kinds.h"
 #include "opencl/track/program.h"
 #include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
-
-/* Whether TYPE is a number or a vector, and no other name of a sampler's type. */
-static bool
-kernel_is_number(const char *type)
-{
-    static const char *const numbers[] = {
-        "char",           "uchar",         "unsigned char", "short",        "ushort",
-        "unsigned short", "int",           "uint",          "unsigned int", "long",
-        "ulong",          "unsigned long", "half",          "float",        "double"};
-    size_t size = strlen(type);
-
-    while (size > 0 && type[size - 1] >= '0' && type[size - 1] <= '9')
-        size--;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (strlen(numbers[i]) == size && memcmp(type, numbers[i], size) == 0)
-            return true;
-    return false;
-}
-
-/* Whether an argument of a type of the program's own is a number, and no sampler. A kernel that
- * nobody uses shows it: a number has to have a value, and zero is one. */
-static bool
-kernel_takes_number(const cl_icd_dispatch *cl, cl_kernel spare, cl_uint i)
-{
-    const uint64_t zero = 0;
-
-    return cl->clSetKernelArg(spare, i, sizeof zero, NULL) == CL_INVALID_ARG_VALUE &&
-           cl->clSetKernelArg(spare, i, sizeof zero, &zero) == CL_SUCCESS;
-}
-
-/* What the compiler tells of the arguments; where it tells nothing, a value is looked at when it is
- * set. */
-static void
-kernel_ask_args(struct vg_cl_object *object)
-{
-    const cl_icd_dispatch *cl = object->track->cl;
-    struct vg_cl_kernel *kernel = &object->kernel;
-    cl_kernel spare = NULL;
-
-    for (cl_uint i = 0; i < kernel->n_args; i++) {
-        cl_kernel_arg_address_qualifier address;
-        cl_kernel_arg_access_qualifier access;
-        char type[64] = "";
-        if (cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address,
-                                   &address, NULL) != CL_SUCCESS ||
-            cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof access,
-                                   &access, NULL) != CL_SUCCESS)
-            break;
-        cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type, type, NULL);
-        bool is_private =
-            address == CL_KERNEL_ARG_ADDRESS_PRIVATE && access == CL_KERNEL_ARG_ACCESS_NONE;
-        bool is_number = is_private && kernel_is_number(type);
-        bool is_named = is_private && !is_number && strcmp(type, "sampler_t") != 0;
-        if (is_named && !spare)
-            spare = cl->clCreateKernel(kernel->program->real, kernel->name, NULL);
-        kernel->args[i].is_value =
-            is_number || (is_named && spare && kernel_takes_number(cl, spare, i));
-        kernel->args[i].is_read =
-            address == CL_KERNEL_ARG_ADDRESS_CONSTANT || access == CL_KERNEL_ARG_ACCESS_READ_ONLY;
-    }
-    if (spare)
-        cl->clReleaseKernel(spare);
-}
 
 /* Makes the object of a kernel that the vendor made, which is released if there is no memory. */
 static struct vg_cl_object *
@@ -98,7 +36,7 @@ kernel_wrap(struct vg_cl_object *program, cl_kernel real, cl_int *errcode_ret)
         return vg_cl_made(object, CL_OUT_OF_HOST_MEMORY, errcode_ret);
     }
     cl->clGetKernelInfo(real, CL_KERNEL_FUNCTION_NAME, size, kernel->name, NULL);
-    kernel_ask_args(object);
+    vg_cl_kinds_ask(object);
     return object;
 }
 

@@ -13,6 +13,7 @@
 #include "opencl/track/callback.h"
 #include "opencl/track/calls.h"
 #include "opencl/track/enqueue.h"
+#include "opencl/track/memory.h"
 
 #define MAP_ALL (CL_MAP_READ | CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
 
@@ -25,8 +26,7 @@ map_is_in_place(const struct vg_cl_object *mem)
 
     while (root->mem.parent)
         root = root->mem.parent;
-    return !mem->mem.image == !root->mem.image &&
-           (root->mem.host_ptr || (root->mem.end && root->mem.end->own));
+    return !mem->mem.image == !root->mem.image && vg_cl_mem_is_in_place(root);
 }
 
 /* What the host may not read and write cannot be shadowed. */
@@ -78,8 +78,10 @@ map_keep(struct vg_cl_object *mem, struct vg_cl_map *map)
     map->next = mem->mem.maps;
     mem->mem.maps = map;
     vg_cl_unlock();
-    if (!(map->flags & CL_MAP_READ) ||
-        (map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
+    /* What the program writes in its own memory is there. */
+    if ((!(map->flags & CL_MAP_READ) ||
+         (map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION))) &&
+        !map_is_in_place(mem))
         vg_cl_written(mem);
 }
 

@@ -198,6 +198,14 @@ memory_make_image(struct vg_cl_object *mem, cl_mem_flags flags, void *first, boo
     return cl->clCreateImage(mem->context->real, flags, &image->format, &desc, first, error);
 }
 
+static const struct vg_cl_object *
+memory_root(const struct vg_cl_object *mem)
+{
+    while (mem->mem.parent)
+        mem = mem->mem.parent;
+    return mem;
+}
+
 cl_int
 vg_cl_mem_make(struct vg_cl_object *mem, void *first, bool is_back)
 {
@@ -222,6 +230,8 @@ vg_cl_mem_make(struct vg_cl_object *mem, void *first, bool is_back)
                                : memory_make_buffer(mem, flags, first, &error);
     if (error == CL_SUCCESS && !is_back)
         memory_count(mem);
+    if (error == CL_SUCCESS && is_back && vg_cl_mem_is_in_place(memory_root(mem)))
+        mem->mem.is_written = false;
     return error == CL_SUCCESS ? memory_watch(mem) : error;
 }
 
@@ -260,7 +270,7 @@ vg_cl_CreateBufferWithProperties(struct vg_cl_object *context, const cl_mem_prop
     mem->mem.size = size;
     memory_takes_own(mem, host_ptr);
     cl_int error = vg_cl_mem_make(mem, host_ptr, false);
-    mem->mem.is_written = host_ptr != NULL;
+    mem->mem.is_written = host_ptr && !vg_cl_mem_is_in_place(mem);
     return vg_cl_made(mem, error, errcode_ret);
 }
 
@@ -322,7 +332,7 @@ vg_cl_CreateImageWithProperties(struct vg_cl_object *context, const cl_mem_prope
     mem->mem.kind = image_desc->image_type;
     mem->mem.parent = vg_cl_use(vg_cl_as(image_desc->mem_object, VG_CL_MEM));
     error = vg_cl_mem_make(mem, host_ptr, false);
-    mem->mem.is_written = host_ptr != NULL;
+    mem->mem.is_written = host_ptr && !vg_cl_mem_is_in_place(mem);
     return vg_cl_made(mem, error, errcode_ret);
 }
 

@@ -7,6 +7,14 @@
 
 #include "opencl/track/object.h"
 
+/* Returns true if MEM, which is no part of other memory, lies in memory of the program or of ours:
+ * what it holds need not be read from the vendor's unless a command has changed it. */
+static inline bool
+vg_cl_mem_is_in_place(const struct vg_cl_object *mem)
+{
+    return mem->mem.host_ptr || (mem->mem.end && mem->mem.end->own);
+}
+
 /* Leaves what waits for the end of MEM to the vendor, who may be done with it as soon as it is
  * released. */
 void vg_cl_mem_leave_end(struct vg_cl_object *mem);

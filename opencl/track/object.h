@@ -55,6 +55,14 @@ enum vg_cl_type {
 struct vg_cl_object;
 struct vg_cl_limits; /* limits.h */
 
+/* Whether it can be seen that an argument of a kernel is a number where the compiler does not tell
+ * it. */
+enum vg_cl_numbers {
+    VG_CL_NUMBERS_UNKNOWN,
+    VG_CL_NUMBERS_SEEN,
+    VG_CL_NUMBERS_UNSEEN,
+};
+
 /* The state of a program with one vendor's platform. */
 struct vg_cl_track {
     const cl_icd_dispatch *cl; /* the vendor's functions; NULL while they are let go */
@@ -62,8 +70,9 @@ struct vg_cl_track {
     struct vg_cl_object **devices; /* the platform's own, not parts of them */
     struct vg_cl_limits *limits;   /* of each of them when they were first seen */
     cl_uint n_devices;
-    bool is_other; /* the devices are not those of which binaries were made */
-    bool as_gpu;   /* devices say that they are GPUs, for programs that take nothing else */
+    atomic_uint numbers; /* enum vg_cl_numbers */
+    bool is_other;       /* the devices are not those of which binaries were made */
+    bool as_gpu;         /* devices say that they are GPUs, for programs that take nothing else */
 };
 
 struct vg_cl_device {
@@ -126,7 +135,7 @@ struct vg_cl_image {
 struct vg_cl_mem {
     cl_mem_object_type kind;
     bool is_sub;            /* a sub-buffer */
-    atomic_bool is_written; /* it holds something that the program may rely on */
+    atomic_bool is_written; /* the vendor's may hold what no memory of the host does */
     cl_mem_flags flags;     /* as the program gave them */
     size_t size;            /* bytes; of a sub-buffer and a buffer */
     size_t origin;          /* of a sub-buffer, in its parent */
@@ -156,10 +165,18 @@ enum vg_cl_arg_kind {
     VG_CL_ARG_EMPTY, /* no bytes: local memory of a size, or no object */
 };
 
+/* What an argument may be set to by its declaration. */
+enum vg_cl_declared {
+    VG_CL_DECLARED_UNKNOWN, /* any object, or a number */
+    VG_CL_DECLARED_VALUE,   /* no object */
+    VG_CL_DECLARED_OPAQUE,  /* an image or a sampler, or a number */
+};
+
 struct vg_cl_arg {
-    uint8_t kind;  /* enum vg_cl_arg_kind, of the value that is set */
-    bool is_value; /* by its declaration: it never is an object */
-    bool is_read;  /* by its declaration: the kernel does not write to the object */
+    uint8_t kind;     /* enum vg_cl_arg_kind, of the value that is set */
+    uint8_t declared; /* enum vg_cl_declared */
+    bool is_read;     /* by its declaration: the kernel does not write to the object */
+    bool is_const;    /* likewise, but it may: where the object may be written to at all */
     size_t size;
     uint64_t id; /* the object's; another one has its slot when they differ */
     union {
