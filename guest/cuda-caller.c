@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "guest/child.h"
@@ -38,15 +37,6 @@ struct answer {
 static struct caller callers[VG_CUDA_CALLERS_MAX];
 static size_t n_callers;
 static struct caller looker;
-
-static int64_t
-caller_now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* ---- in the process that calls ---- */
 
@@ -96,7 +86,7 @@ caller_run(int fd)
     int init = loaded == 0 ? api.init(0) : 0;
     while (recv(fd, &call, sizeof call, 0) == sizeof call) {
         struct answer answer = {.outcome = VG_CUDA_ANSWERED, .result = init, .state = -1};
-        answer.began_us = caller_now_us();
+        answer.began_us = vg_guest_now_us();
         if (loaded != 0) {
             answer.outcome = VG_CUDA_UNUSABLE;
             vg_guest_put(answer.why, sizeof answer.why, "%s", why);
@@ -107,7 +97,7 @@ caller_run(int fd)
             vg_guest_put(answer.why, sizeof answer.why, "cuInit: %s", name);
         } else {
             answer.result = caller_make(&api, &call, &answer.state);
-            answer.ended_us = caller_now_us();
+            answer.ended_us = vg_guest_now_us();
             caller_name(&api, answer.result, answer.why, sizeof answer.why);
         }
         if (send(fd, &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer)

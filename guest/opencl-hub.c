@@ -13,7 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "guest/process.h"
@@ -45,8 +44,9 @@ struct hub_program {
     pid_t pid;
     uint64_t start;
     uid_t uid;
-    /* It has said hello. It stands still. It was told to, by this agent, and not yet to go on. */
-    bool is_known, is_released, is_wanted;
+    /* It has said hello. It stands still. It was told to, by this agent, and not yet to go on. It
+     * has said that this takes long. */
+    bool is_known, is_released, is_wanted, is_late;
     /* What it has to answer: one `ask`, and one of the others. */
     bool is_asked;
     enum hub_told told;
@@ -75,15 +75,6 @@ struct vg_opencl_hub {
     uint32_t last_number;
     bool is_full_told;
 };
-
-static int64_t
-hub_now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
-}
 
 /* ---- workers ---- */
 
@@ -192,7 +183,8 @@ hub_tell_resume(vg_opencl_hub *hub, struct hub_program *program)
     if (!hub_send_program(hub, program, "resume"))
         return;
     program->told = HUB_TOLD_RESUME;
-    program->resume_us = hub_now_us();
+    program->is_late = false;
+    program->resume_us = vg_guest_now_us();
 }
 
 /* Has a program go on: at once, or as soon as it says that it stands still. */
@@ -233,7 +225,7 @@ hub_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *prog
         return;
     }
     if (!program->is_released)
-        program->stopped_us = hub_now_us();
+        program->stopped_us = vg_guest_now_us();
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
         hub->programs[i].return_us = hub->programs[i].stop_us = -1;
     program->told = HUB_TOLD_PREPARE;
@@ -338,31 +330,23 @@ hub_take_state(struct hub_program *program, const char *line)
     return true;
 }
 
-static bool
-hub_begins(const char *line, const char *word)
-{
-    size_t size = strlen(word);
-
-    return strncmp(line, word, size) == 0 && (line[size] == ' ' || line[size] == '\0');
-}
-
 /* Takes the answer to `prepare` or `resume`. */
 static bool
 hub_take_outcome(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 {
-    bool stands = hub_begins(line, "released") || hub_begins(line, "lost");
-    bool prepared = stands || hub_begins(line, "refused");
+    bool stands = vg_opencl_after(line, "released") || vg_opencl_after(line, "lost");
+    bool prepared = stands || vg_opencl_after(line, "refused");
 
     if (program->told != (prepared ? HUB_TOLD_PREPARE : HUB_TOLD_RESUME) ||
-        (!prepared && !hub_begins(line, "resumed") && !hub_begins(line, "failed")))
+        (!prepared && !vg_opencl_after(line, "resumed") && !vg_opencl_after(line, "failed")))
         return false;
     program->told = HUB_TOLD_NOTHING;
-    program->is_released = stands || hub_begins(line, "failed");
+    program->is_released = stands || vg_opencl_after(line, "failed");
     if (stands)
-        program->release_us = hub_now_us() - program->stopped_us;
-    if (hub_begins(line, "resumed") && program->stopped_us >= 0) {
-        program->return_us = hub_now_us() - program->resume_us;
-        program->stop_us = hub_now_us() - program->stopped_us;
+        program->release_us = vg_guest_now_us() - program->stopped_us;
+    if (vg_opencl_after(line, "resumed") && program->stopped_us >= 0) {
+        program->return_us = vg_guest_now_us() - program->resume_us;
+        program->stop_us = vg_guest_now_us() - program->stopped_us;
     }
     if (!program->is_released) {
         program->is_wanted = false;
@@ -371,6 +355,20 @@ hub_take_outcome(vg_opencl_hub *hub, struct hub_program *program, const char *li
     /* It comes too late: it was given up, or who stopped it has ended. */
     if (stands && !program->is_wanted)
         hub_tell_resume(hub, program);
+    return true;
+}
+
+/* Takes, once for each `resume`, that this takes long, and why. It is no answer yet. */
+static bool
+hub_take_late(struct hub_program *program, const char *line)
+{
+    const char *why = vg_opencl_after(line, "late");
+
+    if (!why || program->told != HUB_TOLD_RESUME || program->is_late)
+        return false;
+    program->is_late = true;
+    vg_guest_log(LOG_WARNING, "program of OpenCL does not go on yet pid=%d why='%s'",
+                 (int)program->pid, why);
     return true;
 }
 
@@ -384,11 +382,12 @@ hub_take_line(vg_opencl_hub *hub, struct hub_program *program, const char *line)
     }
     uint32_t number = program->number;
     vg_guest_auto char *clean = vg_guest_clean(line, VG_OPENCL_LINE_MAX);
-    bool is_error = hub_begins(line, "error") && (program->is_asked || program->told);
+    bool is_error = vg_opencl_after(line, "error") && (program->is_asked || program->told);
     if (is_error) {
         program->is_asked = false;
         program->told = HUB_TOLD_NOTHING;
-    } else if (!hub_take_state(program, line) && !hub_take_outcome(hub, program, line)) {
+    } else if (!hub_take_state(program, line) && !hub_take_late(program, clean) &&
+               !hub_take_outcome(hub, program, line)) {
         hub_end_program(hub, program, "it says what it was not asked for");
         return;
     }

@@ -21,6 +21,8 @@
 #ifndef VG_GUEST_OPENCL_HUB_H
 #define VG_GUEST_OPENCL_HUB_H
 
+#include <string.h>
+
 /* The directory and the socket for programs, below root. Who mounts the directory into a container
  * lets programs there reach the agent, and agents that come after it. */
 #define VG_OPENCL_DIR        "/run/vgpu-guestd"
@@ -55,5 +57,17 @@ void vg_opencl_hub_serve(vg_opencl_hub *hub);
 /* To be called about once a second: forgets who has gone or says no hello, and lets programs go on
  * that an agent before this one has stopped, if nobody else does so. */
 void vg_opencl_hub_look(vg_opencl_hub *hub);
+
+/* Returns what follows in LINE after WORD and a space, or "" after WORD alone; NULL if LINE begins
+ * with another word. */
+static inline const char *
+vg_opencl_after(const char *line, const char *word)
+{
+    size_t size = strlen(word);
+
+    if (strncmp(line, word, size) != 0 || (line[size] != ' ' && line[size] != '\0'))
+        return NULL;
+    return line[size] ? line + size + 1 : "";
+}
 
 #endif

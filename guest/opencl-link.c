@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "guest/child.h"
@@ -22,15 +21,6 @@ enum {
     /* The time for the agent to read what many programs are told. */
     FULL_MS = 1000,
 };
-
-static int64_t
-link_now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
-}
 
 static struct vg_opencl_program *
 link_find(struct vg_opencl_link *link, uint32_t number)
@@ -70,18 +60,6 @@ link_add(struct vg_opencl_link *link, const char *line)
     link->n++;
 }
 
-/* Returns what follows a word and a blank at the beginning of a line, "" if nothing does, or NULL
- * if it begins otherwise. */
-static const char *
-link_after(const char *line, const char *word)
-{
-    size_t size = strlen(word);
-
-    if (strncmp(line, word, size) != 0 || (line[size] != ' ' && line[size] != '\0'))
-        return NULL;
-    return line[size] ? line + size + 1 : "";
-}
-
 static void
 link_answer(struct vg_opencl_program *program, enum vg_opencl_answer answer, const char *why)
 {
@@ -92,7 +70,7 @@ link_answer(struct vg_opencl_program *program, enum vg_opencl_answer answer, con
 static void
 link_take_resumed(struct vg_opencl_program *program, const char *rest)
 {
-    int64_t now_us = link_now_us(), us;
+    int64_t now_us = vg_guest_now_us(), us;
 
     link_answer(program, VG_OPENCL_YES, "");
     program->state = VG_OPENCL_RUNNING;
@@ -112,29 +90,31 @@ link_take_said(struct vg_opencl_program *program, const char *line)
     int64_t bytes;
     int at = 0;
 
-    if ((rest = link_after(line, "is")) &&
+    if ((rest = vg_opencl_after(line, "is")) &&
         sscanf(rest, "%15s %" SCNd64 "%n", state, &bytes, &at) == 2 && at > 0) {
         program->bytes = bytes >= 0 && bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
         link_answer(program, strcmp(state, "unreleasable") == 0 ? VG_OPENCL_NO : VG_OPENCL_YES,
                     rest[at] == ' ' ? rest + at + 1 : "");
-    } else if (link_after(line, "released")) {
+    } else if (vg_opencl_after(line, "released")) {
         link_answer(program, VG_OPENCL_YES, "");
         program->state = VG_OPENCL_RELEASED;
-        program->release_us = link_now_us() - program->stopped_us;
-    } else if ((rest = link_after(line, "refused"))) {
+        program->release_us = vg_guest_now_us() - program->stopped_us;
+    } else if ((rest = vg_opencl_after(line, "refused"))) {
         link_answer(program, VG_OPENCL_NO, rest);
         program->state = VG_OPENCL_RUNNING;
-    } else if ((rest = link_after(line, "lost"))) {
+    } else if ((rest = vg_opencl_after(line, "lost"))) {
         link_answer(program, VG_OPENCL_LOST, rest);
         program->state = VG_OPENCL_RELEASED;
-    } else if ((rest = link_after(line, "resumed"))) {
+    } else if ((rest = vg_opencl_after(line, "resumed"))) {
         link_take_resumed(program, rest);
-    } else if ((rest = link_after(line, "failed"))) {
+    } else if ((rest = vg_opencl_after(line, "failed"))) {
         link_answer(program, VG_OPENCL_NO, rest);
         program->state = VG_OPENCL_RELEASED;
-    } else if (link_after(line, "busy")) {
+    } else if ((rest = vg_opencl_after(line, "late"))) {
+        vg_guest_put(program->why, sizeof program->why, "%s", rest);
+    } else if (vg_opencl_after(line, "busy")) {
         link_answer(program, VG_OPENCL_NO, "it has not answered what it was asked before");
-    } else if ((rest = link_after(line, "error"))) {
+    } else if ((rest = vg_opencl_after(line, "error"))) {
         link_answer(program, VG_OPENCL_NO, rest);
     }
 }
@@ -217,7 +197,7 @@ vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *progr
     vg_guest_put(text, sizeof text, "tell %" PRIu32 " %s", program->number, line);
     program->answer = VG_OPENCL_SILENT;
     program->why[0] = '\0';
-    program->told_us = link_now_us();
+    program->told_us = vg_guest_now_us();
     if (strncmp(line, "prepare", strlen("prepare")) == 0) {
         program->stopped_us =
             program->state == VG_OPENCL_RELEASED ? program->stopped_us : program->told_us;

@@ -395,7 +395,8 @@ opencl_check_resumed(struct vg_guest_work *work)
                          (long long)program->stop_us / 1000);
             continue;
         }
-        if (!opencl_has_failed(program))
+        /* It may have said what it waits for. */
+        if (!opencl_has_failed(program) && !program->why[0])
             vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
         vg_guest_log(LOG_ERR, "program of OpenCL does not go on pid=%d comm='%s' why='%s'",
                      (int)program->pid, program->comm, program->why);

@@ -38,8 +38,9 @@ int vg_guest_read_file(const char *path, char *ret_text, size_t size);
 /* Writes to an existing file with one write, as sysfs requires. Returns 0, or an errno. */
 int vg_guest_write_file(const char *path, const char *text);
 
-/* Returns the monotonic time, in ms. */
+/* Return the monotonic time, in ms and in us. */
 int64_t vg_guest_now_ms(void);
+int64_t vg_guest_now_us(void);
 
 /* Writes to stderr. LOG_ERR means that someone must act, LOG_WARNING that the agent goes on,
  * LOG_NOTICE that a state has changed. */

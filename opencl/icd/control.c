@@ -23,6 +23,7 @@
 
 #define CONTROL_PAUSE_S 2    /* between two tries to connect */
 #define CONTROL_LATE_MS 2000 /* after its deadline a stop has ended, unless something hangs */
+#define CONTROL_LONG_S  30   /* after which it is told of a return that it goes on */
 #define MS              INT64_C(1000000)
 
 struct control {
@@ -99,11 +100,12 @@ control_is_aborted(void *data)
 
 /* ---- what hangs ---- */
 
-/* A thread that tells of a stop that goes on long after its deadline, as the vendor's library does
- * not come back from a call. */
+/* A thread that tells of a stop that goes on long after its deadline, or of a return that takes
+ * long, as the vendor's library does not come back from a call. */
 struct control_watch {
-    const struct control *control;
-    const struct vg_cl_switch *s; /* `last` of it alone */
+    const struct control *control; /* NULL: there is no agent */
+    const char *word;              /* of the line for the agent */
+    const struct vg_cl_switch *s;  /* `last` of it alone */
     int64_t late_ns;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -127,8 +129,9 @@ control_watch_run(void *data)
         watch->has_told = true;
         vg_cl_say("the vendor's library does not come back%s%s: the program waits",
                   last && *last ? " after " : "", last ? last : "");
-        control_tell(watch->control, "lost the vendor's library does not come back%s%s",
-                     last && *last ? " after " : "", last ? last : "");
+        if (watch->control)
+            control_tell(watch->control, "%s the vendor's library does not come back%s%s",
+                         watch->word, last && *last ? " after " : "", last ? last : "");
     }
     pthread_mutex_unlock(&watch->lock);
     return NULL;
@@ -136,12 +139,11 @@ control_watch_run(void *data)
 
 static void
 control_watch_begin(struct control_watch *watch, const struct control *control,
-                    const struct vg_cl_switch *s)
+                    const struct vg_cl_switch *s, const char *word, int64_t late_ns)
 {
     pthread_condattr_t attr;
 
-    *watch = (struct control_watch){
-        .control = control, .s = s, .late_ns = s->deadline_ns + CONTROL_LATE_MS * MS};
+    *watch = (struct control_watch){.control = control, .s = s, .word = word, .late_ns = late_ns};
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -175,7 +177,7 @@ control_prepare(struct control *control, int64_t ms)
         .deadline_ns = begin + ms * MS, .is_aborted = control_is_aborted, .data = control};
 
     struct control_watch watch;
-    control_watch_begin(&watch, control, &s);
+    control_watch_begin(&watch, control, &s, "lost", s.deadline_ns + CONTROL_LATE_MS * MS);
     enum vg_cl_stopped stopped = vg_cl_stop(&s);
     bool has_told = control_watch_end(&watch);
     vg_cl_log("%s: %s", stopped == VG_CL_STOPPED ? "released" : s.reason, s.steps);
@@ -195,13 +197,28 @@ control_prepare(struct control *control, int64_t ms)
     return control_tell(control, "lost %s", s.reason);
 }
 
+/* Has no deadline, as nobody has another use for the program meanwhile: but if it takes long, that
+ * is told. CONTROL may be NULL. */
+static bool
+control_return(const struct control *control, struct vg_cl_switch *s)
+{
+    int64_t long_s = control_env_seconds("VGPU_OPENCL_LONG", CONTROL_LONG_S);
+    struct control_watch watch;
+
+    s->deadline_ns = INT64_MAX;
+    control_watch_begin(&watch, control, s, "late", control_now() + long_s * 1000 * MS);
+    bool ok = vg_cl_resume(s);
+    control_watch_end(&watch);
+    return ok;
+}
+
 static bool
 control_resume(struct control *control)
 {
     int64_t begin = control_now();
-    struct vg_cl_switch s = {.deadline_ns = INT64_MAX};
+    struct vg_cl_switch s = {.n_bytes = 0};
 
-    if (vg_cl_resume(&s)) {
+    if (control_return(control, &s)) {
         bool ok = control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
                                (control_now() - begin) / 1000);
         vg_cl_log("resumed: %s", s.steps);
@@ -279,9 +296,9 @@ control_serve(struct control *control)
 static void
 control_resume_alone(void)
 {
-    struct vg_cl_switch s = {.deadline_ns = INT64_MAX};
+    struct vg_cl_switch s = {.n_bytes = 0};
 
-    if (vg_cl_resume(&s)) {
+    if (control_return(NULL, &s)) {
         vg_cl_say("there is no agent: the program goes on by itself");
         vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();

@@ -460,6 +460,24 @@ def test_what_hangs(tmp_path, function):
 
 
 @twice
+def test_a_return_that_hangs(tmp_path, monkeypatch):
+    """It is told, with what it has come to, and is waited for all the same."""
+    monkeypatch.setenv("VGPU_OPENCL_LONG", "1")
+    argv = [built("tests/opencl/random-calls"), "32", "600", "3"]
+    with Faulty(tmp_path, argv) as stopped:
+        text, reader = run_until(stopped, 150)
+        while not stopped.say("prepare 30000").startswith("released"):
+            pass
+        stopped.fault("clCreateContext", 1, "hangs")
+        assert stopped.say("resume") == "late the vendor's library does not come back after loading"
+        stopped.mend()
+        assert stopped.answer().startswith("resumed")
+        reader.join()
+        assert stopped.process.wait() == 0
+    assert b"".join(text).decode() == output(argv[:3], native())
+
+
+@twice
 def test_no_time(tmp_path):
     """A deadline that cannot be kept changes nothing."""
     argv = [built("tests/opencl/random-calls"), "7", "300", "2"]
