@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <libvirt/virterror.h>
 
@@ -12,6 +13,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/virt-devices.h"
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
 /* A libvirtd that does not answer for 5 s counts as lost, and calls that wait for it fail. */
 #define KEEPALIVE_S     1
@@ -252,6 +255,18 @@ vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *alias
 }
 
 /* ---- devices of the host ---- */
+
+bool
+vg_virt_host_is_plain_vfio(vg_virt_host *host, const char *address)
+{
+    g_autofree char *name = g_strdup_printf("pci_%s", address);
+
+    g_strdelimit(name, ":.", '_');
+    g_autoptr(virNodeDevice) device = virNodeDeviceLookupByName(host->connection, name);
+    g_autofree char *xml = device ? vg_virt_own(virNodeDeviceGetXMLDesc(device, 0)) : NULL;
+    virResetLastError();
+    return xml && strstr(xml, "<name>vfio-pci</name>");
+}
 
 GPtrArray *
 vg_virt_host_node_devices(vg_virt_host *host, GError **err)

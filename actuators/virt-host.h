@@ -54,6 +54,10 @@ bool vg_virt_host_is_occupied(const GPtrArray *devices, const char *guest_addres
 /* Lists the host's devices, as vg_virt_devices_list() does. */
 GPtrArray *vg_virt_host_node_devices(vg_virt_host *host, GError **err);
 
+/* Returns whether the host has the PCI device bound to plain vfio-pci, which cannot migrate it;
+ * other kernel drivers can. */
+bool vg_virt_host_is_plain_vfio(vg_virt_host *host, const char *address);
+
 /* Makes an inventory of the GPUs among these node devices, and of all domains with their devices;
  * nothing else is filled in. */
 vg_inventory *vg_virt_host_inventory(vg_virt_host *host, const GPtrArray *node_devices,

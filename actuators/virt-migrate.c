@@ -78,41 +78,69 @@ migrate_run(vg_thread *self, void *arg)
 
 /* ---- the definition ---- */
 
-/* Makes the definition for the target. A detached device that is still in the persistent definition
- * would be in the target's, too, with an address of this host. */
+/* Makes an XML of the domain for the target. A detached device that is still in the persistent
+ * definition would be in the target's, too, with an address of this host. Devices that QEMU takes
+ * along have addresses of the target there; *ret_n is how many devices were changed. */
 static char *
-migrate_definition(const struct migrate *migrate, bool *ret_changed, GError **err)
+migrate_make_xml(const struct migrate *migrate, unsigned flags, size_t *ret_n, GError **err)
 {
     const GPtrArray *devices = migrate->migration->devices;
     g_autofree const char **aliases = g_new0(const char *, devices->len);
-    g_autofree const char **addresses = g_new0(const char *, devices->len);
-    g_autofree char *xml = vg_virt_host_xml(
-        migrate->host, migrate->domain,
-        VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE | VIR_DOMAIN_XML_MIGRATABLE, err);
+    g_autofree const char **from = g_new0(const char *, devices->len);
+    g_autofree const char **to = g_new0(const char *, devices->len);
+    g_autofree char *xml =
+        vg_virt_host_xml(migrate->host, migrate->domain,
+                         flags | VIR_DOMAIN_XML_SECURE | VIR_DOMAIN_XML_MIGRATABLE, err);
+    bool changed = false;
 
     if (!xml)
         return NULL;
     for (unsigned i = 0; i < devices->len; i++) {
         const struct vg_move_device *device = devices->pdata[i];
         aliases[i] = device->alias;
-        addresses[i] = device->source_address;
+        from[i] = device->source_address;
+        to[i] = device->target_address;
     }
-    return vg_domain_xml_without(xml, aliases, addresses, devices->len, ret_changed, err);
+    if (migrate->migration->native)
+        return vg_domain_xml_with_sources(xml, aliases, from, to, devices->len, ret_n, err);
+    char *without = vg_domain_xml_without(xml, aliases, from, devices->len, &changed, err);
+    *ret_n = changed;
+    return without;
 }
 
 static int
 migrate_add_definition(struct migrate *migrate, int *room, GError **err)
 {
-    bool changed = false;
+    size_t n = 0;
 
     if (!migrate->migration->devices || migrate->migration->devices->len == 0)
         return 0;
-    g_autofree char *xml = migrate_definition(migrate, &changed, err);
+    g_autofree char *xml = migrate_make_xml(migrate, VIR_DOMAIN_XML_INACTIVE, &n, err);
     if (!xml)
         return -1;
-    if (changed && virTypedParamsAddString(&migrate->params, &migrate->n_params, room,
-                                           VIR_MIGRATE_PARAM_PERSIST_XML, xml) < 0)
+    if (n > 0 && virTypedParamsAddString(&migrate->params, &migrate->n_params, room,
+                                         VIR_MIGRATE_PARAM_PERSIST_XML, xml) < 0)
         return vg_virt_host_failed(migrate->host, err, "cannot pass the definition");
+    return 0;
+}
+
+/* Adds the live domain as it shall be on the target, for devices that QEMU takes along. */
+static int
+migrate_add_live(struct migrate *migrate, int *room, GError **err)
+{
+    size_t n = 0;
+
+    if (!migrate->migration->native)
+        return 0;
+    g_autofree char *xml = migrate_make_xml(migrate, 0, &n, err);
+    if (!xml)
+        return -1;
+    if (n != migrate->migration->devices->len)
+        return vg_error(err, VG_E_CONFLICT, "'%s' has %zu of its %u GPUs",
+                        virDomainGetName(migrate->domain), n, migrate->migration->devices->len);
+    if (virTypedParamsAddString(&migrate->params, &migrate->n_params, room,
+                                VIR_MIGRATE_PARAM_DEST_XML, xml) < 0)
+        return vg_virt_host_failed(migrate->host, err, "cannot pass the domain");
     return 0;
 }
 
@@ -133,6 +161,8 @@ migrate_set_up(struct migrate *migrate, GError **err)
                                                  VIR_MIGRATE_PARAM_BANDWIDTH,
                                                  (unsigned long long)MAX(bandwidth / MIB, 1)) < 0)
         return vg_virt_host_failed(migrate->host, err, "cannot pass the bandwidth");
+    if (migrate_add_live(migrate, &room, err) < 0)
+        return -1;
     return persistent ? migrate_add_definition(migrate, &room, err) : 0;
 }
 

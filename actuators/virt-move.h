@@ -64,7 +64,8 @@ struct vg_precheck {
     const char *uuid;
     const char *peer_uri;     /* the URI by which the source's libvirtd reaches the target's */
     const GPtrArray *devices; /* struct vg_move_device, detached while the domain migrates */
-    int64_t memory_bytes;     /* filled in: the memory of the domain */
+    bool native;          /* or not detached: they are migrated, as vg_virt_ask_native() found */
+    int64_t memory_bytes; /* filled in: the memory of the domain */
     /* char *, gets a sentence for each doubt that cannot be settled and may make the move fail; may
      * be NULL */
     GPtrArray *doubts;
@@ -81,6 +82,12 @@ struct vg_precheck {
  * if a host cannot be asked. */
 int vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
+
+/* Asks QEMU and the kernel whether the running domain could be migrated with these devices (struct
+ * vg_move_device) in it. *ret_why: what speaks against it, one sentence, or NULL if nothing does.
+ * libvirt calls the domain tainted ("custom-monitor") once QEMU was asked. */
+int vg_virt_ask_native(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
+                       char **ret_why, GError **err);
 
 /* Measures for a second how a running VM uses its memory: how much it has touched, and how fast it
  * rewrites that; 0 if unknown. */
@@ -139,7 +146,9 @@ struct vg_virt_migration {
     const char *peer_uri;
     /* asked at the end for the downtime, which is unknown if this is NULL */
     vg_virt_link *target;
-    const GPtrArray *devices;      /* detached struct vg_move_device, or NULL */
+    const GPtrArray *devices; /* detached struct vg_move_device, or NULL */
+    /* The devices are not detached: QEMU takes them along, to their target_address. */
+    bool native;
     int64_t bandwidth_bytes_per_s; /* 0 for libvirt's default */
     /* the highest value to which the downtime limit is raised to converge */
     int64_t downtime_max_ns;

@@ -21,8 +21,6 @@
 #include "host/move-xml.h"
 #include "model/path.h"
 
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
-
 #define MIB       (INT64_C(1) << 20)
 #define KIB       INT64_C(1024)
 #define STATS_MAX 32
@@ -37,6 +35,7 @@ struct precheck {
     /* These are given. */
     char *uuid;
     char *peer_uri; /* NULL if there is no target */
+    bool native;
     GPtrArray *devices;
     /* These are set while a job runs. */
     vg_virt_host *host; /* the host that is asked */
@@ -122,26 +121,12 @@ precheck_read_versions(vg_virt_host *host)
     return versions;
 }
 
-/* Returns whether the host has the PCI device bound to plain vfio-pci, which cannot migrate it;
- * other kernel drivers can. */
-static bool
-precheck_is_plain_vfio(vg_virt_host *host, const char *address)
-{
-    g_autofree char *name = g_strdup_printf("pci_%s", address);
-
-    g_strdelimit(name, ":.", '_');
-    g_autoptr(virNodeDevice) device = virNodeDeviceLookupByName(host->connection, name);
-    g_autofree char *xml = device ? vg_virt_own(virNodeDeviceGetXMLDesc(device, 0)) : NULL;
-    virResetLastError();
-    return xml && strstr(xml, "<name>vfio-pci</name>");
-}
-
 static void
 precheck_add_blocker(struct precheck *check, const struct vg_move_blocker *blocker)
 {
     if (blocker->sure)
         precheck_add(check, "%s", blocker->text);
-    else if (blocker->pci_source && precheck_is_plain_vfio(check->host, blocker->pci_source))
+    else if (blocker->pci_source && vg_virt_host_is_plain_vfio(check->host, blocker->pci_source))
         precheck_add(check, "%s: it is vfio-pci", blocker->text);
     else
         g_ptr_array_add(check->doubts, g_strdup(blocker->text));
@@ -158,7 +143,8 @@ check_devices(struct precheck *check, GError **err)
         const struct vg_move_device *device = devices->pdata[i];
         off[i] = device->alias;
     }
-    if (vg_move_xml_problems(check->xml, off, check->problems, err) < 0)
+    /* What stays in the VM need not be unplugged. QEMU was asked about it. */
+    if (!check->native && vg_move_xml_problems(check->xml, off, check->problems, err) < 0)
         return -1;
     const struct vg_virt_versions versions = precheck_read_versions(check->host);
     g_autoptr(GPtrArray) blockers = vg_move_blockers(check->xml, off, &versions, err);
@@ -435,6 +421,7 @@ vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck 
 
     all->uuid = g_strdup(check->uuid);
     all->peer_uri = target ? g_strdup(check->peer_uri) : NULL;
+    all->native = check->native;
     all->devices = vg_virt_copy_devices(check->devices);
     all->problems = g_ptr_array_new_with_free_func(g_free);
     all->doubts = g_ptr_array_new_with_free_func(g_free);

@@ -15,12 +15,13 @@
 #include "cli/move-options.h"
 #include "cli/online-args.h"
 
-enum { KEY_TO = 0xb00, KEY_DRY_RUN, KEY_NO_AGENT, KEY_PLAN, KEY_KEY };
+enum { KEY_TO = 0xb00, KEY_DRY_RUN, KEY_NO_AGENT, KEY_MODE, KEY_PLAN, KEY_KEY };
 
 struct migrate_args {
     struct vg_online_args online;
     struct vg_move_options options;
     const char *to;
+    const char *mode; /* or NULL */
     const char *plan;
     const char *key; /* NULL: a new one */
     bool dry_run;
@@ -75,6 +76,8 @@ migrate_run(void *data, vg_client *client, GError **err)
         vg_json_add_bool(body, "dry_run", true);
     if (args->no_agent)
         vg_json_add_bool(body, "no_agent", true);
+    if (args->mode)
+        vg_json_add_string(body, "mode", args->mode);
     if (args->plan && migrate_add_plan(client, args->plan, body, err) < 0)
         return -1;
     vg_follow_catch_begin(client);
@@ -92,6 +95,8 @@ migrate_check(const struct migrate_args *args, const struct argp_state *state)
         argp_error(state, "say with --to which host the VM shall go to");
     if (args->dry_run && args->options.wait)
         argp_error(state, "--dry-run begins nothing that --wait could wait for");
+    if (args->mode && strcmp(args->mode, "detach") != 0 && strcmp(args->mode, "native") != 0)
+        argp_error(state, "--mode is detach or native, not '%s'", args->mode);
     vg_move_options_check(&args->options, args->options.wait, state);
 }
 
@@ -113,6 +118,9 @@ migrate_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_NO_AGENT:
         args->no_agent = true;
+        break;
+    case KEY_MODE:
+        args->mode = arg;
         break;
     case KEY_PLAN:
         args->plan = arg;
@@ -143,6 +151,10 @@ vg_cmd_migrate(int argc, char **argv)
          1},
         {"no-agent", KEY_NO_AGENT, NULL, 0,
          "do not ask the guest to let go of its GPUs; they are unplugged", 1},
+        {"mode", KEY_MODE, "MODE", 0,
+         "detach: the GPUs are unplugged; native: QEMU takes their state along, which it does "
+         "where it can if no mode is given",
+         1},
         {"plan", KEY_PLAN, "PLAN", 0,
          "the move is part of this plan; it is refused if things have changed since", 1},
         {"idempotency-key", KEY_KEY, "KEY", 0,

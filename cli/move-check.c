@@ -125,6 +125,15 @@ move_check_add_list(GString *text, const char *head, json_object *list)
 }
 
 static void
+move_check_add_mode(GString *text, json_object *check)
+{
+    const char *why = json_object_get_string(vg_output_member(check, "mode_why"));
+
+    if (why)
+        vg_printable_append_line(text, "Mode %s: %s.", move_check_member(check, "mode"), why);
+}
+
+static void
 move_check_add_standstill(GString *text, json_object *check)
 {
     const double s = json_object_get_double(vg_output_member(check, "standstill_s"));
@@ -158,6 +167,7 @@ vg_move_check_text(json_object *check)
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
     move_check_add_list(text, "What cannot be told:\n", vg_output_member(check, "doubts"));
     move_check_add_list(text, "What was not tried:\n", vg_output_member(check, "untried"));
+    move_check_add_mode(text, check);
     move_check_add_standstill(text, check);
     move_check_add_programs(text, vg_output_member(check, "guest"));
     vg_fold_append(folded, text->str, 2, vg_fold_terminal());

@@ -48,6 +48,9 @@ move_story_times(GString *to, const vg_migration *move, int width)
         move_story_line(to, width, "plan:", "%s", move->plan_id);
     if (move->undo_of)
         move_story_line(to, width, "takes back:", "%s", move->undo_of);
+    if (move->mode_why)
+        move_story_line(to, width, "mode:", "%s: %s", vg_migration_mode_names[move->mode],
+                        move->mode_why);
     if (move->no_agent)
         move_story_line(to, width, "guest:", "is not asked to let go of its GPUs");
     if (move->ended_ns == 0)

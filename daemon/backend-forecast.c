@@ -57,7 +57,8 @@ backend_add_forecast(vg_daemon_backend *backend, json_object *document, const st
                                               .unplug_ns = settings->unplug_deadline_ns,
                                               .migrate_ns = settings->migrate_deadline_ns};
     struct vg_forecast_past past;
-    struct vg_forecast_facts facts = {.memory_bytes = vm->memory_bytes,
+    struct vg_forecast_facts facts = {.native = migration->mode == VG_MODE_NATIVE,
+                                      .memory_bytes = vm->memory_bytes,
                                       .has_programs = migration->guest.total > 0,
                                       .gpu_bytes = migration->guest.gpu_bytes,
                                       .bandwidth_bytes_per_s = settings->bandwidth_bytes_per_s,

@@ -353,12 +353,12 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 /* ---- a dry run ---- */
 
 static json_object *
-moves_doubts_to_json(const struct vg_migration *migration)
+moves_texts_to_json(const GPtrArray *texts)
 {
     json_object *list = json_object_new_array();
 
-    for (guint i = 0; i < migration->doubts->len; i++)
-        vg_json_append(list, vg_json_new_string(migration->doubts->pdata[i]));
+    for (guint i = 0; i < texts->len; i++)
+        vg_json_append(list, vg_json_new_string(texts->pdata[i]));
     return list;
 }
 
@@ -375,9 +375,9 @@ moves_untried_to_json(const struct vg_migration *migration)
         "cannot be asked to try that, and only vgpud's own connection to both was tried",
         migration->from, migration->to);
     vg_json_append(list, vg_json_new_string(way));
-    vg_json_append(list,
-                   vg_json_new_string("what only QEMU knows to be in the way of a migration was "
-                                      "not asked, as asking it taints the VM"));
+    if (migration->mode != VG_MODE_NATIVE)
+        vg_json_append(list, vg_json_new_string("what only QEMU knows to be in the way of a "
+                                                "migration was not asked, as that taints the VM"));
     return list;
 }
 
@@ -386,7 +386,7 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
                     const GPtrArray *paths)
 {
     json_object *object = json_object_new_object();
-    json_object *list = json_object_new_array(), *devices = json_object_new_array();
+    json_object *devices = json_object_new_array();
     json_object *checks = json_object_new_array();
 
     vg_json_add_bool(object, "dry_run", true);
@@ -395,10 +395,10 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     vg_json_add_string(object, "from", migration->from);
     vg_json_add_string(object, "to", migration->to);
     vg_json_add_string(object, "executor", vg_migration_executor_names[migration->executor]);
-    for (guint i = 0; i < problems->len; i++)
-        vg_json_append(list, vg_json_new_string(problems->pdata[i]));
-    vg_json_add(object, "problems", list);
-    vg_json_add(object, "doubts", moves_doubts_to_json(migration));
+    vg_json_add_string(object, "mode", vg_migration_mode_names[migration->mode]);
+    vg_json_add_string(object, "mode_why", migration->mode_why);
+    vg_json_add(object, "problems", moves_texts_to_json(problems));
+    vg_json_add(object, "doubts", moves_texts_to_json(migration->doubts));
     vg_json_add(object, "untried", moves_untried_to_json(migration));
     for (guint i = 0; i < paths->len; i++)
         vg_json_append(checks, vg_record_write(&vg_path_check_record, paths->pdata[i]));

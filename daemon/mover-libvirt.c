@@ -58,7 +58,9 @@ static int
 libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
     vg_virt_link *source = mover_source(move, err), *target = NULL;
-    struct vg_precheck check = {.uuid = move->record->uuid, .devices = move->record->devices};
+    struct vg_precheck check = {.uuid = move->record->uuid,
+                                .devices = move->record->devices,
+                                .native = move->record->mode == VG_MODE_NATIVE};
 
     if (!source)
         return -1;
@@ -265,7 +267,11 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
     const struct vg_verb limits = mover_verb(move, move->settings->migrate_deadline_ns);
     struct vg_migration_progress progress = {0};
 
-    if (!target || libvirt_check_answers(move, is_back ? source : target, err) < 0)
+    /* A way back is only gone without GPUs. */
+    const bool native = move->machine.native && !is_back;
+
+    if (!target || libvirt_check_answers(move, is_back ? source : target, err) < 0 ||
+        (native && mover_check_lease(move, err) < 0))
         return -1;
     g_autofree char *uri = is_back ? libvirt_own_uri(move) : g_strdup(move->peer_uri);
     const struct vg_virt_migration migration = {
@@ -273,6 +279,7 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
         .peer_uri = uri,
         .target = is_back ? source : target,
         .devices = move->record->devices,
+        .native = native,
         .bandwidth_bytes_per_s = move->settings->bandwidth_bytes_per_s,
         .downtime_max_ns = move->settings->downtime_max_ns,
     };
@@ -353,7 +360,9 @@ libvirt_describe(const struct mover_move *move, enum vg_move_verb verb)
     case VG_MOVE_DETACH:
         return g_strdup_printf("libvirt of '%s': unplug %s", here, gpus);
     case VG_MOVE_MIGRATE:
-        return g_strdup_printf("libvirt of '%s': migrate to '%s'", record->from, record->to);
+        return g_strdup_printf("libvirt of '%s': migrate to '%s'%s%s", record->from, record->to,
+                               move->machine.native ? " with " : "",
+                               move->machine.native ? gpus : "");
     case VG_MOVE_ATTACH:
         return g_strdup_printf("libvirt of '%s': plug in %s", record->to, gpus);
     case VG_MOVE_RESUME:

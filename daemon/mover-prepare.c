@@ -29,10 +29,38 @@ prepare_choose_executor(const struct vg_move_settings *settings, const struct vg
     return executor->check_devices(vm, NULL, err) < 0 ? NULL : executor;
 }
 
-/* Adds the GPUs that the VM has now to the devices of the migration. */
+/* Chooses whether QEMU takes the GPUs along, which it does where it can unless something else is
+ * wanted. */
+static int
+prepare_choose_mode(vg_virt_link *source, const char *wanted, struct vg_migration *migration,
+                    GError **err)
+{
+    g_autofree char *why = NULL;
+
+    if (wanted && strcmp(wanted, vg_migration_mode_names[VG_MODE_DETACH]) != 0 &&
+        strcmp(wanted, vg_migration_mode_names[VG_MODE_NATIVE]) != 0)
+        return vg_error(err, VG_E_INVALID, "mode '%s' is neither 'detach' nor 'native'", wanted);
+    if (migration->devices->len == 0 || migration->executor != VG_EXECUTOR_LIBVIRT)
+        return 0;
+    if (wanted && strcmp(wanted, vg_migration_mode_names[VG_MODE_DETACH]) == 0) {
+        migration->mode_why = g_strdup("it was asked for");
+        return 0;
+    }
+    if (vg_virt_ask_native(source, migration->uuid, migration->devices, &why, err) < 0)
+        return -1;
+    if (why && wanted)
+        return vg_error(err, VG_E_REFUSED, "the VM cannot be migrated with its GPUs in it: %s",
+                        why);
+    migration->mode = why ? VG_MODE_DETACH : VG_MODE_NATIVE;
+    migration->mode_why = why ? g_steal_pointer(&why) : g_strdup("QEMU can take the GPUs along");
+    return 0;
+}
+
+/* Adds the GPUs that the VM has now to the devices of the migration, and says what becomes of
+ * them. mode: the one that is wanted, or NULL. */
 static int
 prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
-                  struct vg_migration *migration, GError **err)
+                  const char *mode, struct vg_migration *migration, GError **err)
 {
     g_autoptr(vg_virt_link) source = vg_virt_link_open(settings->libvirt_uri, err);
     g_autoptr(GPtrArray) gpus =
@@ -43,7 +71,7 @@ prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_v
         return -1;
     for (guint i = 0; i < gpus->len; i++)
         g_ptr_array_add(migration->devices, vg_record_copy(&vg_move_device_record, gpus->pdata[i]));
-    return 0;
+    return prepare_choose_mode(source, mode, migration, err);
 }
 
 /* Finds the peer that a request names by the peer's name, or by the name of its host. */
@@ -108,7 +136,7 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     migration->vm_on = VG_PLACE_SOURCE;
     migration->gpu = VG_GPU_ATTACHED;
     vg_peer_info_free(target);
-    if (prepare_read_gpus(settings, vm, migration, err) < 0)
+    if (prepare_read_gpus(settings, vm, request->mode, migration, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);
 }
@@ -169,7 +197,8 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     }
     move.settings = vg_mover_settings(mover);
     status = move.executor->find_problems(&move, problems, err);
-    if (status == 0 && migration->devices->len > 0 && !migration->no_agent)
+    if (status == 0 && migration->devices->len > 0 && !migration->no_agent &&
+        migration->mode != VG_MODE_NATIVE)
         mover_check_programs(&move, problems);
     vg_virt_link_close(move.source);
     vg_virt_link_close(move.target);
@@ -228,7 +257,7 @@ prepare_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migrat
         g_ptr_array_add(problems, g_strdup(refused->message));
         return 0;
     }
-    if (prepare_read_gpus(settings, vm, migration, err) < 0)
+    if (prepare_read_gpus(settings, vm, NULL, migration, err) < 0)
         return -1;
     return vg_mover_check(mover, migration, problems, NULL, err);
 }

@@ -352,8 +352,10 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     move->record = vg_migration_copy(migration);
     pthread_mutex_init(&move->leasing, NULL);
     pthread_mutex_init(&move->holding, NULL);
+    const bool native = migration->mode == VG_MODE_NATIVE;
     vg_move_init(&move->machine, migration->devices->len > 0,
-                 !migration->no_agent && migration->devices->len > 0);
+                 !migration->no_agent && migration->devices->len > 0 && !native);
+    move->machine.native = native;
     /* Nova keeps the definitions of its instances. */
     move->machine.tidies = migration->executor == VG_EXECUTOR_LIBVIRT;
     return move;

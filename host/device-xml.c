@@ -252,16 +252,17 @@ vg_device_xml_make(const char *xml, const char *alias, const char *guest_address
     return vg_xml_write(root);
 }
 
-static bool
-is_one_of(const xmlNode *node, const char *const *aliases, const char *const *source_addresses,
-          size_t n)
+/* Returns which of n devices a node is, or n if it is none of them. */
+static size_t
+device_xml_which(const xmlNode *node, const char *const *aliases,
+                 const char *const *source_addresses, size_t n)
 {
     g_autoptr(vg_domain_device) device = device_xml_read_device(node);
-    bool is = false;
+    size_t i = 0;
 
-    for (size_t i = 0; i < n && !is; i++)
-        is = vg_domain_device_is(device, aliases[i], source_addresses[i]);
-    return is;
+    while (i < n && !vg_domain_device_is(device, aliases[i], source_addresses[i]))
+        i++;
+    return i;
 }
 
 char *
@@ -277,7 +278,8 @@ vg_domain_xml_without(const char *xml, const char *const *aliases,
     const xmlNode *devices = vg_xml_child(vg_xml_root(doc), "devices");
     for (xmlNode *node = devices ? devices->children : NULL; node;) {
         xmlNode *next = node->next;
-        if (node->type == XML_ELEMENT_NODE && is_one_of(node, aliases, source_addresses, n)) {
+        if (node->type == XML_ELEMENT_NODE &&
+            device_xml_which(node, aliases, source_addresses, n) < n) {
             xmlUnlinkNode(node);
             xmlFreeNode(node);
             changed = true;
@@ -286,6 +288,43 @@ vg_domain_xml_without(const char *xml, const char *const *aliases,
     }
     *ret_changed = changed;
     return vg_xml_write(vg_xml_root(doc));
+}
+
+char *
+vg_domain_xml_with_sources(const char *xml, const char *const *aliases, const char *const *from,
+                           const char *const *to, size_t n, size_t *ret_n, GError **err)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", err);
+    size_t found = 0;
+
+    if (!doc)
+        return NULL;
+    const xmlNode *devices = vg_xml_child(vg_xml_root(doc), "devices");
+    for (xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+        const size_t i =
+            node->type == XML_ELEMENT_NODE ? device_xml_which(node, aliases, from, n) : n;
+        if (i < n && set_source(node, to[i], err) < 0)
+            return NULL;
+        found += i < n;
+    }
+    *ret_n = found;
+    return vg_xml_write(vg_xml_root(doc));
+}
+
+bool
+vg_domain_xml_overrides(const char *xml, const char *alias, const char *property, const char *value)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", NULL);
+    const xmlNode *device = doc ? vg_xml_at(vg_xml_root(doc), "override/device") : NULL;
+    bool overrides = false;
+
+    for (; device; device = vg_xml_next(device)) {
+        const xmlNode *at = vg_xml_at(device, "frontend/property");
+        for (; at && vg_xml_attribute_is(device, "alias", alias); at = vg_xml_next(at))
+            overrides = overrides || (vg_xml_attribute_is(at, "name", property) &&
+                                      vg_xml_attribute_is(at, "value", value));
+    }
+    return overrides;
 }
 
 static const xmlNode *

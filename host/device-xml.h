@@ -61,6 +61,17 @@ char *vg_domain_xml_without(const char *xml, const char *const *aliases,
                             const char *const *source_addresses, size_t n, bool *ret_changed,
                             GError **err);
 
+/* Returns a domain in which the device of aliases[i] or, if that is not NULL, source address
+ * from[i] has the source address to[i]; all have n items. *ret_n: how many it has. Returns NULL and
+ * sets *err if the XML is no domain, or such a device has no address of the host. */
+char *vg_domain_xml_with_sources(const char *xml, const char *const *aliases,
+                                 const char *const *from, const char *const *to, size_t n,
+                                 size_t *ret_n, GError **err);
+
+/* Returns whether <qemu:override> sets this property of QEMU's device to this value. */
+bool vg_domain_xml_overrides(const char *xml, const char *alias, const char *property,
+                             const char *value);
+
 /* Returns whether a domain has a virtio port of this name for a program on the host. */
 bool vg_domain_xml_has_channel(const char *xml, const char *name);
 

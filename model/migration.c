@@ -38,6 +38,12 @@ const char *const vg_migration_executor_names[] = {
     [VG_EXECUTOR_MAX] = NULL,
 };
 
+const char *const vg_migration_mode_names[] = {
+    [VG_MODE_DETACH] = "detach",
+    [VG_MODE_NATIVE] = "native",
+    [VG_MODE_MAX] = NULL,
+};
+
 const char *const vg_move_device_kind_names[] = {
     [VG_MOVE_DEVICE_NAMED] = "named",
     [VG_MOVE_DEVICE_MDEV] = "mdev",
@@ -124,6 +130,8 @@ static const struct vg_field migration_fields[] = {
     TEXT(asked_by),
     VG_ROW_BOOL(no_agent, 0),
     VG_ROW_ENUM("executor", executor, 0, vg_migration_executor_names),
+    VG_ROW_ENUM("mode", mode, 0, vg_migration_mode_names),
+    TEXT(mode_why),
     TEXT(nova_from),
     TEXT(nova_to),
     VG_ROW_ENUM("state", state, REQ, vg_migration_state_names),
@@ -192,6 +200,7 @@ static const struct vg_field migration_request_fields[] = {
     VG_ROW_BOOL(dry_run, 0),
     VG_ROW_BOOL(no_agent, 0),
     VG_ROW_BOOL(forward, 0),
+    VG_ROW_STRING(mode, VG_FIELD_OMIT, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(plan_id, 0, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(plan_hash, 0, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(undo_of, 0, 1, VG_MIGRATION_NAME_MAX),

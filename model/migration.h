@@ -73,6 +73,13 @@ enum vg_migration_executor {
     VG_EXECUTOR_MAX
 };
 
+/* What becomes of the GPUs meanwhile. */
+enum vg_migration_mode {
+    VG_MODE_DETACH, /* they are unplugged, and others are plugged in on the target */
+    VG_MODE_NATIVE, /* QEMU takes their state along (VFIO migration) */
+    VG_MODE_MAX
+};
+
 enum vg_move_device_kind {
     VG_MOVE_DEVICE_NAMED, /* a device of [gpu NAME] in the configuration */
     VG_MOVE_DEVICE_MDEV,
@@ -181,6 +188,8 @@ struct vg_migration {
     char *asked_by; /* person, by identity; "uid:0 at h1" where the vgpud of h1 passed it on */
     bool no_agent;  /* the guest has no agent, or is not to be asked */
     enum vg_migration_executor executor;
+    enum vg_migration_mode mode;
+    char *mode_why;  /* why this one, one sentence; NULL: there is nothing to say */
     char *nova_from; /* what nova calls both hosts; NULL: it has not told yet */
     char *nova_to;
     enum vg_migration_state state;
@@ -251,6 +260,7 @@ struct vg_migration_request {
     bool dry_run;
     bool no_agent;
     bool forward;    /* if another vgpud has the VM, that one is asked */
+    char *mode;      /* "detach" or "native"; NULL: "native" where that can be */
     char *plan_id;   /* the move is part of this plan, and is refused if things have changed */
     char *plan_hash; /* input_hash of that plan */
     char *undo_of;
@@ -274,6 +284,7 @@ extern const char *const vg_movable_names[];         /* "unknown", "yes", "no" *
 extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_back" */
 extern const char *const vg_migration_place_names[];
 extern const char *const vg_migration_gpu_names[];
+extern const char *const vg_migration_mode_names[];     /* "detach", "native" */
 extern const char *const vg_migration_executor_names[]; /* "libvirt", "nova" */
 extern const char *const vg_move_device_kind_names[];   /* "named", "mdev", "pci" */
 

@@ -225,7 +225,8 @@ vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *
     enum vg_move_verb verb;
 
     *ret = (struct vg_forecast){0};
-    vg_move_init(&move, has_gpus, has_gpus && has_agent);
+    vg_move_init(&move, has_gpus, has_gpus && has_agent && !facts->native);
+    move.native = facts->native;
     while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX && ret->n < VG_MOVE_VERB_MAX) {
         struct vg_forecast_step *step = &ret->steps[ret->n++];
         vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &begin : NULL);
@@ -233,7 +234,9 @@ vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *
         step->expected_s = forecast_expected_s(verb, facts);
         step->deadline_s = forecast_deadline_s(verb, limits);
         ret->expected_s += step->expected_s;
-        if (has_gpus && verb >= VG_MOVE_QUIESCE && verb <= VG_MOVE_RESUME)
+        if (has_gpus && !facts->native && verb >= VG_MOVE_QUIESCE && verb <= VG_MOVE_RESUME)
             ret->standstill_s += step->expected_s;
     }
+    if (has_gpus && facts->native)
+        ret->standstill_s = (double)facts->stun_ns / 1e9;
 }

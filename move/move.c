@@ -143,6 +143,9 @@ move_forward_from_source(const struct vg_move *move)
         return VG_MOVE_PRECHECK;
     if (move->has_gpus && !move->done[VG_MOVE_RESERVE])
         return VG_MOVE_RESERVE;
+    /* The guest goes on with its GPUs. */
+    if (move->native)
+        return VG_MOVE_MIGRATE;
     if (move->has_gpus && move->has_agent && !move->done[VG_MOVE_QUIESCE])
         return VG_MOVE_QUIESCE;
     if (move->has_gpus && move->facts.gpu != VG_GPU_DETACHED)

@@ -54,6 +54,7 @@ struct vg_move {
     /* These are given at the start. */
     bool has_gpus;
     bool has_agent;
+    bool native; /* QEMU takes the GPUs along: they stay in the VM, and the guest knows nothing */
     bool tidies; /* the move keeps the VM's definitions right; true unless set otherwise */
 
     struct vg_move_facts facts;

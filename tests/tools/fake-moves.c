@@ -159,6 +159,8 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
     vg_json_add_string(object, "from", "test-host");
     vg_json_add_string(object, "to", request->to);
     vg_json_add_string(object, "executor", "libvirt");
+    vg_json_add_string(object, "mode", "detach");
+    vg_json_add_string(object, "mode_why", "it was asked for");
     if (strcmp(request->to, "full") == 0)
         vg_json_append(problems, vg_json_new_string("host 'full' has no GPU left"));
     vg_json_add(object, "problems", problems);

@@ -241,6 +241,50 @@ test_without(void **state)
 }
 
 static void
+test_with_sources(void **state)
+{
+    static const char *const aliases[] = {"ua-vgpu", "ua-none"};
+    static const char *const from[] = {NULL, "0000:41:00.4"};
+    static const char *const to[] = {OTHER_UUID, "0000:42:00.1"};
+    static const char *const shmem[] = {"ua-gpu0"};
+    size_t n = 0;
+    g_autofree char *xml =
+        vg_domain_xml_with_sources(Q35(MDEV PCI SHMEM), aliases, from, to, 2, &n, NULL);
+    g_autoptr(GPtrArray) all = read_all(xml);
+
+    (void)state;
+    assert_int_equal(n, 2);
+    assert_int_equal(all->len, 6);
+    assert_string_equal(find(all, "ua-vgpu")->source_address, OTHER_UUID);
+    assert_string_equal(find(all, "ua-vgpu")->guest_address, "0000:05:00.0");
+    assert_string_equal(find(all, "hostdev0")->source_address, "0000:42:00.1");
+    assert_true(find(all, "hostdev0")->managed);
+    g_autofree char *none = vg_domain_xml_with_sources(Q35(SHMEM), aliases, from, to, 2, &n, NULL);
+    assert_non_null(none);
+    assert_int_equal(n, 0);
+    assert_null(vg_domain_xml_with_sources(Q35(SHMEM), shmem, from, to, 1, &n, NULL));
+}
+
+static void
+test_overrides(void **state)
+{
+    static const char xml[] =
+        "<domain xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><qemu:override>"
+        "<qemu:device alias='ua-a'><qemu:frontend><qemu:property name='x' type='string' "
+        "value='on'/></qemu:frontend></qemu:device>"
+        "<qemu:device alias='ua-b'><qemu:frontend><qemu:property name='y' type='bool' "
+        "value='true'/><qemu:property name='x' type='string' value='off'/></qemu:frontend>"
+        "</qemu:device></qemu:override></domain>";
+
+    (void)state;
+    assert_true(vg_domain_xml_overrides(xml, "ua-a", "x", "on"));
+    assert_true(vg_domain_xml_overrides(xml, "ua-b", "x", "off"));
+    assert_false(vg_domain_xml_overrides(xml, "ua-a", "x", "off"));
+    assert_false(vg_domain_xml_overrides(xml, "ua-a", "y", "true"));
+    assert_false(vg_domain_xml_overrides("<domain/>", "ua-a", "x", "on"));
+}
+
+static void
 test_channel(void **state)
 {
     static const char xml[] = "<domain><devices><channel type='spicevmc'/><channel type='unix'>"
@@ -444,6 +488,8 @@ main(void)
         cmocka_unit_test(test_make),
         cmocka_unit_test(test_make_refuses),
         cmocka_unit_test(test_without),
+        cmocka_unit_test(test_with_sources),
+        cmocka_unit_test(test_overrides),
         cmocka_unit_test(test_channel),
         cmocka_unit_test(test_needs),
         cmocka_unit_test(test_paths),

@@ -170,6 +170,53 @@ test_each_failure(void **state)
     }
 }
 
+/* QEMU takes the GPU along: nobody asks the guest or unplugs anything, on the way back neither. If
+ * the GPU is gone on the target, it gets one. */
+static void
+test_native(void **state)
+{
+    static const struct {
+        enum vg_move_verb fails; /* each time; VERB_MAX: nothing */
+        enum vg_migration_place place;
+        enum vg_migration_gpu gpu; /* what the migration has come to */
+        const char *verbs;
+        enum vg_migration_state end;
+    } cases[] = {
+        {VG_MOVE_VERB_MAX, VG_PLACE_TARGET, VG_GPU_ATTACHED,
+         "precheck reserve migrate verify release", VG_MIGRATION_DONE},
+        {VG_MOVE_RESERVE, VG_PLACE_SOURCE, VG_GPU_ATTACHED, "precheck reserve release",
+         VG_MIGRATION_FAILED},
+        {VG_MOVE_MIGRATE, VG_PLACE_SOURCE, VG_GPU_ATTACHED, "precheck reserve migrate tidy release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_MIGRATE, VG_PLACE_TARGET, VG_GPU_ATTACHED,
+         "precheck reserve migrate verify release", VG_MIGRATION_DONE},
+        {VG_MOVE_MIGRATE, VG_PLACE_TARGET, VG_GPU_DETACHED,
+         "precheck reserve migrate attach verify release", VG_MIGRATION_DONE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GString) said = g_string_new(NULL);
+        struct vg_move_facts facts = {.place = VG_PLACE_SOURCE, .gpu = VG_GPU_ATTACHED};
+        enum vg_move_verb verb;
+        struct vg_move move;
+        vg_move_init(&move, true, false);
+        move.native = true;
+        while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+            if (verb == VG_MOVE_MIGRATE)
+                facts = (struct vg_move_facts){.place = cases[i].place, .gpu = cases[i].gpu};
+            if (verb == VG_MOVE_ATTACH)
+                facts.gpu = VG_GPU_ATTACHED;
+            vg_move_told(&move, verb != cases[i].fails, verb == VG_MOVE_LOOK ? &facts : NULL);
+            if (verb != VG_MOVE_LOOK)
+                g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
+                                       vg_move_verb_names[verb]);
+        }
+        assert_string_equal(said->str, cases[i].verbs);
+        assert_int_equal(vg_move_state(&move), cases[i].end);
+    }
+}
+
 /* A guest that could not let go of its GPU, and said so, is not asked to take it up. */
 static void
 test_guest_as_before(void **state)
@@ -715,10 +762,15 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_failure), cmocka_unit_test(test_guest_as_before),
-        cmocka_unit_test(test_no_way_back),  cmocka_unit_test(test_less_to_do),
-        cmocka_unit_test(test_tidy),         cmocka_unit_test(test_retry),
-        cmocka_unit_test(test_any_world),    cmocka_unit_test(test_abort_is_too_late),
+        cmocka_unit_test(test_each_failure),
+        cmocka_unit_test(test_native),
+        cmocka_unit_test(test_guest_as_before),
+        cmocka_unit_test(test_no_way_back),
+        cmocka_unit_test(test_less_to_do),
+        cmocka_unit_test(test_tidy),
+        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_any_world),
+        cmocka_unit_test(test_abort_is_too_late),
         cmocka_unit_test(test_turn_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

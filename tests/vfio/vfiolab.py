@@ -26,6 +26,8 @@ HANG_S = 900
 # A guest that has ended while it booted, or hangs, has met a fault of the emulator (README).
 GUEST_S, GUEST_STARTS = 400, 3
 ALIAS = "ua-gpu0"
+# As host-command ends an answer.
+END = b"\n\004"
 # In a guest, behind its first root port.
 GUEST_ADDRESS = "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x0'/>"
 
@@ -72,9 +74,9 @@ class Host:
             sock.sendall(script.encode() + b"\n")
             sock.shutdown(socket.SHUT_WR)
             answer = b""
-            while more := sock.recv(65536):
+            while not answer.endswith(END) and (more := sock.recv(65536)):
                 answer += more
-        text, found, code = answer.decode(errors="replace").rpartition("rc=")
+        text, found, code = answer.removesuffix(END).decode(errors="replace").rpartition("rc=")
         assert found, (self.name, script, text)
         assert not check or int(code) == 0, (self.name, script, text)
         return text
@@ -234,12 +236,12 @@ class VfioLab:
 
     # ---- guests ----
 
-    def start_guest(self, host, guest, device, words=""):
-        """device: the XML of what it has from its host; words: more for its kernel."""
+    def start_guest(self, host, guest, device, words="", override=""):
+        """device: the XML of what it has from its host; words: more for its kernel; override: more for QEMU."""
         with open(os.path.join(HERE, "guest.xml.in"), encoding="utf-8") as file:
             xml = file.read()
         for what, by in (("@NAME@", guest), ("@UUID@", str(uuid.uuid5(uuid.NAMESPACE_DNS, guest))),
-                         ("@DEVICE@", device), ("@WORDS@", words)):
+                         ("@DEVICE@", device), ("@WORDS@", words), ("@OVERRIDE@", override)):
             xml = xml.replace(what, by)
         there = self.hosts[host]
         there.put(f"/tmp/{guest}.xml", xml)
@@ -282,6 +284,14 @@ def hostdev(address, managed="yes"):
     return (f"<hostdev mode='subsystem' type='pci' managed='{managed}'><source><address domain='0x{domain}' "
             f"bus='0x{bus}' slot='0x{slot}' function='0x{function}'/></source><alias name='{ALIAS}'/>"
             f"{GUEST_ADDRESS}</hostdev>")
+
+
+def override(**properties):
+    """The XML that sets properties of QEMU's device."""
+    texts = "".join(f"<qemu:property name='{name.replace('_', '-')}' type='string' value='{value}'/>"
+                    for name, value in properties.items())
+    return (f"<qemu:override><qemu:device alias='{ALIAS}'><qemu:frontend>{texts}</qemu:frontend></qemu:device>"
+            "</qemu:override>")
 
 
 def mdev(number):
