@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes from opencl.api what is the same for all functions: track/calls.h and track/calls.c, the
-functions that work on objects, and icd/entries.c, the functions that programs call with handles.
+functions that work on objects, icd/entries.c, the functions that programs call with handles, and
+what wire.py has.
 What is written is checked in; run this after a change of the table: opencl/api/generate.py"""
 import os
 import re
@@ -9,6 +10,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import wire  # noqa: E402  pylint: disable=wrong-import-position
+
 TYPES = {"cl_platform_id": "PLATFORM", "cl_device_id": "DEVICE", "cl_context": "CONTEXT",
          "cl_command_queue": "QUEUE", "cl_mem": "MEM", "cl_sampler": "SAMPLER",
          "cl_program": "PROGRAM", "cl_kernel": "KERNEL", "cl_event": "EVENT"}
@@ -196,7 +200,7 @@ def entries_c(functions):
 def main():
     functions = read_table()
     for path, text in (("track/calls.h", calls_h(functions)), ("track/calls.c", calls_c(functions)),
-                       ("icd/entries.c", entries_c(functions))):
+                       ("icd/entries.c", entries_c(functions)), *wire.files(HEAD, functions, TYPES)):
         done = subprocess.run(["clang-format", "--assume-filename", os.path.join(HERE, "..", path)],
                               input=text, text=True, check=True, stdout=subprocess.PIPE)
         path = os.path.join(sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, ".."), path)

@@ -329,6 +329,14 @@ control_run(void *arg)
     return NULL;
 }
 
+static bool control_is_forbidden;
+
+void
+vg_cl_control_forbid(void)
+{
+    control_is_forbidden = true;
+}
+
 void
 vg_cl_control_start(void)
 {
@@ -336,6 +344,8 @@ vg_cl_control_start(void)
     pthread_attr_t attr;
     sigset_t all, before;
 
+    if (control_is_forbidden)
+        return;
     /* The program's signals are the program's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

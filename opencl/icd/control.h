@@ -21,4 +21,7 @@
 #define VG_CL_ALONE_S 120
 void vg_cl_control_start(void);
 
+/* Has it not be started: this process is no program, but serves them. */
+void vg_cl_control_forbid(void);
+
 #endif

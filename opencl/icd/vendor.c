@@ -13,6 +13,7 @@
 #include "opencl/icd/nodes.h"
 #include "opencl/icd/say.h"
 #include "opencl/track/limits.h"
+#include "opencl/wire/client.h"
 
 #define VENDORS_MAX 16
 
@@ -93,6 +94,38 @@ vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
     vendor->tracks[vendor->n_tracks++] = track;
 }
 
+/* ---- libraries and proxies ---- */
+
+/* The address of the proxy that takes the place of a library; NULL: it is a library. */
+static const char *
+vendor_proxy(const char *path)
+{
+    const size_t size = sizeof VG_WIRE_PREFIX - 1;
+
+    return path && strncmp(path, VG_WIRE_PREFIX, size) == 0 ? path + size : NULL;
+}
+
+/* NULL, with a line of what is wrong in *WHY. */
+static void *
+vendor_open(const char *path, const char **why)
+{
+    const char *proxy = vendor_proxy(path);
+    void *library = proxy ? vg_wire_connect(proxy, why) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+    if (!library && !proxy)
+        *why = dlerror();
+    return library;
+}
+
+static void
+vendor_close(const struct vg_cl_vendor *vendor)
+{
+    if (vendor->library && vendor_proxy(vendor->path))
+        vg_wire_disconnect(vendor->library);
+    else if (vendor->library)
+        dlclose(vendor->library);
+}
+
 void *
 vg_cl_vendor_address(const struct vg_cl_vendor *vendor, const char *name)
 {
@@ -115,9 +148,10 @@ vendor_find_platforms(const struct vg_cl_vendor *vendor)
 cl_platform_id *
 vg_cl_vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n)
 {
+    if (!vendors_target && vendor_proxy(vendor->path))
+        return vg_wire_platforms(vendor->library, n);
     clIcdGetPlatformIDsKHR_fn get =
         vendors_target ? vendors_target->clGetPlatformIDs : vendor_find_platforms(vendor);
-
     *n = 0;
     if (!get || get(0, NULL, n) != CL_SUCCESS || *n == 0)
         return NULL;
@@ -141,18 +175,18 @@ vendor_add_platforms(struct vg_cl_vendor *vendor)
     free(platforms);
 }
 
-/* ---- libraries ---- */
-
 static void
 vendor_add(const char *path, bool is_wrapped)
 {
     struct vg_cl_vendor *vendor = &vendors[vendors_n];
+    const char *why = NULL;
 
-    if (vendors_n == VENDORS_MAX)
+    /* Without this library, a proxy is none. */
+    if (vendors_n == VENDORS_MAX || (!is_wrapped && vendor_proxy(path)))
         return;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = vendor_open(path, &why);
     if (!library) {
-        vg_cl_say("%s", dlerror());
+        vg_cl_say("%s: %s", path, why);
         return;
     }
     *vendor = (struct vg_cl_vendor){.path = strdup(path), .library = library};
@@ -186,11 +220,16 @@ void
 vg_cl_vendors_load(bool are_wrapped)
 {
     const char *folder = secure_getenv("VGPU_OPENCL_VENDORS");
+    const char *choice = secure_getenv("VGPU_OPENCL");
     struct dirent **names;
 
     if (vendors_target) {
         vendor_add_platforms(&vendors[0]);
         vendors_n = vendors[0].n_tracks ? 1 : 0;
+        return;
+    }
+    if (choice && vendor_proxy(choice)) {
+        vendor_add(choice, are_wrapped);
         return;
     }
     if (!folder)
@@ -218,8 +257,7 @@ vg_cl_vendor_unload(struct vg_cl_vendor *vendor)
         for (cl_uint d = 0; d < track->n_devices; d++)
             track->devices[d]->real = NULL;
     }
-    if (vendor->library)
-        dlclose(vendor->library);
+    vendor_close(vendor);
     vendor->library = NULL;
 }
 
@@ -265,9 +303,9 @@ vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
     cl_uint n;
     const char *wrong = NULL;
 
-    vendor->library = dlopen(vendor->path, RTLD_NOW | RTLD_LOCAL);
+    vendor->library = vendor_open(vendor->path, &wrong);
     if (!vendor->library)
-        return dlerror();
+        return wrong;
     cl_platform_id *platforms = vg_cl_vendor_platforms(vendor, &n);
     if (!platforms || n < vendor->n_tracks)
         wrong = "there are fewer platforms than before";

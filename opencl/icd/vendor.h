@@ -10,7 +10,7 @@
 
 struct vg_cl_vendor {
     char *path;                  /* as the .icd file names it; NULL: the layer's own loader */
-    void *library;               /* of dlopen(); NULL while it is let go */
+    void *library;               /* of dlopen(), or a proxy's (wire/); NULL while it is let go */
     struct vg_cl_track **tracks; /* one for each platform */
     cl_uint n_tracks;
 };

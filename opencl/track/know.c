@@ -200,7 +200,10 @@ know_platform_name(struct vg_cl_object *platform, struct vg_cl_answer *answer)
         free(name);
         return false;
     }
-    strcat(longer, suffix);
+    /* A proxy's has it already. */
+    size_t length = strlen(longer);
+    if (length < sizeof suffix - 1 || strcmp(longer + length - (sizeof suffix - 1), suffix) != 0)
+        strcat(longer, suffix);
     return know_copy(answer, longer, strlen(longer) + 1);
 }
 

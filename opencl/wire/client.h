@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The side of the program: a vendor of OpenCL whose devices are behind a proxy. What track/ calls
+ * its vendor by is in client-table.c, which is generated, and client-*.c.
+ *
+ * Calls that need no answer are gathered, and go out with the next one that does, when there are
+ * VG_WIRE_BATCH bytes of them, or VG_WIRE_BATCH_US after the first. All may be called by any
+ * thread. When the link breaks, every call returns VG_WIRE_BROKEN.
+ */
+#ifndef VG_OPENCL_WIRE_CLIENT_H
+#define VG_OPENCL_WIRE_CLIENT_H
+
+#include "opencl/track/object.h"
+#include "opencl/wire/ops.h"
+#include "opencl/wire/wire.h"
+
+#define VG_WIRE_BATCH    32768
+#define VG_WIRE_BATCH_US 500
+#define VG_WIRE_BROKEN   CL_DEVICE_NOT_AVAILABLE
+
+struct vg_wire_client;
+struct vg_wire_map;
+
+/* What a proxy's object is here. */
+struct vg_wire_object {
+    const cl_icd_dispatch *dispatch; /* first */
+    struct vg_wire_client *client;
+    uint64_t id;
+    enum vg_cl_type type;
+    struct vg_wire_object *context;
+    struct vg_wire_mem {
+        size_t size; /* of a buffer */
+        cl_mem_flags flags;
+        size_t element; /* bytes of an element; 0: a buffer */
+        cl_mem_object_type kind;
+        unsigned char *host; /* the program's, with CL_MEM_USE_HOST_PTR; of an image with: */
+        size_t row_pitch, slice_pitch;
+        struct vg_wire_map *maps; /* under the client's lock */
+        struct vg_wire_end *ends; /* what is called when it is over */
+    } mem;
+};
+
+/* A call on its way. */
+struct vg_wire_call {
+    struct vg_wire_client *client;
+    struct vg_wire_out out;
+    uint16_t op, flags;
+    const void *data; /* that go with it */
+    size_t data_size;
+    void *sink; /* where data of the answer go, exactly SINK_SIZE bytes, or none */
+    size_t sink_size;
+    struct vg_wire_in in; /* the answer, after its result */
+    size_t got;           /* bytes in the sink */
+
+    /* the client's own */
+    uint64_t number;
+    bool is_done, is_broken;
+    struct vg_wire_call *next;
+    unsigned char *answer;
+    uint64_t small[64];
+};
+
+void vg_wire_call_begin(struct vg_wire_call *call, const void *lead, enum vg_wire_op op);
+
+/* Sends it, and waits for its answer. Returns the result, an error of OpenCL. */
+cl_int vg_wire_call_ask(struct vg_wire_call *call);
+
+/* Sends it, later; an error comes with a later answer. */
+cl_int vg_wire_call_tell(struct vg_wire_call *call);
+
+/* Has what was gathered sent now. */
+void vg_wire_flush(struct vg_wire_client *client);
+
+void vg_wire_call_end(struct vg_wire_call *call);
+
+void vg_wire_put_object(struct vg_wire_out *out, const void *handle);
+void vg_wire_put_objects(struct vg_wire_out *out, uint64_t n, const void *handles);
+void vg_wire_put_strings(struct vg_wire_out *out, uint64_t n, const char *const *strings);
+
+/* Makes an object whose id is put; CONTEXT may be NULL. NULL: no memory, or too many; then 0 is
+ * put. */
+struct vg_wire_object *vg_wire_new(struct vg_wire_call *call, enum vg_cl_type type,
+                                   const void *context);
+
+/* The same for an event, if one is wanted. */
+struct vg_wire_object *vg_wire_new_event(struct vg_wire_call *call, const cl_event *event);
+
+/* Frees it, when the proxy has no such object (any more), or will not have. */
+void vg_wire_free(struct vg_wire_object *object);
+
+/* The end of a call that makes OBJECT: asks, and gives it, or an error. */
+void *vg_wire_call_made(struct vg_wire_call *call, struct vg_wire_object *object, cl_int *error);
+
+/* The end of a call that ends OBJECT. */
+cl_int vg_wire_call_release(struct vg_wire_call *call, struct vg_wire_object *object);
+
+/* The end of a command's call, with an event, if there is one, for *EVENT. */
+cl_int vg_wire_call_enqueued(struct vg_wire_call *call, struct vg_wire_object *made,
+                             cl_event *event);
+
+/* The end of a call that asks for a value. */
+cl_int vg_wire_call_info(struct vg_wire_call *call, size_t size, void *value, size_t *size_ret);
+
+/* Data that come when a command is done. Returns a token for it, or 0: there is no memory. */
+uint64_t vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *rows);
+void vg_wire_forget_read(struct vg_wire_client *client, uint64_t token);
+
+/* Has CALL called when the proxy says so. Returns a token, or 0. */
+typedef void(CL_CALLBACK *vg_wire_notify)(cl_event event, cl_int status, void *user_data);
+uint64_t vg_wire_expect_event(struct vg_wire_client *client, vg_wire_notify call, cl_event event,
+                              void *user_data);
+void vg_wire_forget_event(struct vg_wire_client *client, uint64_t token);
+
+void vg_wire_lock(struct vg_wire_client *client);
+void vg_wire_unlock(struct vg_wire_client *client);
+
+static inline struct vg_wire_object *
+vg_wire_object(const void *handle)
+{
+    return (struct vg_wire_object *)(uintptr_t)handle;
+}
+
+/* The table of those functions that are carried. */
+extern const cl_icd_dispatch vg_wire_dispatch;
+
+/* ---- for icd/ ---- */
+
+#define VG_WIRE_PREFIX "proxy:"
+
+/* Connects to the proxy at ADDRESS. NULL, with a line of what is wrong in *WHY. */
+struct vg_wire_client *vg_wire_connect(const char *address, const char **why);
+
+/* The platforms; N of them. */
+cl_platform_id *vg_wire_platforms(struct vg_wire_client *client, cl_uint *n);
+
+/* The platform or device that has ID; NULL: none. */
+struct vg_wire_object *vg_wire_root(struct vg_wire_client *client, uint64_t id);
+
+/* Leaves the proxy, which forgets all that the program had there. No call is inside. */
+void vg_wire_disconnect(struct vg_wire_client *client);
+
+#endif

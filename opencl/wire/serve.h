@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The side of the proxy: what one client says is done with the tracker's functions, over the
+ * vendor's library in this process, which is the client's alone. serve-table.c is generated;
+ * serve-*.c have the functions whose memory is handled by hand.
+ *
+ * Nothing of what comes is trusted: a message is received as a whole before it is looked at, ids
+ * are looked up in the client's own table, and sizes are bounded. What cannot have been written by
+ * the library ends the client.
+ */
+#ifndef VG_OPENCL_WIRE_SERVE_H
+#define VG_OPENCL_WIRE_SERVE_H
+
+#include "opencl/track/object.h"
+#include "opencl/wire/link.h"
+#include "opencl/wire/ops.h"
+#include "opencl/wire/wire.h"
+
+struct vg_serve;
+
+#define VG_SERVE_VALUE_MAX (UINT64_C(48) << 20) /* bytes of a value that is asked for */
+
+/* A message that is being done. */
+struct vg_serve_call {
+    struct vg_serve *serve;
+    struct vg_wire_head head;
+    struct vg_wire_in in;
+    struct vg_wire_out out; /* the answer, after its result */
+    void *body, *data;      /* owned; NULL: of no bytes */
+    const void *answer;     /* data of the answer, ... */
+    size_t answer_size;
+    void *owned[8]; /* freed after the answer */
+    unsigned n_owned;
+};
+
+/* Memory for as long as the call; NULL, with is_bad, if there is none. */
+void *vg_serve_memory(struct vg_serve_call *call, size_t size);
+
+/* Reads an id: the tracker's handle of an object of TYPE; NULL: there is none. */
+void *vg_serve_object(struct vg_serve_call *call, enum vg_cl_type type);
+
+/* The same of a list that the client says has N; NULL: it gave none. */
+void *vg_serve_objects(struct vg_serve_call *call, enum vg_cl_type type, uint64_t n);
+
+/* Reads a list of N strings. */
+const char **vg_serve_strings(struct vg_serve_call *call, uint64_t n);
+
+/* Reads a list of names and values that ends with 0. */
+const void *vg_serve_pairs(struct vg_serve_call *call);
+
+/* Reads the id of an object that the client has no use for any more. */
+void *vg_serve_leaving(struct vg_serve_call *call, enum vg_cl_type type, uint64_t *id);
+
+/* A value that is asked for, and what there is of it. */
+struct vg_serve_value {
+    void *bytes;
+    size_t size, has;
+};
+void vg_serve_value_begin(struct vg_serve_call *call, struct vg_serve_value *value);
+cl_int vg_serve_value_end(struct vg_serve_call *call, const struct vg_serve_value *value,
+                          cl_int result);
+
+/* Reads an id for a new object; 0: none is wanted. */
+uint64_t vg_serve_new(struct vg_serve_call *call);
+
+/* Puts HANDLE, unless it is NULL, in the place of ID, which was free. */
+void vg_serve_made(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type, void *handle);
+
+/* The same of an event of a command in QUEUE, whose result was RESULT: what fails and is not
+ * waited for is an event that has failed. */
+void vg_serve_made_event(struct vg_serve_call *call, uint64_t id, cl_command_queue queue,
+                         cl_event event, cl_int result);
+
+/* Frees the place of the id that was read. */
+void vg_serve_forget(struct vg_serve_call *call, uint64_t id);
+
+/* Has ROWS sent to the read TOKEN of the client when EVENT is done, which is kept, and BYTES freed
+ * afterwards. */
+bool vg_serve_read_later(struct vg_serve *serve, uint64_t token, cl_event event,
+                         const struct vg_wire_rows *rows, void *bytes);
+
+/* Sends that an event has come to a status. From any thread. */
+void vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status);
+
+/* Returns the handle of the platform or device that has ID; NULL: there is none. */
+void *vg_serve_root(struct vg_serve *serve, uint64_t id);
+uint64_t vg_serve_id_of(struct vg_serve *serve, const void *root);
+
+/* Each does one function, and returns its result. */
+typedef cl_int (*vg_serve_function)(struct vg_serve_call *call);
+extern const vg_serve_function vg_serve_functions[];
+
+/* Serves one client until it leaves. LINK is closed then. Returns false if it was not what it
+ * should be, or if there is no device. */
+bool vg_serve_client(struct vg_wire_link *link);
+
+#endif

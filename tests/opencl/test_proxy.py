@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose OpenCL is behind vgpu-proxy: what they see is what they see with PoCL alone, and what happens to one
+of them is nothing to the others."""
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+from opencl import POCL, built, make_film, native, need, need_pocl, told
+from test_opencl import CRASHES, FULL, SEED, every_function, output, twice
+
+
+# Where PoCL bears what the standard forbids, and a proxy must not pass it on; and what cannot be run elsewhere.
+OTHERWISE = ("clGetDeviceInfo: 0x1029", "clEnqueueReadBuffer: size 0", "clEnqueueReadBuffer: an image",
+             "clEnqueueWriteBuffer: size 0", "clEnqueueWriteBuffer: an image", "clEnqueueReadImage: row_pitch 1",
+             "clEnqueueReadImage: row_pitch 5", "clEnqueueReadImage: pitch", "clEnqueueReadImage: a buffer",
+             "clEnqueueWriteImage: input_row_pitch 1", "clEnqueueWriteImage: input_row_pitch 5", "clEnqueueNativeKernel:")
+
+
+def but_for(lines, names):
+    """Without what came of the calls of these names."""
+    left, is_left = [], True
+    for line in lines:
+        is_left = not line.startswith(names) if line[0] != " " else is_left
+        left += [line] if is_left else []
+    return left
+
+
+@pytest.fixture(autouse=True)
+def _pocl():
+    need_pocl()
+
+
+class Proxy:
+    """vgpu-proxy with PoCL."""
+
+    def __init__(self, folder, *options):
+        self.path = str(folder / "proxy.sock")
+        self.log = folder / "proxy.log"
+        os.makedirs(folder / "vendors", exist_ok=True)
+        (folder / "vendors" / "pocl.icd").write_text(POCL + "\n")
+        argv = [built("vgpu-proxy"), "--drain=2", f"--vendors={folder}/vendors", *options, self.path]
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(argv, stderr=log, cwd=folder)
+        while not os.path.exists(self.path):
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.01)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        assert self.process.wait(30) == 0
+
+    def environment(self, **more):
+        return {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
+                "VGPU_OPENCL": "proxy:" + self.path, **more}
+
+    def children(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+
+    def connect(self):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(60)
+        connection.connect(self.path)
+        return connection
+
+
+@pytest.fixture(name="proxy")
+def _proxy(tmp_path):
+    with Proxy(tmp_path) as proxy:
+        yield proxy
+
+
+def test_clinfo(proxy):
+    need("clinfo")
+    # A function of the program cannot be run elsewhere.
+    alone = [line.replace("Yes", "No ") if "Run native kernels" in line else line
+             for line in told(output(["clinfo"], native()))]
+    assert [line.strip() for line in told(output(["clinfo"], proxy.environment()))] == [line.strip() for line in alone]
+
+
+def test_an_icd_file(tmp_path, proxy):
+    """A proxy stands where a vendor's library does."""
+    need("clinfo")
+    folder = tmp_path / "guest"
+    os.makedirs(folder)
+    (folder / "proxy.icd").write_text(f"proxy:{proxy.path}\n")
+    environment = {**proxy.environment(), "VGPU_OPENCL": "", "VGPU_OPENCL_VENDORS": str(folder)}
+    assert "Portable Computing Language (vgpud)" in output(["clinfo", "-l"], environment)
+
+
+def test_programs(proxy):
+    lines = output([built("tests/opencl/six"), POCL, built("libvgpu-opencl.so"), "1"], proxy.environment())
+    assert lines.count("equal") == 6
+
+
+@twice
+@pytest.mark.parametrize("seed", [SEED + n for n in range(40)] if FULL else [2])
+def test_random_calls(proxy, seed):
+    argv = [built("tests/opencl/random-calls"), str(seed), "300"]
+    assert output(argv, proxy.environment()) == output(argv, native())
+
+
+def test_hammer(proxy):
+    """Many threads call at random, and one sets events that others wait for."""
+    argv = [built("tests/opencl/hammer"), "3", "8", "4000" if FULL else "500"]
+    assert output(argv, proxy.environment()).endswith(" 0 wrong\n")
+
+
+@twice
+def test_every_function(tmp_path, proxy):
+    """Every function, called well and wrongly in each way, does what it does with PoCL alone; but for calls at which
+    PoCL alone crashes."""
+    left_out = tmp_path / "left-out"
+    left_out.write_text("\n".join(CRASHES) + "\n")
+    for _ in range(30):
+        alone = every_function(native(), left_out)
+        if alone[-1] == "all":
+            break
+        with open(left_out, "a", encoding="utf-8") as file:
+            file.write([line for line in alone if line[0] != " "][-1] + "\n")
+    remote = every_function(proxy.environment(), left_out)
+    assert but_for(remote, OTHERWISE) == but_for(alone, OTHERWISE) and len(but_for(alone, OTHERWISE)) > 3000
+
+
+# PoCL compiles x264's kernels for a quarter of a minute where it has not done so before.
+@twice
+def test_x264(tmp_path, proxy):
+    """A program that nobody here wrote. Its results with OpenCL differ from run to run, also with PoCL alone."""
+    need("x264")
+    make_film(tmp_path / "in.y4m", 40)
+    argv = ["x264", "--opencl", "--preset", "medium", "--threads", "1", "-o", "out.264", "in.y4m"]
+    done = subprocess.run(argv, env=proxy.environment(VGPU_OPENCL_AS_GPU="1"), stderr=subprocess.PIPE, timeout=250,
+                          check=True, cwd=tmp_path)
+    assert b"OpenCL acceleration enabled" in done.stderr and b"encoded 40 frames" in done.stderr
+    assert b"OpenCL error" not in done.stderr and b"proxy is gone" not in done.stderr
+
+
+# ---- clients that die, and others ----
+
+WAITING = """
+import ctypes, sys, time
+cl = ctypes.CDLL("libOpenCL.so.1")
+platform = ctypes.c_void_p()
+assert cl.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0
+print("there", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_client_dies(proxy):
+    """One that is killed, and one whose process in the proxy is killed, are nothing to a third."""
+    others = [subprocess.Popen([sys.executable, "-c", WAITING], env=proxy.environment(), stdout=subprocess.PIPE)
+              for _ in range(2)]
+    for other in others:
+        assert other.stdout.readline() == b"there\n"
+    first = proxy.children()
+    assert len(first) == 2
+    with subprocess.Popen([built("tests/opencl/hammer"), "5", "8", "300"], env=proxy.environment(),
+                          stdout=subprocess.PIPE) as hammer:
+        os.kill(others[0].pid, signal.SIGKILL)
+        os.kill(first[1], signal.SIGKILL)
+        assert hammer.stdout.read().endswith(b" 0 wrong\n") and hammer.wait() == 0
+    for other in others:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+    deadline = time.monotonic() + 30
+    while proxy.children() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not proxy.children()
+
+
+def test_the_proxy_is_gone(tmp_path):
+    """A program whose proxy ends gets errors, and does not wait."""
+    with Proxy(tmp_path) as proxy:
+        argv = [built("tests/opencl/random-calls"), "2", "100000"]
+        with subprocess.Popen(argv, env=proxy.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+            assert program.stdout.readline()
+            os.kill(proxy.children()[0], signal.SIGKILL)
+            _, said = program.communicate(timeout=60)
+    assert b"the proxy is gone" in said
+
+
+def test_sigterm_waits_for_clients(tmp_path):
+    with Proxy(tmp_path, "--drain=60") as proxy:
+        with subprocess.Popen([built("tests/opencl/hammer"), "5", "8", "300"], env=proxy.environment(),
+                              stdout=subprocess.PIPE) as hammer:
+            while not proxy.children():
+                time.sleep(0.01)
+            proxy.process.terminate()
+            assert hammer.stdout.read().endswith(b" 0 wrong\n")
+        assert proxy.process.wait(30) == 0 and not os.path.exists(proxy.path)
+
+
+# ---- clients that lie ----
+
+HELLO = struct.pack("<IHHQQ QQ", 16, 0, 0, 1, 0, 0x3144555047567565, 1)
+
+
+def test_hostile_clients(proxy):
+    """What is no message ends who sent it, and nobody else."""
+    chance = random.Random(SEED)
+    for n in range(200 if FULL else 20):
+        with proxy.connect() as connection:
+            connection.sendall(HELLO if n % 4 else os.urandom(40))
+            if n % 4:
+                assert connection.recv(24)
+            try:
+                for _ in range(20):
+                    size = chance.choice([0, 8, 16, 64, 256])
+                    body = b"".join(struct.pack("<Q", chance.choice([0, 1, 2, 3, 8, 1 << 20, 1 << 40, (1 << 64) - 1]))
+                                    for _ in range(size // 8))
+                    connection.sendall(struct.pack("<IHHQQ", size, chance.randrange(120), chance.randrange(4), 2, 0) + body)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+    lines = output([built("tests/opencl/hammer"), "5", "4", "100"], proxy.environment())
+    assert lines.endswith(" 0 wrong\n")
