@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "cluster/etcd-private.h"
+#include "cluster/tls.h"
 
 /* The time after which another member is asked. One that has just lost its leader answers after
  * seven seconds that it cannot. */
@@ -150,12 +151,6 @@ vg_etcd_endpoint(vg_etcd *etcd)
 
 /* ---- one request ---- */
 
-static const char *
-etcd_or_null(const char *text)
-{
-    return text && *text ? text : NULL;
-}
-
 static size_t
 etcd_take_body(char *bytes, size_t one, size_t n, void *data)
 {
@@ -179,21 +174,6 @@ etcd_look_up(void *data, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 }
 
 static void
-etcd_prepare_tls(const vg_etcd *etcd, CURL *curl)
-{
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (etcd_or_null(etcd->cacert)) {
-        curl_easy_setopt(curl, CURLOPT_CAINFO, etcd->cacert);
-        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-    }
-    curl_easy_setopt(curl, CURLOPT_SSLCERT, etcd_or_null(etcd->cert));
-    curl_easy_setopt(curl, CURLOPT_SSLKEY, etcd_or_null(etcd->key));
-    /* Without this, a key with a password would be asked for on a terminal. */
-    curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
-}
-
-static void
 etcd_prepare(struct etcd_try *attempt, const char *endpoint, const char *path, const char *body,
              const char *token)
 {
@@ -208,7 +188,8 @@ etcd_prepare(struct etcd_try *attempt, const char *endpoint, const char *path, c
     }
     curl_easy_reset(curl); /* which keeps the connections */
     curl_easy_setopt(curl, CURLOPT_URL, url);
-    etcd_prepare_tls(attempt->etcd, curl);
+    vg_tls_prepare(curl, "http,https", attempt->etcd->cacert, attempt->etcd->cert,
+                   attempt->etcd->key);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -352,7 +333,7 @@ etcd_log_in(vg_etcd *etcd, const char *endpoint, const struct etcd_limits *limit
     *ret_bad = false;
     pthread_mutex_lock(&etcd->lock);
     *ret_token = g_strdup(etcd->token);
-    const bool done = *ret_token || etcd->no_login || !etcd_or_null(etcd->user);
+    const bool done = *ret_token || etcd->no_login || !etcd->user || !*etcd->user;
     pthread_mutex_unlock(&etcd->lock);
     if (done)
         return VG_ETCD_NEVER;
@@ -459,7 +440,7 @@ etcd_call(vg_etcd *etcd, const struct etcd_question *question, int64_t limit_ns,
             return 0;
         g_prefix_error(&error, "etcd at %s: ", etcd->endpoints[endpoint]);
         /* Another call may have dropped a token that this one had taken. */
-        if (refusal == VG_ETCD_LOGIN && logins++ < 2 && etcd_or_null(etcd->user)) {
+        if (refusal == VG_ETCD_LOGIN && logins++ < 2 && etcd->user && *etcd->user) {
             g_error_free(error);
             continue;
         }

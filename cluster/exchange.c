@@ -9,16 +9,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cluster/tls.h"
 #include "model/identity.h"
 
 #define PROBLEM_TEXT_MAX 65536
 #define PROBLEM_DEPTH    8
-
-static const char *
-exchange_or_null(const char *text)
-{
-    return text && *text ? text : NULL;
-}
 
 /* ---- the request ---- */
 
@@ -67,23 +62,6 @@ exchange_add_token(struct vg_exchange *exchange, const char *path, GError **err)
     return 0;
 }
 
-static void
-exchange_prepare_tls(CURL *curl, const struct vg_peer_options *peer)
-{
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
-    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
-    if (exchange_or_null(peer->cacert)) {
-        curl_easy_setopt(curl, CURLOPT_CAINFO, peer->cacert);
-        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-    }
-    curl_easy_setopt(curl, CURLOPT_SSLCERT, exchange_or_null(peer->cert));
-    curl_easy_setopt(curl, CURLOPT_SSLKEY, exchange_or_null(peer->key));
-    /* Without this, a key with a password would be asked for on a terminal. */
-    curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
-}
-
 struct vg_exchange *
 vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char *etag,
                 int64_t limit_ns, GError **err)
@@ -97,7 +75,7 @@ vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char
     exchange->curl = curl;
     exchange->body = g_string_new(NULL);
     exchange->limit_ns = limit_ns;
-    if (exchange_or_null(peer->token_file) &&
+    if (peer->token_file && *peer->token_file &&
         exchange_add_token(exchange, peer->token_file, err) < 0) {
         vg_exchange_free(exchange);
         return NULL;
@@ -110,7 +88,7 @@ vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char
         length--;
     g_autofree char *url = g_strdup_printf("%.*s%s", (int)length, peer->url, path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
-    exchange_prepare_tls(curl, peer);
+    vg_tls_prepare(curl, "https", peer->cacert, peer->cert, peer->key);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
