@@ -23,6 +23,7 @@
 #include "daemon/move-config.h"
 #include "daemon/nova-config.h"
 #include "daemon/peer-config.h"
+#include "host/gpu-cards.h"
 #include "trace/alias.h"
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
@@ -128,6 +129,8 @@ static const struct vg_conf_key own_keys[] = {
 
     {"gpu", "enable", VG_CONF_BOOL, AT(gpu), "yes", 0, 0, NULL,
      "Whether the use of this host's GPUs is read, which a replay never does" AT_START "."},
+    {"gpu", "cards", VG_CONF_STRING, AT(gpu_cards), "", 0, 4000, NULL,
+     "Cards that are GPUs, whatever their class: VENDOR:DEVICE,..." AT_START "."},
     {"gpu", "fdinfo", VG_CONF_BOOL, AT(gpu_fdinfo), "yes", 0, 0, NULL,
      "Whether from what DRM drivers tell of the files that VMs have open" AT_START "."},
     {"gpu", "nvml", VG_CONF_BOOL, AT(gpu_nvml), "yes", 0, 0, NULL,
@@ -470,6 +473,12 @@ check_provider(const struct vg_daemon_config *config, GError **err)
 }
 
 static int
+check_cards(const struct vg_daemon_config *config, GError **err)
+{
+    return vg_gpu_cards_check(config->gpu_cards, err);
+}
+
+static int
 check_fault(const struct vg_daemon_config *config, GError **err)
 {
     if (!config->fault[0] || vg_fault_check(config->fault, err) == 0)
@@ -539,6 +548,7 @@ config_check(struct config_files *files)
         check_socket,
         check_directory,
         check_provider,
+        check_cards,
         check_fault,
         check_sources,
         vg_alert_command_check,

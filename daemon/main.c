@@ -17,6 +17,7 @@
 #include "collectors/replay.h"
 #include "daemon/daemon.h"
 #include "daemon/journald.h"
+#include "host/gpu-cards.h"
 
 enum {
     KEY_CHECK = 0x100,
@@ -217,6 +218,7 @@ main(int argc, char **argv)
         vg_daemon_config_free(config);
         return print(args.dump ? text : "the configuration is good\n");
     }
+    vg_gpu_cards_set(config->gpu_cards);
     raise_file_limit();
     umask(0027);
     vg_journald_attach();

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/gpu-cards.h"
 #include "host/xml-walk.h"
 #include "model/gpu-part.h"
 
@@ -97,13 +98,14 @@ node_device_name_neighbour(int64_t class)
     }
 }
 
-/* Tells what a PCI device is, by its class, address and group. */
+/* Tells what a PCI device is, by its class, vendor and device, address and group. */
 static enum vg_node_device_kind
 read_kind(int64_t class, vg_node_device *device)
 {
     if (!device->address)
         return VG_NODE_DEVICE_OTHER;
-    if (class >> 16 == PCI_CLASS_DISPLAY || class >> 16 == PCI_CLASS_ACCELERATOR)
+    if (class >> 16 == PCI_CLASS_DISPLAY || class >> 16 == PCI_CLASS_ACCELERATOR ||
+        vg_gpu_cards_has(device->pci_id))
         return VG_NODE_DEVICE_GPU;
     device->what = node_device_name_function(class);
     if (device->what)
@@ -121,6 +123,7 @@ read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
     device->address = vg_xml_pci_address(pci);
     device->iommu_group =
         vg_xml_attribute_number(vg_xml_child(pci, "iommuGroup"), "number", IOMMU_GROUP_MAX, -1);
+    device->pci_id = pci_id_of(pci);
     device->kind = read_kind(class, device);
     if (device->kind == VG_NODE_DEVICE_OTHER)
         return;
@@ -128,7 +131,6 @@ read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
         vg_xml_pci_address(vg_xml_child(capability(pci, "phys_function"), "address"));
     device->vendor = vg_xml_text(vg_xml_child(pci, "vendor"), NAME_BYTES_MAX);
     device->product = vg_xml_text(vg_xml_child(pci, "product"), NAME_BYTES_MAX);
-    device->pci_id = pci_id_of(pci);
     device->driver = vg_xml_text(vg_xml_at(root, "driver/name"), NAME_BYTES_MAX);
     device->numa_node = vg_xml_attribute_number(vg_xml_child(pci, "numa"), "node", 1000000, -1);
     device->vf_max =

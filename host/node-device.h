@@ -15,7 +15,9 @@
 
 enum vg_node_device_kind {
     VG_NODE_DEVICE_OTHER,
-    VG_NODE_DEVICE_GPU, /* a PCI function of class 03 (display) or 12 (processing accelerator) */
+    /* a PCI function of class 03 (display) or 12 (processing accelerator), or one of those that
+     * count as GPUs (host/gpu-cards.h) */
+    VG_NODE_DEVICE_GPU,
     VG_NODE_DEVICE_FUNCTION,  /* another PCI function of a kind that cards with GPUs have */
     VG_NODE_DEVICE_NEIGHBOUR, /* any other but a bridge: it may be in the IOMMU group of a GPU */
     VG_NODE_DEVICE_MDEV,

@@ -21,6 +21,7 @@ BROKEN = {
     "alert-without-limit": [":2: [alert web]", "lost_cores is missing"],
     "alias-of-no-event": ["[tracepoints]", "alias", "'sched_switch'", "no GPU event"],
     "bad-escape": ["[daemon]", "host_name", "cannot be interpreted"],
+    "card-without-device": ["[gpu] cards", "'10de'", "VENDOR:DEVICE"],
     "comment-behind-a-value": ["[store]", "lost_top", "'4 # the default'", "whole number"],
     "days-get-less": ["[store]", "raw_days", "minute_days", "31, 30, 400", "outlive"],
     "directory-relative": ["[store]", "directory", "'vgpud'", "absolute"],

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "host/domain-xml.h"
+#include "host/gpu-cards.h"
 #include "host/gpu-local.h"
 #include "host/node-device.h"
 #include "model/gpu-part.h"
@@ -101,6 +102,52 @@ add_vf(struct host *host, int bus, int function, const char *ids, const char *dr
                         bus);
 
     add_pci(host, bus, function, "0x030200", ids, driver, physical);
+}
+
+/* A disk controller with two virtual functions, and a card that no class describes. */
+static void
+test_cards(void **state)
+{
+    struct host *host = *state;
+    static const char storage[] = "0x010802", none[] = "0x00ff00";
+    static const char physical[] =
+        "<capability type='phys_function'><address domain='0x0000' bus='0x41' slot='0x00' "
+        "function='0x0'/></capability>";
+
+    assert_int_equal(vg_gpu_cards_check("", NULL), 0);
+    assert_int_equal(vg_gpu_cards_check("1b36:0010, 1234:11E8", NULL), 0);
+    assert_int_equal(vg_gpu_cards_check("1b36:001", NULL), -1);
+    assert_int_equal(vg_gpu_cards_check("1b36-0010", NULL), -1);
+    assert_int_equal(vg_gpu_cards_check("1b36:001g", NULL), -1);
+    add_pci(host, 0x42, 0, none, "1234:11e8", NULL, "");
+    vg_node_devices_put(host->devices, host->inventory);
+    assert_int_equal(host->inventory->gpus->len, 0);
+    vg_gpu_cards_set("1b36:0010, 1234:11E8");
+    g_ptr_array_set_size(host->devices, 0);
+    add_pci(host, 0x41, 0, storage, "1b36:0010", "nvme", "");
+    add_pci(host, 0x41, 1, storage, "1b36:0010", NULL, physical);
+    add_pci(host, 0x41, 2, storage, "1b36:0010", "vfio-pci", physical);
+    add_pci(host, 0x42, 0, none, "1234:11e8", NULL, "");
+    add_pci(host, 0x43, 0, storage, "1b36:0011", NULL, "");
+    vg_node_devices_put(host->devices, host->inventory);
+    vg_gpu_cards_set("");
+    g_autoptr(GPtrArray) parts = vg_gpu_parts(host->inventory, NULL);
+    static const struct {
+        const char *address, *type;
+        enum vg_gpu_part_kind kind;
+    } wanted[] = {
+        {"0000:41:00.0", "1b36:0010", VG_GPU_PART_WHOLE},
+        {"0000:41:00.1", "1b36:0010:vf2", VG_GPU_PART_VF},
+        {"0000:41:00.2", "1b36:0010:vf2", VG_GPU_PART_VF},
+        {"0000:42:00.0", "1234:11e8", VG_GPU_PART_WHOLE},
+    };
+    assert_int_equal(parts->len, G_N_ELEMENTS(wanted));
+    for (size_t i = 0; i < G_N_ELEMENTS(wanted); i++) {
+        const struct vg_gpu_part *part = parts->pdata[i];
+        assert_string_equal(part->address, wanted[i].address);
+        assert_string_equal(part->type, wanted[i].type);
+        assert_int_equal(part->kind, wanted[i].kind);
+    }
 }
 
 #define MDEV "c2177883-f1bb-47f0-914d-00000000000%d"
@@ -546,6 +593,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_cards),
         TEST(test_classes),
         TEST(test_functions),
         TEST(test_mdevs_made_before),

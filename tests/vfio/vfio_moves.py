@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
 # host.sh, boot.
 CARD, OTHER_CARD, MBOCHS_PARENT, MTTY_PARENT = (f"0000:0{bus}:00.0" for bus in range(1, 5))
 SHARED, NEIGHBOUR = "0000:05:00.0", "0000:05:00.1"
+EDU, NVME, VF = "0000:06:00.0", "0000:07:00.0", "0000:07:00.1"
 BOCHS = "1234:1111"
 # What moves took, for docs/devices.md.
 FIGURES = os.path.join(build_dir(), "vfio-figures")
@@ -118,6 +119,36 @@ def test_mediated(lab, guest, parent, kind):
     assert next(moves, None) is None
 
 
+def test_not_managed(lab, guest):
+    """Neither libvirt nor vgpud binds the card: whoever has the hosts does. Its class is not that of a GPU."""
+    source, target = lab.hosts.values()
+    source.bind(EDU, "vfio-pci")
+    lab.start_guest("h1", guest, hostdev(EDU, managed="no"))
+    wait_for(lambda: source.knows(guest))
+    [problem] = source.move(guest, "h2", status=200, dry_run=True)["problems"]
+    assert f"{EDU}: not bound to vfio-pci, and the VM's element has managed='no'" in problem
+    target.bind(EDU, "vfio-pci")
+    for left, reached in there_and_back(lab, guest, "bound to vfio-pci"):
+        assert left.driver(EDU) == reached.driver(EDU) == "vfio-pci"
+        assert "PCI add 0000:01:00.0 FF00 1234:11E8" in lab.console(reached.name, guest)
+        wait_for(lambda reached=reached: reached.parts(EDU)["gpu"]["state"] == "used")
+        wait_for(lambda left=left: left.parts(EDU)["gpu"]["state"] == "free")
+
+
+def test_virtual_function(lab, guest):
+    """Of a card whose class is not that of a GPU, with two: one has the type of the other."""
+    for host in lab.hosts.values():
+        host.run(f"modprobe nvme; cd /sys/bus/pci/devices/{NVME}; echo 0 > sriov_drivers_autoprobe; "
+                 "[ $(cat sriov_numvfs) = 2 ] || echo 2 > sriov_numvfs; udevadm settle")
+        wait_for(lambda host=host: "vf" in host.parts(NVME))
+        assert {p["type"] for p in host.get(f"/v1/gpus/{NVME}")["parts"] if p["kind"] == "vf"} == {"1b36:0010:vf2"}
+        assert host.parts(NVME)["gpu"]["state"] == "divided"
+    lab.start_guest("h1", guest, hostdev(VF))
+    for left, reached in there_and_back(lab, guest, "bound to vfio-pci"):
+        assert left.driver(VF) == "none" and reached.driver(VF) == "vfio-pci"
+        assert "PCI add 0000:01:00.0 10802 1B36:0010" in lab.console(reached.name, guest)
+
+
 def last_tick(lab, host, guest):
     ticks = re.findall(r"^TICK (\d+)", lab.console(host, guest), re.MULTILINE)
     return int(ticks[-1]) if ticks else 0
@@ -210,6 +241,38 @@ def test_a_shared_group_is_told(lab):
         part = host.parts(SHARED)["gpu"]
         assert part["state"] == "host" and part["free"] == 0
         assert f"{NEIGHBOUR} (network) is bound to e1000e, and is in the same IOMMU group" in part["why"]
+
+
+def test_doctor(lab):
+    """Of a shared group, a card without room for another mediated device, and one without a driver."""
+    host = lab.hosts["h2"]
+    assert host.doctor()[CARD]["state"] == "ok"
+    assert f"{NEIGHBOUR}, bound to e1000e, is in the same IOMMU group" in host.doctor()[SHARED]["why"]
+    host.run(f"echo {OTHER_CARD} > /sys/bus/pci/drivers/bochs-drm/unbind; "
+             f"cd /sys/bus/pci/devices/{MTTY_PARENT}/mdev_supported_types/bochs-drm-1; "
+             "while [ $(cat available_instances) != 0 ]; do cat /proc/sys/kernel/random/uuid > create; done")
+    try:
+        told = host.doctor()
+        assert "no room for another mediated device" in told[MTTY_PARENT]["why"]
+        assert told[MTTY_PARENT]["mend"] == "mdevctl list"
+        assert "no driver is bound to it" in told[OTHER_CARD]["why"]
+        assert told[OTHER_CARD]["mend"] == f"lspci -k -s {OTHER_CARD}"
+    finally:
+        host.run(f"echo {OTHER_CARD} > /sys/bus/pci/drivers_probe")
+        host.remove_mdevs()
+    told = host.doctor()
+    assert told[MTTY_PARENT]["state"] == told[OTHER_CARD]["state"] == "ok"
+
+
+def test_doctor_without_iommu(lab):
+    """A host whose kernel does not use it."""
+    host = lab.bare_host("off")
+    try:
+        told = host.doctor()[CARD]
+        assert told["state"] == "lacks" and "the kernel has no IOMMU for it" in told["why"]
+        assert told["mend"] == "journalctl -k -g 'DMAR|AMD-Vi|IOMMU'"
+    finally:
+        host.close()
 
 
 def test_nothing_is_free(lab, guest):

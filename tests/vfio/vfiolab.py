@@ -50,7 +50,7 @@ def free_ports(n, kind):
 class Host:
     """The emulator, and vgpud in it."""
 
-    def __init__(self, name, directory, link, peer):
+    def __init__(self, name, directory, link, peer, iommu="on"):
         self.name, self.number, self.directory = name, int(name[1:]), str(directory)
         self.address = f"10.77.0.{self.number}"
         self.commands, self.api = free_ports(2, socket.SOCK_STREAM)
@@ -59,7 +59,7 @@ class Host:
             # bash becomes the emulator.
             self.process = subprocess.Popen(
                 [HOST, "boot", str(self.number), self.directory, str(self.commands), str(self.api),
-                 str(link), str(peer)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                 str(link), str(peer), iommu], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def is_up(self):
         assert self.process.poll() is None, f"the emulator of {self.name} has ended, see {self.directory}"
@@ -128,6 +128,11 @@ class Host:
         assert got == status, (path, got, text)
         return json.loads(text)
 
+    def doctor(self):
+        """What it says of each GPU: address to row."""
+        rows = json.loads(self.vgpuctl("doctor -o json", check=False))["checks"]
+        return {row["what"].removeprefix("GPU "): row for row in rows if row["what"].startswith("GPU ")}
+
     def vgpuctl(self, words, check=True):
         return self.run(f"LD_LIBRARY_PATH=/opt/vgpud/lib /opt/vgpud/vgpuctl --socket /run/vgpud.sock {words}", check)
 
@@ -155,6 +160,10 @@ class Host:
 
     def driver(self, address):
         return self.run(f"basename $(readlink /sys/bus/pci/devices/{address}/driver || echo none)").strip()
+
+    def bind(self, address, driver):
+        self.run(f"cd /sys/bus/pci/devices/{address}; echo {driver} > driver_override; "
+                 f"[ ! -e driver ] || echo {address} > driver/unbind; echo {address} > /sys/bus/pci/drivers_probe")
 
     def mdevs(self):
         return self.run("ls /sys/bus/mdev/devices").split()
@@ -193,6 +202,16 @@ class VfioLab:
             # The first call waits until libvirtd has looked at what QEMU can do.
             wait_for(lambda host=host: "kvm" in host.virsh("domcapabilities --virttype kvm", check=False), pause=1)
 
+    def bare_host(self, iommu):
+        """One more, without vgpud and guests; whoever asks closes it."""
+        host = Host("h3", self.directory, *free_ports(2, socket.SOCK_DGRAM), iommu)
+        try:
+            wait_for(host.is_up, pause=0.5)
+        except BaseException:
+            host.close()
+            raise
+        return host
+
     def close(self):
         for host in self.hosts.values():
             host.close()
@@ -220,7 +239,7 @@ class VfioLab:
     def write_config(self, host, other=None):
         text = (f"[api]\nlisten={host.address}:{PORT}\ntls_certificate={CONFIG_DIR}/host.pem\n"
                 f"tls_key={CONFIG_DIR}/host.key\nwrites_per_min=100000\nclient_requests=1000000\n"
-                "[libvirt]\nuse=yes\npoll=1s\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
+                "[libvirt]\nuse=yes\npoll=1s\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\ncards=1234:11e8,1b36:0010\n"
                 "[actions]\nenabled=yes\nguest_deadline=120s\nunplug_deadline=60s\n[peers]\nrefresh=1s\ndeadline=10s\n")
         if other:
             text += (f"[peer {other}]\nurl=https://{self.hosts[other].address}:{PORT}\n"

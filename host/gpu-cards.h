@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * PCI functions that count as GPUs though their class is neither 03 nor 12, as the operator has
+ * said.
+ */
+#ifndef VG_HOST_GPU_CARDS_H
+#define VG_HOST_GPU_CARDS_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* Checks a list such as "1b36:0010,1234:11e8": vendor and device, four hexadecimal digits each.
+ * Fails with VG_E_INVALID. */
+int vg_gpu_cards_check(const char *text, GError **err);
+
+/* Sets the list, which has been checked. Called before there are threads. */
+void vg_gpu_cards_set(const char *text);
+
+/* Returns whether a PCI id, in lower case, is in the list. Any thread. */
+bool vg_gpu_cards_has(const char *pci_id);
+
+#endif
