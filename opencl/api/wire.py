@@ -12,13 +12,16 @@ HAND = ("GetDeviceIDs CreateContext CreateBufferWithProperties CreateSubBuffer C
 # By hand, in the program alone: made of others, or not for a proxy.
 ALONE = "CreateBuffer CreateImage SetMemObjectDestructorCallback EnqueueNativeKernel".split()
 # Generated, and called by a function of the same name that is written by hand and says more.
-WRAPPED = "GetDeviceInfo GetProgramInfo GetMemObjectInfo GetImageInfo ReleaseMemObject EnqueueNDRangeKernel".split()
+WRAPPED = "GetDeviceInfo GetProgramInfo GetMemObjectInfo GetImageInfo ReleaseMemObject".split()
 # What the tracker does not call of its vendor, or what is not offered.
 LEFT = ("GetPlatformIDs CreateContextFromType SetCommandQueueProperty CreateImage2D CreateImage3D UnloadCompiler "
         "EnqueueMarker EnqueueWaitForEvents GetExtensionFunctionAddress GetExtensionFunctionAddressForPlatform "
         "RetainDevice SetContextDestructorCallback").split()
 MORE = ["ProgramBinaries"]
 LATER = ["Flush"]
+# Not waited for where client-later.c knows that they will do well.
+LATER_IF = ("EnqueueNDRangeKernel EnqueueMarkerWithWaitList EnqueueBarrierWithWaitList EnqueueCopyBuffer "
+            "EnqueueFillBuffer").split()
 SYNCHRONISING = ("Finish WaitForEvents EnqueueReadBuffer EnqueueReadBufferRect EnqueueReadImage EnqueueMapBuffer "
                  "EnqueueMapImage").split()
 WAITING = ["Finish", "WaitForEvents"]
@@ -118,6 +121,9 @@ def client(f, types):
         context = lead if f.lead.handle == "CONTEXT" else f"vg_wire_object({lead})->context"
         return text + (f"struct vg_wire_object *made = vg_wire_new(&call, VG_CL_{types[f.returns]}, {context});\n"
                        "return vg_wire_call_made(&call, made, errcode_ret);\n}\n")
+    if short(f) in LATER_IF:
+        names = ", ".join(p.name for p in f.parameters if not is_event(p))
+        text += f"vg_wire_later_{short(f)}(&call, {names});\n"
     if any(is_event(p) for p in f.parameters):
         return text + "return vg_wire_call_enqueued(&call, made, event);\n}\n"
     if is_release(f):
@@ -208,6 +214,23 @@ def declarations(functions, types):
     return text
 
 
+def later_h(head, functions):
+    """What says of a call that it need not be waited for."""
+    text = ""
+    for f in functions:
+        if short(f) in LATER_IF:
+            names = ", ".join(p.outer() for p in f.parameters if not is_event(p))
+            text += f"void vg_wire_later_{short(f)}(struct vg_wire_call *call, {names});\n"
+    text += ("\n/* OBJECT, which is NULL if the value is none. */\nvoid vg_wire_later_SetKernelArg(struct vg_wire_call "
+             "*call, cl_kernel kernel, cl_uint i, size_t size, const struct vg_wire_object *object, const void *value);\n\n/* Whether a write of the program's memory that is not waited for can be told. */\n"
+             "bool vg_wire_later_write(cl_command_queue queue, cl_mem buffer, size_t offset, size_t size, cl_uint n, "
+             "const cl_event *list);\n")
+    return (head + "/*\n * Each notes in its call whether it can be told instead of asked, as nothing but a lack of "
+            "memory can\n * make it fail.\n */\n"
+            "#ifndef VG_OPENCL_WIRE_CLIENT_LATER_H\n#define VG_OPENCL_WIRE_CLIENT_LATER_H\n\n"
+            '#include "opencl/wire/client.h"\n\n' + text + "\n#endif\n")
+
+
 def table_h(head, functions, types):
     return (head + "/*\n * The functions that the program's side has by hand, and those that they call.\n */\n"
             "#ifndef VG_OPENCL_WIRE_CLIENT_TABLE_H\n#define VG_OPENCL_WIRE_CLIENT_TABLE_H\n\n"
@@ -218,7 +241,7 @@ def client_c(head, functions, types):
     table = "".join(
         f".{f.name} = " + (f"vg_wire_{short(f)}" if short(f) in HAND + ALONE + WRAPPED else client_name(f)) + ",\n"
         for f in functions if is_written(f) or short(f) in HAND + ALONE)
-    return (head + '#include "config.h"\n\n#include "opencl/wire/client-table.h"\n#include "opencl/wire/client.h"\n' +
+    return (head + '#include "config.h"\n\n#include "opencl/wire/client-later.h"\n#include "opencl/wire/client-table.h"\n' +
             "".join("\n" + client(f, types) for f in functions if is_written(f)) +
             "\nconst cl_icd_dispatch vg_wire_dispatch = {\n" + table + "};\n")
 
@@ -255,5 +278,6 @@ def hand_h(head):
 
 def files(head, functions, types):
     return (("wire/ops.h", ops_h(head, functions)), ("wire/client-table.h", table_h(head, functions, types)),
+            ("wire/client-later.h", later_h(head, functions)),
             ("wire/client-table.c", client_c(head, functions, types)), ("wire/serve-hand.h", hand_h(head)),
             ("wire/serve-table.c", serve_c(head, functions, types)))

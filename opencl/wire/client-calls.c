@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "opencl/icd/say.h"
+#include "opencl/wire/client-later.h"
 #include "opencl/wire/client-table.h"
-#include "opencl/wire/client.h"
 
 #define CALLS_ARG_MAX 65536 /* bytes of an argument; vendors allow a few thousand */
 
@@ -318,7 +318,8 @@ vg_wire_SetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const
         vg_wire_put_object(&call.out, object);
     else
         vg_wire_put_list(&call.out, arg_value, arg_size <= CALLS_ARG_MAX ? arg_size : 0);
-    cl_int result = vg_wire_call_ask(&call);
+    vg_wire_later_SetKernelArg(&call, kernel, arg_index, arg_size, object, arg_value);
+    cl_int result = call.is_later ? vg_wire_call_tell(&call) : vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     return result;
 }
@@ -366,15 +367,4 @@ vg_wire_EnqueueNativeKernel(cl_command_queue command_queue, vg_cl_native_kernel 
         return CL_INVALID_VALUE;
     vg_cl_say("a function of the program cannot be run by a proxy");
     return CL_INVALID_OPERATION;
-}
-
-cl_int CL_API_CALL
-vg_wire_EnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
-                             const size_t *global_work_offset, const size_t *global_work_size,
-                             const size_t *local_work_size, cl_uint num_events_in_wait_list,
-                             const cl_event *event_wait_list, cl_event *event)
-{
-    return vg_wire_ask_EnqueueNDRangeKernel(command_queue, kernel, work_dim, global_work_offset,
-                                            global_work_size, local_work_size,
-                                            num_events_in_wait_list, event_wait_list, event);
 }

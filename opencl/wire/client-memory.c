@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/wire/client-later.h"
 #include "opencl/wire/client-table.h"
 #include "opencl/wire/image.h"
 
@@ -90,6 +91,7 @@ vg_wire_CreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type
     vg_wire_put_object(&call.out, buffer);
     if (parent->mem.host)
         mem.host = parent->mem.host + region->origin;
+    mem.origin = region->origin + 1;
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_MEM, parent->context);
     return memory_made(&call, made, &mem, errcode_ret);
 }
@@ -366,6 +368,9 @@ vg_wire_EnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer, cl_boo
         return vg_wire_memory_refuse(command_queue, buffer, MEMORY_NO_WRITE);
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueWriteBuffer);
     vg_wire_memory_put_buffer(&call, command_queue, buffer, offset, size);
+    call.is_later =
+        !blocking_write && vg_wire_later_write(command_queue, buffer, offset, size,
+                                               num_events_in_wait_list, event_wait_list);
     return vg_wire_memory_write(&call, &rows, blocking_write, num_events_in_wait_list,
                                 event_wait_list, event);
 }

@@ -45,6 +45,8 @@ vg_wire_put_strings(struct vg_wire_out *out, uint64_t n, const char *const *stri
         vg_wire_put_string(out, strings[i]);
 }
 
+static _Atomic uint64_t client_serial;
+
 struct vg_wire_object *
 vg_wire_object_new(struct vg_wire_client *client, enum vg_cl_type type, const void *context)
 {
@@ -64,6 +66,7 @@ vg_wire_object_new(struct vg_wire_client *client, enum vg_cl_type type, const vo
     object->dispatch = &vg_wire_dispatch;
     object->client = client;
     object->id = id;
+    object->serial = atomic_fetch_add(&client_serial, 1) + 1;
     object->type = type;
     object->context = vg_wire_object(context);
     return object;
@@ -82,7 +85,7 @@ struct vg_wire_object *
 vg_wire_new_event(struct vg_wire_call *call, const cl_event *event)
 {
     if (event)
-        return vg_wire_new(call, VG_CL_EVENT, NULL);
+        return vg_wire_new(call, VG_CL_EVENT, call->lead->context);
     vg_wire_put(&call->out, 0);
     return NULL;
 }
@@ -105,6 +108,7 @@ vg_wire_free(struct vg_wire_object *object)
     if (client->n_free < client->free_room)
         client->free_ids[client->n_free++] = object->id;
     pthread_mutex_unlock(&client->lock);
+    free(object->kernel);
     free(object);
 }
 
@@ -138,7 +142,9 @@ vg_wire_call_release(struct vg_wire_call *call, struct vg_wire_object *object)
 cl_int
 vg_wire_call_enqueued(struct vg_wire_call *call, struct vg_wire_object *made, cl_event *event)
 {
-    cl_int result = made || !event ? vg_wire_call_ask(call) : CL_OUT_OF_HOST_MEMORY;
+    cl_int result = event && !made   ? CL_OUT_OF_HOST_MEMORY
+                    : call->is_later ? vg_wire_call_tell(call)
+                                     : vg_wire_call_ask(call);
 
     vg_wire_call_end(call);
     if (result == CL_SUCCESS && event)

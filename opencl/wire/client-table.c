@@ -6,7 +6,7 @@
 
 #include "opencl/wire/client-table.h"
 
-#include "opencl/wire/client.h"
+#include "opencl/wire/client-later.h"
 
 static cl_int CL_API_CALL
 client_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name,
@@ -421,6 +421,8 @@ client_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer, cl
     vg_wire_put_object(&call.out, dst_buffer);
     vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
+    vg_wire_later_EnqueueCopyBuffer(&call, command_queue, src_buffer, dst_buffer, src_offset,
+                                    dst_offset, size, num_events_in_wait_list, event_wait_list);
     return vg_wire_call_enqueued(&call, made, event);
 }
 
@@ -493,11 +495,11 @@ client_clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl_mem src_buf
     return vg_wire_call_enqueued(&call, made, event);
 }
 
-cl_int CL_API_CALL
-vg_wire_ask_EnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
-                                 const size_t *global_work_offset, const size_t *global_work_size,
-                                 const size_t *local_work_size, cl_uint num_events_in_wait_list,
-                                 const cl_event *event_wait_list, cl_event *event)
+static cl_int CL_API_CALL
+client_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
+                              const size_t *global_work_offset, const size_t *global_work_size,
+                              const size_t *local_work_size, cl_uint num_events_in_wait_list,
+                              const cl_event *event_wait_list, cl_event *event)
 {
     struct vg_wire_call call;
 
@@ -516,6 +518,9 @@ vg_wire_ask_EnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kerne
                      (work_dim <= 3 ? work_dim : 0) * sizeof(size_t));
     vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
+    vg_wire_later_EnqueueNDRangeKernel(&call, command_queue, kernel, work_dim, global_work_offset,
+                                       global_work_size, local_work_size, num_events_in_wait_list,
+                                       event_wait_list);
     return vg_wire_call_enqueued(&call, made, event);
 }
 
@@ -742,6 +747,8 @@ client_clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer, const 
                      (pattern_size <= 128 ? pattern_size : 0) * 1);
     vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
+    vg_wire_later_EnqueueFillBuffer(&call, command_queue, buffer, pattern, pattern_size, offset,
+                                    size, num_events_in_wait_list, event_wait_list);
     return vg_wire_call_enqueued(&call, made, event);
 }
 
@@ -801,6 +808,8 @@ client_clEnqueueMarkerWithWaitList(cl_command_queue command_queue, cl_uint num_e
     vg_wire_put_object(&call.out, command_queue);
     vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
+    vg_wire_later_EnqueueMarkerWithWaitList(&call, command_queue, num_events_in_wait_list,
+                                            event_wait_list);
     return vg_wire_call_enqueued(&call, made, event);
 }
 
@@ -817,6 +826,8 @@ client_clEnqueueBarrierWithWaitList(cl_command_queue command_queue, cl_uint num_
     vg_wire_put_object(&call.out, command_queue);
     vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
+    vg_wire_later_EnqueueBarrierWithWaitList(&call, command_queue, num_events_in_wait_list,
+                                             event_wait_list);
     return vg_wire_call_enqueued(&call, made, event);
 }
 
@@ -1020,7 +1031,7 @@ const cl_icd_dispatch vg_wire_dispatch = {
     .clEnqueueMapBuffer = vg_wire_EnqueueMapBuffer,
     .clEnqueueMapImage = vg_wire_EnqueueMapImage,
     .clEnqueueUnmapMemObject = vg_wire_EnqueueUnmapMemObject,
-    .clEnqueueNDRangeKernel = vg_wire_EnqueueNDRangeKernel,
+    .clEnqueueNDRangeKernel = client_clEnqueueNDRangeKernel,
     .clEnqueueTask = client_clEnqueueTask,
     .clEnqueueNativeKernel = vg_wire_EnqueueNativeKernel,
     .clEnqueueBarrier = client_clEnqueueBarrier,

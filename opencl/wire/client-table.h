@@ -98,16 +98,6 @@ void *CL_API_CALL vg_wire_EnqueueMapImage(cl_command_queue command_queue, cl_mem
 cl_int CL_API_CALL vg_wire_EnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj,
                                                  void *mapped_ptr, cl_uint num_events_in_wait_list,
                                                  const cl_event *event_wait_list, cl_event *event);
-cl_int CL_API_CALL vg_wire_EnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel,
-                                                cl_uint work_dim, const size_t *global_work_offset,
-                                                const size_t *global_work_size,
-                                                const size_t *local_work_size,
-                                                cl_uint num_events_in_wait_list,
-                                                const cl_event *event_wait_list, cl_event *event);
-cl_int CL_API_CALL vg_wire_ask_EnqueueNDRangeKernel(
-    cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
-    const size_t *global_work_offset, const size_t *global_work_size, const size_t *local_work_size,
-    cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event);
 cl_int CL_API_CALL vg_wire_EnqueueNativeKernel(cl_command_queue command_queue,
                                                vg_cl_native_kernel user_func, void *args,
                                                size_t cb_args, cl_uint num_mem_objects,

@@ -364,6 +364,9 @@ vg_wire_call_begin(struct vg_wire_call *call, const void *lead, enum vg_wire_op 
     call->client = vg_wire_object(lead)->client;
     call->op = (uint16_t)op;
     call->flags = 0;
+    call->lead = vg_wire_object(lead);
+    call->is_later = false;
+    call->learns = NULL;
     call->data = NULL;
     call->data_size = 0;
     call->sink = NULL;
@@ -411,6 +414,8 @@ vg_wire_call_ask(struct vg_wire_call *call)
         return VG_WIRE_BROKEN;
     client_wait(call);
     cl_int result = (cl_int)(int64_t)vg_wire_get(&call->in);
+    if (result == CL_SUCCESS && call->learns)
+        atomic_store_explicit(call->learns, call->learned, memory_order_relaxed);
     return call->is_broken || call->in.is_bad ? VG_WIRE_BROKEN : result;
 }
 

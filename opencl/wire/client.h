@@ -19,6 +19,7 @@
 #define VG_WIRE_BROKEN   CL_DEVICE_NOT_AVAILABLE
 
 struct vg_wire_client;
+struct vg_wire_kernel;
 struct vg_wire_map;
 
 /* What a proxy's object is here. */
@@ -26,6 +27,7 @@ struct vg_wire_object {
     const cl_icd_dispatch *dispatch; /* first */
     struct vg_wire_client *client;
     uint64_t id;
+    uint64_t serial; /* never used twice */
     enum vg_cl_type type;
     struct vg_wire_object *context;
     struct vg_wire_mem {
@@ -37,7 +39,9 @@ struct vg_wire_object {
         size_t row_pitch, slice_pitch;
         struct vg_wire_map *maps; /* under the client's lock */
         struct vg_wire_end *ends; /* what is called when it is over */
+        size_t origin;            /* of a part of a buffer */
     } mem;
+    struct vg_wire_kernel *kernel; /* owned; NULL: none, or nothing is known yet */
 };
 
 /* A call on its way. */
@@ -45,6 +49,10 @@ struct vg_wire_call {
     struct vg_wire_client *client;
     struct vg_wire_out out;
     uint16_t op, flags;
+    struct vg_wire_object *lead;
+    bool is_later;            /* it can be told */
+    _Atomic uint64_t *learns; /* where to note that it did well, and what; NULL: nowhere */
+    uint64_t learned;
     const void *data; /* that go with it */
     size_t data_size;
     void *sink; /* where data of the answer go, exactly SINK_SIZE bytes, or none */
