@@ -180,7 +180,9 @@ def serve(f, types):
     bad = "if (call->in.is_bad)\nreturn CL_INVALID_VALUE;\n"
     if is_info(f):
         return text + ("struct vg_serve_value value;\n\nvg_serve_value_begin(call, &value);\n" + bad +
-                       f"cl_int result = vg_cl_dispatch.{f.name}({names}, value.size, value.bytes, &value.has);\n"
+                       f"cl_int result = vg_cl_dispatch.{f.name}({names}, value.size, value.bytes, &value.has);\n" +
+                       ("if (result == CL_SUCCESS)\nvg_serve_limit_info(call->serve, param_name, &value);\n"
+                        if short(f) == "GetDeviceInfo" else "") +
                        "return vg_serve_value_end(call, &value, result);\n}\n")
     if f.returns in types:
         return text + ("uint64_t id = vg_serve_new(call);\ncl_int error = CL_SUCCESS;\n\n" + bad +

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,12 +25,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <malloc.h>
+
 #include "opencl/icd/control.h"
 #include "opencl/icd/say.h"
+#include "opencl/proxy/confine.h"
 #include "opencl/wire/serve.h"
+
+#define PROXY_KEPT (32 << 20) /* bytes */
 
 struct proxy {
     const char *path;
+    const char *user; /* of the clients' processes; NULL: this one's */
+    struct vg_serve_limits limits;
     int listener, signals;
     unsigned n_clients, clients_max;
     unsigned drain_s;
@@ -43,7 +50,9 @@ static const char proxy_usage[] =
     "\n"
     "  --clients=NUMBER   at most so many at a time (64)\n"
     "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
+    "  --memory=MIB       memory of the device for each client (all there is)\n"
     "  --mode=OCTAL       who may connect (0600)\n"
+    "  --user=NAME        whose the clients' processes are (this one's)\n"
     "  --vendors=FOLDER   where the vendors' .icd files are (/etc/OpenCL/vendors)\n"
     "  -h, --help         show this help\n"
     "  -V, --version      show the version\n";
@@ -58,17 +67,6 @@ proxy_now_ms(void)
 }
 
 /* ---- a client's process ---- */
-
-/* Nothing that the client could want of this machine but its OpenCL. */
-static bool
-proxy_confine(void)
-{
-    const struct rlimit none = {0, 0};
-    const struct rlimit files = {256, 256};
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && setrlimit(RLIMIT_CORE, &none) == 0 &&
-           setrlimit(RLIMIT_NOFILE, &files) == 0;
-}
 
 static _Noreturn void
 proxy_serve(const struct proxy *proxy, int fd)
@@ -85,12 +83,15 @@ proxy_serve(const struct proxy *proxy, int fd)
     signal(SIGINT, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_NAME, "vgpu-proxy-one", 0, 0, 0);
-    if (!proxy_confine()) {
+    if (!vg_proxy_become(proxy->user) || !vg_proxy_confine()) {
         vg_cl_say("a client cannot be confined: %s", strerror(errno));
         _exit(EXIT_FAILURE);
     }
+    /* What comes and goes again and again is kept. */
+    mallopt(M_MMAP_THRESHOLD, PROXY_KEPT);
+    mallopt(M_TRIM_THRESHOLD, 8 * PROXY_KEPT);
     vg_wire_link_take(&link, fd);
-    bool ok = vg_serve_client(&link);
+    bool ok = vg_serve_client(&link, &proxy->limits);
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -228,6 +229,8 @@ main(int argc, char **argv)
     static const struct option options[] = {
         {"clients", required_argument, NULL, 'c'},
         {"drain", required_argument, NULL, 'd'},
+        {"memory", required_argument, NULL, 'M'},
+        {"user", required_argument, NULL, 'u'},
         {"mode", required_argument, NULL, 'm'},
         {"vendors", required_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
@@ -236,7 +239,7 @@ main(int argc, char **argv)
     };
     struct proxy proxy = {.clients_max = 64, .drain_s = 30};
     const char *vendors = "/etc/OpenCL/vendors";
-    unsigned mode = 0600;
+    unsigned mode = 0600, mebibytes = 0;
     bool ok = true;
     sigset_t signals;
     int c;
@@ -251,6 +254,12 @@ main(int argc, char **argv)
             break;
         case 'm':
             ok = proxy_number(optarg, 8, 0777, &mode);
+            break;
+        case 'M':
+            ok = proxy_number(optarg, 10, UINT_MAX, &mebibytes);
+            break;
+        case 'u':
+            proxy.user = optarg;
             break;
         case 'v':
             vendors = optarg;
@@ -269,6 +278,7 @@ main(int argc, char **argv)
     if (!ok || optind != argc - 1)
         return 2;
     proxy.path = argv[optind];
+    proxy.limits.memory = mebibytes ? (uint64_t)mebibytes << 20 : UINT64_MAX;
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
     unsetenv("VGPU_OPENCL");
     unsetenv("VGPU_OPENCL_AS_GPU");

@@ -10,6 +10,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* As much on its way as large data need for both sides to be busy. */
+static void
+link_widen(int fd)
+{
+    const int bytes = 1 << 20;
+
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 bool
 vg_wire_link_open(struct vg_wire_link *link, const char *address)
 {
@@ -24,6 +33,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     link->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (link->fd < 0)
         return false;
+    link_widen(link->fd);
     if (connect(link->fd, (struct sockaddr *)&to, sizeof to) == 0)
         return true;
     int error = errno;
@@ -36,6 +46,7 @@ void
 vg_wire_link_take(struct vg_wire_link *link, int fd)
 {
     link->fd = fd;
+    link_widen(fd);
 }
 
 void

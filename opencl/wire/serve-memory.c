@@ -57,6 +57,8 @@ vg_serve_CreateBufferWithProperties(struct vg_serve_call *call)
         call->in.is_bad = true;
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
+    if (!vg_serve_may_have(call->serve, size))
+        return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     bool is_lacking = has_host && (flags & reads) && !call->head.data;
     void *host = call->head.data ? call->data : has_host ? &memory_nowhere : NULL;
     if (is_lacking)
@@ -135,6 +137,8 @@ vg_serve_CreateImageWithProperties(struct vg_serve_call *call)
     }
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
+    if (!vg_serve_may_have(call->serve, call->head.data))
+        return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     bool is_lacking = has_host && (flags & reads) && !call->head.data;
     void *host = call->head.data ? call->data : has_host ? &memory_nowhere : NULL;
     if (is_lacking)
@@ -144,6 +148,12 @@ vg_serve_CreateImageWithProperties(struct vg_serve_call *call)
         CL.clReleaseMemObject(made);
         made = NULL;
         error = CL_INVALID_IMAGE_DESCRIPTOR;
+    }
+    /* What an image takes is known when it is there. */
+    if (made && !vg_serve_may_have(call->serve, 0)) {
+        CL.clReleaseMemObject(made);
+        made = NULL;
+        error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     }
     memory_put(call, id, made, error);
     return error;

@@ -34,6 +34,8 @@ serve_GetDeviceInfo(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result =
         vg_cl_dispatch.clGetDeviceInfo(device, param_name, value.size, value.bytes, &value.has);
+    if (result == CL_SUCCESS)
+        vg_serve_limit_info(call->serve, param_name, &value);
     return vg_serve_value_end(call, &value, result);
 }
 

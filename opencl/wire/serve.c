@@ -10,6 +10,7 @@
 #include "opencl/icd/entries.h"
 #include "opencl/icd/say.h"
 #include "opencl/track/callback.h"
+#include "opencl/track/memory.h"
 
 struct serve_slot {
     void *handle;
@@ -27,6 +28,7 @@ struct serve_read {
 
 struct vg_serve {
     struct vg_wire_link *link;
+    struct vg_serve_limits limits;
     pthread_mutex_t sending; /* and the list of reads */
     struct serve_read *reads;
     pthread_mutex_t lock; /* of the table, and of: */
@@ -227,6 +229,31 @@ vg_serve_id_of(struct vg_serve *serve, const void *root)
         if (serve->slots[id].handle == root)
             return id;
     return 0;
+}
+
+/* ---- limits ---- */
+
+bool
+vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes)
+{
+    /* This process has one client. */
+    uint64_t has = vg_cl_mem_bytes();
+
+    return has <= serve->limits.memory && bytes <= serve->limits.memory - has;
+}
+
+void
+vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
+                    const struct vg_serve_value *value)
+{
+    cl_ulong bytes;
+
+    if ((param != CL_DEVICE_GLOBAL_MEM_SIZE && param != CL_DEVICE_MAX_MEM_ALLOC_SIZE) ||
+        !value->bytes || value->has != sizeof bytes || value->size < sizeof bytes)
+        return;
+    memcpy(&bytes, value->bytes, sizeof bytes);
+    bytes = bytes < serve->limits.memory ? bytes : serve->limits.memory;
+    memcpy(value->bytes, &bytes, sizeof bytes);
 }
 
 /* ---- sending ---- */
@@ -514,9 +541,9 @@ serve_add_roots(struct vg_serve *serve)
 }
 
 bool
-vg_serve_client(struct vg_wire_link *link)
+vg_serve_client(struct vg_wire_link *link, const struct vg_serve_limits *limits)
 {
-    struct vg_serve serve = {.link = link};
+    struct vg_serve serve = {.link = link, .limits = *limits};
     struct vg_serve_call *call;
 
     pthread_mutex_init(&serve.sending, NULL);

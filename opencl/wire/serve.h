@@ -20,6 +20,14 @@ struct vg_serve;
 
 #define VG_SERVE_VALUE_MAX (UINT64_C(48) << 20) /* bytes of a value that is asked for */
 
+/* What a client may have. */
+struct vg_serve_limits {
+    uint64_t memory; /* bytes in memory objects */
+};
+
+/* Whether the client may have BYTES more of memory. */
+bool vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes);
+
 /* A message that is being done. */
 struct vg_serve_call {
     struct vg_serve *serve;
@@ -60,6 +68,10 @@ void vg_serve_value_begin(struct vg_serve_call *call, struct vg_serve_value *val
 cl_int vg_serve_value_end(struct vg_serve_call *call, const struct vg_serve_value *value,
                           cl_int result);
 
+/* What a device has is no more than the client may have. */
+void vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
+                         const struct vg_serve_value *value);
+
 /* Reads an id for a new object; 0: none is wanted. */
 uint64_t vg_serve_new(struct vg_serve_call *call);
 
@@ -92,6 +104,6 @@ extern const vg_serve_function vg_serve_functions[];
 
 /* Serves one client until it leaves. LINK is closed then. Returns false if it was not what it
  * should be, or if there is no device. */
-bool vg_serve_client(struct vg_wire_link *link);
+bool vg_serve_client(struct vg_wire_link *link, const struct vg_serve_limits *limits);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench-calls LIBRARY LIBRARY [ROUNDS]: what calls of OpenCL cost through the second library
- * against the first, which take turns. A line for each: its name, the first's time and the second's
- * in ns, and the ratio; each is the median of the rounds.
+ * bench-calls LIBRARY LIBRARY [ROUNDS [transfers]]: what calls of OpenCL cost through the second
+ * library against the first, which take turns. A line for each: its name, the first's time and the
+ * second's in ns, and the ratio; each is the median of the rounds.
  */
 #include "config.h"
 
@@ -13,6 +13,8 @@
 
 #define SET_ARGS     5000
 #define LAUNCHES     40
+#define TRANSFERS    4
+#define TRANSFER     (4 << 20) /* bytes */
 #define MAX_ROUNDS   10000
 #define WARM_ROUNDS  3
 #define DEFAULT_TURN 300
@@ -20,8 +22,10 @@
 struct under_test {
     struct side side;
     cl_kernel kernel;
-    cl_mem memory[2];
+    cl_mem memory[2], large;
 };
+
+static char bytes[TRANSFER];
 
 static const char source[] =
     "__kernel void test(__global int *to, int number, __global const int *from)"
@@ -38,6 +42,7 @@ open_test(struct under_test *t, const char *library)
     t->kernel = side_kernel(&t->side, side_build(&t->side, source), "test");
     t->memory[0] = side_buffer(&t->side, 4096);
     t->memory[1] = side_buffer(&t->side, 4096);
+    t->large = side_buffer(&t->side, TRANSFER);
     const cl_icd_dispatch *cl = t->side.cl;
     must(cl->clSetKernelArg(t->kernel, 0, sizeof(cl_mem), &t->memory[0]), "clSetKernelArg");
     must(cl->clSetKernelArg(t->kernel, 1, sizeof number, &number), "clSetKernelArg");
@@ -87,13 +92,34 @@ launch(const struct under_test *t)
     return LAUNCHES;
 }
 
+static unsigned
+write_large(const struct under_test *t)
+{
+    for (int i = 0; i < TRANSFERS; i++)
+        must(t->side.cl->clEnqueueWriteBuffer(t->side.queue, t->large, CL_TRUE, 0, TRANSFER, bytes,
+                                              0, NULL, NULL),
+             "clEnqueueWriteBuffer");
+    return TRANSFERS;
+}
+
+static unsigned
+read_large(const struct under_test *t)
+{
+    for (int i = 0; i < TRANSFERS; i++)
+        must(t->side.cl->clEnqueueReadBuffer(t->side.queue, t->large, CL_TRUE, 0, TRANSFER, bytes,
+                                             0, NULL, NULL),
+             "clEnqueueReadBuffer");
+    return TRANSFERS;
+}
+
+#define CALLS 4 /* the rest are transfers */
+
 static const struct {
     const char *name;
     unsigned (*run)(const struct under_test *t);
-} measured[] = {{"clSetKernelArg-number", set_number},
-                {"clSetKernelArg-memory", set_memory},
-                {"launch-finish", launch_and_finish},
-                {"launch", launch}};
+} measured[] = {{"clSetKernelArg-number", set_number}, {"clSetKernelArg-memory", set_memory},
+                {"launch-finish", launch_and_finish},  {"launch", launch},
+                {"write-4MiB", write_large},           {"read-4MiB", read_large}};
 
 static double
 time_of(const struct under_test *t, size_t what)
@@ -126,13 +152,14 @@ main(int argc, char **argv)
     unsigned rounds = argc > 3 ? (unsigned)atoi(argv[3]) : DEFAULT_TURN;
 
     if (argc < 3 || rounds < 1 || rounds > MAX_ROUNDS) {
-        fprintf(stderr, "usage: %s LIBRARY LIBRARY [ROUNDS]\n", argv[0]);
+        fprintf(stderr, "usage: %s LIBRARY LIBRARY [ROUNDS [transfers]]\n", argv[0]);
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     open_test(&tests[0], argv[1]);
     open_test(&tests[1], argv[2]);
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
+    size_t n = argc > 4 ? sizeof measured / sizeof *measured : CALLS;
+    for (size_t i = 0; i < n; i++)
         measure(tests, i, rounds);
     return 0;
 }

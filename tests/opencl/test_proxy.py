@@ -201,6 +201,45 @@ def test_sigterm_waits_for_clients(tmp_path):
         assert proxy.process.wait(30) == 0 and not os.path.exists(proxy.path)
 
 
+# ---- what a client may do ----
+
+ALLOCATE = """
+import ctypes
+cl = ctypes.CDLL("libOpenCL.so.1")
+cl.clCreateContext.restype = cl.clCreateBuffer.restype = ctypes.c_void_p
+platform, device, error, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int(), ctypes.c_uint64()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+cl.clGetDeviceInfo(device, 0x101F, 8, ctypes.byref(size), None)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+def make(mib):
+    made = cl.clCreateBuffer(context, ctypes.c_uint64(1), ctypes.c_size_t(mib << 20), None, ctypes.byref(error))
+    print(error.value)
+    return ctypes.c_void_p(made)
+print(size.value >> 20)
+first = make(40)
+make(40)
+make(20)
+print(cl.clReleaseMemObject(first))
+make(40)
+"""
+
+
+def test_memory_limit(tmp_path):
+    """A client that wants more than it may have gets the error for it, and what it gives back it may have again."""
+    with Proxy(tmp_path, "--memory=64") as proxy:
+        assert output([sys.executable, "-c", ALLOCATE], proxy.environment()).split() == ["64", "0", "-4", "0", "0", "0"]
+
+
+def test_confinement(proxy):
+    with subprocess.Popen([sys.executable, "-c", WAITING], env=proxy.environment(), stdout=subprocess.PIPE) as program:
+        assert program.stdout.readline() == b"there\n"
+        with open(f"/proc/{proxy.children()[0]}/status", encoding="ascii") as file:
+            status = file.read()
+        program.kill()
+    assert "\nNoNewPrivs:\t1\n" in status and "\nSeccomp:\t2\n" in status
+
+
 # ---- clients that lie ----
 
 HELLO = struct.pack("<IHHQQ QQ", 16, 0, 0, 1, 0, 0x3144555047567565, 1)
@@ -209,7 +248,7 @@ HELLO = struct.pack("<IHHQQ QQ", 16, 0, 0, 1, 0, 0x3144555047567565, 1)
 def test_hostile_clients(proxy):
     """What is no message ends who sent it, and nobody else."""
     chance = random.Random(SEED)
-    for n in range(200 if FULL else 20):
+    for n in range(200 if FULL else 8):
         with proxy.connect() as connection:
             connection.sendall(HELLO if n % 4 else os.urandom(40))
             if n % 4:
