@@ -9,10 +9,11 @@
 
 #define STREAM_BLOCK 4096
 
-/* The page loads its own two files and asks its own vgpud, and nothing else; nobody frames it. */
+/* The page loads its own two files, has its icon in itself, and asks its own vgpud, and nothing
+ * else; nobody frames it. */
 #define PAGE_POLICY                                                                                \
  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                   \
- "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+ "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 static ssize_t
 read_stream(void *cls, uint64_t pos, char *buffer, size_t max)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 
+import page_types
 import pytest
 from certs import Authority
 from tlsserver import TlsServer
@@ -62,7 +63,7 @@ def test_nothing_is_inline_or_elsewhere():
     html = dist("index.html").decode()
     assert not re.search(r"<style|style=|\son\w+=|<script(?![^>]*src=)", html)
     assert {link for pair in re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', html + dist("app.css").decode())
-            for link in pair if link} == {"/ui/app.js", "/ui/app.css"}
+            for link in pair if link and not link.startswith("data:")} == {"/ui/app.js", "/ui/app.css"}
     assert not re.search(rb"innerHTML|insertAdjacentHTML|document\.write|eval\(|localStorage|sessionStorage|\.cookie",
                          b"".join(source(name) for name in sources() if name.endswith(".ts")))
 
@@ -82,3 +83,16 @@ def test_dist_is_not_stale():
     for name in sources():
         digest.update(name.encode() + b"\0" + source(name) + b"\0")
     assert dist("SOURCES").decode().strip() == digest.hexdigest(), "run `make -C build web`"
+
+
+def test_what_it_reads_is_what_there_is():
+    """Its build fails for what is not in these types, and the contract's tests for answers that are not."""
+    assert source("src/schema.ts").decode() == page_types.text(), "run `python3 tests/lib/page_types.py > web/src/schema.ts`, then make -C build web"
+    asked = set(re.findall(rb'"(/v1[^"?]*)"', b"".join(source(name) for name in sources() if name.endswith(".ts") and "schema" not in name)))
+    assert asked and {path.decode() for path in asked} <= {*page_types.ASKED, *page_types.POSTED}
+
+
+def test_it_reads_the_interface_by_its_types_only():
+    """Who asks in another way could read what there is not."""
+    text = b"".join(source(name) for name in sources() if name.endswith(".ts"))
+    assert len(re.findall(rb"\bfetch\(", text)) == 2 and not re.search(rb"\bany\b|@ts-|as unknown as (?!uPlot)", text)

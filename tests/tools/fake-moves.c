@@ -21,7 +21,9 @@ ask_host(const fake_backend *fake, const char *host)
 static int
 check_request(const struct vg_migration_request *request, GError **err)
 {
-    if (strcmp(request->vm, "alpha") != 0)
+    g_autofree char *uuid = g_strdup_printf(FAKE_UUID, 0);
+
+    if (strcmp(request->vm, "alpha") != 0 && strcmp(request->vm, uuid) != 0)
         return vg_error(err, VG_E_NOT_FOUND, "there is no VM '%s'", request->vm);
     if (strcmp(request->to, "full") == 0)
         return vg_error(err, VG_E_CONFLICT, "host 'full' has no GPU left");
@@ -48,6 +50,9 @@ new_move(const struct vg_migration_request *request, unsigned n)
     move->undo_of = g_strdup(request->undo_of);
     move->asked_by = g_strdup(request->asked_by);
     move->no_agent = request->no_agent;
+    move->predicted = request->plan_id != NULL;
+    move->predicted_gain_ns_per_s = request->plan_id ? 1200 * VG_NS_PER_MS : 0;
+    move->before = (struct vg_migration_effect){true, 1250 * VG_NS_PER_MS, 300};
     move->vm_on = VG_PLACE_SOURCE;
     move->gpu = VG_GPU_ATTACHED;
     move->made_ns = FAKE_BEGIN_NS + n;
@@ -83,6 +88,8 @@ step_move(struct vg_migration *move)
         move->state =
             move->state == VG_MIGRATION_VERIFYING ? VG_MIGRATION_DONE : VG_MIGRATION_ABORTED;
         move->ended_ns = now_ns;
+        if (!move->abort_asked)
+            move->after = (struct vg_migration_effect){true, 100 * VG_NS_PER_MS, 300};
         move->standstill_ns = (move->abort_asked ? 1 : 5) * VG_NS_PER_S;
         move->vm_on = move->abort_asked ? VG_PLACE_SOURCE : VG_PLACE_TARGET;
         g_clear_pointer(&move->step, g_free);

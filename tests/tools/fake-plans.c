@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plans, and what a scheduler asks: "full" cannot, "good" is best, "nobody" is not known.
+ * Plans, of which those of the paper's rule move alpha, and what a scheduler asks: "full" cannot,
+ * "good" is best, "nobody" is not known.
  */
 #include "config.h"
 
 #include <string.h>
 
 #include "tests/tools/fake-private.h"
+
+/* Moves alpha to node-b. */
+static void
+add_action(vg_plan *plan)
+{
+    struct vg_plan_action *action = vg_record_new(&vg_plan_action_record);
+
+    action->vm = g_strdup("alpha");
+    action->uuid = g_strdup_printf(FAKE_UUID, 0);
+    action->from = g_strdup("test-host");
+    action->to = g_strdup("node-b");
+    action->role = g_strdup("victim");
+    action->reason.rule = g_strdup("paper-threshold");
+    action->reason.text = g_strdup("Host 'test-host' loses 1.23 cores.");
+    action->gain.lost_cpu_ns_per_s = 1200 * VG_NS_PER_MS;
+    action->cost.migration_s = 8.5;
+    action->facts.vm = g_strdup("0");
+    action->facts.from = g_strdup("0");
+    action->facts.to = g_strdup("0");
+    g_ptr_array_add(plan->actions, action);
+    plan->verdict = VG_PLAN_CHANGES;
+}
 
 /* What a scheduler asks: "full" cannot, "good" is best, "nobody" is not known. */
 static GPtrArray *
@@ -64,6 +87,8 @@ make_plan(void *data, const vg_view *view, const char *rule, int64_t *ret_made_n
     plan->rule = g_strdup(rule ? rule : "complement");
     plan->verdict = VG_PLAN_NOTHING_TO_DO;
     vg_plan_add_why(plan, "this is a test");
+    if (strcmp(plan->rule, "paper-threshold") == 0)
+        add_action(plan);
     vg_plan_set_id(plan);
     VG_LOCK_SCOPE(&fake->lock);
     const struct vg_saved_plan *known = find_plan(fake, plan->id);

@@ -1,65 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What vgpud answers. The token is kept in memory only, and goes into a header.
 
-export interface Rates { run_share: number; preempt_share: number; wake_wait_share: number; preemptions_per_s: number }
-export interface Loss { aggressor: string; aggressor_label?: string; ns: number; count: number }
-export interface Vm {
-  id: string; name: string; label?: string; class: string; state: string; cpu_intensity: number; gpu_intensity: number;
-  gpu_known: boolean; problem: string | null; rates: Rates; lost_to: Loss[];
-  newest: { rates: Rates; cpu_intensity: number; gpu_intensity: number; gpu_known: boolean; lost_to: Loss[] } | null;
-}
-export interface Sample {
-  begin_ns: number; end_ns: number; windows: number; observed_ns: number; run_ns: number; preempt_ns: number;
-  wake_wait_ns: number; guest_ns: number; hyp_ns: number; guest_known: boolean; gpu_known: boolean; gpu_active_ns: number;
-  preemptions: number; lost_to: Loss[];
-}
-export interface Samples { vm: { id: string; name: string; label?: string }; step_ns: number; items: Sample[]; left_out: string[] }
-export interface Happened { at_ns: number; what: string; ended?: string; by_s?: number; reason?: string }
-export interface HostStep {
-  begin_ns: number; end_ns: number; gap: boolean; measured_ns: number; vms: number | null; rates: Rates | null;
-  own_share: number | null; idle_share: number | null; steal_share: number | null; load: number | null;
-  pressure: { cpu_some: number } | null; alerts: number | null; happened: Happened[] | null;
-}
-export interface HostHistory { since_ns: number; until_ns: number; step_ns: number; items: HostStep[]; left_out: string[] }
-export interface Host {
-  name: string; cpus: number; vms: number;
-  daemon: { version: string; replay: boolean };
-  measurement: {
-    source: string; begin_ns: number; end_ns: number; newest_begin_ns: number; aggressors_known: boolean;
-    host: { own_ns: number | null; idle_ns: number | null; load: Record<string, number> | null } | null;
-  };
-  parts: { name: string; state: string; reason: string | null }[];
-}
-export interface Named { id: string; name: string; label?: string }
-export interface Pair {
-  victim: Named; aggressor: string; aggressor_label?: string; ns: number; count: number; share: number;
-  newest?: { ns: number; count: number; share: number } | null;
-}
-export interface Cpu {
-  cpu: number; busy_ns: number | null; idle_ns: number | null; vms_ns: number; vms: (Named & { run_ns: number; wait_ns: number })[];
-}
-export interface Cpus { begin_ns: number; end_ns: number; items: Cpu[] }
-export interface Alert { alert: string; vm?: string | null; display_name?: string | null; lost_cores: number | null; since_ns: number | null }
-export interface Step { verb: string; began_ns: number; ended_ns: number; ok: boolean; undoes: boolean; answer: string | null }
-export interface Migration {
-  id: string; vm: string; uuid: string; display_name?: string; from: string; to: string; state: string; step: string | null;
-  cause: string | null; made_ns: number; ended_ns: number; standstill_ns: number; vm_on: string; gpu: string; steps: Step[];
-}
-export interface PlanRow { id: string; made_ns: number; verdict: string }
-export interface Action { vm: string; display_name?: string; from: string; to: string; reason: string; gain: unknown; cost: unknown }
-export interface Plan { id: string; made_ns: number; verdict: string; actions: Action[]; why: string[] }
-export interface Gpu {
-  id: string; inventory: { vendor: string | null; product: string | null } | null; source: string | null;
-  assigned: { vm: Named; type: string | null }[]; newest: Record<string, unknown> | null;
-}
-export interface GpuRequest {
-  vm: Named | null; engine: string; queued_ns: number | null; submitted_ns: number | null; ready_ns: number | null;
-  run_ns: number | null; end_ns: number | null;
-}
-export interface ClusterHost {
-  name: string; state: string; reason: string | null; self: boolean; age_ns: number; version: string | null;
-  summary: { cpus: number; own: number; wanted: number; lost: number; vms: number; gpus: number; gpus_free: number } | null;
-}
+import type { Answers, Posts, Queries } from "./schema";
+
+export type * from "./schema";
 
 let token = "";
 export const setToken = (text: string): void => { token = text; };
@@ -85,22 +29,33 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   throw new ApiError(response.status, message);
 }
 
-export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return await (await request(path, { signal })).json() as T;
+type Past = { length_ns: number };
+/** With since=, some of the interface answers of a past time, and otherwise of the present. */
+type Of<A, Q> = Q extends { since: unknown } ? ([Extract<A, Past>] extends [never] ? A : Extract<A, Past>) : Exclude<A, Past>;
+
+function address(path: string, query: Record<string, string | number | undefined>, id?: string): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${encodeURIComponent(value ?? "")}`);
+  return path.replace("{id}", encodeURIComponent(id ?? "")) + (given.length ? `?${given.join("&")}` : "");
 }
 
-export async function post<T>(path: string, body: unknown): Promise<T> {
-  return await (await request(path, { method: "POST", body: JSON.stringify(body) })).json() as T;
+export async function get<P extends keyof Answers, Q extends Queries[P]>(path: P, query: Q, signal?: AbortSignal, id?: string): Promise<Of<Answers[P], Q>> {
+  return await (await request(address(path, query as Record<string, string>, id), { signal })).json() as Of<Answers[P], Q>;
 }
+
+export async function post<P extends keyof Posts>(path: P, body: Posts[P]["body"]): Promise<Posts[P]["answer"]> {
+  return await (await request(path, { method: "POST", body: JSON.stringify(body) })).json() as Posts[P]["answer"];
+}
+
+type Paged = { [P in keyof Answers]: Answers[P] extends { items: unknown[]; next: string | null } ? P : never }[keyof Answers];
+type Item<A> = A extends { items: (infer I)[] } ? I : never;
 
 /** All items of a list, page by page, up to a bound. */
-export async function list<T>(path: string, most: number, signal?: AbortSignal): Promise<T[]> {
-  const items: T[] = [];
+export async function list<P extends Paged, Q extends Queries[P]>(path: P, query: Q, most: number, signal?: AbortSignal): Promise<Item<Of<Answers[P], Q>>[]> {
+  const items: Item<Of<Answers[P], Q>>[] = [];
   let marker: string | null = null;
   do {
-    const more: string = marker ? `${path.includes("?") ? "&" : "?"}marker=${encodeURIComponent(marker)}` : "";
-    const page: { items: T[]; next: string | null } = await get(path + more, signal);
-    items.push(...page.items);
+    const page: { items: unknown[]; next: string | null } = await get(path, marker ? { ...query, marker } : query, signal);
+    items.push(...page.items as Item<Of<Answers[P], Q>>[]);
     marker = page.next;
   } while (marker && items.length < most);
   return items;

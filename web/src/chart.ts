@@ -10,6 +10,12 @@ export interface Mark { at: number; text: string } // seconds since the epoch
 const COLOURS = ["#2f6fde", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#64748b", "#4d7c0f"];
 const dark = (): boolean => window.matchMedia("(prefers-color-scheme: dark)").matches;
 
+/** A colour half way to the background; it hides what is behind it. */
+function pale(colour: string): string {
+  const back = dark() ? [22, 24, 26] : [255, 255, 255];
+  return `rgb(${back.map((part, i) => Math.round((part + parseInt(colour.slice(1 + 2 * i, 3 + 2 * i), 16)) / 2)).join(", ")})`;
+}
+
 function drawMarks(marks: Mark[]): (chart: uPlot) => void {
   return (chart) => {
     const { ctx, bbox } = chart;
@@ -75,7 +81,7 @@ export function draw(box: HTMLElement, options: ChartOptions): void {
   const series: uPlot.Series[] = [{ value: (_, at) => at === null || at === undefined ? "-" : new Date(1000 * at).toLocaleString() }];
   for (const i of order) {
     const colour = lines[i]?.colour ?? COLOURS[i % COLOURS.length] ?? axis;
-    series.push({ label: lines[i]?.label, stroke: colour, width: 1.5, fill: lines[i]?.fill ? `${colour}55` : undefined,
+    series.push({ label: lines[i]?.label, stroke: colour, width: 1.5, fill: lines[i]?.fill ? options.stacked ? pale(colour) : `${colour}55` : undefined,
       points: { show: options.times.length < 3 }, value: value(i) as unknown as uPlot.Series.Value });
   }
   const axes: uPlot.Axis[] = [{ stroke: axis, grid: { stroke: grid }, ticks: { stroke: grid } },

@@ -29,10 +29,15 @@ export function table<T>(caption: string, columns: Column<T>[], rows: T[], empty
 }
 
 export const cores = (share: number | null | undefined): string => share === null || share === undefined ? "-" : share.toFixed(2);
-export const percent = (part: number): string => `${(100 * part).toFixed(0)} %`;
+export const percent = (part: number): string => `${(100 * part).toFixed(0)}\u00a0%`;
 export const seconds = (ns: number): string => {
   const s = ns / 1e9;
-  return s >= 100 ? `${s.toFixed(0)} s` : s >= 1 ? `${s.toFixed(1)} s` : `${(1000 * s).toFixed(0)} ms`;
+  return s >= 100 ? `${s.toFixed(0)} s` : s >= 1 ? `${s.toFixed(1)} s` : s >= 0.01 ? `${(1000 * s).toFixed(0)} ms` : ns === 0 ? "0"
+    : s >= 0.0001 ? `${(1000 * s).toFixed(2)} ms` : `${(1e6 * s).toFixed(1)} µs`;
+};
+export const bytes = (count: number): string => {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"], unit = count > 0 ? Math.min(Math.floor(Math.log2(count) / 10), units.length - 1) : 0;
+  return `${(count / 1024 ** unit).toFixed(unit ? 1 : 0)} ${units[unit]}`;
 };
 export const clock = (ns: number): string => new Date(ns / 1e6).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });
-export const labelOf = (named: { name: string; label?: string }): string => named.label ?? named.name;
+export const labelOf = (named: { id?: string; name: string | null; label?: string }): string => named.label ?? named.name ?? named.id ?? "-";

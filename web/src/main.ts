@@ -7,7 +7,10 @@ import "./style.css";
 import * as api from "./api";
 import { forgetCharts } from "./chart";
 import { el } from "./dom";
-import { gpusPage, hostPage, hostsPage, movesPage, preemptionsPage, vmsPage, type Context, type Shown } from "./pages";
+import { gpusPage } from "./gpus";
+import { movesPage } from "./moves";
+import { hostPage, hostsPage, preemptionsPage, vmsPage } from "./pages";
+import type { Context, Shown } from "./parts";
 import { hashOf, ranges, readState, type State } from "./state";
 
 const REFRESH_MS = 2000; // of what shows a short time; longer ones change slowly
@@ -30,6 +33,7 @@ let state: State = readState("");
 let asking: AbortController | null = null;
 let listening: AbortController | null = null;
 let role = "";
+let replay: boolean | undefined;
 let due = 0; // when it is asked again; 0: not
 let told = ""; // trouble with events
 
@@ -57,7 +61,20 @@ function askForToken(problem: string): void {
 
 async function readRole(signal: AbortSignal): Promise<void> {
   if (!role)
-    role = (await api.get<{ client: { role: string } }>("/v1", signal)).client.role;
+    role = (await api.get("/v1", {}, signal)).client.role;
+}
+
+/** Of a recording, now is its end, as for since= of the interface. */
+async function readNow(signal: AbortSignal): Promise<number> {
+  if (replay === undefined || replay) {
+    const host = await api.get("/v1/host", {}, signal);
+    replay = host.daemon.replay;
+    byId("host").textContent = replay ? `${host.name} (recording)` : host.name;
+    document.title = `${host.name} - vgpud`;
+    if (replay && host.measurement.end_ns !== null)
+      return Math.ceil(host.measurement.end_ns / 1e6);
+  }
+  return Date.now();
 }
 
 /** quiet: what is shown stays until the new one is there, with focus and scrolling. */
@@ -71,7 +88,7 @@ async function show(quiet: boolean): Promise<void> {
   main.setAttribute("aria-busy", "true");
   try {
     await readRole(mine.signal);
-    const shown = await page.show({ state, signal: mine.signal, go, act: (element) => acts.push(element) });
+    const shown = await page.show({ state, signal: mine.signal, now: await readNow(mine.signal), go, act: (element) => acts.push(element) });
     if (mine.signal.aborted)
       return;
     for (const element of acts)
@@ -99,7 +116,7 @@ async function show(quiet: boolean): Promise<void> {
 
 const isLive = (): boolean => state.range !== "" && document.visibilityState === "visible";
 // Who types or has chosen something is not to lose it.
-const isBusy = (): boolean => main.querySelector("input:focus, pre") !== null || (getSelection()?.isCollapsed === false);
+const isBusy = (): boolean => main.querySelector("input:focus, .answer:not(:empty), details[open]") !== null || (getSelection()?.isCollapsed === false);
 
 function refreshSoon(): void {
   const minutes = ranges[state.range] ?? 0;
@@ -167,14 +184,6 @@ function drawFrame(): void {
   range.replaceChildren(select, since, until);
 }
 
-async function nameHost(): Promise<void> {
-  try {
-    const host = await api.get<api.Host>("/v1/host");
-    byId("host").textContent = host.daemon.replay ? `${host.name} (recording)` : host.name;
-    document.title = `${host.name} - vgpud`;
-  } catch { /* the page says what is wrong */ }
-}
-
 function onAddress(): void {
   const token = /(?:^#|[?&])token=([^&]+)/.exec(location.hash)?.[1];
   if (token) {
@@ -194,5 +203,4 @@ document.addEventListener("visibilitychange", refreshSoon);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void show(true));
 byId("range").addEventListener("submit", (event) => event.preventDefault());
 onAddress();
-void nameHost();
 listenForEvents();

@@ -33,18 +33,20 @@ export function readState(hash: string): State {
   return { page: page || "host", id, other, range: range in ranges ? range : RANGE, since: 0, until: 0 };
 }
 
+/** Seconds, to a thousandth. */
+const ofMs = (ms: number): string => String(Math.round(ms) / 1000);
+
 export function hashOf(state: State): string {
   const parts = [state.page, state.id, state.other].map(encodeURIComponent);
   while (parts.length > 1 && !parts[parts.length - 1])
     parts.pop();
-  const time = state.range ? `range=${state.range}` : `since=${Math.round(state.since / 1000)}&until=${Math.round(state.until / 1000)}`;
+  const time = state.range ? `range=${state.range}` : `since=${ofMs(state.since)}&until=${ofMs(state.until)}`;
   return `#/${parts.join("/")}?${time}`;
 }
 
-export function periodOf(state: State): Period {
+export function periodOf(state: State, now: number): Period {
   if (!state.range)
     return { since: state.since, until: state.until };
-  const now = Date.now();
   return { since: now - 60000 * (ranges[state.range] ?? 60), until: now };
 }
 
@@ -56,5 +58,5 @@ export function stepOf(period: Period, most: number, least: number): number {
 }
 
 /** For since= and until= of the interface. */
-export const timeQuery = (period: Period): string =>
-  `since=${Math.floor(period.since / 1000)}&until=${Math.ceil(period.until / 1000)}`;
+export const timeOf = (period: Period): { since: number; until: number } =>
+  ({ since: Math.floor(period.since / 1000), until: Math.ceil(period.until / 1000) });

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans and moves: what was foreseen, what was measured, and, for who may act, a dry run before anything moves.
+
+import * as api from "./api";
+import { bytes, clock, el, percent, seconds, table, type Column } from "./dom";
+import { link, tile, type Context, type Shown } from "./parts";
+
+const MOVES_ASKED = 20; // for those that a plan led to
+
+const coresOf = (ns_per_s: number): string => `${(ns_per_s / 1e9).toFixed(2)} cores`;
+const known = (effect: api.MigrationEffect): string => effect.known ? `${coresOf(effect.lost_cpu_ns_per_s)} (${effect.seconds} s)` : "not known";
+/** What a move won: the CPU time that the VM lost before, less what it loses since. */
+const measured = (move: api.Migration): string =>
+  move.before.known && move.after.known ? coresOf(move.before.lost_cpu_ns_per_s - move.after.lost_cpu_ns_per_s) : "not known";
+const gainOf = (gain: api.Gain): string => coresOf(gain.lost_cpu_ns_per_s) + (gain.gpu_wait_ns_per_s ? `, GPU ${coresOf(gain.gpu_wait_ns_per_s)}` : "");
+const tookOf = (move: { made_ns: number; ended_ns: number | null }): string => move.ended_ns ? seconds(move.ended_ns - move.made_ns) : "-";
+
+export function moveTable(context: Context, moves: api.MigrationSummary[]): HTMLElement {
+  return table("Moves", [
+    { head: "Move", cell: (move) => link(context, move.id, { page: "moves", id: move.id }) },
+    { head: "VM", cell: (move) => move.vm },
+    { head: "From", cell: (move) => move.from },
+    { head: "To", cell: (move) => move.to },
+    { head: "State", cell: (move) => move.step && !move.ended_ns ? `${move.state}: ${move.step}` : move.state },
+    { head: "Begun", cell: (move) => clock(move.made_ns) },
+    { head: "Took", number: true, cell: tookOf },
+    { head: "Programs stood still", number: true, cell: (move) => move.standstill_ns ? seconds(move.standstill_ns) : "-" },
+    { head: "Cause", cell: (move) => move.cause ?? "" },
+  ] as Column<api.MigrationSummary>[], moves, "Nothing was moved.");
+}
+
+function moveShown(context: Context, move: api.Migration): Node[] {
+  const { progress } = move, copied = progress.total_bytes - progress.remaining_bytes;
+  return [
+    el("h2", {}, `${move.display_name ?? move.vm}: ${move.from} to ${move.to}, ${move.state}`),
+    ...(move.cause ? [el("p", {}, move.cause)] : []),
+    ...(move.waits_for ? [el("p", {}, `It waits for ${move.waits_for}, since ${clock(move.waits_since_ns)}.`)] : []),
+    el("div", { class: "tiles" },
+      tile("Foreseen to win", move.predicted ? coresOf(move.predicted_gain_ns_per_s) : "no plan", "CPU time no longer lost, on all hosts"),
+      tile("Measured to win", measured(move), "CPU time that the VM lost before, less what it loses since"),
+      tile("Lost before", known(move.before)), tile("Lost since", known(move.after)),
+      tile("Took", tookOf(move)), tile("Programs stood still", move.standstill_ns ? seconds(move.standstill_ns) : "-"),
+      tile("VM stood still", progress.downtime_ns ? seconds(progress.downtime_ns) : "-"),
+      progress.total_bytes > 0 && tile("Memory copied", `${bytes(copied)} (${percent(copied / progress.total_bytes)})`, `of ${bytes(progress.total_bytes)}`)),
+    el("p", { class: "note" }, `The VM is on: ${move.vm_on}; its GPU: ${move.gpu}. Asked by ${move.asked_by ?? "nobody known"}.`,
+      move.plan_id !== null && " ", move.plan_id !== null && link(context, `Of ${move.plan_id}`, { page: "moves", id: move.plan_id })),
+    table("Steps", [
+      { head: "Step", cell: (step) => step.undoes ? `${step.verb} (way back)` : step.verb },
+      { head: "Begun", cell: (step) => clock(step.began_ns) },
+      { head: "Took", number: true, cell: (step) => step.ended_ns ? seconds(step.ended_ns - step.began_ns) : move.ended_ns ? "not known" : "goes on" },
+      { head: "Outcome", cell: (step) => step.ended_ns && !step.ok ? `failed: ${step.answer ?? ""}` : step.answer ?? "" },
+    ] as Column<api.MigrationStep>[], move.steps, "It has not begun."),
+  ];
+}
+
+// ---- a dry run, and then the move ----
+
+function checkShown(check: api.MigrationCheck): Node[] {
+  const list = (head: string, texts: string[] | undefined): Node[] =>
+    texts && texts.length ? [el("strong", {}, head), el("ul", {}, ...texts.map((text) => el("li", {}, text)))] : [];
+  return [
+    el("p", {}, check.problems.length ? "It cannot be moved as things are." : `It can be moved from ${check.from} to ${check.to}. This would take ${
+      seconds(1e9 * check.expected_s)}${check.standstill_s ? `, and programs with a GPU would stand still for ${seconds(1e9 * check.standstill_s)}` : ""}.`),
+    ...list("What speaks against it", check.problems), ...list("What may make it fail", check.doubts), ...list("What was not tried", check.untried),
+    table("Steps it would take", [
+      { head: "Step", cell: (step) => step.verb },
+      { head: "Expected", number: true, cell: (step) => seconds(1e9 * step.expected_s) },
+      { head: "At most", number: true, cell: (step) => seconds(1e9 * step.deadline_s) },
+    ] as Column<api.MigrationCheck["steps"][number]>[], check.steps, "It has no steps."),
+  ];
+}
+
+/** Only the answer of a dry run without a problem brings the button that moves. */
+async function dryRun(context: Context, body: api.MigrationRequest, answer: HTMLElement): Promise<void> {
+  const fail = (error: unknown): void => answer.replaceChildren(el("p", { class: "bad" }, (error as Error).message));
+  answer.replaceChildren("asking ...");
+  try {
+    const check = await api.post("/v1/migrations", { ...body, dry_run: true });
+    if (!("problems" in check))
+      return;
+    const begin = el("button", { type: "button", click: () => {
+      begin.disabled = true;
+      api.post("/v1/migrations", body).then((move) => { if ("id" in move) context.go({ page: "moves", id: move.id }); }, fail);
+    } }, `Migrate ${check.vm} to ${check.to}`);
+    answer.replaceChildren(...checkShown(check), ...(check.problems.length ? [] : [begin]));
+  } catch (error) {
+    fail(error);
+  }
+}
+
+const answerBox = (): HTMLElement => el("div", { class: "answer", role: "status", "aria-live": "polite" });
+
+export function moveForm(context: Context, vm: { id: string }): HTMLElement {
+  const input = el("input", { name: "to", required: true, "aria-label": "Target host", placeholder: "host" });
+  const answer = answerBox();
+  const form = el("form", { submit: (event) => {
+    event.preventDefault();
+    void dryRun(context, { vm: vm.id, to: input.value }, answer);
+  } }, input, " ", el("button", {}, "Dry run of a move"));
+  const box = el("div", { hidden: true }, el("h2", {}, "Move it"), form, answer);
+  context.act(box);
+  return box;
+}
+
+// ---- plans ----
+
+async function planShown(context: Context, id: string, moves: api.MigrationSummary[]): Promise<Node[]> {
+  const plan = await api.get("/v1/plans/{id}", {}, context.signal, id);
+  const of = (action: api.Action) => (move: { vm: string; uuid: string }): boolean => action.uuid ? move.uuid === action.uuid : move.vm === action.vm;
+  const later = moves.filter((move) => plan.actions.some((action) => of(action)(move))).slice(0, MOVES_ASKED);
+  const made = (await Promise.all(later.map((move) => api.get("/v1/migrations/{id}", {}, context.signal, move.id)))).filter((move) => move.plan_id === plan.id);
+  const moveOf = (action: api.Action): api.Migration | undefined => made.filter(of(action)).sort((a, b) => b.made_ns - a.made_ns)[0];
+  const answer = answerBox();
+  const columns: Column<api.Action>[] = [
+    { head: "VM", cell: (action) => action.display_name ?? action.vm },
+    { head: "From", cell: (action) => action.from },
+    { head: "To", cell: (action) => action.to },
+    { head: "Why", cell: (action) => el("div", { class: "why" }, action.reason.text) },
+    { head: "Foreseen to win", number: true, cell: (action) => gainOf(action.gain) },
+    { head: "Would take", number: true, cell: (action) => seconds(1e9 * action.cost.migration_s) },
+    { head: "Measured to win", number: true, cell: (action) => { const move = moveOf(action); return move ? measured(move) : "not moved"; } },
+    { head: "Move", cell: (action) => {
+      const move = moveOf(action);
+      if (move)
+        return link(context, move.state, { page: "moves", id: move.id });
+      const button = el("button", { type: "button", hidden: true, click: () =>
+        void dryRun(context, { vm: action.uuid ?? action.vm, to: action.to, plan_id: plan.id, plan_hash: plan.input_hash }, answer) }, "Dry run");
+      context.act(button);
+      return button;
+    } },
+  ];
+  return [el("h2", {}, `Plan ${plan.id}: ${plan.verdict}`), el("p", { class: "note" }, `Made ${clock(plan.made_ns)} by the rule ${plan.rule}.`),
+    ...[...plan.why, ...plan.notes].map((text) => el("p", { class: "note" }, text)),
+    table("Actions", columns, plan.actions, "It proposes nothing."), answer];
+}
+
+function planButton(context: Context): HTMLElement {
+  const answer = answerBox();
+  const box = el("p", { hidden: true }, el("button", { type: "button", click: () => {
+    answer.replaceChildren("planning ...");
+    api.post("/v1/plans", { dry_run: true }).then((plan) => context.go({ page: "moves", id: plan.id }),
+      (error: Error) => answer.replaceChildren(el("span", { class: "bad" }, error.message)));
+  } }, "Plan now (a dry run)"), " ", answer);
+  context.act(box);
+  return box;
+}
+
+export async function movesPage(context: Context): Promise<Shown> {
+  const { state, signal } = context;
+  const absent = (error: unknown): never[] => {
+    if (error instanceof api.ApiError && (error.status === 404 || error.status === 501))
+      return [];
+    throw error;
+  };
+  const [moves, plans] = await Promise.all([
+    api.list("/v1/migrations", { limit: 200 }, 200, signal).catch(absent),
+    api.list("/v1/plans", { limit: 50 }, 50, signal).catch(absent),
+  ]);
+  const elements: Node[] = [];
+  if (state.id.startsWith("plan-"))
+    elements.push(...await planShown(context, state.id, moves));
+  else if (state.id)
+    elements.push(...moveShown(context, await api.get("/v1/migrations/{id}", {}, signal, state.id)));
+  elements.push(el("h2", {}, "Moves"), moveTable(context, moves), el("h2", {}, "Plans"), planButton(context), table("Plans", [
+    { head: "Plan", cell: (row) => link(context, row.id, { page: "moves", id: row.id }) },
+    { head: "Made", cell: (row) => clock(row.made_ns) },
+    { head: "Verdict", cell: (row) => row.verdict },
+  ] as Column<api.PlanSummary>[], plans, "No plan was made."));
+  return { elements };
+}
