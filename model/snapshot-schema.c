@@ -124,6 +124,7 @@ static const struct vg_field host_fields[] = {
     VG_ROW_ENUM("source", source, 0, vg_snapshot_source_names),
     VG_ROW_INT(begin_ns, 0, -TIME_MAX, TIME_MAX),
     VG_ROW_INT(end_ns, 0, -TIME_MAX, TIME_MAX),
+    VG_ROW_INT(age_ns, OMIT, 0, TIME_MAX),
     VG_ROW_INT(cpus, REQ | FACT, 1, VG_CPU_LIMIT),
     AMOUNT(own_share, OMIT, VG_SNAPSHOT_SHARE_MAX),
     NAME(cpu_model, FACT),

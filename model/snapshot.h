@@ -135,9 +135,11 @@ struct vg_snap_host {
     enum vg_snapshot_source source; /* of this host's data; never MERGED */
     int64_t begin_ns;               /* of this host's data, raw clock */
     int64_t end_ns;
-    int64_t cpus;         /* CPUs that VMs may use */
-    double own_share;     /* cores that run what is no vCPU; 0: not known, or nothing */
-    char *cpu_model;      /* NULL: unknown */
+    int64_t age_ns;   /* of this host's data when it was put together with others'; 0: new, or not
+                         known */
+    int64_t cpus;     /* CPUs that VMs may use */
+    double own_share; /* cores that run what is no vCPU; 0: not known, or nothing */
+    char *cpu_model;  /* NULL: unknown */
     int64_t memory_bytes; /* 0: unknown */
     int64_t memory_free_bytes;
     bool maintenance;

@@ -262,19 +262,54 @@ describe_fraction(double gain, double most, double fraction)
                            gain_text, most, fraction * 100);
 }
 
-bool
-vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores, double most,
-             char **ret_reason)
+/* Returns by how much more a move must win than one between hosts whose figures are new, as the
+ * figures of the older of both are what may be wrong. *ret_old: that host, or NULL. */
+static double
+gate_margin(const vg_cluster *cluster, const struct vg_move *move,
+            const struct vg_snap_host **ret_old)
 {
-    double net = gain - cost_cores;
-    if (net < config->min_gain - EPSILON || net <= EPSILON) {
+    const struct vg_snap_host *from = cluster->hosts[move->from].host;
+    const struct vg_snap_host *to = cluster->hosts[move->to].host;
+    const struct vg_snap_host *older = to->age_ns > from->age_ns ? to : from;
+
+    *ret_old = NULL;
+    if (cluster->config->stale_ns == 0 || older->age_ns == 0)
+        return 1;
+    *ret_old = older;
+    return 1 + (double)older->age_ns / (double)cluster->config->stale_ns;
+}
+
+/* Adds to a reason that the figures of a host are old. Frees take_reason. */
+static char *
+gate_describe_old(char *take_reason, const struct vg_snap_host *old, double margin)
+{
+    if (!old)
+        return take_reason;
+    g_autofree char *reason = take_reason;
+    return g_strdup_printf("%s, %.3g times as much as usual, since the figures of host '%s' are "
+                           "%.0f s old",
+                           reason, margin, old->name, (double)old->age_ns / NS_PER_S);
+}
+
+bool
+vg_gate_gain(const vg_cluster *cluster, const struct vg_move *move, double most, char **ret_reason)
+{
+    const struct vg_snap_host *old;
+    const double gain = move->weighed, net = gain - move->cost_cores;
+    const double margin = gate_margin(cluster, move, &old);
+    const double needed = cluster->config->min_gain * margin;
+    /* A move cannot win more than all. */
+    const double fraction = MIN(cluster->config->min_gain_fraction * margin, 1);
+
+    if (net < needed - EPSILON || net <= EPSILON) {
         if (ret_reason)
-            *ret_reason = describe_net(gain, net, config->min_gain);
+            *ret_reason = gate_describe_old(describe_net(gain, net, needed),
+                                            net < needed - EPSILON ? old : NULL, margin);
         return false;
     }
-    if (gain < config->min_gain_fraction * most - EPSILON) {
+    if (gain < fraction * most - EPSILON) {
         if (ret_reason)
-            *ret_reason = describe_fraction(gain, most, config->min_gain_fraction);
+            *ret_reason = gate_describe_old(describe_fraction(gain, most, fraction), old, margin);
         return false;
     }
     return true;

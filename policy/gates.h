@@ -15,12 +15,14 @@
  * longer than a profile can be counts as the longest profile.
  *
  * Minimum gain, asked of each move by itself: net of its cost it must win min_gain (and something
- * at all), and before cost min_gain_fraction of what its host loses now.
+ * at all), and before cost min_gain_fraction of what its host loses now. Where the figures of one
+ * of its hosts are old, it must win more of both: twice as much at an age of stale_ns.
  */
 #ifndef VG_POLICY_GATES_H
 #define VG_POLICY_GATES_H
 
 #include "policy/predict.h"
+#include "policy/rule.h"
 
 /* Figures below this are not worth mentioning beside figures with two places. */
 #define VG_GATE_SHOWN 0.005
@@ -41,10 +43,10 @@ struct vg_contention {
 void vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention *ret);
 void vg_contention_clear(struct vg_contention *contention);
 
-/* Checks the gain of one move: its weighed gain, its cost in cores, and the most that moving this
- * VM could win anywhere (vg_move_most()). If it returns false, *ret_reason, if not NULL, gets a
- * clause ("it wins ..."). */
-bool vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores,
-                  double most, char **ret_reason);
+/* Checks the gain of one move. most: what moving this VM could win anywhere at most
+ * (vg_move_most()). If it returns false, *ret_reason, if not NULL, gets a clause ("it wins ...").
+ */
+bool vg_gate_gain(const vg_cluster *cluster, const struct vg_move *move, double most,
+                  char **ret_reason);
 
 #endif

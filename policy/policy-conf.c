@@ -55,6 +55,8 @@ const struct vg_conf_key vg_policy_keys[] = {
      "Cores that a move must win, its cost taken off."},
     {"policy", "min_gain_fraction", VG_CONF_DOUBLE, AT(min_gain_fraction), "0.1", 0, 1, NULL,
      "Part that a move must win of what it could at most: its host's loss, or the VM's demand."},
+    {"policy", "stale", VG_CONF_DURATION, AT(stale_ns), "60s", 0, 86400, NULL,
+     "Age of a host's figures at which its moves must win twice as much; 0: never."},
     {"policy", "gpu_weight", VG_CONF_DOUBLE, AT(gpu_weight), "1", 0, 1000, NULL,
      "Cores that one lost GPU engine is worth."},
     {"policy", "max_moves_per_plan", VG_CONF_INT, AT(max_moves), "3", 0, 1000, NULL,

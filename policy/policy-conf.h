@@ -34,6 +34,7 @@ struct vg_policy_config {
     double hold_fraction; /* the part of the windows in hold_ns that must show the contention */
     double min_gain;      /* cores, after the cost */
     double min_gain_fraction;
+    int64_t stale_ns;  /* the age of a host's figures that doubles both; 0: none does */
     double gpu_weight; /* the number of cores that one lost GPU engine is worth */
     int64_t max_moves;
     int64_t max_moves_per_host; /* in and out together */

@@ -85,6 +85,27 @@ note_losses(const vg_cluster *cluster, vg_plan *plan)
         names, lost);
 }
 
+static void
+note_ages(const vg_cluster *cluster, vg_plan *plan)
+{
+    g_autoptr(GPtrArray) old = g_ptr_array_new();
+    int64_t age_ns = 0;
+
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        const struct vg_snap_host *host = cluster->hosts[h].host;
+        if (host->age_ns == 0)
+            continue;
+        g_ptr_array_add(old, (void *)host);
+        age_ns = MAX(age_ns, host->age_ns);
+    }
+    if (old->len == 0)
+        return;
+    g_autofree char *names = name_hosts(old);
+    vg_plan_add_note(plan, "%s: the figures are up to %.0f s old%s", names, (double)age_ns / 1e9,
+                     cluster->config->stale_ns > 0 ? "; moves to and from there must win more"
+                                                   : "");
+}
+
 /* Is there a time at which all hosts were measured, and in the same way? A host whose period has no
  * length has no times in its document and is not asked. */
 static bool
@@ -149,6 +170,7 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         vg_plan_add_note(plan, "the snapshot says: %s", snapshot->note);
     note_examples(cluster, plan);
     note_losses(cluster, plan);
+    note_ages(cluster, plan);
     note_times(cluster, plan);
     switch (rule) {
     case VG_RULE_COMPLEMENT:
@@ -232,7 +254,7 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
     double most = vg_move_most(cluster, move);
     candidate->gain = vg_gain_of(move->gain);
     candidate->cost = move->cost;
-    if (vg_gate_gain(cluster->config, move->weighed, move->cost_cores, most, &reason)) {
+    if (vg_gate_gain(cluster, move, most, &reason)) {
         candidate->verdict = VG_CANDIDATE_USEFUL;
         candidate->reason = g_strdup_printf("moving there wins %.3f cores, %.3f after its cost",
                                             move->weighed, move->net);

@@ -103,8 +103,7 @@ add_why(struct search *search, char *take_reason)
 static bool
 wins_enough(const struct search *search, const struct vg_move *move, char **ret_reason)
 {
-    return vg_gate_gain(search->cluster->config, move->weighed, move->cost_cores,
-                        vg_move_most(search->cluster, move), ret_reason);
+    return vg_gate_gain(search->cluster, move, vg_move_most(search->cluster, move), ret_reason);
 }
 
 /* The gate comes before the choice: what one host loses must not decide about the moves of the

@@ -23,6 +23,7 @@ vg_move_begin(const vg_cluster *cluster, size_t vm, struct vg_move *ret)
     *ret = (struct vg_move){
         .vm = vm,
         .from = from,
+        .to = from,
         .from_before = vg_predict_host(cluster, from),
         .from_after = vg_predict_without(cluster, from, vm),
     };

@@ -26,7 +26,7 @@ struct vg_move {
 
 /* A move in two halves, because the first is the same for all targets of a VM: what its host wins
  * and what the move costs. Until the second half, gain, weighed and net are an upper bound, because
- * no target wins by taking a VM in. Read the cluster only. */
+ * no target wins by taking a VM in; `to` is `from`. Read the cluster only. */
 void vg_move_begin(const vg_cluster *cluster, size_t vm, struct vg_move *ret);
 void vg_move_finish(const vg_cluster *cluster, size_t to, const struct vg_fit *fit,
                     struct vg_move *move);

@@ -471,6 +471,70 @@ test_min_gain(void **state)
     assert_true(policy_says(little->why, "16 % are needed"));
 }
 
+/* A move of 1 core that costs 0.0138 wins 0.986. At an age of 60 s it must win twice the 0.49 of
+ * min_gain, and at 61 s more than it does. Both hosts count, the older one alone. */
+static void
+test_old_figures(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    struct vg_snap_host *const hosts[] = {from, to};
+
+    policy_config.min_gain = 0.49;
+    for (size_t i = 0; i < G_N_ELEMENTS(hosts); i++) {
+        hosts[i]->age_ns = 60 * S;
+        g_autoptr(vg_plan) twice = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(twice->verdict, VG_PLAN_CHANGES);
+        assert_true(policy_says(twice->notes, "the figures are up to 60 s old; moves to and from "
+                                              "there must win more"));
+        hosts[i]->age_ns = 61 * S;
+        hosts[1 - i]->age_ns = 30 * S;
+        g_autoptr(vg_plan) more = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(more->verdict, VG_PLAN_NOTHING_TO_DO);
+        g_autofree char *why = g_strdup_printf(
+            "it wins 1.000 cores, 0.986 after its cost; 0.988 are needed, 2.02 times as much as "
+            "usual, since the figures of host '%s' are 61 s old",
+            hosts[i]->name);
+        assert_true(policy_says(more->why, why));
+        policy_config.stale_ns = 0;
+        g_autoptr(vg_plan) always = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(always->verdict, VG_PLAN_CHANGES);
+        policy_config.stale_ns = 60 * S;
+        hosts[0]->age_ns = hosts[1]->age_ns = 0;
+    }
+    g_autoptr(vg_plan) new = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_false(policy_says(new->notes, " s old"));
+}
+
+/* A part of what a move could win at most is asked for, too: of old figures never more than all. */
+static void
+test_old_figures_of_a_tight_host(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) tight = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *full = policy_add_host(tight, "full", 1);
+    struct vg_snap_host *nearly = policy_add_host(tight, "nearly", 1);
+
+    policy_add_vm(full, "a", 1, 0);
+    policy_add_vm(full, "b", 1, 0);
+    policy_add_vm(nearly, "c", 0.85, 0);
+    policy_config.min_gain_fraction = 0.07;
+    nearly->age_ns = 60 * S;
+    g_autoptr(vg_plan) enough = policy_plan_of(tight, VG_RULE_COMPLEMENT);
+    assert_int_equal(enough->verdict, VG_PLAN_CHANGES);
+    nearly->age_ns = 90 * S;
+    g_autoptr(vg_plan) little = policy_plan_of(tight, VG_RULE_COMPLEMENT);
+    assert_int_equal(little->verdict, VG_PLAN_NOTHING_TO_DO);
+    assert_true(policy_says(little->why, "17.5 % are needed, 2.5 times as much as usual, since the "
+                                         "figures of host 'nearly' are 90 s old"));
+    policy_config.min_gain = 0;
+    nearly->age_ns = 36000 * S;
+    g_autoptr(vg_plan) never = policy_plan_of(tight, VG_RULE_COMPLEMENT);
+    assert_true(policy_says(never->why, "100 % are needed"));
+}
+
 /* Each of 24 VMs of one core wins only 1 of the 23 that one CPU lacks, and all it could: the worse
  * the overload, the more a move is worth. */
 static void
@@ -734,6 +798,8 @@ main(void)
         cmocka_unit_test_setup(test_nothing_to_look_at, policy_set_up),
         cmocka_unit_test_setup(test_threshold, policy_set_up),
         cmocka_unit_test_setup(test_min_gain, policy_set_up),
+        cmocka_unit_test_setup(test_old_figures, policy_set_up),
+        cmocka_unit_test_setup(test_old_figures_of_a_tight_host, policy_set_up),
         cmocka_unit_test_setup(test_worst_overload_is_relieved, policy_set_up),
         cmocka_unit_test_setup(test_gate_is_per_move, policy_set_up),
         cmocka_unit_test_setup(test_runner_up_that_fails, policy_set_up),
