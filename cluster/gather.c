@@ -22,23 +22,35 @@ struct wanted {
     struct peer *peer; /* a reference */
     uint64_t attempts; /* the number of attempts to wait for */
     bool awaited;
+    bool new;    /* it is not asked, as its snapshot is new enough */
     bool looked; /* its answer was looked at, and is not enough */
 };
 
+/* Returns whether an older snapshot of a peer will do. */
+static bool
+gather_is_usable(const struct peer *peer, int64_t age_ns)
+{
+    return peer->member && !peer->gone && peer->copy && age_ns <= VG_PEERS_OLD_NS;
+}
+
 static struct vg_peer_view *
-gather_view_of(const vg_peers *peers, const struct wanted *wanted)
+gather_view_of(const vg_peers *peers, const struct wanted *wanted, bool old)
 {
     struct vg_peer_view *view = g_new0(struct vg_peer_view, 1);
     const struct peer *peer = wanted->peer;
 
     view->info = vg_record_copy(&vg_peer_info_record, peer->info);
-    if (peer->attempts < wanted->attempts && view->info->state != VG_PEER_UNREACHABLE) {
+    const int64_t age_ns = vg_clock_monotonic_ns() - peer->answered_ns;
+    if (!wanted->new && peer->attempts < wanted->attempts &&
+        view->info->state != VG_PEER_UNREACHABLE) {
         view->info->state = VG_PEER_UNREACHABLE;
         g_free(view->info->reason);
         view->info->reason = g_strdup_printf("it has not answered within %.3g s",
                                              (double)peers->deadline_ns / (double)VG_NS_PER_S);
     }
-    if (view->info->state == VG_PEER_REACHABLE && peer->copy) {
+    const bool answered = view->info->state == VG_PEER_REACHABLE && peer->copy;
+    if (answered || (old && gather_is_usable(peer, age_ns))) {
+        view->age_ns = answered ? 0 : MAX(age_ns, 1);
         view->held = g_atomic_rc_box_acquire(peer->copy);
         view->snapshot = peer->copy->snapshot;
     }
@@ -62,6 +74,14 @@ gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *dat
     return false;
 }
 
+/* Returns whether a peer need not be asked for a plan. */
+static bool
+gather_is_new(const vg_peers *peers, const struct peer *peer, int64_t now_ns)
+{
+    return peer->member && peer->info->state == VG_PEER_REACHABLE && peer->copy &&
+           now_ns - peer->answered_ns <= 2 * peers->refresh_ns;
+}
+
 static bool
 gather_goes_on(const vg_peers *peers, const GArray *wanted)
 {
@@ -73,8 +93,8 @@ gather_goes_on(const vg_peers *peers, const GArray *wanted)
     return false;
 }
 
-GPtrArray *
-vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data)
+static GPtrArray *
+gather_all(vg_peers *peers, vg_peers_enough *enough, const void *data, bool for_plan)
 {
     g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(struct wanted));
     GPtrArray *views = g_ptr_array_new_with_free_func(gather_free_view);
@@ -84,11 +104,19 @@ vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data)
     for (guint i = 0; i < peers->list->len; i++) {
         struct peer *peer = peers->list->pdata[i];
         /* The answer to an attempt that is under way may be older than this call. */
-        const struct wanted wanted = {peer, peer->attempts + (peer->busy ? 2 : 1), !peer->silent,
-                                      false};
+        struct wanted wanted = {
+            .peer = peer,
+            .attempts = peer->attempts + (peer->busy ? 2 : 1),
+            .awaited = !peer->silent,
+            .new = for_plan &&gather_is_new(peers, peer, now_ns),
+        };
         peer->refs++;
-        peer->again = peer->busy;
-        peer->due_ns = MIN(peer->due_ns, now_ns);
+        if (wanted.new) {
+            wanted.awaited = false;
+        } else {
+            peer->again = peer->busy;
+            peer->due_ns = MIN(peer->due_ns, now_ns);
+        }
         g_array_append_val(all, wanted);
     }
     curl_multi_wakeup(peers->multi);
@@ -97,9 +125,21 @@ vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data)
     }
     for (guint i = 0; i < all->len; i++) {
         const struct wanted *wanted = &g_array_index(all, struct wanted, i);
-        g_ptr_array_add(views, gather_view_of(peers, wanted));
+        g_ptr_array_add(views, gather_view_of(peers, wanted, for_plan));
         peers_unref(wanted->peer);
     }
     pthread_mutex_unlock(&peers->lock);
     return views;
+}
+
+GPtrArray *
+vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data)
+{
+    return gather_all(peers, enough, data, false);
+}
+
+GPtrArray *
+vg_peers_gather_for_plan(vg_peers *peers)
+{
+    return gather_all(peers, NULL, NULL, true);
 }

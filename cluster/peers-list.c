@@ -30,7 +30,7 @@ peer_new(const struct vg_peer_options *options)
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         own[i] = g_strdup(texts[i]);
     peer->options.is =
-        (struct vg_peer_options){own[0], own[1], own[2], own[3], own[4], own[5], own[6]};
+        (struct vg_peer_options){own[0], own[1], own[2], own[3], own[4], own[5], own[6], false};
     peer->refs = 1;
     peer->info = vg_peer_info_new();
     peer->info->name = g_strdup(own[0]);
@@ -75,6 +75,7 @@ peers_add(const vg_peers *peers, GPtrArray *list, const struct vg_peer_options *
     else
         known = peer_new(options);
     known->member = member;
+    known->gone = options->gone;
     g_ptr_array_add(list, known);
 }
 

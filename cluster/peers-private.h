@@ -30,6 +30,7 @@ struct peer {
     int refs; /* protected by the lock */
     struct own_options options;
     bool member; /* it is known by the cluster only */
+    bool gone;   /* its cluster says that it has fallen silent; protected by the lock */
     /* These are protected by the lock. */
     struct vg_peer_info *info;
     struct copy *copy; /* the newest snapshot, or NULL */
@@ -39,6 +40,7 @@ struct peer {
     bool again;
     GPtrArray *approvals; /* struct vg_approval, of the last attempt that succeeded, or NULL */
     uint64_t attempts;    /* the number of attempts that have ended */
+    int64_t answered_ns;  /* CLOCK_MONOTONIC, of the last one that succeeded */
     int64_t due_ns;       /* CLOCK_MONOTONIC, of the next attempt */
     /* These belong to the thread. */
     char *etag;          /* the etag of copy */

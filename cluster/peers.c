@@ -115,6 +115,7 @@ peers_end_attempt(vg_peers *peers, struct peer *peer, GError *take_err)
         g_error_free(take_err);
     } else {
         info->answered_ns = info->asked_ns;
+        peer->answered_ns = vg_clock_monotonic_ns();
     }
     if (copy) {
         peers_copy_release(peer->copy);

@@ -33,6 +33,7 @@ struct vg_peer_options {
     const char *key;
     const char *cacert; /* NULL for the CAs that this machine trusts */
     const char *libvirt_uri;
+    bool gone; /* of a member of the cluster: it has fallen silent there */
 };
 
 struct vg_peers_options {
@@ -66,7 +67,8 @@ struct vg_peer_view {
     struct vg_peer_info *info; /* owned */
     /* sealed; NULL if the peer did not answer, and info->reason says why */
     const vg_snapshot *snapshot;
-    void *held; /* private: the owner of the snapshot */
+    int64_t age_ns; /* of the snapshot; 0: the peer has just answered */
+    void *held;     /* private: the owner of the snapshot */
 };
 
 /* The newest snapshot of a peer that is in memory. */
@@ -98,13 +100,23 @@ GPtrArray *vg_peers_moving_to(vg_peers *peers, const char *host);
  * it. Any thread but "peers". */
 GPtrArray *vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data);
 
+/* A member of the cluster that does not answer in time is planned with by what it said no longer
+ * ago than this, unless the cluster says that it has fallen silent. */
+#define VG_PEERS_OLD_NS (300 * INT64_C(1000000000))
+
+/* Asks like vg_peers_gather(), for a plan: there can be a thousand members of the cluster, so that
+ * those are not asked that have answered within twice refresh_ns, and of those that do not answer
+ * older snapshots are taken, with their age. */
+GPtrArray *vg_peers_gather_for_plan(vg_peers *peers);
+
 /* Finds the peer that has this name, or whose host has it. Returns its information as in
  * vg_peers_list(), or NULL; the caller frees it. */
 struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);
 
 /* Merges the host's own snapshot with those of all views that have one. Adds sentences (char *) to
  * ret_notes about peers that cannot be used, and about doubts. A peer is left out if it reports a
- * host or a VM's UUID that an earlier snapshot has; `own` is never left out. */
+ * host or a VM's UUID that an earlier snapshot has; `own` is never left out. Hosts of old snapshots
+ * are told their age. */
 vg_snapshot *vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, GPtrArray *ret_notes);
 
 /* Ends the thread. Callers that wait for an answer, and later ones, get none. NULL is fine. */

@@ -106,7 +106,7 @@ vg_snapshot *
 backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
 {
     const vg_daemon_backend *backend = data;
-    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers, NULL, NULL);
+    g_autoptr(GPtrArray) views = vg_peers_gather_for_plan(backend->parts.peers);
 
     return vg_peers_merge(view->snapshot, views, ret_notes);
 }

@@ -183,6 +183,7 @@ membership_take(void *data, const GPtrArray *hosts)
             .key = membership->key,
             .cacert = membership->cacert,
             .libvirt_uri = host->card.libvirt_uri,
+            .gone = host->state == VG_HOST_SILENT,
         };
     }
     vg_peers_set_members(membership->peers, members, hosts->len);

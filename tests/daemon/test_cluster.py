@@ -41,7 +41,8 @@ class Host:
             f"tls_client_ca={site.ca.certificate}\nclient_requests=1000000\n[role operator]\nsubject={subjects}\n"
             f"[peers]\nrefresh=1s\n"
             f"[cluster]\netcd={site.etcd.endpoints}\nname=test\nurl={self.url}\ncert={pem}\nkey={key}\n"
-            f"cacert={site.ca.certificate}\nlease={LEASE_S}s\npoll=1s\ninterval=1s\nlibvirt_uri=qemu+tls://{name}/system\n" + more)
+            f"cacert={site.ca.certificate}\npoll=1s\ninterval=1s\nlibvirt_uri=qemu+tls://{name}/system\n"
+            + (more if "lease=" in more else f"lease={LEASE_S}s\n" + more))
         self.daemon = None
 
     def start(self):
@@ -169,6 +170,26 @@ def test_vms_of_all(site):
     assert "vm-busy" in b.ctl("top", "--all", "-n", "1")
     b.ctl("vm", "list", "--all", "--sort", "cpu", code=2)
     b.ctl("vm", "show", "vm-host-b", "--all", code=2)
+
+
+def notes_of(host):
+    return json.loads(host.ctl("placement", "--dry-run", "-o", "json"))["notes"]
+
+
+def test_what_is_old_is_told(site):
+    """A host that does not answer while its lease lasts is planned with by what it said last, which a plan
+    says; once etcd has lost it, it is left out."""
+    c, b = site.start("host-c", "lease=10min\n"), site.hosts["host-b"]
+    wait_for(lambda: all_alive(site, ["host-a", "host-b", "host-c"]))
+    wait_for(lambda: not any("host-c" in note for note in notes_of(b)))
+    c.daemon.kill()
+    told = wait_for(lambda: [note for note in notes_of(b) if "host 'host-c': the figures are up to" in note])
+    assert "moves to and from there must win more" in told[0]
+    assert b.states()["host-c"] == "alive"
+    site.etcd.delete("/vgpud/test/hosts/host-c")
+    wait_for(lambda: b.states()["host-c"] == "silent")
+    notes = wait_for(lambda: [note for note in notes_of(b) if "peer 'host-c' is left out" in note])
+    assert len(notes) == 1 and not any("figures are up to" in note for note in notes_of(b))
 
 
 def test_a_host_comes_and_goes(site):
