@@ -16,6 +16,9 @@
 /* A dry run asks all peers of that host. */
 #define ASK_LIMIT_NS (20 * VG_NS_PER_S)
 
+/* The limit for the target of a move, which begins without its answer. */
+#define TARGET_LIMIT_NS (2 * VG_NS_PER_S)
+
 static bool
 drain_is_here(const vg_daemon_backend *backend, const char *host)
 {
@@ -86,4 +89,27 @@ backend_end_drain(void *data, const char *host, GError **err)
         vg_peer_end_drain(backend->parts.peers, peer->name, peer->host, ASK_LIMIT_NS, err);
     vg_peer_info_free(peer);
     return status;
+}
+
+int
+backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migration, GError **err)
+{
+    if (backend_check_groups(backend, migration, err) < 0)
+        return -1;
+    struct vg_peer_info *peer =
+        migration->peer ? vg_peers_find(backend->parts.peers, migration->peer) : NULL;
+    const struct vg_peer_drain_order order = {peer && peer->host ? peer->host : migration->to,
+                                              "GET", false, NULL};
+    /* Where there is no vgpud, or it does not say, the move finds out what is in its way. */
+    vg_drain *drain =
+        peer ? vg_peer_drain(backend->parts.peers, peer->name, &order, TARGET_LIMIT_NS, NULL)
+             : NULL;
+    vg_peer_info_free(peer);
+    if (!drain)
+        return 0;
+    vg_drain_free(drain);
+    return vg_error(err, VG_E_REFUSED,
+                    "host '%s' is in maintenance and takes no VMs; `vgpuctl host undrain %s` ends "
+                    "that",
+                    migration->to, migration->to);
 }

@@ -231,7 +231,7 @@ moves_prepare_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
 {
     g_autoptr(vg_migration) migration = vg_mover_prepare(backend->parts.mover, vm, request, err);
 
-    if (!migration || backend_check_groups(backend, migration, err) < 0)
+    if (!migration || backend_check_target(backend, migration, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);
 }

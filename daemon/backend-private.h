@@ -57,6 +57,12 @@ vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError 
 vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);
 int backend_end_drain(void *data, const char *host, GError **err);
 
+/* Checks that nothing speaks against moving a VM to a host now: no VM of one of its anti-affinity
+ * groups goes there, and the host is not being emptied. Waits for the target's vgpud up to two
+ * seconds. */
+int backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migration,
+                         GError **err);
+
 /* daemon/backend-leader.c: takes part in choosing who leads the cluster, if this host is in one */
 int backend_start_leader(vg_daemon_backend *backend, GError **err);
 
