@@ -16,7 +16,7 @@ cl_int vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value);
 static inline bool
 vg_cl_arg_is_long(const struct vg_cl_arg *arg)
 {
-    return arg->kind == VG_CL_ARG_BYTES && arg->size > sizeof arg->small;
+    return arg->is_long;
 }
 
 /* Of an argument that is not long. */

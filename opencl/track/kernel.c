@@ -87,6 +87,7 @@ vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value)
 {
     if (vg_cl_arg_is_long(arg))
         free(arg->bytes);
+    arg->is_long = false;
     arg->kind = VG_CL_ARG_EMPTY;
     arg->size = size;
     if (!value)
@@ -97,7 +98,8 @@ vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value)
         return CL_OUT_OF_HOST_MEMORY;
     }
     memcpy(to, value, size);
-    if (to != arg->small)
+    arg->is_long = to != arg->small;
+    if (arg->is_long)
         arg->bytes = to;
     arg->kind = VG_CL_ARG_BYTES;
     return CL_SUCCESS;
@@ -167,8 +169,9 @@ vg_cl_CloneKernel(struct vg_cl_object *source_kernel, cl_int *errcode_ret)
         struct vg_cl_arg *to = &kernel->kernel.args[i];
         const struct vg_cl_arg *from = &source_kernel->kernel.args[i];
         *to = *from;
-        if (from->kind == VG_CL_ARG_BYTES && from->size > sizeof from->small) {
+        if (vg_cl_arg_is_long(from)) {
             to->kind = VG_CL_ARG_UNSET;
+            to->is_long = false;
             if (vg_cl_arg_keep(to, from->size, from->bytes) != CL_SUCCESS)
                 return vg_cl_made(kernel, CL_OUT_OF_HOST_MEMORY, errcode_ret);
         }

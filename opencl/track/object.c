@@ -153,8 +153,7 @@ static void
 object_free_kernel(struct vg_cl_object *kernel)
 {
     for (cl_uint i = 0; i < kernel->kernel.n_args; i++)
-        if (kernel->kernel.args[i].kind == VG_CL_ARG_BYTES &&
-            kernel->kernel.args[i].size > sizeof kernel->kernel.args[i].small)
+        if (kernel->kernel.args[i].is_long)
             free(kernel->kernel.args[i].bytes);
     free(kernel->kernel.args);
     free(kernel->kernel.name);

@@ -177,6 +177,7 @@ struct vg_cl_arg {
     uint8_t declared; /* enum vg_cl_declared */
     bool is_read;     /* by its declaration: the kernel does not write to the object */
     bool is_const;    /* likewise, but it may: where the object may be written to at all */
+    bool is_long;     /* `bytes` is in use */
     size_t size;
     uint64_t id; /* the object's; another one has its slot when they differ */
     union {

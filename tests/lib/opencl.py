@@ -137,5 +137,8 @@ class Stopped:
             assert answer.startswith("released"), answer
             stops += 1
             answer = self.say("resume")
+            # It may end as soon as it goes on, before it can say so.
+            if not answer:
+                break
             assert answer.startswith("resumed"), answer
         return stops, refusals
