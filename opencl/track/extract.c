@@ -13,11 +13,10 @@
 #include "opencl/track/leaving.h"
 #include "opencl/track/memory.h"
 #include "opencl/track/program.h"
+#include "opencl/track/read.h"
 #include "opencl/track/state.h"
+#include "opencl/track/trail.h"
 #include "opencl/track/warm.h"
-
-#define CHUNK ((size_t)256 << 20) /* bytes that are read between two looks at the clock */
-#define PART  ((size_t)16 << 20)  /* bytes that are copied into the program's memory at once */
 
 bool
 vg_cl_fail(struct vg_cl_switch *s, const char *format, ...)
@@ -130,249 +129,31 @@ vg_cl_drain(struct vg_cl_switch *s)
     return true;
 }
 
-/* ---- what is read ---- */
-
-static size_t
-extract_element(const struct vg_cl_object *image)
-{
-    size_t size = 0;
-
-    image->track->cl->clGetImageInfo(image->real, CL_IMAGE_ELEMENT_SIZE, sizeof size, &size, NULL);
-    return size;
-}
-
-static void
-extract_region(const cl_image_desc *desc, size_t region[3])
-{
-    region[0] = desc->image_width;
-    region[1] = region[2] = 1;
-    switch (desc->image_type) {
-    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
-        region[1] = desc->image_array_size;
-        break;
-    case CL_MEM_OBJECT_IMAGE2D:
-        region[1] = desc->image_height;
-        break;
-    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
-        region[1] = desc->image_height;
-        region[2] = desc->image_array_size;
-        break;
-    case CL_MEM_OBJECT_IMAGE3D:
-        region[1] = desc->image_height;
-        region[2] = desc->image_depth;
-        break;
-    default:
-        break;
-    }
-}
-
-size_t
-vg_cl_content_size(const struct vg_cl_object *mem, size_t region[3])
-{
-    if (mem->mem.parent || !mem->mem.is_written || vg_cl_mem_is_in_place(mem))
-        return 0;
-    if (!mem->mem.image)
-        return mem->mem.size;
-    extract_region(&mem->mem.image->desc, region);
-    return region[0] * region[1] * region[2] * extract_element(mem);
-}
-
-/* A queue of our own in each context, for copies. */
-struct extract_copier {
-    const cl_icd_dispatch *cl;
-    struct vg_cl_object *context;
-    cl_command_queue queue;
-};
+/* ---- memory ---- */
 
 static bool
-extract_get_queue(struct extract_copier *copier, const struct vg_cl_object *mem)
-{
-    cl_int error = CL_SUCCESS;
-
-    if (copier->context == mem->context)
-        return true;
-    if (copier->queue)
-        copier->cl->clReleaseCommandQueue(copier->queue);
-    copier->cl = mem->track->cl;
-    copier->context = mem->context;
-    copier->queue = copier->cl->clCreateCommandQueue(mem->context->real,
-                                                     mem->context->ctx.devices[0]->real, 0, &error);
-    return error == CL_SUCCESS && copier->queue;
-}
-
-/* What the host may not read is copied to a buffer that it may. */
-static cl_int
-extract_read_closed(const struct extract_copier *copier, const struct vg_cl_object *mem,
-                    const size_t *region, size_t offset, size_t size, unsigned char *to)
-{
-    const size_t zero[3] = {0, 0, 0};
-    cl_int error;
-    cl_mem copy =
-        copier->cl->clCreateBuffer(mem->context->real, CL_MEM_READ_WRITE, size, NULL, &error);
-
-    if (error != CL_SUCCESS)
-        return error;
-    error = mem->mem.image ? copier->cl->clEnqueueCopyImageToBuffer(copier->queue, mem->real, copy,
-                                                                    zero, region, 0, 0, NULL, NULL)
-                           : copier->cl->clEnqueueCopyBuffer(copier->queue, mem->real, copy, offset,
-                                                             0, size, 0, NULL, NULL);
-    if (error == CL_SUCCESS)
-        error = copier->cl->clEnqueueReadBuffer(copier->queue, copy, CL_TRUE, 0, size, to, 0, NULL,
-                                                NULL);
-    copier->cl->clReleaseMemObject(copy);
-    return error;
-}
-
-static cl_int
-extract_read(const struct extract_copier *copier, const struct vg_cl_object *mem,
-             const size_t *region, size_t offset, size_t size, unsigned char *to)
-{
-    const size_t zero[3] = {0, 0, 0};
-
-    if (mem->mem.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS))
-        return extract_read_closed(copier, mem, region, offset, size, to);
-    if (mem->mem.image)
-        return copier->cl->clEnqueueReadImage(copier->queue, mem->real, CL_TRUE, zero, region, 0, 0,
-                                              to, 0, NULL, NULL);
-    return copier->cl->clEnqueueReadBuffer(copier->queue, mem->real, CL_TRUE, offset, size, to, 0,
-                                           NULL, NULL);
-}
-
-/* An image is read at once. */
-static bool
-extract_content(struct vg_cl_switch *s, const struct extract_copier *copier,
-                const struct vg_cl_object *mem, const size_t *region, size_t size,
-                unsigned char *to)
-{
-    size_t chunk = mem->mem.image ? size : CHUNK;
-
-    for (size_t at = 0; at < size; at += chunk) {
-        if (vg_cl_is_over(s))
-            return false;
-        size_t n = size - at < chunk ? size - at : chunk;
-        cl_int error = extract_read(copier, mem, region, at, n, to + at);
-        if (error != CL_SUCCESS)
-            return vg_cl_fail(s, "reading memory of %zu bytes failed: OpenCL's error %d", size,
-                              error);
-        s->n_bytes += n;
-    }
-    return true;
-}
-
-/* ---- memory that lies with the program ---- */
-
-/* Returns the end of the first part of ROOT, from *AT on, that the program has not mapped for
- * writing, and sets *AT to its begin. The program may write to the other parts at any time: it is
- * not stopped, only its calls are. */
-static size_t
-extract_next_part(const struct vg_cl_object *root, size_t *at)
-{
-    size_t end = root->mem.size;
-    bool moved = false;
-
-    for (const struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
-        if (o->type != VG_CL_MEM || (o != root && o->mem.parent != root) || o->mem.image)
-            continue;
-        for (const struct vg_cl_map *map = o->mem.maps; map; map = map->next) {
-            size_t from = o->mem.origin + map->origin[0];
-            if (map->is_shadow || !(map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
-                continue;
-            if (from <= *at && *at < from + map->size) {
-                *at = from + map->size;
-                moved = true;
-            } else if (from > *at && from < end) {
-                end = from;
-            }
-        }
-    }
-    return moved ? extract_next_part(root, at) : end;
-}
-
-/* Copies what the device has into those parts of the memory that it uses which are not mapped for
- * writing. */
-static cl_int
-extract_sync_parts(const struct extract_copier *copier, const struct vg_cl_object *mem)
-{
-    char *base = mem->mem.host_ptr ? mem->mem.host_ptr : mem->mem.end->own;
-    unsigned char *copy = malloc(PART);
-    cl_int error = copy ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
-
-    for (size_t at = 0; error == CL_SUCCESS;) {
-        size_t end = extract_next_part(mem, &at);
-        if (at >= mem->mem.size)
-            break;
-        size_t n = end - at < PART ? end - at : PART;
-        error = extract_read(copier, mem, NULL, at, n, copy);
-        if (error == CL_SUCCESS)
-            memcpy(base + at, copy, n);
-        at += n;
-    }
-    free(copy);
-    return error;
-}
-
-/* Mapping and unmapping brings what the device has into the memory that the object uses. */
-static cl_int
-extract_sync_whole(const struct extract_copier *copier, const struct vg_cl_object *mem)
-{
-    const size_t zero[3] = {0, 0, 0};
-    size_t region[3], row, slice;
-    cl_int error;
-    void *pointer;
-
-    if (mem->mem.image) {
-        extract_region(&mem->mem.image->desc, region);
-        pointer = copier->cl->clEnqueueMapImage(copier->queue, mem->real, CL_TRUE, CL_MAP_READ,
-                                                zero, region, &row, &slice, 0, NULL, NULL, &error);
-    } else {
-        pointer = copier->cl->clEnqueueMapBuffer(copier->queue, mem->real, CL_TRUE, CL_MAP_READ, 0,
-                                                 mem->mem.size, 0, NULL, NULL, &error);
-    }
-    if (error == CL_SUCCESS)
-        error =
-            copier->cl->clEnqueueUnmapMemObject(copier->queue, mem->real, pointer, 0, NULL, NULL);
-    return error == CL_SUCCESS ? copier->cl->clFinish(copier->queue) : error;
-}
-
-static bool
-extract_sync(struct vg_cl_switch *s, const struct extract_copier *copier,
-             const struct vg_cl_object *mem)
-{
-    size_t at = 0, region[3];
-    bool is_whole = mem->mem.image || (extract_next_part(mem, &at) == mem->mem.size && at == 0);
-    cl_int error = is_whole ? extract_sync_whole(copier, mem) : extract_sync_parts(copier, mem);
-
-    if (error == CL_SUCCESS && mem->mem.image) {
-        extract_region(&mem->mem.image->desc, region);
-        s->n_bytes += region[0] * region[1] * region[2] * extract_element(mem);
-    } else if (error == CL_SUCCESS) {
-        s->n_bytes += mem->mem.size;
-    }
-    return error == CL_SUCCESS ||
-           vg_cl_fail(s, "reading the program's own memory back failed: OpenCL's error %d", error);
-}
-
-static bool
-extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct extract_copier *copier,
+extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_copier *copier,
             const struct vg_cl_object *mem)
 {
     size_t region[3];
     size_t size = vg_cl_content_size(mem, region);
     bool is_used = !mem->mem.parent && mem->mem.is_written && vg_cl_mem_is_in_place(mem);
 
-    if (!extract_get_queue(copier, mem))
+    if (!vg_cl_copier_get(copier, mem))
         return vg_cl_fail(s, "a context takes no other queue");
-    if (is_used && !extract_sync(s, copier, mem))
+    if (is_used && !vg_cl_read_back(s, copier, mem))
         return false;
     vg_cl_writer_begin(writer, VG_CL_MEM, mem->id);
     vg_cl_state_put_mem(writer, mem, size);
     unsigned char *to = size ? vg_cl_put_room(writer, size) : NULL;
     if (size && !to)
-        return vg_cl_fail(s, "there is no room for memory of %zu bytes", size);
-    if (size && !extract_content(s, copier, mem, region, size, to))
-        return false;
-    vg_cl_writer_end(writer);
-    return true;
+        vg_cl_fail(s, "there is no room for memory of %zu bytes", size);
+    bool ok = !size || (to && vg_cl_read_content(s, copier, mem, region, size, to));
+    if (ok)
+        vg_cl_writer_end(writer);
+    else
+        vg_cl_writer_drop(writer);
+    return ok;
 }
 
 /* ---- programs and events ---- */
@@ -452,37 +233,93 @@ extract_event(struct vg_cl_object *event)
 
 /* ---- all ---- */
 
+static void
+extract_small(struct vg_cl_writer *writer, struct vg_cl_object *object)
+{
+    if (object->type == VG_CL_PROGRAM) {
+        extract_keep_logs(object);
+        extract_program(writer, object);
+        return;
+    }
+    if (object->type == VG_CL_EVENT)
+        extract_event(object);
+    vg_cl_writer_begin(writer, object->type, object->id);
+    if (object->type == VG_CL_KERNEL)
+        vg_cl_state_put_kernel(writer, object);
+    else if (object->type == VG_CL_EVENT)
+        vg_cl_state_put_event(writer, object);
+    else
+        vg_cl_state_put_small(writer, object);
+    vg_cl_writer_end(writer);
+}
+
 static bool
-extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct extract_copier *copier,
-               enum vg_cl_type type)
+extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, enum vg_cl_type type)
 {
     for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
         if (o->type != type || (type == VG_CL_DEVICE && !o->device.parent))
             continue;
         if (vg_cl_is_over(s))
             return false;
-        if (type == VG_CL_MEM) {
-            if (!extract_mem(s, writer, copier, o))
-                return false;
-            continue;
-        }
-        if (type == VG_CL_PROGRAM) {
-            extract_keep_logs(o);
-            extract_program(writer, o);
-            continue;
-        }
-        if (type == VG_CL_EVENT)
-            extract_event(o);
-        vg_cl_writer_begin(writer, type, o->id);
-        if (type == VG_CL_KERNEL)
-            vg_cl_state_put_kernel(writer, o);
-        else if (type == VG_CL_EVENT)
-            vg_cl_state_put_event(writer, o);
-        else
-            vg_cl_state_put_small(writer, o);
-        vg_cl_writer_end(writer);
+        extract_small(writer, o);
     }
     return true;
+}
+
+/* How many memory objects there are, and how many bytes are to be read of them. */
+struct extract_sum {
+    size_t n, bytes;
+};
+
+static struct extract_sum
+extract_sum_up(void)
+{
+    struct extract_sum sum = {0, 0};
+    size_t region[3];
+
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+        if (o->type == VG_CL_MEM) {
+            sum.n++;
+            sum.bytes += vg_cl_content_size(o, region);
+            o->mem.has_parts = false;
+        }
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+        if (o->type == VG_CL_MEM && o->mem.parent)
+            o->mem.parent->mem.has_parts = true;
+    return sum;
+}
+
+/* Whether the rest is going to be read long before the time is over. Else nothing is released yet:
+ * it would have to be made again. */
+static bool
+extract_is_in_time(const struct vg_cl_switch *s, int64_t begin_ns, size_t all)
+{
+    int64_t now = extract_now();
+    double rest = all > s->n_bytes ? (double)(all - s->n_bytes) : 0;
+
+    return s->n_bytes > 0 && 2 * rest * (double)(now - begin_ns) / (double)s->n_bytes <
+                                 (double)(s->deadline_ns - now);
+}
+
+/* Memory is released behind the reader, where it is no part of other memory and has no parts. */
+static bool
+extract_memory(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_trail *trail,
+               size_t all)
+{
+    struct vg_cl_copier copier = {.cl = NULL};
+    int64_t begin_ns = extract_now();
+    bool ok = true;
+
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); ok && o; o = vg_cl_object_next(o)) {
+        if (o->type != VG_CL_MEM)
+            continue;
+        ok = !vg_cl_is_over(s) && extract_mem(s, writer, &copier, o);
+        if (ok && !o->mem.parent && !o->mem.has_parts && extract_is_in_time(s, begin_ns, all))
+            vg_cl_trail_add(trail, o);
+    }
+    if (copier.queue)
+        copier.cl->clReleaseCommandQueue(copier.queue);
+    return ok;
 }
 
 /* NVIDIA's does not let a context go as long as an event is not set that a program was to set.
@@ -533,42 +370,44 @@ extract_can(struct vg_cl_switch *s)
     return true;
 }
 
-static size_t
-extract_content_sizes(void)
+/* Ends the stream after what was read, so that what was released can be made again. Kernels are
+ * made again, too, as they were given memory that is no more. */
+static void
+extract_end_partial(struct vg_cl_switch *s, struct vg_cl_writer *writer)
 {
-    size_t all = 0, region[3];
-
-    for (const struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
-        if (o->type == VG_CL_MEM)
-            all += vg_cl_content_size(o, region);
-    return all;
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+        if (o->type == VG_CL_KERNEL)
+            vg_cl_object_drop(o);
+    vg_cl_writer_finish(writer);
+    s->is_partial = true;
 }
 
 bool
 vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
 {
     static const enum vg_cl_type order[] = {VG_CL_DEVICE,  VG_CL_CONTEXT, VG_CL_QUEUE,
-                                            VG_CL_SAMPLER, VG_CL_MEM,     VG_CL_PROGRAM,
-                                            VG_CL_KERNEL,  VG_CL_EVENT};
-    struct extract_copier copier = {.cl = NULL};
+                                            VG_CL_SAMPLER, VG_CL_PROGRAM, VG_CL_KERNEL,
+                                            VG_CL_EVENT};
     struct vg_cl_warm warm;
+    struct vg_cl_trail trail;
     bool ok = extract_can(s);
+    struct extract_sum sum = extract_sum_up();
 
-    vg_cl_warm_begin(&warm, writer->base, ok ? extract_content_sizes() : 0);
-
-    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++) {
-        ok = extract_all_of(s, writer, &copier, order[i]);
-        if (order[i] == VG_CL_MEM)
-            vg_cl_step(s, "reading memory");
-    }
+    vg_cl_warm_begin(&warm, writer->base, ok ? sum.bytes : 0);
+    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++)
+        ok = extract_all_of(s, writer, order[i]);
     vg_cl_step(s, "programs");
+    vg_cl_trail_begin(&trail, sum.n);
+    ok = ok && extract_memory(s, writer, &trail, sum.bytes);
+    size_t n_released = vg_cl_trail_end(&trail);
+    vg_cl_step(s, "reading memory");
     vg_cl_warm_end(&warm);
-    if (copier.queue)
-        copier.cl->clReleaseCommandQueue(copier.queue);
     if (ok && !vg_cl_writer_finish(writer))
         ok = vg_cl_fail(s, "the stream has no more room");
     if (ok)
         vg_cl_release_all();
+    else if (n_released > 0)
+        extract_end_partial(s, writer);
     vg_cl_step(s, "releasing");
     return ok;
 }

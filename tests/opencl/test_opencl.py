@@ -396,7 +396,8 @@ def test_what_fails(tmp_path, nth):
     seen = {}
     with Faulty(tmp_path, argv) as stopped:
         text, reader = run_until(stopped, 150)
-        for function in STEPS:
+        # Again and again where a stop may fail with some memory released, and that may not come back at once.
+        for function in STEPS + ("clEnqueueMapBuffer", "clEnqueueReadBuffer") * 5:
             seen[function] = stopped.stop_with(function, nth)
             # The program's own calls in between.
             time.sleep(0.02)
@@ -442,12 +443,12 @@ def test_what_hangs(tmp_path, function):
     with Faulty(tmp_path, argv) as stopped:
         text, reader = run_until(stopped, 150)
         answer = "refused as it is mapped"
-        while answer.startswith("refused") and "mapped" in answer:
+        while answer.startswith("refused"):
             stopped.fault(function, 1, "hangs")
             stopped.tell("prepare 200")
             answer = stopped.answer()
         if function == "clEnqueueReadBuffer":
-            assert answer == "lost the vendor's library does not come back after waiting for commands"
+            assert answer == "lost the vendor's library does not come back after programs"
         else:
             assert answer.startswith("lost the vendor's library does not come back")
         stopped.mend()
