@@ -301,7 +301,8 @@ extract_is_in_time(const struct vg_cl_switch *s, int64_t begin_ns, size_t all)
                                  (double)(s->deadline_ns - now);
 }
 
-/* Memory is released behind the reader, where it is no part of other memory and has no parts. */
+/* Memory is released behind the reader, where it is no part of other memory, has no parts, and is
+ * not mapped. */
 static bool
 extract_memory(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_trail *trail,
                size_t all)
@@ -314,7 +315,8 @@ extract_memory(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl
         if (o->type != VG_CL_MEM)
             continue;
         ok = !vg_cl_is_over(s) && extract_mem(s, writer, &copier, o);
-        if (ok && !o->mem.parent && !o->mem.has_parts && extract_is_in_time(s, begin_ns, all))
+        if (ok && !o->mem.parent && !o->mem.has_parts && !o->mem.maps &&
+            extract_is_in_time(s, begin_ns, all))
             vg_cl_trail_add(trail, o);
     }
     if (copier.queue)
@@ -331,6 +333,26 @@ extract_set_event(const struct vg_cl_object *event)
         event->track->cl->clSetUserEventStatus(event->real, CL_COMPLETE);
 }
 
+/* PoCL never frees memory that is released while it is mapped. What is mapped here lies with the
+ * program, and stays. */
+static void
+extract_unmap_all(void)
+{
+    struct vg_cl_copier copier = {.cl = NULL};
+
+    for (const struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
+        if (o->type != VG_CL_MEM || !o->real)
+            continue;
+        for (const struct vg_cl_map *map = o->mem.maps; map; map = map->next)
+            if (!map->is_shadow && vg_cl_copier_get(&copier, o) &&
+                copier.cl->clEnqueueUnmapMemObject(copier.queue, o->real, map->pointer, 0, NULL,
+                                                   NULL) == CL_SUCCESS)
+                copier.cl->clFinish(copier.queue);
+    }
+    if (copier.queue)
+        copier.cl->clReleaseCommandQueue(copier.queue);
+}
+
 /* Who is made last goes first. */
 void
 vg_cl_release_all(void)
@@ -339,6 +361,7 @@ vg_cl_release_all(void)
                                             VG_CL_SAMPLER, VG_CL_MEM,     VG_CL_MEM,
                                             VG_CL_QUEUE,   VG_CL_CONTEXT, VG_CL_DEVICE};
 
+    extract_unmap_all();
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         /* Parts of memory go before the whole. */
         bool parts_only = order[i] == VG_CL_MEM && order[i + 1] == VG_CL_MEM;
