@@ -35,7 +35,9 @@ def lab(tmp_path_factory):
                      f"modprobe mtty pci={MTTY_PARENT}; udevadm settle")
         made.start_vgpuds()
         yield made
-        tell(f"starts of guests that were repeated: {made.retried}")
+        tell(f"starts of guests that were repeated: {len(made.retried)}")
+        for why in made.retried:
+            tell(why)
     finally:
         made.close()
 

@@ -184,7 +184,7 @@ class Host:
 class VfioLab:
     def __init__(self, directory):
         self.directory = directory
-        self.retried = 0
+        self.retried = []  # of guests that did not come up, one sentence each
         subprocess.run([HOST, "pack", str(directory), build_dir()], check=True)
         cable = free_ports(2, socket.SOCK_DGRAM)
         self.hosts = {name: Host(name, directory, *ports)
@@ -271,7 +271,9 @@ class VfioLab:
             if there.run(f"for i in $(seq {GUEST_S}); do grep -aq GUEST-READY {console_path(guest)} && exec echo up; "
                          f"[ $(virsh domstate {guest}) = running ] || break; sleep 1; done").strip() == "up":
                 return
-            self.retried += 1
+            why = there.run(f"grep -aEm 1 'BUG:|Oops|panic|Unhandled|triple' {console_path(guest)}; "
+                            f"virsh domstate --reason {guest}", check=False).split("\n")
+            self.retried.append(f"{guest} on {host}: {'; '.join(w for w in why if w)}")
             print(f"{guest} on {host} did not come up and is started anew:\n"
                   + there.run(f"tail -n 20 {console_path(guest)}", check=False))
             there.virsh(f"destroy {guest}", check=False)
