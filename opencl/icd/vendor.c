@@ -23,6 +23,14 @@ static struct vg_cl_vendor vendors[VENDORS_MAX];
 static cl_uint vendors_n;
 static const cl_icd_dispatch *vendors_target;
 
+static bool vendors_are_libraries;
+
+void
+vg_cl_vendors_forbid_proxies(void)
+{
+    vendors_are_libraries = true;
+}
+
 struct vg_cl_vendor *
 vg_cl_vendors_get(cl_uint *n)
 {
@@ -182,7 +190,7 @@ vendor_add(const char *path, bool is_wrapped)
     const char *why = NULL;
 
     /* Without this library, a proxy is none. */
-    if (vendors_n == VENDORS_MAX || (!is_wrapped && vendor_proxy(path)))
+    if (vendors_n == VENDORS_MAX || ((!is_wrapped || vendors_are_libraries) && vendor_proxy(path)))
         return;
     void *library = vendor_open(path, &why);
     if (!library) {

@@ -29,6 +29,9 @@ void *vg_cl_vendor_address(const struct vg_cl_vendor *vendor, const char *name);
  * vg_cl_vendors_load(). */
 void vg_cl_vendors_set_target(const cl_icd_dispatch *target);
 
+/* Leaves out proxies: this process is one, and might be its own client. Before they are loaded. */
+void vg_cl_vendors_forbid_proxies(void);
+
 struct vg_cl_vendor *vg_cl_vendors_get(cl_uint *n);
 
 /* Loads VENDOR again: its platforms and their devices must be those that it had, in their order.

@@ -29,6 +29,7 @@
 
 #include "opencl/icd/control.h"
 #include "opencl/icd/say.h"
+#include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/wire/serve.h"
 
@@ -284,6 +285,7 @@ main(int argc, char **argv)
     unsetenv("VGPU_OPENCL_AS_GPU");
     setenv("VGPU_OPENCL_VENDORS", vendors, 1);
     vg_cl_control_forbid();
+    vg_cl_vendors_forbid_proxies();
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from opencl import POCL, built, make_film, native, need, need_pocl, told
+from opencl import POCL, Stopped, built, make_film, native, need, need_pocl, told
 from test_opencl import CRASHES, FULL, SEED, every_function, output, twice
 
 
@@ -109,6 +109,20 @@ def test_random_calls(proxy, seed):
     assert output(argv, proxy.environment()) == output(argv, native())
 
 
+@twice
+@pytest.mark.parametrize("seed", [SEED + n for n in range(10)] if FULL else [2])
+def test_stops(tmp_path, proxy, seed):
+    """A program is taken from a proxy and brought back to it, where it gets another process, as from a vendor."""
+    program = built("tests/opencl/random-calls")
+    os.makedirs(tmp_path / "program")
+    with Stopped(tmp_path / "program", [program, str(seed), "300", "2"], vendor="proxy:" + proxy.path) as stopped:
+        stops, refusals = stopped.stop_at_random(seed, 20 if FULL else 5)
+        text = stopped.process.stdout.read().decode()
+        assert stopped.process.wait() == 0
+    assert text == output([program, str(seed), "300"], native())
+    assert stops > 0 and all("is mapped" in why for why in refusals)
+
+
 def test_hammer(proxy):
     """Many threads call at random, and one sets events that others wait for."""
     argv = [built("tests/opencl/hammer"), "3", "8", "4000" if FULL else "500"]
@@ -199,6 +213,14 @@ def test_sigterm_waits_for_clients(tmp_path):
             proxy.process.terminate()
             assert hammer.stdout.read().endswith(b" 0 wrong\n")
         assert proxy.process.wait(30) == 0 and not os.path.exists(proxy.path)
+
+
+def test_its_own_client(tmp_path):
+    """A proxy that stands among the vendors that it serves is not one of them."""
+    with Proxy(tmp_path) as proxy:
+        (tmp_path / "vendors" / "itself.icd").write_text(f"proxy:{proxy.path}\n")
+        lines = output([built("tests/opencl/hammer"), "5", "2", "10"], proxy.environment())
+        assert lines.endswith(" 0 wrong\n")
 
 
 # ---- what a client may do ----
