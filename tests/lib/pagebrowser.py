@@ -83,8 +83,9 @@ class Browser:
             self.until(SHOWN)
 
     def go(self, address):
-        """What was there before is not taken for what is asked for."""
-        self.evaluate(f"document.getElementById('main').replaceChildren(), location.hash = {json.dumps(address)}")
+        """What was there before is not taken for what is asked for; the same address is asked for once more."""
+        self.evaluate(f"document.getElementById('main').replaceChildren(), location.hash === {json.dumps(address)} "
+                      f"? (dispatchEvent(new Event('hashchange')), 0) : (location.hash = {json.dumps(address)}, 0)")
         self.until(SHOWN)
 
     def address(self):
