@@ -212,7 +212,7 @@ def test_hosts_that_do_not_answer_for_long(movelab, guest):
         run(node, "migration", "abort", move["id"])
         end = node.ended(move)
         assert (end["state"], end["vm_on"], end["gpu"]) == ("failed", "unknown", "unknown"), end
-        assert without_gpu(node) == [guest]
+        wait_for(lambda: without_gpu(node) == [guest])
     finally:
         lab("daemon", "h1", "start")
     told = [events.next()[2]]
