@@ -58,7 +58,8 @@ native_judge_devices(vg_virt_host *host, const GPtrArray *devices)
 
 /* ---- QEMU ---- */
 
-/* Joins QEMU's reasons against a migration. Returns NULL if it has none. */
+/* Joins QEMU's reasons against a migration. Returns NULL if it has none. An answer that is not as
+ * expected, such as an error, is a reason, too. */
 static char *
 native_join_reasons(json_object *answer)
 {
@@ -66,9 +67,12 @@ native_join_reasons(json_object *answer)
     g_autoptr(GString) text = g_string_new(NULL);
 
     if (!json_object_object_get_ex(answer, "return", &result) ||
-        !json_object_object_get_ex(result, "blocked-reasons", &reasons) ||
-        !json_object_is_type(reasons, json_type_array))
+        !json_object_is_type(result, json_type_object))
+        return g_strdup("QEMU does not answer what speaks against a migration");
+    if (!json_object_object_get_ex(result, "blocked-reasons", &reasons))
         return NULL;
+    if (!json_object_is_type(reasons, json_type_array))
+        return g_strdup("QEMU's reasons against a migration are no list");
     for (size_t i = 0; i < json_object_array_length(reasons); i++)
         g_string_append_printf(text, "%s%s", i > 0 ? "; " : "",
                                json_object_get_string(json_object_array_get_idx(reasons, i)));

@@ -104,11 +104,12 @@ gather_all(vg_peers *peers, vg_peers_enough *enough, const void *data, bool for_
     for (guint i = 0; i < peers->list->len; i++) {
         struct peer *peer = peers->list->pdata[i];
         /* The answer to an attempt that is under way may be older than this call. */
+        const bool is_new = for_plan && gather_is_new(peers, peer, now_ns);
         struct wanted wanted = {
             .peer = peer,
             .attempts = peer->attempts + (peer->busy ? 2 : 1),
             .awaited = !peer->silent,
-            .new = for_plan &&gather_is_new(peers, peer, now_ns),
+            .new = is_new,
         };
         peer->refs++;
         if (wanted.new) {

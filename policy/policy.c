@@ -86,8 +86,10 @@ note_losses(const vg_cluster *cluster, vg_plan *plan)
 }
 
 static void
-note_ages(const vg_cluster *cluster, vg_plan *plan)
+note_ages(const vg_cluster *cluster, enum vg_rule_id rule, vg_plan *plan)
 {
+    /* paper-threshold asks for no gain. */
+    const bool asks_more = rule == VG_RULE_COMPLEMENT && cluster->config->stale_ns > 0;
     g_autoptr(GPtrArray) old = g_ptr_array_new();
     int64_t age_ns = 0;
 
@@ -102,8 +104,7 @@ note_ages(const vg_cluster *cluster, vg_plan *plan)
         return;
     g_autofree char *names = name_hosts(old);
     vg_plan_add_note(plan, "%s: the figures are up to %.0f s old%s", names, (double)age_ns / 1e9,
-                     cluster->config->stale_ns > 0 ? "; moves to and from there must win more"
-                                                   : "");
+                     asks_more ? "; moves to and from there must win more" : "");
 }
 
 /* Is there a time at which all hosts were measured, and in the same way? A host whose period has no
@@ -170,7 +171,7 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         vg_plan_add_note(plan, "the snapshot says: %s", snapshot->note);
     note_examples(cluster, plan);
     note_losses(cluster, plan);
-    note_ages(cluster, plan);
+    note_ages(cluster, rule, plan);
     note_times(cluster, plan);
     switch (rule) {
     case VG_RULE_COMPLEMENT:
