@@ -70,6 +70,7 @@ struct drm_fd {
 };
 
 struct process {
+    uint32_t vm_id;
     int64_t list_ns; /* next time */
     int64_t recheck_ns;
     uint64_t generation;
@@ -85,7 +86,7 @@ struct source {
     struct vg_gpu_source base; /* first */
     char *proc;
     char *drm;
-    GHashTable *processes; /* id of the VM -> struct process */
+    GHashTable *processes; /* pid -> struct process */
     GHashTable *clients;   /* struct client_key -> struct client */
     uint64_t generation;
     unsigned reads;
@@ -94,10 +95,11 @@ struct source {
     bool denied;
 };
 
-/* The reading of one VM. */
+/* The reading of one process: of a VM's own, or of a helper of it. */
 struct round {
     struct source *source;
     const struct vg_proc_vm *vm;
+    int32_t pid;
     struct process *process;
     struct vg_window *window;
     vg_thread *self;
@@ -161,7 +163,7 @@ may_be_drm(const struct round *round, int32_t fd)
     char path[PATH_MAX], text[VG_FDINFO_TEXT_MAX];
     struct vg_fdinfo info;
 
-    snprintf(path, sizeof(path), "%s/%d/fd/%d", proc, round->vm->pid, fd);
+    snprintf(path, sizeof(path), "%s/%d/fd/%d", proc, round->pid, fd);
     ssize_t n = readlink(path, text, sizeof(text) - 1);
     if (n >= 0) {
         text[n] = '\0';
@@ -170,7 +172,7 @@ may_be_drm(const struct round *round, int32_t fd)
     if (errno != EACCES && errno != EPERM)
         return false;
     round->process->no_links = true;
-    snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", proc, round->vm->pid, fd);
+    snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", proc, round->pid, fd);
     return vg_proc_read(path, text, sizeof(text)) > 0 && vg_fdinfo_parse(text, &info);
 }
 
@@ -222,7 +224,7 @@ list_fds(const struct round *round)
     struct process *process = round->process;
     char path[PATH_MAX];
 
-    snprintf(path, sizeof(path), "%s/%d/fdinfo", round->source->proc, round->vm->pid);
+    snprintf(path, sizeof(path), "%s/%d/fdinfo", round->source->proc, round->pid);
     DIR *dir = opendir(path);
     process->denied = !dir && (errno == EACCES || errno == EPERM);
     process->list_ns = round->now_ns + RELIST_NS;
@@ -373,7 +375,7 @@ read_fd(const struct round *round, struct drm_fd *drm)
     /* This is a copy of a descriptor that was read. */
     if (drm->known && is_read(source, &drm->key))
         return true;
-    snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", source->proc, round->vm->pid, drm->fd);
+    snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", source->proc, round->pid, drm->fd);
     if (++source->reads % READS_PER_BEAT == 0)
         vg_thread_beat(round->self);
     if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_fdinfo_parse(text, &info) ||
@@ -390,24 +392,27 @@ read_fd(const struct round *round, struct drm_fd *drm)
 /* ---- the source ---- */
 
 static struct process *
-need_process(struct source *source, uint32_t id)
+need_process(struct source *source, uint32_t vm_id, int32_t pid)
 {
-    void *key = GUINT_TO_POINTER(id);
+    void *key = GINT_TO_POINTER(pid);
     struct process *process = g_hash_table_lookup(source->processes, key);
 
-    if (!process) {
+    /* Another VM's process may have got the pid. */
+    if (!process || process->vm_id != vm_id) {
         process = g_new0(struct process, 1);
+        process->vm_id = vm_id;
         process->seen = g_array_new(FALSE, TRUE, sizeof(uint32_t));
         process->drm = g_array_new(FALSE, TRUE, sizeof(struct drm_fd));
         process->listing = 1;
-        g_hash_table_insert(source->processes, key, process);
+        g_hash_table_replace(source->processes, key, process);
     }
     process->generation = source->generation;
     return process;
 }
 
-static void
-gpu_fdinfo_read_vm(const struct round *round)
+/* Returns false if it has no client. */
+static bool
+gpu_fdinfo_read_process(const struct round *round)
 {
     struct process *process = round->process;
 
@@ -423,11 +428,11 @@ gpu_fdinfo_read_vm(const struct round *round)
         g_array_remove_index_fast(process->drm, i);
     }
     /* A process that has closed its files is known to do nothing. */
-    if (process->had_client && !process->denied) {
+    bool has_client = process->had_client && !process->denied;
+    if (has_client)
         vg_gpu_window_vm(round->window, round->vm);
-        round->source->with_clients++;
-    }
     round->source->denied = round->source->denied || process->denied;
+    return has_client;
 }
 
 static void
@@ -459,13 +464,14 @@ gpu_fdinfo_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *sel
     source->denied = false;
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
-        const struct round round = {.source = source,
-                                    .vm = vm,
-                                    .process = need_process(source, vm->id),
-                                    .window = window,
-                                    .self = self,
-                                    .now_ns = now_ns};
-        gpu_fdinfo_read_vm(&round);
+        struct round round = {
+            .source = source, .vm = vm, .window = window, .self = self, .now_ns = now_ns};
+        bool has_client = false;
+        for (unsigned k = 0; (round.pid = vg_proc_vm_pid_at(vm, k)) > 0; k++) {
+            round.process = need_process(source, vm->id, round.pid);
+            has_client = gpu_fdinfo_read_process(&round) || has_client;
+        }
+        source->with_clients += has_client;
     }
     gpu_fdinfo_forget_gone(source);
 }

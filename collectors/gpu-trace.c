@@ -272,13 +272,11 @@ see_vm(struct source *s, const struct vg_proc_vm *seen)
 {
     void *key = GUINT_TO_POINTER(seen->id);
     struct vm *vm = g_hash_table_lookup(s->vms, key);
-    const struct vg_told_thread told = {
-        .tid = seen->pid,
-        .pid = seen->pid,
-        .name = seen->name,
-        .uuid = seen->uuid,
-        .vcpu_index = VG_NONE,
-    };
+    const struct vg_told_thread told = {.tid = seen->pid,
+                                        .pid = seen->pid,
+                                        .name = seen->name,
+                                        .uuid = seen->uuid,
+                                        .vcpu_index = VG_NONE};
 
     if (!vm) {
         vm = g_new0(struct vm, 1);
@@ -286,8 +284,9 @@ see_vm(struct source *s, const struct vg_proc_vm *seen)
         g_hash_table_insert(s->vms, key, vm);
     }
     vm->seen = *seen;
-    vm->seen.vcpus = NULL;
+    vm->seen.vcpus = vm->seen.helpers = NULL;
     vm->process_id = vg_topology_tell(s->topology, &told)->id;
+    vg_proc_vm_adopt_helpers(seen, s->topology);
     vm->generation = s->generation;
 }
 

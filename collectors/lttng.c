@@ -137,6 +137,7 @@ group_threads(struct lttng *lttng)
             vg_topology_set_process(lttng->topology, vg_topology_thread(lttng->topology, tid),
                                     vm->pid);
         }
+        vg_proc_vm_adopt_helpers(vm, lttng->topology);
     }
 }
 

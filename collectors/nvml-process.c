@@ -161,8 +161,11 @@ nvml_process_find_vm(const GPtrArray *vms, unsigned pid)
 {
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
-        if ((unsigned)vm->pid == pid)
-            return vm;
+        int32_t own;
+        for (unsigned k = 0; (own = vg_proc_vm_pid_at(vm, k)) > 0; k++) {
+            if ((unsigned)own == pid)
+                return vm;
+        }
     }
     return NULL;
 }

@@ -221,6 +221,7 @@ see_vm(vg_perf_watch *watch, vg_topology *topology, const struct vg_proc_vm *see
     vm->generation = watch->generation;
     if (is_new)
         tell_threads(watch, topology, vm);
+    vg_proc_vm_adopt_helpers(seen, topology);
     return vm;
 }
 

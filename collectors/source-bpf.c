@@ -34,7 +34,7 @@
 
 enum { LEVEL_ALL, LEVEL_NO_GUESTS, LEVELS };
 
-/* A thread that is watched: a vCPU, or the main thread of a VM, which is not measured. */
+/* A thread that is watched: a vCPU, or the main thread of a process of a VM, not measured. */
 struct watch {
     uint32_t slot;
     int32_t tid;
@@ -154,7 +154,8 @@ begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vc
     struct vg_proc_schedstat sched = {0};
 
     /* First what it has counted, then the watch: what happens in between makes it uncertain. */
-    bool known = vg_proc_read_thread(s->proc, vm->pid, vcpu->tid, &stat, &sched);
+    bool known =
+        vg_proc_read_thread(s->proc, is_vcpu ? vm->pid : vcpu->tid, vcpu->tid, &stat, &sched);
     int64_t begin_ns = vg_clock_monotonic_ns();
     uint32_t slot = vg_bpf_slots_publish(s->slots, vcpu->tid, vm->id, is_vcpu);
     if (slot == 0) {
@@ -172,10 +173,9 @@ begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vc
     w->generation = s->generation;
     w->begin_ns = begin_ns;
     w->assumed.since_ns = known ? begin_ns : 0;
-    w->assumed.exec_ns = sched.run_ns;
     w->start_ticks = stat.start_ticks;
     w->timeslices = sched.timeslices;
-    w->run_ns = sched.run_ns;
+    w->run_ns = w->assumed.exec_ns = sched.run_ns;
     w->settled = !known || !is_vcpu;
     g_hash_table_insert(s->watches, GINT_TO_POINTER(w->tid), w);
     if (!w->settled)
@@ -226,7 +226,6 @@ see_vms(struct source *s, const GPtrArray *vms, vg_thread *self)
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *seen = vms->pdata[i];
         const struct vm *vm = bpf_find_vm(s, seen);
-        const struct vg_proc_vcpu main_thread = {.tid = seen->pid, .index = VG_NONE};
         bool main_is_vcpu = false;
         for (unsigned k = 0; k < seen->vcpus->len; k++) {
             const struct vg_proc_vcpu *vcpu = &g_array_index(seen->vcpus, struct vg_proc_vcpu, k);
@@ -235,7 +234,8 @@ see_vms(struct source *s, const GPtrArray *vms, vg_thread *self)
             if (++seen_threads % WATCHES_PER_BEAT == 0)
                 vg_thread_beat(self);
         }
-        if (!main_is_vcpu)
+        struct vg_proc_vcpu main_thread = {.index = VG_NONE};
+        for (unsigned k = main_is_vcpu; (main_thread.tid = vg_proc_vm_pid_at(seen, k)) > 0; k++)
             see_thread(s, vm, &main_thread, false);
     }
 }

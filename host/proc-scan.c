@@ -26,6 +26,8 @@
 #define RELIST_NS (10 * VG_NS_PER_S)
 /* The number of times that a thread's name is read: at first it has the name of its creator. */
 #define THREAD_LOOKS_MAX 3
+/* So many generations of a VM's children are its helpers. */
+#define DEPTH_MAX 16
 
 struct seen_thread {
     int32_t tid;
@@ -44,7 +46,9 @@ struct process {
     int64_t next_look_ns;
     int64_t hinted_ns; /* the time of the last look because of a hint */
     unsigned looks;
-    bool is_qemu; /* its name is that of QEMU */
+    int32_t parent; /* when it was looked at first */
+    uint32_t owner; /* the VM whose helper it is, or VG_PROCESS_NO_ID */
+    bool is_qemu;   /* its name is that of QEMU */
     /* for VMs */
     GArray *threads; /* struct seen_thread, in the order of their appearance */
     struct stat task;
@@ -59,6 +63,7 @@ struct vg_proc_scan {
     GPtrArray *vms;
     uint64_t generation;
     uint32_t next_id;
+    bool changed; /* processes have come or gone since helpers were told */
 };
 
 static void
@@ -68,6 +73,8 @@ proc_scan_process_free(void *data)
 
     if (process->vm.vcpus)
         g_array_unref(process->vm.vcpus);
+    if (process->vm.helpers)
+        g_array_unref(process->vm.helpers);
     if (process->threads)
         g_array_unref(process->threads);
     g_free(process);
@@ -237,6 +244,9 @@ become_vm(vg_proc_scan *scan, struct process *process, int64_t now_ns)
     if (vm->name[0] == '\0')
         snprintf(vm->name, sizeof(vm->name), "qemu-%d", vm->pid);
     vm->id = scan->next_id++;
+    vm->helpers = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    process->owner = VG_PROCESS_NO_ID;
+    scan->changed = true;
     process->next_list_ns = now_ns + RELIST_NS;
     process->unsettled = true;
     g_ptr_array_add(scan->vms, vm);
@@ -260,6 +270,9 @@ look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
     if (!read_stat(scan, process->vm.pid, &stat))
         return;
     if (stat.start_ticks != process->vm.start_ticks) {
+        process->parent = stat.parent;
+        process->owner = VG_PROCESS_NO_ID;
+        scan->changed = true;
         process->looks = 0;
         process->next_look_ns = now_ns + VG_NS_PER_S;
         g_clear_pointer(&process->threads, g_array_unref);
@@ -316,6 +329,7 @@ process_new(int32_t pid, uint64_t inode)
 
     process->vm.pid = pid;
     process->vm.id = VG_PROCESS_NO_ID;
+    process->owner = VG_PROCESS_NO_ID;
     process->inode = inode;
     return process;
 }
@@ -325,6 +339,7 @@ forget(vg_proc_scan *scan, struct process *process)
 {
     if (is_vm(process))
         g_ptr_array_remove(scan->vms, &process->vm);
+    scan->changed = true;
 }
 
 static void
@@ -354,6 +369,80 @@ see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
         look_at_process(scan, process, now_ns);
 }
 
+/* ---- helpers ---- */
+
+/* Returns the process that started this one, if it still is there. */
+static struct process *
+proc_scan_parent_of(const vg_proc_scan *scan, const struct process *process)
+{
+    struct process *parent = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(process->parent));
+
+    /* A younger one has the pid of a parent that has gone. */
+    return parent && parent->vm.start_ticks <= process->vm.start_ticks ? parent : NULL;
+}
+
+static uint32_t
+proc_scan_owner_of(const vg_proc_scan *scan, const struct process *process)
+{
+    const struct process *above = process;
+
+    for (unsigned depth = 0; above && depth < DEPTH_MAX; depth++) {
+        if (above->owner != VG_PROCESS_NO_ID)
+            return above->owner;
+        above = proc_scan_parent_of(scan, above);
+        if (above && is_vm(above))
+            return above->vm.id;
+    }
+    return VG_PROCESS_NO_ID;
+}
+
+static int
+proc_scan_compare_pids(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+void
+vg_proc_vm_adopt_helpers(const struct vg_proc_vm *vm, vg_topology *topology)
+{
+    int32_t pid;
+
+    for (unsigned i = 1; (pid = vg_proc_vm_pid_at(vm, i)) > 0; i++)
+        vg_topology_adopt(topology, pid, vm->pid);
+}
+
+/* Determines anew who is a helper of which VM. */
+static void
+proc_scan_settle_helpers(vg_proc_scan *scan)
+{
+    g_autoptr(GHashTable) by_id = g_hash_table_new(NULL, NULL);
+    GHashTableIter iter;
+    void *value;
+
+    for (unsigned i = 0; i < scan->vms->len; i++) {
+        struct vg_proc_vm *vm = scan->vms->pdata[i];
+        g_array_set_size(vm->helpers, 0);
+        g_hash_table_insert(by_id, GUINT_TO_POINTER(vm->id), vm);
+    }
+    g_hash_table_iter_init(&iter, scan->processes);
+    while (scan->vms->len > 0 && g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct process *process = value;
+        if (is_vm(process))
+            continue;
+        process->owner = proc_scan_owner_of(scan, process);
+        struct vg_proc_vm *vm = process->owner == VG_PROCESS_NO_ID
+                                    ? NULL
+                                    : g_hash_table_lookup(by_id, GUINT_TO_POINTER(process->owner));
+        if (vm)
+            g_array_append_val(vm->helpers, process->vm.pid);
+    }
+    for (unsigned i = 0; i < scan->vms->len; i++)
+        g_array_sort(((struct vg_proc_vm *)scan->vms->pdata[i])->helpers, proc_scan_compare_pids);
+    scan->changed = false;
+}
+
 int
 vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
 {
@@ -378,6 +467,8 @@ vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
         forget(scan, process);
         g_hash_table_iter_remove(&iter);
     }
+    if (scan->changed)
+        proc_scan_settle_helpers(scan);
     return 0;
 }
 

@@ -3,7 +3,11 @@
  * Finds the processes that are VMs, and their threads that are vCPUs, by the names of threads below
  * a /proc. It is cheap to ask again and again: a process known not to be a VM is left alone except
  * for a while after it appeared (QEMU names its vCPU threads some time after it was started), and a
- * VM's threads are listed again when their number changes, within two seconds. One thread.
+ * VM's threads are listed again when their number changes, within two seconds.
+ *
+ * What a VM's process starts works for that VM, and so does what that starts (virglrenderer's
+ * render server, which draws what a guest asks its virtio-gpu to draw): these are its helpers. Who
+ * is a helper stays one when its parent ends. One thread.
  */
 #ifndef VG_HOST_PROC_SCAN_H
 #define VG_HOST_PROC_SCAN_H
@@ -29,7 +33,21 @@ struct vg_proc_vm {
     char name[VG_VM_NAME_MAX]; /* from the command line, otherwise "qemu-PID" */
     char uuid[VG_UUID_LEN];    /* empty if unknown */
     GArray *vcpus;             /* struct vg_proc_vcpu, sorted by index, then tid */
+    GArray *helpers;           /* int32_t, the pids of its helpers, sorted; NULL: none */
 };
+
+/* Returns the pid of one of the processes that work for a VM: the first is its own, helpers follow;
+ * 0: there are no more. */
+static inline int32_t
+vg_proc_vm_pid_at(const struct vg_proc_vm *vm, unsigned at)
+{
+    if (at == 0)
+        return vm->pid;
+    return vm->helpers && at <= vm->helpers->len ? g_array_index(vm->helpers, int32_t, at - 1) : 0;
+}
+
+/* Tells the topology, which knows the VM's process, whose its helpers are; may be repeated. */
+void vg_proc_vm_adopt_helpers(const struct vg_proc_vm *vm, vg_topology *topology);
 
 typedef struct vg_proc_scan vg_proc_scan;
 

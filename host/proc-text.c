@@ -15,6 +15,7 @@
 /* Fields of stat after the name. */
 enum {
     FIELD_STATE = 3,
+    FIELD_PARENT = 4,
     FIELD_FLAGS = 9,
     FIELD_UTIME = 14,
     FIELD_STIME = 15,
@@ -67,6 +68,9 @@ static void
 set_field(struct vg_proc_stat *stat, int field, uint64_t value)
 {
     switch (field) {
+    case FIELD_PARENT:
+        stat->parent = value < VG_TID_LIMIT ? (int32_t)value : 0;
+        break;
     case FIELD_FLAGS:
         stat->is_kernel = value & PF_KTHREAD;
         break;

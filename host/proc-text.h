@@ -23,6 +23,7 @@
 struct vg_proc_stat {
     char comm[VG_COMM_LEN];
     char state;           /* 3: 'R', 'S', 'Z', ... */
+    int32_t parent;       /* 4, the pid of the process that started it, or of who took it over */
     bool is_kernel;       /* 9, PF_KTHREAD: it is a thread of the kernel itself */
     uint64_t cpu_ticks;   /* 14 utime + 15 stime */
     uint64_t threads;     /* 20 */

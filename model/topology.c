@@ -402,6 +402,21 @@ vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told)
 }
 
 void
+vg_topology_adopt(vg_topology *topology, int32_t pid, int32_t owner)
+{
+    struct vg_process *vm = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(owner));
+
+    if (!vm)
+        return;
+    struct vg_thread *thread = vg_topology_thread(topology, pid);
+    vg_topology_set_process(topology, thread, pid);
+    struct vg_process *process = vg_thread_process(thread);
+    vm = vg_process_resolve(vm);
+    if (process != vm && !process->is_vm)
+        merge(topology, process, vm);
+}
+
+void
 vg_topology_end(vg_topology *topology, struct vg_thread *thread)
 {
     if (thread->ended)

@@ -79,6 +79,10 @@ struct vg_told_thread {
  * change. The process, borrowed until it has ended and vg_topology_forget_dead() is called. */
 const struct vg_process *vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told);
 
+/* The process pid works for a VM, whose process is owner: its threads are the VM's from now on.
+ * May be repeated; nothing happens while owner has not been told of. */
+void vg_topology_adopt(vg_topology *topology, int32_t pid, int32_t owner);
+
 /* The living thread with this tid (1..VG_TID_LIMIT), made if it is new. Never NULL. */
 struct vg_thread *vg_topology_thread(vg_topology *topology, int32_t tid);
 

@@ -157,6 +157,51 @@ def test_times_are_those_of_proc(source, load):
     assert ran == 4
 
 
+class LoadOfHelper(Load):
+    """A VM whose vCPU never sleeps, and on the same CPU the child of another VM, which is idle itself."""
+
+    def __init__(self, cpu):  # pylint: disable=super-init-not-called
+        self.cpu = cpu
+        self.parents = [subprocess.Popen([FAKE_VMS, "2", "1", "100", "helpers"],
+                                         preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))]
+        self.vcpus, self.helpers = {}, []
+        until = time.monotonic() + 20
+        while (len(self.vcpus) < 2 or not self.helpers) and time.monotonic() < until:
+            self.vcpus = dict(self.look())
+            self.helpers = [child for pid in self.vcpus for child in self.children(pid)]
+            time.sleep(0.05)
+        assert len(self.vcpus) == 2 and len(self.helpers) == 1
+
+    @staticmethod
+    def children(pid):
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+
+    def counters(self):
+        return {pid: schedstat(pid) for pid in self.helpers}
+
+
+@pytest.mark.parametrize("source", ["bpf", "perf"])
+def test_what_a_vm_started_is_that_vm(source):
+    if missing():
+        pytest.skip(missing())
+    load = LoadOfHelper(min(os.sched_getaffinity(0)))
+    try:
+        stolen = stolen_ns(load.cpu)
+        windows, begin, end = measure(source, load)
+        stolen = stolen_ns(load.cpu) - stolen
+    finally:
+        load.stop()
+    helper, = load.helpers
+    ran_ns = end[helper][0] - begin[helper][0]
+    lost = [loss for window in windows for vm in window["vms"] if vm["pid"] in load.vcpus
+            for loss in vm["lost_to"] if loss["kind"] == "vm"]
+    off_ns = TOLERANCE * (windows[-1]["end_ns"] - windows[0]["begin_ns"])
+    assert -off_ns <= sum(loss["ns"] for loss in lost) - ran_ns <= off_ns + stolen
+    assert not any(process["pid"] == helper for window in windows for vm in window["vms"]
+                   for process in vm.get("lost_processes", []))
+
+
 @pytest.mark.parametrize("source", ["bpf", "perf"])
 def test_vms_come_and_go(source):
     if missing():

@@ -3,13 +3,15 @@
  * What QEMUs look like from outside, without the QEMUs: N processes with a vCPU thread, a name and
  * a UUID each, until SIGTERM. The first AWAKE of the vCPUs run for RUN_MS of CPU time, then sleep
  * for what that leaves of 100 ms: 1 ms, the default, is a guest with little to do, 100 ms is one
- * that never sleeps. The others sleep.
- *     fake-vms N [AWAKE [RUN_MS]]
+ * that never sleeps. The others sleep. With "helpers", each of the others has a child that runs all
+ * the time.
+ *     fake-vms N [AWAKE [RUN_MS [helpers]]]
  */
 #include "config.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +51,28 @@ vcpu(void *arg)
     return NULL;
 }
 
+static void
+start_helper(void)
+{
+    const pid_t parent = getpid();
+
+    if (fork() != 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "helper");
+    while (getppid() == parent)
+        continue;
+    _exit(0);
+}
+
 /* The process of one VM: fake-vms was started anew with the command line of a QEMU. */
 static int
-be_vm(int run_ms)
+be_vm(int run_ms, bool has_helper)
 {
     pthread_t thread;
 
+    if (has_helper)
+        start_helper();
     if (pthread_create(&thread, NULL, vcpu, &run_ms) != 0)
         return 1;
     for (;;)
@@ -62,7 +80,7 @@ be_vm(int run_ms)
 }
 
 static void
-start_vm(int i, int run_ms)
+start_vm(int i, int run_ms, bool has_helper)
 {
     char name[64], uuid[64], run[16];
     const pid_t parent = getpid();
@@ -76,7 +94,7 @@ start_vm(int i, int run_ms)
     snprintf(uuid, sizeof(uuid), UUID_FMT, i);
     snprintf(run, sizeof(run), "%d", run_ms);
     execl("/proc/self/exe", "qemu-system-x86_64", "-name", name, "-uuid", uuid, "-run", run,
-          (char *)NULL);
+          "-helpers", has_helper ? "1" : "0", (char *)NULL);
     perror("fake-vms");
     _exit(1);
 }
@@ -84,17 +102,18 @@ start_vm(int i, int run_ms)
 int
 main(int argc, char **argv)
 {
-    if (argc == 7 && strcmp(argv[1], "-name") == 0)
-        return be_vm(atoi(argv[6]));
+    if (argc == 9 && strcmp(argv[1], "-name") == 0)
+        return be_vm(atoi(argv[6]), atoi(argv[8]) != 0);
     int n = argc > 1 ? atoi(argv[1]) : 0;
     int awake = argc > 2 ? atoi(argv[2]) : 0;
     int run_ms = argc > 3 ? atoi(argv[3]) : 1;
+    bool helpers = argc > 4 && strcmp(argv[4], "helpers") == 0;
     if (n <= 0 || run_ms < 0 || run_ms > PERIOD_MS) {
-        fprintf(stderr, "usage: fake-vms N [AWAKE [RUN_MS]]\n");
+        fprintf(stderr, "usage: fake-vms N [AWAKE [RUN_MS [helpers]]]\n");
         return 2;
     }
     for (int i = 0; i < n; i++)
-        start_vm(i, i < awake ? run_ms : 0);
+        start_vm(i, i < awake ? run_ms : 0, helpers && i >= awake);
     for (;;)
         pause();
 }

@@ -85,9 +85,10 @@ write_stat(const char *dir, const struct fake_task *task, int threads)
     g_autoptr(GString) text = g_string_new(NULL);
 
     /* Fields 1 to 22, then zeros up to 38, the CPU, zeros up to 42, guest time, and the rest. */
-    g_string_printf(
-        text, "%d (%s) %c 1 1 1 0 -1 4194304 10 0 0 0 %" PRIu64 " 0 0 0 20 0 %d 0 %" PRIu64,
-        task->tid, task->comm, task->state ? task->state : 'S', task->ticks, threads, task->start);
+    g_string_printf(text,
+                    "%d (%s) %c %d 1 1 0 -1 4194304 10 0 0 0 %" PRIu64 " 0 0 0 20 0 %d 0 %" PRIu64,
+                    task->tid, task->comm, task->state ? task->state : 'S',
+                    task->parent ? task->parent : 1, task->ticks, threads, task->start);
     for (int field = 23; field <= 38; field++)
         g_string_append(text, " 0");
     g_string_append_printf(text, " %d 0 0 0 %" PRIu64 " 0 0 0 0 0 0 0 0 0\n", task->cpu,
@@ -107,6 +108,18 @@ fake_proc_process(const char *proc, int pid, const char *comm, uint64_t start, i
     write_stat(dir, &main_thread, threads);
     fake_proc_write(path, cmdline, size);
     fake_proc_task(proc, &main_thread);
+}
+
+void
+fake_proc_child(const char *proc, int pid, int parent, const char *comm, uint64_t start)
+{
+    g_autofree char *dir = g_strdup_printf("%s/%d", proc, pid);
+
+    fake_proc_process(proc, pid, comm, start, 1, comm, strlen(comm));
+    write_stat(
+        dir,
+        &(struct fake_task){.pid = pid, .tid = pid, .comm = comm, .start = start, .parent = parent},
+        1);
 }
 
 void

@@ -13,6 +13,7 @@ struct fake_task {
     int tid;
     const char *comm;
     char state; /* 0: S */
+    int parent; /* 0: 1 */
     uint64_t start;
     uint64_t run_ns;
     uint64_t wait_ns;
@@ -39,6 +40,9 @@ void fake_proc_remove(const char *path);
 /* A process: its command line (size bytes, NULs between the words), and its main thread. */
 void fake_proc_process(const char *proc, int pid, const char *comm, uint64_t start, int threads,
                        const char *cmdline, size_t size);
+
+/* A process with one thread that another one started. */
+void fake_proc_child(const char *proc, int pid, int parent, const char *comm, uint64_t start);
 
 /* Writes the files of a thread, anew or in place. */
 void fake_proc_task(const char *proc, const struct fake_task *task);

@@ -337,6 +337,27 @@ test_shared_descriptors(void **state)
     end(&h);
 }
 
+/* A VM's GPU work may be done by what its QEMU has started. */
+static void
+test_helpers_work_for_their_vm(void **state)
+{
+    struct host h;
+    int32_t helper = PID + 1;
+
+    begin(&h, *state);
+    h.vm.helpers = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    g_array_append_val(h.vm.helpers, helper);
+    for (int64_t busy_ns = 0; busy_ns <= 200 * MS; busy_ns += 200 * MS) {
+        put_client(&h, PID, 5, 1, busy_ns);
+        put_client(&h, helper, 5, 2, busy_ns);
+        next(&h);
+    }
+    assert_int_equal(engine_of_vm(&h, "render")->exec_ns, 400 * MS);
+    assert_int_equal(engine_of_vm(&h, "render")->mem_bytes, 20 << 20);
+    g_array_unref(h.vm.helpers);
+    end(&h);
+}
+
 static void
 test_a_client_closes(void **state)
 {
@@ -633,6 +654,7 @@ main(void)
         cmocka_unit_test(test_odd_text),
         FAKE_PROC_TEST(test_two_clients_add_up),
         FAKE_PROC_TEST(test_shared_descriptors),
+        FAKE_PROC_TEST(test_helpers_work_for_their_vm),
         FAKE_PROC_TEST(test_a_client_closes),
         FAKE_PROC_TEST(test_a_counter_falls_back),
         FAKE_PROC_TEST(test_capacity),

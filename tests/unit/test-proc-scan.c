@@ -499,6 +499,60 @@ test_hint_of_a_pid_that_came_back(void **state)
 }
 
 static void
+expect_helpers(const vg_proc_scan *scan, unsigned at, const char *expected)
+{
+    g_autoptr(GString) pids = g_string_new(NULL);
+    int32_t pid;
+
+    for (unsigned i = 1; (pid = vg_proc_vm_pid_at(vm_at(scan, at), i)) > 0; i++)
+        g_string_append_printf(pids, "%d ", pid);
+    assert_string_equal(pids->str, expected);
+}
+
+static void
+test_helpers(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+    g_autofree char *server = g_strdup_printf("%s/15", proc);
+    g_autofree char *one = g_strdup_printf("%s/10", proc);
+
+    /* Started before it is known that their parent is a VM. */
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0one"));
+    fake_proc_child(proc, 15, 10, "virgl_render_se", 4);
+    fake_proc_child(proc, 14, 15, "virgl_render_se", 5);
+    fake_proc_child(proc, 16, 1, "other", 5);
+    update(scan, 0);
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    fake_proc_process(proc, 20, "qemu-system-x86", 3, 2, QEMU("-name\0two"));
+    add_vcpu(proc, 20, 21, "CPU 0/KVM");
+    update(scan, 1);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 2);
+    unsigned first = strcmp(vm_at(scan, 0)->name, "one") == 0 ? 0 : 1;
+    expect_helpers(scan, first, "14 15 ");
+    expect_helpers(scan, !first, "");
+
+    /* Its parent ends, and its pid comes back as another's. */
+    fake_proc_remove(server);
+    update(scan, 2);
+    expect_helpers(scan, first, "14 ");
+    fake_proc_child(proc, 15, 20, "virgl_render_se", 9);
+    update(scan, 3);
+    expect_helpers(scan, first, "14 ");
+    expect_helpers(scan, !first, "15 ");
+
+    /* The pid of a VM comes back as no VM: who was its helper is nobody's, who starts now likewise.
+     */
+    fake_proc_remove(one);
+    update(scan, 4);
+    fake_proc_process(proc, 10, "other", 20, 1, "other", 5);
+    fake_proc_child(proc, 17, 10, "other", 21);
+    update(scan, 5);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    expect_helpers(scan, 0, "15 ");
+}
+
+static void
 test_no_directory(void **state)
 {
     g_autoptr(GError) err = NULL;
@@ -531,6 +585,7 @@ main(void)
         FAKE_PROC_TEST(test_hint_of_a_thread_that_has_ended),
         FAKE_PROC_TEST(test_hint_of_a_name_to_come),
         FAKE_PROC_TEST(test_hint_of_a_pid_that_came_back),
+        FAKE_PROC_TEST(test_helpers),
         FAKE_PROC_TEST(test_no_directory),
     };
     return cmocka_run_group_tests_name("proc-scan", tests, NULL, NULL);

@@ -85,6 +85,33 @@ expect(const struct vg_window *w, int32_t pid, int64_t run, int64_t preempt, int
     assert_int_equal(found, 1);
 }
 
+/* What a process does that works for a VM, the VM does, whatever of it is seen first. */
+static void
+test_adopted(void **state)
+{
+    (void)state;
+    struct vg_thread *worker = vg_topology_thread(topology, 51);
+    vg_topology_set_process(topology, worker, 50);
+    vg_topology_adopt(topology, 50, 10); /* there is no VM of this pid yet */
+    assert_int_equal(vg_thread_process(worker)->pid, 50);
+    uint32_t id = tell(10, 11, true)->id;
+    for (unsigned i = 0; i < 2; i++) {
+        vg_topology_adopt(topology, 50, 10);
+        assert_int_equal(vg_thread_process(worker)->id, id);
+        struct vg_thread *later = vg_topology_thread(topology, 52);
+        vg_topology_set_process(topology, later, 50);
+        assert_int_equal(vg_thread_process(later)->id, id);
+    }
+    /* It ends, and its pid comes back as a stranger's. */
+    for (int32_t tid = 50; tid <= 52; tid++)
+        vg_topology_end(topology, vg_topology_thread(topology, tid));
+    struct vg_thread *stranger = vg_topology_thread(topology, 50);
+    vg_topology_set_process(topology, stranger, 50);
+    assert_int_equal(vg_thread_process(stranger)->pid, 50);
+    assert_false(vg_thread_process(stranger)->is_vm);
+    assert_false(vg_thread_process(vg_topology_find(topology, 11))->ended);
+}
+
 /* A VM to which nothing happens is in the window from when it was seen. */
 static void
 test_assumed_states(void **state)
@@ -214,6 +241,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_adopted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_assumed_states, setup, teardown),
         cmocka_unit_test_setup_teardown(test_records_are_believed_more, setup, teardown),
         cmocka_unit_test_setup_teardown(test_assumed_after_a_loss, setup, teardown),
