@@ -43,6 +43,14 @@ def cores(number):
     return "-" if number is None else f"{number:.2f}"
 
 
+def part(share):
+    return f"{100 * share:.0f}\u00a0%"
+
+
+def share_lost(sample, aggressor):
+    return sum(one["ns"] for one in sample["lost_to"] if one["aggressor"] == aggressor) / (sample["end_ns"] - sample["begin_ns"])
+
+
 def seconds(text):
     """What a figure of the page says, in ns, and how far it may be off."""
     if text == "0":
@@ -104,6 +112,16 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
         assert row.get("host, cores", "-") == ("-" if step["own_share"] is None else f"{step['own_share']:.3f}")
         assert loss["lost, cores"] == f"{rates['preempt_share'] + rates['wake_wait_share']:.3f}"
     assert re.search(rf"CPUs\s+{host['cpus']}\b", browser.text())
+    cpus = ask(recording.socket, "host", "cpus")
+    length = cpus["end_ns"] - cpus["begin_ns"]
+    strip = browser.evaluate("""[...document.querySelectorAll(".cpu")].map((one) => [one.innerText,
+        [...one.querySelectorAll(".bar span")].map((part) => [part.title, parseFloat(part.style.width)])])""")
+    assert cpus["items"] and len(strip) == len(cpus["items"])
+    for (text, bars), cpu in zip(strip, cpus["items"]):
+        ran = sorted(((vm["run_ns"], vm["name"]) for vm in cpu["vms"]), reverse=True)
+        assert text.startswith(f"CPU {cpu['cpu']} VMs {part(cpu['vms_ns'] / length)}")
+        assert re.findall(r"(?:^|, )(vm-\w+ \d+\u00a0%)", text.split("\n")[-1]) == [f"{name} {part(ns / length)}" for ns, name in ran]
+        assert bars == [[f"{name} {part(ns / length)}", pytest.approx(100 * ns / length, abs=0.01)] for ns, name in ran]
     worst = browser.table("VMs that lose most")
     vms = {vm["name"]: vm for vm in ask(recording.socket, "vm", "list")}
     assert {row["VM"] for row in worst} == set(vms)
@@ -135,15 +153,17 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
     assert shown >= 3
 
     (victim, aggressor), pair = max(pairs.items(), key=lambda one: one[1]["ns"])
-    browser.go(f"#/vms/{past[victim]['id']}?{query}")
     samples = ask(recording.socket, "vm", "history", victim, *time, "--step", "1s")["items"]
+    browser.go(f"#/preemptions/{past[victim]['id']}/{aggressor}?{query}")
+    over_time = browser.figures(f"{victim} lost to {aggressor}")
+    assert samples and [row["lost, cores"] for row in over_time] == [f"{share_lost(sample, aggressor):.3f}" for sample in samples]
+    browser.go(f"#/vms/{past[victim]['id']}?{query}")
     lost = browser.figures("CPU time lost, to whom")
     used = browser.figures("CPU time used")
-    assert samples and len(lost) == len(samples) == len(used)
+    assert len(lost) == len(samples) == len(used)
     for row, share, sample in zip(lost, used, samples):
         length = sample["end_ns"] - sample["begin_ns"]
-        ns = sum(one["ns"] for one in sample["lost_to"] if one["aggressor"] == aggressor)
-        assert row[f"{aggressor}, cores"] == f"{ns / length:.3f}"
+        assert row[f"{aggressor}, cores"] == f"{share_lost(sample, aggressor):.3f}"
         assert share["guest, cores"] == f"{sample['guest_ns'] / length:.3f}"
         assert share["hypervisor, cores"] == f"{sample['hyp_ns'] / length:.3f}"
     exits = {}
@@ -175,7 +195,9 @@ def test_a_vgpud_that_measures(tmp_path, browser):
             browser.go("#/vms?range=5min")
             assert all(name in browser.text() for name in names)
             # By keyboard, from the list to a VM.
-            browser.evaluate("document.querySelector('main tbody a').focus()")
+            browser.evaluate("(globalThis.before = document.querySelector('main tbody a')).focus()")
+            browser.until("document.querySelector('main tbody a') !== globalThis.before")
+            assert browser.evaluate("document.activeElement.matches('main tbody a')")
             browser.do("press", key="Enter")
             browser.until("location.hash.startsWith('#/vms/') && document.querySelector('.chart .u-over') !== null")
             assert re.match(r"#/vms/[^?]+\?range=5min$", browser.address())
@@ -185,6 +207,13 @@ def test_a_vgpud_that_measures(tmp_path, browser):
             chosen = browser.address()
             assert re.match(r"#/vms/[^?]+\?since=[\d.]+&until=[\d.]+$", chosen)
             assert browser.evaluate("document.querySelectorAll('input[type=datetime-local]').length") == 2
+            # By keyboard, any time: it begins with the one that is shown.
+            browser.go("#/host?range=5min")
+            browser.evaluate("document.querySelector('#range select').focus()")
+            browser.do("press", key="End")
+            browser.until("location.hash.includes('since=') && document.querySelectorAll('input[type=datetime-local]').length === 2")
+            since, until = map(float, re.findall(r"[\d.]+", browser.address()))
+            assert until - since == 300
             # A cell of the matrix shows the two over time.
             browser.go("#/preemptions?range=5min")
             browser.click(".matrix button")
@@ -230,7 +259,7 @@ def test_gpus(server, browser):
     engines = (known["newest"] or known)["engines"]
     assert engines and [row["Engine"] for row in rows] == [one["engine"] for one in engines]
     for row, one in zip(rows, engines):
-        assert row["Busy"] == f"{100 * one['share']:.0f}\u00a0%" and row["Requests"] == str(one["requests"])
+        assert row["Busy"] == part(one["share"]) and row["Requests"] == str(one["requests"])
         if one["requests"]:
             assert_same(row["Latency p50"], one["latency_p50_ns"])
             assert_same(row["Latency p99"], one["latency_p99_ns"])
@@ -238,7 +267,10 @@ def test_gpus(server, browser):
     lasted = sorted(one["end_ns"] - one["queued_ns"] for one in requests["items"] if one["end_ns"] and one["queued_ns"])
     tiles = dict(tile.split("\n", 1) for tile in browser.evaluate("[...document.querySelectorAll('.tile')].map((one) => one.innerText)"))
     assert requests["items"] and tiles["Requests"].strip() == str(len(requests["items"]))
-    assert_same(tiles["Latency p50"].strip(), lasted[-(-len(lasted) // 2) - 1])
+    waited = sorted(one["run_ns"] - one["queued_ns"] for one in requests["items"] if one["run_ns"] and one["queued_ns"])
+    for name, figures in (("Latency", lasted), ("Wait", waited)):
+        assert_same(tiles[f"{name} p50"].strip(), figures[-(-len(figures) // 2) - 1])
+        assert_same(tiles[f"{name} p99"].strip(), figures[-(-99 * len(figures) // 100) - 1])
     # A part of the time line, larger; the link has it to the millisecond.
     browser.do("drag", selector="canvas.requests", **{"from": 0.2, "to": 0.6})
     browser.until("location.hash.includes('since=')")

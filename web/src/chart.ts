@@ -2,12 +2,12 @@
 // Lines over time. Selecting a part of a chart shows that time on the whole page.
 
 import uPlot from "uplot";
-import { el } from "./dom";
 
 export interface Line { label: string; values: (number | null)[]; colour?: string; fill?: boolean }
 export interface Mark { at: number; text: string } // seconds since the epoch
 
 const COLOURS = ["#2f6fde", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#64748b", "#4d7c0f"];
+const LEAST_SHOWN = 0.1; // of an axis: next to nothing is not to look like much
 const dark = (): boolean => window.matchMedia("(prefers-color-scheme: dark)").matches;
 
 /** A colour half way to the background; it hides what is behind it. */
@@ -21,6 +21,7 @@ function drawMarks(marks: Mark[]): (chart: uPlot) => void {
     const { ctx, bbox } = chart;
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = dark() ? "#ffb86b" : "#9a3412";
+    ctx.textAlign = "left";
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     for (const mark of marks) {
       const x = chart.valToPos(mark.at, "x", true);
@@ -36,8 +37,12 @@ function drawMarks(marks: Mark[]): (chart: uPlot) => void {
   };
 }
 
+/** A figure between two gaps would be a line without a length: it is drawn as a point. */
+const alone = (values: (number | null)[]): number[] =>
+  values.flatMap((value, i) => value !== null && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null ? [i] : []);
+
 /** Adds each line to those before it, so that the topmost one is the sum. */
-export function stack(lines: Line[]): Line[] {
+function stack(lines: Line[]): Line[] {
   const sums: number[] = [];
   return lines.map((line) => ({
     ...line, fill: true,
@@ -82,16 +87,17 @@ export function draw(box: HTMLElement, options: ChartOptions): void {
   for (const i of order) {
     const colour = lines[i]?.colour ?? COLOURS[i % COLOURS.length] ?? axis;
     series.push({ label: lines[i]?.label, stroke: colour, width: 1.5, fill: lines[i]?.fill ? options.stacked ? pale(colour) : `${colour}55` : undefined,
-      points: { show: options.times.length < 3 }, value: value(i) as unknown as uPlot.Series.Value });
+      points: { show: true, filter: () => alone(lines[i]?.values ?? []) }, value: value(i) as unknown as uPlot.Series.Value });
   }
-  const axes: uPlot.Axis[] = [{ stroke: axis, grid: { stroke: grid }, ticks: { stroke: grid } },
-    { stroke: axis, grid: { stroke: grid }, ticks: { stroke: grid }, size: 48 }];
+  const look = { stroke: axis, grid: { stroke: grid }, ticks: { stroke: grid } };
+  const axes: uPlot.Axis[] = [{ ...look, space: 70 }, { ...look, size: 60 }];
+  const x = { min: options.period.since / 1000, max: options.period.until / 1000 };
   const chart = new uPlot({
     width: Math.max(box.clientWidth, 240), height: 200, series, axes,
     cursor: { drag: { x: true, y: false, setScale: false } },
     scales: {
-      x: { min: options.period.since / 1000, max: options.period.until / 1000 } as uPlot.Scale,
-      y: { range: (_, __, most) => [0, Math.max(most * 1.05, 0.01)] },
+      x: x as uPlot.Scale,
+      y: { range: (_, __, most) => [0, Math.max(most * 1.05, LEAST_SHOWN)] },
     },
     hooks: {
       draw: options.marks?.length ? [drawMarks(options.marks)] : [],
@@ -103,11 +109,9 @@ export function draw(box: HTMLElement, options: ChartOptions): void {
       }],
     },
   }, [options.times, ...order.map((i) => lines[i]?.values ?? [])] as uPlot.AlignedData, box);
-  chart.setScale("x", { min: options.period.since / 1000, max: options.period.until / 1000 });
+  chart.setScale("x", x);
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", `${options.title}, in ${options.unit}`);
   shown.set(box, chart);
   observer.observe(box);
 }
-
-export const chartBox = (): HTMLElement => el("div", { class: "chart" });

@@ -10,7 +10,7 @@ const LENGTHS = [60, 10, 2, 0.5, 0.1];     // seconds before the newest, until t
 const LANES_MOST = 12;
 const SELECT_LEAST = 6;                    // CSS pixels
 
-export const rank = (values: number[], part: number): number | null =>
+const rank = (values: number[], part: number): number | null =>
   values.length ? [...values].sort((a, b) => a - b)[Math.max(Math.ceil(part * values.length) - 1, 0)] ?? null : null;
 const orDash = (ns: number | null): string => ns === null ? "-" : seconds(ns);
 
@@ -105,8 +105,8 @@ function timeline(context: Context, answer: api.GpuRequests): { box: HTMLElement
       paint.fillText(lane.name, 2, top - 5);
     });
     paint.fillStyle = front;
-    const text = (at: number): string => new Date((at + answer.clock_offset_ns) / 1e6).toISOString().slice(11, 23);
-    paint.fillText(`${text(begin)} UTC`, 2, canvas.clientHeight - 4);
+    const first = new Date((begin + answer.clock_offset_ns) / 1e6);
+    paint.fillText(`${first.toLocaleTimeString()}, ${String(first.getMilliseconds()).padStart(3, "0")} ms`, 2, canvas.clientHeight - 4);
     paint.textAlign = "right";
     paint.fillText(`+ ${seconds(end - begin)}`, canvas.clientWidth - 2, canvas.clientHeight - 4);
   };
@@ -134,7 +134,7 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
       return error;
     throw error;
   });
-  const elements: Node[] = [el("h2", {}, gpu.id), el("h2", {}, gpu.newest ? "Engines, now" : "Engines, since the start"), engineTable(users.engines),
+  const elements: Node[] = [el("h2", {}, `Engines of ${gpu.id}, ${gpu.newest ? "now" : "since the start"}`), engineTable(users.engines),
     el("h2", {}, "Who uses it"), table("VMs on it", [
       { head: "VM", cell: (one) => vmLink(context, one.vm) },
       { head: "Engine", cell: (one) => one.engine },

@@ -11,19 +11,21 @@ import { gpusPage } from "./gpus";
 import { movesPage } from "./moves";
 import { hostPage, hostsPage, preemptionsPage, vmsPage } from "./pages";
 import type { Context, Shown } from "./parts";
-import { hashOf, ranges, readState, type State } from "./state";
+import { hashOf, periodOf, ranges, readState, type State } from "./state";
 
 const REFRESH_MS = 2000; // of what shows a short time; longer ones change slowly
+const STEP_MS = 250;     // after a step of a move, which may be short
 const RETRY_MS = 2000;
 const RETRY_MOST_MS = 30000;
 
-const pages: Record<string, { name: string; show: (context: Context) => Promise<Shown> }> = {
+/** present: what it shows does not depend on the time that is chosen. */
+const pages: Record<string, { name: string; present?: true; show: (context: Context) => Promise<Shown> }> = {
   host: { name: "Host", show: hostPage },
   preemptions: { name: "Preemptions", show: preemptionsPage },
   vms: { name: "VMs", show: vmsPage },
   gpus: { name: "GPUs", show: gpusPage },
-  moves: { name: "Plans and moves", show: movesPage },
-  hosts: { name: "Hosts", show: hostsPage },
+  moves: { name: "Plans and moves", present: true, show: movesPage },
+  hosts: { name: "Hosts", present: true, show: hostsPage },
 };
 
 const byId = (id: string): HTMLElement => document.getElementById(id) as HTMLElement;
@@ -34,7 +36,8 @@ let asking: AbortController | null = null;
 let listening: AbortController | null = null;
 let role = "";
 let replay: boolean | undefined;
-let due = 0; // when it is asked again; 0: not
+let now = Date.now(); // as of what is shown
+let due = 0, dueAt = 0; // the timer until it is asked again, 0: none; and when that will be
 let told = ""; // trouble with events
 
 const complain = (text: string): void => { trouble.textContent = text || told; };
@@ -55,7 +58,7 @@ function askForToken(problem: string): void {
       role = "";
       void show(false);
       listenForEvents();
-    } }, input, " ", el("button", {}, "Show")));
+    } }, input, el("button", {}, "Show")));
   input.focus();
 }
 
@@ -77,6 +80,22 @@ async function readNow(signal: AbortSignal): Promise<number> {
   return Date.now();
 }
 
+/** What is asked for again is other elements: the same ones, to who looks, have the focus and are scrolled as before. */
+function keepPlace(replace: () => void): void {
+  const keyOf = (one: Element): string => one.getAttribute("data-key") ?? one.getAttribute("href") ?? one.getAttribute("aria-label") ?? one.textContent ?? "";
+  const places = (): HTMLElement[] => [...main.querySelectorAll<HTMLElement>("a, button, input, summary, [tabindex]")];
+  const focused = document.activeElement, key = focused && main.contains(focused) ? keyOf(focused) : null;
+  const rank = places().filter((one) => keyOf(one) === key).indexOf(focused as HTMLElement);
+  const scrolled = places().filter((one) => one.scrollLeft || one.scrollTop).map((one) => ({ key: keyOf(one), left: one.scrollLeft, top: one.scrollTop }));
+  replace();
+  for (const { key, left, top } of scrolled)
+    places().find((one) => keyOf(one) === key)?.scrollTo(left, top);
+  if (key === null)
+    return;
+  const same = places().filter((one) => keyOf(one) === key);
+  (same[rank] ?? same[0])?.focus({ preventScroll: true });
+}
+
 /** quiet: what is shown stays until the new one is there, with focus and scrolling. */
 async function show(quiet: boolean): Promise<void> {
   asking?.abort();
@@ -88,17 +107,24 @@ async function show(quiet: boolean): Promise<void> {
   main.setAttribute("aria-busy", "true");
   try {
     await readRole(mine.signal);
-    const shown = await page.show({ state, signal: mine.signal, now: await readNow(mine.signal), go, act: (element) => acts.push(element) });
-    if (mine.signal.aborted)
+    now = await readNow(mine.signal);
+    const shown = await page.show({ state, signal: mine.signal, now, go, act: (element) => acts.push(element) });
+    if (mine.signal.aborted || (quiet && isBusy()))
       return;
     for (const element of acts)
       element.hidden = role !== "operator" && role !== "admin";
     forgetCharts();
-    main.replaceChildren(...shown.elements);
-    shown.draw?.();
+    const replace = (): void => {
+      main.replaceChildren(...shown.elements);
+      shown.draw?.();
+    };
     complain("");
-    if (!quiet)
-      main.focus({ preventScroll: true });
+    if (quiet) {
+      keepPlace(replace);
+      return;
+    }
+    replace();
+    main.focus({ preventScroll: true });
   } catch (error) {
     if (mine.signal.aborted)
       return;
@@ -114,27 +140,33 @@ async function show(quiet: boolean): Promise<void> {
   }
 }
 
-const isLive = (): boolean => state.range !== "" && document.visibilityState === "visible";
-// Who types or has chosen something is not to lose it.
-const isBusy = (): boolean => main.querySelector("input:focus, .answer:not(:empty), details[open]") !== null || (getSelection()?.isCollapsed === false);
+const isPresent = (): boolean => pages[state.page]?.present === true;
+const isLive = (): boolean => (state.range !== "" || isPresent()) && document.visibilityState === "visible";
+// Who types, presses or has chosen something is not to lose it.
+const isBusy = (): boolean => main.matches(":active") || main.querySelector("input:focus, .answer:not(:empty), details[open]") !== null || (getSelection()?.isCollapsed === false);
 
-function refreshSoon(): void {
-  const minutes = ranges[state.range] ?? 0;
-  if (isLive() && due === 0)
-    due = window.setTimeout(() => {
-      due = 0;
-      if (isLive() && !isBusy() && asking === null)
-        void show(true);
-    }, Math.min(REFRESH_MS * Math.max(minutes / 60, 1), 60000));
+function refreshSoon(event = ""): void {
+  const minutes = isPresent() ? 0 : ranges[state.range] ?? 0;
+  const wait = isPresent() && event === "migration" ? STEP_MS : Math.min(REFRESH_MS * Math.max(minutes / 60, 1), 60000);
+  const at = performance.now() + wait;
+  if (!isLive() || (due !== 0 && dueAt <= at))
+    return;
+  clearTimeout(due);
+  dueAt = at;
+  due = window.setTimeout(() => {
+    due = 0;
+    if (isLive() && !isBusy() && asking === null)
+      void show(true);
+  }, wait);
 }
 
 async function follow(signal: AbortSignal): Promise<void> {
   for (let wait = RETRY_MS; !signal.aborted; wait = Math.min(2 * wait, RETRY_MOST_MS)) {
     try {
-      await api.listen("window,alert,migration,plan", () => {
+      await api.listen("window,alert,migration,plan", (event) => {
         told = "";
         wait = RETRY_MS;
-        refreshSoon();
+        refreshSoon(event);
       }, signal);
     } catch (error) {
       if (signal.aborted || (error instanceof api.ApiError && error.status === 401))
@@ -160,10 +192,9 @@ function drawFrame(): void {
     href: hashOf({ ...state, page, id: "", other: "" }), "aria-current": page === state.page ? "page" : undefined,
   }, name)));
   const select = el("select", { "aria-label": "Time shown", change: () => {
-    if (select.value)
-      go({ range: select.value });
+    go(select.value ? { range: select.value } : { range: "", ...periodOf(state, now) });
   } }, ...Object.keys(ranges).map((range) => el("option", { value: range, selected: range === state.range }, `last ${range}`)),
-    state.range === "" && el("option", { value: "", selected: true }, "chosen"));
+    el("option", { value: "", selected: state.range === "" }, "from ... to ..."));
   const at = (name: string, ms: number): HTMLInputElement => {
     const local = new Date(ms - 60000 * new Date(ms).getTimezoneOffset()).toISOString().slice(0, 19);
     return el("input", { type: "datetime-local", step: 1, value: local, "aria-label": name });
@@ -199,7 +230,7 @@ function onAddress(): void {
 }
 
 addEventListener("hashchange", onAddress);
-document.addEventListener("visibilitychange", refreshSoon);
+document.addEventListener("visibilitychange", () => refreshSoon());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void show(true));
 byId("range").addEventListener("submit", (event) => event.preventDefault());
 onAddress();

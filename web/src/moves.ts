@@ -25,7 +25,7 @@ export function moveTable(context: Context, moves: api.MigrationSummary[]): HTML
     { head: "Begun", cell: (move) => clock(move.made_ns) },
     { head: "Took", number: true, cell: tookOf },
     { head: "Programs stood still", number: true, cell: (move) => move.standstill_ns ? seconds(move.standstill_ns) : "-" },
-    { head: "Cause", cell: (move) => move.cause ?? "" },
+    { head: "Cause", cell: (move) => move.cause && el("div", { class: "why" }, move.cause) },
   ] as Column<api.MigrationSummary>[], moves, "Nothing was moved.");
 }
 
@@ -48,7 +48,7 @@ function moveShown(context: Context, move: api.Migration): Node[] {
       { head: "Step", cell: (step) => step.undoes ? `${step.verb} (way back)` : step.verb },
       { head: "Begun", cell: (step) => clock(step.began_ns) },
       { head: "Took", number: true, cell: (step) => step.ended_ns ? seconds(step.ended_ns - step.began_ns) : move.ended_ns ? "not known" : "goes on" },
-      { head: "Outcome", cell: (step) => step.ended_ns && !step.ok ? `failed: ${step.answer ?? ""}` : step.answer ?? "" },
+      { head: "Outcome", cell: (step) => el("div", { class: "why" }, step.ended_ns && !step.ok ? `failed: ${step.answer ?? ""}` : step.answer ?? "") },
     ] as Column<api.MigrationStep>[], move.steps, "It has not begun."),
   ];
 }
@@ -91,12 +91,16 @@ async function dryRun(context: Context, body: api.MigrationRequest, answer: HTML
 const answerBox = (): HTMLElement => el("div", { class: "answer", role: "status", "aria-live": "polite" });
 
 export function moveForm(context: Context, vm: { id: string }): HTMLElement {
-  const input = el("input", { name: "to", required: true, "aria-label": "Target host", placeholder: "host" });
+  const hosts = el("datalist", { id: "hosts" });
+  const input = el("input", { name: "to", required: true, "aria-label": "Target host", placeholder: "host", list: "hosts", focus: () => {
+    api.get("/v1/hosts", {}, context.signal).then(({ items }) =>
+      hosts.replaceChildren(...items.filter((host) => !host.self).map((host) => el("option", { value: host.name }))), () => { /* it can be typed */ });
+  } });
   const answer = answerBox();
   const form = el("form", { submit: (event) => {
     event.preventDefault();
     void dryRun(context, { vm: vm.id, to: input.value }, answer);
-  } }, input, " ", el("button", {}, "Dry run of a move"));
+  } }, input, hosts, el("button", {}, "Dry run of a move"));
   const box = el("div", { hidden: true }, el("h2", {}, "Move it"), form, answer);
   context.act(box);
   return box;

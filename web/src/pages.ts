@@ -10,6 +10,12 @@ import { chart, leftOut, link, lostOf, POINTS, tile, vmLink, withGaps, type Cont
 import { periodOf, stepOf, timeOf } from "./state";
 
 const LINES_MAX = 8; // aggressors with a line of their own
+// Who else than a VM takes CPU time.
+const KINDS: Record<string, string> = {
+  "self": "another thread of the same VM", "host:user": "programs of the host", "host:kernel": "threads of the host's kernel",
+  "host:idle": "nobody, the CPU was idle", "host:unknown": "somebody who is not known", "limit": "nobody, its quota of CPU time was used up",
+  "rest": "all others together",
+};
 
 // ---- host ----
 
@@ -59,19 +65,21 @@ export async function hostPage(context: Context): Promise<Shown> {
     api.get("/v1/alerts", {}, signal),
     api.get("/v1/host/cpus", {}, signal).catch(() => null),
   ]);
-  const { times, rows } = withGaps(history.items.filter((item) => !item.gap), history.step_ns);
+  const measured = history.items.filter((item) => !item.gap), last = measured[measured.length - 1];
+  const { times, rows } = withGaps(measured, history.step_ns), begin = measured[0]?.begin_ns;
   const value = (read: (item: api.HostStep) => number | null | undefined): (number | null)[] => rows.map((row) => row ? read(row) ?? null : null);
-  const use = chart(context, period, { title: "CPU time", unit: "cores", times, stacked: true, marks: happenedMarks(history.items), lines: [
+  const use = chart(context, period, begin, { title: "CPU time", unit: "cores", times, stacked: true, marks: happenedMarks(history.items), lines: [
     { label: "VMs", values: value((item) => item.rates?.run_share) },
     { label: "host", values: value((item) => item.own_share), colour: "#8a9199" },
     { label: "stolen", values: value((item) => item.steal_share), colour: "#be185d" },
     { label: "idle", values: value((item) => item.idle_share), colour: "#15803d" },
   ] });
-  const lost = chart(context, period, { title: "CPU time that VMs lost", unit: "cores", times, lines: [
+  const lost = chart(context, period, begin, { title: "CPU time that VMs lost", unit: "cores", times, lines: [
     { label: "lost", values: value((item) => item.rates && lostOf(item.rates)), colour: "#b3261e", fill: true },
-    { label: "PSI (part of the time)", values: value((item) => item.pressure?.cpu_some), colour: "#9333ea" },
   ] });
-  const last = history.items.filter((item) => !item.gap).pop();
+  const pressure = value((item) => item.pressure && 100 * item.pressure.cpu_some);
+  const waits = pressure.every((share) => share === null) ? null : chart(context, period, begin, {
+    title: "Pressure: something waited for a CPU", unit: "% of the time", times, lines: [{ label: "CPU pressure (PSI)", values: pressure, colour: "#9333ea" }] });
   const worst = table("VMs that lose most", [
     { head: "VM", cell: (vm) => vmLink(context, vm) },
     { head: "Lost, cores", number: true, cell: (vm) => cores(vm.newest && lostOf(vm.newest.rates)) },
@@ -92,12 +100,11 @@ export async function hostPage(context: Context): Promise<Shown> {
         alert.since_ns !== null && `, since ${clock(alert.since_ns)}`)),
       ...broken.map((part) => el("p", { class: "note" }, `${part.name} is ${part.state}: ${part.reason ?? ""}`)),
       ...leftOut(history.left_out),
-      el("h2", {}, "CPU time"), use.box,
-      el("h2", {}, "CPU time that VMs lost"), lost.box,
+      use.box, lost.box, ...(waits ? [waits.box] : []),
       el("h2", {}, "Who loses most now"), worst,
       el("h2", {}, "Who runs where now"), cpus ? strip(context, cpus) : el("p", { class: "note" }, "It is not known who runs where."),
     ],
-    draw: () => { use.run(); lost.run(); },
+    draw: () => { use.run(); lost.run(); waits?.run(); },
   };
 }
 
@@ -131,6 +138,7 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
       ...columns.map(([aggressor]) => {
         const pair = cells.get(`${victim}\n${aggressor}`);
         const cell = el("td", {}, pair && pair.ns > 0 ? el("button", {
+          "data-key": `${victim} ${aggressor}`,
           title: `${names.get(victim)} waited ${seconds(pair.ns)} while ${names.get(`>${aggressor}`)} ran, ${pair.count} preemptions`,
           click: () => context.go({ id: victim, other: aggressor }),
         }, seconds(pair.ns)) : "");
@@ -144,6 +152,9 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
   elements.push(el("div", { class: "wide scroll", tabindex: 0, role: "region", "aria-label": "Who waited while whom ran" }, matrix));
   if (victims.length > rows.length || aggressors.length > columns.length)
     elements.push(el("p", { class: "note" }, `${rows.length} of ${victims.length} VMs and ${columns.length} of ${aggressors.length} of those who took, most first.`));
+  const kinds = columns.filter(([id]) => id in KINDS).map(([id]) => `${id}: ${KINDS[id]}`);
+  if (kinds.length)
+    elements.push(el("p", { class: "note" }, `${kinds.join("; ")}.`));
   if (!state.id || !state.other)
     return { elements: [...elements, el("p", { class: "note" }, "Choose a cell to see the two over time.")] };
   const step = stepOf(period, POINTS, 1);
@@ -152,8 +163,8 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
   const lost = (item: api.Sample | null): number | null =>
     item && (item.lost_to.find((loss) => loss.aggressor === state.other)?.ns ?? 0) / (item.end_ns - item.begin_ns);
   const title = `${names.get(state.id) ?? state.id} lost to ${names.get(`>${state.other}`) ?? state.other}`;
-  const pair = chart(context, period, { title, unit: "cores", times, lines: [{ label: "lost", values: steps.map(lost), colour: "#b3261e", fill: true }] });
-  elements.push(el("h2", {}, title), pair.box);
+  const pair = chart(context, period, samples.items[0]?.begin_ns, { title, unit: "cores", times, lines: [{ label: "lost", values: steps.map(lost), colour: "#b3261e", fill: true }] });
+  elements.push(pair.box);
   return { elements, draw: pair.run };
 }
 
@@ -259,23 +270,26 @@ export async function vmsPage(context: Context): Promise<Shown> {
   const share = (read: (item: api.Sample) => number): (number | null)[] => rows.map((row) => row && read(row) / (row.end_ns - row.begin_ns));
   const known = samples.items.some((item) => item.guest_known), gpu = samples.items.some((item) => item.gpu_known);
   const mine = moves.filter((move) => move.uuid === samples.vm.id || move.vm === samples.vm.name), marks = moveMarks(mine);
-  const used = chart(context, period, { title: "CPU time used", unit: "cores", times, stacked: true, marks, lines: known
+  const newest = [...mine].sort((a, b) => b.made_ns - a.made_ns)[0];
+  const begin = samples.items[0]?.begin_ns;
+  const used = chart(context, period, begin, { title: "CPU time used", unit: "cores", times, stacked: true, marks, lines: known
     ? [{ label: "guest", values: share((item) => item.guest_ns) }, { label: "hypervisor", values: share((item) => item.hyp_ns) }]
     : [{ label: "used", values: share((item) => item.run_ns) }] });
-  const lost = chart(context, period, { title: "CPU time lost, to whom", unit: "cores", times, stacked: true, marks, lines: lossLines(samples, rows) });
-  const busy = gpu ? chart(context, period, { title: "GPU", unit: "engines", times, marks,
+  const lost = chart(context, period, begin, { title: "CPU time lost, to whom", unit: "cores", times, stacked: true, marks, lines: lossLines(samples, rows) });
+  const busy = gpu ? chart(context, period, begin, { title: "GPU execution", unit: "engines", times, marks,
     lines: [{ label: "executing", values: rows.map((row) => row?.gpu_known ? row.gpu_active_ns / (row.end_ns - row.begin_ns) : null), fill: true }] }) : null;
   return {
     elements: [
-      el("h2", {}, labelOf(vm ?? samples.vm)),
+      el("h2", {}, labelOf(vm ?? { ...samples.vm, name: samples.vm.name ?? newest?.vm ?? null })),
       vm ? el("div", { class: "tiles" }, tile("State", vm.state), tile("Class", vm.class), tile("Used", `${cores(vm.newest?.rates.run_share)} cores`),
         tile("Lost", `${cores(vm.newest && lostOf(vm.newest.rates))} cores`), tile("CPU intensity", percent(vm.newest?.cpu_intensity ?? 0)),
-        tile("GPU intensity", vm.newest?.gpu_known ? percent(vm.newest.gpu_intensity) : "-")) : el("p", { class: "note" }, "It is not here now."),
+        tile("GPU intensity", vm.newest?.gpu_known ? percent(vm.newest.gpu_intensity) : "-")) : el("p", { class: "note" }, `It is not here now.${
+          newest?.state === "done" ? ` It was moved to ${newest.to}.` : ""}`),
       ...leftOut(samples.left_out),
       samples.items.length === 0 && el("p", { class: "note" }, "Nothing is stored of it of this time."),
-      el("h2", {}, "CPU time used"), used.box, el("h2", {}, "CPU time lost, to whom"), lost.box,
+      used.box, lost.box,
       ...exitTable(samples),
-      ...(busy ? [el("h2", {}, "GPU"), busy.box] : []),
+      busy?.box,
       ...(gpus?.gpu_known ? gpuTable(context, gpus) : []),
       ...(mine.length ? [el("h2", {}, "Moves"), moveTable(context, mine)] : []),
       vm && moveForm(context, vm),
@@ -290,14 +304,15 @@ export async function hostsPage(context: Context): Promise<Shown> {
   const hosts = (await api.get("/v1/hosts", {}, context.signal)).items;
   return { elements: [el("h2", {}, "Hosts"), table("Hosts", [
     { head: "Host", cell: (host) => host.self ? link(context, host.name, { page: "host", id: "" }) : host.name },
-    { head: "State", cell: (host) => host.reason ? `${host.state}: ${host.reason}` : host.state },
-    { head: "Age", number: true, cell: (host) => host.age_ns === null ? "never" : seconds(host.age_ns) },
+    { head: "State", cell: (host) => el("div", { class: "why" }, host.reason ? `${host.state}: ${host.reason}` : host.state) },
+    { head: "Age", number: true, cell: (host) => host.age_ns === null ? "never" : host.age_ns < 1e9 ? "now" : seconds(host.age_ns) },
     { head: "CPUs", number: true, cell: (host) => host.summary ? String(host.summary.cpus) : "-" },
     { head: "VMs", number: true, cell: (host) => host.summary ? String(host.summary.vms) : "-" },
     { head: "VMs want, cores", number: true, cell: (host) => cores(host.summary?.wanted) },
     { head: "Lost, cores", number: true, cell: (host) => cores(host.summary?.lost) },
     { head: "Host uses, cores", number: true, cell: (host) => cores(host.summary?.own) },
-    { head: "Free GPUs", number: true, cell: (host) => host.summary ? `${host.summary.gpus_free} of ${host.summary.gpus}` : "-" },
+    { head: "GPUs", number: true, cell: (host) => host.summary ? String(host.summary.gpus) : "-" },
+    { head: "GPUs or vGPUs free", number: true, cell: (host) => host.summary ? String(host.summary.gpus_free) : "-" },
     { head: "vgpud", cell: (host) => host.version ?? "-" },
   ] as Column<api.KnownHost>[], hosts, "No host is known.")] };
 }

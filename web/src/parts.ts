@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What pages have in common: what they are given and return, links, tiles, charts with gaps.
 
-import { chartBox, draw, type ChartOptions } from "./chart";
+import { draw, type ChartOptions } from "./chart";
 import { clock, el, labelOf, table, type Column } from "./dom";
 import { hashOf, type Period, type State } from "./state";
 
@@ -52,9 +52,11 @@ function figures(options: Omit<ChartOptions, "period" | "onSelect">): HTMLElemen
   return details;
 }
 
-export function chart(context: Context, period: Period, all: Omit<ChartOptions, "period" | "onSelect">): { box: HTMLElement; run: () => void } {
+/** A heading, the lines, and the same as text. begin_ns: of the first figures; "last 7d" of a younger vgpud begins there. */
+export function chart(context: Context, asked: Period, begin_ns: number | undefined, all: Omit<ChartOptions, "period" | "onSelect">): { box: HTMLElement; run: () => void } {
   // What nobody measures has no line.
   const options = { ...all, lines: all.lines.filter((line) => line.values.some((value) => value !== null) || all.lines.length === 1) };
-  const inner = chartBox(), box = el("div", {}, inner, figures(options));
+  const period = { since: context.state.range ? Math.max(asked.since, (begin_ns ?? 0) / 1e6) : asked.since, until: asked.until };
+  const inner = el("div", { class: "chart" }), box = el("div", {}, el("h2", {}, `${all.title} (${all.unit})`), inner, figures(options));
   return { box, run: () => draw(inner, { ...options, period, onSelect: (since, until) => context.go({ range: "", since, until }) }) };
 }

@@ -54,7 +54,7 @@ export function periodOf(state: State, now: number): Period {
 export function stepOf(period: Period, most: number, least: number): number {
   const wanted = (period.until - period.since) / 1000 / most;
   const steps = [1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400];
-  return steps.find((step) => step >= wanted && step >= least) ?? 86400;
+  return steps.find((step) => step >= wanted && step >= least) ?? 86400 * Math.ceil(wanted / 86400);
 }
 
 /** For since= and until= of the interface. */
