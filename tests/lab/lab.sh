@@ -14,6 +14,7 @@ usage()
 usage: tests/lab/lab.sh COMMAND
 
   up [N]                             start N hosts (2): h1 h2 ...
+  add HOST                           start one more, h3 to h9
   down                               stop them, and nothing else
   status                             hosts, the pids of their pid 1, URIs, guests
   uri HOST                           connection URI for outside of the host
@@ -235,10 +236,10 @@ make_image()
 
 # ---- hosts ----
 
-# write_config HOST COUNT: what it finds in /etc.
+# write_config HOST: what it finds in /etc.
 write_config()
 {
-    local host=$1 count=$2 etc=$lab/$1/etc i file
+    local host=$1 etc=$lab/$1/etc i file
     mkdir -p "$etc" "$lab/$host"/{lib,cache,log/qemu,run}
     cat > "$etc/libvirtd.conf" << END
 listen_tls = 0
@@ -277,7 +278,7 @@ END
             >> "$lab/$host/passwd"
     grep -q ^libvirt-qemu: /etc/group || echo 'libvirt-qemu:x:64055:' >> "$lab/$host/group"
     echo '127.0.0.1 localhost' > "$lab/$host/hosts"
-    for ((i = 1; i <= count; i++)); do
+    for i in {1..9}; do
         echo "$net.$i h$i" >> "$lab/$host/hosts"
     done
 }
@@ -369,13 +370,23 @@ up()
     ip addr add "$net.254/24" dev "$bridge"
     ip link set "$bridge" up
     for ((i = 1; i <= count; i++)); do
-        write_config "h$i" "$count"
+        write_config "h$i"
         start_host "h$i"
     done
     for ((i = 1; i <= count; i++)); do
         wait_for_host "h$i"
     done
     status
+}
+
+add()
+{
+    [[ $1 =~ ^h[3-9]$ ]] || die "add h3 to h9"
+    ! alive "$1" || return 0
+    rm -rf "${lab:?}/$1"
+    write_config "$1"
+    start_host "$1"
+    wait_for_host "$1"
 }
 
 down()
@@ -524,7 +535,7 @@ migrate()
 command=${1-}
 [ $# = 0 ] || shift
 case $command in
-up | down | status | uri | daemon | network | guest | gpu | tell | migrate) "$command" "$@" ;;
+up | add | down | status | uri | daemon | network | guest | gpu | tell | migrate) "$command" "$@" ;;
 virsh)
     host=$1
     shift

@@ -2,15 +2,12 @@
 """vgpuds that know each other by etcd alone move VMs between real libvirt hosts: one vgpud moves a VM at a
 time, whoever is told to, and an etcd that is away keeps new moves from beginning, and no others from
 ending."""
-import json
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from certs import Authority
+from clusterlab import Cluster, told_at_once
 from draining import empties, tenants
 from etcd import Etcd
 from labhost import ENV
-from movelab import PORT, Node, address, has_gpu, remove_guest, running_on, start_guest
+from movelab import has_gpu, remove_guest, running_on, start_guest
 from settings import full
 from unixhttp import wait_for
 
@@ -20,48 +17,15 @@ GUEST = "commuter"
 HOSTS = ("h1", "h2")
 
 
-class Cluster:
-    def __init__(self, directory, etcd):
-        authority = Authority(directory / "ca")
-        self.etcd = etcd
-        self.nodes = {host: Node(host, directory / host, authority) for host in HOSTS}
-        for host, node in self.nodes.items():
-            node.more = (
-                f"[api]\ntls_client_ca={authority.certificate}\n[role operator]\n"
-                f"subject={';'.join('CN=' + h for h in HOSTS)}\n"
-                f"[cluster]\netcd={etcd.endpoints}\nurl=https://{address(host)}:{PORT}\n"
-                f"cert={node.pem}\nkey={node.key}\ncacert={authority.certificate}\nlease=5s\npoll=1s\n"
-                f"libvirt_uri=qemu+tcp://{host}/system\n")
-            node.start()
-        wait_for(lambda: all(self.states(n) == {h: "alive" for h in HOSTS} for n in self.nodes.values()))
-        self.meet()
-
-    @staticmethod
-    def states(node):
-        return {h["name"]: h["state"] for h in node.daemon.get("/v1/hosts")["items"]}
-
-    def meet(self):
-        wait_for(lambda: all([p["state"] for p in n.daemon.get("/v1/peers")["items"]] == ["reachable"]
-                             for n in self.nodes.values()))
-
-    def locks(self):
-        return {key.rsplit("/", 1)[1]: json.loads(value)["host"]
-                for key, (value, _) in self.etcd.pairs("/vgpud/default/moves/").items()}
-
-    def parts(self, state):
-        return all(n.daemon.part("etcd")["state"] == state for n in self.nodes.values())
-
-
 @pytest.fixture(scope="module")
 def cluster(host, tmp_path_factory):
     directory = tmp_path_factory.mktemp("cluster")
     with Etcd(directory / "etcd", 3 if full() else 1, f"{ENV['LAB_NET']}.254") as etcd:
-        made = Cluster(directory, etcd)
+        made = Cluster(directory, etcd, HOSTS)
         start_guest("h1", GUEST)
         yield made
         remove_guest(GUEST)
-        for node in made.nodes.values():
-            node.daemon.stop()
+        made.close()
 
 
 @pytest.fixture
@@ -115,28 +79,11 @@ def test_another_host_moves_it(cluster, way):
     cluster.etcd.delete(key)
 
 
-def told_twice(cluster, times):
-    """Both vgpuds are told at the same instant to move the VM to where it is not."""
-    for _ in range(times):
-        [source] = running_on(GUEST)
-        to = next(h for h in HOSTS if h != source)
-        wait_for(lambda: cluster.nodes[source].daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
-        wait_for(lambda: not cluster.locks())
-        cluster.meet()
-        body = {"vm": GUEST, "to": to, "forward": True}
-        with ThreadPoolExecutor(len(HOSTS)) as pool:
-            answers = list(pool.map(lambda n: n.daemon.post("/v1/migrations", body), cluster.nodes.values()))
-        begun = [answer for status, _, answer in answers if status == 201]
-        assert len(begun) == 1, answers
-        assert sorted(status for status, _, _ in answers) == [201, 409], answers
-        assert cluster.nodes[source].ended(begun[0])["state"] == "done"
-        assert running_on(GUEST) == [to] and has_gpu(to, GUEST)
-
-
 @pytest.mark.drawn("lab")
 def test_two_are_told_at_once(cluster, way):
     """One move each time (a hundred times in full)."""
-    told_twice(cluster, 100 if full() else 2)
+    for _ in range(100 if full() else 2):
+        told_at_once(cluster, GUEST)
 
 
 @pytest.mark.drawn("lab")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hosts of tests/lab/lab.sh, each with its vgpud, which know each other; and a guest with a
+"""Hosts of tests/lab/lab.sh, each with its vgpud, which know each other; and a guest with a
 stand-in GPU that moves between them."""
+import glob
 import os
 import re
 import subprocess
@@ -122,16 +123,22 @@ def run(node, *args, code=0):
     return done
 
 
-# ---- what is true, asked of both libvirts ----
+# ---- what is true, asked of all libvirts ----
+
+def hosts_up():
+    """Two, or three once a test has added one."""
+    return sorted(os.path.basename(os.path.dirname(path))
+                  for path in glob.glob(os.path.join(ENV["LAB_DIR"], "h*", "pid")))
+
 
 def running_on(guest):
     """The hosts on which it runs; a domain that waits for a migration does not."""
-    return [host for host in ("h1", "h2") if guest in
+    return [host for host in hosts_up() if guest in
             lab("virsh", host, "-q", "list", "--state-running", "--name").stdout.split()]
 
 
 def defined_on(guest):
-    return [host for host in ("h1", "h2") if guest in
+    return [host for host in hosts_up() if guest in
             lab("virsh", host, "-q", "list", "--all", "--persistent", "--name").stdout.split()]
 
 
@@ -198,6 +205,6 @@ def kill_qemu(host, guest):
 
 
 def remove_guest(guest):
-    for host in ("h1", "h2"):
+    for host in hosts_up():
         lab("virsh", host, "-q", "destroy", guest, check=False)
         lab("virsh", host, "-q", "undefine", guest, check=False)
