@@ -255,6 +255,9 @@ struct vg_backend_moves {
     /* Returns moves, newest first, made before before_ns (INT64_MAX: all). */
     GPtrArray *(*list_migrations)(void *data, bool active, int64_t before_ns, size_t limit,
                                   GError **err);
+    /* Returns struct vg_host_moves of this host, the first one, and of all peers, which are asked;
+     * of each up to `limit` moves, the newest ones. */
+    GPtrArray *(*list_all_migrations)(void *data, bool active, size_t limit, GError **err);
     struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
                                             GError **err);
     /* Takes up a move that has failed. VG_E_CONFLICT: it has not, or has left nothing undone. */

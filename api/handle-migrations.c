@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles moves of VMs, and GPUs reserved for them. A move is answered at once, and goes on by
- * itself.
+ * Handles moves of VMs. A move is answered at once, and goes on by itself.
  */
 #include "config.h"
 
@@ -333,6 +332,17 @@ struct migration_page {
     bool active;
 };
 
+static int
+migration_read_active(const struct vg_query *query, bool *ret, GError **err)
+{
+    const char *active = vg_query_get(query, "active");
+
+    if (active && strcmp(active, "true") != 0 && strcmp(active, "false") != 0)
+        return vg_error(err, VG_E_INVALID, "active: '%s' is neither true nor false", active);
+    *ret = active && strcmp(active, "true") == 0;
+    return 0;
+}
+
 static void
 migration_run_list(struct vg_request *request)
 {
@@ -382,161 +392,91 @@ void
 vg_handle_list_migrations(struct vg_request *request)
 {
     struct migration_page page = {.before_ns = INT64_MAX, .limit = VG_LIMIT_DEFAULT};
-    const char *active = vg_query_get(&request->query, "active");
     GError *err = NULL;
 
-    if (active && strcmp(active, "true") != 0 && strcmp(active, "false") != 0) {
-        vg_answer_problem(request, VG_E_INVALID, "active: '%s' is neither true nor false", active);
-        return;
-    }
-    if (vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &page.limit, &err) < 0 ||
+    if (migration_read_active(&request->query, &page.active, &err) < 0 ||
+        vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &page.limit, &err) < 0 ||
         vg_query_length(&request->query, "marker", VG_MARKER_MAX, &err) < 0 ||
         migration_read_marker(vg_query_get(&request->query, "marker"), &page.before_ns, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
-    page.active = active && strcmp(active, "true") == 0;
     request->job_data = g_memdup2(&page, sizeof(page));
     request->job_data_free = g_free;
     request->job = migration_run_list;
 }
 
-/* ---- reservations ---- */
+/* ---- those of all hosts ---- */
 
-static void
-reservation_run_make(struct vg_request *request)
+/* A move, and the peer that runs it, or NULL. */
+struct migration_found {
+    const struct vg_migration *move;
+    const char *peer;
+};
+
+static int
+migration_compare_made(const void *a, const void *b)
 {
-    const struct vg_backend *backend = request->backend;
-    struct vg_reservation *wanted = request->job_data;
-    GError *err = NULL;
+    const struct migration_found *x = a, *y = b;
 
-    request->object = g_strdup(wanted->vm);
-    if (backend->moves->reserve(backend->data, wanted, &err) < 0) {
-        vg_answer_error(request, err);
-        return;
-    }
-    if (wanted->dry_run) {
-        vg_answer_json(request, 200, vg_record_write(&vg_reservation_record, wanted));
-        return;
-    }
-    if (!request->waits(request)) {
-        vg_log_info("a reservation is given up, as its client has gone id=%s", wanted->id);
-        (void)!backend->moves->release(backend->data, wanted->id, NULL);
-    }
-    vg_answer_json(request, 201, vg_record_write(&vg_reservation_record, wanted));
-    request->answer.location = g_strconcat("/v1/reservations/", wanted->id, NULL);
-    g_free(request->object);
-    request->object = g_strdup(wanted->id);
-}
-
-void
-vg_handle_reserve(struct vg_request *request)
-{
-    const GByteArray *body = request->body;
-    GError *err = NULL;
-    struct vg_reservation *wanted = vg_parse_record(
-        body ? (const char *)body->data : "", body ? body->len : 0,
-        "{\"move_id\": \"move-0123456789abcdef\", \"vm\": \"guest0\", \"uuid\": \"...\", \"from\": "
-        "\"host-a\", \"lease_s\": 300, \"devices\": [{\"kind\": \"mdev\", \"type\": "
-        "\"nvidia-63\"}]}",
-        &vg_reservation_record, &err);
-
-    if (!wanted) {
-        vg_answer_error(request, err);
-        return;
-    }
-    g_free(wanted->asked_by);
-    wanted->asked_by = g_strdup(request->identity.name);
-    request->job_data = wanted;
-    request->job_data_free = vg_reservation_free;
-    request->hosts[0] = g_strdup("");
-    request->lane = VG_LANE_HERE;
-    request->job = reservation_run_make;
+    if (x->move->made_ns != y->move->made_ns)
+        return x->move->made_ns < y->move->made_ns ? 1 : -1;
+    return strcmp(x->move->id, y->move->id);
 }
 
 static void
-reservation_run_renew(struct vg_request *request)
+migration_run_list_all(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
+    const struct migration_page *page = request->job_data;
     GError *err = NULL;
-    g_autoptr(vg_reservation) reservation = backend->moves->renew(
-        backend->data, request->id, *(const int64_t *)request->job_data, &err);
+    g_autoptr(GPtrArray) hosts =
+        backend->moves->list_all_migrations(backend->data, page->active, (size_t)page->limit, &err);
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct migration_found));
 
-    if (reservation)
-        vg_answer_json(request, 200, vg_record_write(&vg_reservation_record, reservation));
-    else
-        vg_answer_error(request, err);
-}
-
-void
-vg_handle_renew(struct vg_request *request)
-{
-    struct lease {
-        int64_t lease_s;
-    };
-#define THIS lease
-    static const struct vg_field fields[] = {
-        VG_ROW_INT(lease_s, VG_FIELD_REQUIRED, VG_LEASE_MIN_S, VG_LEASE_MAX_S),
-    };
-    static const struct vg_record_type type = VG_ROW_TYPE(fields);
-#undef THIS
-    const GByteArray *body = request->body;
-    GError *err = NULL;
-    struct lease *lease = vg_parse_record(body ? (const char *)body->data : "",
-                                          body ? body->len : 0, "{\"lease_s\": 300}", &type, &err);
-
-    if (!lease) {
-        vg_answer_error(request, err);
-        return;
-    }
-    request->job_data = g_memdup2(&lease->lease_s, sizeof(lease->lease_s));
-    request->job_data_free = g_free;
-    request->lane = VG_LANE_KEEP;
-    request->job = reservation_run_renew;
-    vg_record_free(&type, lease);
-}
-
-static void
-reservation_run_release(struct vg_request *request)
-{
-    const struct vg_backend *backend = request->backend;
-    GError *err = NULL;
-
-    if (backend->moves->release(backend->data, request->id, &err) != 0)
-        vg_answer_error(request, err);
-    else
-        request->answer.status = 204;
-}
-
-void
-vg_handle_release(struct vg_request *request)
-{
-    request->lane = VG_LANE_KEEP;
-    request->job = reservation_run_release;
-}
-
-static void
-reservation_run_list(struct vg_request *request)
-{
-    const struct vg_backend *backend = request->backend;
-    GError *err = NULL;
-    g_autoptr(GPtrArray) list = backend->moves->list_reservations(backend->data, &err);
-
-    if (!list) {
+    if (!hosts) {
         vg_answer_error(request, err);
         return;
     }
     json_object *object = json_object_new_object();
-    json_object *items = json_object_new_array();
-    for (guint i = 0; i < list->len; i++)
-        vg_json_append(items, vg_record_write(&vg_reservation_record, list->pdata[i]));
+    json_object *items = json_object_new_array(), *unknown = json_object_new_array();
+    for (guint i = 0; i < hosts->len; i++) {
+        const struct vg_host_moves *host = hosts->pdata[i];
+        for (guint k = 0; k < host->moves->len; k++)
+            g_array_append_val(found,
+                               ((struct migration_found){host->moves->pdata[k], host->peer}));
+        if (!host->reason)
+            continue;
+        json_object *one = json_object_new_object();
+        vg_json_add_string(one, "host", host->host);
+        vg_json_add_string(one, "reason", host->reason);
+        vg_json_append(unknown, one);
+    }
+    g_array_sort(found, migration_compare_made);
+    for (guint i = 0; i < found->len && i < (guint)page->limit; i++) {
+        const struct migration_found *one = &g_array_index(found, struct migration_found, i);
+        json_object *item = migration_summary(one->move);
+        vg_json_add_string(item, "peer", one->peer);
+        vg_json_append(items, item);
+    }
     vg_json_add(object, "items", items);
+    vg_json_add(object, "unknown", unknown);
     vg_answer_json(request, 200, object);
 }
 
 void
-vg_handle_list_reservations(struct vg_request *request)
+vg_handle_cluster_migrations(struct vg_request *request)
 {
-    request->lane = VG_LANE_KEEP;
-    request->job = reservation_run_list;
+    struct migration_page page = {.limit = VG_LIMIT_DEFAULT};
+    GError *err = NULL;
+
+    if (migration_read_active(&request->query, &page.active, &err) < 0 ||
+        vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &page.limit, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    request->job_data = g_memdup2(&page, sizeof(page));
+    request->job_data_free = g_free;
+    request->lane = VG_LANE_ASK;
+    request->job = migration_run_list_all;
 }

@@ -19,6 +19,7 @@ static const char *const requests_params[] = {"since", "until", "limit", "vm", N
 static const char *const plans_params[] = {"limit", "marker", NULL};
 static const char *const audit_params[] = {"limit", "marker", NULL};
 static const char *const migrations_params[] = {"limit", "marker", "active", NULL};
+static const char *const cluster_migrations_params[] = {"limit", "active", NULL};
 static const char *const migration_params[] = {"peer", NULL};
 static const char *const events_params[] = {"after", "wait", "types", "since",
                                             "until", "from", "limit", NULL};
@@ -88,6 +89,12 @@ const struct vg_route vg_routes[] = {
      {204, 404, 409, 422, 502, 503, 504}},
     {"/v1/cluster", VG_FIGURES, VG_GET, vg_handle_cluster, no_params, {200}},
     {"/v1/cluster/vms", VG_FIGURES, VG_GET, vg_handle_cluster_vms, cluster_vms_params, {200}},
+    {"/v1/cluster/migrations",
+     VG_MOVES,
+     VG_GET,
+     vg_handle_cluster_migrations,
+     cluster_migrations_params,
+     {200, 502, 503, 504}},
     {"/v1/plans", VG_PLANS, VG_GET, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
     {"/v1/plans",
      VG_PLANS,

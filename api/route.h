@@ -89,6 +89,7 @@ vg_handler vg_handle_begin_drain;
 vg_handler vg_handle_end_drain;
 vg_handler vg_handle_cluster;
 vg_handler vg_handle_cluster_vms;
+vg_handler vg_handle_cluster_migrations;
 vg_handler vg_handle_alerts;
 vg_handler vg_handle_list_plans;
 vg_handler vg_handle_make_plan;

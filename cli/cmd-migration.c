@@ -19,12 +19,13 @@
 #include "cli/online-args.h"
 #include "cli/printable.h"
 
-enum { KEY_ACTIVE = 0xb00, KEY_PEER };
+enum { KEY_ACTIVE = 0xb00, KEY_PEER, KEY_ALL };
 
 struct migration_args {
     struct vg_online_args online;
     struct vg_move_options options;
     bool active;
+    bool all; /* the moves of all hosts that vgpud knows */
     const char *peer;
 };
 
@@ -85,20 +86,56 @@ migration_add_words(json_object *row)
     vg_json_add_string(row, "took", took);
 }
 
+/* Says which hosts' moves are not in the list. */
+static void
+migration_tell_unknown(json_object *document)
+{
+    json_object *unknown = vg_output_member(document, "unknown");
+
+    for (size_t i = 0; i < json_object_array_length(unknown); i++) {
+        json_object *one = json_object_array_get_idx(unknown, i);
+        g_autoptr(GString) text = g_string_new(NULL);
+        vg_printable_append_line(text, "vgpuctl: the moves of host '%s' are not known: %s",
+                                 json_object_get_string(vg_output_member(one, "host")),
+                                 json_object_get_string(vg_output_member(one, "reason")));
+        fputs(text->str, stderr);
+    }
+}
+
+/* Asks for those of all hosts; the caller puts them. */
+static json_object *
+migration_list_of_all(const struct migration_args *args, vg_client *client, GError **err)
+{
+    static const char *const lists[] = {"items", "unknown", NULL};
+    g_autoptr(GString) path = g_string_new("/v1/cluster/migrations");
+    g_autoptr(json_object) document = NULL;
+
+    vg_online_add_parameter(path, "active", args->active ? "true" : NULL);
+    if (vg_client_get(client, path->str, lists, &document, err) < 0)
+        return NULL;
+    migration_tell_unknown(document);
+    return json_object_get(vg_output_member(document, "items"));
+}
+
 static int
 migration_list(void *data, vg_client *client, GError **err)
 {
     const struct migration_args *args = data;
     g_autoptr(json_object) items = NULL;
 
-    if (vg_client_list(client, args->active ? "/v1/migrations?active=true" : "/v1/migrations",
-                       &items, err) < 0)
+    if (args->all)
+        items = migration_list_of_all(args, client, err);
+    else if (vg_client_list(client, args->active ? "/v1/migrations?active=true" : "/v1/migrations",
+                            &items, err) < 0)
+        return -1;
+    if (!items)
         return -1;
     g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         migration_add_words(json_object_array_get_idx(rows, i));
     const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
                                    args->active ? "no VM is being moved"
+                                   : args->all  ? "no vgpud has moved any VM"
                                                 : "vgpud has not moved any VM"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
@@ -244,7 +281,10 @@ migration_check(struct migration_args *args, const struct argp_state *state)
     if (args->active && !lists)
         argp_error(state, "--active belongs to `migration list`");
     if (args->peer && lists)
-        argp_error(state, "--peer goes with one move; `migration list` has those of this vgpud");
+        argp_error(state,
+                   "--peer goes with one move; `migration list --all` has those of all peers");
+    if (args->all && !lists)
+        argp_error(state, "--all belongs to `migration list`");
     if (args->options.wait && !acts)
         argp_error(state, "--wait belongs to `migration abort`, `retry` and `undo`");
     if (args->online.watch_s > 0 && !lists && strcmp(verb, "show") != 0)
@@ -265,6 +305,9 @@ migration_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_ACTIVE:
         args->active = true;
+        break;
+    case KEY_ALL:
+        args->all = true;
         break;
     case KEY_PEER:
         args->peer = arg;
@@ -292,6 +335,7 @@ vg_cmd_migration(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"active", KEY_ACTIVE, NULL, 0, "list: only those that have not ended", 1},
+        {"all", KEY_ALL, NULL, 0, "list: the moves of all hosts that vgpud knows", 1},
         {"peer", KEY_PEER, "NAME", 0,
          "the peer whose vgpud runs the move, where that is not the "
          "vgpud that is asked",

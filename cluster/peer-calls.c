@@ -155,16 +155,13 @@ peers_wait_for(vg_peers *peers, struct call *call, const struct peers_question *
                     waits ? "it did not answer in time" : "its answer is not waited for any more");
 }
 
-int
-peers_request(vg_peers *peers, const char *name, const struct peers_question *question,
-              json_object **ret, GError **err)
+/* Waits for a call, and frees it. */
+static int
+peers_finish_call(vg_peers *peers, struct call *call, const char *name,
+                  const struct peers_question *question, json_object **ret, GError **err)
 {
-    struct call *call = peers_new_call(peers, name, question, err);
     int status = -1;
 
-    if (!call)
-        return -1;
-    curl_multi_wakeup(peers->multi);
     if (peers_wait_for(peers, call, question, err) == 0) {
         const GString *text = call->exchange->body;
         status = vg_exchange_check_call(call->exchange, call->code, err);
@@ -179,6 +176,59 @@ peers_request(vg_peers *peers, const char *name, const struct peers_question *qu
     if (status < 0)
         g_prefix_error(err, "peer '%s': ", name);
     return status;
+}
+
+int
+peers_request(vg_peers *peers, const char *name, const struct peers_question *question,
+              json_object **ret, GError **err)
+{
+    struct call *call = peers_new_call(peers, name, question, err);
+
+    if (!call)
+        return -1;
+    curl_multi_wakeup(peers->multi);
+    return peers_finish_call(peers, call, name, question, ret, err);
+}
+
+static void
+peers_reply_free(void *data)
+{
+    struct peers_reply *reply = data;
+
+    g_free(reply->name);
+    json_object_put(reply->document);
+    g_clear_error(&reply->error);
+    g_free(reply);
+}
+
+GPtrArray *
+peers_request_all(vg_peers *peers, const GPtrArray *names, const struct peers_question *question,
+                  int64_t until_ns)
+{
+    GPtrArray *replies = g_ptr_array_new_with_free_func(peers_reply_free);
+    struct call *calls[VG_PEERS_PARALLEL];
+
+    for (guint begin = 0; begin < names->len; begin += VG_PEERS_PARALLEL) {
+        const guint n = MIN(names->len - begin, VG_PEERS_PARALLEL);
+        const bool late = vg_clock_monotonic_ns() >= until_ns;
+        for (guint i = 0; i < n; i++) {
+            struct peers_reply *reply = g_new0(struct peers_reply, 1);
+            reply->name = g_strdup(names->pdata[begin + i]);
+            g_ptr_array_add(replies, reply);
+            if (late)
+                vg_error(&reply->error, VG_E_TIMEOUT,
+                         "there was no time to ask it, others were slow");
+            calls[i] = late ? NULL : peers_new_call(peers, reply->name, question, &reply->error);
+        }
+        curl_multi_wakeup(peers->multi);
+        for (guint i = 0; i < n; i++) {
+            struct peers_reply *reply = replies->pdata[begin + i];
+            if (calls[i])
+                peers_finish_call(peers, calls[i], reply->name, question, &reply->document,
+                                  &reply->error);
+        }
+    }
+    return replies;
 }
 
 void

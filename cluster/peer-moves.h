@@ -61,6 +61,11 @@ GPtrArray *vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, u
 struct vg_migration *vg_peer_change_move(vg_peers *peers, const char *peer, const char *id,
                                          const char *verb, int64_t limit_ns, GError **err);
 
+/* Asks all peers side by side for their newest moves, up to `limit` of each; active: only those
+ * that have not ended. Returns struct vg_host_moves for each peer; the caller frees the list.
+ * Blocks up to 18 s. */
+GPtrArray *vg_peer_all_moves(vg_peers *peers, bool active, size_t limit);
+
 /* What is asked of a host that is to be emptied. */
 struct vg_peer_drain_order {
     const char *host;   /* what the peer calls it */

@@ -104,6 +104,19 @@ struct peers_question {
 int peers_request(vg_peers *peers, const char *name, const struct peers_question *question,
                   json_object **ret, GError **err);
 
+/* What one of several peers has answered. */
+struct peers_reply {
+    char *name;            /* owned */
+    json_object *document; /* owned; NULL if there is none */
+    GError *error;         /* owned; NULL if it has answered */
+};
+
+/* Sends the same request to each of these peers (char *), side by side, VG_PEERS_PARALLEL at a
+ * time, and blocks up to until_ns (CLOCK_MONOTONIC), after which no further one is asked. Returns
+ * struct peers_reply for each, in their order; the caller frees the list. */
+GPtrArray *peers_request_all(vg_peers *peers, const GPtrArray *names,
+                             const struct peers_question *question, int64_t until_ns);
+
 /* cluster/approvals.c: reads the moves that a peer wants. Returns NULL if the answer cannot be
  * read. */
 GPtrArray *peers_read_approvals(const GString *body);

@@ -516,7 +516,6 @@ static GPtrArray *
 moves_list(void *data, bool active, int64_t before_ns, size_t limit, GError **err)
 {
     vg_daemon_backend *backend = data;
-
     GPtrArray *list =
         vg_journal_list_migrations(backend->parts.journal, active, before_ns, limit, err);
     if (list)
@@ -586,6 +585,7 @@ const struct vg_backend_moves backend_moves = {
     .movable = moves_movable,
     .read_migration = moves_read,
     .list_migrations = moves_list,
+    .list_all_migrations = backend_list_all_migrations,
     .abort_migration = moves_abort,
     .retry_migration = moves_retry,
     .list_bare = moves_list_bare,

@@ -52,6 +52,9 @@ GPtrArray *backend_list_cluster_vms(void *data, const char *host);
 bool backend_read_cluster(void *data, struct vg_cluster_status *ret);
 struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
 
+/* daemon/backend-all-moves.c: list_all_migrations of struct vg_backend_moves */
+GPtrArray *backend_list_all_migrations(void *data, bool active, size_t limit, GError **err);
+
 /* daemon/backend-drain.c: of struct vg_backend_moves */
 vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError **err);
 vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);

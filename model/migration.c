@@ -275,6 +275,30 @@ vg_migration_copy(const struct vg_migration *migration)
     return vg_record_copy(&vg_migration_record, migration);
 }
 
+struct vg_host_moves *
+vg_host_moves_new(const char *host)
+{
+    struct vg_host_moves *moves = g_new0(struct vg_host_moves, 1);
+
+    moves->host = g_strdup(host);
+    moves->moves = g_ptr_array_new_with_free_func(vg_migration_free);
+    return moves;
+}
+
+void
+vg_host_moves_free(void *data)
+{
+    struct vg_host_moves *moves = data;
+
+    if (!moves)
+        return;
+    g_free(moves->host);
+    g_free(moves->peer);
+    g_free(moves->reason);
+    g_ptr_array_unref(moves->moves);
+    g_free(moves);
+}
+
 json_object *
 vg_migration_summary(const struct vg_migration *migration)
 {

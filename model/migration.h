@@ -301,6 +301,18 @@ struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */
 struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
 
+/* The newest moves that the vgpud of one host runs or has run. */
+struct vg_host_moves {
+    char *host;
+    char *peer;       /* what that vgpud is called as a peer; NULL: it is this one */
+    char *reason;     /* why the moves are not known, as a sentence; NULL: they are */
+    GPtrArray *moves; /* struct vg_migration, without their steps, newest first */
+};
+
+/* Returns one without moves, whose members are owned; the caller frees it. */
+struct vg_host_moves *vg_host_moves_new(const char *host);
+void vg_host_moves_free(void *moves); /* NULL is fine */
+
 /* Makes an object of what lists and events tell of every move: its id and state, whose it is, and
  * from where to where it goes. The caller puts it. */
 json_object *vg_migration_summary(const struct vg_migration *migration);

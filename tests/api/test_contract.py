@@ -29,6 +29,7 @@ GOOD = [
     "/v1/preemptions", "/v1/preemptions?vm=alpha&limit=2", "/v1/snapshot", "/v1/plans",
     "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
     "/v1/events?after=99999&wait=60", "/healthz", "/readyz", "/v1/peers", "/v1/alerts", "/v1/nova/approvals",
+    "/v1/cluster/migrations", "/v1/cluster/migrations?limit=1&active=true",
     "/v1/snapshot?peers=false", "/v1/migrations", "/v1/migrations?limit=1&active=true",
     "/v1/events?since=-12h", "/v1/events?limit=1&types=vm,alert", "/v1/events?until=-1min",
     "/v1/events?from=5f6c0c1e-9a0b-4b57-8b0e-000000000000-1",
@@ -74,6 +75,11 @@ def test_moves(server, contract):
     contract.check("GET", url, got)
     assert got.json()["state"] == "aborted" and b"shmem" not in got.body
     assert made.json()["id"] in [m["id"] for m in server.get("/v1/migrations").json()["items"]]
+    of_all = server.get("/v1/cluster/migrations")
+    contract.check("GET", "/v1/cluster/migrations", of_all)
+    assert (made.json()["id"], None) in [(m["id"], m["peer"]) for m in of_all.json()["items"]]
+    assert [u["host"] for u in of_all.json()["unknown"]] == ["node-b"]
+    assert server.get("/v1/cluster/migrations?active=maybe").status == 400
     assert made.json()["id"] not in [m["id"] for m in
                                      server.get("/v1/migrations?active=true").json()["items"]]
     passed_on = {"vm": "alpha", "to": "node-b", "on_behalf_of": "uid:7 at node-a"}

@@ -95,7 +95,7 @@ COMMANDS = {
              ["explain"], ["peer", "list"], ["token", "list"], ["audit"], ["migration", "list"], ["alert", "list"],
              ["nova", "check", "--socket"]],
     GPU: [["gpu", "list"], ["gpu", "requests"], ["gpu", "show"], ["vm", "show", BUSY]],
-    FAKE: [["vm", "list"], ["vm", "show", "alpha"], ["host", "show"], ["host", "cpus"], ["host", "history"], ["migration", "list"],
+    FAKE: [["vm", "list"], ["vm", "show", "alpha"], ["host", "show"], ["host", "cpus"], ["host", "history"], ["migration", "list"], ["migration", "list", "--all"],
            ["migration", "show"], ["migrate", "alpha", "--to", "host-b", "--dry-run"],
            ["peer", "list"], ["plan", "show"], ["gpu", "list"], ["token", "list"], ["audit"],
            ["preemptions"], ["preemptions", "--matrix"], ["doctor"], ["vm", "history", "alpha"]],

@@ -78,6 +78,10 @@ def test_each_answers_for_all(cluster, way):
     move = asked.move(GUEST, to, forward=True)
     assert node.ended(move)["state"] == "done"
     assert running_on(GUEST) == [to] and has_gpu(to, GUEST)
+    for asked in cluster.nodes.values():
+        known = json.loads(run(asked, "migration", "list", "--all", "-o", "json").stdout)
+        assert [(m["id"], m["state"], m["peer"]) for m in known] == [
+            (move["id"], "done", None if asked is node else node.host)]
     everywhere(cluster, lambda n: {v["name"]: v["host"] for v in n.daemon.get("/v1/cluster/vms")["items"]}.get(
         GUEST) == to)
 
@@ -189,6 +193,7 @@ def test_a_majority_is_killed(cluster, way):
             wait_for(lambda n=asked, b=before: all(h["age_ns"] > b[h["name"]] for h in
                      n.daemon.get("/v1/hosts")["items"] if not h["self"]))
             assert asked.daemon.get("/v1/cluster")["etcd"]["reason"]
+            assert move["id"] in [m["id"] for m in asked.daemon.get("/v1/cluster/migrations")["items"]]
             assert {v["name"] for v in asked.daemon.get("/v1/cluster/vms")["items"]} == {"guest0", GUEST}
     finally:
         for member in gone:

@@ -292,6 +292,22 @@ list_moves(void *data, bool active, int64_t before_ns, size_t limit, GError **er
     return list;
 }
 
+/* Those of a peer, too, and one peer does not answer. */
+static GPtrArray *
+list_all_moves(void *data, bool active, size_t limit, GError **err)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_host_moves_free);
+    struct vg_host_moves *own = vg_host_moves_new("node-a"), *other = vg_host_moves_new("node-b");
+
+    g_ptr_array_unref(own->moves);
+    own->moves = list_moves(data, active, INT64_MAX, limit, err);
+    other->peer = g_strdup("node-b");
+    other->reason = g_strdup("it did not answer within 3 s");
+    g_ptr_array_add(list, own);
+    g_ptr_array_add(list, other);
+    return list;
+}
+
 /* alpha can be moved, beta uses what cannot be released; others are none of libvirt's. */
 static struct vg_movable *
 movable(void *data, const char *id, GError **err)
@@ -481,6 +497,7 @@ const struct vg_backend_moves fake_moves = {
     .movable = movable,
     .read_migration = read_move,
     .list_migrations = list_moves,
+    .list_all_migrations = list_all_moves,
     .abort_migration = abort_move,
     .retry_migration = retry_move,
     .list_bare = list_bare,
