@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <float.h>
+
 #include "base/error.h"
 
 static json_object *
@@ -345,10 +347,52 @@ vg_json_new_string(const char *value)
     return json_object_new_string(valid);
 }
 
+/* Numbers below this are written without printf(), which takes ten times as long: a plan for 10,000
+ * VMs writes 200,000 numbers. */
+#define JSON_QUICK_BELOW 1e9
+
+/* Writes a number with six decimals like printf(), which rounds the exact value half to even.
+ * Returns false for numbers that are too large. */
+static bool
+json_format_quickly(char buf[VG_JSON_DOUBLE_LEN], double value)
+{
+    int exponent = 0;
+    const double size = fabs(value);
+
+    if (!(size < JSON_QUICK_BELOW))
+        return false;
+    /* size = mantissa / 2^shift, where the mantissa has 53 bits, and its product below 73. */
+    const uint64_t mantissa = (uint64_t)ldexp(frexp(size, &exponent), DBL_MANT_DIG);
+    const int shift = DBL_MANT_DIG - exponent;
+    const unsigned __int128 product = (unsigned __int128)mantissa * 1000000;
+    uint64_t millionths = 0;
+    if (shift < 100) {
+        const unsigned __int128 half = (unsigned __int128)1 << (shift - 1);
+        const unsigned __int128 rest = product & (2 * half - 1);
+        millionths = (uint64_t)(product >> shift);
+        millionths += rest > half || (rest == half && millionths % 2 == 1);
+    }
+    char digits[24], *at = digits + sizeof(digits);
+    *--at = '\0';
+    for (int i = 0; millionths > 0 || i < 8; i++) {
+        if (i == 6)
+            *--at = '.';
+        else {
+            *--at = (char)('0' + millionths % 10);
+            millionths /= 10;
+        }
+    }
+    if (signbit(value))
+        *--at = '-';
+    strcpy(buf, at);
+    return true;
+}
+
 const char *
 vg_json_format_double(char buf[VG_JSON_DOUBLE_LEN], double value)
 {
-    g_ascii_formatd(buf, VG_JSON_DOUBLE_LEN, "%.6f", value);
+    if (!json_format_quickly(buf, value))
+        g_ascii_formatd(buf, VG_JSON_DOUBLE_LEN, "%.6f", value);
     size_t length = strlen(buf);
     while (length > 2 && buf[length - 1] == '0' && buf[length - 2] != '.')
         buf[--length] = '\0';

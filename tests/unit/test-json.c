@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -16,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "tests/unit/chance.h"
 
 static json_object *
 parse(const char *text, GError **err)
@@ -231,6 +233,41 @@ test_doubles(void **state)
     }
 }
 
+/* The same as printf() writes, for numbers of every size, and halves of the last digit. */
+static void
+test_doubles_like_printf(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) random = chance_rand();
+
+    for (unsigned i = 0; i < chance_rounds(20000, 2000000); i++) {
+        char is[VG_JSON_DOUBLE_LEN], like[VG_JSON_DOUBLE_LEN];
+        double value = 0;
+        switch (i % 4) {
+        case 0: {
+            const uint64_t bits = (uint64_t)g_rand_int(random) << 32 | g_rand_int(random);
+            memcpy(&value, &bits, sizeof(value));
+            break;
+        }
+        case 1:
+            value = ldexp(g_rand_double_range(random, -1, 1), g_rand_int_range(random, -40, 34));
+            break;
+        case 2: /* odd multiples of 2^-7 are halves of a millionth */
+            value = (double)g_rand_int_range(random, -1000000, 1000000) / 128;
+            break;
+        default:
+            value = g_rand_int_range(random, -2000000000, 2000000000) / 1e6;
+        }
+        if (!isfinite(value))
+            continue;
+        snprintf(like, sizeof(like), "%.6f", value);
+        for (size_t n = strlen(like); like[n - 1] == '0' && like[n - 2] != '.'; n--)
+            like[n - 1] = '\0';
+        assert_string_equal(vg_json_format_double(is, value),
+                            strcmp(like, "-0.0") == 0 ? "0.0" : like);
+    }
+}
+
 static void
 test_writing(void **state)
 {
@@ -251,9 +288,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepts),  cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_getters),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_getters),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_doubles_like_printf),
         cmocka_unit_test(test_writing),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
