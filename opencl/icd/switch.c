@@ -25,8 +25,6 @@
 
 static struct vg_cl_writer switch_stream; /* while the program is stopped */
 static bool switch_is_stopped;
-/* While it is stopped: some memory is still with the vendor, and not in the stream. */
-static bool switch_is_partial;
 
 /* ---- stopping ---- */
 
@@ -155,8 +153,6 @@ switch_reload(struct vg_cl_switch *s)
 static bool
 switch_stay(void)
 {
-    if (switch_is_partial)
-        return false;
     vg_cl_release_all();
     switch_unload();
     vg_cl_nodes_let_go();
@@ -170,7 +166,6 @@ switch_go_on(struct vg_cl_switch *s)
     struct vg_cl_switch back = {.deadline_ns = INT64_MAX};
 
     if (switch_reload(&back) && vg_cl_inject(&back, switch_stream.base, switch_stream.used)) {
-        switch_is_partial = false;
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;
@@ -203,10 +198,6 @@ vg_cl_stop(struct vg_cl_switch *s)
 {
     char path[128];
 
-    if (switch_is_partial) {
-        vg_cl_fail(s, "it waits for memory that it cannot make again, and has other memory still");
-        return VG_CL_LOST;
-    }
     if (switch_is_stopped)
         return VG_CL_STOPPED;
     vg_cl_step(s, "");
@@ -223,9 +214,7 @@ vg_cl_stop(struct vg_cl_switch *s)
         return VG_CL_GOES_ON;
     }
     if (!vg_cl_extract(s, &switch_stream)) {
-        switch_is_partial = s->is_partial;
-        if (switch_is_partial)
-            return switch_go_on(s);
+        /* Nothing was released yet. */
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;
@@ -259,7 +248,7 @@ vg_cl_resume(struct vg_cl_switch *s)
     vg_cl_step(s, "loading");
     if (!vg_cl_inject(s, switch_stream.base, switch_stream.used))
         return switch_stay();
-    switch_is_stopped = switch_is_partial = false;
+    switch_is_stopped = false;
     vg_cl_gate_set(VG_CL_GATE_OPEN);
     return true;
 }

@@ -15,7 +15,6 @@
 #include "opencl/track/program.h"
 #include "opencl/track/read.h"
 #include "opencl/track/state.h"
-#include "opencl/track/trail.h"
 #include "opencl/track/warm.h"
 
 bool
@@ -148,12 +147,10 @@ extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_co
     unsigned char *to = size ? vg_cl_put_room(writer, size) : NULL;
     if (size && !to)
         vg_cl_fail(s, "there is no room for memory of %zu bytes", size);
-    bool ok = !size || (to && vg_cl_read_content(s, copier, mem, region, size, to));
-    if (ok)
-        vg_cl_writer_end(writer);
-    else
-        vg_cl_writer_drop(writer);
-    return ok;
+    if (size && (!to || !vg_cl_read_content(s, copier, mem, region, size, to)))
+        return false;
+    vg_cl_writer_end(writer);
+    return true;
 }
 
 /* ---- programs and events ---- */
@@ -254,74 +251,20 @@ extract_small(struct vg_cl_writer *writer, struct vg_cl_object *object)
 }
 
 static bool
-extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, enum vg_cl_type type)
+extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_copier *copier,
+               enum vg_cl_type type)
 {
     for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
         if (o->type != type || (type == VG_CL_DEVICE && !o->device.parent))
             continue;
         if (vg_cl_is_over(s))
             return false;
-        extract_small(writer, o);
+        if (type != VG_CL_MEM)
+            extract_small(writer, o);
+        else if (!extract_mem(s, writer, copier, o))
+            return false;
     }
     return true;
-}
-
-/* How many memory objects there are, and how many bytes are to be read of them. */
-struct extract_sum {
-    size_t n, bytes;
-};
-
-static struct extract_sum
-extract_sum_up(void)
-{
-    struct extract_sum sum = {0, 0};
-    size_t region[3];
-
-    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
-        if (o->type == VG_CL_MEM) {
-            sum.n++;
-            sum.bytes += vg_cl_content_size(o, region);
-            o->mem.has_parts = false;
-        }
-    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
-        if (o->type == VG_CL_MEM && o->mem.parent)
-            o->mem.parent->mem.has_parts = true;
-    return sum;
-}
-
-/* Whether the rest is going to be read long before the time is over. Else nothing is released yet:
- * it would have to be made again. */
-static bool
-extract_is_in_time(const struct vg_cl_switch *s, int64_t begin_ns, size_t all)
-{
-    int64_t now = extract_now();
-    double rest = all > s->n_bytes ? (double)(all - s->n_bytes) : 0;
-
-    return s->n_bytes > 0 && 2 * rest * (double)(now - begin_ns) / (double)s->n_bytes <
-                                 (double)(s->deadline_ns - now);
-}
-
-/* Memory is released behind the reader, where it is no part of other memory, has no parts, and is
- * not mapped. */
-static bool
-extract_memory(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_trail *trail,
-               size_t all)
-{
-    struct vg_cl_copier copier = {.cl = NULL};
-    int64_t begin_ns = extract_now();
-    bool ok = true;
-
-    for (struct vg_cl_object *o = vg_cl_object_next(NULL); ok && o; o = vg_cl_object_next(o)) {
-        if (o->type != VG_CL_MEM)
-            continue;
-        ok = !vg_cl_is_over(s) && extract_mem(s, writer, &copier, o);
-        if (ok && !o->mem.parent && !o->mem.has_parts && !o->mem.maps &&
-            extract_is_in_time(s, begin_ns, all))
-            vg_cl_trail_add(trail, o);
-    }
-    if (copier.queue)
-        copier.cl->clReleaseCommandQueue(copier.queue);
-    return ok;
 }
 
 /* NVIDIA's does not let a context go as long as an event is not set that a program was to set.
@@ -393,44 +336,41 @@ extract_can(struct vg_cl_switch *s)
     return true;
 }
 
-/* Ends the stream after what was read, so that what was released can be made again. Kernels are
- * made again, too, as they were given memory that is no more. */
-static void
-extract_end_partial(struct vg_cl_switch *s, struct vg_cl_writer *writer)
+static size_t
+extract_content_sizes(void)
 {
-    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
-        if (o->type == VG_CL_KERNEL)
-            vg_cl_object_drop(o);
-    vg_cl_writer_finish(writer);
-    s->is_partial = true;
+    size_t all = 0, region[3];
+
+    for (const struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+        if (o->type == VG_CL_MEM)
+            all += vg_cl_content_size(o, region);
+    return all;
 }
 
 bool
 vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
 {
     static const enum vg_cl_type order[] = {VG_CL_DEVICE,  VG_CL_CONTEXT, VG_CL_QUEUE,
-                                            VG_CL_SAMPLER, VG_CL_PROGRAM, VG_CL_KERNEL,
-                                            VG_CL_EVENT};
+                                            VG_CL_SAMPLER, VG_CL_MEM,     VG_CL_PROGRAM,
+                                            VG_CL_KERNEL,  VG_CL_EVENT};
+    struct vg_cl_copier copier = {.cl = NULL};
     struct vg_cl_warm warm;
-    struct vg_cl_trail trail;
     bool ok = extract_can(s);
-    struct extract_sum sum = extract_sum_up();
 
-    vg_cl_warm_begin(&warm, writer->base, ok ? sum.bytes : 0);
-    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++)
-        ok = extract_all_of(s, writer, order[i]);
+    vg_cl_warm_begin(&warm, writer->base, ok ? extract_content_sizes() : 0);
+    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++) {
+        ok = extract_all_of(s, writer, &copier, order[i]);
+        if (order[i] == VG_CL_MEM)
+            vg_cl_step(s, "reading memory");
+    }
     vg_cl_step(s, "programs");
-    vg_cl_trail_begin(&trail, sum.n);
-    ok = ok && extract_memory(s, writer, &trail, sum.bytes);
-    size_t n_released = vg_cl_trail_end(&trail);
-    vg_cl_step(s, "reading memory");
     vg_cl_warm_end(&warm);
+    if (copier.queue)
+        copier.cl->clReleaseCommandQueue(copier.queue);
     if (ok && !vg_cl_writer_finish(writer))
         ok = vg_cl_fail(s, "the stream has no more room");
     if (ok)
         vg_cl_release_all();
-    else if (n_released > 0)
-        extract_end_partial(s, writer);
     vg_cl_step(s, "releasing");
     return ok;
 }

@@ -17,7 +17,6 @@ struct vg_cl_switch {
     bool (*is_aborted)(void *data); /* asked between steps; may be NULL */
     void *data;
     char reason[VG_CL_REASON]; /* why it failed */
-    bool is_partial;           /* some memory was released, and other memory was not read */
     uint64_t n_bytes;          /* of memory that was read or written */
     char steps[VG_CL_REASON];  /* what took how long, for the log */
     int64_t step_ns;           /* when the step began that is under way; 0: none has */
@@ -39,9 +38,8 @@ bool vg_cl_is_over(struct vg_cl_switch *s);
  * run. */
 bool vg_cl_drain(struct vg_cl_switch *s);
 
-/* Writes all into WRITER, and releases the vendors' objects: memory while other memory is still
- * read. If it fails, nothing was released, unless S says that it is partial: then what was released
- * is in the stream, which has an end, and vg_cl_inject() brings it back. */
+/* Writes all into WRITER, and then releases the vendors' objects. If it fails, nothing was
+ * released. */
 bool vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer);
 
 /* Releases the vendors' objects, as many as there are. */

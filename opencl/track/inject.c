@@ -302,11 +302,8 @@ inject_all_of(struct vg_cl_switch *s, const struct vg_cl_reader *start,
         if (!object)
             return vg_cl_fail(s, "the stream has an object that the program has not");
         if (!object->real && inject_is_now(object, walk) &&
-            !inject_record(s, object, &record, index)) {
-            /* What is there is whole: the next try may find others in their places. */
-            vg_cl_object_drop(object);
+            !inject_record(s, object, &record, index))
             return false;
-        }
     }
     return !reader.failed || vg_cl_fail(s, "the stream is damaged");
 }

@@ -135,7 +135,6 @@ struct vg_cl_image {
 struct vg_cl_mem {
     cl_mem_object_type kind;
     bool is_sub;            /* a sub-buffer */
-    bool has_parts;         /* while it is extracted: others are parts or views of it */
     atomic_bool is_written; /* the vendor's may hold what no memory of the host does */
     cl_mem_flags flags;     /* as the program gave them */
     size_t size;            /* bytes; of a sub-buffer and a buffer */

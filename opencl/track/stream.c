@@ -85,13 +85,6 @@ vg_cl_writer_end(struct vg_cl_writer *writer)
 }
 
 void
-vg_cl_writer_drop(struct vg_cl_writer *writer)
-{
-    writer->used = writer->record;
-    writer->failed = false;
-}
-
-void
 vg_cl_put_u64(struct vg_cl_writer *writer, uint64_t value)
 {
     stream_put(writer, &value, sizeof value);

@@ -35,10 +35,6 @@ bool vg_cl_writer_open(struct vg_cl_writer *writer, size_t room);
 
 void vg_cl_writer_begin(struct vg_cl_writer *writer, uint32_t type, uint64_t id);
 void vg_cl_writer_end(struct vg_cl_writer *writer);
-
-/* Takes back the record that is being written, and what has failed in it. */
-void vg_cl_writer_drop(struct vg_cl_writer *writer);
-
 void vg_cl_put_u64(struct vg_cl_writer *writer, uint64_t value);
 void vg_cl_put_bytes(struct vg_cl_writer *writer, const void *bytes, uint64_t size);
 

@@ -396,8 +396,7 @@ def test_what_fails(tmp_path, nth):
     seen = {}
     with Faulty(tmp_path, argv) as stopped:
         text, reader = run_until(stopped, 150)
-        # Again and again where a stop may fail with some memory released, and that may not come back at once.
-        for function in STEPS + ("clEnqueueMapBuffer", "clEnqueueReadBuffer") * 5:
+        for function in STEPS:
             seen[function] = stopped.stop_with(function, nth)
             # The program's own calls in between.
             time.sleep(0.02)
@@ -448,7 +447,7 @@ def test_what_hangs(tmp_path, function):
             stopped.tell("prepare 200")
             answer = stopped.answer()
         if function == "clEnqueueReadBuffer":
-            assert answer == "lost the vendor's library does not come back after programs"
+            assert answer == "lost the vendor's library does not come back after waiting for commands"
         else:
             assert answer.startswith("lost the vendor's library does not come back")
         stopped.mend()
