@@ -21,10 +21,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "host/device-xml.h"
+#include "host/qemu-answer.h"
 
-#define ANSWER_BYTES_MAX (1 << 20)
-#define ANSWER_DEPTH_MAX 16
-#define LINE_BYTES_MAX   1024
+#define LINE_BYTES_MAX 1024
 
 /* The parts that QEMU's property has of the ways to know which memory a device writes. */
 #define TRACKING_PROPERTY "x-device-dirty-page-tracking"
@@ -58,43 +57,55 @@ native_judge_devices(vg_virt_host *host, const GPtrArray *devices)
 
 /* ---- QEMU ---- */
 
-/* Joins QEMU's reasons against a migration. Returns NULL if it has none. An answer that is not as
- * expected, such as an error, is a reason, too. */
+/* Sends a command to QEMU's monitor. Returns its answer, or NULL and *why: the reason why it cannot
+ * be asked. */
 static char *
-native_join_reasons(json_object *answer)
+native_command(virDomainPtr domain, const char *command, char **why)
 {
-    json_object *result = NULL, *reasons = NULL;
-    g_autoptr(GString) text = g_string_new(NULL);
+    char *answer = NULL;
 
-    if (!json_object_object_get_ex(answer, "return", &result) ||
-        !json_object_is_type(result, json_type_object))
-        return g_strdup("QEMU does not answer what speaks against a migration");
-    if (!json_object_object_get_ex(result, "blocked-reasons", &reasons))
+    if (virDomainQemuMonitorCommand(domain, command, &answer, 0) < 0) {
+        *why = g_strdup_printf("QEMU cannot be asked: %s", virGetLastErrorMessage());
+        virResetLastError();
         return NULL;
-    if (!json_object_is_type(reasons, json_type_array))
-        return g_strdup("QEMU's reasons against a migration are no list");
-    for (size_t i = 0; i < json_object_array_length(reasons); i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "",
-                               json_object_get_string(json_object_array_get_idx(reasons, i)));
-    return text->len > 0 ? g_strdup_printf("QEMU says: %s", text->str) : NULL;
+    }
+    return vg_virt_own(answer);
 }
 
 /* Returns QEMU's reasons against a migration, or the reason why it cannot be asked, or NULL. */
 static char *
 native_ask_qemu(virDomainPtr domain)
 {
-    g_autofree char *words = NULL;
-    char *answer = NULL;
+    char *why = NULL;
+    g_autofree char *answer = native_command(domain, "{\"execute\":\"query-migrate\"}", &why);
 
-    if (virDomainQemuMonitorCommand(domain, "{\"execute\":\"query-migrate\"}", &answer, 0) < 0) {
-        words = g_strdup_printf("QEMU cannot be asked: %s", virGetLastErrorMessage());
-        virResetLastError();
-        return g_steal_pointer(&words);
-    }
-    g_autofree char *text = vg_virt_own(answer);
-    g_autoptr(json_object) parsed =
-        vg_json_parse(text, strlen(text), ANSWER_BYTES_MAX, ANSWER_DEPTH_MAX, NULL);
-    return parsed ? native_join_reasons(parsed) : g_strdup("QEMU's answer cannot be read");
+    return answer ? vg_qemu_why_not_migrated(answer) : why;
+}
+
+/* Returns what speaks against it if QEMU would have the kernel track what a device writes, whatever
+ * the XML says: libvirt leaves <qemu:override> out when a device is plugged in. */
+static char *
+native_ask_tracking(virDomainPtr domain, const char *alias)
+{
+    char *why = NULL;
+    g_autoptr(json_object) command = json_object_new_object();
+    json_object *arguments = json_object_new_object();
+
+    vg_json_add_string(command, "execute", "qom-get");
+    vg_json_add(command, "arguments", arguments);
+    g_autofree char *path = g_strdup_printf("/machine/peripheral/%s", alias);
+    vg_json_add_string(arguments, "path", path);
+    vg_json_add_string(arguments, "property", TRACKING_PROPERTY);
+    g_autofree char *answer = native_command(domain, json_object_to_json_string(command), &why);
+    g_autofree char *value = answer ? vg_qemu_property(answer) : NULL;
+
+    if (!answer)
+        return why;
+    if (g_strcmp0(value, "off") == 0)
+        return NULL;
+    return g_strdup_printf("'%s' has not got the " TRACKING_PROPERTY "=off of <qemu:override>, "
+                           "which libvirt leaves out when a device is plugged in (QEMU: %s)",
+                           alias, value ? value : "no such property");
 }
 
 /* ---- the kernel ---- */
@@ -133,17 +144,24 @@ native_find_tracked(const char *xml, const GPtrArray *devices)
 }
 
 static char *
-native_judge_kernel(const vg_virt_host *host, const char *xml, const GPtrArray *devices)
+native_judge_kernel(const vg_virt_host *host, virDomainPtr domain, const char *xml,
+                    const GPtrArray *devices)
 {
-    const char *tracked = native_find_tracked(xml, devices);
+    char *why = NULL;
 
-    if (!tracked || native_kernel_tracks(host->root))
+    if (native_kernel_tracks(host->root))
         return NULL;
-    return g_strdup_printf(
-        "this host's kernel has nothing by which a driver could tell which "
-        "memory '%s' writes (CONFIG_IOMMUFD), and <qemu:override> does not say " TRACKING_PROPERTY
-        "=off",
-        tracked);
+    const char *tracked = native_find_tracked(xml, devices);
+    if (tracked)
+        return g_strdup_printf("this host's kernel has nothing by which a driver could tell which "
+                               "memory '%s' writes (CONFIG_IOMMUFD), and <qemu:override> does not "
+                               "say " TRACKING_PROPERTY "=off",
+                               tracked);
+    for (unsigned i = 0; !why && i < devices->len; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        why = native_ask_tracking(domain, device->alias);
+    }
+    return why;
 }
 
 /* ---- all together ---- */
@@ -159,7 +177,7 @@ native_run(struct vg_virt_job *base, vg_virt_host *host, GError **err)
         return -1;
     job->why = native_judge_devices(host, job->devices);
     if (!job->why)
-        job->why = native_judge_kernel(host, xml, job->devices);
+        job->why = native_judge_kernel(host, domain, xml, job->devices);
     if (!job->why)
         job->why = native_ask_qemu(domain);
     return 0;
