@@ -65,6 +65,15 @@ def assert_same(text, ns):
     assert abs(got - ns) <= off, (text, ns)
 
 
+def look_at(browser, link, address, name):
+    """In each of the looks that people have; the last one remains."""
+    for scheme, width in (("dark", 1280), ("light", 375), ("dark", 375), ("light", 1280)):
+        browser.open(link, scheme, width)
+        browser.go(address)
+        browser.shot(f"{name}-{scheme}-{width}")
+        browser.check((name, scheme, width))
+
+
 # ---- the recording ----
 
 @pytest.fixture(name="recording", scope="module")
@@ -177,6 +186,7 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
     assert [(row["Host"], row["VMs"]) for row in browser.table("Hosts")] == [
         (one["name"], str(one["summary"]["vms"]) if one["summary"] else "-") for one in known]
     browser.check("figures")
+    look_at(browser, recording.link, f"#/preemptions/{past[victim]['id']}/{aggressor}?{query}", "pair")
 
 
 # ---- this machine ----
@@ -240,7 +250,7 @@ def test_a_vgpud_that_measures(tmp_path, browser):
 
 @pytest.fixture(name="server", scope="module")
 def server_fixture(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("api"))
+    server = Server(tmp_path_factory.mktemp("api"), "--streams", 64)
     with Ui(server.path) as ui:
         server.link = ui.link
         yield server
@@ -250,10 +260,7 @@ def server_fixture(tmp_path_factory):
 def test_gpus(server, browser):
     """The requests are of a raw clock that began long ago."""
     gpu = "0000:41:00.0"
-    browser.open(server.link)
-    browser.go(f"#/gpus/{gpu}?range=1h")
-    browser.shot("gpu-light-1280")
-    browser.check("gpu")
+    look_at(browser, server.link, f"#/gpus/{gpu}?range=1h", "gpu")
     known = ask(server.path, "gpu", "show", gpu)
     rows = browser.table("Engines")
     engines = (known["newest"] or known)["engines"]
@@ -315,13 +322,10 @@ def test_a_move_after_its_dry_run(server, browser):
 def test_a_plan_and_what_became_of_it(server, browser):
     plan = server.post("/v1/plans", {"dry_run": True, "rule": "paper-threshold"}).json()
     action = plan["actions"][0]
-    browser.open(server.link)
-    browser.go(f"#/moves/{plan['id']}?range=1h")
+    look_at(browser, server.link, f"#/moves/{plan['id']}?range=1h", "plan")
     row = browser.table("Actions")[0]
     assert (row["VM"], row["To"], row["Why"]) == (action["vm"], action["to"], action["reason"]["text"])
     assert row["Foreseen to win"].startswith(f"{action['gain']['lost_cpu_ns_per_s'] / 1e9:.2f} cores") and row["Measured to win"] == "not moved"
-    browser.shot("plan-light-1280")
-    browser.check("a plan")
     browser.click("[aria-label=Actions] button")
     browser.until("document.querySelector('.answer button') !== null")
     browser.click(".answer button")
@@ -334,10 +338,8 @@ def test_a_plan_and_what_became_of_it(server, browser):
     browser.go(f"#/moves/{plan['id']}?range=1h")
     row = browser.table("Actions")[0]
     assert row["Measured to win"] == won and row["Move"] == "done"
-    browser.go(f"#/moves/{identity}?range=1h")
+    look_at(browser, server.link, f"#/moves/{identity}?range=1h", "planned-move")
     assert won in browser.text() and f"{move['predicted_gain_ns_per_s'] / 1e9:.2f} cores" in browser.text()
-    browser.shot("planned-move-light-1280")
-    browser.check("what became of it")
 
 
 def test_tokens(tmp_path, browser):

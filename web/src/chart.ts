@@ -6,7 +6,7 @@ import uPlot from "uplot";
 export interface Line { label: string; values: (number | null)[]; colour?: string; fill?: boolean }
 export interface Mark { at: number; text: string } // seconds since the epoch
 
-const COLOURS = ["#2f6fde", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#64748b", "#4d7c0f"];
+export const COLOURS = ["#2f6fde", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#64748b", "#4d7c0f"];
 const LEAST_SHOWN = 0.1; // of an axis: next to nothing is not to look like much
 const dark = (): boolean => window.matchMedia("(prefers-color-scheme: dark)").matches;
 

@@ -3,7 +3,7 @@
 // once they are in the document.
 
 import * as api from "./api";
-import type { Line, Mark } from "./chart";
+import { COLOURS, type Line, type Mark } from "./chart";
 import { clock, cores, el, labelOf, percent, seconds, table, type Column } from "./dom";
 import { moveForm, moveTable } from "./moves";
 import { chart, leftOut, link, lostOf, POINTS, tile, vmLink, withGaps, type Context, type Shown } from "./parts";
@@ -31,16 +31,24 @@ function happenedMarks(items: api.HostStep[]): Mark[] {
 
 function strip(context: Context, cpus: api.HostCpus): HTMLElement {
   const length = (cpus.end_ns ?? 0) - (cpus.begin_ns ?? 0) || 1;
-  const colours = ["#2f6fde", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#64748b"];
+  const ran = new Map<string, number>();
+  for (const vm of cpus.items.flatMap((cpu) => cpu.vms))
+    ran.set(vm.id, (ran.get(vm.id) ?? 0) + vm.run_ns);
+  // A VM has one colour on all CPUs.
+  const colours = new Map([...ran].sort((a, b) => b[1] - a[1]).map(([id], i) => [id, COLOURS[i % COLOURS.length] ?? ""]));
+  const coloured = (vm: { id: string }, attributes: { class?: string; title?: string }): HTMLElement => {
+    const part = el("span", attributes);
+    part.style.background = colours.get(vm.id) ?? "";
+    return part;
+  };
   return el("div", { class: "cpus" }, ...cpus.items.map((cpu) => {
     const bar = el("div", { class: "bar", "aria-hidden": "true" });
     const vms = [...cpu.vms].sort((a, b) => b.run_ns - a.run_ns).slice(0, 8);
-    vms.forEach((vm, i) => {
-      const part = el("span", { title: `${labelOf(vm)} ${percent(vm.run_ns / length)}` });
+    for (const vm of vms) {
+      const part = coloured(vm, { title: `${labelOf(vm)} ${percent(vm.run_ns / length)}` });
       part.style.width = `${100 * vm.run_ns / length}%`;
-      part.style.background = colours[i % colours.length] ?? "";
       bar.append(part);
-    });
+    }
     if (cpu.busy_ns !== null) {
       const host = el("span", { title: "host" });
       host.style.width = `${100 * Math.max(cpu.busy_ns - cpu.vms_ns, 0) / length}%`;
@@ -48,7 +56,7 @@ function strip(context: Context, cpus: api.HostCpus): HTMLElement {
       bar.append(host);
     }
     const names = el("div", { class: "small" });
-    vms.slice(0, 4).forEach((vm, i) => names.append(i ? ", " : "", vmLink(context, vm), ` ${percent(vm.run_ns / length)}`));
+    vms.slice(0, 4).forEach((vm, i) => names.append(i ? ", " : "", coloured(vm, { class: "swatch" }), vmLink(context, vm), ` ${percent(vm.run_ns / length)}`));
     if (vms.length === 0)
       names.append("no VM");
     return el("div", { class: "cpu" }, el("strong", {}, `CPU ${cpu.cpu}`), ` VMs ${percent(cpu.vms_ns / length)}`,
