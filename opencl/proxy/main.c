@@ -22,7 +22,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <malloc.h>
@@ -31,26 +30,32 @@
 #include "opencl/icd/say.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
+#include "opencl/proxy/share.h"
 #include "opencl/wire/serve.h"
 
-#define PROXY_KEPT (32 << 20) /* bytes */
+#define PROXY_KEPT        (32 << 20) /* bytes */
+#define PROXY_WEIGHT_MAX  1000
+#define PROXY_TENANTS_MAX 256
 
 struct proxy {
-    const char *path;
     const char *user; /* of the clients' processes; NULL: this one's */
     struct vg_serve_limits limits;
-    int listener, signals;
-    unsigned n_clients, clients_max;
-    unsigned drain_s;
-    pid_t *children; /* CLIENTS_MAX of them; 0: none */
+    int signals;
+    unsigned drain_s, clients_max;
+    struct proxy_tenant *tenants; /* N_TENANTS of them */
+    unsigned n_tenants;
+    struct proxy_share share;
+    struct pollfd *at; /* the signals, then the tenants, then the clients */
 };
 
 static const char proxy_usage[] =
-    "Usage: vgpu-proxy [OPTION]... SOCKET\n"
-    "Serves programs on the unix socket SOCKET with the OpenCL of this machine's vendors.\n"
+    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB]...\n"
+    "Serves programs on unix sockets with the OpenCL of this machine's vendors.\n"
     "\n"
+    "  --allow-binaries   take programs that were compiled elsewhere\n"
     "  --clients=NUMBER   at most so many at a time (64)\n"
     "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
+    "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
     "  --memory=MIB       memory of the device for each client (all there is)\n"
     "  --mode=OCTAL       who may connect (0600)\n"
     "  --user=NAME        whose the clients' processes are (this one's)\n"
@@ -58,25 +63,23 @@ static const char proxy_usage[] =
     "  -h, --help         show this help\n"
     "  -V, --version      show the version\n";
 
-static int64_t
-proxy_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
 /* ---- a client's process ---- */
 
 static _Noreturn void
-proxy_serve(const struct proxy *proxy, int fd)
+proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd, int turns)
 {
+    struct vg_serve_limits limits = proxy->limits;
     struct vg_wire_link link;
     sigset_t none;
 
-    close(proxy->listener);
+    for (unsigned i = 0; i < proxy->n_tenants; i++)
+        close(proxy->tenants[i].listener);
+    for (unsigned i = 0; i < proxy->clients_max; i++)
+        if (proxy->share.clients[i].fd >= 0)
+            close(proxy->share.clients[i].fd);
     close(proxy->signals);
+    limits.memory = tenant->memory;
+    limits.turns = turns;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     /* Who stops the proxy as a group wants its clients served to their end. */
@@ -92,35 +95,42 @@ proxy_serve(const struct proxy *proxy, int fd)
     mallopt(M_MMAP_THRESHOLD, PROXY_KEPT);
     mallopt(M_TRIM_THRESHOLD, 8 * PROXY_KEPT);
     vg_wire_link_take(&link, fd);
-    bool ok = vg_serve_client(&link, &proxy->limits);
+    bool ok = vg_serve_client(&link, &limits);
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static void
-proxy_accept(struct proxy *proxy)
+proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
 {
-    int fd = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC);
+    int fd = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
+    int pair[2] = {-1, -1};
     unsigned i = 0;
 
     if (fd < 0)
         return;
-    while (i < proxy->clients_max && proxy->children[i])
+    while (i < proxy->clients_max && proxy->share.clients[i].pid)
         i++;
     if (i == proxy->clients_max) {
         vg_cl_say("a client more than %u is refused", proxy->clients_max);
         close(fd);
         return;
     }
-    pid_t pid = fork();
-    if (pid == 0)
-        proxy_serve(proxy, fd);
+    pid_t pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 ? fork() : -1;
+    if (pid == 0) {
+        close(pair[0]);
+        proxy_serve(proxy, tenant, fd, pair[1]);
+    }
     if (pid < 0) {
         vg_cl_say("a client is refused: %s", strerror(errno));
+        if (pair[0] >= 0)
+            close(pair[0]);
     } else {
-        proxy->children[i] = pid;
-        proxy->n_clients++;
+        proxy->share.clients[i] =
+            (struct proxy_client){.pid = pid, .fd = pair[0], .tenant = tenant};
     }
+    if (pair[1] >= 0)
+        close(pair[1]);
     close(fd);
 }
 
@@ -132,46 +142,66 @@ proxy_reap(struct proxy *proxy)
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         for (unsigned i = 0; i < proxy->clients_max; i++)
-            if (proxy->children[i] == pid) {
-                proxy->children[i] = 0;
-                proxy->n_clients--;
-            }
+            if (proxy->share.clients[i].pid == pid)
+                vg_share_gone(&proxy->share.clients[i]);
         if (WIFSIGNALED(status))
             vg_cl_say("the process %d of a client was ended by signal %d", (int)pid,
                       WTERMSIG(status));
     }
 }
 
+static unsigned
+proxy_clients_n(const struct proxy *proxy)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < proxy->clients_max; i++)
+        n += proxy->share.clients[i].pid != 0;
+    return n;
+}
+
+/* What each socket's clients had of the device. */
+static void
+proxy_tell(const struct proxy *proxy)
+{
+    for (unsigned i = 0; i < proxy->n_tenants; i++) {
+        const struct proxy_tenant *tenant = &proxy->tenants[i];
+        vg_cl_say("%s: weight %u, had the device for %.6f s in %llu turns, %llu ended",
+                  tenant->path, tenant->weight, (double)vg_share_held(&proxy->share, tenant) / 1e9,
+                  (unsigned long long)tenant->turns, (unsigned long long)tenant->ended);
+    }
+}
+
 /* ---- listening ---- */
 
 static bool
-proxy_listen(struct proxy *proxy, mode_t mode)
+proxy_listen(struct proxy_tenant *tenant, mode_t mode)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    if (strlen(proxy->path) >= sizeof address.sun_path) {
+    if (strlen(tenant->path) >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         return false;
     }
-    strcpy(address.sun_path, proxy->path);
-    proxy->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (proxy->listener < 0)
+    strcpy(address.sun_path, tenant->path);
+    tenant->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (tenant->listener < 0)
         return false;
     /* One that nobody listens on is left of a proxy that was killed. */
-    if (connect(proxy->listener, (struct sockaddr *)&address, sizeof address) == 0) {
+    if (connect(tenant->listener, (struct sockaddr *)&address, sizeof address) == 0) {
         errno = EADDRINUSE;
         return false;
     }
-    close(proxy->listener);
-    proxy->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    close(tenant->listener);
+    tenant->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct stat status;
-    if (lstat(proxy->path, &status) == 0 && S_ISSOCK(status.st_mode))
-        unlink(proxy->path);
+    if (lstat(tenant->path, &status) == 0 && S_ISSOCK(status.st_mode))
+        unlink(tenant->path);
     mode_t before = umask(0177);
-    bool ok = proxy->listener >= 0 &&
-              bind(proxy->listener, (struct sockaddr *)&address, sizeof address) == 0;
+    bool ok = tenant->listener >= 0 &&
+              bind(tenant->listener, (struct sockaddr *)&address, sizeof address) == 0;
     umask(before);
-    return ok && chmod(proxy->path, mode) == 0 && listen(proxy->listener, 64) == 0;
+    return ok && chmod(tenant->path, mode) == 0 && listen(tenant->listener, 64) == 0;
 }
 
 static bool
@@ -180,31 +210,64 @@ proxy_get_signal(const struct proxy *proxy, struct signalfd_siginfo *info)
     return read(proxy->signals, info, sizeof *info) == (ssize_t)sizeof *info;
 }
 
+static void
+proxy_unlisten(struct proxy *proxy)
+{
+    for (unsigned i = 0; i < proxy->n_tenants; i++) {
+        close(proxy->tenants[i].listener);
+        proxy->tenants[i].listener = -1;
+        unlink(proxy->tenants[i].path);
+    }
+}
+
+/* Waits for up to MS; -1: for ever. */
+static bool
+proxy_wait(struct proxy *proxy, int ms)
+{
+    const unsigned n = proxy->n_tenants;
+
+    proxy->at[0] = (struct pollfd){.fd = proxy->signals, .events = POLLIN};
+    for (unsigned i = 0; i < n; i++)
+        proxy->at[1 + i] = (struct pollfd){.fd = proxy->tenants[i].listener, .events = POLLIN};
+    for (unsigned i = 0; i < proxy->clients_max; i++)
+        proxy->at[1 + n + i] = (struct pollfd){.fd = proxy->share.clients[i].fd, .events = POLLIN};
+    return poll(proxy->at, 1 + n + proxy->clients_max, ms) >= 0;
+}
+
 /* Returns when it was told to stop, and its clients have left. */
 static void
 proxy_run(struct proxy *proxy)
 {
     int64_t until = INT64_MAX;
 
-    while (until == INT64_MAX || (proxy->n_clients && proxy_now_ms() < until)) {
-        struct pollfd at[2] = {{.fd = proxy->signals, .events = POLLIN},
-                               {.fd = proxy->listener, .events = POLLIN}};
+    while (until == INT64_MAX || (proxy_clients_n(proxy) && vg_share_now() < until)) {
+        int ms = vg_share_decide(&proxy->share);
         struct signalfd_siginfo info;
-        if (poll(at, until == INT64_MAX ? 2 : 1, until == INT64_MAX ? -1 : 200) < 0)
+        if (until != INT64_MAX && (ms < 0 || ms > 200))
+            ms = 200;
+        if (!proxy_wait(proxy, ms))
             continue;
-        if ((at[0].revents & POLLIN) && proxy_get_signal(proxy, &info) &&
-            info.ssi_signo != SIGCHLD && until == INT64_MAX) {
-            until = proxy_now_ms() + proxy->drain_s * INT64_C(1000);
-            close(proxy->listener);
-            unlink(proxy->path);
+        /* Those that are there, before others come to their places. */
+        for (unsigned i = 0; i < proxy->clients_max; i++)
+            if (proxy->at[1 + proxy->n_tenants + i].revents)
+                vg_share_hear(&proxy->share, &proxy->share.clients[i]);
+        if ((proxy->at[0].revents & POLLIN) && proxy_get_signal(proxy, &info)) {
+            if (info.ssi_signo == SIGUSR1) {
+                proxy_tell(proxy);
+            } else if (info.ssi_signo != SIGCHLD && until == INT64_MAX) {
+                until = vg_share_now() + proxy->drain_s * INT64_C(1000000000);
+                proxy_unlisten(proxy);
+            }
         }
         proxy_reap(proxy);
-        if (until == INT64_MAX && (at[1].revents & POLLIN))
-            proxy_accept(proxy);
+        for (unsigned i = 0; i < proxy->n_tenants && until == INT64_MAX; i++)
+            if (proxy->at[1 + i].revents & POLLIN)
+                proxy_accept(proxy, &proxy->tenants[i]);
     }
     for (unsigned i = 0; i < proxy->clients_max; i++)
-        if (proxy->children[i])
-            kill(proxy->children[i], SIGKILL);
+        if (proxy->share.clients[i].pid)
+            kill(proxy->share.clients[i].pid, SIGKILL);
+    proxy_tell(proxy);
 }
 
 /* ---- the command line ---- */
@@ -224,12 +287,79 @@ proxy_number(const char *text, int base, unsigned most, unsigned *number)
     return true;
 }
 
+/* SOCKET[,weight=NUMBER][,memory=MIB] */
+static bool
+proxy_add_tenant(struct proxy *proxy, char *text)
+{
+    struct proxy_tenant *tenant = &proxy->tenants[proxy->n_tenants];
+    char *rest = text;
+
+    *tenant = (struct proxy_tenant){
+        .path = strsep(&rest, ","), .weight = 1, .memory = proxy->limits.memory, .listener = -1};
+    proxy->n_tenants++;
+    for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
+        unsigned number = 0;
+        if (strncmp(word, "weight=", 7) == 0) {
+            if (!proxy_number(word + 7, 10, PROXY_WEIGHT_MAX, &tenant->weight))
+                return false;
+        } else if (strncmp(word, "memory=", 7) == 0) {
+            if (!proxy_number(word + 7, 10, UINT_MAX, &number))
+                return false;
+            tenant->memory = (uint64_t)number << 20;
+        } else {
+            fprintf(stderr, "vgpu-proxy: '%s' is nothing that a socket has\n", word);
+            return false;
+        }
+    }
+    if (*tenant->path && tenant->weight > 0 && tenant->memory > 0)
+        return true;
+    fprintf(stderr, "vgpu-proxy: a socket has a path, a weight and memory\n");
+    return false;
+}
+
+/* All the sockets of the command line, which are listened on. */
+static int
+proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
+{
+    sigset_t signals;
+
+    proxy->tenants = calloc((size_t)n, sizeof *proxy->tenants);
+    proxy->share.clients = calloc(proxy->clients_max + 1, sizeof *proxy->share.clients);
+    proxy->share.n_clients = proxy->clients_max;
+    proxy->at = calloc(1 + (size_t)n + proxy->clients_max, sizeof *proxy->at);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    proxy->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (!proxy->tenants || !proxy->share.clients || !proxy->at || proxy->signals < 0) {
+        fprintf(stderr, "vgpu-proxy: %s\n", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    for (unsigned i = 0; i < proxy->clients_max; i++)
+        proxy->share.clients[i].fd = -1;
+    for (int i = 0; i < n; i++)
+        if (!proxy_add_tenant(proxy, sockets[i]))
+            return 2;
+    for (unsigned i = 0; i < proxy->n_tenants; i++)
+        if (!proxy_listen(&proxy->tenants[i], mode)) {
+            fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->tenants[i].path, strerror(errno));
+            return EXIT_FAILURE;
+        }
+    return EXIT_SUCCESS;
+}
+
 int
 main(int argc, char **argv)
 {
     static const struct option options[] = {
+        {"allow-binaries", no_argument, NULL, 'b'},
         {"clients", required_argument, NULL, 'c'},
         {"drain", required_argument, NULL, 'd'},
+        {"max-kernel", required_argument, NULL, 'k'},
         {"memory", required_argument, NULL, 'M'},
         {"user", required_argument, NULL, 'u'},
         {"mode", required_argument, NULL, 'm'},
@@ -238,15 +368,20 @@ main(int argc, char **argv)
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
     };
-    struct proxy proxy = {.clients_max = 64, .drain_s = 30};
+    struct proxy proxy = {.clients_max = 64, .drain_s = 30, .share.max_kernel_s = 30};
     const char *vendors = "/etc/OpenCL/vendors";
     unsigned mode = 0600, mebibytes = 0;
     bool ok = true;
-    sigset_t signals;
     int c;
 
     while (ok && (c = getopt_long(argc, argv, "hV", options, NULL)) != -1)
         switch (c) {
+        case 'b':
+            proxy.limits.is_with_binaries = true;
+            break;
+        case 'k':
+            ok = proxy_number(optarg, 10, 86400, &proxy.share.max_kernel_s);
+            break;
         case 'c':
             ok = proxy_number(optarg, 10, 4096, &proxy.clients_max);
             break;
@@ -274,11 +409,11 @@ main(int argc, char **argv)
         default:
             return 2;
         }
-    if (ok && optind != argc - 1)
+    if (ok && (optind == argc || argc - optind > PROXY_TENANTS_MAX))
         fputs(proxy_usage, stderr);
-    if (!ok || optind != argc - 1)
+    if (!ok || optind == argc || argc - optind > PROXY_TENANTS_MAX)
         return 2;
-    proxy.path = argv[optind];
+    proxy.limits.max_kernel_s = proxy.share.max_kernel_s;
     proxy.limits.memory = mebibytes ? (uint64_t)mebibytes << 20 : UINT64_MAX;
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
     unsetenv("VGPU_OPENCL");
@@ -286,19 +421,11 @@ main(int argc, char **argv)
     setenv("VGPU_OPENCL_VENDORS", vendors, 1);
     vg_cl_control_forbid();
     vg_cl_vendors_forbid_proxies();
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    proxy.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    proxy.children = calloc(proxy.clients_max, sizeof *proxy.children);
-    if (proxy.signals < 0 || !proxy.children || !proxy_listen(&proxy, mode)) {
-        fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy.path, strerror(errno));
-        return EXIT_FAILURE;
-    }
-    proxy_run(&proxy);
-    free(proxy.children);
-    return EXIT_SUCCESS;
+    int status = proxy_begin(&proxy, mode, argc - optind, argv + optind);
+    if (status == EXIT_SUCCESS)
+        proxy_run(&proxy);
+    free(proxy.tenants);
+    free(proxy.share.clients);
+    free(proxy.at);
+    return status;
 }

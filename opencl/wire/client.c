@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,15 @@ client_receive_event(struct vg_wire_client *client, const struct vg_wire_head *h
     return found;
 }
 
+static bool
+client_receive_long(uint64_t seconds)
+{
+    vg_cl_say("the proxy ends this program's OpenCL: a command took longer than %" PRIu64
+              " s while others waited",
+              seconds);
+    return false;
+}
+
 /* One message; the caller is the one that receives. */
 static void
 client_receive(struct vg_wire_client *client)
@@ -141,6 +151,8 @@ client_receive(struct vg_wire_client *client)
         ok = client_receive_answer(client, &head);
     else if (ok && head.op == VG_WIRE_READ)
         ok = client_receive_read(client, &head);
+    else if (ok && head.op == VG_WIRE_LONG)
+        ok = client_receive_long(head.number);
     else if (ok)
         ok = head.op == VG_WIRE_EVENT && client_receive_event(client, &head);
     if (!ok)

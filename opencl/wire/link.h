@@ -30,6 +30,9 @@ void vg_wire_link_close(struct vg_wire_link *link);
 bool vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n,
                        void (*help)(void *data), void *data);
 
+/* Sends SIZE bytes if it can be done at once, and else none, or a part. */
+void vg_wire_link_offer(struct vg_wire_link *link, const void *bytes, size_t size);
+
 /* Receives SIZE bytes. False: the link is broken, or at its end. */
 bool vg_wire_link_receive(struct vg_wire_link *link, void *to, size_t size);
 

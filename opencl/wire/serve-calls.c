@@ -192,6 +192,12 @@ vg_serve_CreateProgramWithBinary(struct vg_serve_call *call)
         binaries[i] = vg_wire_get_list(&call->in, &lengths[i]);
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
+    if (!vg_serve_may_have_binaries(call->serve)) {
+        for (uint64_t i = 0; i < n; i++)
+            status[i] = CL_INVALID_BINARY;
+        vg_wire_put_list(&call->out, status, n * sizeof *status);
+        return CL_INVALID_BINARY;
+    }
     cl_program made = CL.clCreateProgramWithBinary(context, (cl_uint)n, devices, lengths, binaries,
                                                    status, &error);
     vg_serve_made(call, id, VG_CL_PROGRAM, made);

@@ -3,7 +3,6 @@
 
 #include "opencl/wire/serve.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,34 +10,8 @@
 #include "opencl/icd/say.h"
 #include "opencl/track/callback.h"
 #include "opencl/track/memory.h"
-
-struct serve_slot {
-    void *handle;
-    enum vg_cl_type type;
-};
-
-/* A command that reads for the client, which does not wait for it. */
-struct serve_read {
-    struct serve_read *next;
-    uint64_t token;
-    cl_event event;
-    struct vg_wire_rows rows;
-    void *bytes;
-};
-
-struct vg_serve {
-    struct vg_wire_link *link;
-    struct vg_serve_limits limits;
-    pthread_mutex_t sending; /* and the list of reads */
-    struct serve_read *reads;
-    pthread_mutex_t lock; /* of the table, and of: */
-    pthread_cond_t idle;
-    unsigned n_threads; /* calls that wait in threads of their own */
-    cl_int late;        /* the first error that nobody was told of yet */
-    bool is_bad;
-    struct serve_slot *slots;
-    uint64_t n_slots, n_roots;
-};
+#include "opencl/wire/serve-private.h"
+#include "opencl/wire/serve-turn.h"
 
 /* ---- objects ---- */
 
@@ -66,6 +39,21 @@ serve_find(struct vg_serve *serve, uint64_t id, enum vg_cl_type type)
         handle = serve->slots[id].handle;
     pthread_mutex_unlock(&serve->lock);
     return handle;
+}
+
+cl_command_queue
+vg_serve_next_queue(struct vg_serve *serve, uint64_t *at)
+{
+    cl_command_queue queue = NULL;
+
+    pthread_mutex_lock(&serve->lock);
+    for (; *at < serve->n_slots && !queue; *at += !queue)
+        if (serve->slots[*at].type == VG_CL_QUEUE)
+            queue = serve->slots[*at].handle;
+    if (queue && vg_cl_dispatch.clRetainCommandQueue(queue) != CL_SUCCESS)
+        queue = NULL;
+    pthread_mutex_unlock(&serve->lock);
+    return queue;
 }
 
 void *
@@ -242,6 +230,12 @@ vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes)
     return has <= serve->limits.memory && bytes <= serve->limits.memory - has;
 }
 
+bool
+vg_serve_may_have_binaries(const struct vg_serve *serve)
+{
+    return serve->limits.is_with_binaries;
+}
+
 void
 vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
                     const struct vg_serve_value *value)
@@ -254,130 +248,6 @@ vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
     memcpy(&bytes, value->bytes, sizeof bytes);
     bytes = bytes < serve->limits.memory ? bytes : serve->limits.memory;
     memcpy(value->bytes, &bytes, sizeof bytes);
-}
-
-/* ---- sending ---- */
-
-static void
-serve_break(struct vg_serve *serve)
-{
-    vg_wire_link_shut(serve->link);
-}
-
-/* With the lock for sending. */
-static void
-serve_send(struct vg_serve *serve, const struct vg_wire_head *head, const void *body,
-           const void *data)
-{
-    struct iovec parts[3] = {
-        {(void *)(uintptr_t)head, sizeof *head},
-        {(void *)(uintptr_t)body, head->size},
-        {(void *)(uintptr_t)data, head->data},
-    };
-
-    if (!vg_wire_link_send(serve->link, parts, 3, NULL, NULL))
-        serve_break(serve);
-}
-
-static void
-serve_send_read(struct vg_serve *serve, const struct serve_read *read, bool is_well)
-{
-    size_t size = is_well ? vg_wire_rows_size(&read->rows) : 0;
-    void *all = size == 0 || vg_wire_rows_are_one(&read->rows) ? NULL : malloc(size);
-
-    if (all)
-        vg_wire_rows_gather(&read->rows, all);
-    else if (!vg_wire_rows_are_one(&read->rows))
-        size = 0;
-    struct vg_wire_head head = {0, VG_WIRE_READ, 0, read->token, size};
-    serve_send(serve, &head, NULL, all ? all : read->rows.at);
-    free(all);
-}
-
-/* What has been read by now goes before whatever tells the client that it has; with the lock. */
-static void
-serve_send_reads(struct vg_serve *serve)
-{
-    struct serve_read **link = &serve->reads;
-
-    while (*link) {
-        struct serve_read *read = *link;
-        cl_int status = CL_COMPLETE;
-        vg_cl_dispatch.clGetEventInfo(read->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
-                                      &status, NULL);
-        if (status > CL_COMPLETE) {
-            link = &read->next;
-            continue;
-        }
-        serve_send_read(serve, read, status == CL_COMPLETE);
-        *link = read->next;
-        vg_cl_dispatch.clReleaseEvent(read->event);
-        free(read->bytes);
-        free(read);
-    }
-}
-
-static void CL_CALLBACK
-serve_on_read(cl_event event, cl_int status, void *data)
-{
-    struct vg_serve *serve = data;
-
-    (void)event;
-    (void)status;
-    pthread_mutex_lock(&serve->sending);
-    serve_send_reads(serve);
-    pthread_mutex_unlock(&serve->sending);
-}
-
-bool
-vg_serve_read_later(struct vg_serve *serve, uint64_t token, cl_event event,
-                    const struct vg_wire_rows *rows, void *bytes)
-{
-    struct serve_read *read = malloc(sizeof *read);
-
-    if (!read)
-        return false;
-    pthread_mutex_lock(&serve->sending);
-    *read = (struct serve_read){serve->reads, token, event, *rows, bytes};
-    serve->reads = read;
-    vg_cl_dispatch.clRetainEvent(event);
-    pthread_mutex_unlock(&serve->sending);
-    /* Also without it, the data come with the next answer. */
-    vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, serve_on_read, serve);
-    return true;
-}
-
-void
-vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
-{
-    uint64_t body = (uint64_t)(int64_t)status;
-    struct vg_wire_head head = {sizeof body, VG_WIRE_EVENT, 0, token, 0};
-
-    pthread_mutex_lock(&serve->sending);
-    serve_send_reads(serve);
-    serve_send(serve, &head, &body, NULL);
-    pthread_mutex_unlock(&serve->sending);
-}
-
-static void
-serve_answer(struct vg_serve_call *call, cl_int result)
-{
-    struct vg_serve *serve = call->serve;
-    uint64_t first = (uint64_t)(int64_t)result;
-    struct vg_wire_head head = {(uint32_t)(sizeof first + call->out.size), VG_WIRE_ANSWER, 0,
-                                call->head.number, call->answer_size};
-    struct iovec parts[4] = {
-        {&head, sizeof head},
-        {&first, sizeof first},
-        {call->out.bytes, call->out.size},
-        {(void *)(uintptr_t)call->answer, call->answer_size},
-    };
-
-    pthread_mutex_lock(&serve->sending);
-    serve_send_reads(serve);
-    if (call->out.is_bad || !vg_wire_link_send(serve->link, parts, 4, NULL, NULL))
-        serve_break(serve);
-    pthread_mutex_unlock(&serve->sending);
 }
 
 /* ---- calls ---- */
@@ -417,17 +287,19 @@ serve_do(void *data)
     struct vg_serve_call *call = data;
     struct vg_serve *serve = call->serve;
 
+    vg_serve_turn_enter(serve->turn, call->head.op);
     cl_int result = vg_serve_functions[call->head.op](call);
+    vg_serve_turn_leave(serve->turn, call->head.op);
     if (call->in.is_bad) {
         pthread_mutex_lock(&serve->lock);
         serve->is_bad = true;
         pthread_mutex_unlock(&serve->lock);
         vg_cl_say("a client sent what is no message: %u", call->head.op);
-        serve_break(serve);
+        vg_serve_break(serve);
     } else {
         result = serve_tell_late(call, result);
         if (!(call->head.flags & VG_WIRE_LATER))
-            serve_answer(call, result);
+            vg_serve_answer(call, result);
     }
     serve_free(call);
     return NULL;
@@ -466,7 +338,7 @@ serve_begin(struct vg_serve_call *call)
     }
     vg_cl_say("there is no thread for a call that waits");
     call->in.is_bad = true;
-    serve_break(serve);
+    vg_serve_break(serve);
     pthread_mutex_lock(&serve->lock);
     serve->n_threads--;
     pthread_mutex_unlock(&serve->lock);
@@ -543,23 +415,33 @@ serve_add_roots(struct vg_serve *serve)
 bool
 vg_serve_client(struct vg_wire_link *link, const struct vg_serve_limits *limits)
 {
-    struct vg_serve serve = {.link = link, .limits = *limits};
+    static struct vg_serve
+        the_one; /* a process has one client, whose threads are there to its end */
+    struct vg_serve *serve = &the_one;
     struct vg_serve_call *call;
 
-    pthread_mutex_init(&serve.sending, NULL);
-    pthread_mutex_init(&serve.lock, NULL);
-    pthread_cond_init(&serve.idle, NULL);
-    if (!serve_add_roots(&serve)) {
+    serve->link = link;
+    serve->limits = *limits;
+    pthread_mutex_init(&serve->sending, NULL);
+    pthread_mutex_init(&serve->lock, NULL);
+    pthread_cond_init(&serve->idle, NULL);
+    if (!serve_add_roots(serve)) {
         vg_cl_say("there is no device of OpenCL");
         return false;
     }
+    if (limits->turns >= 0)
+        serve->turn = vg_serve_turn_begin(serve, limits->turns, limits->max_kernel_s);
+    if (limits->turns >= 0 && !serve->turn) {
+        vg_cl_say("there is no thread for a client's turns");
+        return false;
+    }
     /* The first message is the hello. */
-    call = serve_receive(&serve);
+    call = serve_receive(serve);
     bool ok = call && call->head.op == VG_WIRE_OP_HELLO && !call->head.flags;
     while (call && ok) {
         serve_begin(call);
-        call = serve_receive(&serve);
+        call = serve_receive(serve);
     }
     vg_wire_link_shut(link);
-    return ok && !serve.is_bad;
+    return ok && !serve->is_bad;
 }

@@ -22,8 +22,19 @@ struct vg_serve;
 
 /* What a client may have. */
 struct vg_serve_limits {
-    uint64_t memory; /* bytes in memory objects */
+    uint64_t memory;       /* bytes in memory objects */
+    bool is_with_binaries; /* of programs, which nobody here has compiled */
+    int turns;             /* serve-turn.h: the socket to the proxy */
+    unsigned max_kernel_s; /* seconds; 0: any time */
 };
+
+bool vg_serve_may_have_binaries(const struct vg_serve *serve);
+
+/* Returns a queue at *AT or behind it, which is retained, and where it is; NULL: there is none. */
+cl_command_queue vg_serve_next_queue(struct vg_serve *serve, uint64_t *at);
+
+/* Tells the client that it has kept the device for too long, and ends this process. */
+_Noreturn void vg_serve_end_long(struct vg_serve *serve, unsigned seconds);
 
 /* Whether the client may have BYTES more of memory. */
 bool vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes);

@@ -3,6 +3,7 @@
 of them is nothing to the others."""
 import os
 import random
+import re
 import signal
 import socket
 import struct
@@ -39,15 +40,16 @@ def _pocl():
 class Proxy:
     """vgpu-proxy with PoCL."""
 
-    def __init__(self, folder, *options):
-        self.path = str(folder / "proxy.sock")
+    def __init__(self, folder, *options, sockets=("proxy.sock",)):
+        self.sockets = [str(folder / name) for name in sockets]
+        self.path = self.sockets[0].split(",")[0]
         self.log = folder / "proxy.log"
         os.makedirs(folder / "vendors", exist_ok=True)
         (folder / "vendors" / "pocl.icd").write_text(POCL + "\n")
-        argv = [built("vgpu-proxy"), "--drain=2", f"--vendors={folder}/vendors", *options, self.path]
+        argv = [built("vgpu-proxy"), "--drain=2", f"--vendors={folder}/vendors", *options, *self.sockets]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(argv, stderr=log, cwd=folder)
-        while not os.path.exists(self.path):
+        while not os.path.exists(self.sockets[-1].split(",")[0]):
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.01)
 
@@ -62,6 +64,21 @@ class Proxy:
         return {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
                 "VGPU_OPENCL": "proxy:" + self.path, **more}
 
+    def held(self):
+        """For how many seconds the clients of each socket had the device by now."""
+        before = self.log.read_text().count("had the device for")
+        self.process.send_signal(signal.SIGUSR1)
+        while self.log.read_text().count("had the device for") < before + len(self.sockets):
+            time.sleep(0.01)
+        return [float(s) for s in re.findall(r"had the device for ([\d.]+) s", self.log.read_text())][-len(self.sockets):]
+
+    def backlogged(self, steps, socket_n=0):
+        """A program whose device always has something to do, which is at it."""
+        argv = [sys.executable, os.path.join(os.path.dirname(__file__), "backlog.py"), str(steps)]
+        environment = self.environment(VGPU_OPENCL="proxy:" + self.sockets[socket_n].split(",")[0])
+        return subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
     def children(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
             return [int(pid) for pid in file.read().split()]
@@ -75,7 +92,7 @@ class Proxy:
 
 @pytest.fixture(name="proxy")
 def _proxy(tmp_path):
-    with Proxy(tmp_path) as proxy:
+    with Proxy(tmp_path, "--allow-binaries") as proxy:
         yield proxy
 
 
@@ -223,6 +240,60 @@ def test_its_own_client(tmp_path):
         assert lines.endswith(" 0 wrong\n")
 
 
+# ---- clients that want the device at once ----
+
+STEPS = 1000000  # a few ms of PoCL
+
+
+def close(*programs):
+    for program in programs:
+        program.kill()
+        program.communicate(timeout=60)
+
+
+def test_weights(tmp_path):
+    """The device's time is shared out by the weights of those who always want it."""
+    with Proxy(tmp_path, sockets=("a.sock,weight=1", "b.sock,weight=3")) as proxy:
+        programs = [proxy.backlogged(STEPS, n) for n in range(2)]
+        assert [program.stdout.readline() for program in programs] == [b"there\n"] * 2
+        begin = sum(proxy.held())
+        while sum(proxy.held()) < begin + 1:  # each has learnt how long the kernels are
+            time.sleep(0.02)
+        first = proxy.held()
+        passed = [0, 0]
+        while sum(passed) < (30 if FULL else 5):
+            time.sleep(0.1)
+            passed = [now - then for now, then in zip(proxy.held(), first)]
+        assert passed[1] / sum(passed) == pytest.approx(0.75, abs=0.03)
+        close(*programs)
+
+
+def test_a_kernel_that_never_ends(tmp_path):
+    """It ends its client, which is told; others go on."""
+    with Proxy(tmp_path, "--max-kernel=1") as proxy:
+        endless = proxy.backlogged(0)
+        while not sum(proxy.held()):
+            time.sleep(0.02)
+        with proxy.backlogged(STEPS) as other:
+            assert endless.wait(60) == 1
+            output_of_endless, said = endless.communicate()
+            assert other.stdout.readline() == b"there\n"
+            close(other)
+        assert output_of_endless == b"-2\n" and b"took longer than 1 s while others waited" in said
+
+
+@pytest.mark.parametrize("whose", ["program", "process"])
+def test_one_that_is_stopped(tmp_path, whose):
+    """Neither a program that does not go on, nor its process in the proxy, keeps the device from others."""
+    with Proxy(tmp_path, "--max-kernel=1") as proxy:
+        stopped = proxy.backlogged(STEPS)
+        assert stopped.stdout.readline() == b"there\n"
+        os.kill(stopped.pid if whose == "program" else proxy.children()[0], signal.SIGSTOP)
+        lines = output([built("tests/opencl/hammer"), "5", "4", "100"], proxy.environment())
+        assert lines.endswith(" 0 wrong\n")
+        close(stopped)
+
+
 # ---- what a client may do ----
 
 ALLOCATE = """
@@ -251,6 +322,33 @@ def test_memory_limit(tmp_path):
     """A client that wants more than it may have gets the error for it, and what it gives back it may have again."""
     with Proxy(tmp_path, "--memory=64") as proxy:
         assert output([sys.executable, "-c", ALLOCATE], proxy.environment()).split() == ["64", "0", "-4", "0", "0", "0"]
+
+
+BINARY = """
+import ctypes
+cl = ctypes.CDLL("libOpenCL.so.1")
+cl.clCreateContext.restype = cl.clCreateProgramWithBinary.restype = ctypes.c_void_p
+platform, device, error, status = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+binary, size = ctypes.c_char_p(b"pocl" + bytes(100)), ctypes.c_size_t(104)
+made = cl.clCreateProgramWithBinary(context, 1, ctypes.byref(device), ctypes.byref(size), ctypes.byref(binary),
+                                    ctypes.byref(status), ctypes.byref(error))
+print(made, error.value, status.value)
+"""
+
+
+def test_binaries(tmp_path):
+    """What was not compiled by the proxy is not loaded there, unless it is allowed."""
+    with Proxy(tmp_path) as proxy:
+        assert output([sys.executable, "-c", BINARY], proxy.environment()) == "None -42 -42\n"
+
+
+def test_sockets_are_named_well(tmp_path):
+    for name in (",weight=1", "a.sock,weight=0", "a.sock,weight=x", "a.sock,memory=0", "a.sock,color=1"):
+        done = subprocess.run([built("vgpu-proxy"), name], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 2 and done.stderr and not os.path.exists(tmp_path / "a.sock")
 
 
 def test_confinement(proxy):

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/proxy/share.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "opencl/icd/say.h"
+#include "opencl/wire/serve-turn.h"
+
+#define SHARE_MS   INT64_C(1000000) /* in ns */
+#define SHARE_TURN (20 * SHARE_MS)  /* how far ahead of another one who has the device may get */
+
+/* A process that has not ended itself by then is ended. */
+#define SHARE_SLACK (1000 * SHARE_MS)
+
+int64_t
+vg_share_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void
+share_say(struct proxy_client *client, char what)
+{
+    /* It is never so far behind, if it is well. */
+    if (client->fd >= 0 && send(client->fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        kill(client->pid, SIGKILL);
+}
+
+static void
+share_take_back(struct proxy_client *client)
+{
+    int64_t held = vg_share_now() - client->given;
+
+    client->has = false;
+    client->tenant->held += held;
+    client->tenant->passed += (double)held / client->tenant->weight;
+}
+
+/* What the tenant of CLIENT has had by now. */
+static double
+share_passed(const struct proxy_client *client)
+{
+    double passed = client->tenant->passed;
+
+    if (client->has)
+        passed += (double)(vg_share_now() - client->given) / client->tenant->weight;
+    return passed;
+}
+
+/* Nobody saves up for later what he did not want: who comes begins where he is who has had least
+ * of those that want it. */
+static void
+share_want(const struct proxy_share *share, struct proxy_client *client)
+{
+    struct proxy_tenant *tenant = client->tenant;
+    double least = -1;
+
+    for (unsigned i = 0; i < share->n_clients && tenant; i++) {
+        const struct proxy_client *other = &share->clients[i];
+        if (!other->wants && !other->has)
+            continue;
+        double passed = share_passed(other);
+        least = least < 0 || passed < least ? passed : least;
+        if (other->tenant == tenant)
+            tenant = NULL; /* it has been there all the time */
+    }
+    if (tenant && tenant->passed < least)
+        tenant->passed = least;
+    client->wants = true;
+    client->wanted = vg_share_now();
+}
+
+void
+vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
+{
+    char said = 0;
+    ssize_t n = recv(client->fd, &said, 1, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n == 1 && said == VG_TURN_WANT && !client->wants && !client->has) {
+        share_want(share, client);
+    } else if (n == 1 && said == VG_TURN_BACK && client->has) {
+        share_take_back(client);
+    } else {
+        if (n == 1)
+            vg_cl_say("the process %d of a client is not in its mind", (int)client->pid);
+        kill(client->pid, SIGKILL);
+        close(client->fd);
+        client->fd = -1;
+    }
+}
+
+void
+vg_share_gone(struct proxy_client *client)
+{
+    if (client->has)
+        share_take_back(client);
+    if (client->fd >= 0)
+        close(client->fd);
+    *client = (struct proxy_client){.fd = -1};
+}
+
+int64_t
+vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant)
+{
+    int64_t held = tenant->held;
+
+    for (unsigned i = 0; i < share->n_clients; i++)
+        if (share->clients[i].has && share->clients[i].tenant == tenant)
+            held += vg_share_now() - share->clients[i].given;
+    return held;
+}
+
+static struct proxy_client *
+share_holder(const struct proxy_share *share)
+{
+    for (unsigned i = 0; i < share->n_clients; i++)
+        if (share->clients[i].has)
+            return &share->clients[i];
+    return NULL;
+}
+
+/* Who is behind the most, and of those who waits longest. */
+static struct proxy_client *
+share_next(const struct proxy_share *share)
+{
+    struct proxy_client *next = NULL;
+
+    for (unsigned i = 0; i < share->n_clients; i++) {
+        struct proxy_client *client = &share->clients[i];
+        if (!client->wants)
+            continue;
+        double ahead = next ? client->tenant->passed - next->tenant->passed : -1;
+        if (ahead < 0 || (ahead <= 0 && client->wanted < next->wanted))
+            next = client;
+    }
+    return next;
+}
+
+static void
+share_give(struct proxy_client *client)
+{
+    client->wants = false;
+    client->has = true;
+    client->is_told = false;
+    client->asked = 0;
+    client->given = vg_share_now();
+    client->tenant->turns++;
+    share_say(client, VG_TURN_GIVE);
+}
+
+/* Returns for how many ns HOLDER may keep the device while NEXT waits. */
+static int64_t
+share_left(const struct proxy_client *holder, const struct proxy_client *next)
+{
+    int64_t held = vg_share_now() - holder->given;
+
+    if (holder->tenant == next->tenant)
+        return SHARE_TURN - held;
+    double behind = (next->tenant->passed - holder->tenant->passed) * holder->tenant->weight;
+    return (int64_t)behind + SHARE_TURN - held;
+}
+
+/* Returns for how many ns it may be kept yet. */
+static int64_t
+share_ask(const struct proxy_share *share, struct proxy_client *holder,
+          const struct proxy_client *next)
+{
+    int64_t left = share_left(holder, next);
+
+    if (!holder->is_told)
+        share_say(holder, VG_TURN_IDLE);
+    holder->is_told = true;
+    if (left > 0)
+        return left;
+    holder->asked = vg_share_now();
+    share_say(holder, VG_TURN_ASK);
+    return share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK;
+}
+
+int
+vg_share_decide(const struct proxy_share *share)
+{
+    struct proxy_client *holder = share_holder(share), *next = share_next(share);
+    int64_t left = -1;
+
+    if (!holder && next) {
+        share_give(next);
+        holder = next;
+        next = share_next(share);
+    }
+    if (holder && next && !holder->asked)
+        left = share_ask(share, holder, next);
+    else if (holder && holder->asked)
+        left = holder->asked + share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK - vg_share_now();
+    if (holder && holder->asked && !share->max_kernel_s)
+        return -1;
+    if (holder && holder->asked && left <= 0) {
+        vg_cl_say("the process %d of a client keeps the device for longer than %u s: it is ended",
+                  (int)holder->pid, share->max_kernel_s);
+        holder->tenant->ended++;
+        kill(holder->pid, SIGKILL);
+        holder->asked = vg_share_now(); /* until it is gone */
+        left = SHARE_SLACK;
+    }
+    return left < 0 ? -1 : (int)(left / SHARE_MS) + 1;
+}

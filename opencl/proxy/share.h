@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who has the device: one client at a time, and each socket's clients together as much of its time
+ * as the socket's weight says (weighted fair queueing over the time that they had it). Used by one
+ * thread.
+ */
+#ifndef VG_OPENCL_PROXY_SHARE_H
+#define VG_OPENCL_PROXY_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proxy_client;
+
+/* Whose the clients are that come by one socket. */
+struct proxy_tenant {
+    char *path;
+    unsigned weight;
+    uint64_t memory; /* bytes of each client */
+    int listener;
+    double
+        passed; /* ns of the device divided by the weight, but for times in which it wanted none */
+    int64_t held; /* ns, in all turns that have ended */
+    uint64_t turns, ended;
+};
+
+struct proxy_client {
+    pid_t pid; /* 0: none */
+    int fd;    /* to the process; -1: it has closed it */
+    struct proxy_tenant *tenant;
+    bool wants, has, is_told;
+    int64_t wanted, given, asked; /* when, in ns */
+};
+
+struct proxy_share {
+    struct proxy_client *clients;
+    unsigned n_clients; /* places */
+    unsigned max_kernel_s;
+};
+
+/* Ns of CLOCK_MONOTONIC. */
+int64_t vg_share_now(void);
+
+/* Ns that the tenant's clients have had the device by now. */
+int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant);
+
+/* Takes what CLIENT's process says. */
+void vg_share_hear(const struct proxy_share *share, struct proxy_client *client);
+
+/* CLIENT's process has ended. */
+void vg_share_gone(struct proxy_client *client);
+
+/* Gives the device, asks for it, and ends who keeps it, as it is time. Returns for how many ms
+ * nothing has to be done; -1: until somebody says something. */
+int vg_share_decide(const struct proxy_share *share);
+
+#endif

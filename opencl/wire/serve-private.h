@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the proxy's side share of a client.
+ */
+#ifndef VG_OPENCL_WIRE_SERVE_PRIVATE_H
+#define VG_OPENCL_WIRE_SERVE_PRIVATE_H
+
+#include <pthread.h>
+
+#include "opencl/wire/serve.h"
+
+struct serve_slot {
+    void *handle;
+    enum vg_cl_type type;
+};
+
+/* A command that reads for the client, which does not wait for it. */
+struct serve_read {
+    struct serve_read *next;
+    uint64_t token;
+    cl_event event;
+    struct vg_wire_rows rows;
+    void *bytes;
+};
+
+struct vg_serve {
+    struct vg_wire_link *link;
+    struct vg_serve_limits limits;
+    struct vg_serve_turn *turn;
+    pthread_mutex_t sending; /* and the list of reads */
+    struct serve_read *reads;
+    pthread_mutex_t lock; /* of the table, and of: */
+    pthread_cond_t idle;
+    unsigned n_threads; /* calls that wait in threads of their own */
+    cl_int late;        /* the first error that nobody was told of yet */
+    bool is_bad;
+    struct serve_slot *slots;
+    uint64_t n_slots, n_roots;
+};
+
+/* Ends the client, whose next message is not received. */
+void vg_serve_break(struct vg_serve *serve);
+
+/* Sends what CALL returned, and before it all that was read by now. */
+void vg_serve_answer(struct vg_serve_call *call, cl_int result);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the proxy's side sends.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "opencl/icd/entries.h"
+#include "opencl/wire/serve-private.h"
+
+void
+vg_serve_break(struct vg_serve *serve)
+{
+    vg_wire_link_shut(serve->link);
+}
+
+/* With the lock for sending. */
+static void
+serve_send(struct vg_serve *serve, const struct vg_wire_head *head, const void *body,
+           const void *data)
+{
+    struct iovec parts[3] = {
+        {(void *)(uintptr_t)head, sizeof *head},
+        {(void *)(uintptr_t)body, head->size},
+        {(void *)(uintptr_t)data, head->data},
+    };
+
+    if (!vg_wire_link_send(serve->link, parts, 3, NULL, NULL))
+        vg_serve_break(serve);
+}
+
+static void
+serve_send_read(struct vg_serve *serve, const struct serve_read *read, bool is_well)
+{
+    size_t size = is_well ? vg_wire_rows_size(&read->rows) : 0;
+    void *all = size == 0 || vg_wire_rows_are_one(&read->rows) ? NULL : malloc(size);
+
+    if (all)
+        vg_wire_rows_gather(&read->rows, all);
+    else if (!vg_wire_rows_are_one(&read->rows))
+        size = 0;
+    struct vg_wire_head head = {0, VG_WIRE_READ, 0, read->token, size};
+    serve_send(serve, &head, NULL, all ? all : read->rows.at);
+    free(all);
+}
+
+/* What has been read by now goes before whatever tells the client that it has; with the lock. */
+static void
+serve_send_reads(struct vg_serve *serve)
+{
+    struct serve_read **link = &serve->reads;
+
+    while (*link) {
+        struct serve_read *read = *link;
+        cl_int status = CL_COMPLETE;
+        vg_cl_dispatch.clGetEventInfo(read->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+                                      &status, NULL);
+        if (status > CL_COMPLETE) {
+            link = &read->next;
+            continue;
+        }
+        serve_send_read(serve, read, status == CL_COMPLETE);
+        *link = read->next;
+        vg_cl_dispatch.clReleaseEvent(read->event);
+        free(read->bytes);
+        free(read);
+    }
+}
+
+static void CL_CALLBACK
+serve_on_read(cl_event event, cl_int status, void *data)
+{
+    struct vg_serve *serve = data;
+
+    (void)event;
+    (void)status;
+    pthread_mutex_lock(&serve->sending);
+    serve_send_reads(serve);
+    pthread_mutex_unlock(&serve->sending);
+}
+
+bool
+vg_serve_read_later(struct vg_serve *serve, uint64_t token, cl_event event,
+                    const struct vg_wire_rows *rows, void *bytes)
+{
+    struct serve_read *read = malloc(sizeof *read);
+
+    if (!read)
+        return false;
+    pthread_mutex_lock(&serve->sending);
+    *read = (struct serve_read){serve->reads, token, event, *rows, bytes};
+    serve->reads = read;
+    vg_cl_dispatch.clRetainEvent(event);
+    pthread_mutex_unlock(&serve->sending);
+    /* Also without it, the data come with the next answer. */
+    vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, serve_on_read, serve);
+    return true;
+}
+
+void
+vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
+{
+    uint64_t body = (uint64_t)(int64_t)status;
+    struct vg_wire_head head = {sizeof body, VG_WIRE_EVENT, 0, token, 0};
+
+    pthread_mutex_lock(&serve->sending);
+    serve_send_reads(serve);
+    serve_send(serve, &head, &body, NULL);
+    pthread_mutex_unlock(&serve->sending);
+}
+
+/* A client that takes nothing is told nothing. */
+_Noreturn void
+vg_serve_end_long(struct vg_serve *serve, unsigned seconds)
+{
+    const struct vg_wire_head head = {0, VG_WIRE_LONG, 0, seconds, 0};
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 200000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_mutex_timedlock(&serve->sending, &until) == 0)
+        vg_wire_link_offer(serve->link, &head, sizeof head);
+    _exit(EXIT_FAILURE);
+}
+
+void
+vg_serve_answer(struct vg_serve_call *call, cl_int result)
+{
+    struct vg_serve *serve = call->serve;
+    uint64_t first = (uint64_t)(int64_t)result;
+    struct vg_wire_head head = {(uint32_t)(sizeof first + call->out.size), VG_WIRE_ANSWER, 0,
+                                call->head.number, call->answer_size};
+    struct iovec parts[4] = {
+        {&head, sizeof head},
+        {&first, sizeof first},
+        {call->out.bytes, call->out.size},
+        {(void *)(uintptr_t)call->answer, call->answer_size},
+    };
+
+    pthread_mutex_lock(&serve->sending);
+    serve_send_reads(serve);
+    if (call->out.is_bad || !vg_wire_link_send(serve->link, parts, 4, NULL, NULL))
+        vg_serve_break(serve);
+    pthread_mutex_unlock(&serve->sending);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/wire/serve-turn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "opencl/icd/entries.h"
+#include "opencl/track/callback.h"
+
+#define TURN_US INT64_C(1000) /* in ns */
+#define TURN_MS (1000 * TURN_US)
+
+/* As long as no command comes for less, the client may just be thinking of the next one. */
+#define TURN_GRACE (500 * TURN_US)
+
+/* What waits for the program longer than this does not hold the device. */
+#define TURN_PARK (100 * TURN_MS)
+
+/* How much the device may have to do before it is waited for: while others wait, and else. */
+#define TURN_AHEAD_SHARED (20 * TURN_MS)
+#define TURN_AHEAD_ALONE  (1000 * TURN_MS)
+#define TURN_DEPTH_MAX    256
+#define TURN_DEPTH_FIRST  16
+#define TURN_SHARED_FOR   (2000 * TURN_MS) /* after it was asked back */
+
+struct vg_serve_turn {
+    struct vg_serve *serve;
+    int fd, wake;
+    int64_t max_kernel; /* ns; 0: none */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool has, wants;
+    bool is_closed; /* it has it, and nothing more may begin */
+    bool is_returning;
+    unsigned n_in, n_waiting;
+    uint64_t n_commands; /* ever */
+    /* since the device was seen to be idle */
+    unsigned n_since, depth;
+    int64_t since;
+    uint64_t drain_asked, drain_done;
+    int64_t asked, parked; /* when, last; 0: not */
+};
+
+static int64_t
+turn_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static bool
+turn_is_command(unsigned op)
+{
+    switch (op) {
+    case VG_WIRE_OP_EnqueueReadBuffer:
+    case VG_WIRE_OP_EnqueueWriteBuffer:
+    case VG_WIRE_OP_EnqueueCopyBuffer:
+    case VG_WIRE_OP_EnqueueReadImage:
+    case VG_WIRE_OP_EnqueueWriteImage:
+    case VG_WIRE_OP_EnqueueCopyImage:
+    case VG_WIRE_OP_EnqueueCopyImageToBuffer:
+    case VG_WIRE_OP_EnqueueCopyBufferToImage:
+    case VG_WIRE_OP_EnqueueMapBuffer:
+    case VG_WIRE_OP_EnqueueMapImage:
+    case VG_WIRE_OP_EnqueueUnmapMemObject:
+    case VG_WIRE_OP_EnqueueNDRangeKernel:
+    case VG_WIRE_OP_EnqueueTask:
+    case VG_WIRE_OP_EnqueueReadBufferRect:
+    case VG_WIRE_OP_EnqueueWriteBufferRect:
+    case VG_WIRE_OP_EnqueueCopyBufferRect:
+    case VG_WIRE_OP_EnqueueFillBuffer:
+    case VG_WIRE_OP_EnqueueFillImage:
+    case VG_WIRE_OP_EnqueueMigrateMemObjects:
+    case VG_WIRE_OP_SetUserEventStatus:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void
+turn_say(const struct vg_serve_turn *turn, char what)
+{
+    /* A proxy that is gone leaves its clients alone with the device. */
+    if (send(turn->fd, &what, 1, MSG_NOSIGNAL) < 0 && errno != EINTR)
+        return;
+}
+
+static void
+turn_wake(const struct vg_serve_turn *turn)
+{
+    const uint64_t one = 1;
+    ssize_t n = write(turn->wake, &one, sizeof one);
+
+    (void)n;
+}
+
+/* ---- waiting for the device ---- */
+
+/* Waits until all is done that was given to the device before. */
+static void
+turn_drain(struct vg_serve *serve)
+{
+    cl_command_queue queue;
+
+    for (uint64_t at = 1; (queue = vg_serve_next_queue(serve, &at)) != NULL; at++) {
+        vg_cl_dispatch.clFinish(queue);
+        vg_cl_dispatch.clReleaseCommandQueue(queue);
+    }
+}
+
+static void *
+turn_run_drains(void *data)
+{
+    struct vg_serve_turn *turn = data;
+
+    pthread_mutex_lock(&turn->lock);
+    for (;;) {
+        while (turn->drain_done == turn->drain_asked)
+            pthread_cond_wait(&turn->changed, &turn->lock);
+        uint64_t asked = turn->drain_asked;
+        pthread_mutex_unlock(&turn->lock);
+        turn_drain(turn->serve);
+        pthread_mutex_lock(&turn->lock);
+        turn->drain_done = asked;
+        turn->n_since = 0;
+        turn_wake(turn);
+    }
+    return NULL;
+}
+
+/* With the lock. */
+static uint64_t
+turn_ask_drain(struct vg_serve_turn *turn)
+{
+    turn->drain_asked++;
+    pthread_cond_broadcast(&turn->changed);
+    return turn->drain_asked;
+}
+
+/* The device has got as much as it may have: waits, and learns how much that was. With the lock. */
+static void
+turn_throttle(struct vg_serve_turn *turn)
+{
+    unsigned n = turn->n_since;
+    int64_t since = turn->since;
+
+    pthread_mutex_unlock(&turn->lock);
+    turn_drain(turn->serve);
+    pthread_mutex_lock(&turn->lock);
+    int64_t now = turn_now(), each = (now - since) / n + 1;
+    bool is_shared = turn->asked && now - turn->asked < TURN_SHARED_FOR;
+    int64_t depth = (is_shared ? TURN_AHEAD_SHARED : TURN_AHEAD_ALONE) / each;
+    turn->depth = depth < 1 ? 1 : depth > TURN_DEPTH_MAX ? TURN_DEPTH_MAX : (unsigned)depth;
+    turn->n_since = 0;
+}
+
+void
+vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
+{
+    if (!turn || !turn_is_command(op))
+        return;
+    pthread_mutex_lock(&turn->lock);
+    turn->n_waiting++;
+    for (;;) {
+        /* What those that hold the device wait for goes before its end. */
+        if (turn->has && (!turn->is_closed || op == VG_WIRE_OP_SetUserEventStatus)) {
+            if (turn->n_since < turn->depth || vg_cl_user_events_n)
+                break;
+            turn_throttle(turn);
+            continue;
+        }
+        if (!turn->has && !turn->wants) {
+            turn->wants = true;
+            turn_say(turn, VG_TURN_WANT);
+        }
+        pthread_cond_wait(&turn->changed, &turn->lock);
+    }
+    turn->n_waiting--;
+    turn->n_in++;
+    turn->n_commands++;
+    if (turn->n_since++ == 0)
+        turn->since = turn_now();
+    pthread_mutex_unlock(&turn->lock);
+}
+
+void
+vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op)
+{
+    if (!turn || !turn_is_command(op))
+        return;
+    pthread_mutex_lock(&turn->lock);
+    if (--turn->n_in == 0 && turn->is_returning)
+        turn_wake(turn);
+    pthread_mutex_unlock(&turn->lock);
+}
+
+/* ---- what the proxy says ---- */
+
+/* Waits up to UNTIL for a message of the proxy, which is returned, or for anything else: 0. */
+static char
+turn_listen(struct vg_serve_turn *turn, int64_t until)
+{
+    struct pollfd at[2] = {{.fd = turn->fd, .events = POLLIN},
+                           {.fd = turn->wake, .events = POLLIN}};
+    int64_t left = until == INT64_MAX ? 0 : until - turn_now();
+    struct timespec timeout = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
+    uint64_t count;
+    char said = 0;
+
+    if (ppoll(at, 2, until == INT64_MAX ? NULL : &timeout, NULL) <= 0)
+        return 0;
+    if (at[1].revents) {
+        ssize_t n = read(turn->wake, &count, sizeof count);
+        (void)n;
+    }
+    if (at[0].revents && recv(turn->fd, &said, 1, 0) <= 0)
+        _exit(EXIT_FAILURE); /* the proxy is gone, and nobody says whose turn it is */
+    return said;
+}
+
+/* With the lock. */
+static void
+turn_give_back(struct vg_serve_turn *turn)
+{
+    turn->has = false;
+    turn->is_closed = false;
+    turn->is_returning = false;
+    turn->wants = turn->n_waiting > 0;
+    turn_say(turn, VG_TURN_BACK);
+    if (turn->wants)
+        turn_say(turn, VG_TURN_WANT);
+}
+
+static void
+turn_end_if_late(const struct vg_serve_turn *turn, int64_t since)
+{
+    if (turn->max_kernel && since && turn_now() - since >= turn->max_kernel)
+        vg_serve_end_long(turn->serve, (unsigned)(turn->max_kernel / (1000 * TURN_MS)));
+}
+
+/* Gives the device back when all is done; only if nothing comes any more, unless IS_ASKED. */
+static void
+turn_return(struct vg_serve_turn *turn, bool is_asked)
+{
+    int64_t asked = turn_now(), idle = 0;
+    uint64_t drain = 0, seen = 0;
+    bool is_over = false;
+
+    pthread_mutex_lock(&turn->lock);
+    turn->asked = asked;
+    turn->is_closed = is_asked;
+    turn->is_returning = true;
+    while (!is_over) {
+        int64_t now = turn_now(), until = now + TURN_PARK;
+        bool is_waiting = vg_cl_user_events_n > 0;
+        if (drain == 0 && (!turn->is_closed || turn->n_in == 0)) {
+            drain = turn_ask_drain(turn);
+            seen = turn->n_commands;
+            idle = 0;
+        } else if (drain && turn->drain_done >= drain && turn->n_in == 0) {
+            if (turn->n_commands != seen)
+                drain = 0;
+            else if (turn->is_closed || (idle && now - idle >= TURN_GRACE))
+                is_over = true;
+            else
+                idle = idle ? idle : now;
+            until = idle + TURN_GRACE;
+        }
+        if (is_over || (turn->is_closed && is_waiting && now - asked >= TURN_PARK)) {
+            turn->parked = is_over ? 0 : turn->parked ? turn->parked : asked;
+            turn_give_back(turn);
+            break;
+        }
+        if (drain == 0 && (!turn->is_closed || turn->n_in == 0))
+            continue;
+        pthread_mutex_unlock(&turn->lock);
+        if (turn->is_closed)
+            turn_end_if_late(turn, asked);
+        char said = turn_listen(turn, until);
+        pthread_mutex_lock(&turn->lock);
+        if (said == VG_TURN_ASK) {
+            turn->is_closed = true;
+            asked = turn_now();
+        }
+    }
+    pthread_mutex_unlock(&turn->lock);
+}
+
+static void *
+turn_run(void *data)
+{
+    struct vg_serve_turn *turn = data;
+
+    for (;;) {
+        int64_t until =
+            turn->parked && turn->max_kernel ? turn->parked + turn->max_kernel : INT64_MAX;
+        char said = turn_listen(turn, until);
+        pthread_mutex_lock(&turn->lock);
+        if (said == VG_TURN_GIVE) {
+            turn->has = true;
+            turn->wants = false;
+            pthread_cond_broadcast(&turn->changed);
+        }
+        bool has = turn->has;
+        if (turn->drain_done == turn->drain_asked)
+            turn->parked = 0;
+        pthread_mutex_unlock(&turn->lock);
+        turn_end_if_late(turn, turn->parked);
+        if (has && (said == VG_TURN_IDLE || said == VG_TURN_ASK))
+            turn_return(turn, said == VG_TURN_ASK);
+    }
+    return NULL;
+}
+
+struct vg_serve_turn *
+vg_serve_turn_begin(struct vg_serve *serve, int fd, unsigned max_kernel_s)
+{
+    struct vg_serve_turn *turn = calloc(1, sizeof *turn);
+    pthread_t thread;
+
+    if (!turn)
+        return NULL;
+    turn->serve = serve;
+    turn->fd = fd;
+    turn->max_kernel = max_kernel_s * 1000 * TURN_MS;
+    turn->depth = TURN_DEPTH_FIRST;
+    turn->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&turn->lock, NULL);
+    pthread_cond_init(&turn->changed, NULL);
+    if (turn->wake < 0 || pthread_create(&thread, NULL, turn_run, turn) != 0)
+        return NULL;
+    pthread_detach(thread);
+    if (pthread_create(&thread, NULL, turn_run_drains, turn) != 0)
+        return NULL;
+    pthread_detach(thread);
+    return turn;
+}

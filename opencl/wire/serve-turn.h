@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A client's turns at the device, in the client's process. One client at a time has the device.
+ * Who that is, the proxy says, over a socket between it and each client's process; a message is
+ * one byte. Commands of a client that does not have the device wait here, and it is given back when
+ * all that the client gave to it is done. So long as nobody else wants it, it is kept, and costs
+ * nothing.
+ */
+#ifndef VG_OPENCL_WIRE_SERVE_TURN_H
+#define VG_OPENCL_WIRE_SERVE_TURN_H
+
+#include "opencl/wire/serve.h"
+
+enum vg_turn_said {
+    /* of the client's process */
+    VG_TURN_WANT = 'W', /* it has a command */
+    VG_TURN_BACK = 'B', /* it gives the device back */
+    /* of the proxy */
+    VG_TURN_GIVE = 'G', /* the device is the client's */
+    VG_TURN_IDLE = 'I', /* another one waits: give it back when nothing is to be done */
+    VG_TURN_ASK = 'A',  /* give it back now */
+};
+
+struct vg_serve_turn;
+
+/* FD is that socket. SERVE has to be there as long as the process. A command that holds the device
+ * for longer than MAX_KERNEL_S seconds after it was asked back ends the process; 0: none does.
+ * NULL: there is no memory, or no thread. */
+struct vg_serve_turn *vg_serve_turn_begin(struct vg_serve *serve, int fd, unsigned max_kernel_s);
+
+/* Around what may give the device something to do; TURN may be NULL. From any thread. */
+void vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op);
+void vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op);
+
+#endif
