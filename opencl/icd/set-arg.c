@@ -7,6 +7,7 @@
 
 #include "opencl/icd/entries.h"
 #include "opencl/icd/gate.h"
+#include "opencl/icd/say.h"
 #include "opencl/track/arg.h"
 
 /* Each of these is the end of a call: it leaves the gate. Their parameters lie where the vendor's
@@ -62,10 +63,22 @@ set_other(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_c
     return result;
 }
 
+/* A number that is the address of the program's image would come to the kernel as another one,
+ * where the vendor refuses no number. */
+static void
+set_tell(struct vg_cl_object *kernel, cl_uint i, const struct vg_cl_object *object)
+{
+    if (kernel->track->numbers != VG_CL_NUMBERS_SEEN &&
+        !atomic_exchange(&kernel->kernel.is_told, true))
+        vg_cl_say("kernel %s: argument %u is taken for %s, whose address it is; if it is a number, "
+                  "results are wrong: the vendor does not tell",
+                  kernel->kernel.name, i, object->type == VG_CL_MEM ? "an image" : "a sampler");
+}
+
 /* Where nobody tells whether it is a number, an image, or a sampler. */
 static __attribute__((noinline)) cl_int
-set_opaque(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_cl_arg *arg,
-           vg_cl_set_arg set)
+set_opaque(struct vg_cl_object *kernel, cl_uint i, size_t size, const void *value,
+           struct vg_cl_arg *arg, vg_cl_set_arg set)
 {
     struct vg_cl_object *object = NULL;
 
@@ -73,9 +86,11 @@ set_opaque(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_
         memcpy(&object, value, sizeof object);
     object = vg_cl_any(object);
     if (object &&
-        (object->type == VG_CL_SAMPLER || (object->type == VG_CL_MEM && object->mem.image)))
-        return set_object_for_long(real, i, set, object, arg);
-    return set_other(real, i, size, value, arg, set);
+        (object->type == VG_CL_SAMPLER || (object->type == VG_CL_MEM && object->mem.image))) {
+        set_tell(kernel, i, object);
+        return set_object_for_long(kernel->real, i, set, object, arg);
+    }
+    return set_other(kernel->real, i, size, value, arg, set);
 }
 
 static __attribute__((noinline)) cl_int
@@ -109,7 +124,7 @@ set_any(cl_kernel handle, cl_uint i, size_t size, const void *value)
                             : set_object_for_long(kernel->real, i, set, object, arg);
     }
     if (__builtin_expect(arg->declared == VG_CL_DECLARED_OPAQUE, 0))
-        return set_opaque(kernel->real, i, size, value, arg, set);
+        return set_opaque(kernel, i, size, value, arg, set);
     return set_other(kernel->real, i, size, value, arg, set);
 }
 

@@ -195,8 +195,9 @@ struct vg_cl_kernel {
     vg_cl_set_arg set; /* the vendor's, of the library that is loaded now */
     cl_uint n_args;
     struct vg_cl_object *program;
-    char *name;         /* owned */
-    atomic_uint native; /* enum vg_cl_native (program.h), of a program that was linked */
+    char *name;          /* owned */
+    atomic_uint native;  /* enum vg_cl_native (program.h), of a program that was linked */
+    atomic_bool is_told; /* that an argument may be taken for a handle wrongly */
 };
 
 struct vg_cl_event {

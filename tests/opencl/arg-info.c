@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * arg-info [FILE]: says what kernels tell of their arguments, by how their programs were built, and
- * whether numbers that are the addresses of handles come to the kernels as they are. With FILE, the
- * programs are built, "built" is said, and all the rest follows once there is that file.
+ * whether numbers that are the addresses of handles come to the kernels as they are; with
+ * VG_OPAQUE, also of images and samplers. With FILE, the programs are built, "built" is said, and
+ * all the rest follows once there is that file.
  */
 #include "config.h"
 
@@ -268,6 +269,10 @@ main(int argc, char **argv)
         run(made, "a queue", w.queue);
         run(made, "an event", w.event);
         run(made, "a kernel", made->kernel);
+        if (getenv("VG_OPAQUE")) {
+            run(made, "an image", w.image);
+            run(made, "a sampler", w.sampler);
+        }
     }
     return 0;
 }

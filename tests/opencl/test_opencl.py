@@ -193,14 +193,31 @@ def test_numbers_that_are_addresses(tmp_path):
 
 @twice
 @pytest.mark.parametrize("stops", [0, 2])
-@pytest.mark.parametrize("vendor", [POCL, "silent", "refuses", "late"])
+@pytest.mark.parametrize("vendor", [POCL, "silent", "refuses", "late", "strict"])
 def test_what_kernels_tell(tmp_path, vendor, stops):
-    """The same with vendors that tell more, that do not know the option, or that do not bear it everywhere."""
-    more = {"VG_REFUSE": vendor} if vendor in ("refuses", "late") else {}
-    vendor = POCL if vendor == POCL else built("tests/opencl/silent-vendor.so")
+    """The same with vendors that tell more, that do not know the option, that do not bear it everywhere, or that refuse
+    what is no image and no sampler."""
+    more = {"VG_REFUSE": vendor} if vendor in ("refuses", "late", "strict") else {}
+    if vendor not in ("refuses", "late"):
+        more["VG_OPAQUE"] = "1"
+    if vendor != POCL:
+        vendor = built("tests/opencl/silent-vendor.so")
     alone, text = arg_info(tmp_path, vendor, stops, **more)
     assert "same" in alone and "OTHER" not in alone
     assert text == alone
+
+
+@twice
+def test_a_number_that_is_taken_for_an_image(tmp_path):
+    """Where neither the vendor nor what it refuses tells, a number that is the address of an image comes to the kernel
+    as another one, and the program's user is told so, once of each kernel."""
+    log = tmp_path / "log"
+    alone, text = arg_info(tmp_path, built("tests/opencl/silent-vendor.so"), 0, VG_REFUSE="refuses", VG_OPAQUE="1",
+                           VGPU_OPENCL_LOG=str(log))
+    assert "OTHER" not in alone and "OTHER" in text
+    told_of = [line for line in log.read_text().splitlines() if "is taken for" in line]
+    assert all("kernel keep: argument" in line for line in told_of)
+    assert len(told_of) == text.count("  nothing 0:") > 3
 
 
 def test_what_is_read(tmp_path):
