@@ -16,6 +16,9 @@
 #define SHARE_MS   INT64_C(1000000) /* in ns */
 #define SHARE_TURN (20 * SHARE_MS)  /* how far ahead of another one who has the device may get */
 
+/* What one who gave the device back, and wants it again, may have been behind before. */
+#define SHARE_CREDIT (100 * SHARE_MS)
+
 /* A process that has not ended itself by then is ended. */
 #define SHARE_SLACK (1000 * SHARE_MS)
 
@@ -57,8 +60,8 @@ share_passed(const struct proxy_client *client)
     return passed;
 }
 
-/* Nobody saves up for later what he did not want: who comes begins where he is who has had least
- * of those that want it. */
+/* Nobody saves up for later what he did not want, but for a little: who comes begins where he is
+ * who has had least of those that want it. */
 static void
 share_want(const struct proxy_share *share, struct proxy_client *client)
 {
@@ -74,8 +77,10 @@ share_want(const struct proxy_share *share, struct proxy_client *client)
         if (other->tenant == tenant)
             tenant = NULL; /* it has been there all the time */
     }
-    if (tenant && tenant->passed < least)
-        tenant->passed = least;
+    if (tenant && least >= 0) {
+        least -= (double)SHARE_CREDIT / tenant->weight;
+        tenant->passed = tenant->passed < least ? least : tenant->passed;
+    }
     client->wants = true;
     client->wanted = vg_share_now();
 }

@@ -84,7 +84,7 @@ void
 vg_wire_in_begin(struct vg_wire_in *in, const void *bytes, size_t size)
 {
     in->at = bytes;
-    in->end = in->at + size;
+    in->end = bytes ? in->at + size : NULL;
     in->is_bad = false;
 }
 
