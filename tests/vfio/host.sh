@@ -14,10 +14,11 @@ usage: tests/vfio/host.sh COMMAND
                              vgpu-guestd of the directory PROGRAMS, with their libraries
   boot NUMBER DIRECTORY COMMANDS API LINK PEER [IOMMU]
                              become the emulator of host NUMBER (1 or 2), with its console in
-                             DIRECTORY/console-NUMBER. COMMANDS and API are ports of 127.0.0.1 for
-                             scripts (host-command) and for vgpud's socket; LINK and PEER are UDP
-                             ports of this host and of the other one, which are a cable between
-                             them. IOMMU is on, or off: the kernel does not use it then
+                             DIRECTORY/console-NUMBER and its monitor at DIRECTORY/monitor-NUMBER.
+                             COMMANDS and API are ports of 127.0.0.1 for scripts (host-command)
+                             and for vgpud's socket; LINK and PEER are UDP ports of this host and of
+                             the other one, which are a cable between them. IOMMU is on, or off: the
+                             kernel does not use it then
 END
 }
 
@@ -107,9 +108,9 @@ boot()
     local number=$1 directory=$2 commands=$3 api=$4 link=$5 peer=$6 iommu=${7-on} root=$cache/root
     local -a cards=() words=(console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable
         no_timer_check random.trust_cpu=on "intel_iommu=$iommu" "host=h$number" "link=10.77.0.$number")
-    # 01 and 02: GPUs to be passed through; 03 and 04: parents of mediated devices; 05: a GPU that
-    # shares its IOMMU group; 06 and 07: accelerators that have no class of one, the second with
-    # virtual functions.
+    # 01 and 02: GPUs to be passed through; 03, 04 and 08: parents of mediated devices; 05: a GPU
+    # that shares its IOMMU group; 06 and 07: accelerators that have no class of one, the second
+    # with virtual functions.
     add_port 1 bochs-display
     add_port 2 bochs-display
     add_port 3 bochs-display
@@ -118,6 +119,7 @@ boot()
     add_port 6 edu
     cards+=(-device "nvme-subsys,id=subsystem")
     add_port 7 nvme,serial=vfio,subsys=subsystem,sriov_max_vfs=2,sriov_vq_flexible=4,sriov_vi_flexible=2
+    add_port 8 bochs-display
     # Debian 13's own emulator, with its own libc.
     QEMU_MODULE_DIR=$root/usr/lib/x86_64-linux-gnu/qemu exec \
         "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
@@ -126,7 +128,7 @@ boot()
         -cpu max,la57=off -smp 2 -m 3072 -device intel-iommu,intremap=on -nodefaults -display none \
         -no-reboot -kernel "$cache/vmlinuz" -initrd "$directory/initramfs" \
         -append "${words[*]}" \
-        -serial "file:$directory/console-$number" -monitor none \
+        -serial "file:$directory/console-$number" -monitor "unix:$directory/monitor-$number,server=on,wait=off" \
         -drive "file=$cache/disk,format=raw,if=none,id=root,snapshot=on" \
         -device virtio-blk-pci,drive=root \
         -netdev "user,id=out,restrict=on,hostfwd=tcp:127.0.0.1:$commands-:5000,hostfwd=tcp:127.0.0.1:$api-:5001" \

@@ -74,8 +74,11 @@ class Host:
             sock.sendall(script.encode() + b"\n")
             sock.shutdown(socket.SHUT_WR)
             answer = b""
-            while not answer.endswith(END) and (more := sock.recv(65536)):
-                answer += more
+            try:
+                while not answer.endswith(END) and (more := sock.recv(65536)):
+                    answer += more
+            except TimeoutError:
+                self.tell_of_hang(script)
         text, found, code = answer.removesuffix(END).decode(errors="replace").rpartition("rc=")
         assert found, (self.name, script, text)
         assert not check or int(code) == 0, (self.name, script, text)
@@ -87,6 +90,21 @@ class Host:
 
     def virsh(self, words, check=True):
         return self.run(f"virsh -q {words}", check)
+
+    def tell_of_hang(self, what):
+        """Fails with what the emulator says of the CPUs of a host that does not answer."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(10)
+            sock.connect(os.path.join(self.directory, f"monitor-{self.number}"))
+            sock.sendall(b"info status\ninfo registers -a\n")
+            told = b""
+            try:
+                while more := sock.recv(65536):
+                    told += more
+            except TimeoutError:
+                pass
+        found = re.findall(r"VM status:[^\r\n]*|CPU#\d+|[ER]IP=[^\r\n]*", told.decode(errors="replace"))
+        raise AssertionError(f"{self.name} has not answered '{what}' for {HANG_S} s: {'; '.join(found)}")
 
     def close(self):
         self.process.kill()
@@ -115,6 +133,8 @@ class Host:
             response = connection.getresponse()
             text = response.read()
             return response.status, text
+        except TimeoutError:
+            return self.tell_of_hang(f"{method} {path}")
         finally:
             connection.close()
 
