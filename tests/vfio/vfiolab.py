@@ -66,10 +66,15 @@ class Host:
         if not os.path.exists(self.console):
             return False
         with open(self.console, "rb") as file:
-            return b"HOST-UP" in file.read()
+            if b"HOST-UP" not in file.read():
+                return False
+        # It says so before what takes commands listens, and the emulator then resets the connection.
+        try:
+            return self.ask("true").endswith(END)
+        except ConnectionError:
+            return False
 
-    def run(self, script, check=True):
-        """What the script prints there."""
+    def ask(self, script):
         with socket.create_connection(("127.0.0.1", self.commands), HANG_S) as sock:
             sock.sendall(script.encode() + b"\n")
             sock.shutdown(socket.SHUT_WR)
@@ -79,6 +84,11 @@ class Host:
                     answer += more
             except TimeoutError:
                 self.tell_of_hang(script)
+        return answer
+
+    def run(self, script, check=True):
+        """What the script prints there."""
+        answer = self.ask(script)
         text, found, code = answer.removesuffix(END).decode(errors="replace").rpartition("rc=")
         assert found, (self.name, script, text)
         assert not check or int(code) == 0, (self.name, script, text)
