@@ -3,7 +3,6 @@
 
 #include "opencl/wire/serve-turn.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -40,6 +39,7 @@ struct vg_serve_turn {
     bool has, wants;
     bool is_closed; /* it has it, and nothing more may begin */
     bool is_returning;
+    bool is_alone; /* the proxy is gone: nobody says whose turn it is, and nobody is kept waiting */
     unsigned n_in, n_waiting;
     uint64_t n_commands; /* ever */
     /* since the device was seen to be idle */
@@ -91,9 +91,9 @@ turn_is_command(unsigned op)
 static void
 turn_say(const struct vg_serve_turn *turn, char what)
 {
-    /* A proxy that is gone leaves its clients alone with the device. */
-    if (send(turn->fd, &what, 1, MSG_NOSIGNAL) < 0 && errno != EINTR)
-        return;
+    ssize_t n = send(turn->fd, &what, 1, MSG_NOSIGNAL);
+
+    (void)n; /* that the proxy is gone, turn_listen() sees */
 }
 
 static void
@@ -224,8 +224,15 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
         ssize_t n = read(turn->wake, &count, sizeof count);
         (void)n;
     }
-    if (at[0].revents && recv(turn->fd, &said, 1, 0) <= 0)
-        _exit(EXIT_FAILURE); /* the proxy is gone, and nobody says whose turn it is */
+    if (at[0].revents && recv(turn->fd, &said, 1, 0) <= 0) {
+        pthread_mutex_lock(&turn->lock);
+        turn->is_alone = true;
+        turn->has = true;
+        turn->is_closed = false;
+        turn->is_returning = false;
+        pthread_cond_broadcast(&turn->changed);
+        pthread_mutex_unlock(&turn->lock);
+    }
     return said;
 }
 
@@ -289,6 +296,8 @@ turn_return(struct vg_serve_turn *turn, bool is_asked)
             turn_end_if_late(turn, asked);
         char said = turn_listen(turn, until);
         pthread_mutex_lock(&turn->lock);
+        if (turn->is_alone)
+            break;
         if (said == VG_TURN_ASK) {
             turn->is_closed = true;
             asked = turn_now();
@@ -306,6 +315,8 @@ turn_run(void *data)
         int64_t until =
             turn->parked && turn->max_kernel ? turn->parked + turn->max_kernel : INT64_MAX;
         char said = turn_listen(turn, until);
+        if (turn->is_alone)
+            return NULL; /* only this thread sets and reads it */
         pthread_mutex_lock(&turn->lock);
         if (said == VG_TURN_GIVE) {
             turn->has = true;
@@ -319,8 +330,9 @@ turn_run(void *data)
         turn_end_if_late(turn, turn->parked);
         if (has && (said == VG_TURN_IDLE || said == VG_TURN_ASK))
             turn_return(turn, said == VG_TURN_ASK);
+        if (turn->is_alone)
+            return NULL;
     }
-    return NULL;
 }
 
 struct vg_serve_turn *
