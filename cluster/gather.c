@@ -50,7 +50,7 @@ gather_view_of(const vg_peers *peers, const struct wanted *wanted, bool old)
     }
     const bool answered = view->info->state == VG_PEER_REACHABLE && peer->copy;
     if (answered || (old && gather_is_usable(peer, age_ns))) {
-        view->age_ns = answered ? 0 : MAX(age_ns, 1);
+        view->age_ns = answered && !wanted->new ? 0 : MAX(age_ns, 1);
         view->held = g_atomic_rc_box_acquire(peer->copy);
         view->snapshot = peer->copy->snapshot;
     }

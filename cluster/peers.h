@@ -106,7 +106,7 @@ GPtrArray *vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void 
 
 /* Asks like vg_peers_gather(), for a plan: there can be a thousand members of the cluster, so that
  * those are not asked that have answered within twice refresh_ns, and of those that do not answer
- * older snapshots are taken, with their age. */
+ * older snapshots are taken; both are told with their age. */
 GPtrArray *vg_peers_gather_for_plan(vg_peers *peers);
 
 /* Finds the peer that has this name, or whose host has it. Returns its information as in

@@ -4,6 +4,7 @@ of it when etcd, or a vgpud, is not there. Most of the time it waits for leases 
 shortest, to end."""
 import json
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -176,20 +177,28 @@ def notes_of(host):
     return json.loads(host.ctl("placement", "--dry-run", "-o", "json"))["notes"]
 
 
+def of_age(host):
+    """What a plan says of old figures, or None."""
+    return next((note for note in notes_of(host) if "the figures are up to" in note), None)
+
+
 def test_what_is_old_is_told(site):
     """A host that does not answer while its lease lasts is planned with by what it said last, which a plan
     says; once etcd has lost it, it is left out."""
     c, b = site.start("host-c", "lease=10min\n"), site.hosts["host-b"]
     wait_for(lambda: all_alive(site, ["host-a", "host-b", "host-c"]))
-    wait_for(lambda: not any("host-c" in note for note in notes_of(b)))
+    wait_for(lambda: not any("'host-c' is left out" in note for note in notes_of(b)))
+    # What was said within twice [peers] refresh, a second here, is not asked for again, but has an age, too.
+    told = wait_for(lambda: of_age(b))
+    assert "moves to and from there must win more" in told
     c.daemon.kill()
-    told = wait_for(lambda: [note for note in notes_of(b) if "host 'host-c': the figures are up to" in note])
-    assert "moves to and from there must win more" in told[0]
+    wait_for(lambda: int(re.search(r"up to (\d+) s old", of_age(b) or "up to 0 s old")[1]) > 3)
+    assert "'host-c'" in of_age(b)
     assert b.states()["host-c"] == "alive"
     site.etcd.delete("/vgpud/test/hosts/host-c")
     wait_for(lambda: b.states()["host-c"] == "silent")
     notes = wait_for(lambda: [note for note in notes_of(b) if "peer 'host-c' is left out" in note])
-    assert len(notes) == 1 and not any("figures are up to" in note for note in notes_of(b))
+    assert len(notes) == 1 and "'host-c'" not in (of_age(b) or "")
 
 
 def test_a_host_comes_and_goes(site):
