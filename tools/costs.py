@@ -10,7 +10,7 @@ import sys
 LIMIT = 1.3
 # What has grown by less than this is not told of.
 LITTLE = 0.5
-HEAD = """# What tools/check costs: mode, part, file of the part (-: the part as a whole), CPU time in units of the
+HEAD = """# What tools/check costs: part, file of the part (-: the part as a whole), CPU time in units of the
 # fixed job. Written by tools/check --set-costs, see HACKING.md.
 """
 
@@ -30,25 +30,24 @@ def read_run(path):
 
 
 def read_kept(path):
-    """mode -> (part, file) -> units."""
-    kept = collections.defaultdict(dict)
+    """(part, file) -> units."""
+    kept = {}
     if not os.path.exists(path):
         return kept
     with open(path, encoding="utf-8") as file:
         for line in file:
             if not line.startswith("#"):
-                mode, part, name, value = line.rstrip("\n").split("\t")
-                kept[mode][part, name] = float(value)
+                part, name, value = line.rstrip("\n").split("\t")
+                kept[part, name] = float(value)
     return kept
 
 
 def write_kept(path, kept):
     with open(path, "w", encoding="utf-8") as file:
         file.write(HEAD)
-        for mode, costs in sorted(kept.items()):
-            for (part, name), value in sorted(costs.items()):
-                if name == "-" or value >= LITTLE:
-                    file.write(f"{mode}\t{part}\t{name}\t{value:.2f}\n")
+        for (part, name), value in sorted(kept.items()):
+            if name == "-" or value >= LITTLE:
+                file.write(f"{part}\t{name}\t{value:.2f}\n")
 
 
 def total(costs, builds):
@@ -67,10 +66,9 @@ def tell_growth(run, kept, job):
                   f"about {more * job:.0f} s more here")
 
 
-def check(mode, run, kept, job):
+def check(run, kept, job):
     good = True
-    # In a quick run, builds depend on what was changed.
-    for builds, what in ((True, "builds"), (False, "tests")) if mode == "default" else ((False, "tests"),):
+    for builds, what in (True, "builds"), (False, "tests"):
         now, before = total(run, builds), total(kept, builds)
         print(f"CPU time of the {what}: {now:.1f} times that of the fixed job ({job:.2f} s), of which may be "
               f"{LIMIT * before:.1f}")
@@ -79,18 +77,16 @@ def check(mode, run, kept, job):
         print(f"That is more than {LIMIT} times what tests/costs has. What grew since that was set:")
         tell_growth(run, kept, job)
         print("Make it cheaper, have cases drawn, or say in the commit why it is worth it, and set it anew: "
-              f"tools/check {'' if mode == 'default' else '--' + mode + ' '}--set-costs")
+              "tools/check --set-costs")
     return good
 
 
 def main():
-    verb, mode, run_path, kept_path = sys.argv[1:]
+    verb, run_path, kept_path = sys.argv[1:]
     job, run = read_run(run_path)
-    kept = read_kept(kept_path)
     if verb == "set":
-        kept[mode] = run
-        write_kept(kept_path, kept)
-    elif not check(mode, run, kept[mode], job):
+        write_kept(kept_path, run)
+    elif not check(run, read_kept(kept_path), job):
         sys.exit(1)
 
 

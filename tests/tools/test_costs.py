@@ -11,9 +11,9 @@ JOBS = ["job\t-\t1.0", "job\t-\t3.0"]
 RUN = ["build with gcc\t-\t100", "units\t-\t40", "units\ttests/unit/test-a\t30", "units\ttests/unit/test-b\t10"]
 
 
-def costs(directory, verb, *lines, mode="default"):
+def costs(directory, verb, *lines):
     (directory / "run").write_text("\n".join([*JOBS, *lines]) + "\n")
-    return subprocess.run([sys.executable, os.path.join(ROOT, "tools", "costs.py"), verb, mode, directory / "run",
+    return subprocess.run([sys.executable, os.path.join(ROOT, "tools", "costs.py"), verb, directory / "run",
                            directory / "kept"], capture_output=True, text=True, check=False)
 
 
@@ -24,12 +24,10 @@ def kept(tmp_path):
 
 
 def test_what_is_kept(kept):
-    """Seconds over the mean of the jobs, sorted, and nothing of other modes is lost."""
-    costs(kept, "set", "units\t-\t4", mode="quick")
+    """Seconds over the mean of the jobs, sorted."""
     lines = [line for line in (kept / "kept").read_text().splitlines() if line[0] != "#"]
-    assert lines == ["default\tbuild with gcc\t-\t50.00", "default\tunits\t-\t20.00",
-                     "default\tunits\ttests/unit/test-a\t15.00", "default\tunits\ttests/unit/test-b\t5.00",
-                     "quick\tunits\t-\t2.00"]
+    assert lines == ["build with gcc\t-\t50.00", "units\t-\t20.00",
+                     "units\ttests/unit/test-a\t15.00", "units\ttests/unit/test-b\t5.00"]
 
 
 @pytest.mark.parametrize("factor, status", [(0.5, 0), (1.29, 0), (1.31, 1)])
@@ -52,9 +50,3 @@ def test_what_grew(kept):
     assert told == ["units: 40.0, was 20.0: about 40 s more here",
                     "tests/unit/test-new (units): 12.5, was 0.0: about 25 s more here",
                     "tests/unit/test-b (units): 12.0, was 5.0: about 14 s more here"]
-
-
-def test_builds_of_a_quick_run_are_what_was_changed(kept):
-    costs(kept, "set", "build with gcc\t-\t1", "units\t-\t4", mode="quick")
-    assert costs(kept, "check", "build with gcc\t-\t100", "units\t-\t5", mode="quick").returncode == 0
-    assert costs(kept, "check", "build with gcc\t-\t1", "units\t-\t6", mode="quick").returncode == 1
