@@ -70,3 +70,14 @@ def told_at_once(cluster, guest):
     assert sorted(status for status, _, _ in answers) == [201] + [409] * (len(hosts) - 1), answers
     assert cluster.nodes[source].ended(begun[0])["state"] == "done"
     assert running_on(guest) == [to] and has_gpu(to, guest)
+
+
+def ends_and_none_begins(cluster, guest, move, node, to):
+    """Etcd has gone while the node moved the VM: that move ends, and no other one begins."""
+    assert node.ended(move)["state"] == "done"
+    assert running_on(guest) == [to]
+    wait_for(lambda: cluster.parts("degraded"))
+    back = cluster.nodes[to]
+    wait_for(lambda: back.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    status, _, answer = back.daemon.post("/v1/migrations", {"vm": guest, "to": node.host})
+    assert status in (502, 503, 504) and "no move begins" in answer["detail"], answer
