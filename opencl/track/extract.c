@@ -161,7 +161,7 @@ extract_program(struct vg_cl_writer *writer, const struct vg_cl_object *object)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     const struct vg_cl_program *program = object->program;
-    cl_uint n = program->step == VG_CL_PROGRAM_BUILT ? program->n_devices : 0;
+    cl_uint n = object->real && program->step == VG_CL_PROGRAM_BUILT ? program->n_devices : 0;
     size_t *sizes = calloc(n ? n : 1, sizeof *sizes);
     unsigned char **binaries = calloc(n ? n : 1, sizeof *binaries);
     bool ok = n && sizes && binaries &&
@@ -192,7 +192,8 @@ extract_keep_logs(struct vg_cl_object *object)
     struct vg_cl_program *program = object->program;
 
     /* Those of a build before the last stop are still right if it was not built again. */
-    if (program->step == VG_CL_PROGRAM_MADE || (program->is_remade && program->logs))
+    if (!object->real || program->step == VG_CL_PROGRAM_MADE ||
+        (program->is_remade && program->logs))
         return;
     for (cl_uint i = 0; program->logs && i < program->n_devices; i++)
         free(program->logs[i]);

@@ -42,6 +42,8 @@ struct vg_cl_program {
     bool is_remade;     /* the vendor's object is not the first: some answers are kept here */
     bool is_telling;    /* it was built with an option that the program did not give (tell.h) */
     bool is_alone;      /* nothing is to be added to the program's options */
+    bool is_left_out;   /* the vendor's object is not made again: nobody may need it (rebuild.h) */
+    cl_uint n_takers;   /* uses of it as an input, as counted there */
     atomic_uint native; /* enum vg_cl_native, of kernels of what was built last */
     char *source;       /* of source; the names of built-in kernels; owned */
     void *il;           /* owned */

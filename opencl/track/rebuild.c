@@ -210,6 +210,7 @@ rebuild_is_to_build(const struct vg_cl_object *object)
 
 enum rebuild_phase {
     REBUILD_CREATE, /* which is all where a binary fits */
+    REBUILD_PARTS,  /* those that are needed after all */
     REBUILD_BUILD,
     REBUILD_LINK, /* one after the other: what is linked may be linked again */
 };
@@ -225,20 +226,72 @@ rebuild_fail(struct vg_cl_rebuild *r, const char *what, cl_int error)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* Only programs use it that were made of it. */
+static void
+rebuild_leave_out(struct vg_cl_rebuild *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        r->programs[i].object->program->n_takers = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vg_cl_program *program = r->programs[i].object->program;
+        for (cl_uint j = 0; j < program->n_inputs; j++)
+            program->inputs[j]->program->n_takers++;
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        struct vg_cl_object *object = r->programs[i].object;
+        object->program->is_left_out = object->program->n_takers > 0 &&
+                                       object->program->n_takers == atomic_load(&object->uses);
+    }
+}
+
+static void
+rebuild_need_inputs(struct vg_cl_program *program)
+{
+    for (cl_uint i = 0; i < program->n_inputs; i++) {
+        struct vg_cl_program *input = program->inputs[i]->program;
+        if (!input->is_left_out)
+            continue;
+        input->is_left_out = false;
+        rebuild_need_inputs(input);
+    }
+}
+
+/* What has no binary that fits needs what it is made of. */
+static void
+rebuild_need(struct vg_cl_rebuild *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vg_cl_object *object = r->programs[i].object;
+        if (!object->program->is_left_out && rebuild_is_to_build(object))
+            rebuild_need_inputs(object->program);
+    }
+}
+
+static void
+rebuild_create_one(struct vg_cl_rebuild *r, struct vg_cl_rebuilt *one)
+{
+    struct vg_cl_object *object = one->object;
+
+    object->program->is_remade = true;
+    if (r->phase == REBUILD_CREATE && object->program->step == VG_CL_PROGRAM_BUILT &&
+        rebuild_from_binaries(object, &one->content))
+        return;
+    cl_int error = rebuild_create(object);
+    if (error != CL_SUCCESS)
+        rebuild_fail(r, "made", error);
+}
+
 static void
 rebuild_one(struct vg_cl_rebuild *r, struct vg_cl_rebuilt *one)
 {
     struct vg_cl_object *object = one->object;
     cl_int error = CL_SUCCESS;
 
-    if (r->phase == REBUILD_CREATE) {
-        object->program->is_remade = true;
-        if (object->program->step == VG_CL_PROGRAM_BUILT &&
-            rebuild_from_binaries(object, &one->content))
-            return;
-        error = rebuild_create(object);
-        if (error != CL_SUCCESS)
-            rebuild_fail(r, "made", error);
+    if (object->program->is_left_out)
+        return;
+    if (r->phase <= REBUILD_PARTS) {
+        if (!object->real)
+            rebuild_create_one(r, one);
         return;
     }
     bool is_linked = object->program->kind == VG_CL_PROGRAM_LINKED;
@@ -285,8 +338,11 @@ rebuild_all(void *data)
 {
     struct vg_cl_rebuild *r = data;
 
-    for (int phase = REBUILD_CREATE; phase <= REBUILD_LINK && !r->failed; phase++)
+    for (int phase = REBUILD_CREATE; phase <= REBUILD_LINK && !r->failed; phase++) {
         rebuild_phase(r, phase);
+        if (phase == REBUILD_CREATE)
+            rebuild_need(r);
+    }
     return NULL;
 }
 
@@ -306,6 +362,7 @@ vg_cl_rebuild_begin(struct vg_cl_rebuild *r)
     /* What is linked has a greater id than its parts. */
     if (r->n > 1)
         qsort(r->programs, r->n, sizeof *r->programs, rebuild_compare);
+    rebuild_leave_out(r);
     r->has_thread = r->n > 0 && pthread_create(&r->thread, NULL, rebuild_all, r) == 0;
     if (!r->has_thread)
         rebuild_all(r);

@@ -39,7 +39,9 @@ cl_int vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_devic
                           const char *options, cl_uint n_inputs, const cl_program *inputs,
                           struct vg_cl_object *const *objects);
 
-/* Begins to make the programs, whose contexts are there. All but the list is zero. */
+/* Begins to make the programs, whose contexts are there. All but the list is zero. What the program
+ * has released, and only what it has linked still needs, is left out unless that is linked again.
+ */
 void vg_cl_rebuild_begin(struct vg_cl_rebuild *r);
 
 /* Waits until all are made. Returns false if one could not be. */

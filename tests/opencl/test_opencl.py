@@ -426,6 +426,23 @@ def test_what_fails(tmp_path, nth):
 
 
 @twice
+def test_programs_without_binaries(tmp_path):
+    """Where the vendor gives no binaries, programs are built and linked again of what they were made of, also of what
+    the program has released since."""
+    argv = [built("tests/opencl/random-calls"), "26", "130", "5"]
+    alone = output(argv[:3], native())
+    linked = alone[:alone.index(" link 0")].count("\n") + 1
+    with Faulty(tmp_path, argv) as stopped:
+        stopped.fault("clGetProgramInfo", 1, "fails")
+        text, reader = run_until(stopped, linked)
+        stops, refusals = stopped.stop_at_random(26, 4)
+        reader.join()
+        assert stopped.process.wait() == 0
+    assert b"".join(text).decode() == alone
+    assert stops > 0 and all("is mapped" in why for why in refusals)
+
+
+@twice
 @pytest.mark.parametrize("line", ["abort", "deadline"])
 def test_what_is_slow(tmp_path, line):
     """A stop that is aborted, or whose time is over, in whichever step."""
