@@ -19,6 +19,7 @@
 
 #include "opencl/icd/say.h"
 #include "opencl/icd/switch.h"
+#include "opencl/icd/vendor.h"
 #include "opencl/track/memory.h"
 
 #define CONTROL_PAUSE_S 2    /* between two tries to connect */
@@ -200,25 +201,25 @@ control_prepare(struct control *control, int64_t ms)
 /* Has no deadline, as nobody has another use for the program meanwhile: but if it takes long, that
  * is told. CONTROL may be NULL. */
 static bool
-control_return(const struct control *control, struct vg_cl_switch *s)
+control_return(const struct control *control, struct vg_cl_switch *s, const char *place)
 {
     int64_t long_s = control_env_seconds("VGPU_OPENCL_LONG", CONTROL_LONG_S);
     struct control_watch watch;
 
     s->deadline_ns = INT64_MAX;
     control_watch_begin(&watch, control, s, "late", control_now() + long_s * 1000 * MS);
-    bool ok = vg_cl_resume(s);
+    bool ok = vg_cl_resume(s, place);
     control_watch_end(&watch);
     return ok;
 }
 
 static bool
-control_resume(struct control *control)
+control_resume(struct control *control, const char *place)
 {
     int64_t begin = control_now();
     struct vg_cl_switch s = {.n_bytes = 0};
 
-    if (control_return(control, &s)) {
+    if (control_return(control, &s, place)) {
         bool ok = control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
                                (control_now() - begin) / 1000);
         vg_cl_log("resumed: %s", s.steps);
@@ -239,13 +240,15 @@ control_answer(const struct control *control)
     if (vg_cl_is_stopped())
         return control_tell(control, "is released %" PRIu64, bytes);
     if (vg_cl_can_stop(&s))
-        return control_tell(control, "is running %" PRIu64, bytes);
+        return control_tell(control, "is %s %" PRIu64,
+                            vg_cl_vendors_are_away() ? "away" : "running", bytes);
     return control_tell(control, "is unreleasable %" PRIu64 " %s", bytes, s.reason);
 }
 
 static bool
 control_do(struct control *control, const char *line)
 {
+    static const char at[] = "resume at ";
     int64_t ms;
 
     if (strcmp(line, "ask") == 0)
@@ -254,7 +257,9 @@ control_do(struct control *control, const char *line)
     if (sscanf(line, "prepare %" SCNd64, &ms) == 1 && ms > 0)
         return control_prepare(control, ms);
     if (strcmp(line, "resume") == 0)
-        return control_resume(control);
+        return control_resume(control, "");
+    if (strncmp(line, at, sizeof at - 1) == 0)
+        return control_resume(control, line + sizeof at - 1);
     if (strcmp(line, "abort") == 0)
         return true; /* it has ended what it came for, or came too late */
     return control_tell(control, "error what is '%.64s'?", line);
@@ -298,7 +303,7 @@ control_resume_alone(void)
 {
     struct vg_cl_switch s = {.n_bytes = 0};
 
-    if (control_return(NULL, &s)) {
+    if (control_return(NULL, &s, "")) {
         vg_cl_say("there is no agent: the program goes on by itself");
         vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();

@@ -5,11 +5,12 @@
  *
  *   program   hello 1 PID                  or  hello 1 PID released BYTES
  *   agent     ask
- *   program   is running BYTES  or  is released BYTES  or  is unreleasable BYTES REASON
+ *   program   is running BYTES  or  is away BYTES  or  is released BYTES
+ *             or  is unreleasable BYTES REASON
  *   agent     prepare MILLISECONDS
  *   program   released BYTES MICROSECONDS  or  refused REASON  or  lost REASON
  *   agent     abort                        (while it prepares)
- *   agent     resume
+ *   agent     resume                       or  resume at proxy:ADDRESS
  *   program   resumed BYTES MICROSECONDS   or  failed REASON    (resume may be said again)
  */
 #ifndef VG_OPENCL_ICD_CONTROL_H

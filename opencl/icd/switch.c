@@ -144,7 +144,7 @@ switch_reload(struct vg_cl_switch *s)
     for (cl_uint i = 0; i < n; i++) {
         const char *wrong = vendors[i].library ? NULL : vg_cl_vendor_reload(&vendors[i]);
         if (wrong)
-            return vg_cl_fail(s, "%s: %.200s", vendors[i].path, wrong);
+            return vg_cl_fail(s, "%.64s: %.160s", vg_cl_vendor_where(&vendors[i]), wrong);
     }
     return true;
 }
@@ -238,11 +238,13 @@ vg_cl_stop(struct vg_cl_switch *s)
 /* ---- going on ---- */
 
 bool
-vg_cl_resume(struct vg_cl_switch *s)
+vg_cl_resume(struct vg_cl_switch *s, const char *place)
 {
     if (!switch_is_stopped)
         return true;
     vg_cl_step(s, "");
+    if (!vg_cl_vendors_send(place))
+        return vg_cl_fail(s, "'%.64s' is no proxy", place);
     if (!switch_reload(s))
         return switch_stay();
     vg_cl_step(s, "loading");

@@ -17,9 +17,10 @@ enum vg_cl_stopped {
  * resumed. S says why it goes on. From one thread. */
 enum vg_cl_stopped vg_cl_stop(struct vg_cl_switch *s);
 
-/* Takes devices again, which need not be the same, and lets the program go on. If it fails, the
- * program still waits, and resuming can be tried again. */
-bool vg_cl_resume(struct vg_cl_switch *s);
+/* Takes devices again, which need not be the same, and lets the program go on: at the proxy PLACE,
+ * or, if that is empty, with the vendors' libraries. If it fails, the program still waits, and
+ * resuming can be tried again, elsewhere, too. */
+bool vg_cl_resume(struct vg_cl_switch *s, const char *place);
 
 /* Returns whether the program stands still now. From the same thread. */
 bool vg_cl_is_stopped(void);

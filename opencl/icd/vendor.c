@@ -12,6 +12,7 @@
 
 #include "opencl/icd/nodes.h"
 #include "opencl/icd/say.h"
+#include "opencl/track/know.h"
 #include "opencl/track/limits.h"
 #include "opencl/wire/client.h"
 
@@ -84,6 +85,17 @@ vendor_add_devices(struct vg_cl_track *track)
     free(reals);
 }
 
+/* Without what this library adds to it in a proxy. */
+static void
+vendor_name(const cl_icd_dispatch *cl, cl_platform_id platform, char name[128])
+{
+    if (cl->clGetPlatformInfo(platform, CL_PLATFORM_NAME, 128, name, NULL) != CL_SUCCESS)
+        name[0] = '\0';
+    char *suffix = strstr(name, VG_CL_PLATFORM_SUFFIX);
+    if (suffix)
+        *suffix = '\0';
+}
+
 static void
 vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
 {
@@ -92,6 +104,7 @@ vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
     if (!track)
         return;
     track->cl = vendor_dispatch(platform);
+    vendor_name(track->cl, platform, track->name);
     track->as_gpu = secure_getenv("VGPU_OPENCL_AS_GPU") != NULL;
     track->platform = vg_cl_object_new(VG_CL_PLATFORM, track, NULL, platform, NULL);
     if (!track->platform) {
@@ -128,7 +141,7 @@ vendor_open(const char *path, const char **why)
 static void
 vendor_close(const struct vg_cl_vendor *vendor)
 {
-    if (vendor->library && vendor_proxy(vendor->path))
+    if (vendor->library && vendor_proxy(vg_cl_vendor_where(vendor)))
         vg_wire_disconnect(vendor->library);
     else if (vendor->library)
         dlclose(vendor->library);
@@ -156,7 +169,7 @@ vendor_find_platforms(const struct vg_cl_vendor *vendor)
 cl_platform_id *
 vg_cl_vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n)
 {
-    if (!vendors_target && vendor_proxy(vendor->path))
+    if (!vendors_target && vendor_proxy(vg_cl_vendor_where(vendor)))
         return vg_wire_platforms(vendor->library, n);
     clIcdGetPlatformIDsKHR_fn get =
         vendors_target ? vendors_target->clGetPlatformIDs : vendor_find_platforms(vendor);
@@ -269,6 +282,8 @@ vg_cl_vendor_unload(struct vg_cl_vendor *vendor)
     vendor->library = NULL;
 }
 
+static const char vendor_no_platform[] = "the proxy has no platform of that vendor";
+
 /* The device in the place of another one must allow what that one did. */
 static const char *
 vendor_compare(struct vg_cl_track *track, cl_uint i, cl_device_id real)
@@ -305,22 +320,89 @@ vendor_find_again(struct vg_cl_track *track, cl_platform_id platform)
     return wrong;
 }
 
+/* Of the proxy's platforms, which are told apart by their names, the one in the place of TRACK's.
+ */
+static cl_platform_id
+vendor_find_platform(const struct vg_cl_vendor *vendor, const struct vg_cl_track *track,
+                     const cl_platform_id *platforms, cl_uint n)
+{
+    cl_uint same = 0;
+
+    for (cl_uint i = 0; i < vendor->n_tracks && vendor->tracks[i] != track; i++)
+        same += strcmp(vendor->tracks[i]->name, track->name) == 0;
+    for (cl_uint i = 0; i < n; i++) {
+        char name[128];
+        vendor_name(vendor_dispatch(platforms[i]), platforms[i], name);
+        if (strcmp(name, track->name) == 0 && same-- == 0)
+            return platforms[i];
+    }
+    return NULL;
+}
+
+static const char *
+vendor_find_all_again(struct vg_cl_vendor *vendor, const cl_platform_id *platforms, cl_uint n)
+{
+    const char *wrong = NULL;
+
+    if (!vendor->place[0] && n < vendor->n_tracks)
+        return "there are fewer platforms than before";
+    for (cl_uint i = 0; !wrong && i < vendor->n_tracks; i++) {
+        struct vg_cl_track *track = vendor->tracks[i];
+        cl_platform_id platform =
+            vendor->place[0] ? vendor_find_platform(vendor, track, platforms, n) : platforms[i];
+        wrong = platform ? vendor_find_again(track, platform) : vendor_no_platform;
+    }
+    return wrong;
+}
+
+/* Whether it needs no GPU. */
+static bool
+vendor_is_of_processors(const struct vg_cl_vendor *vendor)
+{
+    for (cl_uint i = 0; i < vendor->n_tracks; i++)
+        for (cl_uint d = 0; d < vendor->tracks[i]->n_devices; d++)
+            if (!vg_cl_limits_are_of_processor(&vendor->tracks[i]->limits[d]))
+                return false;
+    return true;
+}
+
 const char *
 vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
 {
     cl_uint n;
     const char *wrong = NULL;
 
-    vendor->library = vendor_open(vendor->path, &wrong);
+    vendor->library = vendor_open(vg_cl_vendor_where(vendor), &wrong);
     if (!vendor->library)
         return wrong;
     cl_platform_id *platforms = vg_cl_vendor_platforms(vendor, &n);
-    if (!platforms || n < vendor->n_tracks)
-        wrong = "there are fewer platforms than before";
-    for (cl_uint i = 0; !wrong && i < vendor->n_tracks; i++)
-        wrong = vendor_find_again(vendor->tracks[i], platforms[i]);
+    wrong = platforms ? vendor_find_all_again(vendor, platforms, n) : "there are no platforms";
     free(platforms);
-    if (wrong)
-        vg_cl_vendor_unload(vendor);
-    return wrong;
+    if (!wrong)
+        return NULL;
+    vg_cl_vendor_unload(vendor);
+    if (wrong != vendor_no_platform || !vendor_is_of_processors(vendor))
+        return wrong;
+    vendor->place[0] = '\0';
+    return vg_cl_vendor_reload(vendor);
+}
+
+bool
+vg_cl_vendors_send(const char *place)
+{
+    if (strlen(place) >= VG_CL_PLACE || (*place && !vendor_proxy(place)))
+        return false;
+    for (cl_uint i = 0; i < vendors_n; i++)
+        if (!vendors[i].library)
+            strcpy(vendors[i].place, place);
+    return true;
+}
+
+bool
+vg_cl_vendors_are_away(void)
+{
+    for (cl_uint i = 0; i < vendors_n; i++)
+        if (vendors[i].place[0])
+            return true;
+    return false;
 }

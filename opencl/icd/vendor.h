@@ -8,12 +8,22 @@
 
 #include "opencl/track/object.h"
 
+#define VG_CL_PLACE 160
+
 struct vg_cl_vendor {
     char *path;                  /* as the .icd file names it; NULL: the layer's own loader */
+    char place[VG_CL_PLACE];     /* the proxy that stands for it at the moment; empty: none does */
     void *library;               /* of dlopen(), or a proxy's (wire/); NULL while it is let go */
     struct vg_cl_track **tracks; /* one for each platform */
     cl_uint n_tracks;
 };
+
+/* Returns where VENDOR is: its proxy, or its library. */
+static inline const char *
+vg_cl_vendor_where(const struct vg_cl_vendor *vendor)
+{
+    return vendor->place[0] ? vendor->place : vendor->path;
+}
 
 /* Loads all vendors, with objects for their platforms and devices unless these are not wrapped.
  * Called once. */
@@ -34,9 +44,17 @@ void vg_cl_vendors_forbid_proxies(void);
 
 struct vg_cl_vendor *vg_cl_vendors_get(cl_uint *n);
 
-/* Loads VENDOR again: its platforms and their devices must be those that it had, in their order.
- * Returns NULL, or what is wrong. */
+/* Loads VENDOR again: its platforms and their devices must be those that it had, in their order; or
+ * a proxy must have platforms of those names. Returns NULL, or what is wrong. */
 const char *vg_cl_vendor_reload(struct vg_cl_vendor *vendor);
+
+/* Has a proxy stand for all vendors that are loaded again from now on, but for those of processors
+ * that it has not got. PLACE is what an .icd file would name; empty: each is itself again. Returns
+ * false if it is neither. */
+bool vg_cl_vendors_send(const char *place);
+
+/* Returns whether a proxy stands for a vendor whose library is another one. */
+bool vg_cl_vendors_are_away(void);
 
 /* Lets VENDOR's library go. Its objects were released before. */
 void vg_cl_vendor_unload(struct vg_cl_vendor *vendor);

@@ -113,9 +113,8 @@ know_is_carried(const char *name, size_t size)
     return false;
 }
 
-/* Leaves those names of the list in TEXT that are carried, and what is between them. */
-static void
-know_filter(char *text)
+void
+vg_cl_know_filter(char *text)
 {
     char *to = text;
     bool is_last = true;
@@ -172,7 +171,7 @@ know_extensions(struct vg_cl_object *object, cl_uint param, struct vg_cl_answer 
     char *text = know_ask(object, param, &size);
 
     if (text)
-        know_filter(text);
+        vg_cl_know_filter(text);
     return know_copy(answer, text, text ? strlen(text) + 1 : 0);
 }
 
@@ -191,7 +190,7 @@ know_versions(struct vg_cl_object *object, cl_uint param, struct vg_cl_answer *a
 static bool
 know_platform_name(struct vg_cl_object *platform, struct vg_cl_answer *answer)
 {
-    static const char suffix[] = " (vgpud)";
+    static const char suffix[] = VG_CL_PLATFORM_SUFFIX;
     size_t size = 0;
     char *name = know_ask(platform, CL_PLATFORM_NAME, &size);
     char *longer = name ? realloc(name, size + sizeof suffix) : NULL;

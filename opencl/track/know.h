@@ -16,6 +16,13 @@ struct vg_cl_answer {
     cl_int error; /* instead of an answer */
 };
 
+/* What the names of platforms end with for programs, also where a proxy shows them. */
+#define VG_CL_PLATFORM_SUFFIX " (vgpud)"
+
+/* Leaves those names of the list of extensions in TEXT that are offered, and what is between them.
+ */
+void vg_cl_know_filter(char *text);
+
 /* Each returns false if the vendor is to be asked. */
 bool vg_cl_know_platform(struct vg_cl_object *platform, cl_platform_info param,
                          struct vg_cl_answer *answer);

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/track/know.h"
+
+#define LIMITS_TYPE 0 /* where the device's type is among the values */
+
 enum limits_rule {
     LIMITS_AT_LEAST, /* the other device has as much or more */
     LIMITS_AT_MOST,
@@ -17,7 +21,7 @@ static const struct {
     const char *name;
     enum limits_rule rule;
 } limits_table[] = {
-    {CL_DEVICE_TYPE, "device type", LIMITS_BITS},
+    [LIMITS_TYPE] = {CL_DEVICE_TYPE, "device type", LIMITS_BITS},
     {CL_DEVICE_AVAILABLE, "availability", LIMITS_AT_LEAST},
     {CL_DEVICE_MAX_WORK_GROUP_SIZE, "maximal work group size", LIMITS_AT_LEAST},
     {CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS, "maximal work item dimensions", LIMITS_AT_LEAST},
@@ -57,12 +61,21 @@ vg_cl_limits_ask(struct vg_cl_limits *limits, const cl_icd_dispatch *cl, cl_devi
     limits->extensions = calloc(1, size + 1);
     if (limits->extensions)
         cl->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, size, limits->extensions, NULL);
+    /* The program was not told of others, nor is a proxy's client. */
+    if (limits->extensions)
+        vg_cl_know_filter(limits->extensions);
 }
 
 bool
 vg_cl_limits_are_same(const struct vg_cl_limits *a, const struct vg_cl_limits *b)
 {
     return strcmp(a->name, b->name) == 0 && strcmp(a->driver, b->driver) == 0;
+}
+
+bool
+vg_cl_limits_are_of_processor(const struct vg_cl_limits *limits)
+{
+    return (limits->values[LIMITS_TYPE] & ~(uint64_t)CL_DEVICE_TYPE_DEFAULT) == CL_DEVICE_TYPE_CPU;
 }
 
 static bool

@@ -22,6 +22,9 @@ void vg_cl_limits_ask(struct vg_cl_limits *limits, const cl_icd_dispatch *cl, cl
  */
 bool vg_cl_limits_are_same(const struct vg_cl_limits *a, const struct vg_cl_limits *b);
 
+/* Returns true if the device is a processor of the machine, and nothing else. */
+bool vg_cl_limits_are_of_processor(const struct vg_cl_limits *limits);
+
 /* Returns the name of the first limit of AFTER that is less than what BEFORE allowed; NULL: none.
  */
 const char *vg_cl_limits_lack(const struct vg_cl_limits *before, const struct vg_cl_limits *after);

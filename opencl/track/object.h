@@ -67,6 +67,7 @@ enum vg_cl_numbers {
 struct vg_cl_track {
     const cl_icd_dispatch *cl; /* the vendor's functions; NULL while they are let go */
     struct vg_cl_object *platform;
+    char name[128];                /* of the platform, as the vendor says it */
     struct vg_cl_object **devices; /* the platform's own, not parts of them */
     struct vg_cl_limits *limits;   /* of each of them when they were first seen */
     cl_uint n_devices;

@@ -537,6 +537,7 @@ vg_wire_connect(const char *address, const char **why)
     pthread_cond_init(&client->changed, &attr);
     pthread_condattr_destroy(&attr);
     *why = client_hello(client);
+    vg_wire_link_stay(&client->link);
     if (!*why)
         return client;
     vg_wire_disconnect(client);

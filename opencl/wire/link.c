@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +18,22 @@ link_widen(int fd)
     const int bytes = 1 << 20;
 
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+/* 0: there is no limit. */
+static void
+link_limit(int fd, int seconds)
+{
+    const struct timeval limit = {.tv_sec = seconds};
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+void
+vg_wire_link_stay(struct vg_wire_link *link)
+{
+    link_limit(link->fd, 0);
 }
 
 bool
@@ -34,6 +51,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     if (link->fd < 0)
         return false;
     link_widen(link->fd);
+    link_limit(link->fd, VG_WIRE_OPEN_S);
     if (connect(link->fd, (struct sockaddr *)&to, sizeof to) == 0)
         return true;
     int error = errno;

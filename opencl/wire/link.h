@@ -14,8 +14,12 @@ struct vg_wire_link {
     int fd;
 };
 
-/* Connects to the proxy at ADDRESS, the path of a unix socket. False, with errno. */
+/* Connects to the proxy at ADDRESS, the path of a unix socket. False, with errno. Until
+ * vg_wire_link_stay() is called, what takes longer than VG_WIRE_OPEN_S seconds breaks the link: a
+ * proxy may listen and do nothing. */
+#define VG_WIRE_OPEN_S 30
 bool vg_wire_link_open(struct vg_wire_link *link, const char *address);
+void vg_wire_link_stay(struct vg_wire_link *link);
 
 /* For a link that somebody else accepted; FD is the link's from now on. */
 void vg_wire_link_take(struct vg_wire_link *link, int fd);

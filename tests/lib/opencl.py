@@ -122,8 +122,9 @@ class Stopped:
         except (BrokenPipeError, ConnectionResetError):
             return ""
 
-    def stop_at_random(self, seed, most):
-        """Stops it and lets it go on until it ends, MOST times. Returns how often it was, and why not."""
+    def stop_at_random(self, seed, most, *places):
+        """Stops it and lets it go on until it ends, MOST times, at one place after the other; none: where it was.
+        Returns how often it was, and why not."""
         chance = random.Random(seed)
         stops, refusals = 0, []
         while stops < most:
@@ -136,9 +137,14 @@ class Stopped:
                 continue
             assert answer.startswith("released"), answer
             stops += 1
-            answer = self.say("resume")
+            place = places[stops % len(places)] if places else ""
+            answer = self.say(f"resume at {place}" if place else "resume")
             # It may end as soon as it goes on, before it can say so.
             if not answer:
                 break
             assert answer.startswith("resumed"), answer
+            answer = self.say("ask")
+            if not answer:
+                break
+            assert answer.startswith("is away" if place else "is running"), answer
         return stops, refusals

@@ -9,11 +9,12 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from opencl import POCL, Stopped, built, make_film, native, need, need_pocl, told
-from test_opencl import CRASHES, FULL, SEED, every_function, output, twice
+from test_opencl import CRASHES, FULL, SEED, every_function, output, taken, twice
 
 
 # Where PoCL bears what the standard forbids, and a proxy must not pass it on; and what cannot be run elsewhere.
@@ -138,6 +139,56 @@ def test_stops(tmp_path, proxy, seed):
         assert stopped.process.wait() == 0
     assert text == output([program, str(seed), "300"], native())
     assert stops > 0 and all("is mapped" in why for why in refusals)
+
+
+@twice
+@pytest.mark.parametrize("seed, most", [(SEED + n, 30) for n in range(10)] + [(11, 1000)] if FULL else [(2, 6)])
+def test_switches(tmp_path, proxy, seed, most):
+    """A program goes from its own device to a proxy, to another one, and back again, in the middle of its work: it comes
+    to the same results, and takes no more for it."""
+    argv = [built("tests/opencl/random-calls"), str(seed), str(most * 50)]
+    text = []
+    os.makedirs(tmp_path / "program")
+    os.makedirs(tmp_path / "second")
+    with Proxy(tmp_path / "second", "--allow-binaries") as second, \
+            Stopped(tmp_path / "program", [*argv, "1"]) as stopped:
+        places = ["proxy:" + proxy.path, "proxy:" + second.path, ""]
+        reader = threading.Thread(target=lambda: text.append(stopped.process.stdout.read().decode()))
+        reader.start()
+        warm, refusals = stopped.stop_at_random(seed, most // 3, *places)
+        before = taken(stopped.process.pid)
+        switches, more = stopped.stop_at_random(seed + 1, most - most // 3, *places)
+        after = taken(stopped.process.pid)
+        print(f"{warm + switches} switches: threads, descriptors, MiB {before} -> {after}")
+        reader.join()
+        assert stopped.process.wait() == 0
+    assert text == [output(argv, native())]
+    assert warm + switches == most and all("is mapped" in why for why in refusals + more)
+    assert after[0] <= before[0] + 1 and after[1] <= before[1] + 2 and after[2] < before[2] + 64
+
+
+def test_places_that_do_not_serve(tmp_path, proxy):
+    """A program that cannot go on at a proxy waits, and goes on with its own device; one whose proxy dies cannot be
+    brought back, and gets errors."""
+    program = [built("tests/opencl/random-calls"), "2", "3000", "2"]
+    os.makedirs(tmp_path / "program")
+    with Stopped(tmp_path / "program", program) as stopped, socket.socket(socket.AF_UNIX) as silent:
+        places = {f"proxy:{tmp_path}/nobody": "No such file", "library": "is no proxy",
+                  "proxy:" + "x" * 130: "File name too long", "proxy:" + "x" * 200: "is no proxy"}
+        if FULL:
+            silent.bind(str(tmp_path / "silent"))
+            silent.listen(1)
+            places[f"proxy:{tmp_path}/silent"] = "does not answer"
+        assert stopped.say("prepare 30000").startswith("released")
+        for place, why in places.items():
+            answer = stopped.say(f"resume at {place}")
+            assert answer.startswith("failed") and why in answer, answer
+        assert stopped.say("resume").startswith("resumed") and stopped.say("ask").startswith("is running")
+        assert stopped.say("prepare 30000").startswith("released")
+        assert stopped.say(f"resume at proxy:{proxy.path}").startswith("resumed")
+        os.kill(proxy.children()[0], signal.SIGKILL)
+        answer = stopped.say("prepare 30000")
+        assert answer.startswith("refused"), answer
 
 
 def test_hammer(proxy):
