@@ -32,6 +32,7 @@
 #include "model/reservation.h"
 #include "model/snapshot.h"
 #include "model/source-state.h"
+#include "model/vulkan.h"
 #include "model/window.h"
 
 /* The documents of a view, written when first asked for and then kept with it. */
@@ -276,6 +277,12 @@ struct vg_backend_moves {
     /* Looks at paths (char *) of this host: struct vg_path_seen, one for each and in the same
      * order; the caller frees the list. VG_E_REFUSED: acting is off. */
     GPtrArray *(*look_at_paths)(void *data, const GPtrArray *paths, GError **err);
+    /* Puts Vulkan into the definition of a VM of this host, or takes it out, or tells what that
+     * would change; the caller frees the answer. VG_E_NOT_FOUND: this host has no such VM;
+     * VG_E_REFUSED: acting is off, or OpenStack has the VM; VG_E_CONFLICT: the VM is being moved,
+     * or its definition cannot be changed so. */
+    vg_vulkan_change *(*set_vulkan)(void *data, const char *vm,
+                                    const struct vg_vulkan_request *request, GError **err);
 };
 
 struct vg_backend {

@@ -119,31 +119,6 @@ migration_run_start(struct vg_request *request)
     request->object = g_strdup(migration->id);
 }
 
-/* Replaces the name that OpenStack gives a VM of this host by its id. Other names stay: peers may
- * know them. */
-static int
-migration_name_vm(const struct vg_request *request, char **name, GError **err)
-{
-    const struct vg_backend *backend = request->backend;
-    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
-    GError *error = NULL;
-
-    if (vg_view_find_vm(view, *name))
-        return 0;
-    const struct vg_snap_vm *vm = vg_view_name_vm(view, *name, &error);
-    if (vm) {
-        g_free(*name);
-        *name = g_strdup(vg_view_vm_id(vm));
-        return 0;
-    }
-    if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
-        g_clear_error(&error);
-        return 0;
-    }
-    g_propagate_error(err, error);
-    return -1;
-}
-
 /* Finds the hosts of a move. Customers choose names in OpenStack: one counts only where no host is
  * known to have a VM with that name or UUID. */
 static int
@@ -155,7 +130,7 @@ migration_find_hosts(struct vg_request *request, struct vg_migration_request *wa
     if (request->hosts[0])
         return 0;
     g_autofree char *asked = g_strdup(wanted->vm);
-    if (migration_name_vm(request, &wanted->vm, err) < 0)
+    if (vg_request_name_vm(request, &wanted->vm, err) < 0)
         return -1;
     if (strcmp(asked, wanted->vm) != 0)
         request->hosts[0] = g_strdup("");
@@ -317,7 +292,7 @@ vg_handle_movable(struct vg_request *request)
 {
     GError *err = NULL;
 
-    if (migration_name_vm(request, &request->id, &err) < 0) {
+    if (vg_request_name_vm(request, &request->id, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }

@@ -147,3 +147,26 @@ vg_request_id_make(char ret[VG_REQUEST_ID_LEN])
                (unsigned)(high >> 32), (unsigned)(high >> 16) & 0xffff, (unsigned)high & 0xfff,
                0x8000 | ((unsigned)(low >> 48) & 0x3fff), low & UINT64_C(0xffffffffffff));
 }
+
+int
+vg_request_name_vm(const struct vg_request *request, char **name, GError **err)
+{
+    const struct vg_backend *backend = request->backend;
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
+    GError *error = NULL;
+
+    if (vg_view_find_vm(view, *name))
+        return 0;
+    const struct vg_snap_vm *vm = vg_view_name_vm(view, *name, &error);
+    if (vm) {
+        g_free(*name);
+        *name = g_strdup(vg_view_vm_id(vm));
+        return 0;
+    }
+    if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+        g_clear_error(&error);
+        return 0;
+    }
+    g_propagate_error(err, error);
+    return -1;
+}

@@ -135,6 +135,10 @@ void vg_view_etag(const vg_view *view, char ret[VG_ETAG_LEN]);
 /* Answers with a kept document of a view; takes the reference. */
 void vg_answer_view(struct vg_request *request, vg_view *take_view, enum vg_view_body body);
 
+/* Replaces the name that OpenStack gives a VM of this host by its id. Other names stay: peers may
+ * know them. Fails with VG_E_CONFLICT if several are called so. */
+int vg_request_name_vm(const struct vg_request *request, char **name, GError **err);
+
 /* Makes "req-" and a random UUID. */
 void vg_request_id_make(char ret[VG_REQUEST_ID_LEN]);
 

@@ -102,6 +102,7 @@ vg_handler vg_handle_migration;
 vg_handler vg_handle_abort_migration;
 vg_handler vg_handle_retry_migration;
 vg_handler vg_handle_movable;
+vg_handler vg_handle_vulkan;
 vg_handler vg_handle_list_reservations;
 vg_handler vg_handle_reserve;
 vg_handler vg_handle_renew;

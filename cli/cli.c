@@ -16,6 +16,7 @@
 #include "cli/printable.h"
 
 #define READ_CHUNK 65536
+#define ANSWER_MAX 16
 
 int
 vg_cli_fail(const GError *error)
@@ -141,6 +142,24 @@ vg_cli_write_file(const char *path, const char *text, GError **err)
                                             exists ? (int)(st.st_mode & 0777) : 0666, &error);
     free(real_path);
     return written ? 0 : vg_error(err, VG_E_IO, "cannot write '%s': %s", path, error->message);
+}
+
+bool
+vg_cli_agrees(const char *fmt, ...)
+{
+    char answer[ANSWER_MAX] = "";
+    va_list args;
+
+    fputc('\n', stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputs(" [y/N] ", stderr);
+    fflush(stderr);
+    if (!fgets(answer, sizeof(answer), stdin))
+        fputc('\n', stderr);
+    g_strchomp(answer);
+    return g_ascii_strcasecmp(answer, "y") == 0 || g_ascii_strcasecmp(answer, "yes") == 0;
 }
 
 int

@@ -50,6 +50,7 @@ int vg_cmd_alert(int argc, char **argv);
 int vg_cmd_audit(int argc, char **argv);
 int vg_cmd_context(int argc, char **argv);
 int vg_cmd_ui(int argc, char **argv);
+int vg_cmd_vulkan(int argc, char **argv);
 int vg_cmd_version(int argc, char **argv);
 
 /* Prints "vgpuctl: <message>" on stderr; returns the exit code for the error. */
@@ -76,6 +77,9 @@ int vg_cli_check_place(const char *path, GError **err);
 /* Writes text to path through a new file beside it, so that a failure leaves the old one; what is
  * no regular file is written to as it is. */
 int vg_cli_write_file(const char *path, const char *text, GError **err);
+
+/* Asks on stderr, with "[y/N]" behind the question, and reads the answer from stdin. */
+bool vg_cli_agrees(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
 /* Prints on stdout; an error there (a full disk, a closed pipe) is an error of the command. */
 int vg_cli_print(const char *text, GError **err);

@@ -15,8 +15,6 @@
 #include "cli/plan-text.h"
 #include "cli/printable.h"
 
-#define ANSWER_MAX 16
-
 static vg_plan *
 apply_get_plan(const struct vg_plan_apply *apply, vg_client *client, GError **err)
 {
@@ -41,22 +39,6 @@ apply_body(const vg_plan *plan, const struct vg_plan_action *action)
     vg_json_add_string(body, "plan_id", plan->id);
     vg_json_add_string(body, "plan_hash", plan->input_hash);
     return body;
-}
-
-/* ---- asking whether it shall be ---- */
-
-static bool
-apply_is_wanted(const vg_plan *plan)
-{
-    char answer[ANSWER_MAX] = "";
-
-    fprintf(stderr, "\nCarry out %s: %u move%s? [y/N] ", plan->id, plan->actions->len,
-            plan->actions->len == 1 ? "" : "s");
-    fflush(stderr);
-    if (!fgets(answer, sizeof(answer), stdin))
-        fputc('\n', stderr);
-    g_strchomp(answer);
-    return g_ascii_strcasecmp(answer, "y") == 0 || g_ascii_strcasecmp(answer, "yes") == 0;
 }
 
 /* ---- what came of it ---- */
@@ -244,7 +226,9 @@ vg_plan_apply_run(const struct vg_plan_apply *apply, vg_client *client, GError *
     g_autofree char *text = vg_plan_text(plan, false, vg_fold_terminal());
     fputs(text, vg_follow_stream(apply->format));
     fflush(stdout);
-    if (plan->actions->len > 0 && !apply->dry_run && !apply->yes && !apply_is_wanted(plan))
+    if (plan->actions->len > 0 && !apply->dry_run && !apply->yes &&
+        !vg_cli_agrees("Carry out %s: %u move%s?", plan->id, plan->actions->len,
+                       plan->actions->len == 1 ? "" : "s"))
         return vg_error(err, VG_E_INVALID, "nothing was done");
     if (plan->actions->len == 0 && vg_follow_stream(apply->format) == stdout)
         return 0;

@@ -25,18 +25,6 @@
 
 /* ---- finding who has the VM ---- */
 
-/* Finds a VM of this host. Returns NULL if there is none. */
-static const struct vg_inv_vm *
-moves_find_here(const vg_view *view, const char *id)
-{
-    for (guint i = 0; i < view->inventory->vms->len; i++) {
-        const struct vg_inv_vm *vm = view->inventory->vms->pdata[i];
-        if (vm->uuid && vg_drift_is_vm(id, vm->name, vm->uuid))
-            return vm;
-    }
-    return NULL;
-}
-
 static bool
 moves_has_vm(const vg_snapshot *snapshot, const char *id)
 {
@@ -99,7 +87,7 @@ moves_find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEN
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     struct vg_peer_info *target = vg_peers_find(backend->parts.peers, to);
 
-    ret[0] = moves_find_here(view, vm) ? g_strdup("") : moves_likely_owner(backend, vm);
+    ret[0] = backend_find_here(view, vm) ? g_strdup("") : moves_likely_owner(backend, vm);
     ret[1] = g_strdup(target ? target->name : to);
     vg_peer_info_free(target);
 }
@@ -313,7 +301,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 {
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
-    const struct vg_inv_vm *vm = moves_find_here(view, request->vm);
+    const struct vg_inv_vm *vm = backend_find_here(view, request->vm);
     g_autofree char *text = moves_request_text(request);
     g_autofree char *key =
         request->key ? g_strdup_printf("%s\n%s", request->asked_by, request->key) : NULL;
@@ -431,7 +419,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
 {
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
-    const struct vg_inv_vm *vm = moves_find_here(view, request->vm);
+    const struct vg_inv_vm *vm = backend_find_here(view, request->vm);
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(vg_path_check_free);
     int64_t gain = 0;
@@ -466,7 +454,7 @@ moves_movable(void *data, const char *id, GError **err)
 {
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
-    const struct vg_inv_vm *vm = moves_find_here(view, id);
+    const struct vg_inv_vm *vm = backend_find_here(view, id);
 
     if (!vm) {
         vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
@@ -597,4 +585,5 @@ const struct vg_backend_moves backend_moves = {
     .read_drain = backend_read_drain,
     .begin_drain = backend_begin_drain,
     .end_drain = backend_end_drain,
+    .set_vulkan = backend_set_vulkan,
 };

@@ -79,8 +79,15 @@ int backend_check_groups(void *data, const struct vg_migration *migration, GErro
  * as far as is known. data is the backend. */
 int backend_check_arrivals(void *data, const char *uuid, const char *other, GError **err);
 
+/* daemon/backend-find.c: finds a VM of this host. Returns NULL if there is none. */
+const struct vg_inv_vm *backend_find_here(const vg_view *view, const char *id);
+
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
+
+/* daemon/backend-vulkan.c: of struct vg_backend_moves */
+vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,
+                                     const struct vg_vulkan_request *request, GError **err);
 
 /* Merges this host, as the view shows it, with all peers; the gather of struct
  * vg_backend_measurement. */

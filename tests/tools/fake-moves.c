@@ -487,7 +487,37 @@ fake_end_drain(void *data, const char *host, GError **err)
     return drain ? 0 : -1;
 }
 
+/* "alpha" has it, "beta" cannot have it, and others are not known. */
+static vg_vulkan_change *
+fake_set_vulkan(void *data, const char *vm, const struct vg_vulkan_request *request, GError **err)
+{
+    (void)data;
+    if (strcmp(vm, "beta") == 0) {
+        vg_error(err, VG_E_REFUSED,
+                 "OpenStack manages 'beta' (instance b), and nova would write "
+                 "its definition anew");
+        return NULL;
+    }
+    if (strcmp(vm, "alpha") != 0 && strcmp(vm, "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") != 0) {
+        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", vm);
+        return NULL;
+    }
+    vg_vulkan_change *change = vg_vulkan_change_new();
+    change->vm = g_strdup("alpha");
+    change->uuid = g_strdup("5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000");
+    change->enabled = request->enabled;
+    change->dry_run = request->dry_run;
+    change->changed = true;
+    change->running = true;
+    change->hostmem_bytes = !request->enabled            ? 0
+                            : request->hostmem_bytes > 0 ? request->hostmem_bytes
+                                                         : VG_VULKAN_HOSTMEM_DEFAULT;
+    g_ptr_array_add(change->changes, g_strdup("+ <graphics type='egl-headless'/>"));
+    return change;
+}
+
 const struct vg_backend_moves fake_moves = {
+    .set_vulkan = fake_set_vulkan,
     .read_drain = fake_read_drain,
     .begin_drain = fake_begin_drain,
     .end_drain = fake_end_drain,

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl vulkan enable|disable: Vulkan for a VM that has no GPU of its own.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/online-args.h"
+#include "cli/printable.h"
+
+enum { KEY_HOSTMEM = 0xb00, KEY_RENDER_NODE, KEY_DRY_RUN, KEY_YES };
+
+struct vulkan_args {
+    struct vg_online_args online;
+    int64_t hostmem_bytes; /* 0: what vgpud takes */
+    const char *render_node;
+    bool dry_run;
+    bool yes;
+};
+
+static int
+vulkan_ask(const struct vulkan_args *args, bool dry_run, vg_client *client, json_object **ret,
+           GError **err)
+{
+    g_autofree char *path = vg_client_vm_path(args->online.object, "/vulkan");
+    g_autoptr(json_object) body = json_object_new_object();
+
+    vg_json_add_bool(body, "enabled", strcmp(args->online.verb->name, "enable") == 0);
+    if (args->hostmem_bytes > 0)
+        vg_json_add_int64(body, "hostmem_bytes", args->hostmem_bytes);
+    if (args->render_node)
+        vg_json_add_string(body, "render_node", args->render_node);
+    vg_json_add_bool(body, "dry_run", dry_run);
+    return vg_client_post(client, path, body, ret, err);
+}
+
+static void
+vulkan_add_lines(GString *text, json_object *lines)
+{
+    for (size_t i = 0; i < vg_output_length(lines); i++) {
+        g_autofree char *line =
+            vg_printable_text(json_object_get_string(json_object_array_get_idx(lines, i)));
+        g_string_append_printf(text, "%s\n", line);
+    }
+}
+
+/* Tells what is changed, as lines of XML, and what is to know. */
+static char *
+vulkan_text(json_object *change)
+{
+    GString *text = g_string_new(NULL);
+    const char *vm = json_object_get_string(vg_output_member(change, "vm"));
+    const bool enabled = json_object_get_boolean(vg_output_member(change, "enabled"));
+    const bool dry_run = json_object_get_boolean(vg_output_member(change, "dry_run"));
+
+    if (!json_object_get_boolean(vg_output_member(change, "changed"))) {
+        g_string_append_printf(text, "%s has that already: nothing is changed\n", vm);
+        return g_string_free(text, FALSE);
+    }
+    g_string_append_printf(text, "The definition of %s %s%s:\n", vm,
+                           dry_run   ? "would be changed"
+                           : enabled ? "has Vulkan now"
+                                     : "has no Vulkan any more",
+                           dry_run ? "" : "; changed was");
+    vulkan_add_lines(text, vg_output_member(change, "changes"));
+    vulkan_add_lines(text, vg_output_member(change, "notes"));
+    if (json_object_get_boolean(vg_output_member(change, "running")))
+        g_string_append_printf(
+            text, "%s runs: it has that once it was shut down and started again\n", vm);
+    return g_string_free(text, FALSE);
+}
+
+static int
+vulkan_print(const struct vulkan_args *args, json_object *change, GError **err)
+{
+    if (args->online.format != VG_OUTPUT_TABLE && args->online.format != VG_OUTPUT_WIDE)
+        return vg_output_print(args->online.format, change, NULL, 0, err);
+    g_autofree char *text = vulkan_text(change);
+    return vg_cli_print(text, err);
+}
+
+/* Shows on stderr what would be changed, and asks. *ret_wanted: whether it shall be. */
+static int
+vulkan_is_wanted(const struct vulkan_args *args, vg_client *client, bool *ret_wanted, GError **err)
+{
+    g_autoptr(json_object) change = NULL;
+
+    if (vulkan_ask(args, true, client, &change, err) < 0)
+        return -1;
+    *ret_wanted = true;
+    if (!json_object_get_boolean(vg_output_member(change, "changed")))
+        return 0;
+    g_autofree char *text = vulkan_text(change);
+    fputs(text, stderr);
+    *ret_wanted = vg_cli_agrees("Change it?");
+    return 0;
+}
+
+static int
+vulkan_set(void *data, vg_client *client, GError **err)
+{
+    const struct vulkan_args *args = data;
+    g_autoptr(json_object) change = NULL;
+    bool wanted = true;
+
+    if (!args->dry_run && !args->yes && vulkan_is_wanted(args, client, &wanted, err) < 0)
+        return -1;
+    if (!wanted)
+        return vg_error(err, VG_E_REFUSED, "nothing was changed");
+    if (vulkan_ask(args, args->dry_run, client, &change, err) < 0)
+        return -1;
+    return vulkan_print(args, change, err);
+}
+
+/* ---- arguments ---- */
+
+static int64_t
+vulkan_parse_size(const char *text, const struct argp_state *state)
+{
+    static const struct {
+        const char *name;
+        unsigned shift;
+    } units[] = {{"", 0}, {"M", 20}, {"MiB", 20}, {"G", 30}, {"GiB", 30}, {"T", 40}, {"TiB", 40}};
+    char *end;
+    const uint64_t number = g_ascii_strtoull(text, &end, 10);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(units) && g_ascii_isdigit(text[0]); i++)
+        if (strcmp(end, units[i].name) == 0 && number > 0 &&
+            number <= (uint64_t)(VG_JSON_INT_MAX >> units[i].shift))
+            return (int64_t)(number << units[i].shift);
+    vg_cli_usage(state, "--hostmem wants a power of two of bytes, like 256M or 4G, not '%s'", text);
+    return 0;
+}
+
+static void
+vulkan_check(const struct vulkan_args *args, const struct argp_state *state)
+{
+    if (strcmp(args->online.verb->name, "enable") != 0 &&
+        (args->hostmem_bytes > 0 || args->render_node))
+        argp_error(state, "--hostmem and --render-node belong to `vulkan enable`");
+    if (args->online.format == VG_OUTPUT_CSV)
+        argp_error(state, "what is changed is no table; -o json and yaml print it as a document");
+    if (!args->dry_run && !args->yes && !isatty(STDIN_FILENO))
+        argp_error(state,
+                   "there is no terminal to ask whether the VM's definition shall be changed; "
+                   "--yes says so, and --dry-run only shows it");
+}
+
+static error_t
+vulkan_parse(int key, char *arg, struct argp_state *state)
+{
+    struct vulkan_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case KEY_HOSTMEM:
+        args->hostmem_bytes = vulkan_parse_size(arg, state);
+        break;
+    case KEY_RENDER_NODE:
+        args->render_node = arg;
+        break;
+    case KEY_DRY_RUN:
+        args->dry_run = true;
+        break;
+    case KEY_YES:
+        args->yes = true;
+        break;
+    case ARGP_KEY_END:
+        vulkan_check(args, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int
+vg_cmd_vulkan(int argc, char **argv)
+{
+    static const char hint[] = "name the VM; `vgpuctl vm list` shows them";
+    static const struct vg_online_verb verbs[] = {
+        {"enable", VG_OBJECT_REQUIRED, hint, vulkan_set},
+        {"disable", VG_OBJECT_REQUIRED, hint, vulkan_set},
+    };
+    static const struct argp_option options[] = {
+        {"hostmem", KEY_HOSTMEM, "SIZE", 0,
+         "enable: memory of the host that the guest can map, like 256M (default: 4G)", 1},
+        {"render-node", KEY_RENDER_NODE, "PATH", 0,
+         "enable: on which QEMU draws, like /dev/dri/renderD128 (default: libvirt takes one)", 1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "only show what would be changed", 1},
+        {"yes", KEY_YES, NULL, 0, "do not ask whether it shall be", 1},
+        {0},
+    };
+    static const struct argp argp = {
+        .options = options,
+        .parser = vulkan_parse,
+        .args_doc = "enable VM\ndisable VM",
+        .doc =
+            "Puts Vulkan into the definition of a VM that has no GPU of its own (virtio-gpu with "
+            "Venus), so that its programs draw and compute on the host's, and takes it out again. "
+            "For operators.",
+        .children = vg_online_children,
+    };
+    struct vulkan_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online, &args);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/backend-private.h"
+#include "policy/drift.h"
+
+const struct vg_inv_vm *
+backend_find_here(const vg_view *view, const char *id)
+{
+    for (guint i = 0; i < view->inventory->vms->len; i++) {
+        const struct vg_inv_vm *vm = view->inventory->vms->pdata[i];
+        if (vm->uuid && vg_drift_is_vm(id, vm->name, vm->uuid))
+            return vm;
+    }
+    return NULL;
+}
