@@ -25,6 +25,7 @@ hosts_write(const struct vg_host_info *info, int64_t now_ns)
     /* Clocks differ; nobody is seen in the future. */
     vg_json_add(object, "age_ns",
                 info->seen_ns > 0 ? json_object_new_int64(MAX(now_ns - info->seen_ns, 0)) : NULL);
+    vg_json_add_bool(object, "maintenance", info->maintenance);
     vg_json_add(object, "summary",
                 has_summary ? vg_record_write(&vg_host_summary_record, &info->summary) : NULL);
     return object;

@@ -10,6 +10,7 @@ static const struct vg_column host_list_columns[] = {
     {"HOST", "name", VG_CELL_TEXT, false},
     {"STATE", "state", VG_CELL_TEXT, false},
     {"SEEN", "age", VG_CELL_TEXT, false},
+    {"MAINTENANCE", "maintenance_text", VG_CELL_TEXT, false},
     {"CPUS", "summary.cpus", VG_CELL_COUNT, false},
     {"VMS", "summary.vms", VG_CELL_COUNT, false},
     {"WANTED", "summary.wanted", VG_CELL_SHARE, false},
@@ -61,6 +62,8 @@ vg_host_list_all(const struct vg_online_args *args, vg_client *client, GError **
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
         host_list_add_age(row);
+        if (json_object_get_boolean(vg_output_member(row, "maintenance")))
+            vg_json_add_string(row, "maintenance_text", "yes");
         host_list_add_memory(row);
     }
     const struct vg_table table = {NULL, rows, host_list_columns, G_N_ELEMENTS(host_list_columns),

@@ -78,7 +78,7 @@ gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *dat
 static bool
 gather_is_new(const vg_peers *peers, const struct peer *peer, int64_t now_ns)
 {
-    return peer->member && peer->info->state == VG_PEER_REACHABLE && peer->copy &&
+    return peer->member && !peer->gone && peer->info->state == VG_PEER_REACHABLE && peer->copy &&
            now_ns - peer->answered_ns <= 2 * peers->refresh_ns;
 }
 

@@ -46,6 +46,12 @@ struct vg_region {
     struct vg_host_summary *summary;  /* the newest one, or NULL */
     GHashTable *hosts;                /* name: struct region_host */
     GHashTable *locks;                /* UUID: struct region_lock */
+    GHashTable *drained;              /* the names of the hosts that are being emptied, as read */
+    char *drain_by;                   /* who wants this host to be emptied, or NULL */
+    int64_t drain_since_ns;           /* epoch */
+    bool drain_known;                 /* these are known */
+    bool drain_told;                  /* etcd has it, as far as is known */
+    int64_t drain_revision;           /* of etcd, when it was put there */
     struct vg_cluster_leader *leader; /* as read, or NULL */
     struct vg_proposal *proposal;     /* likewise */
     char *reason;                     /* why this host is not known there, or NULL */
@@ -78,7 +84,22 @@ void region_lock_free(void *lock);
 /* Marks all locks as lost, since the lease has ended. Called under the lock. */
 void region_lose_locks(vg_region *region);
 
+/* region-drain.c */
+
+/* Puts down that this host is being emptied, or that it is not, if it is time. On the thread. */
+int region_tell_drain(vg_region *region, GError **err);
+
+/* Takes a key that is there, or no longer. Returns false if it is about no drain. Called under the
+ * lock. */
+bool region_take_drain(vg_region *region, const char *key, bool there);
+
+/* Has it put down again if what was read is something else. Called under the lock. */
+void region_check_drain(vg_region *region);
+
 /* region-read.c */
+
+/* Returns the name that a key has behind a directory of the cluster, or NULL. */
+const char *region_name_in(const vg_region *region, const char *key, const char *directory);
 
 /* Reads what has changed in etcd. On the thread. */
 int region_read(vg_region *region, GError **err);

@@ -46,8 +46,7 @@ region_host_free(void *data)
 
 /* ---- what a pair says ---- */
 
-/* Returns the name that a key has behind a directory of the cluster, or NULL. */
-static const char *
+const char *
 region_name_in(const vg_region *region, const char *key, const char *directory)
 {
     const char *rest = key + strlen(region->prefix);
@@ -155,7 +154,7 @@ region_take_pair(vg_region *region, const struct vg_etcd_pair *pair)
         region_take_card(region, name, pair);
     else if ((name = region_name_in(region, pair->key, "summary/")))
         region_take_summary(region, name, pair);
-    else
+    else if (!region_take_drain(region, pair->key, true))
         region_take_leading(region, pair->key, pair);
 }
 
@@ -166,7 +165,8 @@ region_drop_key(vg_region *region, const char *key)
     const char *name = region_name_in(region, key, "hosts/");
     struct region_host *host = name ? g_hash_table_lookup(region->hosts, name) : NULL;
 
-    if (region_take_leading(region, key, NULL) || !host || !host->alive)
+    if (region_take_leading(region, key, NULL) || region_take_drain(region, key, false) || !host ||
+        !host->alive)
         return;
     vg_log_warn("a host has left the cluster, or its lease has ended host=\"%s\"", name);
     host->alive = false;
@@ -199,6 +199,7 @@ region_forget(vg_region *region, uint64_t cluster_id)
         region_drop_key(region, key);
     g_hash_table_remove_all(region->known);
     region->revision = 0;
+    region->drain_told = false;
     region->cluster_id = cluster_id;
 }
 

@@ -256,6 +256,7 @@ region_poll(vg_region *region, GError **err)
     if (region->announced && region->revision >= region->announced_revision &&
         !g_hash_table_contains(region->known, key))
         region->announced = false;
+    region_check_drain(region);
     g_autoptr(GPtrArray) hosts = region_list_hosts(region);
     pthread_mutex_unlock(&region->lock);
     if (region->changed)
@@ -276,6 +277,9 @@ region_step(vg_region *region, GError **err)
         return -1;
     vg_thread_beat(region->thread);
     region_tidy_locks(region);
+    if (region_tell_drain(region, err) < 0)
+        return -1;
+    vg_thread_beat(region->thread);
     if (region_tell_summary(region, err) < 0)
         return -1;
     vg_thread_beat(region->thread);
@@ -359,6 +363,7 @@ vg_region_new(const struct vg_region_options *options, GError **err)
     pthread_mutex_init(&region->lock, NULL);
     vg_cond_init(&region->woken);
     region->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, region_host_free);
+    region->drained = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     region->locks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, region_lock_free);
     region->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     region->reason = g_strdup("etcd has not been asked yet");
@@ -385,6 +390,7 @@ vg_region_free(vg_region *region)
     vg_thread_free(region->thread);
     vg_etcd_free(region->etcd);
     g_hash_table_destroy(region->hosts);
+    g_hash_table_destroy(region->drained);
     g_hash_table_destroy(region->locks);
     g_hash_table_destroy(region->known);
     vg_record_free(&vg_host_card_record, region->own);
@@ -395,6 +401,7 @@ vg_region_free(vg_region *region)
     pthread_cond_destroy(&region->woken);
     pthread_mutex_destroy(&region->lock);
     pthread_mutex_destroy(&region->locking);
+    g_free(region->drain_by);
     g_free(region->reason);
     g_free(region->prefix);
     g_free(region->cluster);

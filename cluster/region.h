@@ -7,7 +7,8 @@
  * of every change of each other, and one that hangs looks like one that is quiet.
  *
  * Keys below /vgpud/CLUSTER/: hosts/HOST (struct vg_host_card) and summary/HOST (struct
- * vg_host_summary), and moves/UUID while a vgpud moves that VM; cluster/leader.h has the others.
+ * vg_host_summary), moves/UUID while a vgpud moves that VM, and drain/HOST while a host is being
+ * emptied; cluster/leader.h has the others.
  *
  * While etcd cannot be asked, everything that was read last stays, and its age is told.
  */
@@ -87,6 +88,16 @@ struct vg_proposal *vg_region_proposal(vg_region *region);
 /* Returns the number of hosts that are alive and come before this one by name; INT_MAX if this one
  * is not known to the others. */
 int vg_region_rank(vg_region *region);
+
+/* ---- which hosts are being emptied ---- */
+
+/* Sets who wants this host to be emptied, and since when (epoch); NULL: nobody. Until this is
+ * called, what etcd has stays. Any thread; quick. */
+void vg_region_set_drain(vg_region *region, const char *asked_by, int64_t since_ns);
+
+/* Returns the set of the names of all hosts that are being emptied, as read, also of those that are
+ * not alive. The caller frees it. Any thread; does not block. */
+GHashTable *vg_region_drained(vg_region *region);
 
 /* ---- who moves a VM ---- */
 

@@ -259,8 +259,9 @@ struct arrivals_asked {
     const struct vg_arrival_query *query;
     struct vg_arrival arrival;
     struct vg_policy_config policy;
-    GPtrArray *targets; /* char *, hosts that are allowed in any case; NULL if the VM is unknown */
-    int64_t now_ns;     /* epoch */
+    GHashTable *drained; /* the names of hosts that the cluster says are being emptied, or NULL */
+    GPtrArray *targets;  /* char *, hosts that are allowed in any case; NULL if the VM is unknown */
+    int64_t now_ns;      /* epoch */
 };
 
 /* Returns whether vgpud itself wants to move the VM to this host, so that it must not refuse it. */
@@ -288,11 +289,19 @@ arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *h
 
     if (!known && host->uuid)
         known = g_hash_table_lookup(asked->fleet->hosts, host->uuid);
-    if (!known)
-        return;
-    vg_arrival_judge(&asked->arrival, known->hosts, known->at, &asked->policy,
-                     asked->now_ns - arrivals_at_ns(asked, known->from),
-                     arrivals_is_approved(asked, known->host->name), host);
+    const char *name = known ? known->host->name : host->name;
+    const bool is_wanted = arrivals_is_approved(asked, name);
+    if (known)
+        vg_arrival_judge(&asked->arrival, known->hosts, known->at, &asked->policy,
+                         asked->now_ns - arrivals_at_ns(asked, known->from), is_wanted, host);
+    /* Its vgpud may be away, or may not have said so yet. */
+    if (host->verdict != VG_ARRIVAL_VETO && !is_wanted && asked->drained &&
+        g_hash_table_contains(asked->drained, name)) {
+        host->verdict = VG_ARRIVAL_VETO;
+        host->score = 0;
+        g_strlcpy(host->text, "the host is in maintenance, as its cluster says",
+                  sizeof(host->text));
+    }
 }
 
 void
@@ -312,11 +321,13 @@ backend_rate_arrival(void *data, struct vg_arrival_query *query)
 
     if (query->uuid)
         asked.targets = arrivals_targets(backend, query->uuid);
+    asked.drained = backend_drained(backend);
     pthread_mutex_lock(&backend->lock);
     asked.policy = backend->policy;
     pthread_mutex_unlock(&backend->lock);
     for (guint i = 0; i < query->hosts->len; i++)
         arrivals_rate_host(&asked, query->hosts->pdata[i]);
+    g_clear_pointer(&asked.drained, g_hash_table_destroy);
     if (asked.targets)
         g_ptr_array_unref(asked.targets);
     backend_arrivals_unref(fleet);

@@ -91,6 +91,36 @@ backend_end_drain(void *data, const char *host, GError **err)
     return status;
 }
 
+GHashTable *
+backend_drained(vg_daemon_backend *backend)
+{
+    GHashTable *drained = backend->parts.region ? vg_region_drained(backend->parts.region) : NULL;
+
+    /* What this host says of itself is newer. */
+    if (drained)
+        g_hash_table_remove(drained, vg_mover_host(backend->parts.mover));
+    return drained;
+}
+
+void
+backend_mark_drained(vg_daemon_backend *backend, vg_snapshot *snapshot)
+{
+    g_autoptr(GHashTable) drained = backend_drained(backend);
+
+    for (guint i = 0; drained && i < snapshot->hosts->len; i++) {
+        struct vg_snap_host *host = snapshot->hosts->pdata[i];
+        host->maintenance |= g_hash_table_contains(drained, host->name);
+    }
+}
+
+static bool
+drain_is_told(vg_daemon_backend *backend, const char *host)
+{
+    g_autoptr(GHashTable) drained = backend_drained(backend);
+
+    return drained && g_hash_table_contains(drained, host);
+}
+
 int
 backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migration, GError **err)
 {
@@ -105,7 +135,7 @@ backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migr
         peer ? vg_peer_drain(backend->parts.peers, peer->name, &order, TARGET_LIMIT_NS, NULL)
              : NULL;
     vg_peer_info_free(peer);
-    if (!drain)
+    if (!drain && !drain_is_told(backend, migration->to))
         return 0;
     vg_drain_free(drain);
     return vg_error(err, VG_E_REFUSED,

@@ -33,6 +33,31 @@ hosts_take_summary(struct vg_host_info *info, const struct vg_snap_host *host, i
     vg_host_summary_free(summary);
 }
 
+/* Adds what the cluster says of hosts that are being emptied, and such hosts of which nothing else
+ * is known. */
+static void
+hosts_take_drained(vg_daemon_backend *backend, GPtrArray *hosts)
+{
+    g_autoptr(GHashTable) drained = backend_drained(backend);
+    GHashTableIter at;
+    void *name;
+
+    if (!drained)
+        return;
+    g_hash_table_iter_init(&at, drained);
+    while (g_hash_table_iter_next(&at, &name, NULL)) {
+        struct vg_host_info *info = hosts_find(hosts, name);
+        if (!info) {
+            info = vg_host_info_new();
+            info->card.name = g_strdup(name);
+            info->state = VG_HOST_SILENT;
+            info->reason = g_strdup("it is being emptied, and its vgpud is not in the cluster");
+            g_ptr_array_add(hosts, info);
+        }
+        info->maintenance = true;
+    }
+}
+
 static struct vg_host_info *
 hosts_own(vg_daemon_backend *backend)
 {
@@ -113,6 +138,11 @@ backend_list_hosts(void *data)
             if (info && !info->self && copy->at_ns > info->summary.at_ns)
                 hosts_take_summary(info, host, copy->at_ns);
         }
+    }
+    hosts_take_drained(backend, hosts);
+    for (guint i = 0; i < hosts->len; i++) {
+        struct vg_host_info *info = hosts->pdata[i];
+        info->maintenance |= info->summary.maintenance;
     }
     g_ptr_array_sort(hosts, hosts_compare);
     return hosts;

@@ -55,6 +55,12 @@ struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
 /* daemon/backend-all-moves.c: list_all_migrations of struct vg_backend_moves */
 GPtrArray *backend_list_all_migrations(void *data, bool active, size_t limit, GError **err);
 
+/* daemon/backend-drain.c: the set of the names of the other hosts that are being emptied, as the
+ * cluster says, which the caller frees; NULL if this host is in no cluster. The second one has a
+ * snapshot say so. */
+GHashTable *backend_drained(vg_daemon_backend *backend);
+void backend_mark_drained(vg_daemon_backend *backend, vg_snapshot *snapshot);
+
 /* daemon/backend-drain.c: of struct vg_backend_moves */
 vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError **err);
 vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);

@@ -105,10 +105,12 @@ list_peers(void *data)
 vg_snapshot *
 backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
 {
-    const vg_daemon_backend *backend = data;
+    vg_daemon_backend *backend = data;
     g_autoptr(GPtrArray) views = vg_peers_gather_for_plan(backend->parts.peers);
+    vg_snapshot *merged = vg_peers_merge(view->snapshot, views, ret_notes);
 
-    return vg_peers_merge(view->snapshot, views, ret_notes);
+    backend_mark_drained(backend, merged);
+    return merged;
 }
 
 /* Reports the peers, as in "2 of 3 peers cannot be used: b, c". vgpud stays ready while a peer is
@@ -492,6 +494,7 @@ vg_daemon_backend_start(vg_daemon_backend *backend, GError **err)
         &(struct vg_drainer_parts){
             .journal = backend->parts.journal,
             .node = backend->parts.node,
+            .region = backend->parts.region,
             .host = vg_mover_host(backend->parts.mover),
             .backend = &backend->ops,
             .read_policy = backend_read_policy,

@@ -285,6 +285,15 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
     return running ? LOOK_NS : REST_NS;
 }
 
+/* Tells whether the host is to be emptied. Called under the lock. */
+static void
+drain_tell(const struct vg_drainer *drainer)
+{
+    vg_node_set_maintenance(drainer->parts.node, drainer->mark.asked_by != NULL);
+    if (drainer->parts.region)
+        vg_region_set_drain(drainer->parts.region, drainer->mark.asked_by, drainer->mark.since_ns);
+}
+
 /* Reads from the journal whether this host is to be emptied. */
 static int
 drain_recover(struct vg_drainer *drainer)
@@ -299,7 +308,7 @@ drain_recover(struct vg_drainer *drainer)
     else
         g_free(mark.asked_by);
     drainer->known = true;
-    vg_node_set_maintenance(drainer->parts.node, drainer->mark.asked_by != NULL);
+    drain_tell(drainer);
     return 0;
 }
 
@@ -367,7 +376,7 @@ vg_drainer_begin(vg_drainer *drainer, const char *asked_by, GError **err)
         g_clear_pointer(&drainer->newest, vg_drain_free);
     }
     drainer->known = true;
-    vg_node_set_maintenance(drainer->parts.node, true);
+    drain_tell(drainer);
     pthread_cond_broadcast(&drainer->woken);
     return 0;
 }
@@ -400,7 +409,7 @@ vg_drainer_end(vg_drainer *drainer, GError **err)
     pthread_mutex_lock(&drainer->lock);
     g_clear_pointer(&drainer->mark.asked_by, g_free);
     g_clear_pointer(&drainer->newest, vg_drain_free);
-    vg_node_set_maintenance(drainer->parts.node, false);
+    drain_tell(drainer);
     pthread_cond_broadcast(&drainer->woken);
     pthread_mutex_unlock(&drainer->lock);
     vg_log_notice("this host is not emptied any more");

@@ -9,6 +9,7 @@
 #define VG_DAEMON_DRAIN_H
 
 #include "api/backend.h"
+#include "cluster/region.h"
 #include "daemon/node.h"
 #include "journal/journal.h"
 #include "model/drain.h"
@@ -18,6 +19,7 @@
 struct vg_drainer_parts {
     vg_journal *journal;
     vg_node *node;
+    vg_region *region; /* NULL if this host is in no cluster */
     const char *host;
     const struct vg_backend *backend; /* by which VMs are moved, and hosts are looked at */
     void (*read_policy)(void *data, struct vg_policy_config *ret); /* data: that of the backend */

@@ -60,7 +60,8 @@ struct vg_node {
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
     uint64_t seq;
     atomic_bool maintenance;
-    pthread_mutex_t lock; /* protects view */
+    bool told_maintenance; /* of the newest view */
+    pthread_mutex_t lock;  /* protects view */
     vg_view *view;
 };
 
@@ -213,7 +214,8 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
     g_autoptr(GError) error = NULL;
 
     vg_inventory_describe(inventory, taken, host);
-    host->maintenance = atomic_load(&node->maintenance);
+    node->told_maintenance = atomic_load(&node->maintenance);
+    host->maintenance = node->told_maintenance;
     vg_snapshot *snapshot = vg_engine_snapshot(node->engine, &part, hosts, 1, &error);
     if (snapshot)
         return snapshot;
@@ -532,6 +534,8 @@ void
 vg_node_tick(vg_node *node)
 {
     take_complete(node, now_of_windows(node));
+    /* Also where nothing is measured any more. */
+    node->unpublished |= atomic_load(&node->maintenance) != node->told_maintenance;
     publish_if_due(node);
 }
 

@@ -68,7 +68,7 @@ void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t
 /* Takes over an alert that an earlier run raised; false if there is no such rule now. */
 bool vg_node_restore_alert(vg_node *node, const struct vg_active_alert *alert);
 
-/* Sets whether the host is in maintenance, as views say from the next one on. Any thread. */
+/* Sets whether the host is in maintenance, as views say within a second. Any thread. */
 void vg_node_set_maintenance(vg_node *node, bool maintenance);
 
 /* Returns how long ago, in real time, the last window was closed, or the node was made if there was

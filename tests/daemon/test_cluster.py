@@ -335,6 +335,67 @@ def test_it_ends_while_etcd_hangs(site):
     wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
 
 
+def verdict_at(host, name):
+    """What nova is told of a host."""
+    return host.daemon.post("/v1/nova/placement", {"instance": {"vcpus": 1}, "hosts": [{"name": name}]})[2]["hosts"][0]
+
+
+def plan_without_moves(host):
+    """What it says, or nothing if it moves something."""
+    plan = json.loads(host.ctl("placement", "--dry-run", "-o", "json"))
+    return "" if plan["actions"] else json.dumps(plan)
+
+
+def test_a_host_that_is_emptied(site):
+    """All know, from etcd, also those that are started anew while its vgpud is away, and the host itself when
+    it comes back; what somebody else does to the key is put right."""
+    a, b = site.hosts["host-a"], site.hosts["host-b"]
+    key = "/vgpud/test/drain/host-b"
+    wait_for(lambda: all_alive(site, ["host-a", "host-b"]))
+    wait_for(lambda: verdict_at(a, "host-b")["verdict"] == "pass")
+    a.ctl("host", "drain", "host-b")
+    text, pair = wait_for(lambda: site.etcd.pairs("/vgpud/test/drain/").get(key))
+    assert json.loads(text)["since_ns"] > 0 and "host-a" in json.loads(text)["asked_by"]
+    assert pair.get("lease", "0") == "0"
+    wait_for(lambda: a.hosts()["host-b"]["maintenance"])
+    wait_for(lambda: verdict_at(a, "host-b")["verdict"] == "veto")
+    # A host that has just left may be planned with for a moment.
+    wait_for(lambda: "host 'host-b' is in maintenance" in plan_without_moves(a))
+    b.daemon.kill()
+    a.stop()
+    wait_for(lambda: not site.etcd.pairs("/vgpud/test/hosts/"))
+    a.start()
+    wait_for(lambda: a.states().get("host-b") == "silent")
+    assert a.hosts()["host-b"]["maintenance"] and a.hosts()["host-b"]["summary"] is None
+    told = verdict_at(a, "host-b")
+    assert told["verdict"] == "veto" and "maintenance" in told["reason"]
+    table = a.ctl("host", "list", "--all")
+    assert [" yes " in line for line in table.splitlines() if line.startswith("host-")] == [False, True], table
+    a.ctl("host", "undrain", "host-b", code=3)
+    # By hand, for a host of which nothing else is known.
+    site.etcd.put("/vgpud/test/drain/host-x", "")
+    wait_for(lambda: a.hosts().get("host-x", {}).get("maintenance"))
+    assert verdict_at(a, "host-x")["verdict"] == "veto"
+    site.etcd.delete("/vgpud/test/drain/host-x")
+    wait_for(lambda: "host-x" not in a.hosts())
+    site.etcd.delete(key)
+    b.start()
+    wait_for(lambda: key in site.etcd.pairs("/vgpud/test/drain/"))
+    wait_for(lambda: all_alive(site, ["host-a", "host-b"]))
+    wait_for(lambda: b.hosts()["host-b"]["maintenance"])
+    site.etcd.delete(key)
+    wait_for(lambda: key in site.etcd.pairs("/vgpud/test/drain/"))
+    wait_for(lambda: a.daemon.request("GET", "/v1/hosts/host-b/drain")[0] == 200)
+    a.ctl("host", "undrain", "host-b")
+    wait_for(lambda: key not in site.etcd.pairs("/vgpud/test/drain/"))
+    wait_for(lambda: not a.hosts()["host-b"]["maintenance"])
+    wait_for(lambda: verdict_at(a, "host-b")["verdict"] == "pass")
+    wait_for(lambda: all_alive(site, ["host-a", "host-b"]))
+    site.etcd.put(key, "{}")
+    wait_for(lambda: key not in site.etcd.pairs("/vgpud/test/drain/"))
+    wait_for(lambda: not a.hosts()["host-b"]["maintenance"])
+
+
 # ---- TLS, users, client certificates ----
 
 class Alone(Site):

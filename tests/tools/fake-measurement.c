@@ -151,6 +151,7 @@ fake_list_hosts(void *data)
         info->state = i == 0 ? VG_HOST_ALIVE : VG_HOST_SILENT;
         info->reason = i == 0 ? NULL : g_strdup("its lease in etcd has ended");
         info->seen_ns = i == 0 ? FAKE_BEGIN_NS : 0;
+        info->maintenance = i != 0;
         if (i == 0) {
             struct vg_host_summary *summary =
                 vg_host_summary_of(fake->view->snapshot->hosts->pdata[0], FAKE_BEGIN_NS);

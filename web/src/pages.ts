@@ -312,7 +312,7 @@ export async function hostsPage(context: Context): Promise<Shown> {
   const hosts = (await api.get("/v1/hosts", {}, context.signal)).items;
   return { elements: [el("h2", {}, "Hosts"), table("Hosts", [
     { head: "Host", cell: (host) => host.self ? link(context, host.name, { page: "host", id: "" }) : host.name },
-    { head: "State", cell: (host) => el("div", { class: "why" }, host.reason ? `${host.state}: ${host.reason}` : host.state) },
+    { head: "State", cell: (host) => el("div", { class: "why" }, [host.state, host.maintenance && "in maintenance", host.reason].filter(Boolean).join(": ")) },
     { head: "Age", number: true, cell: (host) => host.age_ns === null ? "never" : host.age_ns < 1e9 ? "now" : seconds(host.age_ns) },
     { head: "CPUs", number: true, cell: (host) => host.summary ? String(host.summary.cpus) : "-" },
     { head: "VMs", number: true, cell: (host) => host.summary ? String(host.summary.vms) : "-" },
