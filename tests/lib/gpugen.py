@@ -7,7 +7,7 @@ as text of three producers, or as CTF.
 """
 import random
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ctfgen import Ev, STR
 
