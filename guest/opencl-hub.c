@@ -45,8 +45,8 @@ struct hub_program {
     uint64_t start;
     uid_t uid;
     /* It has said hello. It stands still. It was told to, by this agent, and not yet to go on. It
-     * has said that this takes long. */
-    bool is_known, is_released, is_wanted, is_late;
+     * has said that this takes long. It is at a proxy, or was told to go there. */
+    bool is_known, is_released, is_wanted, is_late, is_away;
     /* What it has to answer: one `ask`, and one of the others. */
     bool is_asked;
     enum hub_told told;
@@ -75,6 +75,15 @@ struct vg_opencl_hub {
     uint32_t last_number;
     bool is_full_told;
 };
+
+/* What comes by the file is served as `number` says. */
+static bool
+hub_watch(const vg_opencl_hub *hub, int fd, uint64_t number)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = number};
+
+    return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
 
 /* ---- workers ---- */
 
@@ -129,6 +138,7 @@ hub_describe(const struct hub_program *program, char *ret, size_t size)
                  program->number, (int)program->pid, program->start,
                  program->told == HUB_TOLD_PREPARE ? "stopping"
                  : program->is_released            ? "released"
+                 : program->is_away                ? "away"
                                                    : "running",
                  program->bytes, program->stopped_us, program->release_us, program->return_us,
                  program->stop_us);
@@ -146,9 +156,7 @@ hub_add_worker(vg_opencl_hub *hub)
         worker = hub->workers[i].fd < 0 ? &hub->workers[i] : NULL;
     if (fd < 0)
         return;
-    struct epoll_event event = {.events = EPOLLIN};
-    event.data.u64 = HUB_WORKER_FIRST + (worker ? (uint64_t)(worker - hub->workers) : 0);
-    if (!worker || epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (!worker || !hub_watch(hub, fd, HUB_WORKER_FIRST + (uint64_t)(worker - hub->workers))) {
         close(fd);
         return;
     }
@@ -178,10 +186,11 @@ hub_send_program(vg_opencl_hub *hub, struct hub_program *program, const char *li
 }
 
 static void
-hub_tell_resume(vg_opencl_hub *hub, struct hub_program *program)
+hub_tell_resume(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 {
-    if (!hub_send_program(hub, program, "resume"))
+    if (!hub_send_program(hub, program, line))
         return;
+    program->is_away = strcmp(line, "resume") != 0;
     program->told = HUB_TOLD_RESUME;
     program->is_late = false;
     program->resume_us = vg_guest_now_us();
@@ -195,7 +204,7 @@ hub_let_go_on(vg_opencl_hub *hub, struct hub_program *program)
     if (program->told == HUB_TOLD_PREPARE)
         hub_send_program(hub, program, "abort");
     else if (program->told == HUB_TOLD_NOTHING)
-        hub_tell_resume(hub, program);
+        hub_tell_resume(hub, program, "resume");
 }
 
 /* Tells a program what a worker wants it to do. */
@@ -203,7 +212,8 @@ static void
 hub_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
          const char *line)
 {
-    if (strcmp(line, "resume") == 0) {
+    const char *place = vg_opencl_after(line, "resume");
+    if (place && !*place) {
         hub_let_go_on(hub, program);
         return;
     }
@@ -218,7 +228,10 @@ hub_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *prog
         hub_send_worker(hub, worker, text);
         return;
     }
-    if (!hub_send_program(hub, program, line))
+    /* If it cannot, it stays where it was stopped. */
+    if (place)
+        hub_tell_resume(hub, program, line);
+    if (place || !hub_send_program(hub, program, line))
         return;
     if (is_question) {
         program->is_asked = true;
@@ -237,10 +250,9 @@ hub_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *prog
 static struct hub_program *
 hub_find_program(vg_opencl_hub *hub, uint32_t number)
 {
-    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX && number > 0; i++) {
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX && number > 0; i++)
         if (hub->programs[i].number == number)
             return &hub->programs[i];
-    }
     return NULL;
 }
 
@@ -284,20 +296,22 @@ hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why
         hub_send_all(hub, "gone %" PRIu32 "\n", number);
 }
 
-/* Takes over what a hello says: "hello 1 PID", and "released BYTES" of one that stands still. The
- * pid is that of its container; the kernel tells the agent's own. */
+/* Takes over what a hello says: "hello 1 PID", and "released BYTES" of one that stands still, or
+ * "away BYTES". The pid is that of its container; the kernel tells the agent's own. */
 static bool
 hub_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 {
-    char text[192];
+    char text[192], state[16];
     int version, pid, at = 0;
     int64_t bytes;
 
     if (program->is_known || sscanf(line, "hello %d %d%n", &version, &pid, &at) != 2 || at == 0 ||
         version != 1)
         return false;
-    if (sscanf(line + at, " released %" SCNd64, &bytes) == 1 && bytes >= 0) {
-        program->is_released = true;
+    if (sscanf(line + at, " %15s %" SCNd64, state, &bytes) == 2 && bytes >= 0 &&
+        (strcmp(state, "released") == 0 || strcmp(state, "away") == 0)) {
+        program->is_released = *state == 'r';
+        program->is_away = *state == 'a';
         program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
     } else if (line[at] != '\0') {
         return false;
@@ -342,6 +356,7 @@ hub_take_outcome(vg_opencl_hub *hub, struct hub_program *program, const char *li
         return false;
     program->told = HUB_TOLD_NOTHING;
     program->is_released = stands || vg_opencl_after(line, "failed");
+    program->is_away = program->is_away && !program->is_released;
     if (stands)
         program->release_us = vg_guest_now_us() - program->stopped_us;
     if (vg_opencl_after(line, "resumed") && program->stopped_us >= 0) {
@@ -354,7 +369,7 @@ hub_take_outcome(vg_opencl_hub *hub, struct hub_program *program, const char *li
     }
     /* It comes too late: it was given up, or who stopped it has ended. */
     if (stands && !program->is_wanted)
-        hub_tell_resume(hub, program);
+        hub_tell_resume(hub, program, "resume");
     return true;
 }
 
@@ -475,9 +490,7 @@ hub_add_program(vg_opencl_hub *hub)
                                   .return_us = -1,
                                   .stop_us = -1,
                                   .due_ms = vg_guest_now_ms() + HELLO_MS};
-    struct epoll_event event = {.events = EPOLLIN};
-    event.data.u64 = place->number;
-    if (epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+    if (!hub_watch(hub, fd, place->number))
         hub_end_program(hub, place, strerror(errno));
 }
 
@@ -539,21 +552,17 @@ static int
 hub_open(vg_opencl_hub *hub)
 {
     vg_guest_auto char *dir = vg_guest_format("%s" VG_OPENCL_DIR, hub->root);
-    struct epoll_event programs = {.events = EPOLLIN}, workers = {.events = EPOLLIN};
 
-    programs.data.u64 = HUB_PROGRAMS;
-    workers.data.u64 = HUB_WORKERS;
     if (mkdir(dir, 0755) != 0 && errno != EEXIST)
         return -1;
     hub->programs_fd = vg_guest_socket_listen(hub->root, VG_OPENCL_SOCKET, SOCK_STREAM, 0666);
     hub->workers_fd = vg_guest_socket_listen(hub->root, VG_OPENCL_HUB_SOCKET, SOCK_SEQPACKET, 0600);
     hub->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (hub->programs_fd < 0 || hub->workers_fd < 0 || hub->epoll_fd < 0)
-        return -1;
-    return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, hub->programs_fd, &programs) != 0 ||
-                   epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, hub->workers_fd, &workers) != 0
-               ? -1
-               : 0;
+    return hub->programs_fd >= 0 && hub->workers_fd >= 0 && hub->epoll_fd >= 0 &&
+                   hub_watch(hub, hub->programs_fd, HUB_PROGRAMS) &&
+                   hub_watch(hub, hub->workers_fd, HUB_WORKERS)
+               ? 0
+               : -1;
 }
 
 vg_opencl_hub *
@@ -563,8 +572,6 @@ vg_opencl_hub_new(const char *root)
 
     hub->root = root;
     hub->epoll_fd = hub->programs_fd = hub->workers_fd = -1;
-    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
-        hub->programs[i].fd = -1;
     for (size_t i = 0; i < WORKERS_MAX; i++)
         hub->workers[i].fd = -1;
     if (hub_open(hub) == 0)
@@ -581,18 +588,13 @@ vg_opencl_hub_free(vg_opencl_hub *hub)
 {
     if (!hub)
         return;
-    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
-        if (hub->programs[i].fd >= 0)
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
+        if (hub->programs[i].number != 0)
             close(hub->programs[i].fd);
-    }
-    for (size_t i = 0; i < WORKERS_MAX; i++) {
-        if (hub->workers[i].fd >= 0)
-            close(hub->workers[i].fd);
-    }
-    const int fds[] = {hub->programs_fd, hub->workers_fd, hub->epoll_fd};
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
-    }
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        close(hub->workers[i].fd);
+    close(hub->programs_fd);
+    close(hub->workers_fd);
+    close(hub->epoll_fd);
     free(hub);
 }

@@ -6,7 +6,8 @@
  * by messages of lines on the socket VG_OPENCL_HUB_SOCKET, which is root's:
  *
  *   hub     program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US RETURN_US STOP_US
- *                        for each program, and when one comes; -1: not known. The last two are of
+ *                        for each program, and when one comes; -1: not known; `away`: it runs, at
+ *                        a proxy. The last two are of
  *                        one that goes on again, until programs are stopped again
  *   hub     all          no more programs are there now
  *   worker  hand         who began this is a person: if it ends, what it stopped goes on

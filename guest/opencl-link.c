@@ -52,6 +52,7 @@ link_add(struct vg_opencl_link *link, const char *line)
     program->state = strcmp(state, "released") == 0   ? VG_OPENCL_RELEASED
                      : strcmp(state, "stopping") == 0 ? VG_OPENCL_STOPPING
                                                       : VG_OPENCL_RUNNING;
+    program->is_away = strcmp(state, "away") == 0;
     vg_guest_auto char *path = vg_guest_format("%s/proc/%d/comm", link->root, (int)program->pid);
     char comm[sizeof program->comm];
     vg_guest_read_file(path, comm, sizeof comm);
@@ -98,6 +99,7 @@ link_take_said(struct vg_opencl_program *program, const char *line)
     } else if (vg_opencl_after(line, "released")) {
         link_answer(program, VG_OPENCL_YES, "");
         program->state = VG_OPENCL_RELEASED;
+        program->is_away = false;
         program->release_us = vg_guest_now_us() - program->stopped_us;
     } else if ((rest = vg_opencl_after(line, "refused"))) {
         link_answer(program, VG_OPENCL_NO, rest);
@@ -110,6 +112,7 @@ link_take_said(struct vg_opencl_program *program, const char *line)
     } else if ((rest = vg_opencl_after(line, "failed"))) {
         link_answer(program, VG_OPENCL_NO, rest);
         program->state = VG_OPENCL_RELEASED;
+        program->is_away = false;
     } else if ((rest = vg_opencl_after(line, "late"))) {
         vg_guest_put(program->why, sizeof program->why, "%s", rest);
     } else if (vg_opencl_after(line, "busy")) {
@@ -198,6 +201,8 @@ vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *progr
     program->answer = VG_OPENCL_SILENT;
     program->why[0] = '\0';
     program->told_us = vg_guest_now_us();
+    const char *place = vg_opencl_after(line, "resume");
+    program->is_away = place ? *place != '\0' : program->is_away;
     if (strncmp(line, "prepare", strlen("prepare")) == 0) {
         program->stopped_us =
             program->state == VG_OPENCL_RELEASED ? program->stopped_us : program->told_us;

@@ -123,7 +123,9 @@ opencl_json(const struct vg_opencl_program *program)
     json_object_object_add(object, "job", json_object_new_int(program->pid));
     json_object_object_add(object, "bytes",
                            program->bytes < 0 ? NULL : json_object_new_int64(program->bytes));
-    json_object_object_add(object, "state", json_object_new_string(states[program->state]));
+    bool is_away = program->is_away && program->state == VG_OPENCL_RUNNING;
+    json_object_object_add(object, "state",
+                           json_object_new_string(is_away ? "away" : states[program->state]));
     if (*program->why && program->state != VG_OPENCL_GONE)
         json_object_object_add(object, "why", json_object_new_string(program->why));
     opencl_put_ms(object, "checkpoint_ms", program->release_us);
@@ -294,6 +296,47 @@ opencl_stop_all(struct vg_guest_work *work)
     return 0;
 }
 
+/* ---- going on at a proxy ---- */
+
+/* Has the programs that stand still go on at the proxy that the host has named. One that cannot
+ * waits, as it would without a proxy, and why is told. */
+static int
+opencl_send_away(struct vg_guest_work *work)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    vg_guest_auto char *line = vg_guest_format("resume at %s", work->order->request.opencl_at);
+
+    for (size_t i = 0; i < link->n; i++) {
+        struct vg_opencl_program *program = &link->programs[i];
+        if (!program->is_wanted || program->state != VG_OPENCL_RELEASED)
+            continue;
+        opencl_progress(work, "away", program);
+        vg_opencl_link_tell(link, program, line);
+    }
+    while (vg_opencl_link_silent(link) > 0) {
+        if (vg_guest_work_check(work, "away") != 0)
+            return -1;
+        if (vg_opencl_link_wait(link, work->until_ms) != 0)
+            return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
+                                      "programs of OpenCL cannot be reached any more");
+    }
+    return 0;
+}
+
+/* Stops those that are at a proxy, as they are to take a GPU here. */
+static int
+opencl_fetch(struct vg_guest_work *work)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    size_t n = 0;
+
+    for (size_t i = 0; i < link->n; i++) {
+        link->programs[i].is_wanted = link->programs[i].is_away;
+        n += link->programs[i].is_away ? 1 : 0;
+    }
+    return n > 0 ? opencl_stop(work) : 0;
+}
+
 static int
 opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
 {
@@ -302,6 +345,8 @@ opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
     if (opencl_open(work) != 0)
         return 0;
     int result = opencl_stop_all(work);
+    if (result == 0 && *work->order->request.opencl_at)
+        result = opencl_send_away(work);
     opencl_tell(work->details, false);
     return result;
 }
@@ -418,6 +463,7 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
     (void)undo;
     if (opencl_open(work) != 0)
         return 0;
+    int result = opencl_fetch(work);
     for (size_t i = 0; i < link->n; i++) {
         struct vg_opencl_program *program = &link->programs[i];
         program->is_wanted =
@@ -426,10 +472,9 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         program->is_told = program->is_told || program->is_wanted || program->stop_us >= 0;
         n += program->is_wanted ? 1 : 0;
     }
-    int result = 0;
     if (n > 0) {
         opencl_resume_all(work);
-        result = opencl_check_resumed(work);
+        result = opencl_check_resumed(work) != 0 ? -1 : result;
     }
     opencl_tell(work->details, false);
     opencl_close();
@@ -462,8 +507,8 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
                          (long long)(opencl_bytes() >> 20), (long long)(free_bytes >> 20));
         for (size_t i = 0; i < link->n; i++) {
             struct vg_opencl_program *program = &link->programs[i];
-            /* Those that stand still have no GPU. */
-            program->is_told |= program->state == VG_OPENCL_RELEASED;
+            /* Those that stand still, or are at a proxy, have no GPU. */
+            program->is_told |= program->state == VG_OPENCL_RELEASED || program->is_away;
             if (program->state == VG_OPENCL_RUNNING)
                 program->release_us = program->return_us = program->stop_us = -1;
         }

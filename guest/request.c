@@ -244,6 +244,34 @@ request_devices(json_object *root, struct vg_guest_request *request, struct vg_g
     return 0;
 }
 
+static bool
+request_is_printable(const char *text)
+{
+    while (isprint((unsigned char)*text))
+        text++;
+    return *text == '\0';
+}
+
+/* Where programs of OpenCL are to go on. */
+static int
+request_place(json_object *root, struct vg_guest_request *request, struct vg_guest_fault *fault)
+{
+    static const char prefix[] = "proxy:";
+    json_object *value;
+
+    if (!json_object_object_get_ex(root, "opencl_at", &value))
+        return 0;
+    const char *text = json_object_get_string(value);
+    if (!json_object_is_type(value, json_type_string) ||
+        strlen(text) != (size_t)json_object_get_string_len(value) ||
+        strlen(text) >= sizeof request->opencl_at ||
+        strncmp(text, prefix, sizeof prefix - 1) != 0 || !request_is_printable(text))
+        return request_fault(fault, VG_GUEST_BAD_REQUEST,
+                             "'opencl_at' must be like \"proxy:/run/vgpu-proxy.sock\"");
+    strcpy(request->opencl_at, text);
+    return 0;
+}
+
 static int
 request_versions(json_object *root, struct vg_guest_request *request, struct vg_guest_fault *fault)
 {
@@ -299,6 +327,8 @@ request_members(json_object *root, struct vg_guest_request *request, struct vg_g
     case VG_GUEST_RESUME:
         if (request_int(root, "deadline_ms", VG_GUEST_DEADLINE_MS_MIN, VG_GUEST_DEADLINE_MS_MAX,
                         &request->deadline_ms, fault) != 0)
+            return -1;
+        if (request->type == VG_GUEST_PREPARE && request_place(root, request, fault) != 0)
             return -1;
         return request_devices(root, request, fault);
     case VG_GUEST_STATUS:

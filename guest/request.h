@@ -11,7 +11,7 @@
 /* The one version of the protocol that this agent speaks. */
 #define VG_GUEST_VERSION 1
 /* The minor version: from 1 on, messages have `programs` instead of `cuda`. */
-#define VG_GUEST_MINOR        1
+#define VG_GUEST_MINOR        2
 #define VG_GUEST_DEPTH_MAX    8
 #define VG_GUEST_DEVICES_MAX  16
 #define VG_GUEST_VERSIONS_MAX 16
@@ -24,6 +24,8 @@
 #define VG_GUEST_PATH_MAX    128
 #define VG_GUEST_ADDRESS_MAX 16
 #define VG_GUEST_MESSAGE_MAX 256
+/* The size in bytes, with the NUL, of "proxy:" and the path of a socket. */
+#define VG_GUEST_PLACE_MAX 128
 
 /* The codes of errors, whose words are in docs/vgpud-guest.7. */
 enum vg_guest_code {
@@ -80,6 +82,8 @@ struct vg_guest_request {
     int64_t deadline_ms;
     size_t n_devices;
     struct vg_guest_match devices[VG_GUEST_DEVICES_MAX];
+    /* Of a preparation: where programs of OpenCL go on meanwhile; empty: nowhere. */
+    char opencl_at[VG_GUEST_PLACE_MAX];
 };
 
 struct vg_guest_fault {

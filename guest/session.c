@@ -67,7 +67,7 @@ static bool
 session_same(const struct vg_guest_request *a, const struct vg_guest_request *b)
 {
     return a->id == b->id && a->type == b->type && a->deadline_ms == b->deadline_ms &&
-           session_same_devices(a, b);
+           strcmp(a->opencl_at, b->opencl_at) == 0 && session_same_devices(a, b);
 }
 
 static void

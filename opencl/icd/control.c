@@ -269,9 +269,11 @@ control_do(struct control *control, const char *line)
 static void
 control_serve(struct control *control)
 {
-    bool ok = vg_cl_is_stopped() ? control_tell(control, "hello 1 %d released %" PRIu64,
-                                                (int)getpid(), vg_cl_mem_bytes())
-                                 : control_tell(control, "hello 1 %d", (int)getpid());
+    const char *word = vg_cl_is_stopped() ? "released" : "away";
+    bool ok = vg_cl_is_stopped() || vg_cl_vendors_are_away()
+                  ? control_tell(control, "hello 1 %d %s %" PRIu64, (int)getpid(), word,
+                                 vg_cl_mem_bytes())
+                  : control_tell(control, "hello 1 %d", (int)getpid());
 
     while (ok) {
         char *end = memchr(control->line, '\n', control->used);

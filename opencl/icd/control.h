@@ -4,6 +4,7 @@
  * is told, line by line.
  *
  *   program   hello 1 PID                  or  hello 1 PID released BYTES
+ *             or  hello 1 PID away BYTES
  *   agent     ask
  *   program   is running BYTES  or  is away BYTES  or  is released BYTES
  *             or  is unreleasable BYTES REASON

@@ -376,7 +376,7 @@ vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
     if (!vendor->library)
         return wrong;
     cl_platform_id *platforms = vg_cl_vendor_platforms(vendor, &n);
-    wrong = platforms ? vendor_find_all_again(vendor, platforms, n) : "there are no platforms";
+    wrong = vendor_find_all_again(vendor, platforms, platforms ? n : 0);
     free(platforms);
     if (!wrong)
         return NULL;

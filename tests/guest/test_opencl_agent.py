@@ -13,7 +13,7 @@ import pytest
 from cudaguest import FIRST as CUDA_FIRST
 from cudaguest import CudaGuest
 from guestd import LONG_MS, Agent, Guest, program
-from opencl import built, need_pocl
+from opencl import POCL, built, need_pocl
 from settings import HANG_S
 from unixhttp import wait_for
 
@@ -103,8 +103,8 @@ def opencl_of(status):
     return next(p for p in status["providers"] if p["name"] == "opencl")
 
 
-def prepare(host, progress=None, deadline_ms=LONG_MS):
-    return host.ask("prepare", progress, deadline_ms=deadline_ms, devices=DEVICES)
+def prepare(host, progress=None, deadline_ms=LONG_MS, **more):
+    return host.ask("prepare", progress, deadline_ms=deadline_ms, devices=DEVICES, **more)
 
 
 def resume(host, progress=None, deadline_ms=LONG_MS):
@@ -313,6 +313,65 @@ def test_no_agent_comes(guest):
         guest.write("faults", "")
         wait_for(one.holds)
         assert one.end() == 0
+
+
+# ---- at a proxy meanwhile ----
+
+@contextlib.contextmanager
+def a_proxy(guest):
+    """vgpu-proxy with PoCL: its place and its process."""
+    guest.write("served/pocl.icd", POCL + "\n")
+    argv = [built("vgpu-proxy"), "--drain=1", "--vendors=served", "proxy.sock"]
+    with subprocess.Popen(argv, cwd=guest.root, stderr=subprocess.DEVNULL) as process:
+        directory = os.open(guest.root, os.O_PATH | os.O_DIRECTORY)
+        try:
+            wait_for(lambda: os.path.exists(guest.path("proxy.sock")))
+            yield f"proxy:/proc/{os.getpid()}/fd/{directory}/proxy.sock", process
+        finally:
+            os.close(directory)
+            process.terminate()
+
+
+def test_at_a_proxy_meanwhile(guest, agent, host):
+    """It goes on there while there is no GPU, and comes back with its numbers; also to an agent that knows nothing."""
+    with a_proxy(guest) as (place, _), Program(guest) as one:
+        connected(agent, 1)
+        steps = []
+        done = prepare(host, steps, opencl_at=place)
+        assert done["type"] == "prepared" and told(done)[one.pid]["state"] == "away", done
+        assert [s["step"] for s in steps if s["step"] in ("release", "away")] == ["release", "away"]
+        assert not one.holds() and told(opencl_of(host.ask("status")))[one.pid]["state"] == "away"
+        guest.bind(FIRST, "fake")
+        done = resume(host)
+        assert done["type"] == "resumed" and told(done)[one.pid]["state"] == "running" and one.holds(), done
+        assert prepare(host, opencl_at=place)["type"] == "prepared"
+        agent.process.kill()
+        agent.process.wait()
+        guest.bind(FIRST, "fake")
+        with Agent(guest) as other, other.host() as again:
+            connected(other, 2)
+            assert told(opencl_of(again.ask("status")))[one.pid]["state"] == "away"
+            assert told(resume(again))[one.pid]["state"] == "running" and one.holds()
+            assert one.end() == 0
+
+
+def test_no_proxy_meanwhile(guest, agent, host):
+    """It waits until it has a GPU again. One whose proxy has ended gets an error."""
+    with a_proxy(guest) as (place, proxy), Program(guest) as one:
+        connected(agent, 1)
+        for bad in ("library", "proxy:" + "x" * 122, 7, "proxy:\x01"):
+            assert prepare(host, opencl_at=bad)["code"] == "bad-request"
+        done = prepare(host, opencl_at="proxy:/nowhere")
+        assert done["type"] == "prepared" and told(done)[one.pid]["state"] == "released", done
+        assert "No such file" in told(done)[one.pid]["why"]
+        guest.bind(FIRST, "fake")
+        assert told(resume(host))[one.pid]["state"] == "running"
+        assert told(prepare(host, opencl_at=place))[one.pid]["state"] == "away"
+        with open(f"/proc/{proxy.pid}/task/{proxy.pid}/children", encoding="ascii") as children:
+            os.kill(int(children.read()), signal.SIGKILL)
+        assert one.process.wait(HANG_S) == 1
+        guest.bind(FIRST, "fake")
+        assert resume(host)["type"] == "resumed"
 
 
 # For full runs.
