@@ -23,7 +23,7 @@
 
 #define MIB       (INT64_C(1) << 20)
 #define KIB       INT64_C(1024)
-#define STATS_MAX 32
+#define STATS_MAX 16
 
 /* libvirt may have to start QEMU to find out what it can do. */
 #define PRECHECK_CALL_NS (20 * VG_NS_PER_S)
@@ -305,14 +305,17 @@ static int64_t
 memory_of(virConnectPtr connection)
 {
     virNodeMemoryStats stats[STATS_MAX];
-    int n = STATS_MAX;
+    int n = 0;
     int64_t sum = 0;
 
-    if (virNodeGetMemoryStats(connection, VIR_NODE_MEMORY_STATS_ALL_CELLS, stats, &n, 0) < 0) {
+    /* libvirt wants to be asked for exactly as many as it has. */
+    if (virNodeGetMemoryStats(connection, VIR_NODE_MEMORY_STATS_ALL_CELLS, NULL, &n, 0) < 0 ||
+        n > STATS_MAX ||
+        virNodeGetMemoryStats(connection, VIR_NODE_MEMORY_STATS_ALL_CELLS, stats, &n, 0) < 0) {
         virResetLastError();
         return -1;
     }
-    for (int i = 0; i < n && i < STATS_MAX; i++)
+    for (int i = 0; i < n; i++)
         if (strcmp(stats[i].field, VIR_NODE_MEMORY_STATS_TOTAL) != 0)
             sum += (int64_t)MIN(stats[i].value, (unsigned long long)(INT64_MAX / KIB / STATS_MAX));
     return sum * KIB;

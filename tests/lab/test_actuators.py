@@ -280,12 +280,21 @@ SHMEM = """<shmem name='%s' role='peer'><model type='ivshmem-plain'/><size unit=
 <alias name='%s'/><address type='pci' domain='0x0000' bus='%s' slot='%s' function='0x0'/></shmem>"""
 
 
+MEMORY = re.compile(r"<memory[^>]*>\d+</memory>")
+
+
+def all_memory_kib():
+    """What this machine has, of which less is free."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return int(re.search(r"MemTotal: +(\d+) kB", file.read())[1])
+
+
 def test_precheck_finds(uuid):
     """One domain with all that is wrong."""
     del uuid
     other = variant("wrong", "00000000-0000-4000-9000-00000000badb")
     xml = variant("wrong", "00000000-0000-4000-9000-00000000bada",
-                  ("<memory", NOVA + "<memory"),
+                  (MEMORY.search(inactive("h1", GUEST))[0], f"{NOVA}<memory unit='KiB'>{all_memory_kib() - 65536}</memory>"),
                   ("</devices>", SHMEM % ("foreign", "ua-foreign", "0x01", "0x00") +
                    SHMEM % ("gpu0", "ua-gpu0", "0x00", "0x08") + "</devices>"))
     path = os.path.join(ENV["LAB_DIR"], "h2", "lib", "wrong.xml")
@@ -296,9 +305,9 @@ def test_precheck_finds(uuid):
         problems = precheck(wrong, gpus("h1", wrong))
         for words in ("OpenStack (instance render)", "'ua-foreign' is shared memory",
                       "'ua-gpu0' is on the root bus", "is paused",
-                      "the same name and another UUID"):
+                      "the same name and another UUID", "MiB of memory, and"):
             assert [text for text in problems if words in text], (words, problems)
-        assert len(problems) == 5, problems
+        assert len(problems) == 6, problems
         # Such a GPU is not even asked of the guest.
         last = verb("h1", HERE, "detach", wrong, devices=gpus("h1", wrong))
         assert (last["ok"], last["code"]) == (False, EXTERNAL), last
