@@ -19,7 +19,7 @@
 #define LOOK_WAITS_NS (5 * VG_NS_PER_S)
 
 /* The time for a target's libvirt to end a QEMU that waits for a migration, after its connection
- * has ended. */
+ * has ended, and for one that does not answer to be there again. */
 #define LEAVE_NS (10 * VG_NS_PER_S)
 
 struct look_views {
@@ -303,18 +303,20 @@ look_undefine(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* Waits until a QEMU that waited for the migration is gone. */
+/* Looks at the target until it answers, since its libvirtd may be starting again, and until a QEMU
+ * that waited for the migration is gone. */
 static bool
 look_at_leftover(struct mover_move *move, struct vg_domain_look *ret, GError **err)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + LEAVE_NS;
+    bool known;
 
     do {
-        if (!look_at_target(move, ret, err))
-            return false;
-    } while (ret->place == VG_DOMAIN_INCOMING && vg_clock_monotonic_ns() < until_ns &&
+        g_clear_error(err);
+        known = look_at_target(move, ret, err);
+    } while ((!known || ret->place == VG_DOMAIN_INCOMING) && vg_clock_monotonic_ns() < until_ns &&
              vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + LOOK_PAUSE_NS));
-    return true;
+    return known;
 }
 
 static int
