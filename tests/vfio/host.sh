@@ -107,7 +107,8 @@ boot()
 {
     local number=$1 directory=$2 commands=$3 api=$4 link=$5 peer=$6 iommu=${7-on} root=$cache/root
     local -a cards=() words=(console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable
-        no_timer_check random.trust_cpu=on "intel_iommu=$iommu" "host=h$number" "link=10.77.0.$number")
+        no_timer_check random.trust_cpu=on nohz=off highres=off "intel_iommu=$iommu"
+        "host=h$number" "link=10.77.0.$number")
     # 01 and 02: GPUs to be passed through; 03, 04 and 08: parents of mediated devices; 05: a GPU
     # that shares its IOMMU group; 06 and 07: accelerators that have no class of one, the second
     # with virtual functions.

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import subprocess
+import threading
 import uuid
 from http.client import HTTPConnection
 
@@ -23,8 +24,12 @@ RUN_VGPUD = f"env LD_LIBRARY_PATH=/opt/vgpud/lib /opt/vgpud/vgpud -c {CONFIG_DIR
 LIBVIRTD = "libvirtd --daemon --listen --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirtd.pid"
 # What hangs: in here all takes five times as long on a busy machine, and twenty times on a very busy one.
 HANG_S = 900
+# A host whose emulator computes less than its tick costs, for so long, stands still (README).
+STILL_S, STILL_CPU_S = 30, 0.5
 # A guest that has ended while it booted, or hangs, has met a fault of the emulator (README).
 GUEST_S, GUEST_STARTS = 400, 3
+EVENTS = "/var/log/libvirt/events"
+BROKEN = "BUG:|Oops|panic|Unhandled|triple"
 ALIAS = "ua-gpu0"
 # As host-command ends an answer.
 END = b"\n\004"
@@ -60,6 +65,26 @@ class Host:
             self.process = subprocess.Popen(
                 [HOST, "boot", str(self.number), self.directory, str(self.commands), str(self.api),
                  str(link), str(peer), iommu], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.woken = []  # what its CPUs stood at each time
+        self.closing = threading.Event()
+        self.watching = threading.Thread(target=self.watch, daemon=True)
+        self.watching.start()
+
+    def cpu_s(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def watch(self):
+        """Wakes the host by an NMI whenever it stands still."""
+        before = self.cpu_s()
+        while not self.closing.wait(STILL_S):
+            now = self.cpu_s()
+            if now - before < STILL_CPU_S and self.process.poll() is None:
+                self.woken.append(self.cpus())
+                print(f"{self.name} stood still and is woken: {self.woken[-1]}")
+                self.monitor("nmi")
+            before = now
 
     def is_up(self):
         assert self.process.poll() is None, f"the emulator of {self.name} has ended, see {self.directory}"
@@ -101,22 +126,31 @@ class Host:
     def virsh(self, words, check=True):
         return self.run(f"virsh -q {words}", check)
 
-    def tell_of_hang(self, what):
-        """Fails with what the emulator says of the CPUs of a host that does not answer."""
+    def monitor(self, *commands):
+        """What the emulator answers to commands of its monitor."""
+        told = b""
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(10)
+            sock.settimeout(5)
             sock.connect(os.path.join(self.directory, f"monitor-{self.number}"))
-            sock.sendall(b"info status\ninfo registers -a\n")
-            told = b""
+            sock.sendall("".join(command + "\n" for command in commands).encode())
             try:
                 while more := sock.recv(65536):
                     told += more
             except TimeoutError:
                 pass
-        found = re.findall(r"VM status:[^\r\n]*|CPU#\d+|[ER]IP=[^\r\n]*", told.decode(errors="replace"))
-        raise AssertionError(f"{self.name} has not answered '{what}' for {HANG_S} s: {'; '.join(found)}")
+        return told.decode(errors="replace")
+
+    def cpus(self):
+        """What its CPUs stand at, and which interrupts wait for them."""
+        told = self.monitor("info status", "info registers -a", "info lapic 0", "info lapic 1")
+        return "; ".join(re.findall(r"VM status:[^\r\n]*|CPU#\d+|[ER]IP=[^\r\n]*|(?:ISR|IRR)\b[^\r\n]*", told))
+
+    def tell_of_hang(self, what):
+        raise AssertionError(f"{self.name} has not answered '{what}' for {HANG_S} s: {self.cpus()}")
 
     def close(self):
+        self.closing.set()
+        self.watching.join()
         self.process.kill()
         self.process.wait()
 
@@ -187,6 +221,10 @@ class Host:
     def parts(self, address):
         """What is told of the parts of one GPU: kind to part, and type to room for mediated devices."""
         return {p["type"] if p["kind"] == "room" else p["kind"]: p for p in self.get(f"/v1/gpus/{address}")["parts"]}
+
+    def plug_cable(self, way):
+        """way: up or down; the network to the other host."""
+        self.run(f"ip link set $(basename $(dirname $(grep -l 52:54:00:77 /sys/class/net/*/address))) {way}")
 
     def driver(self, address):
         return self.run(f"basename $(readlink /sys/bus/pci/devices/{address}/driver || echo none)").strip()
@@ -270,7 +308,7 @@ class VfioLab:
         text = (f"[api]\nlisten={host.address}:{PORT}\ntls_certificate={CONFIG_DIR}/host.pem\n"
                 f"tls_key={CONFIG_DIR}/host.key\nwrites_per_min=100000\nclient_requests=1000000\n"
                 "[libvirt]\nuse=yes\npoll=1s\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\ncards=1234:11e8,1b36:0010\n"
-                "[actions]\nenabled=yes\nguest_deadline=120s\nunplug_deadline=60s\n[peers]\nrefresh=1s\ndeadline=10s\n")
+                "[actions]\nenabled=yes\nguest_deadline=120s\nunplug_deadline=30s\n[peers]\nrefresh=1s\ndeadline=10s\n")
         if other:
             text += (f"[peer {other}]\nurl=https://{self.hosts[other].address}:{PORT}\n"
                      f"cacert={CONFIG_DIR}/ca.pem\ntoken_file={CONFIG_DIR}/{other}.token\n"
@@ -296,22 +334,32 @@ class VfioLab:
         there.put(f"/tmp/{guest}.xml", xml)
         there.virsh(f"define /tmp/{guest}.xml")
         for _ in range(GUEST_STARTS):
-            there.run(f"rm -f {console_path(guest)}")
+            there.run(f"rm -f {console_path(guest)}; : > {EVENTS}")
             there.virsh(f"start {guest}")
             if there.run(f"for i in $(seq {GUEST_S}); do grep -aq GUEST-READY {console_path(guest)} && exec echo up; "
                          f"[ $(virsh domstate {guest}) = running ] || break; sleep 1; done").strip() == "up":
                 return
-            why = there.run(f"grep -aEm 1 'BUG:|Oops|panic|Unhandled|triple' {console_path(guest)}; "
-                            f"virsh domstate --reason {guest}", check=False).split("\n")
-            self.retried.append(f"{guest} on {host}: {'; '.join(w for w in why if w)}")
-            print(f"{guest} on {host} did not come up and is started anew:\n"
-                  + there.run(f"tail -n 20 {console_path(guest)}", check=False))
+            self.retry(guest, self.why_broken(guest) or "not up: " + there.virsh(f"domstate --reason {guest}").strip())
+            print(there.run(f"tail -n 20 {console_path(guest)}", check=False))
             there.virsh(f"destroy {guest}", check=False)
         raise AssertionError(f"{guest} has not come up in {GUEST_STARTS} starts")
 
+    def retry(self, guest, why):
+        self.retried.append(f"{guest}: {why}")
+        print(f"once more with {self.retried[-1]}")
+
+    def why_broken(self, guest):
+        """What the kernel of a guest has broken by: it says so, or has reset the VM, which no program in there
+        does. Nothing where the guest goes on, or somebody else has ended it."""
+        told = [host.run(f"grep -aEm 1 '{BROKEN}' {console_path(guest)}; grep -am 1 \"'reboot' for domain .*{guest}'\" "
+                         f"{EVENTS}", check=False).split("\n") for host in self.hosts.values()]
+        return "; ".join(line for lines in told for line in lines if line and "No such file" not in line)
+
     def remove_guest(self, guest):
         for host in self.hosts.values():
-            host.run(f"virsh -q destroy {guest}; virsh -q undefine {guest}; rm -f {console_path(guest)}", check=False)
+            host.run(f"virsh -q destroy {guest}; virsh -q undefine {guest}; rm -f {console_path(guest)}; "
+                     f": > {EVENTS}", check=False)
+            host.remove_mdevs()
 
     def running_on(self, guest):
         return [name for name, host in self.hosts.items()
