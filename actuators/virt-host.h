@@ -58,6 +58,10 @@ GPtrArray *vg_virt_host_node_devices(vg_virt_host *host, GError **err);
  * other kernel drivers can. */
 bool vg_virt_host_is_plain_vfio(vg_virt_host *host, const char *address);
 
+/* Asks QEMU what speaks against migrating a running domain: its reasons, or why it cannot be asked,
+ * or NULL. libvirt calls the domain tainted ("custom-monitor") then. */
+char *vg_virt_host_ask_qemu(virDomainPtr domain);
+
 /* Makes an inventory of the GPUs among these node devices, and of all domains with their devices;
  * nothing else is filled in. */
 vg_inventory *vg_virt_host_inventory(vg_virt_host *host, const GPtrArray *node_devices,

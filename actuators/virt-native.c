@@ -72,9 +72,8 @@ native_command(virDomainPtr domain, const char *command, char **why)
     return vg_virt_own(answer);
 }
 
-/* Returns QEMU's reasons against a migration, or the reason why it cannot be asked, or NULL. */
-static char *
-native_ask_qemu(virDomainPtr domain)
+char *
+vg_virt_host_ask_qemu(virDomainPtr domain)
 {
     char *why = NULL;
     g_autofree char *answer = native_command(domain, "{\"execute\":\"query-migrate\"}", &why);
@@ -179,7 +178,7 @@ native_run(struct vg_virt_job *base, vg_virt_host *host, GError **err)
     if (!job->why)
         job->why = native_judge_kernel(host, domain, xml, job->devices);
     if (!job->why)
-        job->why = native_ask_qemu(domain);
+        job->why = vg_virt_host_ask_qemu(domain);
     return 0;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finds reasons why a move would fail, as far as they can be known before anything is touched.
- * QEMU's own reasons against migrating the domain are not asked for, as libvirt offers no call for
- * them that would leave the domain untainted; libvirt asks when the migration begins, with the GPUs
- * already detached, and if QEMU refuses, the VM stays and gets them back. Known reasons of both are
- * in host/move-blockers. Whether the source's libvirtd reaches the target's is not tried either.
+ * QEMU's own reasons against migrating the domain are only asked for where it is known to have one,
+ * as libvirt offers no call for them that would leave the domain untainted; libvirt asks when the
+ * migration begins, with the GPUs already detached, and if QEMU refuses, the VM stays and gets them
+ * back. Known reasons of both are in host/move-blockers. Whether the source's libvirtd reaches the
+ * target's is not tried either.
  */
 #include "config.h"
 
@@ -124,8 +125,11 @@ precheck_read_versions(vg_virt_host *host)
 static void
 precheck_add_blocker(struct precheck *check, const struct vg_move_blocker *blocker)
 {
+    g_autofree char *why =
+        blocker->ask_qemu && check->runs ? vg_virt_host_ask_qemu(check->domain) : NULL;
+
     if (blocker->sure)
-        precheck_add(check, "%s", blocker->text);
+        precheck_add(check, "%s%s%s", blocker->text, why ? ". " : "", why ? why : "");
     else if (blocker->pci_source && vg_virt_host_is_plain_vfio(check->host, blocker->pci_source))
         precheck_add(check, "%s: it is vfio-pci", blocker->text);
     else

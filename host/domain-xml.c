@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "host/virtio-gpu.h"
 #include "host/xml-walk.h"
 
 #define NOVA_1_0 "http://openstack.org/xmlns/libvirt/nova/1.0"
@@ -185,6 +186,7 @@ vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, 
     vm->cpu_limit = cpu_limit_of(domain, vm->vcpus);
     vm->pinned = is_pinned(domain);
     read_nova(domain, vm);
+    vm->virtio_gpu = vg_virtio_gpu_read(domain, &vm->hostmem_bytes);
     for (const xmlNode *hostdev = vg_xml_at(domain, "devices/hostdev"); hostdev;
          hostdev = vg_xml_next(hostdev))
         read_hostdev(hostdev, vm);

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "host/virtio-gpu.h"
 #include "host/xml-walk.h"
 
 #define TEXT_BYTES_MAX 1024
@@ -188,12 +189,6 @@ static const struct blocker_row blocker_rows[] = {
      ""},
     {"serial", IS("target", "type", "usb-serial"), QEMU, {NO, NO}, "a USB serial port", ""},
     {"crypto", IS(NULL, NULL, NULL), QEMU, {NO, NO}, "a crypto device (virtio-crypto)", ""},
-    {"video",
-     IS("model/acceleration", "accel3d", "yes"),
-     QEMU,
-     {NO, NO},
-     "a video card with 3D (virgl)",
-     ""},
 };
 
 static void
@@ -343,6 +338,32 @@ blocker_judge(const xmlNode *node, const char *const *off, const struct vg_virt_
                         : NULL);
 }
 
+/* ---- virtio-gpu ---- */
+
+/* What QEMU says in hw/display/virtio-gpu-base.c, of 7.2 as of 10.0, is "virgl is not yet
+ * migratable": it means Venus and native contexts, too. */
+static void
+blocker_judge_virtio_gpu(const xmlNode *domain, const struct vg_virt_versions *versions,
+                         GPtrArray *blockers)
+{
+    const enum vg_virtio_gpu gpu = vg_virtio_gpu_read(domain, NULL);
+    const int version = blocker_find_version(versions, QEMU);
+    g_autofree char *name = version == UNKNOWN ? blocker_name_version(versions, QEMU)
+                                               : g_strdup(blocker_debians[version].names[QEMU]);
+
+    if (gpu == VG_VIRTIO_GPU_NONE)
+        return;
+    blocker_add(blockers,
+                g_strdup_printf(
+                    "%s cannot be migrated live (by %s): shut the VM down, and start it "
+                    "on the other host, or have it start without (%s)",
+                    vg_virtio_gpu_words(gpu), name,
+                    gpu == VG_VIRTIO_GPU_VENUS ? "`vgpuctl vulkan disable` if vgpud has put it in"
+                                               : "another video card"),
+                true, NULL);
+    ((struct vg_move_blocker *)blockers->pdata[blockers->len - 1])->ask_qemu = true;
+}
+
 /* ---- the domain itself ---- */
 
 /* Returns whether the CPU has a TSC that runs evenly, and no frequency is set for it. */
@@ -413,6 +434,7 @@ vg_move_blockers(const char *xml, const char *const *off, const struct vg_virt_v
     GPtrArray *blockers = g_ptr_array_new_with_free_func(blocker_free);
     const xmlNode *devices = vg_xml_child(vg_xml_root(doc), "devices");
     blocker_judge_domain(vg_xml_root(doc), blockers);
+    blocker_judge_virtio_gpu(vg_xml_root(doc), versions, blockers);
     for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next)
         if (node->type == XML_ELEMENT_NODE)
             blocker_judge(node, off, versions, blockers);

@@ -21,6 +21,7 @@ struct vg_move_blocker {
     bool sure;  /* false if it may block, but the domain alone does not tell */
     /* if not sure, the PCI device of the host whose driver decides; otherwise NULL */
     char *pci_source;
+    bool ask_qemu; /* QEMU itself says why if it is asked */
 };
 
 /* Lists everything that keeps a domain from being migrated once the devices of these aliases, which

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "host/virtio-gpu.h"
 #include "host/xml-undo.h"
 #include "host/xml-walk.h"
 
@@ -108,7 +109,7 @@ vg_vulkan_xml_read(const char *xml, struct vg_vulkan_found *ret, GError **err)
     const xmlNode *domain = vg_xml_root(doc), *note = vulkan_find_note(domain);
     *ret = (struct vg_vulkan_found){
         .ours = note != NULL,
-        .venus = vulkan_find_venus(domain) != NULL,
+        .venus = vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS,
         .hostmem_bytes =
             note ? vg_xml_attribute_number(note, "hostmem_bytes", VG_VULKAN_HOSTMEM_MAX, 0) : 0,
     };
@@ -211,10 +212,11 @@ vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *request, G
     if (!doc)
         return NULL;
     xmlNode *domain = (xmlNode *)vg_xml_root(doc);
-    if (vulkan_find_venus(domain)) {
-        vg_error(err, VG_E_CONFLICT,
-                 "the VM has Venus already, by a <qemu:override> that is not vgpud's: nothing is "
-                 "changed");
+    if (vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS) {
+        vg_error(
+            err, VG_E_CONFLICT,
+            "the VM has Venus already, by a <qemu:override> or an argument of QEMU that is not "
+            "vgpud's: nothing is changed");
         return NULL;
     }
     xmlNode *devices = vulkan_child(domain, "devices");
@@ -404,7 +406,7 @@ vg_vulkan_xml_disable(const char *xml, GPtrArray *kept, GError **err)
     xmlNode *domain = (xmlNode *)vg_xml_root(doc), *note = vulkan_find_note(domain);
     if (!note) {
         vg_error(err, VG_E_CONFLICT,
-                 vulkan_find_venus(domain)
+                 vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS
                      ? "the VM has Venus, but vgpud has not put it in, and leaves it"
                      : "the VM has no Vulkan that vgpud has put in");
         return NULL;

@@ -76,6 +76,15 @@ describe_gpus(const vg_inventory *inventory, const GPtrArray *taken, struct vg_s
     }
 }
 
+/* Returns why a VM cannot be moved while it runs, or NULL. */
+static char *
+describe_why_cold(const struct vg_inv_vm *vm)
+{
+    const char *words = vg_virtio_gpu_words(vm->virtio_gpu);
+
+    return words ? g_strdup_printf("%s cannot be migrated live", words) : NULL;
+}
+
 void
 vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
                       struct vg_snap_host *host)
@@ -99,6 +108,7 @@ vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
         ret->cpu_model = g_strdup(vm->cpu_model);
         ret->cpu_limit = vm->cpu_limit;
         ret->pinned = vm->pinned;
+        ret->only_cold = describe_why_cold(vm);
         describe_devices(vm, ret);
     }
 }

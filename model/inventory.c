@@ -45,6 +45,8 @@ static const struct vg_field nova_fields[] = {
 const struct vg_record_type vg_inv_nova_record = VG_ROW_TYPE(nova_fields);
 #undef THIS
 
+const char *const vg_virtio_gpu_names[] = {"none", "virgl", "venus", "native-context", NULL};
+
 #define THIS vg_inv_vm
 static const struct vg_field vm_fields[] = {
     NAME(name, REQ),
@@ -59,6 +61,8 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_BOOL(pinned, 0),
     VG_ROW_BOOL(nova_managed, 0),
     VG_ROW_PART(nova, OMIT, &vg_inv_nova_record),
+    VG_ROW_ENUM("virtio_gpu", virtio_gpu, OMIT, vg_virtio_gpu_names),
+    VG_ROW_INT(hostmem_bytes, OMIT, 0, BYTES_MAX),
     VG_ROW_LIST(threads, 0, VG_INVENTORY_VCPUS_MAX, &vg_inv_vcpu_record),
     VG_ROW_LIST(devices, 0, VG_INVENTORY_DEVICES_MAX, &vg_inv_device_record),
 };
@@ -212,4 +216,16 @@ const char *
 vg_inv_vm_display_name(const struct vg_inv_vm *vm)
 {
     return vm && vm->nova_managed && vm->nova.name && vm->nova.name[0] ? vm->nova.name : NULL;
+}
+
+const char *
+vg_virtio_gpu_words(enum vg_virtio_gpu gpu)
+{
+    static const char *const words[VG_VIRTIO_GPU_MAX] = {
+        [VG_VIRTIO_GPU_VIRGL] = "virtio-gpu with 3D (virgl)",
+        [VG_VIRTIO_GPU_VENUS] = "virtio-gpu with Venus",
+        [VG_VIRTIO_GPU_NATIVE] = "virtio-gpu with native contexts",
+    };
+
+    return words[gpu];
 }

@@ -64,6 +64,16 @@ struct vg_inv_nova {
     char *created; /* as nova wrote it */
 };
 
+/* What programs in a guest have of the host's GPU through virtio-gpu; what lets them do more comes
+ * later. */
+enum vg_virtio_gpu {
+    VG_VIRTIO_GPU_NONE,
+    VG_VIRTIO_GPU_VIRGL,  /* OpenGL, drawn by QEMU itself */
+    VG_VIRTIO_GPU_VENUS,  /* Vulkan, by the render server of virglrenderer */
+    VG_VIRTIO_GPU_NATIVE, /* the contexts of the host's own driver */
+    VG_VIRTIO_GPU_MAX
+};
+
 struct vg_inv_vm {
     char *name;
     char *uuid;
@@ -77,6 +87,9 @@ struct vg_inv_vm {
     bool pinned;      /* to CPUs or NUMA nodes */
     bool nova_managed;
     struct vg_inv_nova nova;
+    enum vg_virtio_gpu virtio_gpu;
+    int64_t
+        hostmem_bytes;  /* memory of the host that the guest can map by it; 0: none, or unknown */
     GPtrArray *threads; /* struct vg_inv_vcpu */
     GPtrArray *devices; /* struct vg_inv_device */
 };
@@ -162,6 +175,7 @@ extern const struct vg_record_type vg_inv_function_record;
 extern const struct vg_record_type vg_inv_vf_record;
 extern const struct vg_record_type vg_inv_gpu_record;
 extern const struct vg_record_type vg_inventory_record;
+extern const char *const vg_virtio_gpu_names[];   /* "none", "virgl", "venus", "native-context" */
 extern const char *const vg_domain_state_names[]; /* "unknown", "running", ... */
 
 vg_inventory *vg_inventory_new(const char *host);
@@ -179,6 +193,9 @@ const struct vg_inv_vm *vg_inventory_find(const vg_inventory *inventory, const c
 
 /* Returns the name that OpenStack gives a VM, NULL if it has none; vm may be NULL. */
 const char *vg_inv_vm_display_name(const struct vg_inv_vm *vm);
+
+/* Returns how people call that: "virtio-gpu with Venus". NULL for VG_VIRTIO_GPU_NONE. */
+const char *vg_virtio_gpu_words(enum vg_virtio_gpu gpu);
 
 /* What the policy should know of it: fills an empty host description (see vg_engine_snapshot())
  * whose name is set. A VM that is not running is left out, but what it has is not free. A device

@@ -95,6 +95,7 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_INTS(cpus, 0, VG_CPU_LIMIT - 1, VG_CPU_LIMIT),
     VG_ROW_BOOL(pinned, FACT),
     VG_ROW_BOOL(never_move, FACT),
+    TEXT(only_cold, OMIT),
     VG_ROW_BOOL(unmanaged, OMIT),
     VG_ROW_STRINGS(affinity, FACT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_GROUPS_MAX),
     VG_ROW_STRINGS(anti_affinity, FACT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_GROUPS_MAX),

@@ -109,7 +109,9 @@ struct vg_snap_vm {
                    * empty: any */
     bool pinned;  /* to CPUs or NUMA nodes of its host */
     bool never_move;
-    bool unmanaged;           /* libvirt of its host does not know it, so that nobody can move it */
+    char
+        *only_cold; /* why it cannot be moved while it runs, one sentence; NULL: nothing is known */
+    bool unmanaged; /* libvirt of its host does not know it, so that nobody can move it */
     GPtrArray *affinity;      /* char *: groups whose members belong on one host */
     GPtrArray *anti_affinity; /* char *: groups whose members must be on different hosts */
     char *cpu_model;          /* that the guest was started with and needs; NULL: any will do */

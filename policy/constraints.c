@@ -16,6 +16,7 @@ static const char *const names[VG_CONSTRAINT_MAX] = {
     [VG_CONSTRAINT_NONE] = "none",
     [VG_CONSTRAINT_BAD_DATA] = "bad-data",
     [VG_CONSTRAINT_NEVER_MOVE] = "never-move",
+    [VG_CONSTRAINT_ONLY_COLD] = "only-cold",
     [VG_CONSTRAINT_UNMANAGED] = "unmanaged",
     [VG_CONSTRAINT_PINNED] = "pinned",
     [VG_CONSTRAINT_SAME_HOST] = "same-host",
@@ -49,6 +50,11 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
     if (state->vm->never_move) {
         *ret_reason = g_strdup_printf("VM '%s' is marked never to be moved", state->vm->name);
         return VG_CONSTRAINT_NEVER_MOVE;
+    }
+    if (state->vm->only_cold) {
+        *ret_reason = g_strdup_printf("VM '%s' can only be moved while it is shut down: %s",
+                                      state->vm->name, state->vm->only_cold);
+        return VG_CONSTRAINT_ONLY_COLD;
     }
     if (state->vm->unmanaged) {
         *ret_reason = g_strdup_printf("libvirt of host '%s' does not know VM '%s'",

@@ -397,3 +397,12 @@ def test_blockers_are_named(node):
     for words in doubtful:
         assert len([text for text in last["doubts"] if words in text]) == 1, (words, last)
     assert len(last["doubts"]) == len(doubtful), last
+
+
+def test_virtio_gpu_is_named(node):
+    """QEMU is asked for its words, which libvirt's test driver has none of."""
+    card = "<video><model type='virtio' heads='1'><acceleration accel3d='yes'/></model></video>"
+    last = verb(node(domain(1, card)), "precheck", VM % 1, "test:///default", "test:///default")
+    [text] = [text for text in last["problems"] if "virtio-gpu" in text]
+    assert text.startswith("virtio-gpu with 3D (virgl) cannot be migrated live (by ")
+    assert "another video card). QEMU cannot be asked: " in text

@@ -130,6 +130,52 @@ test_domain_parts(void **state)
     }
 }
 
+/* What the guest has of the host's GPU by virtio-gpu, by elements, overrides and arguments. */
+static void
+test_virtio_gpus(void **state)
+{
+#define CARD                                                                                       \
+ "<video><model type='virtio'><acceleration accel3d='yes'/></model><alias name='a'/></video>"
+#define OVERRIDE(name, value)                                                                      \
+ "<override><device alias='a'><frontend><property name='" name "' value='" value "'/><property "   \
+ "name='hostmem' value='268435456'/></frontend></device></override>"
+#define ARGUMENT(text) "<commandline><arg value='" text "'/></commandline>"
+    static const struct {
+        const char *devices, *rest;
+        enum vg_virtio_gpu gpu;
+        int64_t hostmem_bytes;
+    } cases[] = {
+        {"<video><model type='qxl'/></video>", "", VG_VIRTIO_GPU_NONE, 0},
+        {"<video><model type='virtio' blob='on'/></video>", "", VG_VIRTIO_GPU_NONE, 0},
+        {CARD, "", VG_VIRTIO_GPU_VIRGL, 0},
+        {"<video/>" CARD, OVERRIDE("venus", "true"), VG_VIRTIO_GPU_VENUS, 256 << 20},
+        {CARD, OVERRIDE("venus", "on"), VG_VIRTIO_GPU_VENUS, 256 << 20},
+        {CARD, OVERRIDE("venus", "false"), VG_VIRTIO_GPU_VIRGL, 256 << 20},
+        {CARD, OVERRIDE("drm_native_context", "on"), VG_VIRTIO_GPU_NATIVE, 256 << 20},
+        {"<video><model type='vga'/><alias name='a'/></video>", OVERRIDE("venus", "true"),
+         VG_VIRTIO_GPU_NONE, 0},
+        {"<video><model type='virtio'/><alias name='b'/></video>", OVERRIDE("venus", "true"),
+         VG_VIRTIO_GPU_NONE, 0},
+        {"", ARGUMENT("virtio-gpu-gl-pci,hostmem=4G,blob=true,venus=true"), VG_VIRTIO_GPU_VENUS,
+         INT64_C(4) << 30},
+        {CARD, ARGUMENT("device.a.venus=on"), VG_VIRTIO_GPU_VENUS, 0},
+        {"", ARGUMENT("virtio-vga-gl,venus=off"), VG_VIRTIO_GPU_NONE, 0},
+        {"", ARGUMENT("other,venus=on"), VG_VIRTIO_GPU_NONE, 0},
+        {"", ARGUMENT("virtio-gpu-gl,venus=on,hostmem=99999999T"), VG_VIRTIO_GPU_VENUS, 0},
+        {"", ARGUMENT("virtio-gpu-gl,venus=on,hostmem=1X"), VG_VIRTIO_GPU_VENUS, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+        g_autofree char *xml = g_strdup_printf("<domain><devices>%s</devices>%s</domain>",
+                                               cases[i].devices, cases[i].rest);
+        const struct vg_inv_vm *vm = read_domain(inventory, xml);
+        if (vm->virtio_gpu != cases[i].gpu || vm->hostmem_bytes != cases[i].hostmem_bytes)
+            fail_msg("case %zu: %d, %" G_GINT64_FORMAT, i, (int)vm->virtio_gpu, vm->hostmem_bytes);
+    }
+}
+
 /* The quota per vCPU, that of the whole domain, or the smaller one; libvirt's period is 100 ms. */
 static void
 test_cpu_quotas(void **state)
@@ -329,11 +375,11 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nova_domain),   cmocka_unit_test(test_domain_parts),
-        cmocka_unit_test(test_cpu_quotas),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_bad_xml),       cmocka_unit_test(test_capabilities),
-        cmocka_unit_test(test_gpus),          cmocka_unit_test(test_mdev_parent),
-        cmocka_unit_test(test_other_devices),
+        cmocka_unit_test(test_nova_domain),  cmocka_unit_test(test_domain_parts),
+        cmocka_unit_test(test_virtio_gpus),  cmocka_unit_test(test_cpu_quotas),
+        cmocka_unit_test(test_limits),       cmocka_unit_test(test_bad_xml),
+        cmocka_unit_test(test_capabilities), cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_mdev_parent),  cmocka_unit_test(test_other_devices),
     };
     return cmocka_run_group_tests_name("libvirt-xml", tests, NULL, NULL);
 }

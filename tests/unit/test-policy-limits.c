@@ -46,6 +46,14 @@ spoil_unmanaged(struct vg_snap_host *from, struct vg_snap_host *to)
 }
 
 static void
+spoil_cold(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->only_cold = g_strdup("it has Venus");
+}
+
+static void
 spoil_pinned(struct vg_snap_host *from, struct vg_snap_host *to)
 {
     (void)to;
@@ -179,6 +187,7 @@ test_constraints(void **state)
         {spoil_maintenance, "maintenance", "host 'to' is in maintenance"},
         {spoil_never_move, NULL, "VM 'a' is marked never to be moved"},
         {spoil_unmanaged, NULL, "libvirt of host 'from' does not know VM 'a'"},
+        {spoil_cold, NULL, "VM 'a' can only be moved while it is shut down: it has Venus"},
         {spoil_pinned, NULL, "VM 'a' is pinned"},
         {spoil_memory, "memory", "needs 1.00 GiB of memory, host 'to' has 1.00 GiB free"},
         {spoil_cpu_model, "cpu-model", "needs CPU model 'Icelake', host 'to' has 'Haswell'"},

@@ -278,6 +278,9 @@ test_refused(void **state)
          "<override><device alias='ua-v'><frontend><property name='venus' type='bool' "
          "value='true'/></frontend></device></override><devices>",
          "not vgpud's"},
+        {"</devices><commandline><arg value='-device'/>"
+         "<arg value='virtio-gpu-gl-pci,hostmem=4G,blob=true,venus=true'/></commandline><devices>",
+         "not vgpud's"},
     };
     const struct vg_vulkan_request request = {.enabled = true};
 
