@@ -31,17 +31,20 @@
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/proxy/share.h"
+#include "opencl/wire/link-shared.h"
 #include "opencl/wire/serve.h"
 
 #define PROXY_KEPT        (32 << 20) /* bytes */
 #define PROXY_WEIGHT_MAX  1000
 #define PROXY_TENANTS_MAX 256
+#define PROXY_STAGING     64 /* MiB */
 
 struct proxy {
     const char *user; /* of the clients' processes; NULL: this one's */
     struct vg_serve_limits limits;
     int signals;
     unsigned drain_s, clients_max;
+    size_t staging;               /* bytes of memory in common with each client */
     struct proxy_tenant *tenants; /* N_TENANTS of them */
     unsigned n_tenants;
     struct proxy_share share;
@@ -58,6 +61,7 @@ static const char proxy_usage[] =
     "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
     "  --memory=MIB       memory of the device for each client (all there is)\n"
     "  --mode=OCTAL       who may connect (0600)\n"
+    "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
     "  --user=NAME        whose the clients' processes are (this one's)\n"
     "  --vendors=FOLDER   where the vendors' .icd files are (/etc/OpenCL/vendors)\n"
     "  -h, --help         show this help\n"
@@ -94,8 +98,10 @@ proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd
     /* What comes and goes again and again is kept. */
     mallopt(M_MMAP_THRESHOLD, PROXY_KEPT);
     mallopt(M_TRIM_THRESHOLD, 8 * PROXY_KEPT);
-    vg_wire_link_take(&link, fd);
-    bool ok = vg_serve_client(&link, &limits);
+    bool ok = vg_wire_link_take(&link, fd, proxy->staging);
+    if (!ok)
+        vg_cl_say("a client cannot be served: %s", strerror(errno));
+    ok = ok && vg_serve_client(&link, &limits);
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -356,21 +362,16 @@ int
 main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"allow-binaries", no_argument, NULL, 'b'},
-        {"clients", required_argument, NULL, 'c'},
-        {"drain", required_argument, NULL, 'd'},
-        {"max-kernel", required_argument, NULL, 'k'},
-        {"memory", required_argument, NULL, 'M'},
-        {"user", required_argument, NULL, 'u'},
-        {"mode", required_argument, NULL, 'm'},
-        {"vendors", required_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0},
+        {"allow-binaries", no_argument, NULL, 'b'}, {"clients", required_argument, NULL, 'c'},
+        {"drain", required_argument, NULL, 'd'},    {"max-kernel", required_argument, NULL, 'k'},
+        {"memory", required_argument, NULL, 'M'},   {"staging", required_argument, NULL, 's'},
+        {"user", required_argument, NULL, 'u'},     {"mode", required_argument, NULL, 'm'},
+        {"vendors", required_argument, NULL, 'v'},  {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},        {NULL, 0, NULL, 0},
     };
     struct proxy proxy = {.clients_max = 64, .drain_s = 30, .share.max_kernel_s = 30};
     const char *vendors = "/etc/OpenCL/vendors";
-    unsigned mode = 0600, mebibytes = 0;
+    unsigned mode = 0600, mebibytes = 0, staging = PROXY_STAGING;
     bool ok = true;
     int c;
 
@@ -394,6 +395,9 @@ main(int argc, char **argv)
         case 'M':
             ok = proxy_number(optarg, 10, UINT_MAX, &mebibytes);
             break;
+        case 's':
+            ok = proxy_number(optarg, 10, VG_WIRE_STAGING_MAX >> 20, &staging);
+            break;
         case 'u':
             proxy.user = optarg;
             break;
@@ -413,6 +417,7 @@ main(int argc, char **argv)
         fputs(proxy_usage, stderr);
     if (!ok || optind == argc || argc - optind > PROXY_TENANTS_MAX)
         return 2;
+    proxy.staging = (size_t)staging << 20;
     proxy.limits.max_kernel_s = proxy.share.max_kernel_s;
     proxy.limits.memory = mebibytes ? (uint64_t)mebibytes << 20 : UINT64_MAX;
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "opencl/wire/client-later.h"
+#include "opencl/wire/client-pieces.h"
 #include "opencl/wire/client-table.h"
 #include "opencl/wire/image.h"
 
@@ -43,6 +44,30 @@ memory_made(struct vg_wire_call *call, struct vg_wire_object *made, const struct
     return (cl_mem)made;
 }
 
+/* Has ROWS go with CALL: by way of an area, or from where they are, or gathered, in memory that is
+ * returned to be freed after the call. */
+static void *
+memory_put_data(struct vg_wire_call *call, const struct vg_wire_rows *rows)
+{
+    size_t size = vg_wire_rows_size(rows);
+    bool is_one = vg_wire_rows_are_one(rows);
+    void *all = NULL;
+
+    call->data_size = size;
+    call->area = vg_wire_stage(call->client, size);
+    call->has_area = call->area;
+    if (call->area) {
+        vg_wire_rows_gather(rows, call->area);
+        return NULL;
+    }
+    if (!is_one && !(all = malloc(size)))
+        call->out.is_bad = true;
+    if (all)
+        vg_wire_rows_gather(rows, all);
+    call->data = is_one ? rows->at : all;
+    return all;
+}
+
 cl_mem CL_API_CALL
 vg_wire_CreateBufferWithProperties(cl_context context, const cl_mem_properties *properties,
                                    cl_mem_flags flags, size_t size, void *host_ptr,
@@ -58,8 +83,9 @@ vg_wire_CreateBufferWithProperties(cl_context context, const cl_mem_properties *
     vg_wire_put(&call.out, host_ptr != NULL);
     vg_wire_put(&call.out, properties != NULL);
     vg_wire_put_object(&call.out, context);
-    call.data = has_data ? host_ptr : NULL;
-    call.data_size = has_data ? size : 0;
+    struct vg_wire_rows rows = vg_wire_memory_one_row(host_ptr, size);
+    if (has_data && size > 0)
+        memory_put_data(&call, &rows); /* which lie in one row */
     if (flags & CL_MEM_USE_HOST_PTR)
         mem.host = host_ptr;
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_MEM, context);
@@ -125,15 +151,7 @@ vg_wire_CreateImageWithProperties(cl_context context, const cl_mem_properties *p
     bool has_data = host_ptr && (flags & MEMORY_COPIED) &&
                     memory_image_rows(image_format, image_desc, host_ptr, &rows) &&
                     vg_wire_rows_size(&rows) <= vg_wire_memory_most(context);
-    size_t size = has_data ? vg_wire_rows_size(&rows) : 0;
-    void *all = has_data && !vg_wire_rows_are_one(&rows) ? malloc(size) : NULL;
 
-    if (has_data && !vg_wire_rows_are_one(&rows) && !all) {
-        vg_cl_set_error(errcode_ret, CL_OUT_OF_HOST_MEMORY);
-        return NULL;
-    }
-    if (all)
-        vg_wire_rows_gather(&rows, all);
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateImageWithProperties);
     vg_wire_put(&call.out, flags);
     vg_wire_put(&call.out, host_ptr != NULL);
@@ -142,8 +160,7 @@ vg_wire_CreateImageWithProperties(cl_context context, const cl_mem_properties *p
     vg_wire_put_object(&call.out, image_desc->mem_object);
     vg_wire_put_list(&call.out, image_format, sizeof *image_format);
     vg_wire_put_list(&call.out, image_desc, offsetof(cl_image_desc, num_mip_levels));
-    call.data = all ? all : has_data ? host_ptr : NULL;
-    call.data_size = size;
+    void *all = has_data ? memory_put_data(&call, &rows) : NULL;
     if (has_data && (flags & CL_MEM_USE_HOST_PTR)) {
         mem.host = host_ptr;
         mem.row_pitch = rows.row_pitch;
@@ -247,22 +264,25 @@ vg_wire_memory_read(struct vg_wire_call *call, const struct vg_wire_rows *rows, 
 {
     size_t size = vg_wire_rows_size(rows);
     bool is_one = vg_wire_rows_are_one(rows);
-    void *all = blocking && !is_one ? malloc(size) : NULL;
-    uint64_t token = blocking ? 0 : vg_wire_expect_read(call->client, rows);
+    unsigned char *area = vg_wire_stage(call->client, size);
+    void *all = blocking && !is_one && !area ? malloc(size) : NULL;
+    uint64_t token = blocking ? 0 : vg_wire_expect_read(call->client, rows, area);
 
     vg_wire_put(&call->out, token);
     vg_wire_put(&call->out, n);
     vg_wire_put_objects(&call->out, n, list);
     struct vg_wire_object *made = vg_wire_new_event(call, event);
+    call->area = area;
+    call->has_area = area && !token;
     call->sink = is_one ? rows->at : all;
-    call->sink_size = blocking ? size : 0;
+    call->sink_size = blocking || area ? size : 0;
     call->flags = blocking ? VG_WIRE_WAITS : 0;
-    cl_int result = (event && !made) || (blocking ? !call->sink : !token) ? CL_OUT_OF_HOST_MEMORY
-                                                                          : vg_wire_call_ask(call);
+    bool has_room = blocking ? area || call->sink : token != 0;
+    cl_int result = (event && !made) || !has_room ? CL_OUT_OF_HOST_MEMORY : vg_wire_call_ask(call);
     if (result == CL_SUCCESS && blocking && call->got != size)
         result = VG_WIRE_BROKEN;
-    if (result == CL_SUCCESS && all)
-        vg_wire_rows_scatter(rows, all);
+    if (result == CL_SUCCESS && blocking && (area || all))
+        vg_wire_rows_scatter(rows, area ? area : all);
     if (result != CL_SUCCESS && token)
         vg_wire_forget_read(call->client, token);
     vg_wire_call_end(call);
@@ -278,20 +298,11 @@ cl_int
 vg_wire_memory_write(struct vg_wire_call *call, const struct vg_wire_rows *rows, cl_bool blocking,
                      cl_uint n, const cl_event *list, cl_event *event)
 {
-    size_t size = vg_wire_rows_size(rows);
-    bool is_one = vg_wire_rows_are_one(rows);
-    void *all = is_one ? NULL : malloc(size);
-
     vg_wire_put(&call->out, blocking);
     vg_wire_put(&call->out, n);
     vg_wire_put_objects(&call->out, n, list);
     struct vg_wire_object *made = vg_wire_new_event(call, event);
-    if (all)
-        vg_wire_rows_gather(rows, all);
-    else if (!is_one)
-        call->out.is_bad = true;
-    call->data = is_one ? rows->at : all;
-    call->data_size = size;
+    void *all = rows->at ? memory_put_data(call, rows) : NULL;
     call->flags = blocking ? VG_WIRE_WAITS : 0;
     cl_int result = vg_wire_call_enqueued(call, made, event);
     free(all);
@@ -347,6 +358,8 @@ vg_wire_EnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool
         return CL_INVALID_MEM_OBJECT;
     if (!vg_wire_memory_is_inside(buffer, offset, size, ptr))
         return vg_wire_memory_refuse(command_queue, buffer, MEMORY_NO_READ);
+    if (blocking_read && vg_wire_pieces_can(command_queue, size, num_events_in_wait_list, event))
+        return vg_wire_pieces_read(command_queue, buffer, offset, size, ptr);
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueReadBuffer);
     vg_wire_memory_put_buffer(&call, command_queue, buffer, offset, size);
     return vg_wire_memory_read(&call, &rows, blocking_read, num_events_in_wait_list,
@@ -366,11 +379,13 @@ vg_wire_EnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer, cl_boo
         return CL_INVALID_MEM_OBJECT;
     if (!vg_wire_memory_is_inside(buffer, offset, size, ptr))
         return vg_wire_memory_refuse(command_queue, buffer, MEMORY_NO_WRITE);
+    bool does_well = vg_wire_later_write(command_queue, buffer, offset, size,
+                                         num_events_in_wait_list, event_wait_list);
+    if (does_well && vg_wire_pieces_can(command_queue, size, num_events_in_wait_list, event))
+        return vg_wire_pieces_write(command_queue, buffer, blocking_write, offset, size, ptr);
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueWriteBuffer);
     vg_wire_memory_put_buffer(&call, command_queue, buffer, offset, size);
-    call.is_later =
-        !blocking_write && vg_wire_later_write(command_queue, buffer, offset, size,
-                                               num_events_in_wait_list, event_wait_list);
+    call.is_later = !blocking_write && does_well;
     return vg_wire_memory_write(&call, &rows, blocking_write, num_events_in_wait_list,
                                 event_wait_list, event);
 }

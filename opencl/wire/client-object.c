@@ -172,3 +172,24 @@ vg_wire_call_info(struct vg_wire_call *call, size_t size, void *value, size_t *s
     vg_wire_call_end(call);
     return result;
 }
+
+/* ---- areas of the memory in common ---- */
+
+unsigned char *
+vg_wire_stage(struct vg_wire_client *client, size_t size)
+{
+    if (size < VG_WIRE_STAGED_MIN)
+        return NULL;
+    pthread_mutex_lock(&client->lock);
+    unsigned char *area = vg_wire_link_stage(&client->link, size);
+    pthread_mutex_unlock(&client->lock);
+    return area;
+}
+
+void
+vg_wire_unstage(struct vg_wire_client *client, const unsigned char *area)
+{
+    pthread_mutex_lock(&client->lock);
+    vg_wire_link_unstage(&client->link, area);
+    pthread_mutex_unlock(&client->lock);
+}

@@ -15,6 +15,7 @@ struct client_read {
     struct client_read *next;
     uint64_t token;
     struct vg_wire_rows rows;
+    unsigned char *area; /* NULL: the data come with the message */
 };
 
 struct client_event {
@@ -35,12 +36,11 @@ struct vg_wire_client {
     pthread_mutex_t sending; /* taken before the other one */
     uint64_t number;
     size_t n_batch;
-    struct timespec batch_begin;
     unsigned char *batch;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_receiving, is_broken, is_closing, is_gathering;
+    pthread_cond_t changed, helps; /* the second one is waited for by the helper alone */
+    bool is_receiving, is_broken, is_closing, is_gathering, is_pausing;
     struct vg_wire_call *waiting;
     struct client_read *reads;
     struct client_event *events, *ready, **ready_end;
@@ -55,5 +55,18 @@ struct vg_wire_client {
 /* Makes an object with an id of its own. NULL: no memory, or too many. */
 struct vg_wire_object *vg_wire_object_new(struct vg_wire_client *client, enum vg_cl_type type,
                                           const void *context);
+
+/* The link is broken: all calls fail from now on. */
+void vg_wire_client_break(struct vg_wire_client *client);
+
+/* Waits for the answer to CALL, and receives for others meanwhile. */
+void vg_wire_client_wait(struct vg_wire_call *call);
+
+/* For a struct vg_wire_client: somebody has to take what the proxy sends while this side does. */
+void vg_wire_client_take(void *client);
+
+/* Has the thread begin that calls the program's functions, receives what nobody waits for, and
+ * sends what was gathered; under the client's lock. */
+void vg_wire_client_need_helper(struct vg_wire_client *client);
 
 #endif

@@ -14,9 +14,10 @@
 #include "opencl/wire/ops.h"
 #include "opencl/wire/wire.h"
 
-#define VG_WIRE_BATCH    32768
-#define VG_WIRE_BATCH_US 500
-#define VG_WIRE_BROKEN   CL_DEVICE_NOT_AVAILABLE
+#define VG_WIRE_BATCH      32768
+#define VG_WIRE_BATCH_US   500
+#define VG_WIRE_STAGED_MIN 16384 /* fewer bytes of data go with their message */
+#define VG_WIRE_BROKEN     CL_DEVICE_NOT_AVAILABLE
 
 struct vg_wire_client;
 struct vg_wire_kernel;
@@ -42,6 +43,13 @@ struct vg_wire_object {
         size_t origin;            /* of a part of a buffer */
     } mem;
     struct vg_wire_kernel *kernel; /* owned; NULL: none, or nothing is known yet */
+    _Atomic int order;             /* of a queue: enum vg_wire_order */
+};
+
+enum vg_wire_order {
+    VG_WIRE_ORDER_UNKNOWN,
+    VG_WIRE_ORDER_IN,
+    VG_WIRE_ORDER_OUT,
 };
 
 /* A call on its way. */
@@ -57,6 +65,8 @@ struct vg_wire_call {
     size_t data_size;
     void *sink; /* where data of the answer go, exactly SINK_SIZE bytes, or none */
     size_t sink_size;
+    unsigned char *area;  /* in the place of `data` or `sink`; NULL: none */
+    bool has_area;        /* it is freed with the call, if it was not lent */
     struct vg_wire_in in; /* the answer, after its result */
     size_t got;           /* bytes in the sink */
 
@@ -72,6 +82,11 @@ void vg_wire_call_begin(struct vg_wire_call *call, const void *lead, enum vg_wir
 
 /* Sends it, and waits for its answer. Returns the result, an error of OpenCL. */
 cl_int vg_wire_call_ask(struct vg_wire_call *call);
+
+/* The two halves of it, for calls some of which are on their way at a time. After an error of the
+ * first one there is no second. */
+cl_int vg_wire_call_send(struct vg_wire_call *call);
+cl_int vg_wire_call_wait(struct vg_wire_call *call);
 
 /* Sends it, later; an error comes with a later answer. */
 cl_int vg_wire_call_tell(struct vg_wire_call *call);
@@ -109,8 +124,15 @@ cl_int vg_wire_call_enqueued(struct vg_wire_call *call, struct vg_wire_object *m
 /* The end of a call that asks for a value. */
 cl_int vg_wire_call_info(struct vg_wire_call *call, size_t size, void *value, size_t *size_ret);
 
-/* Data that come when a command is done. Returns a token for it, or 0: there is no memory. */
-uint64_t vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *rows);
+/* Returns an area of the memory that the proxy sees as well; NULL: the data are few, there is no
+ * such memory, or none is free. */
+unsigned char *vg_wire_stage(struct vg_wire_client *client, size_t size);
+void vg_wire_unstage(struct vg_wire_client *client, const unsigned char *area);
+
+/* Data that come when a command is done, by way of AREA, which is taken, or else with a message.
+ * Returns a token for it, or 0: there is no memory, and AREA is the caller's. */
+uint64_t vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *rows,
+                             unsigned char *area);
 void vg_wire_forget_read(struct vg_wire_client *client, uint64_t token);
 
 /* Has CALL called when the proxy says so. Returns a token, or 0. */

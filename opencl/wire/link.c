@@ -11,6 +11,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "opencl/wire/link-shared.h"
+
+#define LINK_MAGIC    UINT64_C(0x314B4E4C55504756) /* "VGPULNK1" */
+#define LINK_STREAM   "stream:"
+#define LINK_HELLO_MS 10000 /* how long who connects may take to say what he wants */
+
+enum {
+    LINK_SOCKET,
+    LINK_SHARED,
+};
+
+/* What both sides send first. */
+struct link_hello {
+    uint64_t magic;
+    uint64_t way;     /* that the program wants, and that it gets */
+    uint64_t staging; /* of what is shared; the descriptor comes along */
+};
+
 /* As much on its way as large data need for both sides to be busy. */
 static void
 link_widen(int fd)
@@ -34,14 +52,64 @@ void
 vg_wire_link_stay(struct vg_wire_link *link)
 {
     link_limit(link->fd, 0);
+    if (link->shared)
+        vg_wire_shared_limit(link->shared, -1);
+}
+
+/* ---- the beginning ---- */
+
+static bool
+link_receive_memory(struct vg_wire_link *link, struct link_hello *hello, int *memory)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {hello, sizeof *hello};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+
+    *memory = -1;
+    ssize_t n = recvmsg(link->fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+        head->cmsg_len == CMSG_LEN(sizeof *memory))
+        memcpy(memory, CMSG_DATA(head), sizeof *memory);
+    return n == (ssize_t)sizeof *hello && hello->magic == LINK_MAGIC;
+}
+
+/* The program's side: says what it wants, and takes what it gets. */
+static bool
+link_ask(struct vg_wire_link *link, uint64_t way)
+{
+    struct link_hello hello = {LINK_MAGIC, way, 0};
+    int memory = -1;
+
+    if (send(link->fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
+        return false;
+    bool ok = link_receive_memory(link, &hello, &memory);
+    if (ok && way == LINK_SHARED && hello.way == LINK_SHARED)
+        link->shared = vg_wire_shared_open(memory, hello.staging);
+    if (link->shared)
+        vg_wire_shared_limit(link->shared, VG_WIRE_OPEN_S * 1000);
+    if (memory >= 0)
+        close(memory);
+    if (ok && hello.way == (link->shared ? LINK_SHARED : LINK_SOCKET))
+        return true;
+    errno = EPROTO;
+    return false;
 }
 
 bool
 vg_wire_link_open(struct vg_wire_link *link, const char *address)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
+    bool is_stream = strncmp(address, LINK_STREAM, strlen(LINK_STREAM)) == 0;
 
-    link->fd = -1;
+    *link = (struct vg_wire_link){.fd = -1};
+    address += is_stream ? strlen(LINK_STREAM) : 0;
     if (strlen(address) >= sizeof to.sun_path) {
         errno = ENAMETOOLONG;
         return false;
@@ -52,7 +120,8 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
         return false;
     link_widen(link->fd);
     link_limit(link->fd, VG_WIRE_OPEN_S);
-    if (connect(link->fd, (struct sockaddr *)&to, sizeof to) == 0)
+    if (connect(link->fd, (struct sockaddr *)&to, sizeof to) == 0 &&
+        link_ask(link, is_stream ? LINK_SOCKET : LINK_SHARED))
         return true;
     int error = errno;
     vg_wire_link_close(link);
@@ -60,11 +129,48 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     return false;
 }
 
-void
-vg_wire_link_take(struct vg_wire_link *link, int fd)
+static bool
+link_send_memory(struct vg_wire_link *link, struct link_hello *hello, int memory)
 {
-    link->fd = fd;
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof memory)];
+    } control = {.align = {.cmsg_len = CMSG_LEN(sizeof memory),
+                           .cmsg_level = SOL_SOCKET,
+                           .cmsg_type = SCM_RIGHTS}};
+    struct iovec part = {hello, sizeof *hello};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (memory >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        memcpy(CMSG_DATA(&control.align), &memory, sizeof memory);
+    }
+    return sendmsg(link->fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *hello;
+}
+
+bool
+vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging)
+{
+    struct link_hello hello;
+    int memory = -1;
+
+    *link = (struct vg_wire_link){.fd = fd};
     link_widen(fd);
+    if (!vg_wire_link_wait(link, LINK_HELLO_MS) ||
+        recv(fd, &hello, sizeof hello, MSG_WAITALL) != (ssize_t)sizeof hello ||
+        hello.magic != LINK_MAGIC || hello.way > LINK_SHARED) {
+        errno = EPROTO;
+        return false;
+    }
+    bool is_shared = hello.way == LINK_SHARED && staging > 0;
+    hello = (struct link_hello){LINK_MAGIC, is_shared, is_shared ? staging : 0};
+    struct vg_wire_shared *shared = is_shared ? vg_wire_shared_make(staging, &memory) : NULL;
+    bool ok = (!is_shared || shared) && link_send_memory(link, &hello, memory);
+    if (memory >= 0)
+        close(memory);
+    link->shared = shared;
+    return ok;
 }
 
 void
@@ -80,7 +186,11 @@ vg_wire_link_close(struct vg_wire_link *link)
     if (link->fd >= 0)
         close(link->fd);
     link->fd = -1;
+    vg_wire_shared_close(link->shared);
+    link->shared = NULL;
 }
+
+/* ---- bytes ---- */
 
 /* Waits until more can be sent, and takes what comes meanwhile. */
 static bool
@@ -99,6 +209,8 @@ bool
 vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n, void (*help)(void *data),
                   void *data)
 {
+    if (link->shared)
+        return vg_wire_shared_send(link->shared, link->fd, parts, n, help, data);
     while (n > 0) {
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)n};
         ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | (help ? MSG_DONTWAIT : 0));
@@ -124,6 +236,10 @@ vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n, void (*
 void
 vg_wire_link_offer(struct vg_wire_link *link, const void *bytes, size_t size)
 {
+    if (link->shared) {
+        vg_wire_shared_offer(link->shared, link->fd, bytes, size);
+        return;
+    }
     ssize_t sent = send(link->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     (void)sent;
@@ -134,6 +250,8 @@ vg_wire_link_receive(struct vg_wire_link *link, void *to, size_t size)
 {
     char *at = to;
 
+    if (link->shared)
+        return vg_wire_shared_receive(link->shared, link->fd, to, size);
     while (size > 0) {
         ssize_t n = recv(link->fd, at, size, MSG_WAITALL);
         if (n < 0 && errno == EINTR)
@@ -151,5 +269,7 @@ vg_wire_link_wait(const struct vg_wire_link *link, int timeout_ms)
 {
     struct pollfd at = {.fd = link->fd, .events = POLLIN};
 
+    if (link->shared)
+        return vg_wire_shared_wait(link->shared, link->fd, timeout_ms);
     return poll(&at, 1, timeout_ms) > 0;
 }

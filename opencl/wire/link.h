@@ -1,32 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The way between a program's library and a proxy, whichever it is: bytes in their order, in both
- * directions at once. A link is not locked: one thread may send while another one receives.
+ * directions at once, and, where both have memory in common, areas of it for data, which the bytes
+ * then only name. A link is not locked: one thread may send while another one receives.
+ *
+ * An ADDRESS is the path of a unix socket, whose two sides have memory in common, or `stream:` and
+ * such a path, if all is to go through the socket.
  */
 #ifndef VG_OPENCL_WIRE_LINK_H
 #define VG_OPENCL_WIRE_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
+
+struct vg_wire_shared;
 
 struct vg_wire_link {
     int fd;
+    struct vg_wire_shared *shared; /* NULL: all bytes go through FD */
 };
 
-/* Connects to the proxy at ADDRESS, the path of a unix socket. False, with errno. Until
+/* Connects to the proxy at ADDRESS. False, with errno. Until
  * vg_wire_link_stay() is called, what takes longer than VG_WIRE_OPEN_S seconds breaks the link: a
  * proxy may listen and do nothing. */
 #define VG_WIRE_OPEN_S 30
 bool vg_wire_link_open(struct vg_wire_link *link, const char *address);
 void vg_wire_link_stay(struct vg_wire_link *link);
 
-/* For a link that somebody else accepted; FD is the link's from now on. */
-void vg_wire_link_take(struct vg_wire_link *link, int fd);
+/* For a link that somebody else accepted; FD is the link's from now on. The other side says what
+ * it wants, and gets STAGING bytes of memory for data, if that is memory in common. False: it said
+ * something else, or there is no memory. */
+bool vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging);
 
 /* Ends the link for both sides, which wakes those that send and receive; once. */
 void vg_wire_link_shut(struct vg_wire_link *link);
 
+/* Nobody uses it, or an area of it, any more. */
 void vg_wire_link_close(struct vg_wire_link *link);
 
 /* Sends all PARTS, N of them, which are changed. HELP, which may be NULL, is called whenever the
@@ -40,7 +51,31 @@ void vg_wire_link_offer(struct vg_wire_link *link, const void *bytes, size_t siz
 /* Receives SIZE bytes. False: the link is broken, or at its end. */
 bool vg_wire_link_receive(struct vg_wire_link *link, void *to, size_t size);
 
-/* Waits for something to receive, up to TIMEOUT_MS milliseconds; -1: for ever. */
+/* Waits for something to receive, up to TIMEOUT_MS milliseconds. */
 bool vg_wire_link_wait(const struct vg_wire_link *link, int timeout_ms);
+
+/* Returns how many processors this process may use. */
+unsigned vg_wire_link_processors(void);
+
+/* ---- areas of the memory in common ---- */
+
+/* Of the program's side, by one thread at a time. Returns an area of SIZE bytes, which is the
+ * caller's; NULL: none is free, or there is no such memory. */
+unsigned char *vg_wire_link_stage(struct vg_wire_link *link, size_t size);
+
+/* Says where AREA is, for the other side; it returns by itself when that side has left it. */
+uint64_t vg_wire_link_lend(struct vg_wire_link *link, const unsigned char *area);
+
+/* Says where AREA is, for the other side; it stays the caller's. */
+uint64_t vg_wire_link_where(const struct vg_wire_link *link, const unsigned char *area);
+
+void vg_wire_link_unstage(struct vg_wire_link *link, const unsigned char *area);
+
+/* Of the proxy's side, by any thread. Returns where the other side says that SIZE bytes are; NULL:
+ * they are not. What they hold may change at any time. */
+unsigned char *vg_wire_link_area(const struct vg_wire_link *link, uint64_t at, size_t size);
+
+/* Leaves an area, which is the other side's again. False: POINTER is not in one. */
+bool vg_wire_link_leave(const struct vg_wire_link *link, const void *pointer);
 
 #endif

@@ -161,12 +161,21 @@ vg_serve_CreateImageWithProperties(struct vg_serve_call *call)
 
 /* ---- reading and writing ---- */
 
+/* Data that a command reads which is not waited for. */
+struct memory_given {
+    struct vg_serve *serve;
+    void *data;
+};
+
 static void CL_CALLBACK
 memory_free_when(cl_event event, cl_int status, void *data)
 {
+    struct memory_given *given = data;
+
     (void)event;
     (void)status;
-    free(data);
+    vg_serve_free_data(given->serve, given->data);
+    free(given);
 }
 
 /* What all these commands have at their end. */
@@ -202,7 +211,7 @@ memory_read_begin(struct vg_serve_call *call, struct memory_command *command)
 
     if (call->in.is_bad || size == 0)
         return false;
-    command->rows.at = malloc(size);
+    command->rows.at = call->room && call->room_size == size ? call->room : malloc(size);
     return command->rows.at;
 }
 
@@ -211,18 +220,18 @@ memory_read_end(struct vg_serve_call *call, struct memory_command *command, cl_c
                 cl_int result)
 {
     size_t size = vg_wire_rows_size(&command->rows);
+    void *bytes = command->rows.at == call->room ? NULL : command->rows.at;
 
     if (result == CL_SUCCESS && !command->token) {
         call->answer = command->rows.at;
         call->answer_size = size;
-        call->owned[call->n_owned++] = command->rows.at;
+        call->owned[call->n_owned++] = bytes;
     } else if (result != CL_SUCCESS ||
-               !vg_serve_read_later(call->serve, command->token, command->made, &command->rows,
-                                    command->rows.at)) {
+               !vg_serve_read_later(call, command->token, command->made, &command->rows, bytes)) {
         if (result == CL_SUCCESS)
             CL.clWaitForEvents(1, &command->made);
         result = result == CL_SUCCESS ? CL_OUT_OF_HOST_MEMORY : result;
-        free(command->rows.at);
+        free(bytes);
     }
     if (command->made && !command->id)
         CL.clReleaseEvent(command->made);
@@ -251,12 +260,16 @@ memory_write_end(struct vg_serve_call *call, struct memory_command *command, cl_
                  cl_int result)
 {
     if (result == CL_SUCCESS && !command->token) {
-        if (CL.clSetEventCallback(command->made, CL_COMPLETE, memory_free_when, call->data) !=
-            CL_SUCCESS) {
+        struct memory_given *given = malloc(sizeof *given);
+        if (given)
+            *given = (struct memory_given){call->serve, call->data};
+        if (given && CL.clSetEventCallback(command->made, CL_COMPLETE, memory_free_when, given) ==
+                         CL_SUCCESS) {
+            call->data = NULL;
+        } else {
             CL.clWaitForEvents(1, &command->made);
-            free(call->data);
+            free(given);
         }
-        call->data = NULL;
     }
     if (command->made && !command->id)
         CL.clReleaseEvent(command->made);
@@ -500,12 +513,13 @@ memory_mapped(struct vg_serve_call *call, const struct memory_mapping *mapping,
         memory_keep_map(map);
     }
     if (map && !c->token) {
-        void *all = vg_serve_memory(call, size);
+        void *all =
+            call->room && call->room_size == size ? call->room : vg_serve_memory(call, size);
         if (all)
             vg_wire_rows_gather(&c->rows, all);
         call->answer = all;
         call->answer_size = size;
-    } else if (map && !vg_serve_read_later(call->serve, c->token, c->made, &c->rows, NULL)) {
+    } else if (map && !vg_serve_read_later(call, c->token, c->made, &c->rows, NULL)) {
         call->in.is_bad = true;
     }
     if (c->made && !c->id)

@@ -20,6 +20,7 @@ struct serve_read {
     uint64_t token;
     cl_event event;
     struct vg_wire_rows rows;
+    unsigned char *room; /* NULL: the data go with the message */
     void *bytes;
 };
 

@@ -27,8 +27,9 @@ serve_send(struct vg_serve *serve, const struct vg_wire_head *head, const void *
         {(void *)(uintptr_t)body, head->size},
         {(void *)(uintptr_t)data, head->data},
     };
+    int n = head->flags & VG_WIRE_ROOM ? 2 : 3;
 
-    if (!vg_wire_link_send(serve->link, parts, 3, NULL, NULL))
+    if (!vg_wire_link_send(serve->link, parts, n, NULL, NULL))
         vg_serve_break(serve);
 }
 
@@ -36,13 +37,22 @@ static void
 serve_send_read(struct vg_serve *serve, const struct serve_read *read, bool is_well)
 {
     size_t size = is_well ? vg_wire_rows_size(&read->rows) : 0;
+
+    if (read->room) {
+        struct vg_wire_head there = {
+            .op = VG_WIRE_READ, .flags = VG_WIRE_ROOM, .number = read->token, .data = size};
+        if (size && read->rows.at != read->room)
+            vg_wire_rows_gather(&read->rows, read->room);
+        serve_send(serve, &there, NULL, NULL);
+        return;
+    }
     void *all = size == 0 || vg_wire_rows_are_one(&read->rows) ? NULL : malloc(size);
 
     if (all)
         vg_wire_rows_gather(&read->rows, all);
     else if (!vg_wire_rows_are_one(&read->rows))
         size = 0;
-    struct vg_wire_head head = {0, VG_WIRE_READ, 0, read->token, size};
+    struct vg_wire_head head = {.op = VG_WIRE_READ, .number = read->token, .data = size};
     serve_send(serve, &head, NULL, all ? all : read->rows.at);
     free(all);
 }
@@ -83,15 +93,17 @@ serve_on_read(cl_event event, cl_int status, void *data)
 }
 
 bool
-vg_serve_read_later(struct vg_serve *serve, uint64_t token, cl_event event,
+vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
                     const struct vg_wire_rows *rows, void *bytes)
 {
+    struct vg_serve *serve = call->serve;
+    unsigned char *room = call->room_size == vg_wire_rows_size(rows) ? call->room : NULL;
     struct serve_read *read = malloc(sizeof *read);
 
     if (!read)
         return false;
     pthread_mutex_lock(&serve->sending);
-    *read = (struct serve_read){serve->reads, token, event, *rows, bytes};
+    *read = (struct serve_read){serve->reads, token, event, *rows, room, bytes};
     serve->reads = read;
     vg_cl_dispatch.clRetainEvent(event);
     pthread_mutex_unlock(&serve->sending);
@@ -104,7 +116,7 @@ void
 vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
 {
     uint64_t body = (uint64_t)(int64_t)status;
-    struct vg_wire_head head = {sizeof body, VG_WIRE_EVENT, 0, token, 0};
+    struct vg_wire_head head = {.size = sizeof body, .op = VG_WIRE_EVENT, .number = token};
 
     pthread_mutex_lock(&serve->sending);
     serve_send_reads(serve);
@@ -116,7 +128,7 @@ vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
 _Noreturn void
 vg_serve_end_long(struct vg_serve *serve, unsigned seconds)
 {
-    const struct vg_wire_head head = {0, VG_WIRE_LONG, 0, seconds, 0};
+    const struct vg_wire_head head = {.op = VG_WIRE_LONG, .number = seconds};
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
@@ -133,13 +145,17 @@ vg_serve_answer(struct vg_serve_call *call, cl_int result)
 {
     struct vg_serve *serve = call->serve;
     uint64_t first = (uint64_t)(int64_t)result;
-    struct vg_wire_head head = {(uint32_t)(sizeof first + call->out.size), VG_WIRE_ANSWER, 0,
-                                call->head.number, call->answer_size};
+    bool has_room = call->answer && call->answer == call->room;
+    struct vg_wire_head head = {.size = (uint32_t)(sizeof first + call->out.size),
+                                .op = VG_WIRE_ANSWER,
+                                .flags = has_room ? VG_WIRE_ROOM : 0,
+                                .number = call->head.number,
+                                .data = call->answer_size};
     struct iovec parts[4] = {
         {&head, sizeof head},
         {&first, sizeof first},
         {call->out.bytes, call->out.size},
-        {(void *)(uintptr_t)call->answer, call->answer_size},
+        {(void *)(uintptr_t)call->answer, has_room ? 0 : call->answer_size},
     };
 
     pthread_mutex_lock(&serve->sending);

@@ -252,6 +252,13 @@ vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
 
 /* ---- calls ---- */
 
+void
+vg_serve_free_data(struct vg_serve *serve, void *data)
+{
+    if (data && !vg_wire_link_leave(serve->link, data))
+        free(data);
+}
+
 static void
 serve_free(struct vg_serve_call *call)
 {
@@ -259,7 +266,7 @@ serve_free(struct vg_serve_call *call)
         free(call->owned[--call->n_owned]);
     vg_wire_out_end(&call->out);
     free(call->body);
-    free(call->data);
+    vg_serve_free_data(call->serve, call->data);
     free(call);
 }
 
@@ -345,6 +352,34 @@ serve_begin(struct vg_serve_call *call)
     serve_free(call);
 }
 
+/* The data of a message, or where the client has them, or room for those of the answer. */
+static bool
+serve_receive_data(struct vg_serve_call *call)
+{
+    struct vg_wire_link *link = call->serve->link;
+    const uint16_t both = VG_WIRE_STAGED | VG_WIRE_ROOM;
+    size_t size = call->head.data;
+
+    if (size == 0 || !(call->head.flags & both)) {
+        call->data = size ? malloc(size) : NULL;
+        return size == 0 || (call->data && vg_wire_link_receive(link, call->data, size));
+    }
+    unsigned char *area = vg_wire_link_area(link, call->head.at, size);
+    if (!area || (call->head.flags & both) == both) {
+        vg_cl_say("a client named memory that is none");
+        call->serve->is_bad = true;
+        return false;
+    }
+    if (call->head.flags & VG_WIRE_STAGED) {
+        call->data = area;
+    } else {
+        call->room = area;
+        call->room_size = size;
+        call->head.data = 0;
+    }
+    return true;
+}
+
 /* One message as a whole; NULL: there is none any more. */
 static struct vg_serve_call *
 serve_receive(struct vg_serve *serve)
@@ -366,10 +401,8 @@ serve_receive(struct vg_serve *serve)
         serve->is_bad = true;
     }
     call->body = ok && head.size ? malloc(head.size) : NULL;
-    call->data = ok && head.data ? malloc(head.data) : NULL;
-    ok = ok && (call->body || !head.size) && (call->data || !head.data) &&
-         vg_wire_link_receive(serve->link, call->body, head.size) &&
-         vg_wire_link_receive(serve->link, call->data, head.data);
+    ok = ok && (call->body || !head.size) &&
+         vg_wire_link_receive(serve->link, call->body, head.size) && serve_receive_data(call);
     vg_wire_in_begin(&call->in, call->body, ok ? head.size : 0);
     if (ok)
         return call;

@@ -45,8 +45,11 @@ struct vg_serve_call {
     struct vg_wire_head head;
     struct vg_wire_in in;
     struct vg_wire_out out; /* the answer, after its result */
-    void *body, *data;      /* owned; NULL: of no bytes */
-    const void *answer;     /* data of the answer, ... */
+    void *body;             /* owned; NULL: of no bytes */
+    void *data;             /* likewise, of HEAD.data bytes; vg_serve_free_data() */
+    unsigned char *room; /* in the memory in common, for ROOM_SIZE bytes of the answer; or NULL */
+    size_t room_size;
+    const void *answer; /* data of the answer, ... */
     size_t answer_size;
     void *owned[8]; /* freed after the answer */
     unsigned n_owned;
@@ -54,6 +57,9 @@ struct vg_serve_call {
 
 /* Memory for as long as the call; NULL, with is_bad, if there is none. */
 void *vg_serve_memory(struct vg_serve_call *call, size_t size);
+
+/* Frees data of a message, or gives them back to the client. From any thread. */
+void vg_serve_free_data(struct vg_serve *serve, void *data);
 
 /* Reads an id: the tracker's handle of an object of TYPE; NULL: there is none. */
 void *vg_serve_object(struct vg_serve_call *call, enum vg_cl_type type);
@@ -97,9 +103,9 @@ void vg_serve_made_event(struct vg_serve_call *call, uint64_t id, cl_command_que
 /* Frees the place of the id that was read. */
 void vg_serve_forget(struct vg_serve_call *call, uint64_t id);
 
-/* Has ROWS sent to the read TOKEN of the client when EVENT is done, which is kept, and BYTES freed
- * afterwards. */
-bool vg_serve_read_later(struct vg_serve *serve, uint64_t token, cl_event event,
+/* Has ROWS sent to the read TOKEN of the client when EVENT is done, which is kept, by way of the
+ * call's room, if there is any, and BYTES freed afterwards. */
+bool vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
                          const struct vg_wire_rows *rows, void *bytes);
 
 /* Sends that an event has come to a status. From any thread. */

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define VG_WIRE_MAGIC   UINT64_C(0x3144555047567565) /* "euVGPUD1" */
-#define VG_WIRE_VERSION 1
+#define VG_WIRE_VERSION 2
 #define VG_WIRE_NONE    UINT64_MAX
 
 #define VG_WIRE_BODY_MAX (UINT32_C(64) << 20) /* bytes of a body */
@@ -36,14 +36,18 @@
 enum {
     VG_WIRE_LATER = 1, /* no answer is wanted; an error comes with a later one */
     VG_WIRE_WAITS = 2, /* it may wait for what the program does after it, in another thread */
+    /* of links with memory in common; the data are no part of the message: */
+    VG_WIRE_STAGED = 4, /* they are at `at` */
+    VG_WIRE_ROOM = 8,   /* those of the answer have room at `at`; of the proxy: they are there */
 };
 
 struct vg_wire_head {
     uint32_t size;   /* bytes of the body, which follows */
     uint16_t op;     /* enum vg_wire_op; 0 and more of the proxy: enum vg_wire_said */
-    uint16_t flags;  /* VG_WIRE_LATER, VG_WIRE_WAITS */
+    uint16_t flags;  /* VG_WIRE_LATER and so on */
     uint64_t number; /* of a message of the library; an answer has that of its question */
-    uint64_t data;   /* bytes after the body */
+    uint64_t data;   /* bytes after the body, or in an area */
+    uint64_t at;     /* of an area in the memory that both have in common */
 };
 
 /* Bytes in rows that lie apart, as those of images and parts of buffers do. On the way they lie in

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs whose OpenCL is behind vgpu-proxy: what they see is what they see with PoCL alone, and what happens to one
 of them is nothing to the others."""
+import mmap
 import os
 import random
 import re
@@ -36,6 +37,9 @@ def but_for(lines, names):
 @pytest.fixture(autouse=True)
 def _pocl():
     need_pocl()
+
+
+LINK = b"VGPULNK1"
 
 
 class Proxy:
@@ -84,10 +88,14 @@ class Proxy:
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
             return [int(pid) for pid in file.read().split()]
 
-    def connect(self):
+    def connect(self, way=0):
+        """A connection to lie by, which is a socket alone (0), or comes with memory that both sides have."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(60)
         connection.connect(self.path)
+        connection.sendall(LINK + struct.pack("<QQ", way, 0))
+        if way == 0:
+            assert connection.recv(24) == LINK + bytes(16)
         return connection
 
 
@@ -224,6 +232,52 @@ def test_x264(tmp_path, proxy):
                           check=True, cwd=tmp_path)
     assert b"OpenCL acceleration enabled" in done.stderr and b"encoded 40 frames" in done.stderr
     assert b"OpenCL error" not in done.stderr and b"proxy is gone" not in done.stderr
+
+
+LARGE = """
+import ctypes, random, sys
+cl = ctypes.CDLL("libOpenCL.so.1")
+cl.clCreateContext.restype = cl.clCreateBuffer.restype = cl.clCreateCommandQueue.restype = ctypes.c_void_p
+cl.clEnqueueMapBuffer.restype = ctypes.c_void_p
+platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(int(sys.argv[1])), None))
+size = (25 << 20) + 4
+data = random.Random(1).randbytes(size + 64)
+buffer = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(33), ctypes.c_size_t(size), data, ctypes.byref(error)))
+assert error.value == 0
+def copy(what, pointer, is_blocking, offset, n):
+    result = what(queue, buffer, is_blocking, ctypes.c_size_t(offset), ctypes.c_size_t(n), pointer, 0, None, None)
+    assert result == 0, result
+def read(is_blocking, offset=0, n=size):
+    to = ctypes.create_string_buffer(n)
+    copy(cl.clEnqueueReadBuffer, to, is_blocking, offset, n)
+    assert cl.clFinish(queue) == 0
+    return to.raw
+assert read(1) == data[:size]
+for is_blocking in (0, 1):
+    copy(cl.clEnqueueWriteBuffer, data[32:], is_blocking, 0, size)
+    assert cl.clFinish(queue) == 0
+    assert read(1 - is_blocking) == data[32:32 + size]
+    copy(cl.clEnqueueWriteBuffer, data, is_blocking, 12, size - 16)
+    assert cl.clFinish(queue) == 0
+    assert read(is_blocking, 4, size - 8) == data[36:44] + data[:size - 16]
+at = cl.clEnqueueMapBuffer(queue, buffer, 1, ctypes.c_uint64(3), ctypes.c_size_t(0), ctypes.c_size_t(size), 0, None, None, None)
+assert ctypes.string_at(at + 12, size - 16) == data[:size - 16]
+ctypes.memmove(at, data, size)
+assert cl.clEnqueueUnmapMemObject(queue, buffer, ctypes.c_void_p(at), 0, None, None) == 0
+assert read(1) == data[:size]
+"""
+
+
+@pytest.mark.parametrize("way, staging", [("", 64), ("", 8), ("", 0), ("stream:", 64)])
+def test_large(tmp_path, way, staging):
+    """Much memory, which comes in areas that both sides have, in one or in pieces, or else with the messages."""
+    with Proxy(tmp_path, f"--staging={staging}") as proxy:
+        for order in ("0", "1"):
+            output([sys.executable, "-c", LARGE, order], proxy.environment(VGPU_OPENCL=f"proxy:{way}{proxy.path}"))
 
 
 # ---- clients that die, and others ----
@@ -429,7 +483,7 @@ def test_confinement(proxy):
 
 # ---- clients that lie ----
 
-HELLO = struct.pack("<IHHQQ QQ", 16, 0, 0, 1, 0, 0x3144555047567565, 1)
+HELLO = struct.pack("<IHHQQQ QQ", 16, 0, 0, 1, 0, 0, 0x3144555047567565, 2)
 
 
 def test_hostile_clients(proxy):
@@ -439,13 +493,14 @@ def test_hostile_clients(proxy):
         with proxy.connect() as connection:
             connection.sendall(HELLO if n % 4 else os.urandom(40))
             if n % 4:
-                assert connection.recv(24)
+                assert connection.recv(32)
             try:
                 for _ in range(20):
                     size = chance.choice([0, 8, 16, 64, 256])
                     body = b"".join(struct.pack("<Q", chance.choice([0, 1, 2, 3, 8, 1 << 20, 1 << 40, (1 << 64) - 1]))
                                     for _ in range(size // 8))
-                    connection.sendall(struct.pack("<IHHQQ", size, chance.randrange(120), chance.randrange(4), 2, 0) + body)
+                    head = struct.pack("<IHHQQQ", size, chance.randrange(120), chance.randrange(16), 2, 0, 0)
+                    connection.sendall(head + body)
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):
                     pass
@@ -453,3 +508,94 @@ def test_hostile_clients(proxy):
                 pass
     lines = output([built("tests/opencl/hammer"), "5", "4", "100"], proxy.environment())
     assert lines.endswith(" 0 wrong\n")
+
+
+class Shared:
+    """The program's side of memory in common, as opencl/wire/link-shared.c lays it out, by which to lie."""
+    RING, BLOCK = 1 << 20, 64 << 10
+
+    def __init__(self, proxy):
+        self.connection = proxy.connect(1)
+        message, fds, _, _ = socket.recv_fds(self.connection, 24, 1)
+        magic, way, self.staging = struct.unpack("<8sQQ", message)
+        assert magic == LINK and way == 1
+        self.fd = fds[0]
+        self.memory = mmap.mmap(self.fd, os.fstat(self.fd).st_size)
+        size = 256 + 4 * self.staging // self.BLOCK
+        self.ring = (size + self.BLOCK - 1) // self.BLOCK * self.BLOCK
+        self.written = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.memory.close()
+        os.close(self.fd)
+        self.connection.close()
+
+    def put(self, at, number):
+        self.memory[at:at + 8] = struct.pack("<Q", number)
+
+    def get(self, at):
+        return struct.unpack("<Q", self.memory[at:at + 8])[0]
+
+    def send(self, data):
+        """Into the ring, whose end it does not reach."""
+        at = self.ring + self.written
+        self.memory[at:at + len(data)] = data
+        self.written += len(data)
+        self.put(0, self.written)
+        self.connection.send(b"\0")
+
+    def ended(self):
+        """Whether the proxy has ended this client, and not its process otherwise."""
+        while True:
+            try:
+                if not self.connection.recv(4096):
+                    return True
+            except ConnectionResetError:
+                return True
+
+
+def head(op, flags, data, at, body=b""):
+    return struct.pack("<IHHQQQ", len(body), op, flags, 3, data, at) + body
+
+
+@pytest.mark.parametrize("lie", ["written", "taken", "area", "area-end", "unaligned", "both", "shrink", "no-hello", "hole"])
+def test_memory_in_common(tmp_path, lie):
+    """What a client does to the memory that it has in common with its process ends it at the most."""
+    with Proxy(tmp_path) as proxy:
+        with Shared(proxy) as shared:
+            staged, room = 4, 8
+            if lie == "no-hello":
+                shared.send(os.urandom(64))
+            else:
+                shared.send(HELLO)
+                while not shared.get(128):
+                    time.sleep(0.001)
+            if lie == "written":
+                shared.put(0, 1 << 40)
+            elif lie == "taken":
+                shared.put(128 + 64, 1 << 40)
+                shared.send(head(3, 0, 0, 0, bytes(32)))
+            elif lie == "area":
+                shared.send(head(36, staged, 65536, shared.staging))
+            elif lie == "area-end":
+                shared.send(head(36, staged, 65537, shared.staging - 65536))
+            elif lie == "unaligned":
+                shared.send(head(36, room, 4096, 1))
+            elif lie == "both":
+                shared.send(head(36, room | staged, 4096, 0))
+            elif lie == "shrink":
+                for size in (0, os.fstat(shared.fd).st_size * 2):
+                    with pytest.raises(PermissionError):
+                        os.ftruncate(shared.fd, size)
+                shared.put(0, 0)
+            elif lie == "hole":
+                shared.memory[:shared.ring] = bytes(shared.ring)
+                shared.send(head(0, 0, 0, 0))
+            shared.connection.send(b"\0")
+            assert shared.ended()
+        lines = output([built("tests/opencl/hammer"), "5", "4", "100"], proxy.environment())
+        assert lines.endswith(" 0 wrong\n")
+        assert "signal" not in proxy.log.read_text()

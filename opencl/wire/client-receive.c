@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the proxy sends to the program's side, and the thread that is there for it.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "opencl/icd/say.h"
+#include "opencl/wire/client-private.h"
+
+/* ---- receiving: whoever waits does it, for all ---- */
+
+void
+vg_wire_client_break(struct vg_wire_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    if (!client->is_broken && !client->is_closing)
+        vg_cl_say("the proxy is gone: OpenCL does not work any more in this program");
+    client->is_broken = true;
+    for (struct vg_wire_call *call = client->waiting; call; call = call->next) {
+        call->is_broken = true;
+        call->is_done = true;
+    }
+    client->waiting = NULL;
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+    vg_wire_link_shut(&client->link);
+}
+
+static struct vg_wire_call *
+receive_take_waiting(struct vg_wire_client *client, uint64_t number)
+{
+    struct vg_wire_call *found = NULL;
+
+    pthread_mutex_lock(&client->lock);
+    for (struct vg_wire_call **link = &client->waiting; *link && !found;
+         link = found ? link : &(*link)->next)
+        if ((*link)->number == number) {
+            found = *link;
+            *link = found->next;
+            break;
+        }
+    pthread_mutex_unlock(&client->lock);
+    return found;
+}
+
+static bool
+receive_answer(struct vg_wire_client *client, const struct vg_wire_head *head)
+{
+    struct vg_wire_call *call = receive_take_waiting(client, head->number);
+
+    if (!call)
+        return false;
+    call->answer = head->size > sizeof call->small ? malloc(head->size) : (void *)call->small;
+    bool is_staged = head->flags & VG_WIRE_ROOM;
+    bool ok = call->answer && (head->data == 0 || head->data == call->sink_size) &&
+              (head->data == 0 || is_staged == (call->area != NULL)) &&
+              vg_wire_link_receive(&client->link, call->answer, head->size) &&
+              (is_staged || vg_wire_link_receive(&client->link, call->sink, head->data));
+    vg_wire_in_begin(&call->in, call->answer, call->answer ? head->size : 0);
+    call->got = head->data;
+    pthread_mutex_lock(&client->lock);
+    call->is_broken = !ok;
+    call->is_done = true;
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+    return ok;
+}
+
+static struct client_read *
+receive_take_read(struct vg_wire_client *client, uint64_t token)
+{
+    struct client_read *found = NULL;
+
+    pthread_mutex_lock(&client->lock);
+    for (struct client_read **link = &client->reads; *link; link = &(*link)->next)
+        if ((*link)->token == token) {
+            found = *link;
+            *link = found->next;
+            break;
+        }
+    pthread_mutex_unlock(&client->lock);
+    return found;
+}
+
+static void
+receive_free_read(struct vg_wire_client *client, struct client_read *read)
+{
+    if (read && read->area)
+        vg_wire_unstage(client, read->area);
+    free(read);
+}
+
+/* Without data: the command has failed. */
+static bool
+receive_read(struct vg_wire_client *client, const struct vg_wire_head *head)
+{
+    struct client_read *read = receive_take_read(client, head->number);
+    bool is_staged = head->flags & VG_WIRE_ROOM;
+    bool ok = read && head->size == 0 &&
+              (head->data == 0 ||
+               (head->data == vg_wire_rows_size(&read->rows) && is_staged == (read->area != NULL)));
+
+    if (ok && head->data && is_staged) {
+        vg_wire_rows_scatter(&read->rows, read->area);
+    } else if (ok && head->data && vg_wire_rows_are_one(&read->rows)) {
+        ok = vg_wire_link_receive(&client->link, read->rows.at, head->data);
+    } else if (ok && head->data) {
+        void *all = malloc(head->data);
+        ok = all && vg_wire_link_receive(&client->link, all, head->data);
+        if (ok)
+            vg_wire_rows_scatter(&read->rows, all);
+        free(all);
+    }
+    receive_free_read(client, read);
+    return ok;
+}
+
+static bool
+receive_event(struct vg_wire_client *client, const struct vg_wire_head *head)
+{
+    struct client_event *found = NULL;
+    uint64_t status;
+
+    if (head->size != sizeof status || head->data ||
+        !vg_wire_link_receive(&client->link, &status, sizeof status))
+        return false;
+    pthread_mutex_lock(&client->lock);
+    for (struct client_event **link = &client->events; *link; link = &(*link)->next)
+        if ((*link)->token == head->number) {
+            found = *link;
+            *link = found->next;
+            found->next = NULL;
+            found->status = (cl_int)(int64_t)status;
+            *client->ready_end = found;
+            client->ready_end = &found->next;
+            break;
+        }
+    pthread_cond_signal(&client->helps);
+    pthread_mutex_unlock(&client->lock);
+    return found;
+}
+
+static bool
+receive_long(uint64_t seconds)
+{
+    vg_cl_say("the proxy ends this program's OpenCL: a command took longer than %" PRIu64
+              " s while others waited",
+              seconds);
+    return false;
+}
+
+/* One message; the caller is the one that receives. */
+static void
+receive(struct vg_wire_client *client)
+{
+    struct vg_wire_head head;
+
+    bool ok =
+        vg_wire_link_receive(&client->link, &head, sizeof head) && head.size <= VG_WIRE_BODY_MAX;
+    if (ok && head.op == VG_WIRE_ANSWER)
+        ok = receive_answer(client, &head);
+    else if (ok && head.op == VG_WIRE_READ)
+        ok = receive_read(client, &head);
+    else if (ok && head.op == VG_WIRE_LONG)
+        ok = receive_long(head.number);
+    else if (ok)
+        ok = head.op == VG_WIRE_EVENT && receive_event(client, &head);
+    if (!ok)
+        vg_wire_client_break(client);
+}
+
+/* Receives one message, unless another thread receives; under the lock. */
+static void
+receive_one(struct vg_wire_client *client)
+{
+    client->is_receiving = true;
+    pthread_mutex_unlock(&client->lock);
+    receive(client);
+    pthread_mutex_lock(&client->lock);
+    client->is_receiving = false;
+    pthread_cond_broadcast(&client->changed);
+}
+
+void
+vg_wire_client_wait(struct vg_wire_call *call)
+{
+    struct vg_wire_client *client = call->client;
+
+    pthread_mutex_lock(&client->lock);
+    while (!call->is_done) {
+        if (client->is_receiving)
+            pthread_cond_wait(&client->changed, &client->lock);
+        else
+            receive_one(client);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* ---- the thread that calls the program's functions, and sends what was gathered ---- */
+
+static void
+receive_run_ready(struct vg_wire_client *client)
+{
+    struct client_event *event = client->ready;
+
+    client->ready = event->next;
+    if (!client->ready)
+        client->ready_end = &client->ready;
+    pthread_mutex_unlock(&client->lock);
+    event->call(event->event, event->status, event->user_data);
+    free(event);
+    pthread_mutex_lock(&client->lock);
+}
+
+static void
+receive_pause(struct vg_wire_client *client, pthread_cond_t *changed, int64_t us)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += us * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(changed, &client->lock, &until);
+}
+
+/* The proxy sends while this side does: somebody has to take it. */
+void
+vg_wire_client_take(void *data)
+{
+    struct vg_wire_client *client = data;
+
+    pthread_mutex_lock(&client->lock);
+    if (client->is_receiving)
+        receive_pause(client, &client->changed, 1000);
+    else if (!client->is_broken)
+        receive_one(client);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Nobody else receives what the proxy sends by itself; under the lock. */
+static void
+receive_listen(struct vg_wire_client *client, int timeout_ms)
+{
+    pthread_mutex_unlock(&client->lock);
+    bool is_there = vg_wire_link_wait(&client->link, timeout_ms);
+    pthread_mutex_lock(&client->lock);
+    if (is_there && !client->is_receiving && !client->waiting && !client->is_broken)
+        receive_one(client);
+    else if (is_there)
+        receive_pause(client, &client->helps, 1000);
+}
+
+static void *
+receive_help(void *data)
+{
+    struct vg_wire_client *client = data;
+
+    pthread_mutex_lock(&client->lock);
+    while (!client->is_closing) {
+        if (client->ready) {
+            receive_run_ready(client);
+        } else if (client->is_gathering) {
+            client->is_gathering = false;
+            client->is_pausing = true;
+            receive_pause(client, &client->helps, VG_WIRE_BATCH_US);
+            client->is_pausing = false;
+            pthread_mutex_unlock(&client->lock);
+            vg_wire_flush(client);
+            pthread_mutex_lock(&client->lock);
+        } else if ((client->events || client->reads) && !client->is_broken) {
+            receive_listen(client, 1);
+        } else {
+            pthread_cond_wait(&client->helps, &client->lock);
+        }
+    }
+    pthread_mutex_unlock(&client->lock);
+    return NULL;
+}
+
+/* Under the lock. */
+void
+vg_wire_client_need_helper(struct vg_wire_client *client)
+{
+    sigset_t all, before;
+
+    if (client->has_helper)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    client->has_helper = pthread_create(&client->helper, NULL, receive_help, client) == 0;
+    if (client->has_helper)
+        pthread_setname_np(client->helper, "vgpu-wire");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+uint64_t
+vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *rows,
+                    unsigned char *area)
+{
+    struct client_read *read = malloc(sizeof *read);
+
+    if (!read)
+        return 0;
+    pthread_mutex_lock(&client->lock);
+    *read = (struct client_read){client->reads, ++client->token, *rows, area};
+    client->reads = read;
+    vg_wire_client_need_helper(client);
+    uint64_t token = read->token;
+    pthread_cond_signal(&client->helps);
+    pthread_mutex_unlock(&client->lock);
+    return token;
+}
+
+void
+vg_wire_forget_read(struct vg_wire_client *client, uint64_t token)
+{
+    receive_free_read(client, receive_take_read(client, token));
+}
+
+uint64_t
+vg_wire_expect_event(struct vg_wire_client *client, vg_wire_notify call, cl_event event,
+                     void *user_data)
+{
+    struct client_event *expected = malloc(sizeof *expected);
+
+    if (!expected)
+        return 0;
+    pthread_mutex_lock(&client->lock);
+    *expected =
+        (struct client_event){client->events, ++client->token, call, event, CL_SUCCESS, user_data};
+    client->events = expected;
+    vg_wire_client_need_helper(client);
+    uint64_t token = expected->token;
+    pthread_cond_signal(&client->helps);
+    pthread_mutex_unlock(&client->lock);
+    return token;
+}
+
+void
+vg_wire_forget_event(struct vg_wire_client *client, uint64_t token)
+{
+    pthread_mutex_lock(&client->lock);
+    for (struct client_event **link = &client->events; *link; link = &(*link)->next)
+        if ((*link)->token == token) {
+            struct client_event *event = *link;
+            *link = event->next;
+            free(event);
+            break;
+        }
+    pthread_mutex_unlock(&client->lock);
+}
