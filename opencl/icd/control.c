@@ -20,6 +20,7 @@
 #include "opencl/icd/say.h"
 #include "opencl/icd/switch.h"
 #include "opencl/icd/vendor.h"
+#include "opencl/track/clock.h"
 #include "opencl/track/memory.h"
 
 #define CONTROL_PAUSE_S 2    /* between two tries to connect */
@@ -32,15 +33,6 @@ struct control {
     char line[256];
     size_t used;
 };
-
-static int64_t
-control_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 /* Returns the number that a variable of tests has, or else `usual`. */
 static int64_t
@@ -173,7 +165,7 @@ control_watch_end(struct control_watch *watch)
 static bool
 control_prepare(struct control *control, int64_t ms)
 {
-    int64_t begin = control_now();
+    int64_t begin = vg_cl_now();
     struct vg_cl_switch s = {
         .deadline_ns = begin + ms * MS, .is_aborted = control_is_aborted, .data = control};
 
@@ -188,7 +180,7 @@ control_prepare(struct control *control, int64_t ms)
     switch (stopped) {
     case VG_CL_STOPPED:
         return control_tell(control, "released %" PRIu64 " %" PRId64, s.n_bytes,
-                            (control_now() - begin) / 1000);
+                            (vg_cl_now() - begin) / 1000);
     case VG_CL_GOES_ON:
         return control_tell(control, "refused %s", s.reason);
     case VG_CL_LOST:
@@ -207,7 +199,7 @@ control_return(const struct control *control, struct vg_cl_switch *s, const char
     struct control_watch watch;
 
     s->deadline_ns = INT64_MAX;
-    control_watch_begin(&watch, control, s, "late", control_now() + long_s * 1000 * MS);
+    control_watch_begin(&watch, control, s, "late", vg_cl_now() + long_s * 1000 * MS);
     bool ok = vg_cl_resume(s, place);
     control_watch_end(&watch);
     return ok;
@@ -216,12 +208,12 @@ control_return(const struct control *control, struct vg_cl_switch *s, const char
 static bool
 control_resume(struct control *control, const char *place)
 {
-    int64_t begin = control_now();
+    int64_t begin = vg_cl_now();
     struct vg_cl_switch s = {.n_bytes = 0};
 
     if (control_return(control, &s, place)) {
         bool ok = control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
-                               (control_now() - begin) / 1000);
+                               (vg_cl_now() - begin) / 1000);
         vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();
         return ok;
@@ -318,7 +310,7 @@ static void *
 control_run(void *arg)
 {
     int64_t alone_s = control_env_seconds("VGPU_OPENCL_ALONE", VG_CL_ALONE_S);
-    int64_t served = control_now();
+    int64_t served = vg_cl_now();
 
     (void)arg;
     for (;;) {
@@ -326,10 +318,10 @@ control_run(void *arg)
         if (control.fd >= 0) {
             control_serve(&control);
             close(control.fd);
-            served = control_now();
-        } else if (vg_cl_is_stopped() && control_now() - served >= alone_s * 1000 * MS) {
+            served = vg_cl_now();
+        } else if (vg_cl_is_stopped() && vg_cl_now() - served >= alone_s * 1000 * MS) {
             control_resume_alone();
-            served = control_now();
+            served = vg_cl_now();
         }
         sleep(CONTROL_PAUSE_S);
     }

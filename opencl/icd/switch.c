@@ -15,6 +15,7 @@
 #include "opencl/icd/say.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/track/callback.h"
+#include "opencl/track/clock.h"
 #include "opencl/track/program.h"
 #include "opencl/track/read.h"
 
@@ -58,15 +59,6 @@ switch_drain_once(struct vg_cl_switch *s)
     return switch_set_gate(s, VG_CL_GATE_CLOSED) && switch_wait_for_calls(s) && vg_cl_drain(s);
 }
 
-static int64_t
-switch_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* Commands may wait for an event that a thread of the program is about to set, but for another call
  * before, which waits in front of the gate. As long as there is such an event, calls that put in no
  * commands are let through from time to time, and every other time all calls, if a thread puts in
@@ -79,13 +71,13 @@ switch_drain(struct vg_cl_switch *s)
     bool is_quiet = true;
 
     for (;;) {
-        int64_t now = switch_now();
+        int64_t now = vg_cl_now();
         bool is_last = deadline_ns - now <= slice_ns;
         s->deadline_ns = is_last ? deadline_ns : now + slice_ns;
         bool ok = switch_drain_once(s);
         s->deadline_ns = deadline_ns;
         if (ok || is_last || (s->is_aborted && s->is_aborted(s->data)) ||
-            switch_now() < now + slice_ns)
+            vg_cl_now() < now + slice_ns)
             return ok;
         slice_ns *= 2;
         if (vg_cl_user_events_n == 0)

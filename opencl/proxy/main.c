@@ -31,6 +31,7 @@
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/proxy/share.h"
+#include "opencl/track/clock.h"
 #include "opencl/wire/link-shared.h"
 #include "opencl/wire/serve.h"
 
@@ -246,7 +247,7 @@ proxy_run(struct proxy *proxy)
 {
     int64_t until = INT64_MAX;
 
-    while (until == INT64_MAX || (proxy_clients_n(proxy) && vg_share_now() < until)) {
+    while (until == INT64_MAX || (proxy_clients_n(proxy) && vg_cl_now() < until)) {
         int ms = vg_share_decide(&proxy->share);
         struct signalfd_siginfo info;
         if (until != INT64_MAX && (ms < 0 || ms > 200))
@@ -261,7 +262,7 @@ proxy_run(struct proxy *proxy)
             if (info.ssi_signo == SIGUSR1) {
                 proxy_tell(proxy);
             } else if (info.ssi_signo != SIGCHLD && until == INT64_MAX) {
-                until = vg_share_now() + proxy->drain_s * INT64_C(1000000000);
+                until = vg_cl_now() + proxy->drain_s * INT64_C(1000000000);
                 proxy_unlisten(proxy);
             }
         }

@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "opencl/icd/say.h"
+#include "opencl/track/clock.h"
 #include "opencl/wire/serve-turn.h"
 
 #define SHARE_MS   INT64_C(1000000) /* in ns */
@@ -21,15 +21,6 @@
 
 /* A process that has not ended itself by then is ended. */
 #define SHARE_SLACK (1000 * SHARE_MS)
-
-int64_t
-vg_share_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static void
 share_say(struct proxy_client *client, char what)
@@ -42,7 +33,7 @@ share_say(struct proxy_client *client, char what)
 static void
 share_take_back(struct proxy_client *client)
 {
-    int64_t held = vg_share_now() - client->given;
+    int64_t held = vg_cl_now() - client->given;
 
     client->has = false;
     client->tenant->held += held;
@@ -56,7 +47,7 @@ share_passed(const struct proxy_client *client)
     double passed = client->tenant->passed;
 
     if (client->has)
-        passed += (double)(vg_share_now() - client->given) / client->tenant->weight;
+        passed += (double)(vg_cl_now() - client->given) / client->tenant->weight;
     return passed;
 }
 
@@ -82,7 +73,7 @@ share_want(const struct proxy_share *share, struct proxy_client *client)
         tenant->passed = tenant->passed < least ? least : tenant->passed;
     }
     client->wants = true;
-    client->wanted = vg_share_now();
+    client->wanted = vg_cl_now();
 }
 
 void
@@ -123,7 +114,7 @@ vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant
 
     for (unsigned i = 0; i < share->n_clients; i++)
         if (share->clients[i].has && share->clients[i].tenant == tenant)
-            held += vg_share_now() - share->clients[i].given;
+            held += vg_cl_now() - share->clients[i].given;
     return held;
 }
 
@@ -160,7 +151,7 @@ share_give(struct proxy_client *client)
     client->has = true;
     client->is_told = false;
     client->asked = 0;
-    client->given = vg_share_now();
+    client->given = vg_cl_now();
     client->tenant->turns++;
     share_say(client, VG_TURN_GIVE);
 }
@@ -169,7 +160,7 @@ share_give(struct proxy_client *client)
 static int64_t
 share_left(const struct proxy_client *holder, const struct proxy_client *next)
 {
-    int64_t held = vg_share_now() - holder->given;
+    int64_t held = vg_cl_now() - holder->given;
 
     if (holder->tenant == next->tenant)
         return SHARE_TURN - held;
@@ -189,7 +180,7 @@ share_ask(const struct proxy_share *share, struct proxy_client *holder,
     holder->is_told = true;
     if (left > 0)
         return left;
-    holder->asked = vg_share_now();
+    holder->asked = vg_cl_now();
     share_say(holder, VG_TURN_ASK);
     return share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK;
 }
@@ -208,7 +199,7 @@ vg_share_decide(const struct proxy_share *share)
     if (holder && next && !holder->asked)
         left = share_ask(share, holder, next);
     else if (holder && holder->asked)
-        left = holder->asked + share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK - vg_share_now();
+        left = holder->asked + share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK - vg_cl_now();
     if (holder && holder->asked && !share->max_kernel_s)
         return -1;
     if (holder && holder->asked && left <= 0) {
@@ -216,7 +207,7 @@ vg_share_decide(const struct proxy_share *share)
                   (int)holder->pid, share->max_kernel_s);
         holder->tenant->ended++;
         kill(holder->pid, SIGKILL);
-        holder->asked = vg_share_now(); /* until it is gone */
+        holder->asked = vg_cl_now(); /* until it is gone */
         left = SHARE_SLACK;
     }
     return left < 0 ? -1 : (int)(left / SHARE_MS) + 1;

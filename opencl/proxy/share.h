@@ -39,9 +39,6 @@ struct proxy_share {
     unsigned max_kernel_s;
 };
 
-/* Ns of CLOCK_MONOTONIC. */
-int64_t vg_share_now(void);
-
 /* Ns that the tenant's clients have had the device by now. */
 int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant);
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "opencl/track/callback.h"
+#include "opencl/track/clock.h"
 #include "opencl/track/leaving.h"
 #include "opencl/track/memory.h"
 #include "opencl/track/program.h"
@@ -28,20 +29,11 @@ vg_cl_fail(struct vg_cl_switch *s, const char *format, ...)
     return false;
 }
 
-static int64_t
-extract_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 void
 vg_cl_step(struct vg_cl_switch *s, const char *what)
 {
     size_t used = strlen(s->steps);
-    int64_t now = extract_now();
+    int64_t now = vg_cl_now();
 
     if (s->step_ns)
         snprintf(s->steps + used, sizeof s->steps - used, "%s%s %.1f ms", used ? ", " : "", what,
@@ -55,7 +47,7 @@ vg_cl_is_over(struct vg_cl_switch *s)
 {
     if (s->is_aborted && s->is_aborted(s->data))
         return !vg_cl_fail(s, "it was aborted");
-    if (extract_now() > s->deadline_ns)
+    if (vg_cl_now() > s->deadline_ns)
         return !vg_cl_fail(s, "the time was over");
     return false;
 }

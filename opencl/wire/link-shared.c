@@ -45,6 +45,7 @@ struct vg_wire_shared {
     _Atomic uint64_t taken; /* which others may look at */
     unsigned spins;         /* how often it is looked for bytes before it sleeps */
     bool is_single;         /* one processor */
+    int limit_ms;           /* vg_wire_shared_limit() */
     unsigned char *staging;
     uint64_t n_blocks;
     uint32_t *areas; /* of the program's side: how many blocks the area has that begins here */
@@ -110,6 +111,7 @@ shared_map(int memory, uint64_t n_blocks, bool is_proxy)
     shared->n_blocks = n_blocks;
     shared->is_single = vg_wire_link_processors() == 1;
     shared->spins = SHARED_SPINS;
+    shared->limit_ms = -1;
     return shared;
 }
 
@@ -149,6 +151,12 @@ vg_wire_shared_open(int memory, uint64_t staging)
             shared_head_size(n_blocks) + 2 * SHARED_RING + n_blocks * SHARED_BLOCK)
         return NULL;
     return shared_map(memory, n_blocks, false);
+}
+
+void
+vg_wire_shared_limit(struct vg_wire_shared *shared, int ms)
+{
+    shared->limit_ms = ms;
 }
 
 void
@@ -312,18 +320,16 @@ shared_spin(struct vg_wire_shared *shared)
     return false;
 }
 
-/* Sleeps until there may be something to receive, up to TIMEOUT_MS; -1: for ever. Returns whether
- * it was woken. */
-static bool
+/* Sleeps until there may be something to receive, up to TIMEOUT_MS; -1: for ever. Returns 1 if it
+ * was woken, 0 if nothing came, and -1 if it did not sleep. */
+static int
 shared_sleep(struct vg_wire_shared *shared, int fd, int timeout_ms)
 {
     struct pollfd at = {.fd = fd, .events = POLLIN};
 
     atomic_store(&shared->in->is_asleep, 1);
     atomic_thread_fence(memory_order_seq_cst);
-    if (shared_has(shared))
-        return false;
-    return poll(&at, 1, timeout_ms) > 0;
+    return shared_has(shared) ? -1 : poll(&at, 1, timeout_ms);
 }
 
 bool
@@ -336,8 +342,9 @@ vg_wire_shared_receive(struct vg_wire_shared *shared, int fd, void *to, size_t s
         if (has == 0) {
             if (shared_spin(shared))
                 continue;
+            int woken = shared_sleep(shared, fd, shared->limit_ms);
             /* What was sent before the end is received. */
-            if (shared_sleep(shared, fd, -1) && shared_is_over(fd, true) && !shared_has(shared))
+            if ((woken == 0 || (woken > 0 && shared_is_over(fd, true))) && !shared_has(shared))
                 return false;
             continue;
         }
@@ -359,7 +366,7 @@ vg_wire_shared_wait(struct vg_wire_shared *shared, int fd, int timeout_ms)
     if (shared_has(shared))
         return true;
     /* The bytes that wake are for who receives, so that some may be left that woke nobody. */
-    if (shared_sleep(shared, fd, timeout_ms) && !shared_has(shared)) {
+    if (shared_sleep(shared, fd, timeout_ms) > 0 && !shared_has(shared)) {
         if (shared_is_over(fd, false))
             return true;
         shared_nap((int64_t)timeout_ms * 1000000);

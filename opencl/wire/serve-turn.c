@@ -13,6 +13,7 @@
 
 #include "opencl/icd/entries.h"
 #include "opencl/track/callback.h"
+#include "opencl/track/clock.h"
 
 #define TURN_US INT64_C(1000) /* in ns */
 #define TURN_MS (1000 * TURN_US)
@@ -48,15 +49,6 @@ struct vg_serve_turn {
     uint64_t drain_asked, drain_done;
     int64_t asked, parked; /* when, last; 0: not */
 };
-
-static int64_t
-turn_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static bool
 turn_is_command(unsigned op)
@@ -158,7 +150,7 @@ turn_throttle(struct vg_serve_turn *turn)
     pthread_mutex_unlock(&turn->lock);
     turn_drain(turn->serve);
     pthread_mutex_lock(&turn->lock);
-    int64_t now = turn_now(), each = (now - since) / n + 1;
+    int64_t now = vg_cl_now(), each = (now - since) / n + 1;
     bool is_shared = turn->asked && now - turn->asked < TURN_SHARED_FOR;
     int64_t depth = (is_shared ? TURN_AHEAD_SHARED : TURN_AHEAD_ALONE) / each;
     turn->depth = depth < 1 ? 1 : depth > TURN_DEPTH_MAX ? TURN_DEPTH_MAX : (unsigned)depth;
@@ -190,7 +182,7 @@ vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
     turn->n_in++;
     turn->n_commands++;
     if (turn->n_since++ == 0)
-        turn->since = turn_now();
+        turn->since = vg_cl_now();
     pthread_mutex_unlock(&turn->lock);
 }
 
@@ -213,7 +205,7 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
 {
     struct pollfd at[2] = {{.fd = turn->fd, .events = POLLIN},
                            {.fd = turn->wake, .events = POLLIN}};
-    int64_t left = until == INT64_MAX ? 0 : until - turn_now();
+    int64_t left = until == INT64_MAX ? 0 : until - vg_cl_now();
     struct timespec timeout = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
     uint64_t count;
     char said = 0;
@@ -252,7 +244,7 @@ turn_give_back(struct vg_serve_turn *turn)
 static void
 turn_end_if_late(const struct vg_serve_turn *turn, int64_t since)
 {
-    if (turn->max_kernel && since && turn_now() - since >= turn->max_kernel)
+    if (turn->max_kernel && since && vg_cl_now() - since >= turn->max_kernel)
         vg_serve_end_long(turn->serve, (unsigned)(turn->max_kernel / (1000 * TURN_MS)));
 }
 
@@ -260,7 +252,7 @@ turn_end_if_late(const struct vg_serve_turn *turn, int64_t since)
 static void
 turn_return(struct vg_serve_turn *turn, bool is_asked)
 {
-    int64_t asked = turn_now(), idle = 0;
+    int64_t asked = vg_cl_now(), idle = 0;
     uint64_t drain = 0, seen = 0;
     bool is_over = false;
 
@@ -269,7 +261,7 @@ turn_return(struct vg_serve_turn *turn, bool is_asked)
     turn->is_closed = is_asked;
     turn->is_returning = true;
     while (!is_over) {
-        int64_t now = turn_now(), until = now + TURN_PARK;
+        int64_t now = vg_cl_now(), until = now + TURN_PARK;
         bool is_waiting = vg_cl_user_events_n > 0;
         if (drain == 0 && (!turn->is_closed || turn->n_in == 0)) {
             drain = turn_ask_drain(turn);
@@ -300,7 +292,7 @@ turn_return(struct vg_serve_turn *turn, bool is_asked)
             break;
         if (said == VG_TURN_ASK) {
             turn->is_closed = true;
-            asked = turn_now();
+            asked = vg_cl_now();
         }
     }
     pthread_mutex_unlock(&turn->lock);

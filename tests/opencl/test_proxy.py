@@ -268,6 +268,7 @@ at = cl.clEnqueueMapBuffer(queue, buffer, 1, ctypes.c_uint64(3), ctypes.c_size_t
 assert ctypes.string_at(at + 12, size - 16) == data[:size - 16]
 ctypes.memmove(at, data, size)
 assert cl.clEnqueueUnmapMemObject(queue, buffer, ctypes.c_void_p(at), 0, None, None) == 0
+assert cl.clFinish(queue) == 0
 assert read(1) == data[:size]
 """
 
