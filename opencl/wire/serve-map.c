@@ -14,8 +14,8 @@
 
 #define CL vg_cl_dispatch
 
-struct map_kept {
-    struct map_kept *next;
+struct serve_map_kept {
+    struct serve_map_kept *next;
     uint64_t number;
     cl_mem mem;
     void *pointer;
@@ -24,42 +24,43 @@ struct map_kept {
 };
 
 /* A process has one client. */
-static struct map_kept *map_all;
-static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct serve_map_kept *serve_map_all;
+static pthread_mutex_t serve_map_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
-map_keep(struct map_kept *map)
+serve_map_keep(struct serve_map_kept *map)
 {
-    pthread_mutex_lock(&map_lock);
-    map->next = map_all;
-    map_all = map;
-    pthread_mutex_unlock(&map_lock);
+    pthread_mutex_lock(&serve_map_lock);
+    map->next = serve_map_all;
+    serve_map_all = map;
+    pthread_mutex_unlock(&serve_map_lock);
 }
 
-static struct map_kept *
-map_take(uint64_t number, cl_mem mem)
+static struct serve_map_kept *
+serve_map_take(uint64_t number, cl_mem mem)
 {
-    struct map_kept *found = NULL;
+    struct serve_map_kept *found = NULL;
 
-    pthread_mutex_lock(&map_lock);
-    for (struct map_kept **link = &map_all; *link; link = &(*link)->next)
+    pthread_mutex_lock(&serve_map_lock);
+    for (struct serve_map_kept **link = &serve_map_all; *link; link = &(*link)->next)
         if ((*link)->number == number && (*link)->mem == mem) {
             found = *link;
             *link = found->next;
             break;
         }
-    pthread_mutex_unlock(&map_lock);
+    pthread_mutex_unlock(&serve_map_lock);
     return found;
 }
 
-struct map_wanted {
+struct serve_map_wanted {
     uint64_t number;
     cl_map_flags flags;
     bool is_blocking;
 };
 
 static void
-map_begin(struct vg_serve_call *call, struct map_wanted *mapping, struct vg_serve_command *c)
+serve_map_begin(struct vg_serve_call *call, struct serve_map_wanted *mapping,
+                struct vg_serve_command *c)
 {
     mapping->number = vg_wire_get(&call->in);
     mapping->flags = vg_wire_get(&call->in);
@@ -69,21 +70,22 @@ map_begin(struct vg_serve_call *call, struct map_wanted *mapping, struct vg_serv
 
 /* Keeps a mapping, and answers with what is there, or promises it. */
 static cl_int
-map_end(struct vg_serve_call *call, const struct map_wanted *mapping, struct vg_serve_command *c,
-        cl_command_queue queue, cl_mem mem, void *pointer, cl_int result)
+serve_map_end(struct vg_serve_call *call, const struct serve_map_wanted *mapping,
+              struct vg_serve_command *c, cl_command_queue queue, cl_mem mem, void *pointer,
+              cl_int result)
 {
-    struct map_kept *map = result == CL_SUCCESS ? malloc(sizeof *map) : NULL;
+    struct serve_map_kept *map = result == CL_SUCCESS ? malloc(sizeof *map) : NULL;
     size_t size = vg_wire_rows_size(&c->rows);
 
     if (result == CL_SUCCESS && !map)
         result = CL_OUT_OF_HOST_MEMORY;
     c->rows.at = pointer;
     if (map) {
-        *map = (struct map_kept){
+        *map = (struct serve_map_kept){
             NULL,    mapping->number,
             mem,     pointer,
             c->rows, mapping->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)};
-        map_keep(map);
+        serve_map_keep(map);
     }
     if (map && !c->token) {
         void *all =
@@ -107,32 +109,32 @@ vg_serve_EnqueueMapBuffer(struct vg_serve_call *call)
     size_t offset = vg_wire_get(&call->in), size = vg_wire_get(&call->in);
     cl_command_queue queue = vg_serve_object(call, VG_CL_QUEUE);
     cl_mem buffer = vg_serve_object(call, VG_CL_MEM);
-    struct map_wanted mapping;
+    struct serve_map_wanted mapping;
     struct vg_serve_command c;
     cl_int error = CL_SUCCESS;
 
-    map_begin(call, &mapping, &c);
+    serve_map_begin(call, &mapping, &c);
     vg_serve_command_rows(&c, NULL, size, 1, 1);
     if (call->in.is_bad || vg_wire_rows_size(&c.rows) == 0)
         return CL_INVALID_VALUE;
     void *pointer =
         CL.clEnqueueMapBuffer(queue, buffer, mapping.is_blocking, mapping.flags, offset, size, c.n,
                               c.list, vg_serve_command_event(&c, c.token), &error);
-    return map_end(call, &mapping, &c, queue, buffer, pointer, error);
+    return serve_map_end(call, &mapping, &c, queue, buffer, pointer, error);
 }
 
 cl_int
 vg_serve_EnqueueMapImage(struct vg_serve_call *call)
 {
     struct vg_serve_part part;
-    struct map_wanted mapping;
+    struct serve_map_wanted mapping;
     struct vg_serve_command c;
     size_t row_pitch = 0, slice_pitch = 0;
     cl_mem_object_type type = 0;
     cl_int error = CL_SUCCESS;
 
     vg_serve_part_begin(call, &part);
-    map_begin(call, &mapping, &c);
+    serve_map_begin(call, &mapping, &c);
     if (!vg_serve_part_rows(call, &part, &c) || vg_wire_rows_size(&c.rows) == 0)
         return CL_INVALID_MEM_OBJECT;
     void *pointer = CL.clEnqueueMapImage(part.queue, part.image, mapping.is_blocking, mapping.flags,
@@ -141,7 +143,7 @@ vg_serve_EnqueueMapImage(struct vg_serve_call *call)
     CL.clGetMemObjectInfo(part.image, CL_MEM_TYPE, sizeof type, &type, NULL);
     c.rows.row_pitch = type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? slice_pitch : row_pitch;
     c.rows.slice_pitch = slice_pitch;
-    return map_end(call, &mapping, &c, part.queue, part.image, pointer, error);
+    return serve_map_end(call, &mapping, &c, part.queue, part.image, pointer, error);
 }
 
 cl_int
@@ -153,7 +155,7 @@ vg_serve_EnqueueUnmapMemObject(struct vg_serve_call *call)
     struct vg_serve_command c;
 
     vg_serve_command_begin(call, &c);
-    struct map_kept *map = call->in.is_bad ? NULL : map_take(number, mem);
+    struct serve_map_kept *map = call->in.is_bad ? NULL : serve_map_take(number, mem);
     if (!map)
         return CL_INVALID_VALUE;
     size_t size = map->is_written ? vg_wire_rows_size(&map->rows) : 0;
@@ -169,7 +171,7 @@ vg_serve_EnqueueUnmapMemObject(struct vg_serve_call *call)
     if (result == CL_SUCCESS)
         free(map);
     else
-        map_keep(map);
+        serve_map_keep(map);
     vg_serve_made_event(call, c.id, queue, c.made, result);
     return result;
 }
