@@ -105,6 +105,7 @@ doctor_run(const struct vg_online_args *args)
         vg_doctor_look_around(checks, socket, "");
     if (socket) {
         vg_doctor_read_cards(checks, "");
+        vg_doctor_read_vulkan(checks, "");
         vg_doctor_read_clock(checks);
     }
     if (doctor_print(args->format, checks, reached, &error) < 0)

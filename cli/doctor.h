@@ -44,6 +44,9 @@ void vg_doctor_read_clock(json_object *checks);
  * most 64 of them. root: before all paths, "" but in tests. */
 void vg_doctor_read_cards(json_object *checks, const char *root);
 
+/* Tells what this machine lacks for Vulkan in VMs. root: before all paths, "" but in tests. */
+void vg_doctor_read_vulkan(json_object *checks, const char *root);
+
 /* Why vgpud, which should be here behind this socket, does not answer, and whether it could work
  * here. root: before all paths, "" but in tests, which have no systemd and no programs to be run
  * either. */

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tells the doctor's rows about what this machine lacks for Vulkan in VMs (virtio-gpu with Venus).
+ *
+ * Sources: hw/display/virtio-gpu-virgl.c of QEMU (venus from 9.2 on, built with virglrenderer 1.0
+ * or newer); server/ and src/proxy of virglrenderer (the render server, which is started by a
+ * fork); softmmu/qemu-seccomp.c (spawn=deny); docs/drivers/venus.rst of Mesa (drivers of the host);
+ * names of files as Debian, Fedora and Arch have them.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+
+#define QEMU_CONF "/etc/libvirt/qemu.conf"
+
+/* The directories of libraries. */
+static const char *const vulkan_libraries[] = {
+    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", NULL};
+
+struct vulkan_view {
+    json_object *checks;
+    const char *root;
+};
+
+/* ---- files ---- */
+
+static bool
+vulkan_is(const struct vulkan_view *view, const char *path)
+{
+    g_autofree char *whole = g_strconcat(view->root, path, NULL);
+
+    return access(whole, F_OK) == 0;
+}
+
+static char *
+vulkan_read(const struct vulkan_view *view, const char *path)
+{
+    g_autofree char *whole = g_strconcat(view->root, path, NULL);
+    char *text = NULL;
+
+    return g_file_get_contents(whole, &text, NULL, NULL) ? text : NULL;
+}
+
+/* Returns whether a file has this text, which may lie between bytes that are none. */
+static bool
+vulkan_has(const struct vulkan_view *view, const char *path, const char *text)
+{
+    g_autofree char *whole = g_strconcat(view->root, path, NULL);
+    g_autoptr(GMappedFile) file = g_mapped_file_new(whole, FALSE, NULL);
+
+    return file && g_mapped_file_get_length(file) > 0 &&
+           memmem(g_mapped_file_get_contents(file), g_mapped_file_get_length(file), text,
+                  strlen(text));
+}
+
+/* Finds a file below the directories of libraries. Returns NULL if there is none. */
+static char *
+vulkan_find_library(const struct vulkan_view *view, const char *name)
+{
+    for (size_t i = 0; vulkan_libraries[i]; i++) {
+        g_autofree char *path = g_strconcat(vulkan_libraries[i], "/", name, NULL);
+        if (vulkan_is(view, path))
+            return g_steal_pointer(&path);
+    }
+    return NULL;
+}
+
+static int
+vulkan_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Lists the files of a directory whose names begin so, sorted, as "a, b". NULL: none. */
+static char *
+vulkan_list(const struct vulkan_view *view, const char *directory, const char *start)
+{
+    g_autofree char *whole = g_strconcat(view->root, directory, NULL);
+    g_autoptr(GDir) dir = g_dir_open(whole, 0, NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir)))
+        if (g_str_has_prefix(name, start))
+            g_ptr_array_add(names, g_strdup(name));
+    if (names->len == 0)
+        return NULL;
+    g_ptr_array_sort(names, vulkan_compare);
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv(", ", (char **)names->pdata);
+}
+
+/* ---- QEMU and virglrenderer ---- */
+
+/* Returns the file of QEMU that has virtio-gpu with 3D: a module, or QEMU itself. */
+static char *
+vulkan_find_qemu(const struct vulkan_view *view)
+{
+    static const char *const modules[] = {"qemu/hw-display-virtio-gpu-gl.so",
+                                          "qemu-kvm/hw-display-virtio-gpu-gl.so"};
+    static const char *const programs[] = {"/usr/bin/qemu-system-x86_64", "/usr/libexec/qemu-kvm",
+                                           "/usr/bin/qemu-system-aarch64"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(modules); i++) {
+        char *path = vulkan_find_library(view, modules[i]);
+        if (path)
+            return path;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(programs); i++)
+        if (vulkan_has(view, programs[i], "virgl_renderer_init"))
+            return g_strdup(programs[i]);
+    return NULL;
+}
+
+static void
+vulkan_check_qemu(const struct vulkan_view *view, const char *qemu)
+{
+    if (!qemu)
+        vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_LACKS,
+                      "apt install qemu-system-modules-opengl",
+                      "no QEMU here has virtio-gpu with 3D, without which VMs that have no GPU of "
+                      "their own can have no Vulkan");
+    else if (!vulkan_has(view, qemu, "venus"))
+        vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_LACKS, NULL,
+                      "%s has no property venus of virtio-gpu: that is in QEMU 9.2 and newer "
+                      "(Debian 13)",
+                      qemu);
+    else if (!vulkan_has(view, qemu, "virgl_renderer_resource_map"))
+        vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_LACKS, NULL,
+                      "%s was built with a virglrenderer older than 1.0, and cannot give the guest "
+                      "memory of the host (hostmem): Debian 13 has one that can",
+                      qemu);
+    else
+        vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_OK, NULL, "%s has it", qemu);
+}
+
+static void
+vulkan_check_renderer(const struct vulkan_view *view)
+{
+    g_autofree char *path = vulkan_find_library(view, "libvirglrenderer.so.1");
+
+    if (!path)
+        vg_doctor_add(view->checks, "Vulkan: virglrenderer", VG_HEALTH_LACKS,
+                      "apt install libvirglrenderer1", "it is not installed");
+    else if (!vulkan_has(view, path, "virgl_render_server"))
+        vg_doctor_add(view->checks, "Vulkan: virglrenderer", VG_HEALTH_LACKS, NULL,
+                      "%s was built without Venus (-Dvenus=true)", path);
+    else if (!vulkan_has(view, path, "virgl_renderer_submit_cmd2"))
+        vg_doctor_add(view->checks, "Vulkan: virglrenderer", VG_HEALTH_LACKS, NULL,
+                      "%s is older than 1.0: Mesa in guests of today does not understand its Venus "
+                      "(wire format 0); Debian 13 has 1.1",
+                      path);
+    else
+        vg_doctor_add(view->checks, "Vulkan: virglrenderer", VG_HEALTH_OK, NULL, "%s has Venus",
+                      path);
+}
+
+static void
+vulkan_check_server(const struct vulkan_view *view)
+{
+    static const char *const places[] = {"/usr/libexec/virgl_render_server",
+                                         "/usr/lib/virgl_render_server"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        if (!vulkan_is(view, places[i]))
+            continue;
+        vg_doctor_add(view->checks, "Vulkan: render server", VG_HEALTH_OK, NULL, "%s is there",
+                      places[i]);
+        return;
+    }
+    vg_doctor_add(view->checks, "Vulkan: render server", VG_HEALTH_LACKS,
+                  "apt install virgl-server",
+                  "there is no virgl_render_server, which QEMU starts for each VM: without it VMs "
+                  "start, and have no Vulkan");
+}
+
+/* ---- the kernel and its devices ---- */
+
+static void
+vulkan_check_nodes(const struct vulkan_view *view)
+{
+    g_autofree char *nodes = vulkan_list(view, "/dev/dri", "renderD");
+
+    if (nodes)
+        vg_doctor_add(view->checks, "Vulkan: render node", VG_HEALTH_OK, NULL, "/dev/dri has %s",
+                      nodes);
+    else
+        vg_doctor_add(view->checks, "Vulkan: render node", VG_HEALTH_LACKS, "modprobe vgem",
+                      "/dev/dri has no render node, on which QEMU could draw: that of a GPU comes "
+                      "with its driver; vgem is one without a GPU, for trying it with lavapipe");
+}
+
+static void
+vulkan_check_udmabuf(const struct vulkan_view *view)
+{
+    if (vulkan_is(view, "/dev/udmabuf"))
+        vg_doctor_add(view->checks, "Vulkan: udmabuf", VG_HEALTH_OK, NULL, "/dev/udmabuf is there");
+    else
+        vg_doctor_add(view->checks, "Vulkan: udmabuf", VG_HEALTH_LACKS, "modprobe udmabuf",
+                      "there is no /dev/udmabuf, by which the host's GPU is given memory of the "
+                      "guest: the kernel needs CONFIG_UDMABUF (Debian has it from 6.12 on)");
+}
+
+static void
+vulkan_check_memory(const struct vulkan_view *view)
+{
+    g_autofree char *noexec = vulkan_read(view, "/proc/sys/vm/memfd_noexec");
+
+    if (noexec && noexec[0] == '2')
+        vg_doctor_add(view->checks, "Vulkan: shared memory", VG_HEALTH_LACKS,
+                      "sysctl vm.memfd_noexec=1",
+                      "vm.memfd_noexec is 2, so that QEMU cannot make the guest's memory a memfd, "
+                      "which the host's GPU could be given");
+    else
+        vg_doctor_add(view->checks, "Vulkan: shared memory", VG_HEALTH_OK, NULL,
+                      "QEMU can make the guest's memory a memfd");
+}
+
+/* Of the proprietary driver of NVIDIA, Venus needs 570.86 (Mesa's manual). */
+static void
+vulkan_check_driver(const struct vulkan_view *view)
+{
+    g_autofree char *drivers = vulkan_list(view, "/usr/share/vulkan/icd.d", "");
+    g_autofree char *more = drivers ? NULL : vulkan_list(view, "/etc/vulkan/icd.d", "");
+    g_autofree char *nvidia = vulkan_read(view, "/sys/module/nvidia/version");
+    int major = 0, minor = 0;
+
+    if (!drivers && !more)
+        vg_doctor_add(view->checks, "Vulkan: driver", VG_HEALTH_LACKS,
+                      "apt install mesa-vulkan-drivers",
+                      "the host has no driver of Vulkan (/usr/share/vulkan/icd.d), to which the "
+                      "render server could hand on what guests ask for");
+    else if (nvidia && sscanf(nvidia, "%d.%d", &major, &minor) == 2 &&
+             (major < 570 || (major == 570 && minor < 86)))
+        vg_doctor_add(view->checks, "Vulkan: driver", VG_HEALTH_LACKS, NULL,
+                      "NVIDIA's driver is %d.%d, and Venus needs 570.86 or newer", major, minor);
+    else
+        vg_doctor_add(view->checks, "Vulkan: driver", VG_HEALTH_OK, NULL, "the host has %s",
+                      drivers ? drivers : more);
+}
+
+/* ---- libvirt ---- */
+
+/* Returns the value of a setting of qemu.conf, or NULL if it has none. */
+static char *
+vulkan_setting(const char *conf, const char *name)
+{
+    g_auto(GStrv) lines = g_strsplit(conf ? conf : "", "\n", -1);
+    char *value = NULL;
+
+    for (char **line = lines; *line; line++) {
+        const char *text = g_strchug(*line);
+        const char *equals = strchr(text, '=');
+        if (!g_str_has_prefix(text, name) || !equals ||
+            strspn(text + strlen(name), " \t") != (size_t)(equals - text) - strlen(name))
+            continue;
+        g_free(value);
+        value = g_strstrip(g_strdup(equals + 1));
+    }
+    return value;
+}
+
+static void
+vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
+{
+    g_autofree char *sandbox = vulkan_setting(conf, "seccomp_sandbox");
+
+    if (!conf && vulkan_is(view, QEMU_CONF))
+        vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, "sudo vgpuctl doctor",
+                      "only root can read " QEMU_CONF ", which says whether libvirt starts QEMU in "
+                      "a sandbox in which it can start no render server");
+    else if (sandbox && strcmp(sandbox, "0") == 0)
+        vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_OK, NULL,
+                      "libvirt starts QEMU without its sandbox (seccomp_sandbox of " QEMU_CONF
+                      "), so that it can start the render server; a QEMU that a guest has broken "
+                      "into can start any program, too, as its user");
+    else
+        vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS,
+                      "echo 'seccomp_sandbox = 0' >> " QEMU_CONF " && systemctl restart libvirtd",
+                      "libvirt starts QEMU in a sandbox in which it can start no program "
+                      "(spawn=deny), so that there is no render server: VMs start, and have no "
+                      "Vulkan. Without it, for all VMs of the host, a QEMU that a guest has broken "
+                      "into can start any program as its user");
+}
+
+/* NVIDIA's driver has nodes of its own, which libvirt gives a QEMU only if it is told to. */
+static void
+vulkan_check_devices(const struct vulkan_view *view, const char *conf)
+{
+    g_autofree char *acl = vulkan_setting(conf, "cgroup_device_acl");
+    const bool told = acl && strstr(conf, "/dev/nvidiactl");
+
+    if (!vulkan_is(view, "/dev/nvidiactl"))
+        return;
+    if (told)
+        vg_doctor_add(view->checks, "Vulkan: devices", VG_HEALTH_OK, NULL,
+                      "cgroup_device_acl of " QEMU_CONF " has /dev/nvidiactl");
+    else
+        vg_doctor_add(view->checks, "Vulkan: devices", VG_HEALTH_LACKS, NULL,
+                      "libvirt does not give QEMU the nodes of NVIDIA's driver: add "
+                      "\"/dev/nvidiactl\", \"/dev/nvidia0\" and \"/dev/nvidia-modeset\" to "
+                      "cgroup_device_acl of " QEMU_CONF);
+}
+
+static void
+vulkan_check_apparmor(const struct vulkan_view *view, const char *conf)
+{
+    static const char rules[] = "/etc/apparmor.d/abstractions/libvirt-qemu";
+    static const char local[] = "/etc/apparmor.d/local/abstractions/libvirt-qemu";
+    g_autofree char *enabled = vulkan_read(view, "/sys/module/apparmor/parameters/enabled");
+    g_autofree char *driver = vulkan_setting(conf, "security_driver");
+
+    if (!enabled || enabled[0] != 'Y' || !vulkan_is(view, rules) ||
+        (driver && !strstr(driver, "apparmor")))
+        return;
+    if (vulkan_has(view, rules, "virgl_render_server") ||
+        vulkan_has(view, local, "virgl_render_server"))
+        vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_OK, NULL,
+                      "the profile of VMs has the render server");
+    else
+        vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_LACKS,
+                      "install -d /etc/apparmor.d/local/abstractions && echo "
+                      "'/usr/libexec/virgl_render_server rix,' >> "
+                      "/etc/apparmor.d/local/abstractions/libvirt-qemu",
+                      "the profile of VMs does not let QEMU start virgl_render_server; the line "
+                      "holds for VMs that are started after it");
+}
+
+/* ---- together ---- */
+
+void
+vg_doctor_read_vulkan(json_object *checks, const char *root)
+{
+    const struct vulkan_view view = {checks, root};
+    g_autofree char *qemu = vulkan_find_qemu(&view);
+    g_autofree char *conf = vulkan_read(&view, QEMU_CONF);
+
+    vulkan_check_qemu(&view, qemu);
+    /* Without such a QEMU, what else there is means nothing. */
+    if (!qemu)
+        return;
+    vulkan_check_renderer(&view);
+    vulkan_check_server(&view);
+    vulkan_check_driver(&view);
+    vulkan_check_nodes(&view);
+    vulkan_check_udmabuf(&view);
+    vulkan_check_memory(&view);
+    if (!conf && !vulkan_is(&view, "/etc/libvirt"))
+        return;
+    vulkan_check_sandbox(&view, conf);
+    vulkan_check_devices(&view, conf);
+    vulkan_check_apparmor(&view, conf);
+}
