@@ -68,4 +68,8 @@ vg_gpu_source *vg_gpu_fdinfo_new(const char *proc, const char *drm);
  * vg_live_options. */
 vg_gpu_source *vg_gpu_nvml_new(const char *proc, const char *library, int64_t retry_ns);
 
+/* Makes the source of what proxies of OpenCL tell of the requests of their clients
+ * (collectors/gpu-proxy.c). paths: of the sockets where they are asked, separated by commas. */
+vg_gpu_source *vg_gpu_proxy_new(const char *paths);
+
 #endif

@@ -30,8 +30,12 @@ vg_gpu_window_add(GArray *gpus, const struct vg_gpu_sample *more)
         struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
         if (strcmp(gpu->device, more->device) != 0 || strcmp(gpu->engine, more->engine) != 0)
             continue;
+        gpu->requests += more->requests;
         gpu->busy_ns += more->busy_ns;
         gpu->exec_ns += more->exec_ns;
+        gpu->wait_ns += more->wait_ns;
+        gpu->driver_queue_ns += more->driver_queue_ns;
+        gpu->queue_len_avg += more->queue_len_avg;
         gpu->slices += more->slices;
         return;
     }

@@ -141,6 +141,8 @@ static const struct vg_conf_key own_keys[] = {
      "How often that library is asked inside of a window" AT_START "."},
     {"gpu", "tracepoints", VG_CONF_BOOL, AT(gpu_tracepoints), "yes", 0, 0, NULL,
      "Whether from tracepoints of GPU drivers, which tell who waited, too" AT_START "."},
+    {"gpu", "proxies", VG_CONF_STRING, AT(gpu_proxies), "/run/vgpu-proxy/ask.sock", 0, 4000, NULL,
+     "Sockets where vgpu-proxy is asked what VMs do by it: PATH,...; empty: none" AT_START "."},
     {"gpu", "budget", VG_CONF_DOUBLE, AT(gpu_budget), "1", 0, 100, NULL,
      "Per cent of a core that these may take; 0: no limit" AT_START "."},
 

@@ -26,5 +26,7 @@ vg_gpu_config_collector(const struct vg_daemon_config *config)
         sources[n++] = vg_gpu_nvml_new(options.proc, config->gpu_nvml_library, 0);
     if (config->gpu_tracepoints)
         sources[n++] = vg_gpu_trace_new(&trace);
+    if (config->gpu_proxies[0])
+        sources[n++] = vg_gpu_proxy_new(config->gpu_proxies);
     return n > 0 ? vg_gpu_new(&options, sources, n) : NULL;
 }

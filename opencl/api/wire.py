@@ -165,7 +165,7 @@ def serve_get(p):
 
 def serve_argument(p):
     if is_event(p):
-        return "id ? &made : NULL"
+        return "vg_serve_event(call, id, &made)"
     if p.note == "err":
         return "&error"
     if p.note == "callback" or p.name == "user_data":

@@ -30,15 +30,17 @@
 #include "opencl/icd/say.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
+#include "opencl/proxy/desk.h"
+#include "opencl/proxy/listen.h"
 #include "opencl/proxy/share.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/link-shared.h"
 #include "opencl/wire/serve.h"
 
 #define PROXY_KEPT        (32 << 20) /* bytes */
-#define PROXY_WEIGHT_MAX  1000
 #define PROXY_TENANTS_MAX 256
-#define PROXY_STAGING     64 /* MiB */
+#define PROXY_TENANTS     (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
+#define PROXY_STAGING     64                   /* MiB */
 
 struct proxy {
     const char *user; /* of the clients' processes; NULL: this one's */
@@ -49,14 +51,16 @@ struct proxy {
     struct proxy_tenant *tenants; /* N_TENANTS of them */
     unsigned n_tenants;
     struct proxy_share share;
-    struct pollfd *at; /* the signals, then the tenants, then the clients */
+    struct proxy_desk desk;
+    struct pollfd *at; /* the signals, then the desk's, then the tenants, then the clients */
 };
 
 static const char proxy_usage[] =
-    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB]...\n"
+    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME]...\n"
     "Serves programs on unix sockets with the OpenCL of this machine's vendors.\n"
     "\n"
     "  --allow-binaries   take programs that were compiled elsewhere\n"
+    "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
     "  --clients=NUMBER   at most so many at a time (64)\n"
     "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
     "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
@@ -71,7 +75,8 @@ static const char proxy_usage[] =
 /* ---- a client's process ---- */
 
 static _Noreturn void
-proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd, int turns)
+proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd, int turns,
+            struct vg_serve_counts *counts)
 {
     struct vg_serve_limits limits = proxy->limits;
     struct vg_wire_link link;
@@ -79,10 +84,14 @@ proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd
 
     for (unsigned i = 0; i < proxy->n_tenants; i++)
         close(proxy->tenants[i].listener);
-    for (unsigned i = 0; i < proxy->clients_max; i++)
+    for (unsigned i = 0; i < proxy->clients_max; i++) {
         if (proxy->share.clients[i].fd >= 0)
             close(proxy->share.clients[i].fd);
+        vg_share_free_counts(proxy->share.clients[i].counts);
+    }
+    vg_desk_leave(&proxy->desk);
     close(proxy->signals);
+    limits.counts = counts;
     limits.memory = tenant->memory;
     limits.turns = turns;
     sigemptyset(&none);
@@ -123,18 +132,20 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
         close(fd);
         return;
     }
+    struct vg_serve_counts *counts = proxy->desk.path ? vg_share_new_counts() : NULL;
     pid_t pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 ? fork() : -1;
     if (pid == 0) {
         close(pair[0]);
-        proxy_serve(proxy, tenant, fd, pair[1]);
+        proxy_serve(proxy, tenant, fd, pair[1], counts);
     }
     if (pid < 0) {
         vg_cl_say("a client is refused: %s", strerror(errno));
         if (pair[0] >= 0)
             close(pair[0]);
+        vg_share_free_counts(counts);
     } else {
         proxy->share.clients[i] =
-            (struct proxy_client){.pid = pid, .fd = pair[0], .tenant = tenant};
+            (struct proxy_client){.pid = pid, .fd = pair[0], .tenant = tenant, .counts = counts};
     }
     if (pair[1] >= 0)
         close(pair[1]);
@@ -182,36 +193,6 @@ proxy_tell(const struct proxy *proxy)
 /* ---- listening ---- */
 
 static bool
-proxy_listen(struct proxy_tenant *tenant, mode_t mode)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    if (strlen(tenant->path) >= sizeof address.sun_path) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    strcpy(address.sun_path, tenant->path);
-    tenant->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (tenant->listener < 0)
-        return false;
-    /* One that nobody listens on is left of a proxy that was killed. */
-    if (connect(tenant->listener, (struct sockaddr *)&address, sizeof address) == 0) {
-        errno = EADDRINUSE;
-        return false;
-    }
-    close(tenant->listener);
-    tenant->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct stat status;
-    if (lstat(tenant->path, &status) == 0 && S_ISSOCK(status.st_mode))
-        unlink(tenant->path);
-    mode_t before = umask(0177);
-    bool ok = tenant->listener >= 0 &&
-              bind(tenant->listener, (struct sockaddr *)&address, sizeof address) == 0;
-    umask(before);
-    return ok && chmod(tenant->path, mode) == 0 && listen(tenant->listener, 64) == 0;
-}
-
-static bool
 proxy_get_signal(const struct proxy *proxy, struct signalfd_siginfo *info)
 {
     return read(proxy->signals, info, sizeof *info) == (ssize_t)sizeof *info;
@@ -231,14 +212,15 @@ proxy_unlisten(struct proxy *proxy)
 static bool
 proxy_wait(struct proxy *proxy, int ms)
 {
-    const unsigned n = proxy->n_tenants;
+    struct pollfd *tenants = &proxy->at[PROXY_TENANTS], *clients = tenants + proxy->n_tenants;
 
     proxy->at[0] = (struct pollfd){.fd = proxy->signals, .events = POLLIN};
-    for (unsigned i = 0; i < n; i++)
-        proxy->at[1 + i] = (struct pollfd){.fd = proxy->tenants[i].listener, .events = POLLIN};
+    vg_desk_poll(&proxy->desk, &proxy->at[1]);
+    for (unsigned i = 0; i < proxy->n_tenants; i++)
+        tenants[i] = (struct pollfd){.fd = proxy->tenants[i].listener, .events = POLLIN};
     for (unsigned i = 0; i < proxy->clients_max; i++)
-        proxy->at[1 + n + i] = (struct pollfd){.fd = proxy->share.clients[i].fd, .events = POLLIN};
-    return poll(proxy->at, 1 + n + proxy->clients_max, ms) >= 0;
+        clients[i] = (struct pollfd){.fd = proxy->share.clients[i].fd, .events = POLLIN};
+    return poll(proxy->at, PROXY_TENANTS + proxy->n_tenants + proxy->clients_max, ms) >= 0;
 }
 
 /* Returns when it was told to stop, and its clients have left. */
@@ -248,15 +230,17 @@ proxy_run(struct proxy *proxy)
     int64_t until = INT64_MAX;
 
     while (until == INT64_MAX || (proxy_clients_n(proxy) && vg_cl_now() < until)) {
-        int ms = vg_share_decide(&proxy->share);
+        int ms = vg_share_decide(&proxy->share), desk_ms = vg_desk_look(&proxy->desk);
         struct signalfd_siginfo info;
+        if (desk_ms >= 0 && (ms < 0 || ms > desk_ms))
+            ms = desk_ms;
         if (until != INT64_MAX && (ms < 0 || ms > 200))
             ms = 200;
         if (!proxy_wait(proxy, ms))
             continue;
         /* Those that are there, before others come to their places. */
         for (unsigned i = 0; i < proxy->clients_max; i++)
-            if (proxy->at[1 + proxy->n_tenants + i].revents)
+            if (proxy->at[PROXY_TENANTS + proxy->n_tenants + i].revents)
                 vg_share_hear(&proxy->share, &proxy->share.clients[i]);
         if ((proxy->at[0].revents & POLLIN) && proxy_get_signal(proxy, &info)) {
             if (info.ssi_signo == SIGUSR1) {
@@ -268,8 +252,9 @@ proxy_run(struct proxy *proxy)
         }
         proxy_reap(proxy);
         for (unsigned i = 0; i < proxy->n_tenants && until == INT64_MAX; i++)
-            if (proxy->at[1 + i].revents & POLLIN)
+            if (proxy->at[PROXY_TENANTS + i].revents & POLLIN)
                 proxy_accept(proxy, &proxy->tenants[i]);
+        vg_desk_serve(&proxy->desk, &proxy->at[1]);
     }
     for (unsigned i = 0; i < proxy->clients_max; i++)
         if (proxy->share.clients[i].pid)
@@ -294,7 +279,7 @@ proxy_number(const char *text, int base, unsigned most, unsigned *number)
     return true;
 }
 
-/* SOCKET[,weight=NUMBER][,memory=MIB] */
+/* SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME] */
 static bool
 proxy_add_tenant(struct proxy *proxy, char *text)
 {
@@ -313,6 +298,8 @@ proxy_add_tenant(struct proxy *proxy, char *text)
             if (!proxy_number(word + 7, 10, UINT_MAX, &number))
                 return false;
             tenant->memory = (uint64_t)number << 20;
+        } else if (strncmp(word, "vm=", 3) == 0 && word[3]) {
+            tenant->vm = word + 3;
         } else {
             fprintf(stderr, "vgpu-proxy: '%s' is nothing that a socket has\n", word);
             return false;
@@ -333,7 +320,7 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
     proxy->tenants = calloc((size_t)n, sizeof *proxy->tenants);
     proxy->share.clients = calloc(proxy->clients_max + 1, sizeof *proxy->share.clients);
     proxy->share.n_clients = proxy->clients_max;
-    proxy->at = calloc(1 + (size_t)n + proxy->clients_max, sizeof *proxy->at);
+    proxy->at = calloc(PROXY_TENANTS + (size_t)n + proxy->clients_max, sizeof *proxy->at);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
@@ -351,11 +338,21 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
     for (int i = 0; i < n; i++)
         if (!proxy_add_tenant(proxy, sockets[i]))
             return 2;
-    for (unsigned i = 0; i < proxy->n_tenants; i++)
-        if (!proxy_listen(&proxy->tenants[i], mode)) {
-            fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->tenants[i].path, strerror(errno));
+    for (unsigned i = 0; i < proxy->n_tenants; i++) {
+        struct proxy_tenant *tenant = &proxy->tenants[i];
+        tenant->listener = vg_proxy_listen(tenant->path, SOCK_STREAM, (mode_t)mode);
+        if (tenant->listener < 0) {
+            fprintf(stderr, "vgpu-proxy: %s: %s\n", tenant->path, strerror(errno));
             return EXIT_FAILURE;
         }
+    }
+    proxy->desk.tenants = proxy->tenants;
+    proxy->desk.n_tenants = proxy->n_tenants;
+    proxy->desk.share = &proxy->share;
+    if (!vg_desk_open(&proxy->desk)) {
+        fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->desk.path, strerror(errno));
+        return EXIT_FAILURE;
+    }
     return EXIT_SUCCESS;
 }
 
@@ -363,12 +360,19 @@ int
 main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"allow-binaries", no_argument, NULL, 'b'}, {"clients", required_argument, NULL, 'c'},
-        {"drain", required_argument, NULL, 'd'},    {"max-kernel", required_argument, NULL, 'k'},
-        {"memory", required_argument, NULL, 'M'},   {"staging", required_argument, NULL, 's'},
-        {"user", required_argument, NULL, 'u'},     {"mode", required_argument, NULL, 'm'},
-        {"vendors", required_argument, NULL, 'v'},  {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},        {NULL, 0, NULL, 0},
+        {"allow-binaries", no_argument, NULL, 'b'},
+        {"ask", required_argument, NULL, 'a'},
+        {"clients", required_argument, NULL, 'c'},
+        {"drain", required_argument, NULL, 'd'},
+        {"max-kernel", required_argument, NULL, 'k'},
+        {"memory", required_argument, NULL, 'M'},
+        {"staging", required_argument, NULL, 's'},
+        {"user", required_argument, NULL, 'u'},
+        {"mode", required_argument, NULL, 'm'},
+        {"vendors", required_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
     };
     struct proxy proxy = {.clients_max = 64, .drain_s = 30, .share.max_kernel_s = 30};
     const char *vendors = "/etc/OpenCL/vendors";
@@ -378,6 +382,9 @@ main(int argc, char **argv)
 
     while (ok && (c = getopt_long(argc, argv, "hV", options, NULL)) != -1)
         switch (c) {
+        case 'a':
+            proxy.desk.path = optarg;
+            break;
         case 'b':
             proxy.limits.is_with_binaries = true;
             break;
@@ -430,6 +437,8 @@ main(int argc, char **argv)
     int status = proxy_begin(&proxy, mode, argc - optind, argv + optind);
     if (status == EXIT_SUCCESS)
         proxy_run(&proxy);
+    if (status == EXIT_SUCCESS)
+        vg_desk_close(&proxy.desk);
     free(proxy.tenants);
     free(proxy.share.clients);
     free(proxy.at);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -104,7 +105,51 @@ vg_share_gone(struct proxy_client *client)
         share_take_back(client);
     if (client->fd >= 0)
         close(client->fd);
+    if (client->counts) {
+        vg_share_add_did(&client->tenant->did, client->counts);
+        vg_share_free_counts(client->counts);
+    }
     *client = (struct proxy_client){.fd = -1};
+}
+
+struct vg_serve_counts *
+vg_share_new_counts(void)
+{
+    void *counts = mmap(NULL, sizeof(struct vg_serve_counts), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return counts == MAP_FAILED ? NULL : counts;
+}
+
+void
+vg_share_free_counts(struct vg_serve_counts *counts)
+{
+    if (counts)
+        munmap(counts, sizeof *counts);
+}
+
+void
+vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts)
+{
+    did->done += counts->done;
+    did->came += counts->came;
+    did->wait_ns += counts->wait_ns;
+    did->run_ns += counts->run_ns;
+}
+
+void
+vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *tenant, unsigned weight)
+{
+    /* What it has had by now counts by the weight that it had. */
+    for (unsigned i = 0; i < share->n_clients; i++) {
+        struct proxy_client *client = &share->clients[i];
+        if (client->tenant == tenant && client->has) {
+            share_take_back(client);
+            client->has = true;
+            client->given = vg_cl_now();
+        }
+    }
+    tenant->weight = weight;
 }
 
 int64_t

@@ -11,7 +11,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "opencl/wire/serve-meter.h"
+
 struct proxy_client;
+
+/* What clients did (opencl/wire/serve-meter.h). */
+struct proxy_did {
+    uint64_t came, done, used;
+    int64_t wait_ns, run_ns;
+};
 
 /* Whose the clients are that come by one socket. */
 struct proxy_tenant {
@@ -23,11 +31,14 @@ struct proxy_tenant {
         passed; /* ns of the device divided by the weight, but for times in which it wanted none */
     int64_t held; /* ns, in all turns that have ended */
     uint64_t turns, ended;
+    const char *vm;       /* whose the socket is; NULL: nobody said */
+    struct proxy_did did; /* of clients that have left */
 };
 
 struct proxy_client {
-    pid_t pid; /* 0: none */
-    int fd;    /* to the process; -1: it has closed it */
+    pid_t pid;                      /* 0: none */
+    int fd;                         /* to the process; -1: it has closed it */
+    struct vg_serve_counts *counts; /* owned, by vg_share_new_counts(); NULL: none */
     struct proxy_tenant *tenant;
     bool wants, has, is_told;
     int64_t wanted, given, asked; /* when, in ns */
@@ -44,6 +55,15 @@ int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant
 
 /* Takes what CLIENT's process says. */
 void vg_share_hear(const struct proxy_share *share, struct proxy_client *client);
+
+/* Memory in common with a client's process; NULL, with errno. */
+struct vg_serve_counts *vg_share_new_counts(void);
+void vg_share_free_counts(struct vg_serve_counts *counts);
+void vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts);
+
+/* What TENANT has had by now stays as it was. */
+void vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *tenant,
+                         unsigned weight);
 
 /* CLIENT's process has ended. */
 void vg_share_gone(struct proxy_client *client);

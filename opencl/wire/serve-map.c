@@ -97,8 +97,6 @@ serve_map_end(struct vg_serve_call *call, const struct serve_map_wanted *mapping
     } else if (map && !vg_serve_read_later(call, c->token, c->made, &c->rows, NULL)) {
         call->in.is_bad = true;
     }
-    if (c->made && !c->id)
-        CL.clReleaseEvent(c->made);
     vg_serve_made_event(call, c->id, queue, c->made, result);
     return result;
 }

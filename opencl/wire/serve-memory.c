@@ -233,8 +233,6 @@ memory_read_end(struct vg_serve_call *call, struct vg_serve_command *command,
         result = result == CL_SUCCESS ? CL_OUT_OF_HOST_MEMORY : result;
         free(bytes);
     }
-    if (command->made && !command->id)
-        CL.clReleaseEvent(command->made);
     vg_serve_made_event(call, command->id, queue, command->made, result);
     return result;
 }
@@ -270,8 +268,6 @@ memory_write_end(struct vg_serve_call *call, struct vg_serve_command *command,
             free(given);
         }
     }
-    if (command->made && !command->id)
-        CL.clReleaseEvent(command->made);
     vg_serve_made_event(call, command->id, queue, command->made, result);
     return result;
 }

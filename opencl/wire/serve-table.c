@@ -404,7 +404,7 @@ serve_EnqueueCopyBuffer(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueCopyBuffer(
         command_queue, src_buffer, dst_buffer, src_offset, dst_offset, size,
-        num_events_in_wait_list, event_wait_list, id ? &made : NULL);
+        num_events_in_wait_list, event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -427,7 +427,7 @@ serve_EnqueueCopyImage(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueCopyImage(
         command_queue, src_image, dst_image, src_origin, dst_origin, region,
-        num_events_in_wait_list, event_wait_list, id ? &made : NULL);
+        num_events_in_wait_list, event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -450,7 +450,7 @@ serve_EnqueueCopyImageToBuffer(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueCopyImageToBuffer(
         command_queue, src_image, dst_buffer, src_origin, region, dst_offset,
-        num_events_in_wait_list, event_wait_list, id ? &made : NULL);
+        num_events_in_wait_list, event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -473,7 +473,7 @@ serve_EnqueueCopyBufferToImage(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueCopyBufferToImage(
         command_queue, src_buffer, dst_image, src_offset, dst_origin, region,
-        num_events_in_wait_list, event_wait_list, id ? &made : NULL);
+        num_events_in_wait_list, event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -499,7 +499,7 @@ serve_EnqueueNDRangeKernel(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueNDRangeKernel(
         command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size,
-        num_events_in_wait_list, event_wait_list, id ? &made : NULL);
+        num_events_in_wait_list, event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -517,7 +517,7 @@ serve_EnqueueTask(struct vg_serve_call *call)
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueTask(command_queue, kernel, num_events_in_wait_list,
-                                                 event_wait_list, id ? &made : NULL);
+                                                 event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -581,7 +581,7 @@ serve_EnqueueCopyBufferRect(struct vg_serve_call *call)
     cl_int result = vg_cl_dispatch.clEnqueueCopyBufferRect(
         command_queue, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch,
         src_slice_pitch, dst_row_pitch, dst_slice_pitch, num_events_in_wait_list, event_wait_list,
-        id ? &made : NULL);
+        vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -699,9 +699,9 @@ serve_EnqueueFillBuffer(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    cl_int result = vg_cl_dispatch.clEnqueueFillBuffer(command_queue, buffer, pattern, pattern_size,
-                                                       offset, size, num_events_in_wait_list,
-                                                       event_wait_list, id ? &made : NULL);
+    cl_int result = vg_cl_dispatch.clEnqueueFillBuffer(
+        command_queue, buffer, pattern, pattern_size, offset, size, num_events_in_wait_list,
+        event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -721,9 +721,9 @@ serve_EnqueueFillImage(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    cl_int result = vg_cl_dispatch.clEnqueueFillImage(command_queue, image, fill_color, origin,
-                                                      region, num_events_in_wait_list,
-                                                      event_wait_list, id ? &made : NULL);
+    cl_int result = vg_cl_dispatch.clEnqueueFillImage(
+        command_queue, image, fill_color, origin, region, num_events_in_wait_list, event_wait_list,
+        vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -744,7 +744,7 @@ serve_EnqueueMigrateMemObjects(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueMigrateMemObjects(
         command_queue, num_mem_objects, mem_objects, flags, num_events_in_wait_list,
-        event_wait_list, id ? &made : NULL);
+        event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -761,7 +761,7 @@ serve_EnqueueMarkerWithWaitList(struct vg_serve_call *call)
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueMarkerWithWaitList(
-        command_queue, num_events_in_wait_list, event_wait_list, id ? &made : NULL);
+        command_queue, num_events_in_wait_list, event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }
@@ -778,7 +778,7 @@ serve_EnqueueBarrierWithWaitList(struct vg_serve_call *call)
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
     cl_int result = vg_cl_dispatch.clEnqueueBarrierWithWaitList(
-        command_queue, num_events_in_wait_list, event_wait_list, id ? &made : NULL);
+        command_queue, num_events_in_wait_list, event_wait_list, vg_serve_event(call, id, &made));
     vg_serve_made_event(call, id, command_queue, made, result);
     return result;
 }

@@ -50,8 +50,8 @@ struct vg_serve_turn {
     int64_t asked, parked; /* when, last; 0: not */
 };
 
-static bool
-turn_is_command(unsigned op)
+bool
+vg_serve_turn_is_command(unsigned op)
 {
     switch (op) {
     case VG_WIRE_OP_EnqueueReadBuffer:
@@ -160,7 +160,7 @@ turn_throttle(struct vg_serve_turn *turn)
 void
 vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
 {
-    if (!turn || !turn_is_command(op))
+    if (!turn || !vg_serve_turn_is_command(op))
         return;
     pthread_mutex_lock(&turn->lock);
     turn->n_waiting++;
@@ -189,7 +189,7 @@ vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
 void
 vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op)
 {
-    if (!turn || !turn_is_command(op))
+    if (!turn || !vg_serve_turn_is_command(op))
         return;
     pthread_mutex_lock(&turn->lock);
     if (--turn->n_in == 0 && turn->is_returning)

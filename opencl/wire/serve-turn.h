@@ -28,6 +28,9 @@ struct vg_serve_turn;
  * NULL: there is no memory, or no thread. */
 struct vg_serve_turn *vg_serve_turn_begin(struct vg_serve *serve, int fd, unsigned max_kernel_s);
 
+/* Whether OP may give the device something to do. */
+bool vg_serve_turn_is_command(unsigned op);
+
 /* Around what may give the device something to do; TURN may be NULL. From any thread. */
 void vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op);
 void vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op);

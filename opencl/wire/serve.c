@@ -9,7 +9,9 @@
 #include "opencl/icd/entries.h"
 #include "opencl/icd/say.h"
 #include "opencl/track/callback.h"
+#include "opencl/track/clock.h"
 #include "opencl/track/memory.h"
+#include "opencl/wire/serve-meter.h"
 #include "opencl/wire/serve-private.h"
 #include "opencl/wire/serve-turn.h"
 
@@ -175,12 +177,22 @@ vg_serve_made(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type, voi
         serve_put(call->serve, id, type, handle);
 }
 
+cl_event *
+vg_serve_event(const struct vg_serve_call *call, uint64_t id, cl_event *made)
+{
+    return id || call->is_metered ? made : NULL;
+}
+
 void
 vg_serve_made_event(struct vg_serve_call *call, uint64_t id, cl_command_queue queue, cl_event event,
                     cl_int result)
 {
     cl_context context = NULL;
 
+    if (result == CL_SUCCESS)
+        vg_serve_meter_given(call, queue, event);
+    if (!id && event)
+        vg_cl_dispatch.clReleaseEvent(event);
     if (!id)
         return;
     if (result != CL_SUCCESS && (call->head.flags & VG_WIRE_LATER) && !event) {
@@ -228,6 +240,12 @@ vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes)
     uint64_t has = vg_cl_mem_bytes();
 
     return has <= serve->limits.memory && bytes <= serve->limits.memory - has;
+}
+
+struct vg_serve_counts *
+vg_serve_counts_of(const struct vg_serve *serve)
+{
+    return serve->limits.counts;
 }
 
 bool
@@ -294,8 +312,11 @@ serve_do(void *data)
     struct vg_serve_call *call = data;
     struct vg_serve *serve = call->serve;
 
+    vg_serve_meter_came(call);
     vg_serve_turn_enter(serve->turn, call->head.op);
+    call->entered = call->is_metered ? vg_cl_now() : 0;
     cl_int result = vg_serve_functions[call->head.op](call);
+    vg_serve_meter_back(call);
     vg_serve_turn_leave(serve->turn, call->head.op);
     if (call->in.is_bad) {
         pthread_mutex_lock(&serve->lock);

@@ -17,18 +17,21 @@
 #include "opencl/wire/wire.h"
 
 struct vg_serve;
+struct vg_serve_counts;
 
 #define VG_SERVE_VALUE_MAX (UINT64_C(48) << 20) /* bytes of a value that is asked for */
 
 /* What a client may have. */
 struct vg_serve_limits {
-    uint64_t memory;       /* bytes in memory objects */
-    bool is_with_binaries; /* of programs, which nobody here has compiled */
-    int turns;             /* serve-turn.h: the socket to the proxy */
-    unsigned max_kernel_s; /* seconds; 0: any time */
+    uint64_t memory;                /* bytes in memory objects */
+    bool is_with_binaries;          /* of programs, which nobody here has compiled */
+    int turns;                      /* serve-turn.h: the socket to the proxy */
+    struct vg_serve_counts *counts; /* serve-meter.h; NULL: nobody asks */
+    unsigned max_kernel_s;          /* seconds; 0: any time */
 };
 
 bool vg_serve_may_have_binaries(const struct vg_serve *serve);
+struct vg_serve_counts *vg_serve_counts_of(const struct vg_serve *serve);
 
 /* Returns a queue at *AT or behind it, which is retained, and where it is; NULL: there is none. */
 cl_command_queue vg_serve_next_queue(struct vg_serve *serve, uint64_t *at);
@@ -53,6 +56,8 @@ struct vg_serve_call {
     size_t answer_size;
     void *owned[8]; /* freed after the answer */
     unsigned n_owned;
+    bool is_metered; /* it has come, and its command is not known to be done */
+    int64_t came, entered;
 };
 
 /* Memory for as long as the call; NULL, with is_bad, if there is none. */
@@ -91,6 +96,10 @@ void vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
 
 /* Reads an id for a new object; 0: none is wanted. */
 uint64_t vg_serve_new(struct vg_serve_call *call);
+
+/* Where the vendor puts the event of a command, if the client wants it as ID, or its end is to be
+ * known here. */
+cl_event *vg_serve_event(const struct vg_serve_call *call, uint64_t id, cl_event *made);
 
 /* Puts HANDLE, unless it is NULL, in the place of ID, which was free. */
 void vg_serve_made(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type, void *handle);

@@ -4,7 +4,6 @@ of them is nothing to the others."""
 import mmap
 import os
 import random
-import re
 import signal
 import socket
 import struct
@@ -14,7 +13,7 @@ import threading
 import time
 
 import pytest
-from opencl import POCL, Stopped, built, make_film, native, need, need_pocl, told
+from opencl import LINK, POCL, Proxy, Stopped, built, make_film, native, need, need_pocl, told
 from test_opencl import CRASHES, FULL, SEED, every_function, output, taken, twice
 
 
@@ -37,66 +36,6 @@ def but_for(lines, names):
 @pytest.fixture(autouse=True)
 def _pocl():
     need_pocl()
-
-
-LINK = b"VGPULNK1"
-
-
-class Proxy:
-    """vgpu-proxy with PoCL."""
-
-    def __init__(self, folder, *options, sockets=("proxy.sock",)):
-        self.sockets = [str(folder / name) for name in sockets]
-        self.path = self.sockets[0].split(",")[0]
-        self.log = folder / "proxy.log"
-        os.makedirs(folder / "vendors", exist_ok=True)
-        (folder / "vendors" / "pocl.icd").write_text(POCL + "\n")
-        argv = [built("vgpu-proxy"), "--drain=2", f"--vendors={folder}/vendors", *options, *self.sockets]
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(argv, stderr=log, cwd=folder)
-        while not os.path.exists(self.sockets[-1].split(",")[0]):
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.01)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        assert self.process.wait(30) == 0
-
-    def environment(self, **more):
-        return {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
-                "VGPU_OPENCL": "proxy:" + self.path, **more}
-
-    def held(self):
-        """For how many seconds the clients of each socket had the device by now."""
-        before = self.log.read_text().count("had the device for")
-        self.process.send_signal(signal.SIGUSR1)
-        while self.log.read_text().count("had the device for") < before + len(self.sockets):
-            time.sleep(0.01)
-        return [float(s) for s in re.findall(r"had the device for ([\d.]+) s", self.log.read_text())][-len(self.sockets):]
-
-    def backlogged(self, steps, socket_n=0):
-        """A program whose device always has something to do, which is at it."""
-        argv = [sys.executable, os.path.join(os.path.dirname(__file__), "backlog.py"), str(steps)]
-        environment = self.environment(VGPU_OPENCL="proxy:" + self.sockets[socket_n].split(",")[0])
-        return subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
-
-    def children(self):
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
-
-    def connect(self, way=0):
-        """A connection to lie by, which is a socket alone (0), or comes with memory that both sides have."""
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(60)
-        connection.connect(self.path)
-        connection.sendall(LINK + struct.pack("<QQ", way, 0))
-        if way == 0:
-            assert connection.recv(24) == LINK + bytes(16)
-        return connection
 
 
 @pytest.fixture(name="proxy")

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the proxy is asked, by a socket of its own (SOCK_SEQPACKET), what its clients did, and told
+ * to change a share. A message is a line, and so is its answer:
+ *
+ *   list                        ok, with a file of JSON (docs/vgpu-proxy.8)
+ *   weight NUMBER SOCKET        ok
+ *                               or  error REASON
+ *
+ * Nobody is waited for: an answer that cannot be sent at once ends the connection. One thread.
+ */
+#ifndef VG_OPENCL_PROXY_DESK_H
+#define VG_OPENCL_PROXY_DESK_H
+
+#include <poll.h>
+
+#include "opencl/proxy/share.h"
+
+#define PROXY_WEIGHT_MAX 1000
+#define PROXY_DESK_FDS   5 /* that are polled: the listener, and who asks */
+
+struct proxy_desk {
+    const char *path; /* NULL: nobody asks */
+    int fds[PROXY_DESK_FDS];
+    struct proxy_tenant *tenants; /* N_TENANTS of them */
+    unsigned n_tenants;
+    const struct proxy_share *share;
+    int64_t asked; /* when, last, by CLOCK_MONOTONIC; 0: not for a while */
+};
+
+/* Listens at DESK->path, unless that is NULL. False, with errno. */
+bool vg_desk_open(struct proxy_desk *desk);
+void vg_desk_close(struct proxy_desk *desk);
+
+/* Closes what a client's process has of it. */
+void vg_desk_leave(const struct proxy_desk *desk);
+
+/* What is to be polled, PROXY_DESK_FDS of them, and what came of it. */
+void vg_desk_poll(const struct proxy_desk *desk, struct pollfd *at);
+void vg_desk_serve(struct proxy_desk *desk, const struct pollfd *at);
+
+/* Has what clients do be counted while somebody asks for it. Returns for how many ms nothing
+ * changes; -1: until somebody asks. */
+int vg_desk_look(struct proxy_desk *desk);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/proxy/listen.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Whether somebody listens: a socket where nobody does is left of a proxy that was killed. */
+static bool
+listen_is_used(const struct sockaddr_un *address, int type)
+{
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    bool is_used =
+        fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
+                    errno == EPROTOTYPE);
+
+    if (fd >= 0)
+        close(fd);
+    return is_used;
+}
+
+int
+vg_proxy_listen(const char *path, int type, mode_t mode)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat status;
+
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    if (listen_is_used(&address, type)) {
+        errno = EADDRINUSE;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
+        unlink(path);
+    mode_t before = umask(0177);
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    umask(before);
+    if (ok && chmod(path, mode) == 0 && listen(fd, 64) == 0)
+        return fd;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return -1;
+}

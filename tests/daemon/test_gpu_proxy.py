@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs of VMs do by vgpu-proxy, as vgpud tells it: the proxy and PoCL are real, the VMs are processes that
+look like some."""
+import contextlib
+import signal
+import time
+
+import pytest
+from opencl import Proxy, need_pocl
+from vgpud import BusyVm, Daemon, wait_for
+
+STEPS = 200000
+
+
+@pytest.fixture(name="proxy")
+def a_proxy(tmp_path):
+    need_pocl()
+    path = tmp_path / "proxy"
+    path.mkdir()
+    with Proxy(path, f"--ask={path}/a.ask", sockets=("a,vm=alpha", "b,vm=beta,weight=3", "c,vm=nobody")) as proxy:
+        yield proxy
+
+
+def daemon_of(tmp_path, proxy):
+    config = f"[daemon]\nwindow=200ms\n[gpu]\nnvml=no\nfdinfo=no\ntracepoints=no\nproxies={proxy.path}.ask\n"
+    return Daemon(tmp_path, config=config)
+
+
+def gpu_of(daemon, vm):
+    """The figures of its requests in the newest window, or {}."""
+    known = next((v for v in daemon.get("/v1/vms")["items"] if v["uuid"] == vm.uuid), None)
+    newest = known and daemon.get(f"/v1/vms/{known['id']}")["newest"]
+    return next((gpu for gpu in newest["gpu"] if gpu["engine"] == "opencl"), {}) if newest else {}
+
+
+def busy_s(daemon, name):
+    """Seconds of the VM's requests that vgpud has told of since it began."""
+    lines = daemon.request("GET", "/metrics")[2].decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines
+               if line.startswith("vgpud_vm_gpu_busy_seconds_total{") and f'vm="{name}"' in line)
+
+
+@contextlib.contextmanager
+def backlogged(proxy, *sockets):
+    programs = [proxy.backlogged(STEPS, number) for number in sockets]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+            for pipe in program.stdin, program.stdout, program.stderr:
+                pipe.close()
+
+
+def test_what_vms_do_by_a_proxy(tmp_path, proxy):
+    with BusyVm(name="alpha") as alpha, BusyVm(name="beta") as beta, daemon_of(tmp_path, proxy) as daemon:
+        wait_for(lambda: "2 VMs with a socket of vgpu-proxy; no VM here is 'nobody'" in
+                 (daemon.part("collector:gpu")["reason"] or ""))
+
+        def totals():
+            """Seconds of alpha, seconds of beta: by the proxy, by vgpud."""
+            told = proxy.ask()["sockets"]
+            return [told[0]["run_ns"] / 1e9, told[1]["run_ns"] / 1e9, busy_s(daemon, "alpha"), busy_s(daemon, "beta")]
+
+        def agrees():
+            """Windows that were too late for all to be read in are not told: then it does not, by more."""
+            before = totals()
+            with backlogged(proxy, 0, 1):
+                for vm in alpha, beta:
+                    wait_for(lambda v=vm: (g := gpu_of(daemon, v)).get("requests", 0) > 0 and g["exec_ns"] > 0 and
+                             g["wait_ns"] > 0 and g["mem_bytes"] > 0 and g["queue_len_avg"] > 0)
+                assert gpu_of(daemon, alpha)["device"] == proxy.ask()["sockets"][0]["device"] != ""
+                time.sleep(1)
+            wait_for(lambda: not proxy.children())
+            time.sleep(1)
+            did = [now - then for now, then in zip(totals(), before)]
+            return all(abs(did[n] - did[n + 2]) <= 0.01 * did[n] for n in (0, 1)) and min(did) > 0
+        wait_for(agrees)
+        daemon.stop()
+
+
+def test_weights_change(proxy):
+    assert proxy.ask(f"weight 5 {proxy.sockets[0].split(',')[0]}") == "ok"
+    assert proxy.ask()["sockets"][0]["weight"] == 5
+    assert proxy.ask("weight 5 nowhere") == "error there is no such socket"
+    for bad in f"weight 0 {proxy.path}", f"weight 1001 {proxy.path}", f"weight x {proxy.path}", f"weight 5{proxy.path}":
+        assert proxy.ask(bad) == "error a weight is a number from 1 to 1000"
+    assert "it is asked by" in proxy.ask("who are you")
+
+
+def test_a_proxy_that_hangs_or_comes_late(tmp_path, proxy):
+    """A window has what there is; a proxy that is there again counts from then on."""
+    with BusyVm(name="alpha"), daemon_of(tmp_path, proxy) as daemon:
+        def reason():
+            return daemon.part("collector:gpu")["reason"] or ""
+        wait_for(lambda: "1 VM with a socket of vgpu-proxy" in reason())
+        proxy.process.send_signal(signal.SIGSTOP)
+        try:
+            wait_for(lambda: "it does not answer" in reason())
+            assert daemon.part("collector:gpu")["state"] == "degraded"
+        finally:
+            proxy.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: "it does not answer" not in reason() and "1 VM with a socket" in reason())
+        daemon.stop()
