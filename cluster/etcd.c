@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "cluster/body.h"
 #include "cluster/etcd-private.h"
 #include "cluster/tls.h"
 
@@ -47,8 +48,7 @@ struct etcd_try {
     CURL *curl;
     struct curl_slist *headers;
     char words[CURL_ERROR_SIZE];
-    GString *body;
-    bool too_long;
+    struct vg_body body;
     int64_t limit_ns;
     unsigned interrupts; /* when the call began */
 };
@@ -151,19 +151,6 @@ vg_etcd_endpoint(vg_etcd *etcd)
 
 /* ---- one request ---- */
 
-static size_t
-etcd_take_body(char *bytes, size_t one, size_t n, void *data)
-{
-    struct etcd_try *attempt = data;
-
-    (void)one;
-    attempt->too_long = attempt->body->len + n > VG_ETCD_ANSWER_MAX;
-    if (attempt->too_long)
-        return 0;
-    g_string_append_len(attempt->body, bytes, (gssize)n);
-    return n;
-}
-
 static int
 etcd_look_up(void *data, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
@@ -199,8 +186,8 @@ etcd_prepare(struct etcd_try *attempt, const char *endpoint, const char *path, c
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "vgpud/" PACKAGE_VERSION);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, attempt->headers);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, attempt->words);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, etcd_take_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, attempt);
+    attempt->body.max = VG_ETCD_ANSWER_MAX;
+    vg_body_receive(&attempt->body, curl);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, etcd_look_up);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, attempt);
@@ -272,23 +259,22 @@ etcd_send(vg_etcd *etcd, const char *endpoint, const char *token,
     enum vg_etcd_refusal refusal = VG_ETCD_AGAIN;
     long status = 0;
 
-    attempt.body = g_string_new(NULL);
     etcd_prepare(&attempt, endpoint, question->path, question->body, token);
     const CURLcode code = curl_easy_perform(attempt.curl);
     *ret_bad = true;
     curl_easy_getinfo(attempt.curl, CURLINFO_RESPONSE_CODE, &status);
-    if (attempt.too_long)
+    if (attempt.body.too_long)
         vg_error(err, VG_E_EXTERNAL, "its answer has more than %d bytes", VG_ETCD_ANSWER_MAX);
     else if (code != CURLE_OK)
         etcd_curl_error(&attempt, code, err);
     else if (status != 200)
-        refusal = vg_etcd_read_refusal(status, attempt.body->str, attempt.body->len, err);
-    else if (question->read(attempt.body, question->data, err) == 0)
+        refusal = vg_etcd_read_refusal(status, attempt.body.text->str, attempt.body.text->len, err);
+    else if (question->read(attempt.body.text, question->data, err) == 0)
         *ret_bad = false;
     else if (g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
         refusal = VG_ETCD_NEVER;
     curl_slist_free_all(attempt.headers);
-    g_string_free(attempt.body, TRUE);
+    g_string_free(attempt.body.text, TRUE);
     etcd_give_handle(etcd, attempt.curl);
     return refusal;
 }

@@ -18,19 +18,6 @@
 /* ---- the request ---- */
 
 static size_t
-exchange_take_body(char *bytes, size_t one, size_t n, void *data)
-{
-    struct vg_exchange *exchange = data;
-
-    (void)one;
-    exchange->too_long = exchange->body->len + n > VG_PEERS_ANSWER_MAX;
-    if (exchange->too_long)
-        return 0;
-    g_string_append_len(exchange->body, bytes, (gssize)n);
-    return n;
-}
-
-static size_t
 exchange_take_header(char *bytes, size_t one, size_t n, void *data)
 {
     struct vg_exchange *exchange = data;
@@ -73,7 +60,8 @@ vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char
     if (!curl)
         vg_bug("libcurl cannot start");
     exchange->curl = curl;
-    exchange->body = g_string_new(NULL);
+    exchange->body.max = VG_PEERS_ANSWER_MAX;
+    vg_body_receive(&exchange->body, curl);
     exchange->limit_ns = limit_ns;
     if (peer->token_file && *peer->token_file &&
         exchange_add_token(exchange, peer->token_file, err) < 0) {
@@ -96,8 +84,6 @@ vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "vgpud/" PACKAGE_VERSION);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->headers);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->words);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, exchange_take_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, exchange_take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, exchange);
@@ -130,7 +116,7 @@ vg_exchange_free(struct vg_exchange *exchange)
 {
     curl_easy_cleanup(exchange->curl);
     curl_slist_free_all(exchange->headers);
-    g_string_free(exchange->body, TRUE);
+    g_string_free(exchange->body.text, TRUE);
     g_free(exchange->etag);
     g_free(exchange);
 }
@@ -180,7 +166,7 @@ exchange_curl_error(struct vg_exchange *exchange, CURLcode code, GError **err)
 int
 vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err)
 {
-    if (exchange->too_long)
+    if (exchange->body.too_long)
         return vg_error(err, VG_E_EXTERNAL, "its answer has more than %d bytes",
                         VG_PEERS_ANSWER_MAX);
     if (code != CURLE_OK)
@@ -230,8 +216,8 @@ vg_exchange_check_call(struct vg_exchange *exchange, CURLcode code, GError **err
         curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status < 400 || status == 401)
         return vg_exchange_check(exchange, code, err);
-    g_autoptr(json_object) problem = vg_json_parse(exchange->body->str, exchange->body->len,
-                                                   PROBLEM_TEXT_MAX, PROBLEM_DEPTH, NULL);
+    g_autoptr(json_object) problem = vg_json_parse(
+        exchange->body.text->str, exchange->body.text->len, PROBLEM_TEXT_MAX, PROBLEM_DEPTH, NULL);
     if (json_object_is_type(problem, json_type_object))
         json_object_object_get_ex(problem, "detail", &detail);
     if (!detail)

@@ -8,14 +8,14 @@
 
 #include <curl/curl.h>
 
+#include "cluster/body.h"
 #include "cluster/peers.h"
 
 struct vg_exchange {
     CURL *curl;
     struct curl_slist *headers;
     char words[CURL_ERROR_SIZE];
-    GString *body;
-    bool too_long;
+    struct vg_body body;
     char *etag;  /* the etag of the answer, or NULL */
     long status; /* set once the exchange has ended well */
     int64_t limit_ns;

@@ -163,7 +163,7 @@ peers_finish_call(vg_peers *peers, struct call *call, const char *name,
     int status = -1;
 
     if (peers_wait_for(peers, call, question, err) == 0) {
-        const GString *text = call->exchange->body;
+        const GString *text = call->exchange->body.text;
         status = vg_exchange_check_call(call->exchange, call->code, err);
         if (status == 0 && text->len > 0)
             *ret = vg_json_parse(text->str, text->len, VG_PEERS_ANSWER_MAX, ANSWER_DEPTH, err);

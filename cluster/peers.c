@@ -256,13 +256,13 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
     if (stage == PEER_APPROVALS) {
         /* A peer that does not answer this wants no moves; its snapshot is good all the same. */
         g_clear_error(&err);
-        peers_take_approvals(peers, peer, status == 0 ? take_exchange->body : NULL);
+        peers_take_approvals(peers, peer, status == 0 ? take_exchange->body.text : NULL);
     } else if (status == 0 && stage == PEER_VERSION) {
-        status = peers_read_version(peers, peer, take_exchange->body, &err);
+        status = peers_read_version(peers, peer, take_exchange->body.text, &err);
         if (status < 0)
             g_prefix_error(&err, "what answers there is no vgpud: ");
     } else if (status == 0 && (take_exchange->status != 304 || !peer->copy)) {
-        peer->fresh = peers_read_snapshot(take_exchange->body, &err);
+        peer->fresh = peers_read_snapshot(take_exchange->body.text, &err);
         if (peer->fresh) {
             g_free(peer->etag);
             peer->etag = g_steal_pointer(&take_exchange->etag);

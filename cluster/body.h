@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Takes the body of an answer, up to a limit. One thread.
+ */
+#ifndef VG_CLUSTER_BODY_H
+#define VG_CLUSTER_BODY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <curl/curl.h>
+#include <glib.h>
+
+struct vg_body {
+    GString *text;
+    size_t max;    /* bytes */
+    bool too_long; /* there were more; the transfer has failed */
+};
+
+/* Has a handle put what it receives into a body, which must outlive the transfer. body->max is set
+ * by the caller, and body->text freed by it. */
+void vg_body_receive(struct vg_body *body, CURL *curl);
+
+#endif
