@@ -248,7 +248,8 @@ wire_bool(const struct vg_json_node *object, const char *name, bool *ret, GError
     return found <= 0 ? found : vg_json_bool(&node, ret, err);
 }
 
-/* Reads bytes that must be text. *ret is owned by the caller. */
+/* Reads bytes. *ret is NULL if they are no text, or too long a one, as anybody may have written
+ * them; it is owned by the caller. */
 static int
 wire_text_of(const struct vg_json_node *object, const char *name, size_t max, char **ret,
              GError **err)
@@ -258,14 +259,13 @@ wire_text_of(const struct vg_json_node *object, const char *name, size_t max, ch
     gsize size = 0;
     int found = vg_json_member(object, name, VG_JSON_OPTIONAL, &node, err);
 
-    if (found < 0 || (found == 1 && vg_json_string(&node, 2 * max, &coded, err) < 0))
+    if (found < 0 || (found == 1 && vg_json_string(&node, VG_ETCD_ANSWER_MAX, &coded, err) < 0))
         return -1;
     g_autofree char *bytes = (char *)g_base64_decode(coded, &size);
-    if (size > max || strlen(coded) % 4 != 0 || strlen(coded) / 4 * 3 > size + 2)
-        return vg_error(err, VG_E_INVALID, "%s: is no base64 of at most %zu bytes", name, max);
-    if (memchr(bytes, '\0', size) || !g_utf8_validate(bytes, (gssize)size, NULL))
-        return vg_error(err, VG_E_INVALID, "%s: is no text", name);
-    *ret = g_strndup(bytes, size);
+    if (strlen(coded) % 4 != 0 || strlen(coded) / 4 * 3 > size + 2)
+        return vg_error(err, VG_E_INVALID, "%s: is no base64", name);
+    if (size <= max && !memchr(bytes, '\0', size) && g_utf8_validate(bytes, (gssize)size, NULL))
+        *ret = g_strndup(bytes, size);
     return 0;
 }
 
@@ -279,7 +279,10 @@ wire_pair(const struct vg_json_node *node, struct vg_etcd_pair *ret, GError **er
         wire_number(node, "mod_revision", 1, &ret->mod_revision, err) < 0 ||
         wire_number(node, "lease", INT64_MIN, &ret->lease, err) < 0)
         return -1;
-    if (!*ret->key || ret->create_revision == 0 || ret->mod_revision < ret->create_revision)
+    if (!ret->value)
+        ret->value = g_strdup("");
+    if ((ret->key && !*ret->key) || ret->create_revision == 0 ||
+        ret->mod_revision < ret->create_revision)
         return vg_error(err, VG_E_INVALID, "a pair without a key, or with impossible revisions");
     return 0;
 }
@@ -303,6 +306,8 @@ wire_pairs(const struct vg_json_node *range, struct vg_etcd_answer *ret, GError 
         g_ptr_array_add(ret->pairs, pair);
         if (wire_pair(&node, pair, err) < 0)
             return -1;
+        if (!pair->key)
+            g_ptr_array_set_size(ret->pairs, (int)ret->pairs->len - 1);
     }
     return 0;
 }
@@ -467,7 +472,9 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
     const int64_t code = wire_read_words(text, size, &words);
     const char *said = *words ? words : "it does not say why";
 
-    if (status == 401 || code == GRPC_UNAUTHENTICATED) {
+    /* The user's permissions have changed, or etcd has users only now. */
+    if (status == 401 || code == GRPC_UNAUTHENTICATED || strstr(words, "auth store is old") ||
+        strstr(words, "user name is empty")) {
         vg_error(err, VG_E_DENIED, "etcd does not know this vgpud: %s", said);
         return VG_ETCD_LOGIN;
     }
@@ -485,8 +492,7 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
     }
     if (code == GRPC_NOT_FOUND && strstr(words, "lease"))
         vg_error(err, VG_E_NOT_FOUND, "the lease has ended");
-    else if (status == 403 || strstr(words, "user name is empty") ||
-             strstr(words, "authentication failed"))
+    else if (status == 403 || strstr(words, "authentication failed"))
         vg_error(err, VG_E_DENIED, "etcd does not permit it to this vgpud's user: %s", said);
     else
         vg_error(err, VG_E_EXTERNAL, "etcd answered with status %ld: %s", status, said);

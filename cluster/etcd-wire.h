@@ -25,10 +25,10 @@
 #define VG_ETCD_KEY_MAX   512
 #define VG_ETCD_VALUE_MAX 65536
 
-/* A key and its value; both end with a NUL that is not counted. A value is text. */
+/* A key and its value, which are text. A pair whose key is none is left out. */
 struct vg_etcd_pair {
     char *key;
-    char *value; /* empty if only keys were asked for */
+    char *value; /* empty if only keys were asked for, or if it is no text that is short enough */
     int64_t create_revision;
     int64_t mod_revision;
     int64_t lease; /* 0: none */

@@ -141,13 +141,25 @@ vg_peers_set_members(vg_peers *peers, const struct vg_peer_options *members, siz
         g_ptr_array_add(list, peer);
     }
     const guint n_configured = list->len;
-    for (size_t i = 0; i < n_members && list->len < n_configured + VG_PEERS_MAX; i++) {
-        if (!peers_has_configured(list, &members[i]))
+    peers->n_left_out = 0;
+    for (size_t i = 0; i < n_members; i++) {
+        if (peers_has_configured(list, &members[i]))
+            continue;
+        if (list->len < n_configured + VG_PEERS_MAX)
             peers_add(peers, list, &members[i], true);
+        else
+            peers->n_left_out++;
     }
     peers_replace(peers, list);
     pthread_mutex_unlock(&peers->lock);
     curl_multi_wakeup(peers->multi);
+}
+
+size_t
+vg_peers_left_out(vg_peers *peers)
+{
+    VG_LOCK_SCOPE(&peers->lock);
+    return peers->n_left_out;
 }
 
 size_t

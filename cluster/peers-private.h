@@ -67,6 +67,7 @@ struct vg_peers {
     pthread_cond_t answered;
     GPtrArray *list;    /* struct peer; those that are configured come first */
     unsigned n_members; /* those of them that only the cluster names */
+    size_t n_left_out;  /* those that the cluster names besides, and that are too many */
     GQueue calls;       /* struct call that have not begun */
     int64_t refresh_ns;
     int64_t deadline_ns;

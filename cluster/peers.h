@@ -15,6 +15,7 @@
 #include "model/peer.h"
 #include "model/snapshot.h"
 
+/* The maximum number of peers that are configured, and of those that the cluster names besides. */
 #define VG_PEERS_MAX 1000
 
 /* The maximum number of requests at once. */
@@ -57,6 +58,9 @@ void vg_peers_set(vg_peers *peers, const struct vg_peers_options *options);
 void vg_peers_set_members(vg_peers *peers, const struct vg_peer_options *members, size_t n_members);
 
 size_t vg_peers_count(vg_peers *peers);
+
+/* Returns the number of members of the cluster that are too many to be asked. Any thread. */
+size_t vg_peers_left_out(vg_peers *peers);
 
 /* Returns struct vg_peer_info for each peer, in the order of the configuration, as of the last
  * attempts; the caller frees it. Any thread; does not block. */

@@ -121,6 +121,7 @@ region_take_summary(vg_region *region, const char *name, const struct vg_etcd_pa
     if (host) {
         const struct vg_host_summary old = host->info->summary;
         host->info->summary = *summary;
+        host->info->summary_ns = vg_clock_realtime_ns();
         *summary = old;
     }
     vg_host_summary_free(summary);

@@ -29,6 +29,7 @@ hosts_take_summary(struct vg_host_info *info, const struct vg_snap_host *host, i
     const struct vg_host_summary old = info->summary;
 
     info->summary = *summary;
+    info->summary_ns = at_ns;
     *summary = old;
     vg_host_summary_free(summary);
 }
@@ -101,8 +102,10 @@ hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
         info->reason = g_strdup(peer->reason ? peer->reason : "its vgpud has not been asked yet");
         g_ptr_array_add(hosts, info);
     }
+    /* Of many members, the last answer may be older than what etcd says. */
+    const bool is_newer = peer->answered_ns >= info->seen_ns;
     info->seen_ns = MAX(info->seen_ns, peer->answered_ns);
-    if (peer->state == VG_PEER_REACHABLE) {
+    if (peer->state == VG_PEER_REACHABLE && is_newer) {
         info->state = VG_HOST_ALIVE;
         g_clear_pointer(&info->reason, g_free);
     }
@@ -134,8 +137,8 @@ backend_list_hosts(void *data)
         for (guint k = 0; k < copy->snapshot->hosts->len; k++) {
             const struct vg_snap_host *host = copy->snapshot->hosts->pdata[k];
             struct vg_host_info *info = hosts_find(hosts, host->name);
-            /* The newer one of both, as far as clocks tell. */
-            if (info && !info->self && copy->at_ns > info->summary.at_ns)
+            /* The one that was heard later; the clock of that host may be another one. */
+            if (info && !info->self && copy->at_ns > info->summary_ns)
                 hosts_take_summary(info, host, copy->at_ns);
         }
     }

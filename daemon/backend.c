@@ -107,8 +107,14 @@ backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
 {
     vg_daemon_backend *backend = data;
     g_autoptr(GPtrArray) views = vg_peers_gather_for_plan(backend->parts.peers);
+    const size_t left_out = vg_peers_left_out(backend->parts.peers);
     vg_snapshot *merged = vg_peers_merge(view->snapshot, views, ret_notes);
 
+    if (left_out > 0)
+        g_ptr_array_add(
+            ret_notes, g_strdup_printf("%zu hosts of the cluster are left out: no more than %d are "
+                                       "planned for",
+                                       left_out, VG_PEERS_MAX));
     backend_mark_drained(backend, merged);
     return merged;
 }

@@ -65,6 +65,7 @@ static const struct vg_field host_info_fields[] = {
     VG_ROW_STRING(reason, 0, 0, TEXT_MAX),
     VG_ROW_BOOL(self, 0),
     VG_ROW_INT(seen_ns, 0, 0, TIME_MAX),
+    VG_ROW_INT(summary_ns, 0, 0, TIME_MAX),
     VG_ROW_BOOL(maintenance, 0),
     VG_ROW_PART(summary, 0, &vg_host_summary_record),
 };

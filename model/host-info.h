@@ -76,10 +76,11 @@ extern const char *const vg_host_presence_names[];
 struct vg_host_info {
     struct vg_host_card card;
     enum vg_host_presence state;
-    char *reason;     /* STALE, SILENT: one sentence; else NULL */
-    bool self;        /* it is the host of the vgpud that tells this */
-    int64_t seen_ns;  /* epoch, when it was last known to be alive; 0: never */
-    bool maintenance; /* it takes no VMs, as itself or its cluster says */
+    char *reason;       /* STALE, SILENT: one sentence; else NULL */
+    bool self;          /* it is the host of the vgpud that tells this */
+    int64_t seen_ns;    /* epoch, when it was last known to be alive; 0: never */
+    int64_t summary_ns; /* epoch, on the clock of this host, when the summary was heard; 0: never */
+    bool maintenance;   /* it takes no VMs, as itself or its cluster says */
     struct vg_host_summary summary;
 };
 

@@ -286,8 +286,19 @@ def test_what_somebody_else_writes(site):
            "hosts/a/b": "{}", "summary/host-b": '{"cpus":-1}', "else": "", "hosts/host-w": '{"name":"host-w"}'}
     for key, value in bad.items():
         site.etcd.put("/vgpud/test/" + key, value)
+    # What is no text at all.
+    for key, value in (("hosts/host-v", "/wA="), ("binary", "/wA=")):
+        assert site.etcd.ask("/v3/kv/put", {"key": coded("/vgpud/test/" + key), "value": value})[0] == 200
+        bad[key] = value
+    assert site.etcd.ask("/v3/kv/put", {"key": "L3ZncHVkL3Rlc3Qv/w==", "value": ""})[0] == 200
+    for name in ("host-a", "host-b"):
+        daemon = site.hosts[name].daemon
+        before = daemon.get("/v1/cluster")["etcd"]["answered_ns"]
+        wait_for(lambda d=daemon, b=before: d.get("/v1/cluster")["etcd"]["answered_ns"] > b)
+        assert daemon.part("etcd")["state"] == "ok"
+    assert site.etcd.ask("/v3/kv/deleterange", {"key": "L3ZncHVkL3Rlc3Qv/w=="})[0] == 200
     site.etcd.delete("/vgpud/test/hosts/host-b")
-    wait_for(lambda: "/vgpud/test/hosts/host-b" in site.etcd.pairs())
+    wait_for(lambda: site.etcd.pairs("/vgpud/test/hosts/host-b"))
     wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
     assert set(site.hosts["host-a"].hosts()) <= {"host-a", "host-b", "host-c"}
     wait_for(lambda: "what etcd has cannot be used" in site.hosts["host-a"].daemon.log())

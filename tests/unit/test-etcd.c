@@ -189,7 +189,7 @@ refuses_what_cannot_be(void **state)
         "{" HEAD ",\"more\":\"yes\"}",
         "{" HEAD ",\"kvs\":[{\"key\":\"L2E\",\"create_revision\":\"1\",\"mod_revision\":\"1\"}]}",
         "{" HEAD ",\"kvs\":[{\"key\":\"****\",\"create_revision\":\"1\",\"mod_revision\":\"1\"}]}",
-        "{" HEAD ",\"kvs\":[{\"key\":\"AAAA\",\"create_revision\":\"1\",\"mod_revision\":\"1\"}]}",
+        "{" HEAD ",\"kvs\":[{\"key\":\"\",\"create_revision\":\"1\",\"mod_revision\":\"1\"}]}",
         "{" HEAD ",\"kvs\":[{\"key\":\"L2E=\",\"create_revision\":\"5\",\"mod_revision\":\"2\"}]}",
     };
 
@@ -202,6 +202,34 @@ refuses_what_cannot_be(void **state)
         assert_true(g_error_matches(error, VG_ERROR, VG_E_EXTERNAL));
         assert_non_null(strstr(error->message, "etcd's answer"));
     }
+}
+
+/* What somebody else has written, which is no text, or a long one, spoils nothing of the others. */
+static void
+bears_what_is_no_text(void **state)
+{
+    static const char binary[] = "{" HEAD ",\"kvs\":[{\"key\":\"/w==\",\"create_revision\":\"1\","
+                                 "\"mod_revision\":\"1\"}," PAIR ",{\"key\":\"L2I=\",\"value\":"
+                                 "\"AAAA\",\"create_revision\":\"3\",\"mod_revision\":\"3\"}]}";
+    g_autofree char *much = g_strnfill(VG_ETCD_VALUE_MAX / 3 * 4 + 8, 'Y');
+    g_autofree char *large =
+        g_strdup_printf("{" HEAD ",\"kvs\":[{\"key\":\"L2E=\",\"value\":\"%s\",\"create_revision\":"
+                        "\"1\",\"mod_revision\":\"1\"}]}",
+                        much);
+    g_auto(vg_etcd_answer) answer = {0};
+    g_auto(vg_etcd_answer) other = {0};
+
+    (void)state;
+    assert_int_equal(read_range(binary, &answer, NULL), 0);
+    assert_int_equal(answer.pairs->len, 2);
+    const struct vg_etcd_pair *pair = answer.pairs->pdata[0];
+    assert_string_equal(pair->value, "hi");
+    pair = answer.pairs->pdata[1];
+    assert_string_equal(pair->key, "/b");
+    assert_string_equal(pair->value, "");
+    assert_int_equal(read_range(large, &other, NULL), 0);
+    pair = other.pairs->pdata[0];
+    assert_string_equal(pair->value, "");
 }
 
 static void
@@ -238,8 +266,10 @@ tells_refusals_apart(void **state)
          VG_E_DENIED},
         {403, "{\"message\":\"etcdserver: permission denied\",\"code\":7}", VG_ETCD_NEVER,
          VG_E_DENIED},
-        {400, "{\"message\":\"etcdserver: user name is empty\",\"code\":3}", VG_ETCD_NEVER,
+        {400, "{\"message\":\"etcdserver: user name is empty\",\"code\":3}", VG_ETCD_LOGIN,
          VG_E_DENIED},
+        {400, "{\"message\":\"etcdserver: revision of auth store is old\",\"code\":3}",
+         VG_ETCD_LOGIN, VG_E_DENIED},
         {404, "{\"message\":\"etcdserver: requested lease not found\",\"code\":5}", VG_ETCD_NEVER,
          VG_E_NOT_FOUND},
         {404, "404 page not found", VG_ETCD_NEVER, VG_E_EXTERNAL},
@@ -330,6 +360,49 @@ does_not_repeat_what_never_goes_well(void **state)
     assert_null(answer.pairs);
     vg_etcd_free(etcd);
     stop(&server);
+}
+
+/* The second page is of a revision that etcd has forgotten meanwhile, or of another etcd: of the
+ * first one nothing is taken. */
+static void
+takes_all_pages_or_none(void **state)
+{
+    static const char page[] = "{" HEAD ",\"kvs\":[" PAIR "],\"more\":true,\"count\":\"2\"}";
+    static const struct step good[] = {{200, page},
+                                       {200, "{" HEAD ",\"kvs\":[" PAIR "],\"count\":\"2\"}"}};
+    static const struct step forgotten[] = {
+        {200, page},
+        {400,
+         "{\"message\":\"etcdserver: mvcc: required revision has been compacted\",\"code\":11}"}};
+    static const struct step another[] = {
+        {200, page},
+        {200, "{\"header\":{\"cluster_id\":\"8\",\"revision\":\"9\"},\"kvs\":[" PAIR
+              "],\"count\":\"2\"}"}};
+    const struct {
+        const struct step *script;
+        enum vg_error_code code;
+    } cases[] = {{good, 0}, {forgotten, VG_E_CONFLICT}, {another, VG_E_EXTERNAL}};
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct server server;
+        g_auto(vg_etcd_answer) answer = {0};
+        g_autoptr(GError) error = NULL;
+        start(&server, cases[i].script, 2);
+        vg_etcd *etcd = client_of(&server);
+        const int status = vg_etcd_range(etcd, &everything, HANG_S * VG_NS_PER_S, &answer, &error);
+        assert_int_equal(status, cases[i].code ? -1 : 0);
+        assert_int_equal(server.asked, 2);
+        assert_non_null(strstr(server.request, "\"revision\":\"9\""));
+        if (cases[i].code) {
+            assert_true(g_error_matches(error, VG_ERROR, (int)cases[i].code));
+            assert_null(answer.pairs);
+        } else {
+            assert_int_equal(answer.pairs->len, 2);
+        }
+        vg_etcd_free(etcd);
+        stop(&server);
+    }
 }
 
 /* A member that takes the request and says nothing is left for the next one. */
@@ -449,21 +522,57 @@ logs_in_again(void **state)
     unlink(path);
 }
 
+/* etcd had no users when it was asked first. */
+static void
+logs_in_once_there_are_users(void **state)
+{
+    static const struct step script[] = {
+        {400, "{\"message\":\"etcdserver: authentication is not enabled\",\"code\":9}"},
+        {200, "{\"result\":{" HEAD ",\"TTL\":\"30\"}}"},
+        {400, "{\"message\":\"etcdserver: user name is empty\",\"code\":3}"},
+        {200, "{" HEAD ",\"token\":\"first.1\"}"},
+        {200, "{\"result\":{" HEAD ",\"TTL\":\"29\"}}"},
+    };
+    struct server server;
+    int64_t ttl_s = 0;
+    g_autofree char *path = NULL;
+    int fd = g_file_open_tmp(NULL, &path, NULL);
+
+    (void)state;
+    assert_int_equal(write(fd, "secret\n", 7), 7);
+    close(fd);
+    start(&server, script, G_N_ELEMENTS(script));
+    g_autofree char *url = g_strdup_printf("http://127.0.0.1:%d", server.port);
+    vg_etcd *etcd = vg_etcd_new(
+        &(struct vg_etcd_options){.endpoints = url, .user = "vgpud", .password_file = path});
+    assert_int_equal(vg_etcd_keep(etcd, 7, HANG_S * VG_NS_PER_S, &ttl_s, NULL), 0);
+    assert_int_equal(ttl_s, 30);
+    assert_int_equal(vg_etcd_keep(etcd, 7, HANG_S * VG_NS_PER_S, &ttl_s, NULL), 0);
+    assert_int_equal(ttl_s, 29);
+    assert_int_equal(server.asked, G_N_ELEMENTS(script));
+    vg_etcd_free(etcd);
+    stop(&server);
+    unlink(path);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_what_etcd_says),
         cmocka_unit_test(refuses_what_cannot_be),
+        cmocka_unit_test(bears_what_is_no_text),
         cmocka_unit_test(knows_a_lease_that_has_ended),
         cmocka_unit_test(tells_refusals_apart),
         cmocka_unit_test(checks_endpoints),
         cmocka_unit_test(tries_again_what_may_go_well),
         cmocka_unit_test(does_not_repeat_what_never_goes_well),
+        cmocka_unit_test(takes_all_pages_or_none),
         cmocka_unit_test(leaves_a_member_that_hangs),
         cmocka_unit_test(gives_up_in_time),
         cmocka_unit_test(can_be_interrupted),
         cmocka_unit_test(logs_in_again),
+        cmocka_unit_test(logs_in_once_there_are_users),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
