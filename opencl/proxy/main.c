@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,6 @@
 #define PROXY_KEPT        (32 << 20) /* bytes */
 #define PROXY_TENANTS_MAX 256
 #define PROXY_TENANTS     (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
-#define PROXY_STAGING     64                   /* MiB */
 
 struct proxy {
     const char *user; /* of the clients' processes; NULL: this one's */
@@ -62,10 +62,13 @@ static const char proxy_usage[] =
     "  --allow-binaries   take programs that were compiled elsewhere\n"
     "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
     "  --clients=NUMBER   at most so many at a time (64)\n"
+    "  --depth=NUMBER     commands while an event of the program's is not set (65536)\n"
     "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
     "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
     "  --memory=MIB       memory of the device for each client (all there is)\n"
     "  --mode=OCTAL       who may connect (0600)\n"
+    "  --objects=NUMBER   objects of each client (65536)\n"
+    "  --pending=MIB      data of each client's commands that are not done (4096)\n"
     "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
     "  --user=NAME        whose the clients' processes are (this one's)\n"
     "  --vendors=FOLDER   where the vendors' .icd files are (/etc/OpenCL/vendors)\n"
@@ -356,27 +359,70 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
     return EXIT_SUCCESS;
 }
 
+/* What options say that are numbers. */
+struct proxy_numbers {
+    unsigned clients, depth, drain, max_kernel, memory, mode, objects, pending, staging;
+};
+
+#define PROXY_NUMBER(word, base, most)                                                             \
+ {                                                                                                 \
+  offsetof(struct proxy_numbers, word), base, most                                                 \
+ }
+
+/* They come first of all options, in this order. */
+static const struct {
+    size_t at;
+    int base;
+    unsigned most;
+} proxy_number_options[] = {
+    PROXY_NUMBER(clients, 10, 4096),
+    PROXY_NUMBER(depth, 10, UINT_MAX),
+    PROXY_NUMBER(drain, 10, 86400),
+    PROXY_NUMBER(max_kernel, 10, 86400),
+    PROXY_NUMBER(memory, 10, UINT_MAX),
+    PROXY_NUMBER(mode, 8, 0777),
+    PROXY_NUMBER(objects, 10, UINT_MAX),
+    PROXY_NUMBER(pending, 10, UINT_MAX),
+    PROXY_NUMBER(staging, 10, VG_WIRE_STAGING_MAX >> 20),
+};
+
+static void
+proxy_set(struct proxy *proxy, const struct proxy_numbers *numbers)
+{
+    proxy->clients_max = numbers->clients;
+    proxy->drain_s = numbers->drain;
+    proxy->share.max_kernel_s = numbers->max_kernel;
+    proxy->staging = (size_t)numbers->staging << 20;
+    proxy->limits.max_kernel_s = numbers->max_kernel;
+    proxy->limits.memory = numbers->memory ? (uint64_t)numbers->memory << 20 : UINT64_MAX;
+    proxy->limits.objects = numbers->objects;
+    proxy->limits.data = (uint64_t)numbers->pending << 20;
+    proxy->limits.depth = numbers->depth;
+}
+
 int
 main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"allow-binaries", no_argument, NULL, 'b'},
-        {"ask", required_argument, NULL, 'a'},
-        {"clients", required_argument, NULL, 'c'},
-        {"drain", required_argument, NULL, 'd'},
-        {"max-kernel", required_argument, NULL, 'k'},
-        {"memory", required_argument, NULL, 'M'},
-        {"staging", required_argument, NULL, 's'},
-        {"user", required_argument, NULL, 'u'},
-        {"mode", required_argument, NULL, 'm'},
-        {"vendors", required_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0},
+        {"clients", required_argument, NULL, 0},   {"depth", required_argument, NULL, 1},
+        {"drain", required_argument, NULL, 2},     {"max-kernel", required_argument, NULL, 3},
+        {"memory", required_argument, NULL, 4},    {"mode", required_argument, NULL, 5},
+        {"objects", required_argument, NULL, 6},   {"pending", required_argument, NULL, 7},
+        {"staging", required_argument, NULL, 8},   {"allow-binaries", no_argument, NULL, 'b'},
+        {"ask", required_argument, NULL, 'a'},     {"user", required_argument, NULL, 'u'},
+        {"vendors", required_argument, NULL, 'v'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0},
     };
-    struct proxy proxy = {.clients_max = 64, .drain_s = 30, .share.max_kernel_s = 30};
+    struct proxy proxy = {.user = NULL};
+    struct proxy_numbers numbers = {.clients = 64,
+                                    .depth = 65536,
+                                    .drain = 30,
+                                    .max_kernel = 30,
+                                    .mode = 0600,
+                                    .objects = 65536,
+                                    .pending = 4096,
+                                    .staging = 64};
     const char *vendors = "/etc/OpenCL/vendors";
-    unsigned mode = 0600, mebibytes = 0, staging = PROXY_STAGING;
     bool ok = true;
     int c;
 
@@ -387,24 +433,6 @@ main(int argc, char **argv)
             break;
         case 'b':
             proxy.limits.is_with_binaries = true;
-            break;
-        case 'k':
-            ok = proxy_number(optarg, 10, 86400, &proxy.share.max_kernel_s);
-            break;
-        case 'c':
-            ok = proxy_number(optarg, 10, 4096, &proxy.clients_max);
-            break;
-        case 'd':
-            ok = proxy_number(optarg, 10, 86400, &proxy.drain_s);
-            break;
-        case 'm':
-            ok = proxy_number(optarg, 8, 0777, &mode);
-            break;
-        case 'M':
-            ok = proxy_number(optarg, 10, UINT_MAX, &mebibytes);
-            break;
-        case 's':
-            ok = proxy_number(optarg, 10, VG_WIRE_STAGING_MAX >> 20, &staging);
             break;
         case 'u':
             proxy.user = optarg;
@@ -418,23 +446,24 @@ main(int argc, char **argv)
         case 'V':
             puts("vgpu-proxy " PACKAGE_VERSION);
             return EXIT_SUCCESS;
-        default:
+        case '?':
             return 2;
+        default:
+            ok = proxy_number(optarg, proxy_number_options[c].base, proxy_number_options[c].most,
+                              (unsigned *)((char *)&numbers + proxy_number_options[c].at));
         }
     if (ok && (optind == argc || argc - optind > PROXY_TENANTS_MAX))
         fputs(proxy_usage, stderr);
     if (!ok || optind == argc || argc - optind > PROXY_TENANTS_MAX)
         return 2;
-    proxy.staging = (size_t)staging << 20;
-    proxy.limits.max_kernel_s = proxy.share.max_kernel_s;
-    proxy.limits.memory = mebibytes ? (uint64_t)mebibytes << 20 : UINT64_MAX;
+    proxy_set(&proxy, &numbers);
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
     unsetenv("VGPU_OPENCL");
     unsetenv("VGPU_OPENCL_AS_GPU");
     setenv("VGPU_OPENCL_VENDORS", vendors, 1);
     vg_cl_control_forbid();
     vg_cl_vendors_forbid_proxies();
-    int status = proxy_begin(&proxy, mode, argc - optind, argv + optind);
+    int status = proxy_begin(&proxy, numbers.mode, argc - optind, argv + optind);
     if (status == EXIT_SUCCESS)
         proxy_run(&proxy);
     if (status == EXIT_SUCCESS)

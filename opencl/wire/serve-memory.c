@@ -174,6 +174,7 @@ vg_serve_CreateImageWithProperties(struct vg_serve_call *call)
 struct memory_given {
     struct vg_serve *serve;
     void *data;
+    size_t size;
 };
 
 static void CL_CALLBACK
@@ -183,7 +184,7 @@ memory_free_when(cl_event event, cl_int status, void *data)
 
     (void)event;
     (void)status;
-    vg_serve_free_data(given->serve, given->data);
+    vg_serve_free_data(given->serve, given->data, given->size);
     free(given);
 }
 
@@ -211,7 +212,8 @@ memory_read_begin(struct vg_serve_call *call, struct vg_serve_command *command)
 
     if (call->in.is_bad || size == 0)
         return false;
-    command->rows.at = call->room && call->room_size == size ? call->room : malloc(size);
+    bool has_room = call->room && call->room_size == size;
+    command->rows.at = has_room ? call->room : vg_serve_take_data(call->serve, size);
     return command->rows.at;
 }
 
@@ -225,13 +227,15 @@ memory_read_end(struct vg_serve_call *call, struct vg_serve_command *command,
     if (result == CL_SUCCESS && !command->token) {
         call->answer = command->rows.at;
         call->answer_size = size;
-        call->owned[call->n_owned++] = bytes;
+        vg_serve_free_data(call->serve, call->data, call->head.data);
+        call->data = bytes;
+        call->head.data = size;
     } else if (result != CL_SUCCESS ||
                !vg_serve_read_later(call, command->token, command->made, &command->rows, bytes)) {
         if (result == CL_SUCCESS)
             CL.clWaitForEvents(1, &command->made);
         result = result == CL_SUCCESS ? CL_OUT_OF_HOST_MEMORY : result;
-        free(bytes);
+        vg_serve_free_data(call->serve, bytes, size);
     }
     vg_serve_made_event(call, command->id, queue, command->made, result);
     return result;
@@ -259,7 +263,7 @@ memory_write_end(struct vg_serve_call *call, struct vg_serve_command *command,
     if (result == CL_SUCCESS && !command->token) {
         struct memory_given *given = malloc(sizeof *given);
         if (given)
-            *given = (struct memory_given){call->serve, call->data};
+            *given = (struct memory_given){call->serve, call->data, call->head.data};
         if (given && CL.clSetEventCallback(command->made, CL_COMPLETE, memory_free_when, given) ==
                          CL_SUCCESS) {
             call->data = NULL;

@@ -36,7 +36,8 @@ struct vg_serve {
     cl_int late;        /* the first error that nobody was told of yet */
     bool is_bad;
     struct serve_slot *slots;
-    uint64_t n_slots, n_roots;
+    uint64_t n_slots, n_roots, n_objects;
+    uint64_t n_data; /* bytes */
 };
 
 /* Ends the client, whose next message is not received. */

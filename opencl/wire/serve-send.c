@@ -75,7 +75,7 @@ serve_send_reads(struct vg_serve *serve)
         serve_send_read(serve, read, status == CL_COMPLETE);
         *link = read->next;
         vg_cl_dispatch.clReleaseEvent(read->event);
-        free(read->bytes);
+        vg_serve_free_data(serve, read->bytes, vg_wire_rows_size(&read->rows));
         free(read);
     }
 }

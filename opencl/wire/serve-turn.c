@@ -45,6 +45,7 @@ struct vg_serve_turn {
     uint64_t n_commands; /* ever */
     /* since the device was seen to be idle */
     unsigned n_since, depth;
+    unsigned n_behind, depth_most; /* since all the program's events were set */
     int64_t since;
     uint64_t drain_asked, drain_done;
     int64_t asked, parked; /* when, last; 0: not */
@@ -157,14 +158,20 @@ turn_throttle(struct vg_serve_turn *turn)
     turn->n_since = 0;
 }
 
-void
+bool
 vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
 {
     if (!turn || !vg_serve_turn_is_command(op))
-        return;
+        return true;
     pthread_mutex_lock(&turn->lock);
     turn->n_waiting++;
     for (;;) {
+        /* What cannot be waited for, as only the program can set it, may not grow without end. */
+        if (turn->n_behind >= turn->depth_most && op != VG_WIRE_OP_SetUserEventStatus) {
+            turn->n_waiting--;
+            pthread_mutex_unlock(&turn->lock);
+            return false;
+        }
         /* What those that hold the device wait for goes before its end. */
         if (turn->has && (!turn->is_closed || op == VG_WIRE_OP_SetUserEventStatus)) {
             if (turn->n_since < turn->depth || vg_cl_user_events_n)
@@ -181,9 +188,11 @@ vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
     turn->n_waiting--;
     turn->n_in++;
     turn->n_commands++;
+    turn->n_behind += vg_cl_user_events_n > 0;
     if (turn->n_since++ == 0)
         turn->since = vg_cl_now();
     pthread_mutex_unlock(&turn->lock);
+    return true;
 }
 
 void
@@ -192,6 +201,8 @@ vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op)
     if (!turn || !vg_serve_turn_is_command(op))
         return;
     pthread_mutex_lock(&turn->lock);
+    if (vg_cl_user_events_n == 0)
+        turn->n_behind = 0;
     if (--turn->n_in == 0 && turn->is_returning)
         turn_wake(turn);
     pthread_mutex_unlock(&turn->lock);
@@ -328,7 +339,7 @@ turn_run(void *data)
 }
 
 struct vg_serve_turn *
-vg_serve_turn_begin(struct vg_serve *serve, int fd, unsigned max_kernel_s)
+vg_serve_turn_begin(struct vg_serve *serve, const struct vg_serve_limits *limits)
 {
     struct vg_serve_turn *turn = calloc(1, sizeof *turn);
     pthread_t thread;
@@ -336,8 +347,9 @@ vg_serve_turn_begin(struct vg_serve *serve, int fd, unsigned max_kernel_s)
     if (!turn)
         return NULL;
     turn->serve = serve;
-    turn->fd = fd;
-    turn->max_kernel = max_kernel_s * 1000 * TURN_MS;
+    turn->fd = limits->turns;
+    turn->max_kernel = limits->max_kernel_s * 1000 * TURN_MS;
+    turn->depth_most = limits->depth;
     turn->depth = TURN_DEPTH_FIRST;
     turn->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&turn->lock, NULL);

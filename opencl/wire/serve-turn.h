@@ -23,16 +23,18 @@ enum vg_turn_said {
 
 struct vg_serve_turn;
 
-/* FD is that socket. SERVE has to be there as long as the process. A command that holds the device
- * for longer than MAX_KERNEL_S seconds after it was asked back ends the process; 0: none does.
- * NULL: there is no memory, or no thread. */
-struct vg_serve_turn *vg_serve_turn_begin(struct vg_serve *serve, int fd, unsigned max_kernel_s);
+/* SERVE has to be there as long as the process. A command that holds the device for longer than
+ * the client may, after it was asked back, ends the process. NULL: there is no memory, or no
+ * thread. */
+struct vg_serve_turn *vg_serve_turn_begin(struct vg_serve *serve,
+                                          const struct vg_serve_limits *limits);
 
 /* Whether OP may give the device something to do. */
 bool vg_serve_turn_is_command(unsigned op);
 
-/* Around what may give the device something to do; TURN may be NULL. From any thread. */
-void vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op);
+/* Around what may give the device something to do; TURN may be NULL. From any thread. False: too
+ * many commands wait, and it must not be done, nor left. */
+bool vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op);
 void vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op);
 
 #endif

@@ -15,6 +15,8 @@
 #include "opencl/wire/serve-private.h"
 #include "opencl/wire/serve-turn.h"
 
+#define SERVE_THREADS_MAX 512 /* of calls that wait */
+
 /* ---- objects ---- */
 
 void *
@@ -158,6 +160,10 @@ vg_serve_new(struct vg_serve_call *call)
     }
     if (!call->in.is_bad && id && serve->slots[id].type != VG_CL_NONE)
         call->in.is_bad = true;
+    if (!call->in.is_bad && id && serve->n_objects >= serve->limits.objects) {
+        call->refused = CL_OUT_OF_HOST_MEMORY;
+        call->in.is_bad = true;
+    }
     pthread_mutex_unlock(&serve->lock);
     return call->in.is_bad ? 0 : id;
 }
@@ -167,6 +173,7 @@ serve_put(struct vg_serve *serve, uint64_t id, enum vg_cl_type type, void *handl
 {
     pthread_mutex_lock(&serve->lock);
     serve->slots[id] = (struct serve_slot){handle, type};
+    serve->n_objects++;
     pthread_mutex_unlock(&serve->lock);
 }
 
@@ -211,8 +218,10 @@ vg_serve_forget(struct vg_serve_call *call, uint64_t id)
     struct vg_serve *serve = call->serve;
 
     pthread_mutex_lock(&serve->lock);
-    if (id > serve->n_roots && id < serve->n_slots)
+    if (id > serve->n_roots && id < serve->n_slots) {
+        serve->n_objects -= serve->slots[id].type != VG_CL_NONE;
         serve->slots[id] = (struct serve_slot){NULL, VG_CL_NONE};
+    }
     pthread_mutex_unlock(&serve->lock);
 }
 
@@ -231,51 +240,7 @@ vg_serve_id_of(struct vg_serve *serve, const void *root)
     return 0;
 }
 
-/* ---- limits ---- */
-
-bool
-vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes)
-{
-    /* This process has one client. */
-    uint64_t has = vg_cl_mem_bytes();
-
-    return has <= serve->limits.memory && bytes <= serve->limits.memory - has;
-}
-
-struct vg_serve_counts *
-vg_serve_counts_of(const struct vg_serve *serve)
-{
-    return serve->limits.counts;
-}
-
-bool
-vg_serve_may_have_binaries(const struct vg_serve *serve)
-{
-    return serve->limits.is_with_binaries;
-}
-
-void
-vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
-                    const struct vg_serve_value *value)
-{
-    cl_ulong bytes;
-
-    if ((param != CL_DEVICE_GLOBAL_MEM_SIZE && param != CL_DEVICE_MAX_MEM_ALLOC_SIZE) ||
-        !value->bytes || value->has != sizeof bytes || value->size < sizeof bytes)
-        return;
-    memcpy(&bytes, value->bytes, sizeof bytes);
-    bytes = bytes < serve->limits.memory ? bytes : serve->limits.memory;
-    memcpy(value->bytes, &bytes, sizeof bytes);
-}
-
 /* ---- calls ---- */
-
-void
-vg_serve_free_data(struct vg_serve *serve, void *data)
-{
-    if (data && !vg_wire_link_leave(serve->link, data))
-        free(data);
-}
 
 static void
 serve_free(struct vg_serve_call *call)
@@ -284,7 +249,7 @@ serve_free(struct vg_serve_call *call)
         free(call->owned[--call->n_owned]);
     vg_wire_out_end(&call->out);
     free(call->body);
-    vg_serve_free_data(call->serve, call->data);
+    vg_serve_free_data(call->serve, call->data, call->head.data);
     free(call);
 }
 
@@ -313,12 +278,19 @@ serve_do(void *data)
     struct vg_serve *serve = call->serve;
 
     vg_serve_meter_came(call);
-    vg_serve_turn_enter(serve->turn, call->head.op);
+    bool is_in = !call->refused && vg_serve_turn_enter(serve->turn, call->head.op);
+    if (!is_in && !call->refused)
+        call->refused = CL_OUT_OF_RESOURCES;
     call->entered = call->is_metered ? vg_cl_now() : 0;
-    cl_int result = vg_serve_functions[call->head.op](call);
+    cl_int result = is_in ? vg_serve_functions[call->head.op](call) : call->refused;
     vg_serve_meter_back(call);
-    vg_serve_turn_leave(serve->turn, call->head.op);
-    if (call->in.is_bad) {
+    if (is_in)
+        vg_serve_turn_leave(serve->turn, call->head.op);
+    if (call->refused) {
+        result = call->refused;
+        vg_wire_out_end(&call->out);
+    }
+    if (call->in.is_bad && !call->refused) {
         pthread_mutex_lock(&serve->lock);
         serve->is_bad = true;
         pthread_mutex_unlock(&serve->lock);
@@ -358,8 +330,14 @@ serve_begin(struct vg_serve_call *call)
         return;
     }
     pthread_mutex_lock(&serve->lock);
-    serve->n_threads++;
+    if (serve->n_threads >= SERVE_THREADS_MAX)
+        call->refused = CL_OUT_OF_RESOURCES;
+    serve->n_threads += !call->refused;
     pthread_mutex_unlock(&serve->lock);
+    if (call->refused) {
+        serve_do(call);
+        return;
+    }
     if (pthread_create(&thread, NULL, serve_run, call) == 0) {
         pthread_detach(thread);
         return;
@@ -373,22 +351,39 @@ serve_begin(struct vg_serve_call *call)
     serve_free(call);
 }
 
+/* Takes data for which there is no room off the link. */
+static bool
+serve_skip_data(struct vg_serve *serve, size_t size)
+{
+    char bytes[16384];
+
+    for (size_t n; size > 0; size -= n) {
+        n = size < sizeof bytes ? size : sizeof bytes;
+        if (!vg_wire_link_receive(serve->link, bytes, n))
+            return false;
+    }
+    return true;
+}
+
 /* The data of a message, or where the client has them, or room for those of the answer. */
 static bool
 serve_receive_data(struct vg_serve_call *call)
 {
-    struct vg_wire_link *link = call->serve->link;
+    struct vg_serve *serve = call->serve;
     const uint16_t both = VG_WIRE_STAGED | VG_WIRE_ROOM;
     size_t size = call->head.data;
 
     if (size == 0 || !(call->head.flags & both)) {
-        call->data = size ? malloc(size) : NULL;
-        return size == 0 || (call->data && vg_wire_link_receive(link, call->data, size));
+        call->data = size ? vg_serve_take_data(serve, size) : NULL;
+        if (call->data || size == 0)
+            return vg_wire_link_receive(serve->link, call->data, size);
+        call->refused = CL_OUT_OF_HOST_MEMORY;
+        return serve_skip_data(serve, size);
     }
-    unsigned char *area = vg_wire_link_area(link, call->head.at, size);
+    unsigned char *area = vg_wire_link_area(serve->link, call->head.at, size);
     if (!area || (call->head.flags & both) == both) {
         vg_cl_say("a client named memory that is none");
-        call->serve->is_bad = true;
+        serve->is_bad = true;
         return false;
     }
     if (call->head.flags & VG_WIRE_STAGED) {
@@ -484,7 +479,7 @@ vg_serve_client(struct vg_wire_link *link, const struct vg_serve_limits *limits)
         return false;
     }
     if (limits->turns >= 0)
-        serve->turn = vg_serve_turn_begin(serve, limits->turns, limits->max_kernel_s);
+        serve->turn = vg_serve_turn_begin(serve, limits);
     if (limits->turns >= 0 && !serve->turn) {
         vg_cl_say("there is no thread for a client's turns");
         return false;

@@ -23,9 +23,12 @@ struct vg_serve_counts;
 
 /* What a client may have. */
 struct vg_serve_limits {
-    uint64_t memory;                /* bytes in memory objects */
-    bool is_with_binaries;          /* of programs, which nobody here has compiled */
-    int turns;                      /* serve-turn.h: the socket to the proxy */
+    uint64_t memory;       /* bytes in memory objects */
+    uint64_t objects;      /* of all types */
+    uint64_t data;         /* bytes that came with messages, or go with them, and are kept */
+    unsigned depth;        /* commands while an event is not set that others may wait for */
+    bool is_with_binaries; /* of programs, which nobody here has compiled */
+    int turns;             /* serve-turn.h: the socket to the proxy */
     struct vg_serve_counts *counts; /* serve-meter.h; NULL: nobody asks */
     unsigned max_kernel_s;          /* seconds; 0: any time */
 };
@@ -47,6 +50,7 @@ struct vg_serve_call {
     struct vg_serve *serve;
     struct vg_wire_head head;
     struct vg_wire_in in;
+    cl_int refused;         /* the client may not have so much: the result */
     struct vg_wire_out out; /* the answer, after its result */
     void *body;             /* owned; NULL: of no bytes */
     void *data;             /* likewise, of HEAD.data bytes; vg_serve_free_data() */
@@ -63,8 +67,11 @@ struct vg_serve_call {
 /* Memory for as long as the call; NULL, with is_bad, if there is none. */
 void *vg_serve_memory(struct vg_serve_call *call, size_t size);
 
-/* Frees data of a message, or gives them back to the client. From any thread. */
-void vg_serve_free_data(struct vg_serve *serve, void *data);
+/* Memory for SIZE bytes of data; NULL: the client may not have them, or there is none. */
+void *vg_serve_take_data(struct vg_serve *serve, size_t size);
+
+/* Frees data, or gives them back to the client. From any thread. */
+void vg_serve_free_data(struct vg_serve *serve, void *data, size_t size);
 
 /* Reads an id: the tracker's handle of an object of TYPE; NULL: there is none. */
 void *vg_serve_object(struct vg_serve_call *call, enum vg_cl_type type);

@@ -385,6 +385,52 @@ def test_memory_limit(tmp_path):
         assert output([sys.executable, "-c", ALLOCATE], proxy.environment()).split() == ["64", "0", "-4", "0", "0", "0"]
 
 
+LIMITS = """
+import ctypes, sys
+cl = ctypes.CDLL("libOpenCL.so.1")
+for name in ("clCreateContext", "clCreateBuffer", "clCreateCommandQueue", "clCreateUserEvent"):
+    getattr(cl, name).restype = ctypes.c_void_p
+platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+def make(n=4096):
+    return ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(1), ctypes.c_size_t(n), None, ctypes.byref(error)))
+n, size = 4, 6 << 20
+zero, data, buffer = ctypes.c_int(), bytes(size), make(size)
+def write(event):
+    return cl.clEnqueueWriteBuffer(queue, buffer, 0, ctypes.c_size_t(0), ctypes.c_size_t(size), data, 1, ctypes.byref(event), None)
+def fill(event):
+    return cl.clEnqueueFillBuffer(queue, buffer, ctypes.byref(zero), ctypes.c_size_t(4), ctypes.c_size_t(0), ctypes.c_size_t(4), 1,
+                                  ctypes.byref(event), None)
+def waiting(what, times):
+    event = ctypes.c_void_p(cl.clCreateUserEvent(context, None))
+    told = [what(event) for _ in range(times)]
+    cl.clSetUserEventStatus(event, 0)
+    told.append(cl.clFinish(queue))
+    cl.clReleaseEvent(event)
+    return [result for result in told if result]
+print(*waiting(write, 1), "|", *waiting(write, 3), "|", *waiting(write, 1))
+print(*waiting(fill, 50), "|", *waiting(fill, 200), "|", *waiting(fill, 50))
+made = [make()]
+while error.value == 0:
+    made.append(make())
+print(len(made), error.value, cl.clReleaseMemObject(made[0]))
+make()
+print(error.value)
+"""
+
+
+def test_limits(tmp_path):
+    """Who wants more objects, or has given more commands or data that wait, than he may gets an error for it; and may go
+    on with less."""
+    with Proxy(tmp_path, "--objects=50", "--pending=8", "--depth=100", "--staging=0") as proxy:
+        lines = output([sys.executable, "-c", LIMITS], proxy.environment()).splitlines()
+    # Objects that he has: a context, a queue, a buffer of before.
+    assert lines == ["| -6 |", "| -5 |", "48 -6 0", "0"]
+
+
 BINARY = """
 import ctypes
 cl = ctypes.CDLL("libOpenCL.so.1")
