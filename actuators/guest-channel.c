@@ -53,7 +53,8 @@ struct channel {
     int64_t heard_ns;
     char *hello;
     int64_t hello_ns; /* the time at which the hello is repeated, until it is answered */
-    bool taken;       /* the stream has ended, but libvirt still answers */
+    bool ended;       /* the stream has ended, or failed */
+    bool taken;       /* it has ended, but libvirt still answers */
 };
 
 void
@@ -156,6 +157,7 @@ channel_lost(struct channel *channel, GError **err)
 {
     const char *name = virDomainGetName(channel->domain);
 
+    channel->ended = true;
     if (virGetLastErrorCode() != VIR_ERR_OK)
         return vg_virt_host_failed(channel->host, err, "lost the channel to the agent of '%s'",
                                    name);
@@ -372,8 +374,9 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
         return 0;
     vg_guest_message_clear(ret);
     int result = channel_answer(channel, type, devices, ret, err);
-    /* A look changes nothing, and must not cancel what another caller has ordered. */
-    if (result < 0 && !looks)
+    /* A look changes nothing, and must not cancel what another caller has ordered. A stream whose
+     * VM has gone takes nothing any more: libvirtd 11.3 computes without end after that. */
+    if (result < 0 && !looks && !channel->ended)
         channel_cancel(channel);
     return result;
 }
@@ -388,7 +391,7 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
 
     for (;;) {
         g_autoptr(GError) error = NULL;
-        channel->taken = false;
+        channel->taken = channel->ended = false;
         channel->talk = vg_guest_talk_new();
         int result = channel_ask(channel, type, devices, ret, &error);
         channel_close(channel);
