@@ -4,6 +4,7 @@
 #include "host/gpu-local.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #define TYPES_BYTES_MAX 65536
 #define HOLDERS_TOLD    3
 #define NVIDIA_NODE     "/dev/nvidia"
+/* The depth of nodes below a function: the deepest are partitions, nvme/nvme0/nvme0n1/nvme0n1p1. */
+#define NODE_DEPTH_MAX 4
 
 /* The programs that have nodes of one device open. */
 struct local_device {
@@ -71,6 +74,40 @@ local_add_nodes(struct local_scan *scan, struct local_device *device, const char
         g_hash_table_insert(scan->nodes, g_build_filename(dev, name, NULL), device);
     if (list)
         g_dir_close(list);
+}
+
+/* Adds the node that sysfs names for a directory. */
+static void
+local_add_named(struct local_scan *scan, struct local_device *device, const char *dir)
+{
+    g_autofree char *text = local_read(dir, "uevent");
+    const char *name = text ? strstr(text, "DEVNAME=") : NULL;
+
+    if (!name)
+        return;
+    name += strlen("DEVNAME=");
+    g_autofree char *node = g_strndup(name, strcspn(name, "\n"));
+    g_hash_table_insert(scan->nodes, g_build_filename("/dev", node, NULL), device);
+}
+
+/* Adds the nodes of what is below a function, whatever its driver, without those of its mediated
+ * devices. Other functions are links. */
+static void
+local_walk(struct local_scan *scan, struct local_device *device, const char *dir, unsigned depth)
+{
+    DIR *list = opendir(dir);
+
+    if (!list)
+        return;
+    if (depth > 0)
+        local_add_named(scan, device, dir);
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        g_autofree char *path = g_build_filename(dir, entry->d_name, NULL);
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+            !g_uuid_string_is_valid(entry->d_name) && depth < NODE_DEPTH_MAX)
+            local_walk(scan, device, path, depth + 1);
+    }
+    closedir(list);
 }
 
 static void
@@ -128,6 +165,7 @@ local_add_device(struct local_scan *scan, const char *address, bool is_whole, ch
     local_add_nodes(scan, device, dir, "drm", "/dev/dri");
     local_add_nodes(scan, device, dir, "accel", "/dev/accel");
     local_add_nodes(scan, device, dir, "vfio-dev", "/dev/vfio/devices");
+    local_walk(scan, device, dir, 0);
     local_add_vfio_group(scan, device, dir);
     if (g_strcmp0(*driver, "nvidia") == 0 && is_whole)
         local_add_nvidia(scan, device, address);
@@ -204,6 +242,26 @@ local_scan_process(struct local_scan *scan, const char *pid)
         local_add_holder(device, who);
 }
 
+/* Adds the file systems of the host, which no process has open. A line of mountinfo ends with "-
+ * TYPE NODE OPTIONS". */
+static void
+local_scan_mounts(struct local_scan *scan)
+{
+    g_autofree char *dir = g_build_filename(scan->proc, "1", NULL);
+    g_autofree char *text = local_read(dir, "mountinfo");
+    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+
+    for (size_t i = 0; lines[i]; i++) {
+        const char *rest = strstr(lines[i], " - ");
+        g_auto(GStrv) words = g_strsplit(rest ? rest + strlen(" - ") : "", " ", -1);
+        struct local_device *device =
+            g_strv_length(words) > 1 ? g_hash_table_lookup(scan->nodes, words[1]) : NULL;
+        g_autofree char *who = device ? g_strdup_printf("a file system of %s", words[1]) : NULL;
+        if (device)
+            local_add_holder(device, who);
+    }
+}
+
 static int
 local_compare_pids(const void *a, const void *b)
 {
@@ -251,6 +309,7 @@ local_find_users(struct local_scan *scan)
 
     if (scan->devices->len == 0)
         return;
+    local_scan_mounts(scan);
     if (!local_scan_processes(scan))
         trouble = "processes cannot be listed";
     else if (scan->denied)

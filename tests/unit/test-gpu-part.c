@@ -488,10 +488,10 @@ test_host_uses(void **state)
 {
     struct host *host = *state;
 
-    for (int bus = 0x41; bus <= 0x47; bus++) {
+    for (int bus = 0x41; bus <= 0x49; bus++) {
         g_autofree char *dir = g_strdup_printf(SYS "0000:%02x:00.0/class", bus);
         add_pci(host, bus, 0, "0x030200", "10de:2331", bus == 0x42 ? "vfio-pci" : "nvidia", "");
-        if (bus < 0x47)
+        if (bus != 0x47)
             write_text(host, dir, "0x030200\n");
     }
     make_link(host, SYS "0000:41:00.0/driver", "../../drivers/nvidia");
@@ -505,6 +505,16 @@ test_host_uses(void **state)
     write_text(host, "proc/driver/nvidia/gpus/0000:43:00.0/information",
                "Model: \t\t H100\nDevice Minor: \t 4\n");
     write_text(host, SYS "0000:44:00.0/drm/renderD129/dev", "226:129\n");
+    /* Drivers whose nodes only sysfs tells. */
+    make_link(host, SYS "0000:48:00.0/driver", "../../drivers/uio_pci_generic");
+    make_link(host, SYS "0000:49:00.0/driver", "../../drivers/nvme");
+    write_text(host, SYS "0000:48:00.0/uio/uio0/uevent", "MAJOR=246\nMINOR=0\nDEVNAME=uio0\n");
+    write_text(host, SYS "0000:49:00.0/nvme/nvme0/nvme0n1/nvme0n1p2/uevent",
+               "DEVNAME=nvme0n1p2\nDEVTYPE=partition\n");
+    write_text(host, "proc/1/mountinfo",
+               "24 1 0:22 / /sys rw - sysfs sysfs rw\n"
+               "29 1 259:2 / /srv rw,noatime shared:1 - ext4 /dev/nvme0n1p2 rw\n");
+    open_file(host, 811, "dpdk\n", "/dev/uio0");
     open_file(host, 812, "python3\n", "/dev/nvidia3");
     open_file(host, 813, "Xorg\n", "/dev/dri/renderD129");
     open_file(host, 814, "qemu-system-x86\n", "/dev/vfio/29");
@@ -517,6 +527,9 @@ test_host_uses(void **state)
     /* Its driver went after libvirt had looked. */
     expect(host, "0000:46:00.0", "10de:2331", VG_GPU_PART_FREE, "no driver");
     expect(host, "0000:47:00.0", "10de:2331", VG_GPU_PART_UNKNOWN, "cannot be told");
+    expect(host, "0000:48:00.0", "10de:2331", VG_GPU_PART_HOST, "in use by dpdk [811]");
+    expect(host, "0000:49:00.0", "10de:2331", VG_GPU_PART_HOST,
+           "in use by a file system of /dev/nvme0n1p2");
     assert_false(find_part(host, "0000:42:00.0")->last);
     assert_true(find_part(host, "0000:43:00.0")->last);
 }
