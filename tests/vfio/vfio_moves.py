@@ -17,7 +17,7 @@ CARD, OTHER_CARD, MBOCHS_PARENT, MTTY_PARENT = (f"0000:0{bus}:00.0" for bus in r
 MDPY_PARENT = "0000:08:00.0"
 SHARED, NEIGHBOUR = "0000:05:00.0", "0000:05:00.1"
 EDU, NVME, VF = "0000:06:00.0", "0000:07:00.0", "0000:07:00.1"
-BOCHS = "1234:1111"
+BOCHS, FOREIGN = "1234:1111", "uio_pci_generic"
 # What moves took, for docs/devices.md.
 FIGURES = os.path.join(build_dir(), "vfio-figures")
 FORWARD = {"detach": ["precheck", "reserve", "quiesce", "detach", "migrate", "attach", "resume", "verify", "release"],
@@ -34,7 +34,7 @@ def lab(tmp_path_factory):
     try:
         for host in made.hosts.values():
             host.run(f"modprobe bochs; modprobe e1000e; udevadm settle; modprobe mbochs pci={MBOCHS_PARENT}; "
-                     f"modprobe mtty pci={MTTY_PARENT}; modprobe mdpy pci={MDPY_PARENT}; udevadm settle")
+                     f"modprobe mtty pci={MTTY_PARENT}; modprobe mdpy pci={MDPY_PARENT}; modprobe {FOREIGN}; udevadm settle")
         made.start_vgpuds()
         yield made
         tell(f"what was repeated with a guest that had broken: {len(made.retried)}")
@@ -113,7 +113,9 @@ def there_and_back(lab, guest, why):
 
 @again_if_broken
 def test_passed_through(lab, guest):
-    """A card that a DRM driver of the host gives up for the VM and has again when the VM has gone."""
+    """A card that a DRM driver of the host gives up for the VM and has again when the VM has gone. On the target
+    somebody has bound it to another driver, with which nobody works."""
+    lab.hosts["h2"].bind(CARD, FOREIGN)
     lab.start_guest("h1", guest, hostdev(CARD))
     for left, reached in there_and_back(lab, guest, ["bound to vfio-pci"] * 2):
         assert left.driver(CARD) == "bochs-drm" and reached.driver(CARD) == "vfio-pci"
@@ -316,17 +318,25 @@ def test_the_guest_does_not_unplug(lab, guest):
 
 @again_if_broken
 def test_held_in_the_guest(lab, guest):
-    """A program in there has the GPU open. The agent waits for it by name; an abort leaves all as it was."""
-    source = lab.hosts["h1"]
+    """A program in there has the GPU open. The agent waits for it by name; an abort leaves all as it was. When the
+    VM ends meanwhile, so does the move, and libvirtd goes on, which a word to the agent could have stopped."""
+    source, target = lab.hosts["h1"], lab.hosts["h2"]
     lab.start_guest("h1", guest, mdev(source.make_mdev(MTTY_PARENT, "bochs-drm-2")), "hold=/dev/ttyS1")
-    move = begin(lab, guest, "quiescing")
-    wait_for(lambda: "sleep" in (source.get("/v1/migrations/" + move["id"])["guest"]["doing"] or ""))
+
+    def begin_and_wait():
+        move = begin(lab, guest, "quiescing")
+        wait_for(lambda: "(sleep) has /dev/ttyS1" in (source.get("/v1/migrations/" + move["id"])["guest"]["doing"] or ""))
+        return move
+    move = begin_and_wait()
     source.post(f"/v1/migrations/{move['id']}/abort", {}, 202)
     end = source.ended(move)
     assert end["state"] == "aborted", (end["state"], end["cause"], end["steps"])
-    [said] = [s["answer"] for s in end["steps"] if s["verb"] == "quiesce"]
-    assert "(sleep) has /dev/ttyS1 open" in said
     check_place(lab, guest, "h1")
+    move = begin_and_wait()
+    source.virsh(f"destroy {guest}")
+    end = source.ended(move)
+    assert end["state"] == "failed" and "was closed" in end["cause"], (end["state"], end["cause"])
+    assert lab.running_on(guest) == [] and lab.defined_on(guest) == ["h1"] and target.mdevs() == []
 
 
 def test_a_shared_group_is_told(lab):
@@ -375,18 +385,21 @@ def test_doctor_without_iommu(lab):
 
 @again_if_broken
 def test_nothing_is_free(lab, guest):
-    """On the target programs hold all cards but the one in a shared group: all are named, nothing is
-    done."""
+    """On the target programs hold all cards but the one in a shared group, one by a driver that is no GPU's:
+    all are named, nothing is done."""
     lab.start_guest("h1", guest, hostdev(CARD))
     target = lab.hosts["h2"]
     wait_for(lambda: lab.hosts["h1"].knows(guest))
-    target.run("for card in /dev/dri/card*; do sleep 100000 < $card > /dev/null 2>&1 & echo $!; done > /tmp/holders")
+    target.bind(OTHER_CARD, FOREIGN)
+    target.run("for card in /dev/dri/card* /dev/uio0; do sleep 100000 < $card > /dev/null 2>&1 & echo $!; done > /tmp/holders")
     try:
         problems = " ".join(lab.hosts["h1"].move(guest, "h2", status=200, dry_run=True)["problems"])
         assert f"no GPU {BOCHS} is free" in problems
         assert f"{CARD}: bound to bochs-drm, and in use by sleep" in problems
+        assert f"{OTHER_CARD}: bound to {FOREIGN}, and in use by sleep" in problems
     finally:
         target.run("kill $(cat /tmp/holders)")
+        target.bind(OTHER_CARD, "")
     assert lab.running_on(guest) == ["h1"], lab.hosts["h1"].run(f"virsh domstate --reason {guest}; tail -n 3 "
                                                                 f"/var/log/libvirt/qemu/{guest}.*")
     assert lab.hosts["h1"].driver(CARD) == "vfio-pci"

@@ -172,8 +172,8 @@ class Host:
     def request(self, method, path, body=None):
         connection = HTTPConnection("127.0.0.1", self.api, timeout=HANG_S)
         try:
-            connection.request(method, path, body and json.dumps(body),
-                               {"Content-Type": "application/json"} if body else {})
+            connection.request(method, path, None if body is None else json.dumps(body),
+                               {} if body is None else {"Content-Type": "application/json"})
             response = connection.getresponse()
             text = response.read()
             return response.status, text
