@@ -29,6 +29,7 @@
 #include "model/plan.h"
 #include "model/proposal.h"
 #include "model/provenance.h"
+#include "model/proxy-socket.h"
 #include "model/reservation.h"
 #include "model/snapshot.h"
 #include "model/source-state.h"
@@ -185,6 +186,8 @@ struct vg_backend_measurement {
     /* Makes one snapshot of this host, as of the view, and of all peers that answer. ret_notes:
      * char *, sentences on peers that are left out and on doubts. */
     vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
+    /* Returns struct vg_proxy_socket of all proxies of this host; the caller frees the list. */
+    GPtrArray *(*list_proxies)(void *data, GError **err);
     /* Returns struct vg_happening, oldest first, as vg_journal_list_events() does. */
     GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
 };
@@ -283,6 +286,10 @@ struct vg_backend_moves {
      * or its definition cannot be changed so. */
     vg_vulkan_change *(*set_vulkan)(void *data, const char *vm,
                                     const struct vg_vulkan_request *request, GError **err);
+    /* Sets what a VM's sockets of proxies of this host have; returns them as they are then. The
+     * caller frees the list. VG_E_NOT_FOUND: no socket is this VM's. */
+    GPtrArray *(*limit_proxy)(void *data, const char *vm, const struct vg_proxy_limit *limit,
+                              GError **err);
 };
 
 struct vg_backend {

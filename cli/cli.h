@@ -51,6 +51,7 @@ int vg_cmd_audit(int argc, char **argv);
 int vg_cmd_context(int argc, char **argv);
 int vg_cmd_ui(int argc, char **argv);
 int vg_cmd_vulkan(int argc, char **argv);
+int vg_cmd_proxy(int argc, char **argv);
 int vg_cmd_version(int argc, char **argv);
 
 /* Prints "vgpuctl: <message>" on stderr; returns the exit code for the error. */

@@ -7,25 +7,18 @@
  */
 #include "config.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "collectors/gpu-source.h"
 #include "collectors/gpu-window.h"
 #include "host/proc-scan.h"
+#include "host/proxy-desk.h"
 
 #define NAME "proxy"
 
-#define ANSWER_NS  (200 * VG_NS_PER_MS)
-#define RETRY_NS   (5 * VG_NS_PER_S)
-#define ANSWER_MAX (1 << 20) /* bytes */
+#define RETRY_NS (5 * VG_NS_PER_S)
 
 /* Of a socket, as its proxy counts them. */
 struct counters {
@@ -34,7 +27,7 @@ struct counters {
 
 struct proxy {
     char *path;
-    int fd; /* -1: there is none */
+    vg_proxy_desk *desk; /* NULL: there is none */
     int64_t retry_ns;
     char *why; /* why it was not read last; NULL: it was */
 };
@@ -58,122 +51,13 @@ gpu_proxy_free_proxy(void *data)
 {
     struct proxy *proxy = data;
 
-    if (proxy->fd >= 0)
-        close(proxy->fd);
+    vg_proxy_desk_close(proxy->desk);
     g_free(proxy->why);
     g_free(proxy->path);
     g_free(proxy);
 }
 
-/* ---- asking ---- */
-
-static int
-gpu_proxy_fail(struct proxy *proxy, int64_t now_ns, const char *why)
-{
-    if (proxy->fd >= 0)
-        close(proxy->fd);
-    proxy->fd = -1;
-    proxy->retry_ns = now_ns + RETRY_NS;
-    g_free(proxy->why);
-    proxy->why = g_strdup(why);
-    return -1;
-}
-
-static int
-gpu_proxy_connect(struct proxy *proxy)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    if (strlen(proxy->path) >= sizeof(address.sun_path)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    strcpy(address.sun_path, proxy->path);
-    proxy->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    return proxy->fd >= 0 ? connect(proxy->fd, (struct sockaddr *)&address, sizeof(address)) : -1;
-}
-
-/* Receives the answer, which has a file. Returns that, or -1. */
-static int
-gpu_proxy_receive(const struct proxy *proxy, char *text, size_t size)
-{
-    struct iovec part = {text, size - 1};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } room;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = room.bytes,
-                             .msg_controllen = sizeof(room.bytes)};
-    ssize_t n = recvmsg(proxy->fd, &message, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    int fd = -1;
-
-    text[n > 0 ? n : 0] = '\0';
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
-        head->cmsg_len == CMSG_LEN(sizeof(fd)))
-        memcpy(&fd, CMSG_DATA(head), sizeof(fd));
-    return fd;
-}
-
-/* Reads the file of an answer, and closes it. */
-static json_object *
-gpu_proxy_read_file(int fd)
-{
-    struct stat status;
-    json_object *object = NULL;
-
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size <= ANSWER_MAX) {
-        g_autofree char *text = g_malloc0((size_t)status.st_size + 1);
-        if (pread(fd, text, (size_t)status.st_size, 0) == status.st_size)
-            object = vg_json_parse(text, (size_t)status.st_size, ANSWER_MAX, 4, NULL);
-    }
-    close(fd);
-    return object;
-}
-
-/* Returns what the proxy tells; NULL: nothing. */
-static json_object *
-gpu_proxy_ask(struct proxy *proxy, int64_t now_ns)
-{
-    char text[256];
-
-    if (proxy->fd < 0 && gpu_proxy_connect(proxy) != 0) {
-        gpu_proxy_fail(proxy, now_ns, g_strerror(errno));
-        return NULL;
-    }
-    struct pollfd answer = {.fd = proxy->fd, .events = POLLIN};
-    if (send(proxy->fd, "list", 4, MSG_NOSIGNAL | MSG_DONTWAIT) != 4 ||
-        vg_clock_poll(&answer, 1, vg_clock_monotonic_ns() + ANSWER_NS) <= 0) {
-        gpu_proxy_fail(proxy, now_ns, "it does not answer");
-        return NULL;
-    }
-    int fd = gpu_proxy_receive(proxy, text, sizeof(text));
-    json_object *object = fd >= 0 ? gpu_proxy_read_file(fd) : NULL;
-    if (!object) {
-        gpu_proxy_fail(proxy, now_ns, "its answer cannot be read");
-        return NULL;
-    }
-    g_clear_pointer(&proxy->why, g_free);
-    return object;
-}
-
 /* ---- a window ---- */
-
-static int64_t
-gpu_proxy_number(json_object *object, const char *name)
-{
-    return json_object_get_int64(json_object_object_get(object, name));
-}
-
-static const char *
-gpu_proxy_text(json_object *object, const char *name)
-{
-    const char *text = json_object_get_string(json_object_object_get(object, name));
-
-    return text ? text : "";
-}
 
 static const struct vg_proc_vm *
 gpu_proxy_find_vm(const GPtrArray *vms, const char *name)
@@ -208,10 +92,12 @@ gpu_proxy_advance(struct source *source, const char *key, const struct counters 
 }
 
 static void
-gpu_proxy_add(const struct round *round, json_object *socket, const struct counters *more)
+gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket,
+              const struct counters *more)
 {
     const int64_t span_ns = round->window->end_ns - round->window->begin_ns;
-    const char *name = gpu_proxy_text(socket, "vm"), *device = gpu_proxy_text(socket, "device");
+    const char *name = socket->vm ? socket->vm : "";
+    const char *device = socket->device && socket->device[0] ? socket->device : "OpenCL";
     const struct vg_proc_vm *vm = *name ? gpu_proxy_find_vm(round->vms, name) : NULL;
     struct vg_gpu_sample sample = {
         .requests = (uint64_t)more->done,
@@ -224,15 +110,14 @@ gpu_proxy_add(const struct round *round, json_object *socket, const struct count
         .slices = (uint64_t)more->turns,
         .confidence = 1,
     };
-    const int64_t bytes = gpu_proxy_number(socket, "used");
 
-    g_strlcpy(sample.device, *device ? device : "OpenCL", sizeof(sample.device));
+    g_strlcpy(sample.device, device, sizeof(sample.device));
     g_strlcpy(sample.engine, "opencl", sizeof(sample.engine));
     vg_gpu_window_add(round->window->gpus, &sample);
     if (vm) {
         GArray *gpus = vg_gpu_window_vm(round->window, vm)->gpus;
         vg_gpu_window_add(gpus, &sample);
-        vg_gpu_window_set_memory(gpus, sample.device, bytes, bytes);
+        vg_gpu_window_set_memory(gpus, sample.device, socket->used_bytes, socket->used_bytes);
         round->source->n_vms++;
     } else if (*name) {
         g_string_append_printf(round->source->strangers, "%s'%s'",
@@ -241,25 +126,40 @@ gpu_proxy_add(const struct round *round, json_object *socket, const struct count
 }
 
 static void
-gpu_proxy_read_proxy(const struct round *round, json_object *answer)
+gpu_proxy_read_sockets(const struct round *round, const GPtrArray *sockets)
 {
-    json_object *sockets = json_object_object_get(answer, "sockets");
-    const size_t n =
-        json_object_is_type(sockets, json_type_array) ? json_object_array_length(sockets) : 0;
-
-    for (size_t i = 0; i < n; i++) {
-        json_object *socket = json_object_array_get_idx(sockets, i);
-        const struct counters now = {.done = gpu_proxy_number(socket, "done"),
-                                     .turns = gpu_proxy_number(socket, "turns"),
-                                     .wait_ns = gpu_proxy_number(socket, "wait_ns"),
-                                     .run_ns = gpu_proxy_number(socket, "run_ns")};
+    for (unsigned i = 0; i < sockets->len; i++) {
+        const struct vg_proxy_socket *socket = sockets->pdata[i];
+        const struct counters now = {.done = socket->done,
+                                     .turns = socket->turns,
+                                     .wait_ns = socket->wait_ns,
+                                     .run_ns = socket->run_ns};
         g_autofree char *key =
-            g_strdup_printf("%" G_GINT64_FORMAT " %s", gpu_proxy_number(answer, "pid"),
-                            gpu_proxy_text(socket, "socket"));
+            g_strdup_printf("%" G_GINT64_FORMAT " %s", socket->pid, socket->socket);
         struct counters more;
         if (gpu_proxy_advance(round->source, key, &now, &more))
             gpu_proxy_add(round, socket, &more);
     }
+}
+
+static void
+gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now_ns)
+{
+    g_autoptr(GError) err = NULL;
+
+    if (!proxy->desk && now_ns < proxy->retry_ns)
+        return;
+    if (!proxy->desk)
+        proxy->desk = vg_proxy_desk_open(proxy->path, &err);
+    g_autoptr(GPtrArray) sockets = proxy->desk ? vg_proxy_desk_list(proxy->desk, &err) : NULL;
+    g_free(proxy->why);
+    proxy->why = err ? g_strdup(err->message) : NULL;
+    if (sockets) {
+        gpu_proxy_read_sockets(round, sockets);
+        return;
+    }
+    g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
+    proxy->retry_ns = now_ns + RETRY_NS;
 }
 
 static void
@@ -272,11 +172,7 @@ gpu_proxy_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self
     g_string_truncate(source->strangers, 0);
     source->n_vms = 0;
     for (unsigned i = 0; i < source->proxies->len; i++) {
-        struct proxy *proxy = source->proxies->pdata[i];
-        g_autoptr(json_object) answer =
-            proxy->fd >= 0 || now_ns >= proxy->retry_ns ? gpu_proxy_ask(proxy, now_ns) : NULL;
-        if (answer)
-            gpu_proxy_read_proxy(&round, answer);
+        gpu_proxy_read_proxy(&round, source->proxies->pdata[i], now_ns);
         vg_thread_beat(self);
     }
 }
@@ -291,7 +187,7 @@ gpu_proxy_ready(vg_gpu_source *base, int64_t now_ns)
     (void)now_ns;
     for (unsigned i = 0; i < source->proxies->len; i++) {
         const struct proxy *proxy = source->proxies->pdata[i];
-        if (proxy->fd >= 0 || access(proxy->path, F_OK) == 0)
+        if (proxy->desk || access(proxy->path, F_OK) == 0)
             return true;
     }
     return false;
@@ -306,12 +202,12 @@ gpu_proxy_describe(const vg_gpu_source *base, GString *text)
 
     for (unsigned i = 0; i < source->proxies->len; i++) {
         const struct proxy *proxy = source->proxies->pdata[i];
-        if (proxy->fd < 0 && access(proxy->path, F_OK) != 0)
+        if (!proxy->desk && access(proxy->path, F_OK) != 0)
             continue;
         n++;
         if (!proxy->why)
             continue;
-        g_string_append_printf(text, "%s: %s; ", proxy->path, proxy->why);
+        g_string_append_printf(text, "%s; ", proxy->why);
         lacks = true;
     }
     if (n == 0)
@@ -331,9 +227,7 @@ gpu_proxy_close_source(vg_gpu_source *base)
 
     for (unsigned i = 0; i < source->proxies->len; i++) {
         struct proxy *proxy = source->proxies->pdata[i];
-        if (proxy->fd >= 0)
-            close(proxy->fd);
-        proxy->fd = -1;
+        g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
     }
     g_hash_table_remove_all(source->sockets);
 }
@@ -371,7 +265,6 @@ vg_gpu_proxy_new(const char *paths)
     for (unsigned i = 0; list[i]; i++) {
         struct proxy *proxy = g_new0(struct proxy, 1);
         proxy->path = g_strdup(g_strstrip(list[i]));
-        proxy->fd = -1;
         g_ptr_array_add(source->proxies, proxy);
     }
     return &source->base;

@@ -586,4 +586,5 @@ const struct vg_backend_moves backend_moves = {
     .begin_drain = backend_begin_drain,
     .end_drain = backend_end_drain,
     .set_vulkan = backend_set_vulkan,
+    .limit_proxy = backend_limit_proxy,
 };

@@ -95,6 +95,11 @@ extern const struct vg_backend_moves backend_moves;
 vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,
                                      const struct vg_vulkan_request *request, GError **err);
 
+/* daemon/backend-proxies.c: of struct vg_backend_measurement and struct vg_backend_moves */
+GPtrArray *backend_list_proxies(void *data, GError **err);
+GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,
+                               GError **err);
+
 /* Merges this host, as the view shows it, with all peers; the gather of struct
  * vg_backend_measurement. */
 vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);

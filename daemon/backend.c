@@ -451,6 +451,7 @@ static const struct vg_backend_measurement backend_measurement = {
     .list_cluster_vms = backend_list_cluster_vms,
     .read_cluster = backend_read_cluster,
     .gather = backend_gather,
+    .list_proxies = backend_list_proxies,
     .list_events = list_events,
 };
 

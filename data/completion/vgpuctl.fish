@@ -32,7 +32,7 @@ function __vgpuctl_names
     switch $words[1]
         case vm gpu plan migration token context
             vgpuctl $words[1] list -o name 2> /dev/null
-        case vulkan
+        case vulkan proxy
             vgpuctl vm list -o name 2> /dev/null
     end
 end

@@ -100,7 +100,8 @@ desk_answer(struct proxy_desk *desk, unsigned i, const char *text, int file)
 
 /* ---- what is told ---- */
 
-#define DESK_TEXT_MAX 4096 /* bytes */
+#define DESK_TEXT_MAX   4096 /* bytes */
+#define DESK_NUMBER_MAX (UINT64_C(1) << 62)
 
 static void
 desk_put_text(FILE *file, const char *name, const char *text, size_t most)
@@ -109,16 +110,34 @@ desk_put_text(FILE *file, const char *name, const char *text, size_t most)
     for (size_t i = 0; i < most && text[i]; i++) {
         if (text[i] == '"' || text[i] == '\\')
             fputc('\\', file);
-        fputc(text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], file);
+        fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], file);
     }
     fputc('"', file);
+}
+
+/* The client's process has written it, whatever that is by now. */
+static void
+desk_copy_device(char *device, const struct vg_serve_counts *counts)
+{
+    if (!counts->device[0])
+        return;
+    memcpy(device, counts->device, sizeof counts->device);
+    for (size_t i = 0; i < sizeof counts->device; i++)
+        if ((unsigned char)device[i] >= 0x7f)
+            device[i] = '?';
+}
+
+static uint64_t
+desk_number(uint64_t number)
+{
+    return number > DESK_NUMBER_MAX ? DESK_NUMBER_MAX : number;
 }
 
 static void
 desk_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
 {
     struct proxy_did did = tenant->did;
-    const char *device = "";
+    char device[sizeof(((struct vg_serve_counts *)NULL)->device)] = "";
     unsigned n = 0;
 
     for (unsigned i = 0; i < desk->share->n_clients; i++) {
@@ -127,20 +146,20 @@ desk_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant
             continue;
         vg_share_add_did(&did, client->counts);
         did.used += client->counts->memory;
-        device = client->counts->device[0] ? client->counts->device : device;
+        desk_copy_device(device, client->counts);
         n++;
     }
-    fprintf(file,
-            "{\"weight\":%u,\"memory\":%" PRIu64 ",\"used\":%" PRIu64 ",\"clients\":%u"
-            ",\"held_ns\":%" PRId64 ",\"turns\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"came\":%" PRIu64
-            ",\"done\":%" PRIu64 ",\"wait_ns\":%" PRId64 ",\"run_ns\":%" PRId64,
-            tenant->weight, tenant->memory == UINT64_MAX ? 0 : tenant->memory, did.used, n,
-            vg_share_held(desk->share, tenant), tenant->turns, tenant->ended, did.came, did.done,
-            did.wait_ns, did.run_ns);
+    fprintf(
+        file,
+        "{\"weight\":%u,\"memory_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64 ",\"clients\":%u"
+        ",\"held_ns\":%" PRId64 ",\"turns\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64
+        ",\"done\":%" PRIu64 ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
+        tenant->weight, tenant->memory == UINT64_MAX ? 0 : tenant->memory, desk_number(did.used), n,
+        vg_share_held(desk->share, tenant), tenant->turns, tenant->ended, desk_number(did.came),
+        desk_number(did.done), desk_number(did.wait_ns), desk_number(did.run_ns));
     desk_put_text(file, "socket", tenant->path, DESK_TEXT_MAX);
     desk_put_text(file, "vm", tenant->vm ? tenant->vm : "", DESK_TEXT_MAX);
-    /* The client's process has written it. */
-    desk_put_text(file, "device", device, sizeof(((struct vg_serve_counts *)NULL)->device));
+    desk_put_text(file, "device", device, sizeof device);
     fputs("}", file);
 }
 

@@ -133,8 +133,8 @@ vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts)
 {
     did->done += counts->done;
     did->came += counts->came;
-    did->wait_ns += counts->wait_ns;
-    did->run_ns += counts->run_ns;
+    did->wait_ns += (uint64_t)counts->wait_ns;
+    did->run_ns += (uint64_t)counts->run_ns;
 }
 
 void

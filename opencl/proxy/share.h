@@ -17,8 +17,7 @@ struct proxy_client;
 
 /* What clients did (opencl/wire/serve-meter.h). */
 struct proxy_did {
-    uint64_t came, done, used;
-    int64_t wait_ns, run_ns;
+    uint64_t came, done, used, wait_ns, run_ns;
 };
 
 /* Whose the clients are that come by one socket. */

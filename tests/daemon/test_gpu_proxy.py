@@ -2,10 +2,13 @@
 """What programs of VMs do by vgpu-proxy, as vgpud tells it: the proxy and PoCL are real, the VMs are processes that
 look like some."""
 import contextlib
+import re
 import signal
+import subprocess
 import time
 
 import pytest
+import vgpuctl
 from opencl import Proxy, need_pocl
 from vgpud import BusyVm, Daemon, wait_for
 
@@ -77,6 +80,26 @@ def test_what_vms_do_by_a_proxy(tmp_path, proxy):
             did = [now - then for now, then in zip(totals(), before)]
             return all(abs(did[n] - did[n + 2]) <= 0.01 * did[n] for n in (0, 1)) and min(did) > 0
         wait_for(agrees)
+        daemon.stop()
+
+
+def test_vgpuctl(tmp_path, proxy):
+    with BusyVm(name="alpha") as alpha, daemon_of(tmp_path, proxy) as daemon:
+        def ask(*argv):
+            done = subprocess.run([vgpuctl.program(), "proxy", *argv, "--socket", daemon.socket], capture_output=True,
+                                  text=True, check=False, timeout=60)
+            return done.returncode, done.stdout + done.stderr
+        wait_for(lambda: gpu_of(daemon, alpha) is not None and daemon.get("/v1/vms")["items"])
+        assert [s["weight"] for s in daemon.get("/v1/proxies")["items"]] == [1, 3, 1]
+        code, text = ask("limit", "alpha", "--weight", "7")
+        assert code == 0 and re.search(r"^alpha +7 ", text, re.M), text
+        assert [s["weight"] for s in proxy.ask()["sockets"]] == [7, 3, 1]
+        code, text = ask("list")
+        assert code == 0 and len(text.splitlines()) == 4 and re.search(r"^nobody +1 ", text, re.M), text
+        code, text = ask("limit", "gamma", "--weight", "7")
+        assert code == 3 and "no socket of a vgpu-proxy of this host is that of 'gamma'" in text, (code, text)
+        for bad in ("limit", "alpha"), ("limit", "alpha", "--weight", "0"), ("list", "--weight", "2"), ("show", "alpha"):
+            assert ask(*bad)[0] == 2, bad
         daemon.stop()
 
 

@@ -116,6 +116,32 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
     return g_steal_pointer(&rows);
 }
 
+GPtrArray *
+fake_list_proxies(void *data, GError **err)
+{
+    GPtrArray *sockets = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
+
+    (void)data;
+    (void)err;
+    for (int i = 0; i < 2; i++) {
+        struct vg_proxy_socket *socket = vg_record_new(&vg_proxy_socket_record);
+        socket->proxy = g_strdup("/run/vgpu-proxy/ask.sock");
+        socket->pid = 4711;
+        socket->socket = g_strdup_printf("/run/vgpu-proxy/%c.sock", 'a' + i);
+        socket->vm = g_strdup(i == 0 ? "alpha" : "beta");
+        socket->device = g_strdup("NVIDIA L40");
+        socket->weight = 1 + i;
+        socket->clients = 1;
+        socket->held_ns = (2 - i) * VG_NS_PER_S;
+        socket->commands = socket->done = 100 * i;
+        socket->wait_ns = 3 * VG_NS_PER_S;
+        socket->run_ns = VG_NS_PER_S;
+        socket->used_bytes = 64 << 20;
+        g_ptr_array_add(sockets, socket);
+    }
+    return sockets;
+}
+
 /* One that answers and one that does not. */
 static GPtrArray *
 list_peers(void *data)
@@ -393,5 +419,6 @@ const struct vg_backend_measurement fake_measurement = {
     .list_cluster_vms = fake_list_cluster_vms,
     .read_cluster = fake_read_cluster,
     .gather = gather,
+    .list_proxies = fake_list_proxies,
     .list_events = list_events,
 };

@@ -516,7 +516,22 @@ fake_set_vulkan(void *data, const char *vm, const struct vg_vulkan_request *requ
     return change;
 }
 
+/* "alpha" has a socket. */
+static GPtrArray *
+fake_limit_proxy(void *data, const char *vm, const struct vg_proxy_limit *limit, GError **err)
+{
+    if (strcmp(vm, "alpha") != 0 && strcmp(vm, "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") != 0) {
+        vg_error(err, VG_E_NOT_FOUND, "no socket of a vgpu-proxy of this host is that of '%s'", vm);
+        return NULL;
+    }
+    GPtrArray *sockets = fake_list_proxies(data, err);
+    g_ptr_array_set_size(sockets, 1);
+    ((struct vg_proxy_socket *)sockets->pdata[0])->weight = limit->weight;
+    return sockets;
+}
+
 const struct vg_backend_moves fake_moves = {
+    .limit_proxy = fake_limit_proxy,
     .set_vulkan = fake_set_vulkan,
     .read_drain = fake_read_drain,
     .begin_drain = fake_begin_drain,

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handles proxies of OpenCL: what VMs do by them, and how much each may.
+ */
+#include "config.h"
+
+#include "api/route.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "model/proxy-socket.h"
+
+#define VG_LOG_TAG "api"
+
+/* Answers with sockets, which it frees, or the error. */
+static void
+proxies_answer(struct vg_request *request, GPtrArray *sockets, GError *err)
+{
+    json_object *object, *items;
+
+    if (!sockets) {
+        vg_answer_error(request, err);
+        return;
+    }
+    object = json_object_new_object();
+    items = json_object_new_array();
+    for (guint i = 0; i < sockets->len; i++)
+        vg_json_append(items, vg_record_write(&vg_proxy_socket_record, sockets->pdata[i]));
+    vg_json_add(object, "items", items);
+    vg_answer_json(request, 200, object);
+    g_ptr_array_unref(sockets);
+}
+
+static void
+proxies_run_list(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    GPtrArray *sockets = backend->measurement->list_proxies(backend->data, &err);
+
+    proxies_answer(request, sockets, err);
+}
+
+void
+vg_handle_proxies(struct vg_request *request)
+{
+    request->lane = VG_LANE_HERE;
+    request->job = proxies_run_list;
+}
+
+static void
+proxies_run_limit(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    GPtrArray *sockets =
+        backend->moves->limit_proxy(backend->data, request->id, request->job_data, &err);
+
+    request->object = g_strdup(request->id);
+    proxies_answer(request, sockets, err);
+}
+
+void
+vg_handle_limit_proxy(struct vg_request *request)
+{
+    const GByteArray *body = request->body;
+    GError *err = NULL;
+    struct vg_proxy_limit *limit =
+        vg_parse_record(body ? (const char *)body->data : "", body ? body->len : 0,
+                        "{\"weight\": 3}", &vg_proxy_limit_record, &err);
+
+    if (!limit || vg_request_name_vm(request, &request->id, &err) < 0) {
+        vg_proxy_limit_free(limit);
+        vg_answer_error(request, err);
+        return;
+    }
+    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"%s %s\" request=%s",
+                  request->identity.name, request->origin, request->method, request->route->path,
+                  request->request_id);
+    request->job_data = limit;
+    request->job_data_free = vg_proxy_limit_free;
+    request->hosts[0] = g_strdup("");
+    request->lane = VG_LANE_HERE;
+    request->job = proxies_run_limit;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl proxy list|limit: what VMs do by vgpu-proxy, and how much of a GPU each gets.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/online-args.h"
+#include "model/proxy-socket.h"
+
+enum { KEY_WEIGHT = 0xc00 };
+
+struct proxy_args {
+    struct vg_online_args online;
+    int64_t weight; /* 0: none was given */
+};
+
+static const struct vg_column proxy_columns[] = {
+    {"VM", "vm", VG_CELL_NAME, false},
+    {"WEIGHT", "weight", VG_CELL_COUNT, false},
+    {"CLIENTS", "clients", VG_CELL_COUNT, false},
+    {"HELD s", "held_ns", VG_CELL_SECONDS, false},
+    {"SHARE %", "share", VG_CELL_PERCENT, false},
+    {"COMMANDS", "commands", VG_CELL_COUNT, false},
+    {"WAIT ms", "mean_wait_ns", VG_CELL_MILLISECONDS, false},
+    {"RUN ms", "mean_run_ns", VG_CELL_MILLISECONDS, false},
+    {"MEM MiB", "used_bytes", VG_CELL_MIB, false},
+    {"LIMIT MiB", "limit_bytes", VG_CELL_MIB, true},
+    {"ENDED", "ended", VG_CELL_COUNT, true},
+    {"DEVICE", "device", VG_CELL_TEXT, true},
+    {"SOCKET", "socket", VG_CELL_TEXT, false},
+};
+
+static int64_t
+proxy_number(json_object *row, const char *name)
+{
+    return json_object_get_int64(vg_output_member(row, name));
+}
+
+/* Adds what a person compares: the share of all the time of its proxy, and the mean of a command.
+ */
+static void
+proxy_complete(json_object *row, json_object *rows)
+{
+    const int64_t done = proxy_number(row, "done"), limit = proxy_number(row, "memory_bytes");
+    int64_t held_ns = 0;
+
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *other = json_object_array_get_idx(rows, i);
+        if (proxy_number(other, "pid") == proxy_number(row, "pid"))
+            held_ns += proxy_number(other, "held_ns");
+    }
+    if (held_ns > 0)
+        vg_json_add_double(row, "share", (double)proxy_number(row, "held_ns") / (double)held_ns);
+    if (limit > 0)
+        vg_json_add_int64(row, "limit_bytes", limit);
+    if (done > 0) {
+        vg_json_add_int64(row, "mean_wait_ns", proxy_number(row, "wait_ns") / done);
+        vg_json_add_int64(row, "mean_run_ns", proxy_number(row, "run_ns") / done);
+    }
+}
+
+static int
+proxy_print(const struct proxy_args *args, json_object *document, GError **err)
+{
+    json_object *items = vg_output_member(document, "items");
+    g_autoptr(json_object) rows = vg_online_rows(items);
+
+    for (size_t i = 0; i < json_object_array_length(rows); i++)
+        proxy_complete(json_object_array_get_idx(rows, i), rows);
+    const struct vg_table table = {
+        NULL, rows, proxy_columns, G_N_ELEMENTS(proxy_columns),
+        "no vgpu-proxy runs here that vgpud can ask; [gpu] proxies in vgpud.conf says where"};
+    return vg_output_print(args->online.format, items, &table, 1, err);
+}
+
+static int
+proxy_list(void *data, vg_client *client, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    const struct proxy_args *args = data;
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_client_get(client, "/v1/proxies", lists, &document, err) < 0)
+        return -1;
+    return proxy_print(args, document, err);
+}
+
+static int
+proxy_limit(void *data, vg_client *client, GError **err)
+{
+    const struct proxy_args *args = data;
+    g_autofree char *path = vg_client_vm_path(args->online.object, "/proxy");
+    g_autoptr(json_object) body = json_object_new_object(), document = NULL;
+
+    vg_json_add_int64(body, "weight", args->weight);
+    if (vg_client_post(client, path, body, &document, err) < 0)
+        return -1;
+    return proxy_print(args, document, err);
+}
+
+/* ---- arguments ---- */
+
+static void
+proxy_check(const struct proxy_args *args, const struct argp_state *state)
+{
+    const bool is_limit = strcmp(args->online.verb->name, "limit") == 0;
+
+    if (is_limit && args->weight == 0)
+        argp_error(state, "say with --weight how much of the GPU the VM shall get");
+    if (!is_limit && args->weight > 0)
+        argp_error(state, "--weight belongs to `proxy limit`");
+    if (is_limit && args->online.watch_s > 0)
+        argp_error(state, "--watch looks again and again, and `proxy limit` changes something");
+}
+
+static error_t
+proxy_parse(int key, char *arg, struct argp_state *state)
+{
+    struct proxy_args *args = state->input;
+    char *end;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case KEY_WEIGHT:
+        args->weight = g_ascii_strtoll(arg, &end, 10);
+        if (!g_ascii_isdigit(arg[0]) || *end || args->weight < 1 ||
+            args->weight > VG_PROXY_WEIGHT_MAX)
+            argp_error(state, "--weight is a number from 1 to %d, not '%s'", VG_PROXY_WEIGHT_MAX,
+                       arg);
+        break;
+    case ARGP_KEY_END:
+        proxy_check(args, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int
+vg_cmd_proxy(int argc, char **argv)
+{
+    static const struct vg_online_verb verbs[] = {
+        {"list", VG_OBJECT_NONE, NULL, proxy_list},
+        {"limit", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl proxy list` shows those with a socket",
+         proxy_limit}};
+    static const struct argp_option options[] = {
+        {"weight", KEY_WEIGHT, "NUMBER", 0,
+         "limit: one with 3 gets three times the time of one with 1, while both want it", 1},
+        {0},
+    };
+    static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = proxy_parse,
+        .args_doc = "list\nlimit VM --weight NUMBER",
+        .doc =
+            "Shows what VMs do with a GPU of this host by vgpu-proxy, and gives one more or less "
+            "of it.",
+        .children = children,
+    };
+    struct proxy_args args = {
+        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online, &args);
+}

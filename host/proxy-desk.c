@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "host/proxy-desk.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+
+#define ANSWER_NS  (200 * VG_NS_PER_MS)
+#define ANSWER_MAX (1 << 20) /* bytes */
+
+struct vg_proxy_desk {
+    int fd;
+    char *path;
+};
+
+static int
+desk_connect(int fd, const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    return connect(fd, (struct sockaddr *)&address, sizeof(address));
+}
+
+vg_proxy_desk *
+vg_proxy_desk_open(const char *path, GError **err)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || desk_connect(fd, path) != 0) {
+        bool is_gone = errno == ENOENT || errno == ECONNREFUSED;
+        vg_error(err, is_gone ? VG_E_NOT_FOUND : VG_E_IO, "%s: %s", path, g_strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    vg_proxy_desk *desk = g_new0(vg_proxy_desk, 1);
+    desk->fd = fd;
+    desk->path = g_strdup(path);
+    return desk;
+}
+
+void
+vg_proxy_desk_close(vg_proxy_desk *desk)
+{
+    if (!desk)
+        return;
+    close(desk->fd);
+    g_free(desk->path);
+    g_free(desk);
+}
+
+/* Receives an answer. Returns the descriptor of its file, -2 if it has none, or -1. */
+static int
+desk_receive(const vg_proxy_desk *desk, char *text, size_t size, GError **err)
+{
+    struct iovec part = {text, size - 1};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } room;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = room.bytes,
+                             .msg_controllen = sizeof(room.bytes)};
+    ssize_t n = recvmsg(desk->fd, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    int fd = -2;
+
+    if (n <= 0)
+        return vg_error(err, VG_E_IO, "%s: %s", desk->path,
+                        n < 0 ? g_strerror(errno) : "it has hung up");
+    text[n] = '\0';
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+        head->cmsg_len == CMSG_LEN(sizeof(fd)))
+        memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+    return fd;
+}
+
+/* Sends a line, and receives the answer, as desk_receive() does. */
+static int
+desk_ask(const vg_proxy_desk *desk, const char *line, char *text, size_t size, GError **err)
+{
+    struct pollfd answer = {.fd = desk->fd, .events = POLLIN};
+
+    if (send(desk->fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return vg_error(err, VG_E_IO, "%s: %s", desk->path, g_strerror(errno));
+    if (vg_clock_poll(&answer, 1, vg_clock_monotonic_ns() + ANSWER_NS) <= 0)
+        return vg_error(err, VG_E_TIMEOUT, "%s: it does not answer", desk->path);
+    return desk_receive(desk, text, size, err);
+}
+
+/* Reads the file of an answer, and closes it. */
+static json_object *
+desk_read_file(const vg_proxy_desk *desk, int fd, GError **err)
+{
+    struct stat status;
+    json_object *object = NULL;
+
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > ANSWER_MAX) {
+        vg_error(err, VG_E_EXTERNAL, "%s: its answer is no file", desk->path);
+    } else {
+        g_autofree char *text = g_malloc0((size_t)status.st_size + 1);
+        ssize_t n = pread(fd, text, (size_t)status.st_size, 0);
+        object = vg_json_parse(text, n > 0 ? (size_t)n : 0, ANSWER_MAX, 4, err);
+    }
+    close(fd);
+    return object;
+}
+
+GPtrArray *
+vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
+{
+    char text[256];
+    int fd = desk_ask(desk, "list", text, sizeof(text), err);
+
+    if (fd == -2)
+        vg_error(err, VG_E_EXTERNAL, "%s: it answers without a file", desk->path);
+    if (fd < 0)
+        return NULL;
+    g_autoptr(json_object) object = desk_read_file(desk, fd, err);
+    struct vg_json_node root = vg_json_root(object), pid, sockets;
+    int64_t number;
+    if (!object || vg_json_member(&root, "pid", VG_JSON_REQUIRED, &pid, err) < 0 ||
+        vg_json_int64(&pid, 1, INT32_MAX, &number, err) < 0 ||
+        vg_json_member(&root, "sockets", VG_JSON_REQUIRED, &sockets, err) < 0 ||
+        vg_json_array(&sockets, VG_PROXY_SOCKETS_MAX, err) < 0)
+        return NULL;
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
+    for (size_t i = 0; i < vg_json_length(&sockets); i++) {
+        struct vg_json_node item = vg_json_item(&sockets, i);
+        struct vg_proxy_socket *socket = vg_record_read(&vg_proxy_socket_record, &item, err);
+        if (!socket)
+            return NULL;
+        g_free(socket->proxy);
+        socket->proxy = g_strdup(desk->path);
+        socket->pid = number;
+        g_ptr_array_add(list, socket);
+    }
+    return g_steal_pointer(&list);
+}
+
+int
+vg_proxy_desk_set_weight(vg_proxy_desk *desk, const char *socket, int64_t weight, GError **err)
+{
+    g_autofree char *line = g_strdup_printf("weight %" G_GINT64_FORMAT " %s", weight, socket);
+    char text[256];
+    int fd = desk_ask(desk, line, text, sizeof(text), err);
+
+    if (fd >= 0)
+        close(fd);
+    if (fd == -1)
+        return -1;
+    if (strcmp(text, "ok") == 0)
+        return 0;
+    return vg_error(err, VG_E_NOT_FOUND, "%s: %s", desk->path,
+                    g_str_has_prefix(text, "error ") ? text + strlen("error ") : "what is that?");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asks a vgpu-proxy of this host what programs of VMs do by it (docs/vgpu-proxy.8, ASKING). One
+ * thread.
+ */
+#ifndef VG_HOST_PROXY_DESK_H
+#define VG_HOST_PROXY_DESK_H
+
+#include <glib.h>
+
+#include "model/proxy-socket.h"
+
+typedef struct vg_proxy_desk vg_proxy_desk;
+
+/* Connects to the proxy that is asked at path. NULL: VG_E_IO, or VG_E_NOT_FOUND where there is
+ * none. */
+vg_proxy_desk *vg_proxy_desk_open(const char *path, GError **err);
+void vg_proxy_desk_close(vg_proxy_desk *desk); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_proxy_desk, vg_proxy_desk_close)
+
+/* Returns struct vg_proxy_socket, which the caller frees, or NULL: the desk is of no use any more
+ * then. Waits for up to 0.2 s. */
+GPtrArray *vg_proxy_desk_list(vg_proxy_desk *desk, GError **err);
+
+/* Gives a socket another weight. VG_E_NOT_FOUND: it has none of that path. Otherwise as
+ * vg_proxy_desk_list(). */
+int vg_proxy_desk_set_weight(vg_proxy_desk *desk, const char *socket, int64_t weight, GError **err);
+
+#endif

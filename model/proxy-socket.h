@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A socket of vgpu-proxy, by which programs of one VM use a GPU of this host. Plain data.
+ */
+#ifndef VG_MODEL_PROXY_SOCKET_H
+#define VG_MODEL_PROXY_SOCKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/record.h"
+
+#define VG_PROXY_WEIGHT_MAX  1000
+#define VG_PROXY_SOCKETS_MAX 256 /* of one proxy */
+
+/* What the proxy tells; the counters have grown since it began. */
+struct vg_proxy_socket {
+    char *proxy; /* the path where the proxy is asked */
+    int64_t pid; /* of the proxy */
+    char *socket;
+    char *vm;     /* name or UUID; empty: nobody has said whose it is */
+    char *device; /* the one that was used first; empty: none yet */
+    int64_t weight;
+    int64_t memory_bytes; /* what each client may have; 0: there is no limit */
+    int64_t used_bytes;   /* in buffers and images, of all clients */
+    int64_t clients;
+    int64_t held_ns; /* in which one of its clients had the device; in so many turns: */
+    int64_t turns;
+    int64_t ended;    /* clients that were ended, as they kept the device */
+    int64_t commands; /* that came while somebody asked; of them: */
+    int64_t done;
+    int64_t wait_ns; /* of those that are done */
+    int64_t run_ns;
+};
+
+struct vg_proxy_limit {
+    int64_t weight;
+};
+
+extern const struct vg_record_type vg_proxy_socket_record;
+extern const struct vg_record_type vg_proxy_limit_record;
+
+void vg_proxy_socket_free(void *socket); /* NULL is fine */
+void vg_proxy_limit_free(void *limit);   /* NULL is fine */
+
+#endif
