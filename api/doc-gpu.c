@@ -135,6 +135,8 @@ use_to_json(const vg_view *view, const struct use *use, int64_t duration_ns)
     vg_json_add_int64(object, "wait_ns", gpu->wait_ns);
     vg_json_add_int64(object, "requests", (int64_t)gpu->requests);
     vg_json_add_int64(object, "mem_bytes", gpu->mem_bytes);
+    if (gpu->contexts > 0)
+        vg_json_add_int64(object, "contexts", gpu->contexts);
     return object;
 }
 
@@ -283,6 +285,14 @@ doc_gpu_add_source(json_object *object, const vg_view *view)
     vg_json_add_string(object, "source", source[0] ? source : NULL);
 }
 
+/* The device under which collectors/gpu-venus.c tells. */
+#define VENUS "venus"
+
+static const char doc_gpu_venus_note[] =
+    "Guests that use Venus. Busy is CPU time of their render servers, which stands for GPU time "
+    "where no driver tells of their work, as of lavapipe. Requests are not known: no driver tells "
+    "of them.";
+
 json_object *
 vg_doc_gpu(const vg_view *view, const char *id)
 {
@@ -294,6 +304,8 @@ vg_doc_gpu(const vg_view *view, const char *id)
     vg_json_add(object, "assigned", assigned_to_json(view, id));
     vg_json_add(object, "parts", doc_gpu_parts(view, id));
     doc_gpu_add_source(object, view);
+    if (strcmp(id, VENUS) == 0)
+        vg_json_add_string(object, "note", doc_gpu_venus_note);
     add_use(object, view, &view->totals, id);
     if (has_begun(&view->newest)) {
         newest = json_object_new_object();

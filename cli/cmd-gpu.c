@@ -53,6 +53,7 @@ static const struct vg_column cmd_gpu_vm_columns[] = {
     {"ENGINE", "engine", VG_CELL_TEXT, false},      {"SHARE %", "share", VG_CELL_PERCENT, false},
     {"BUSY s", "busy_ns", VG_CELL_SECONDS, false},  {"WAIT s", "wait_ns", VG_CELL_SECONDS, false},
     {"REQUESTS", "requests", VG_CELL_COUNT, false}, {"MEM MiB", "mem_bytes", VG_CELL_MIB, false},
+    {"CONTEXTS", "contexts", VG_CELL_COUNT, false},
 };
 
 static const struct vg_column process_columns[] = {
@@ -193,7 +194,10 @@ show_gpu(void *data, vg_client *client, GError **err)
     vg_json_append(items, json_object_get(gpu));
     g_autoptr(json_object) rows = list_rows(items);
     const struct vg_table tables[] = {
-        {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
+        {vg_output_member(gpu, "note")
+             ? "CPU time of render servers stands for GPU time; nobody tells of requests"
+             : NULL,
+         rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
         {"Engines, since the start", vg_output_member(gpu, "engines"), engine_columns,
          G_N_ELEMENTS(engine_columns), NULL},
         {"Engines, in the newest window", vg_output_member(gpu, "newest.engines"), engine_columns,

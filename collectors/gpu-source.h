@@ -72,4 +72,9 @@ vg_gpu_source *vg_gpu_nvml_new(const char *proc, const char *library, int64_t re
  * (collectors/gpu-proxy.c). paths: of the sockets where they are asked, separated by commas. */
 vg_gpu_source *vg_gpu_proxy_new(const char *paths);
 
+/* Makes the source of the render servers of VMs, which serve guests that use Venus
+ * (collectors/gpu-venus.c). It is the last one: it tells of their CPU time where no other one knows
+ * of work of the VM. proc and drm are "/proc" and "/sys/class/drm" except in tests. */
+vg_gpu_source *vg_gpu_venus_new(const char *proc, const char *drm);
+
 #endif

@@ -37,6 +37,7 @@ vg_gpu_window_add(GArray *gpus, const struct vg_gpu_sample *more)
         gpu->driver_queue_ns += more->driver_queue_ns;
         gpu->queue_len_avg += more->queue_len_avg;
         gpu->slices += more->slices;
+        gpu->contexts += more->contexts;
         return;
     }
     g_array_append_vals(gpus, more, 1);

@@ -10,8 +10,11 @@
  *   gpu-trace   gpu-tracepoints (which there are) -> perf-events, perf-merge, adapters
  *               -> gpu-cards (names of GPUs) -> model/gpu-ledger -> VMs, within a budget
  *
- * gpu-trace is the last one, as it takes the place of what the others told of the same VM and GPU
- * (vg_gpu_window_lead()).
+ *   gpu-venus   render servers of VMs: /proc/PID/stat and status
+ *
+ * gpu-trace comes after those of drivers, as it takes the place of what the others told of the same
+ * VM and GPU (vg_gpu_window_lead()), and gpu-venus is the last one: it counts where they know of
+ * nothing.
  *
  * Windows end at multiples of window_ns of CLOCK_MONOTONIC, as those of collectors/live.h. There is
  * one also when there is nothing to tell, so that nobody waits for it.
@@ -22,7 +25,7 @@
 #include "collectors/collector.h"
 #include "collectors/gpu-source.h"
 
-#define VG_GPU_SOURCES_MAX 4
+#define VG_GPU_SOURCES_MAX 5
 
 struct vg_gpu_options {
     const char *proc; /* "/proc" but in tests */

@@ -133,6 +133,8 @@ static const struct vg_conf_key own_keys[] = {
      "Cards that are GPUs, whatever their class: VENDOR:DEVICE,..." AT_START "."},
     {"gpu", "fdinfo", VG_CONF_BOOL, AT(gpu_fdinfo), "yes", 0, 0, NULL,
      "Whether from what DRM drivers tell of the files that VMs have open" AT_START "."},
+    {"gpu", "venus", VG_CONF_BOOL, AT(gpu_venus), "yes", 0, 0, NULL,
+     "Whether what the render servers take that serve VMs by Venus" AT_START "."},
     {"gpu", "nvml", VG_CONF_BOOL, AT(gpu_nvml), "yes", 0, 0, NULL,
      "Whether from NVIDIA's management library, where there is one" AT_START "."},
     {"gpu", "nvml_library", VG_CONF_STRING, AT(gpu_nvml_library), "libnvidia-ml.so.1", 0, 4000,

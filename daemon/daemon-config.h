@@ -75,6 +75,7 @@ struct vg_daemon_config {
     bool gpu;
     bool gpu_fdinfo;
     char *gpu_proxies;
+    bool gpu_venus;
     bool gpu_nvml;
     char *gpu_cards;        /* as vg_gpu_cards_check() takes it */
     char *gpu_nvml_library; /* empty has the same effect as gpu_nvml=no */

@@ -28,5 +28,7 @@ vg_gpu_config_collector(const struct vg_daemon_config *config)
         sources[n++] = vg_gpu_trace_new(&trace);
     if (config->gpu_proxies[0])
         sources[n++] = vg_gpu_proxy_new(config->gpu_proxies);
+    if (config->gpu_venus)
+        sources[n++] = vg_gpu_venus_new(options.proc, DRM);
     return n > 0 ? vg_gpu_new(&options, sources, n) : NULL;
 }

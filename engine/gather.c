@@ -304,6 +304,8 @@ join_gpus(GArray *lead, const GArray *other)
             gpu->mem_bytes = more->mem_bytes;
             gpu->mem_peak_bytes = more->mem_peak_bytes;
         }
+        if (gpu->contexts == 0)
+            gpu->contexts = more->contexts;
         if (gpu->slices == 0)
             gpu->slices = more->slices;
     }

@@ -19,6 +19,8 @@ enum {
     FIELD_FLAGS = 9,
     FIELD_UTIME = 14,
     FIELD_STIME = 15,
+    FIELD_CUTIME = 16,
+    FIELD_CSTIME = 17,
     FIELD_THREADS = 20,
     FIELD_START = 22,
     FIELD_CPU = 39,
@@ -77,6 +79,10 @@ set_field(struct vg_proc_stat *stat, int field, uint64_t value)
     case FIELD_UTIME:
     case FIELD_STIME:
         stat->cpu_ticks += value;
+        break;
+    case FIELD_CUTIME:
+    case FIELD_CSTIME:
+        stat->child_ticks += value;
         break;
     case FIELD_THREADS:
         stat->threads = value;

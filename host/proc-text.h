@@ -26,6 +26,7 @@ struct vg_proc_stat {
     int32_t parent;       /* 4, the pid of the process that started it, or of who took it over */
     bool is_kernel;       /* 9, PF_KTHREAD: it is a thread of the kernel itself */
     uint64_t cpu_ticks;   /* 14 utime + 15 stime */
+    uint64_t child_ticks; /* 16 cutime + 17 cstime: of children that it has waited for */
     uint64_t threads;     /* 20 */
     uint64_t start_ticks; /* 22 */
     int32_t cpu;          /* 39, the CPU on which it ran last; VG_NONE if there is none */

@@ -246,7 +246,7 @@ vg_vulkan_xml_check(const char *xml, GError **err)
     if (!video)
         lacks = "<qemu:override>, which libvirt has since 8.2";
     else if (!vg_xml_attribute_is(vg_xml_child(video, "model"), "blob", "on"))
-        lacks = "blob='on' of the video card, which libvirt has since 9.2";
+        lacks = "blob='on' of the video card, which libvirt 9.0 does not know and 11.3 does";
     else if (!vg_xml_attribute_is(vg_xml_child(memory, "source"), "type", "memfd") ||
              !vg_xml_attribute_is(vg_xml_child(memory, "access"), "mode", "shared"))
         lacks = "memory of memfd that is shared";

@@ -116,6 +116,8 @@ vg_gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
     vg_json_add_int64(object, "coalesced", (int64_t)gpu->coalesced);
     vg_json_add_int64(object, "mem_bytes", gpu->mem_bytes);
     vg_json_add_int64(object, "mem_peak_bytes", gpu->mem_peak_bytes);
+    if (gpu->contexts > 0)
+        vg_json_add_int64(object, "contexts", gpu->contexts);
     vg_json_add_int64(object, "slices", (int64_t)gpu->slices);
     vg_json_add_int64(object, "suspended_ns", gpu->suspended_ns);
     vg_json_add_double(object, "confidence", gpu->confidence);

@@ -105,6 +105,7 @@ add_to_gpu(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *more, int64_t 
     gpu->slices += more->slices;
     gpu->suspended_ns = vg_time_sum(gpu->suspended_ns, more->suspended_ns);
     gpu->mem_bytes = more->mem_bytes;
+    gpu->contexts = more->contexts;
     gpu->mem_peak_bytes = MAX(gpu->mem_peak_bytes, more->mem_peak_bytes);
     gpu->latency_max_ns = MAX(gpu->latency_max_ns, more->latency_max_ns);
     if (sum_ns + more_ns > 0) {

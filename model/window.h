@@ -74,6 +74,7 @@ struct vg_gpu_sample {
     /* Of the whole vGPU or process on this device: the same for each of its engines. 0: not told */
     int64_t mem_bytes; /* at the end */
     int64_t mem_peak_bytes;
+    uint32_t contexts;    /* that a guest has open at the end; 0: none, or not told */
     uint64_t slices;      /* how often the GPU became this vGPU's */
     int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
     double confidence;    /* records that its source told / (told + lost): 0 to 1 */
