@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <linux/vm_sockets.h>
 #include <malloc.h>
 
 #include "opencl/icd/control.h"
@@ -35,6 +36,7 @@
 #include "opencl/proxy/listen.h"
 #include "opencl/proxy/share.h"
 #include "opencl/track/clock.h"
+#include "opencl/wire/address.h"
 #include "opencl/wire/link-shared.h"
 #include "opencl/wire/serve.h"
 
@@ -56,8 +58,10 @@ struct proxy {
 };
 
 static const char proxy_usage[] =
-    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME]...\n"
-    "Serves programs on unix sockets with the OpenCL of this machine's vendors.\n"
+    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME]\n"
+    "       [,token=FILE][,cid=NUMBER]...\n"
+    "Serves programs on unix sockets, tcp:HOST:PORT or vsock:PORT with the OpenCL of this "
+    "machine's vendors.\n"
     "\n"
     "  --allow-binaries   take programs that were compiled elsewhere\n"
     "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
@@ -111,12 +115,25 @@ proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd
     /* What comes and goes again and again is kept. */
     mallopt(M_MMAP_THRESHOLD, PROXY_KEPT);
     mallopt(M_TRIM_THRESHOLD, 8 * PROXY_KEPT);
-    bool ok = vg_wire_link_take(&link, fd, proxy->staging);
+    bool ok =
+        vg_wire_link_take(&link, fd, proxy->staging, tenant->has_token ? tenant->token : NULL);
     if (!ok)
         vg_cl_say("a client cannot be served: %s", strerror(errno));
     ok = ok && vg_serve_client(&link, &limits);
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* Returns which VM the other side of a vsock is; 0: it is none. */
+static unsigned
+proxy_cid(int fd)
+{
+    struct sockaddr_vm other = {.svm_family = 0};
+    socklen_t size = sizeof other;
+
+    return getpeername(fd, (struct sockaddr *)&other, &size) == 0 && other.svm_family == AF_VSOCK
+               ? other.svm_cid
+               : 0;
 }
 
 static void
@@ -128,6 +145,11 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
 
     if (fd < 0)
         return;
+    if (tenant->cid && proxy_cid(fd) != tenant->cid) {
+        vg_cl_say("a client of another VM than %u is refused", tenant->cid);
+        close(fd);
+        return;
+    }
     while (i < proxy->clients_max && proxy->share.clients[i].pid)
         i++;
     if (i == proxy->clients_max) {
@@ -207,7 +229,8 @@ proxy_unlisten(struct proxy *proxy)
     for (unsigned i = 0; i < proxy->n_tenants; i++) {
         close(proxy->tenants[i].listener);
         proxy->tenants[i].listener = -1;
-        unlink(proxy->tenants[i].path);
+        if (!vg_wire_address_is_far(proxy->tenants[i].path))
+            unlink(proxy->tenants[i].path);
     }
 }
 
@@ -282,7 +305,7 @@ proxy_number(const char *text, int base, unsigned most, unsigned *number)
     return true;
 }
 
-/* SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME] */
+/* SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME][,token=FILE][,cid=NUMBER] */
 static bool
 proxy_add_tenant(struct proxy *proxy, char *text)
 {
@@ -303,14 +326,26 @@ proxy_add_tenant(struct proxy *proxy, char *text)
             tenant->memory = (uint64_t)number << 20;
         } else if (strncmp(word, "vm=", 3) == 0 && word[3]) {
             tenant->vm = word + 3;
+        } else if (strncmp(word, "cid=", 4) == 0) {
+            if (!proxy_number(word + 4, 10, UINT_MAX, &tenant->cid))
+                return false;
+        } else if (strncmp(word, "token=", 6) == 0) {
+            tenant->has_token = vg_wire_address_token(word + 6, tenant->token);
+            if (!tenant->has_token) {
+                fprintf(stderr, "vgpu-proxy: no token of 16 to %d bytes in '%s': %s\n",
+                        VG_WIRE_TOKEN_MAX, word + 6, strerror(errno));
+                return false;
+            }
         } else {
             fprintf(stderr, "vgpu-proxy: '%s' is nothing that a socket has\n", word);
             return false;
         }
     }
-    if (*tenant->path && tenant->weight > 0 && tenant->memory > 0)
+    bool is_known = !vg_wire_address_is_far(tenant->path) || tenant->has_token;
+    if (*tenant->path && tenant->weight > 0 && tenant->memory > 0 && is_known)
         return true;
-    fprintf(stderr, "vgpu-proxy: a socket has a path, a weight and memory\n");
+    fprintf(stderr, "vgpu-proxy: a socket has a path, a weight and memory, and one that is not of "
+                    "this machine a token\n");
     return false;
 }
 
@@ -343,7 +378,9 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
             return 2;
     for (unsigned i = 0; i < proxy->n_tenants; i++) {
         struct proxy_tenant *tenant = &proxy->tenants[i];
-        tenant->listener = vg_proxy_listen(tenant->path, SOCK_STREAM, (mode_t)mode);
+        tenant->listener = vg_wire_address_is_far(tenant->path)
+                               ? vg_wire_address_listen(tenant->path)
+                               : vg_proxy_listen(tenant->path, SOCK_STREAM, (mode_t)mode);
         if (tenant->listener < 0) {
             fprintf(stderr, "vgpu-proxy: %s: %s\n", tenant->path, strerror(errno));
             return EXIT_FAILURE;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "opencl/wire/address.h"
 #include "opencl/wire/serve-meter.h"
 
 struct proxy_client;
@@ -25,6 +26,9 @@ struct proxy_tenant {
     char *path;
     unsigned weight;
     uint64_t memory; /* bytes of each client */
+    unsigned cid;    /* of the only VM that may connect; 0: any */
+    bool has_token;
+    char token[VG_WIRE_TOKEN_MAX]; /* that clients have to show */
     int listener;
     double
         passed; /* ns of the device divided by the weight, but for times in which it wanted none */

@@ -5,21 +5,23 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "opencl/wire/address.h"
 #include "opencl/wire/link-shared.h"
 
-#define LINK_MAGIC    UINT64_C(0x314B4E4C55504756) /* "VGPULNK1" */
-#define LINK_STREAM   "stream:"
-#define LINK_HELLO_MS 10000 /* how long who connects may take to say what he wants */
+#define LINK_MAGIC      UINT64_C(0x314B4E4C55504756) /* "VGPULNK1" */
+#define LINK_STREAM     "stream:"
+#define LINK_TOKEN_PATH "/etc/vgpud/proxy.token"
 
 enum {
     LINK_SOCKET,
     LINK_SHARED,
+    LINK_TOKEN, /* a socket; the program's token comes next */
 };
 
 /* What both sides send first. */
@@ -29,29 +31,10 @@ struct link_hello {
     uint64_t staging; /* of what is shared; the descriptor comes along */
 };
 
-/* As much on its way as large data need for both sides to be busy. */
-static void
-link_widen(int fd)
-{
-    const int bytes = 1 << 20;
-
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}
-
-/* 0: there is no limit. */
-static void
-link_limit(int fd, int seconds)
-{
-    const struct timeval limit = {.tv_sec = seconds};
-
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
-
 void
 vg_wire_link_stay(struct vg_wire_link *link)
 {
-    link_limit(link->fd, 0);
+    vg_wire_address_limit(link->fd, 0);
     if (link->shared)
         vg_wire_shared_limit(link->shared, -1);
 }
@@ -85,9 +68,17 @@ static bool
 link_ask(struct vg_wire_link *link, uint64_t way)
 {
     struct link_hello hello = {LINK_MAGIC, way, 0};
+    struct iovec parts[2] = {{&hello, sizeof hello}};
+    const char *path = secure_getenv("VGPU_OPENCL_TOKEN");
+    char token[VG_WIRE_TOKEN_MAX];
     int memory = -1;
 
-    if (send(link->fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
+    if (way == LINK_TOKEN) {
+        if (!vg_wire_address_token(path ? path : LINK_TOKEN_PATH, token))
+            return false;
+        parts[1] = (struct iovec){token, sizeof token};
+    }
+    if (!vg_wire_link_send(link, parts, 2, NULL, NULL))
         return false;
     bool ok = link_receive_memory(link, &hello, &memory);
     if (ok && way == LINK_SHARED && hello.way == LINK_SHARED)
@@ -98,30 +89,22 @@ link_ask(struct vg_wire_link *link, uint64_t way)
         close(memory);
     if (ok && hello.way == (link->shared ? LINK_SHARED : LINK_SOCKET))
         return true;
-    errno = EPROTO;
+    errno = way == LINK_TOKEN ? EACCES : EPROTO;
     return false;
 }
 
 bool
 vg_wire_link_open(struct vg_wire_link *link, const char *address)
 {
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    bool is_far = vg_wire_address_is_far(address);
     bool is_stream = strncmp(address, LINK_STREAM, strlen(LINK_STREAM)) == 0;
 
-    *link = (struct vg_wire_link){.fd = -1};
     address += is_stream ? strlen(LINK_STREAM) : 0;
-    if (strlen(address) >= sizeof to.sun_path) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    strcpy(to.sun_path, address);
-    link->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *link = (struct vg_wire_link){.fd = vg_wire_address_connect(address, VG_WIRE_OPEN_S)};
     if (link->fd < 0)
         return false;
-    link_widen(link->fd);
-    link_limit(link->fd, VG_WIRE_OPEN_S);
-    if (connect(link->fd, (struct sockaddr *)&to, sizeof to) == 0 &&
-        link_ask(link, is_stream ? LINK_SOCKET : LINK_SHARED))
+    vg_wire_address_tune(link->fd);
+    if (link_ask(link, is_far ? LINK_TOKEN : is_stream ? LINK_SOCKET : LINK_SHARED))
         return true;
     int error = errno;
     vg_wire_link_close(link);
@@ -149,24 +132,40 @@ link_send_memory(struct vg_wire_link *link, struct link_hello *hello, int memory
     return sendmsg(link->fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *hello;
 }
 
+/* Whether the other side has the token that it needs. */
+static bool
+link_check_token(struct vg_wire_link *link, const char *token)
+{
+    char shown[VG_WIRE_TOKEN_MAX];
+    unsigned char differs = 0;
+
+    if (!vg_wire_link_receive(link, shown, sizeof shown))
+        return false;
+    for (size_t i = 0; token && i < sizeof shown; i++)
+        differs |= (unsigned char)(shown[i] ^ token[i]);
+    return !differs;
+}
+
 bool
-vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging)
+vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging, const char *token)
 {
     struct link_hello hello;
     int memory = -1;
 
     *link = (struct vg_wire_link){.fd = fd};
-    link_widen(fd);
-    if (!vg_wire_link_wait(link, LINK_HELLO_MS) ||
-        recv(fd, &hello, sizeof hello, MSG_WAITALL) != (ssize_t)sizeof hello ||
-        hello.magic != LINK_MAGIC || hello.way > LINK_SHARED) {
-        errno = EPROTO;
+    vg_wire_address_tune(fd);
+    vg_wire_address_limit(fd, VG_WIRE_OPEN_S);
+    bool ok = vg_wire_link_receive(link, &hello, sizeof hello) && hello.magic == LINK_MAGIC &&
+              hello.way <= LINK_TOKEN && (!token || hello.way == LINK_TOKEN);
+    if (!ok || (hello.way == LINK_TOKEN && !link_check_token(link, token))) {
+        errno = ok ? EACCES : EPROTO;
         return false;
     }
+    vg_wire_address_limit(fd, 0);
     bool is_shared = hello.way == LINK_SHARED && staging > 0;
     hello = (struct link_hello){LINK_MAGIC, is_shared, is_shared ? staging : 0};
     struct vg_wire_shared *shared = is_shared ? vg_wire_shared_make(staging, &memory) : NULL;
-    bool ok = (!is_shared || shared) && link_send_memory(link, &hello, memory);
+    ok = (!is_shared || shared) && link_send_memory(link, &hello, memory);
     if (memory >= 0)
         close(memory);
     link->shared = shared;

@@ -5,7 +5,8 @@
  * then only name. A link is not locked: one thread may send while another one receives.
  *
  * An ADDRESS is the path of a unix socket, whose two sides have memory in common, or `stream:` and
- * such a path, if all is to go through the socket.
+ * such a path, if all is to go through the socket; or one of another machine (address.h), to which
+ * the token in the file VGPU_OPENCL_TOKEN is shown.
  */
 #ifndef VG_OPENCL_WIRE_LINK_H
 #define VG_OPENCL_WIRE_LINK_H
@@ -31,8 +32,8 @@ void vg_wire_link_stay(struct vg_wire_link *link);
 
 /* For a link that somebody else accepted; FD is the link's from now on. The other side says what
  * it wants, and gets STAGING bytes of memory for data, if that is memory in common. False: it said
- * something else, or there is no memory. */
-bool vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging);
+ * something else, did not show TOKEN, unless that is NULL, or there is no memory. */
+bool vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging, const char *token);
 
 /* Ends the link for both sides, which wakes those that send and receive; once. */
 void vg_wire_link_shut(struct vg_wire_link *link);

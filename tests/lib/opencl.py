@@ -161,7 +161,7 @@ class Proxy:
     """vgpu-proxy with PoCL."""
 
     def __init__(self, folder, *options, sockets=("proxy.sock",)):
-        self.sockets = [str(folder / name) for name in sockets]
+        self.sockets = [name if name.startswith("tcp:") else str(folder / name) for name in sockets]
         self.path = self.sockets[0].split(",")[0]
         self.log = folder / "proxy.log"
         os.makedirs(folder / "vendors", exist_ok=True)

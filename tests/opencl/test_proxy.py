@@ -355,6 +355,47 @@ def test_one_that_is_stopped(tmp_path, whose):
         close(stopped)
 
 
+# ---- programs of other machines ----
+
+@pytest.fixture(name="far")
+def _far(tmp_path):
+    """A proxy that listens on TCP as well, at a port that is free, and a token for it."""
+    token = tmp_path / "token"
+    token.write_text("a token of the tests\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with Proxy(tmp_path, "--allow-binaries", sockets=(f"tcp:127.0.0.1:{port},token={token}", "near.sock")) as proxy:
+        yield proxy, {"VGPU_OPENCL_TOKEN": str(token)}
+
+
+def test_tcp(far):
+    proxy, token = far
+    for name in ("127.0.0.1", "localhost"):
+        address = "proxy:" + proxy.path.replace("127.0.0.1", name)
+        argv = [built("tests/opencl/random-calls"), "2", "300"]
+        assert output(argv, proxy.environment(VGPU_OPENCL=address, **token)) == output(argv, native())
+    for order in ("0", "1"):
+        output([sys.executable, "-c", LARGE, order], proxy.environment(**token))
+
+
+def test_tcp_without_the_token(tmp_path, far):
+    """Who does not show it, or another one, is not served, and says so."""
+    proxy, _ = far
+    (tmp_path / "other").write_text("a token of nobody's\n")
+    for path in ("/nowhere", str(tmp_path / "other")):
+        done = subprocess.run([built("tests/opencl/hammer"), "5", "1", "1"], timeout=60, capture_output=True, check=False,
+                              env=proxy.environment(VGPU_OPENCL_TOKEN=path))
+        assert done.returncode != 0 and b"proxy" in done.stderr
+    for way in (0, 1, 3):
+        with socket.create_connection(("127.0.0.1", int(proxy.path.rpartition(":")[2])), 60) as connection:
+            connection.sendall(LINK + struct.pack("<QQ", way, 0) + bytes(64) + HELLO)
+            try:
+                assert not connection.recv(1)
+            except ConnectionResetError:
+                pass
+
+
 # ---- what a client may do ----
 
 ALLOCATE = """
@@ -453,7 +494,8 @@ def test_binaries(tmp_path):
 
 
 def test_sockets_are_named_well(tmp_path):
-    for name in (",weight=1", "a.sock,weight=0", "a.sock,weight=x", "a.sock,memory=0", "a.sock,color=1"):
+    (tmp_path / "short").write_text("short\n")
+    for name in ("tcp:127.0.0.1:1", "tcp:127.0.0.1:1,token=short", "a.sock,token=nowhere", "a.sock,cid=x", ",weight=1", "a.sock,weight=0", "a.sock,weight=x", "a.sock,memory=0", "a.sock,color=1"):
         done = subprocess.run([built("vgpu-proxy"), name], cwd=tmp_path, capture_output=True, timeout=60, check=False)
         assert done.returncode == 2 and done.stderr and not os.path.exists(tmp_path / "a.sock")
 

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/wire/address.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <linux/vm_sockets.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#define ADDRESS_TCP   "tcp:"
+#define ADDRESS_VSOCK "vsock:"
+
+/* Returns what comes after WORD; NULL: it does not begin so. */
+static const char *
+address_after(const char *address, const char *word)
+{
+    size_t size = strlen(word);
+
+    return strncmp(address, word, size) == 0 ? address + size : NULL;
+}
+
+bool
+vg_wire_address_is_far(const char *address)
+{
+    return address_after(address, ADDRESS_TCP) || address_after(address, ADDRESS_VSOCK);
+}
+
+void
+vg_wire_address_limit(int fd, int limit_s)
+{
+    const struct timeval limit = {.tv_sec = limit_s};
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+void
+vg_wire_address_tune(int fd)
+{
+    /* As much on its way as large data need for both sides to be busy; what the other side has not
+     * taken for a minute, it will not take. */
+    const int bytes = 1 << 20, on = 1, idle_s = 30, between_s = 10, most_ms = 60000;
+
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        return;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
+}
+
+/* All addresses of HOST:PORT, to be freed; NULL, with errno. */
+static struct addrinfo *
+address_resolve(const char *text, int flags)
+{
+    const struct addrinfo hints = {
+        .ai_flags = flags | AI_NUMERICSERV, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    const char *colon = strrchr(text, ':');
+    struct addrinfo *found = NULL;
+
+    errno = EINVAL;
+    if (!colon || colon == text)
+        return NULL;
+    bool has_brackets = *text == '[' && colon[-1] == ']';
+    char *host = strndup(text + has_brackets, (size_t)(colon - text) - (has_brackets ? 2 : 0));
+    int wrong = host ? getaddrinfo(host, colon + 1, &hints, &found) : EAI_MEMORY;
+    free(host);
+    if (wrong)
+        errno = wrong == EAI_SYSTEM ? errno : wrong == EAI_MEMORY ? ENOMEM : EADDRNOTAVAIL;
+    return wrong ? NULL : found;
+}
+
+/* CID:PORT, or PORT for all. */
+static bool
+address_parse_vsock(const char *text, bool has_cid, struct sockaddr_vm *address)
+{
+    char *end;
+
+    *address = (struct sockaddr_vm){.svm_family = AF_VSOCK, .svm_cid = VMADDR_CID_ANY};
+    errno = EINVAL;
+    if (has_cid) {
+        address->svm_cid = (unsigned)strtoul(text, &end, 10);
+        if (end == text || *end != ':')
+            return false;
+        text = end + 1;
+    }
+    address->svm_port = (unsigned)strtoul(text, &end, 10);
+    return end != text && *end == '\0';
+}
+
+static int
+address_try(const struct sockaddr *address, socklen_t size, int limit_s)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    vg_wire_address_limit(fd, limit_s);
+    if (connect(fd, address, size) == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int
+vg_wire_address_connect(const char *address, int limit_s)
+{
+    const char *tcp = address_after(address, ADDRESS_TCP);
+    const char *vsock = address_after(address, ADDRESS_VSOCK);
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    struct sockaddr_vm vm;
+    int fd = -1;
+
+    if (vsock)
+        return address_parse_vsock(vsock, true, &vm)
+                   ? address_try((struct sockaddr *)&vm, sizeof vm, limit_s)
+                   : -1;
+    if (!tcp && strlen(address) >= sizeof path.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    if (!tcp) {
+        strcpy(path.sun_path, address);
+        return address_try((struct sockaddr *)&path, sizeof path, limit_s);
+    }
+    struct addrinfo *all = address_resolve(tcp, 0);
+    for (const struct addrinfo *one = all; one && fd < 0; one = one->ai_next)
+        fd = address_try(one->ai_addr, one->ai_addrlen, limit_s);
+    int error = errno;
+    if (all)
+        freeaddrinfo(all);
+    errno = error;
+    return fd;
+}
+
+static int
+address_bind(const struct sockaddr *address, socklen_t size)
+{
+    const int on = 1;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, address, size) == 0 && listen(fd, 64) == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int
+vg_wire_address_listen(const char *address)
+{
+    const char *tcp = address_after(address, ADDRESS_TCP);
+    const char *vsock = address_after(address, ADDRESS_VSOCK);
+    struct sockaddr_vm vm;
+
+    if (!tcp)
+        return vsock && address_parse_vsock(vsock, false, &vm)
+                   ? address_bind((struct sockaddr *)&vm, sizeof vm)
+                   : -1;
+    struct addrinfo *first = address_resolve(tcp, AI_PASSIVE);
+    int fd = first ? address_bind(first->ai_addr, first->ai_addrlen) : -1;
+    int error = errno;
+    if (first)
+        freeaddrinfo(first);
+    errno = error;
+    return fd;
+}
+
+bool
+vg_wire_address_token(const char *path, char token[VG_WIRE_TOKEN_MAX])
+{
+    char bytes[VG_WIRE_TOKEN_MAX + 2] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        return false;
+    size_t size = 0;
+    while (size < (size_t)n && bytes[size] != '\n')
+        size++;
+    errno = EINVAL;
+    if (size < 16 || size > VG_WIRE_TOKEN_MAX)
+        return false;
+    memset(token, 0, VG_WIRE_TOKEN_MAX);
+    memcpy(token, bytes, size);
+    return true;
+}

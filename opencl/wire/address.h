@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a proxy is: the path of a unix socket, `tcp:HOST:PORT`, or `vsock:CID:PORT`, where a proxy
+ * that listens has `vsock:PORT`.
+ */
+#ifndef VG_OPENCL_WIRE_ADDRESS_H
+#define VG_OPENCL_WIRE_ADDRESS_H
+
+#include <stdbool.h>
+
+#define VG_WIRE_TOKEN_MAX 64 /* bytes */
+
+/* Whether ADDRESS is that of another machine, whose programs have to show who they are. */
+bool vg_wire_address_is_far(const char *address);
+
+/* Returns a socket that is connected to ADDRESS, for which all that is done takes up to LIMIT_S
+ * seconds (vg_wire_address_limit); -1, with errno. */
+int vg_wire_address_connect(const char *address, int limit_s);
+
+/* 0: there is no limit. */
+void vg_wire_address_limit(int fd, int limit_s);
+
+/* Returns a socket that listens at ADDRESS, which is far; -1, with errno. */
+int vg_wire_address_listen(const char *address);
+
+/* Has FD, which may be of any kind, send at once, and end when the other side is gone. */
+void vg_wire_address_tune(int fd);
+
+/* Reads the token in the file PATH, without what ends its line. False, with errno. */
+bool vg_wire_address_token(const char *path, char token[VG_WIRE_TOKEN_MAX]);
+
+#endif
