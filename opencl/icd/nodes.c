@@ -110,20 +110,20 @@ nodes_loaded_drivers(void)
 }
 
 /* NVIDIA's OpenCL loads CUDA's driver and leaves it loaded, but only who uses CUDA itself calls
- * cuInit(), before which nothing else answers. */
+ * cuInit(), before which nothing else answers; nor does it while the program ends. */
 static bool
 nodes_cuda_is_used(void)
 {
-    const int not_initialized = 3;
+    const int not_initialized = 3, deinitialized = 4;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     int n;
 
     if (!driver)
         return false;
     int (*count)(int *) = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
-    bool is_used = !count || count(&n) != not_initialized;
+    int result = count ? count(&n) : 0;
     dlclose(driver);
-    return is_used;
+    return result != not_initialized && result != deinitialized;
 }
 
 void

@@ -174,8 +174,11 @@ vg_cl_vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n)
     clIcdGetPlatformIDsKHR_fn get =
         vendors_target ? vendors_target->clGetPlatformIDs : vendor_find_platforms(vendor);
     *n = 0;
-    if (!get || get(0, NULL, n) != CL_SUCCESS || *n == 0)
+    cl_int error = get ? get(0, NULL, n) : CL_PLATFORM_NOT_FOUND_KHR;
+    if (error != CL_SUCCESS || *n == 0) {
+        vg_cl_log("%s gives no platforms: OpenCL's error %d", vg_cl_vendor_where(vendor), error);
         return NULL;
+    }
     cl_platform_id *platforms = calloc(*n, sizeof *platforms);
     if (platforms && get(*n, platforms, NULL) != CL_SUCCESS) {
         free(platforms);

@@ -97,14 +97,29 @@ class Stopped:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
         self.listener.listen(1)
-        self.listener.settimeout(60)
+        self.listener.settimeout(1)
         environment = {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"),
                        "VGPU_OPENCL_VENDORS": str(folder / "vendors"), "VGPU_OPENCL_AGENT": path, **more}
         self.process = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, cwd=folder,
                                         pass_fds=[self.dir, *inherit])
 
+    def accept(self):
+        """Waits for the program for a minute, and not at all for one that has ended."""
+        for _ in range(60):
+            has_ended = self.process.poll() is not None
+            try:
+                return self.listener.accept()[0]
+            except TimeoutError:
+                if has_ended:
+                    break
+        raise TimeoutError(f"it has not said hello; its status is {self.process.returncode}")
+
     def __enter__(self):
-        connection, _ = self.listener.accept()
+        try:
+            connection = self.accept()
+        except TimeoutError:
+            self.__exit__()
+            raise
         connection.settimeout(60)
         self.lines = connection.makefile("rw")
         assert self.lines.readline() == f"hello 1 {self.process.pid}\n"
@@ -126,13 +141,13 @@ class Stopped:
         except (BrokenPipeError, ConnectionResetError):
             return ""
 
-    def stop_at_random(self, seed, most, *places):
-        """Stops it and lets it go on until it ends, MOST times, at one place after the other; none: where it was.
-        Returns how often it was, and why not."""
+    def stop_at_random(self, seed, most, *places, longest=0.02):
+        """Stops it and lets it go on until it ends, MOST times, LONGEST seconds after the last at most, at one place after
+        the other; none: where it was. Returns how often it was, and why not."""
         chance = random.Random(seed)
         stops, refusals = 0, []
         while stops < most:
-            time.sleep(chance.random() * 0.02)
+            time.sleep(chance.random() * longest)
             answer = self.say("prepare 30000")
             if not answer:
                 break
