@@ -32,41 +32,56 @@ def lab(tmp_path_factory):
     assert done.returncode == 0, done.stdout[-3000:]
     made = VfioLab(tmp_path_factory.mktemp("vfio"))
     try:
-        for host in made.hosts.values():
-            host.run(f"modprobe bochs; modprobe e1000e; udevadm settle; modprobe mbochs pci={MBOCHS_PARENT}; "
-                     f"modprobe mtty pci={MTTY_PARENT}; modprobe mdpy pci={MDPY_PARENT}; modprobe {FOREIGN}; udevadm settle")
-        made.start_vgpuds()
+        begin_hosts(made)
         yield made
-        tell(f"what was repeated with a guest that had broken: {len(made.retried)}")
-        for why in made.retried:
-            tell(why)
-        for host in made.hosts.values():
-            tell(f"times that {host.name} stood still and was woken: {len(host.woken)}")
-            for where in host.woken:
-                tell(where)
     finally:
         made.close()
+        tell(f"tests, and starts of hosts and guests, that were repeated since a kernel broke: {len(made.retried)}")
+        for why in made.retried:
+            tell(why)
+        tell(f"times that a host stood still and was woken: {len(made.woken)}")
+        for where in made.woken:
+            tell(where)
+
+
+def begin_hosts(lab):
+    lab.boot()
+    for host in lab.hosts.values():
+        host.run(f"modprobe bochs; modprobe e1000e; udevadm settle; modprobe mbochs pci={MBOCHS_PARENT}; "
+                 f"modprobe mtty pci={MTTY_PARENT}; modprobe mdpy pci={MDPY_PARENT}; modprobe {FOREIGN}; udevadm settle")
+    lab.start_vgpuds()
 
 
 @pytest.fixture
 def guest(lab, request):
     name = "vm-" + re.sub("[^a-z]+", "-", request.node.name.removeprefix("test_")).strip("-")
     yield name
-    lab.remove_guest(name)
+    if lab.has_ended():
+        begin_again(lab, name, lab.why_broken(None))
+    else:
+        lab.remove_guest(name)
+
+
+def begin_again(lab, guest, why):
+    lab.retry(guest, why)
+    if lab.has_ended():
+        lab.close()
+        begin_hosts(lab)
+    else:
+        lab.remove_guest(guest)
 
 
 def again_if_broken(test):
-    """Once more where the kernel of the guest has broken, which is a fault of the emulator (README)."""
+    """Once more where the kernel of a host or of the guest has broken, which is a fault of the emulator (README)."""
     @functools.wraps(test)
     def run(lab, guest, **more):
         try:
             return test(lab, guest, **more)
-        except AssertionError:
+        except (AssertionError, OSError):
             why = lab.why_broken(guest)
             if not why:
                 raise
-        lab.retry(guest, why)
-        lab.remove_guest(guest)
+        begin_again(lab, guest, why)
         return test(lab, guest, **more)
     return run
 

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 import uuid
 from http.client import HTTPConnection
 
@@ -60,6 +61,8 @@ class Host:
         self.address = f"10.77.0.{self.number}"
         self.commands, self.api = free_ports(2, socket.SOCK_STREAM)
         self.console = os.path.join(self.directory, f"console-{self.number}")
+        if os.path.exists(self.console):
+            os.rename(self.console, f"{self.console}.{time.monotonic_ns()}")
         with open(os.path.join(self.directory, f"emulator-{self.number}"), "wb") as log:
             # bash becomes the emulator.
             self.process = subprocess.Popen(
@@ -148,6 +151,12 @@ class Host:
     def tell_of_hang(self, what):
         raise AssertionError(f"{self.name} has not answered '{what}' for {HANG_S} s: {self.cpus()}")
 
+    def why_ended(self):
+        """The first word of its kernel about that, after which its emulator has ended."""
+        with open(self.console, encoding="utf-8", errors="replace") as file:
+            found = re.search("^.*(?:BUG:|Oops|panic).*$", file.read(), re.MULTILINE)
+        return f"{self.name} has ended: {found[0].strip() if found else 'it does not say why'}"
+
     def close(self):
         self.closing.set()
         self.watching.join()
@@ -164,6 +173,7 @@ class Host:
         self.run(f"p=$(cat /run/vgpud.pid); kill -{signal} $p; while [ -d /proc/$p ]; do sleep 0.1; done")
 
     def answers(self):
+        assert self.process.poll() is None, f"the emulator of {self.name} has ended, see {self.directory}"
         try:
             return self.request("GET", "/healthz")[0] == 200
         except OSError:
@@ -252,16 +262,24 @@ class Host:
 class VfioLab:
     def __init__(self, directory):
         self.directory = directory
-        self.retried = []  # of guests that did not come up, one sentence each
+        self.retried = []  # of guests and hosts that broke, one sentence each
         subprocess.run([HOST, "pack", str(directory), build_dir()], check=True)
-        cable = free_ports(2, socket.SOCK_DGRAM)
-        self.hosts = {name: Host(name, directory, *ports)
-                      for name, ports in zip(HOSTS, (cable, cable[::-1]))}
-        try:
-            self.wait_for_hosts()
-        except BaseException:
-            self.close()
-            raise
+        self.hosts, self.woken = {}, []
+
+    def boot(self):
+        """Both hosts, or none of them."""
+        for last in (False, True):
+            cable = free_ports(2, socket.SOCK_DGRAM)
+            try:
+                for name, ports in zip(HOSTS, (cable, cable[::-1])):
+                    self.hosts[name] = Host(name, self.directory, *ports)
+                return self.wait_for_hosts()
+            except BaseException:
+                why = self.why_broken(None)
+                self.close()
+                if last or not why:
+                    raise
+                self.retry("a start", why)
 
     def wait_for_hosts(self):
         for host in self.hosts.values():
@@ -283,6 +301,8 @@ class VfioLab:
     def close(self):
         for host in self.hosts.values():
             host.close()
+            self.woken += [f"{host.name}: {where}" for where in host.woken]
+        self.hosts = {}
 
     def start_vgpuds(self):
         authority = Authority(self.directory / "ca")
@@ -349,11 +369,17 @@ class VfioLab:
         print(f"once more with {self.retried[-1]}")
 
     def why_broken(self, guest):
-        """What the kernel of a guest has broken by: it says so, or has reset the VM, which no program in there
-        does. Nothing where the guest goes on, or somebody else has ended it."""
+        """What the kernel of a host has broken by, or that of a guest: it says so, or has reset the VM, which no
+        program in there does. Nothing where all go on, or somebody else has ended the guest."""
+        ended = [host.why_ended() for host in self.hosts.values() if host.process.poll() is not None]
+        if ended or not guest:
+            return "; ".join(ended)
         told = [host.run(f"grep -aEm 1 '{BROKEN}' {console_path(guest)}; grep -am 1 \"'reboot' for domain .*{guest}'\" "
                          f"{EVENTS}", check=False).split("\n") for host in self.hosts.values()]
         return "; ".join(line for lines in told for line in lines if line and "No such file" not in line)
+
+    def has_ended(self):
+        return any(host.process.poll() is not None for host in self.hosts.values())
 
     def remove_guest(self, guest):
         for host in self.hosts.values():
