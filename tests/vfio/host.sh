@@ -126,7 +126,7 @@ boot()
         "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" \
         -name "vfio-h$number" -accel tcg,thread=multi,tb-size=512 -machine q35,kernel-irqchip=split \
-        -cpu max,la57=off -smp 2 -m 3072 -device intel-iommu,intremap=on -nodefaults -display none \
+        -cpu max,la57=off -smp 1 -m 3072 -device intel-iommu,intremap=on -nodefaults -display none \
         -no-reboot -kernel "$cache/vmlinuz" -initrd "$directory/initramfs" \
         -append "${words[*]}" \
         -serial "file:$directory/console-$number" -monitor "unix:$directory/monitor-$number,server=on,wait=off" \
