@@ -78,7 +78,8 @@ def debian(suite, packages, tmp_path_factory):
     shutil.copy("/etc/resolv.conf", os.path.join(root, "etc"))
 
     def run(*args):
-        return command("unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root, *args)
+        return command("unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root,
+                       "env", "-u", "TMPDIR", *args)
     run.root = root
     yield run
     shutil.rmtree(root, ignore_errors=True)
