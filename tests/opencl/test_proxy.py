@@ -93,7 +93,7 @@ def test_stops(tmp_path, proxy, seed):
 def test_switches(tmp_path, proxy, seed, most):
     """A program goes from its own device to a proxy, to another one, and back again, in the middle of its work: it comes
     to the same results, and takes no more for it."""
-    argv = [built("tests/opencl/random-calls"), str(seed), str(most * 50)]
+    argv = [built("tests/opencl/random-calls"), str(seed), str(most * 20)]
     text = []
     os.makedirs(tmp_path / "program")
     os.makedirs(tmp_path / "second")
@@ -112,6 +112,21 @@ def test_switches(tmp_path, proxy, seed, most):
     assert text == [output(argv, native())]
     assert warm + switches == most and all("is mapped" in why for why in refusals + more)
     assert after[0] <= before[0] + 1 and after[1] <= before[1] + 2 and after[2] < before[2] + 64
+
+
+# For full runs.
+@pytest.mark.drawn("lab-many")
+def test_x264_goes_to_a_proxy_and_back(tmp_path, proxy):
+    """A program that nobody here wrote encodes while its OpenCL is moved."""
+    need("x264")
+    os.makedirs(tmp_path / "program")
+    make_film(tmp_path / "program" / "in.y4m", 40, times=5)
+    argv = ["x264", "--opencl", "--preset", "medium", "--threads", "1", "-o", "out.264", "in.y4m"]
+    with Stopped(tmp_path / "program", argv, VGPU_OPENCL_AS_GPU="1") as stopped:
+        switches, refusals = stopped.stop_at_random(SEED, 6, "proxy:" + proxy.path, "")
+        assert stopped.process.wait(timeout=240) == 0
+    print(f"{switches} switches")
+    assert switches > 1 and not refusals
 
 
 def test_places_that_do_not_serve(tmp_path, proxy):
