@@ -48,6 +48,7 @@ struct channel {
     virDomainPtr domain;
     virStreamPtr stream;
     const struct vg_verb *verb;
+    const char *opencl_at; /* or NULL */
     vg_guest_talk *talk;
     int64_t last_id;
     int64_t heard_ns;
@@ -393,6 +394,7 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
         g_autoptr(GError) error = NULL;
         channel->taken = channel->ended = false;
         channel->talk = vg_guest_talk_new();
+        vg_guest_talk_set_place(channel->talk, channel->opencl_at);
         int result = channel_ask(channel, type, devices, ret, &error);
         channel_close(channel);
         if (result == 0)
@@ -407,7 +409,7 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
 
 int
 vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
-                       const GPtrArray *devices, const struct vg_verb *verb,
+                       const GPtrArray *devices, const char *opencl_at, const struct vg_verb *verb,
                        struct vg_guest_answer *ret, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
@@ -418,7 +420,7 @@ vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
     g_autoptr(GPtrArray) now = devices ? devices_now(host, domain, devices, err) : NULL;
     if (devices && !now)
         return -1;
-    struct channel channel = {.host = host, .domain = domain, .verb = verb};
+    struct channel channel = {.host = host, .domain = domain, .verb = verb, .opencl_at = opencl_at};
     if (channel_ask_again(&channel, type, now, &message, err) < 0)
         return -1;
     const bool ok =

@@ -20,6 +20,7 @@
 struct vg_guest_talk {
     int64_t id;         /* the request whose answer is awaited, or 0 */
     json_object *asked; /* the devices that it is to release, or NULL */
+    char *opencl_at;    /* or NULL */
     bool greeted;
     GString *in;   /* bytes that have not been read yet */
     size_t open;   /* bytes since the last newline */
@@ -44,6 +45,7 @@ vg_guest_talk_free(vg_guest_talk *talk)
         return;
     g_string_free(talk->in, TRUE);
     json_object_put(talk->asked);
+    g_free(talk->opencl_at);
     g_free(talk);
 }
 
@@ -102,12 +104,21 @@ vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t d
     vg_json_add_int64(object, "deadline_ms", deadline_ms);
     if (vg_guest_devices_add(object, devices, err) < 0)
         return NULL;
+    if (talk->opencl_at && strcmp(type, "prepare") == 0)
+        vg_json_add_string(object, "opencl_at", talk->opencl_at);
     talk->id = id;
     json_object_put(talk->asked);
     talk->asked = strcmp(type, "prepare") == 0
                       ? json_object_get(json_object_object_get(object, "devices"))
                       : NULL;
     return talk_line_of(g_steal_pointer(&object));
+}
+
+void
+vg_guest_talk_set_place(vg_guest_talk *talk, const char *opencl_at)
+{
+    g_free(talk->opencl_at);
+    talk->opencl_at = g_strdup(opencl_at);
 }
 
 char *

@@ -60,6 +60,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_guest_talk, vg_guest_talk_free)
 char *vg_guest_talk_hello(vg_guest_talk *talk, int64_t id);
 char *vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                           const GPtrArray *devices, GError **err);
+/* Has programs of OpenCL go on at this place after a `prepare` that is made from now on. */
+void vg_guest_talk_set_place(vg_guest_talk *talk, const char *opencl_at);
+
 /* Makes the line that asks for the agent's view of these devices. */
 char *vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *devices, GError **err);
 char *vg_guest_talk_cancel(int64_t id);

@@ -98,10 +98,11 @@ void vg_virt_host_abort(vg_virt_host *host, const char *uuid);
 void vg_virt_host_read_arrival(vg_virt_host *host, const char *uuid,
                                struct vg_migration_progress *progress);
 
-/* Asks the agent of a domain. type is that of an order, or "status"; NULL only says hello. */
+/* Asks the agent of a domain. type is that of an order, or "status"; NULL only says hello.
+ * opencl_at: as for vg_guest_prepare(), or NULL. */
 int vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
-                           const GPtrArray *devices, const struct vg_verb *verb,
-                           struct vg_guest_answer *ret, GError **err);
+                           const GPtrArray *devices, const char *opencl_at,
+                           const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
 /* Copies a text that libvirt allocated, so that g_free() can free it. */
 char *vg_virt_own(char *take_text);

@@ -200,8 +200,10 @@ int vg_guest_hello(vg_virt_link *link, const char *uuid, const struct vg_verb *v
  * otherwise text has the reason. */
 int vg_guest_status(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
+/* opencl_at: where programs of OpenCL go on until they have a GPU again, or NULL. */
 int vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
-                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
+                     const char *opencl_at, const struct vg_verb *verb, struct vg_guest_answer *ret,
+                     GError **err);
 int vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 

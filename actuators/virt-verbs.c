@@ -50,6 +50,7 @@ struct verbs_job {
     size_t n_named;
     char *xml;
     const char *order; /* a constant */
+    char *opencl_at;
     char *peer_uri;
     struct vg_virt_migration migration;
 
@@ -79,6 +80,7 @@ verbs_free(struct vg_virt_job *base)
         g_ptr_array_unref(job->gpus);
     g_free(job->xml);
     g_free(job->peer_uri);
+    g_free(job->opencl_at);
     vg_guest_answer_clear(&job->answer);
     g_free(job);
 }
@@ -434,19 +436,21 @@ verbs_do_ask_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     struct verbs_job *job = (struct verbs_job *)base;
 
-    return vg_virt_host_ask_guest(host, job->uuid, job->order, job->devices, &base->verb,
-                                  &job->answer, err);
+    return vg_virt_host_ask_guest(host, job->uuid, job->order, job->devices, job->opencl_at,
+                                  &base->verb, &job->answer, err);
 }
 
 /* Asks the agent of a domain. order is a constant, as for vg_virt_host_ask_guest(). */
 static int
 verbs_ask_guest(vg_virt_link *link, const char *uuid, const char *order, const GPtrArray *devices,
-                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+                const char *opencl_at, const struct vg_verb *verb, struct vg_guest_answer *ret,
+                GError **err)
 {
     struct verbs_job *job =
         verbs_new("for the channel of the guest", verbs_do_ask_guest, uuid, verb);
 
     job->order = order;
+    job->opencl_at = g_strdup(opencl_at);
     job->devices = devices ? vg_virt_copy_devices(devices) : NULL;
     if (vg_virt_call(link, &job->base, err) < 0)
         return -1;
@@ -460,26 +464,27 @@ int
 vg_guest_hello(vg_virt_link *link, const char *uuid, const struct vg_verb *verb,
                struct vg_guest_answer *ret, GError **err)
 {
-    return verbs_ask_guest(link, uuid, NULL, NULL, verb, ret, err);
+    return verbs_ask_guest(link, uuid, NULL, NULL, NULL, verb, ret, err);
 }
 
 int
 vg_guest_status(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
-    return verbs_ask_guest(link, uuid, "status", devices, verb, ret, err);
+    return verbs_ask_guest(link, uuid, "status", devices, NULL, verb, ret, err);
 }
 
 int
 vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
-                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+                 const char *opencl_at, const struct vg_verb *verb, struct vg_guest_answer *ret,
+                 GError **err)
 {
-    return verbs_ask_guest(link, uuid, "prepare", devices, verb, ret, err);
+    return verbs_ask_guest(link, uuid, "prepare", devices, opencl_at, verb, ret, err);
 }
 
 int
 vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
-    return verbs_ask_guest(link, uuid, "resume", devices, verb, ret, err);
+    return verbs_ask_guest(link, uuid, "resume", devices, NULL, verb, ret, err);
 }

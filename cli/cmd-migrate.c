@@ -15,13 +15,14 @@
 #include "cli/move-options.h"
 #include "cli/online-args.h"
 
-enum { KEY_TO = 0xb00, KEY_DRY_RUN, KEY_NO_AGENT, KEY_MODE, KEY_PLAN, KEY_KEY };
+enum { KEY_TO = 0xb00, KEY_DRY_RUN, KEY_NO_AGENT, KEY_MODE, KEY_GPU_DURING, KEY_PLAN, KEY_KEY };
 
 struct migrate_args {
     struct vg_online_args online;
     struct vg_move_options options;
     const char *to;
-    const char *mode; /* or NULL */
+    const char *mode;
+    const char *gpu_during; /* or NULL */
     const char *plan;
     const char *key; /* NULL: a new one */
     bool dry_run;
@@ -78,6 +79,8 @@ migrate_run(void *data, vg_client *client, GError **err)
         vg_json_add_bool(body, "no_agent", true);
     if (args->mode)
         vg_json_add_string(body, "mode", args->mode);
+    if (args->gpu_during)
+        vg_json_add_string(body, "gpu_during", args->gpu_during);
     if (args->plan && migrate_add_plan(client, args->plan, body, err) < 0)
         return -1;
     vg_follow_catch_begin(client);
@@ -122,6 +125,9 @@ migrate_parse(int key, char *arg, struct argp_state *state)
     case KEY_MODE:
         args->mode = arg;
         break;
+    case KEY_GPU_DURING:
+        args->gpu_during = arg;
+        break;
     case KEY_PLAN:
         args->plan = arg;
         break;
@@ -154,6 +160,10 @@ vg_cmd_migrate(int argc, char **argv)
         {"mode", KEY_MODE, "MODE", 0,
          "detach: the GPUs are unplugged; native: QEMU takes their state along, which it does "
          "where it can if no mode is given",
+         1},
+        {"gpu-during", KEY_GPU_DURING, "PLACE", 0,
+         "have programs of OpenCL compute at a vgpu-proxy while the VM has no GPU: proxy:PATH, as "
+         "the guest reaches it",
          1},
         {"plan", KEY_PLAN, "PLAN", 0,
          "the move is part of this plan; it is refused if things have changed since", 1},

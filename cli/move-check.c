@@ -131,6 +131,12 @@ move_check_add_mode(GString *text, json_object *check)
 
     if (why)
         vg_printable_append_line(text, "Mode %s: %s.", move_check_member(check, "mode"), why);
+    const char *place = json_object_get_string(vg_output_member(check, "gpu_during"));
+    if (place)
+        vg_printable_append_line(text,
+                                 "While it has no GPU, its programs of OpenCL go on at %s; those "
+                                 "that cannot, wait.",
+                                 place);
 }
 
 static void

@@ -385,6 +385,8 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     vg_json_add_string(object, "executor", vg_migration_executor_names[migration->executor]);
     vg_json_add_string(object, "mode", vg_migration_mode_names[migration->mode]);
     vg_json_add_string(object, "mode_why", migration->mode_why);
+    if (migration->gpu_during)
+        vg_json_add_string(object, "gpu_during", migration->gpu_during);
     vg_json_add(object, "problems", moves_texts_to_json(problems));
     vg_json_add(object, "doubts", moves_texts_to_json(migration->doubts));
     vg_json_add(object, "untried", moves_untried_to_json(migration));

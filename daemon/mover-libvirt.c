@@ -179,7 +179,8 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
     if (!host)
         return -1;
     int status = verb == VG_MOVE_QUIESCE
-                     ? vg_guest_prepare(host, record->uuid, record->devices, &limits, &answer, err)
+                     ? vg_guest_prepare(host, record->uuid, record->devices, record->gpu_during,
+                                        &limits, &answer, err)
                      : vg_guest_resume(host, record->uuid, record->devices, &limits, &answer, err);
     if (status == 0 && !answer.ok && answer.undone && verb == VG_MOVE_QUIESCE)
         vg_move_guest_as_before(&move->machine);

@@ -104,6 +104,23 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
     return info;
 }
 
+/* Checks that somebody has programs go on elsewhere, if that is wanted. */
+static int
+prepare_check_during(const struct vg_migration *migration, GError **err)
+{
+    const char *why = !migration->gpu_during ? NULL
+                      : migration->no_agent  ? "the guest's agent is not asked"
+                      : migration->executor != VG_EXECUTOR_LIBVIRT ? "nova moves the VM"
+                      : migration->mode == VG_MODE_NATIVE          ? "QEMU takes the GPUs along"
+                      : migration->devices->len == 0               ? "it has no GPU to lose"
+                                                                   : NULL;
+
+    if (!why)
+        return 0;
+    return vg_error(err, VG_E_REFUSED, "programs of '%s' cannot go on at a proxy meanwhile: %s",
+                    migration->vm, why);
+}
+
 struct vg_migration *
 vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
                  const struct vg_migration_request *request, GError **err)
@@ -116,6 +133,8 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
                  "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
         return NULL;
     }
+    if (request->gpu_during && vg_migration_check_place(request->gpu_during, err) < 0)
+        return NULL;
     const struct mover_executor *executor = prepare_choose_executor(settings, vm, migration, err);
     struct vg_peer_info *target =
         executor ? prepare_find_target(mover, request->to, executor, err) : NULL;
@@ -132,11 +151,13 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     migration->undo_of = g_strdup(request->undo_of);
     migration->asked_by = g_strdup(request->asked_by);
     migration->no_agent = request->no_agent;
+    migration->gpu_during = g_strdup(request->gpu_during);
     migration->downtime_limit_ns = settings->downtime_max_ns;
     migration->vm_on = VG_PLACE_SOURCE;
     migration->gpu = VG_GPU_ATTACHED;
     vg_peer_info_free(target);
-    if (prepare_read_gpus(settings, vm, request->mode, migration, err) < 0)
+    if (prepare_read_gpus(settings, vm, request->mode, migration, err) < 0 ||
+        prepare_check_during(migration, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);
 }

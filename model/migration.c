@@ -3,6 +3,10 @@
 
 #include "model/migration.h"
 
+#include <string.h>
+
+#include "base/error.h"
+
 #define REQ      VG_FIELD_REQUIRED
 #define TIME_MAX ((double)VG_JSON_INT_MAX)
 
@@ -129,6 +133,7 @@ static const struct vg_field migration_fields[] = {
     TEXT(undo_of),
     TEXT(asked_by),
     VG_ROW_BOOL(no_agent, 0),
+    VG_ROW_STRING(gpu_during, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     VG_ROW_ENUM("executor", executor, 0, vg_migration_executor_names),
     VG_ROW_ENUM("mode", mode, 0, vg_migration_mode_names),
     TEXT(mode_why),
@@ -199,6 +204,7 @@ static const struct vg_field migration_request_fields[] = {
     VG_ROW_STRING(to, REQ, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_BOOL(dry_run, 0),
     VG_ROW_BOOL(no_agent, 0),
+    VG_ROW_STRING(gpu_during, VG_FIELD_OMIT, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_BOOL(forward, 0),
     VG_ROW_STRING(mode, VG_FIELD_OMIT, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(plan_id, 0, 1, VG_MIGRATION_NAME_MAX),
@@ -219,6 +225,21 @@ vg_migration_request_free(void *data)
     g_free(request->asked_by);
     g_free(request->key);
     vg_record_free(&vg_migration_request_record, request);
+}
+
+int
+vg_migration_check_place(const char *text, GError **err)
+{
+    bool ok = g_str_has_prefix(text, "proxy:") && strlen(text) > strlen("proxy:") &&
+              strlen(text) < VG_MIGRATION_PLACE_MAX;
+
+    for (const char *at = text; ok && *at; at++)
+        ok = g_ascii_isprint(*at);
+    return ok ? 0
+              : vg_error(err, VG_E_INVALID,
+                         "gpu_during '%s' is not like \"proxy:/run/vgpu-proxy.sock\", of up to %d "
+                         "bytes: how a program in the guest reaches a vgpu-proxy",
+                         text, VG_MIGRATION_PLACE_MAX - 1);
 }
 
 void

@@ -17,6 +17,7 @@
 #define VG_MIGRATION_XML_MAX     65536
 #define VG_MIGRATION_TEXT_MAX    8192
 #define VG_MIGRATION_NAME_MAX    255 /* bytes, in a request */
+#define VG_MIGRATION_PLACE_MAX   128 /* with the NUL, which an agent takes (docs/vgpud-guest.7) */
 #define VG_MIGRATION_ASKER_MAX   512 /* the same: an identity, and the host where it holds */
 #define VG_MOVABLE_REASONS_MAX   100
 #define VG_GUEST_PROGRAMS_MAX    32 /* that a guest tells of, those with a trouble first */
@@ -187,6 +188,8 @@ struct vg_migration {
     char *undo_of;  /* id of the move that this one takes back, or NULL */
     char *asked_by; /* person, by identity; "uid:0 at h1" where the vgpud of h1 passed it on */
     bool no_agent;  /* the guest has no agent, or is not to be asked */
+    char
+        *gpu_during; /* where programs of OpenCL go on without a GPU, "proxy:PATH"; NULL: nowhere */
     enum vg_migration_executor executor;
     enum vg_migration_mode mode;
     char *mode_why;  /* why this one, one sentence; NULL: there is nothing to say */
@@ -259,10 +262,11 @@ struct vg_migration_request {
     char *to; /* host, or name of a peer */
     bool dry_run;
     bool no_agent;
-    bool forward;    /* if another vgpud has the VM, that one is asked */
-    char *mode;      /* "detach" or "native"; NULL: "native" where that can be */
-    char *plan_id;   /* the move is part of this plan, and is refused if things have changed */
-    char *plan_hash; /* input_hash of that plan */
+    char *gpu_during; /* as in struct vg_migration */
+    bool forward;     /* if another vgpud has the VM, that one is asked */
+    char *mode;       /* "detach" or "native"; NULL: "native" where that can be */
+    char *plan_id;    /* the move is part of this plan, and is refused if things have changed */
+    char *plan_hash;  /* input_hash of that plan */
     char *undo_of;
     char *on_behalf_of;    /* the person for whom another vgpud asks */
     char *asked_by;        /* identity; not part of the document */
@@ -289,6 +293,9 @@ extern const char *const vg_migration_executor_names[]; /* "libvirt", "nova" */
 extern const char *const vg_move_device_kind_names[];   /* "named", "mdev", "pci" */
 
 void vg_migration_request_free(void *request); /* NULL is fine */
+
+/* Fails with VG_E_INVALID unless text is "proxy:" and a path that an agent takes. */
+int vg_migration_check_place(const char *text, GError **err);
 
 /* Puts take_from in the place of what is in to, but for `doing`, which stays. NULL: changes
  * nothing. */

@@ -191,7 +191,7 @@ make_image()
     local agent=${LAB_AGENT:-$here/guest-agent} guestd=${LAB_GUESTD:-$here/../../build/vgpu-guestd}
     local fake=${guestd%/*}/tests/guest build=${guestd%/*}
     local -a opencl=("$build/libvgpu-opencl.so" "$build/tests/opencl/leaky-vendor.so"
-        "$build/tests/opencl/waves")
+        "$build/tests/opencl/waves" "$build/vgpu-proxy")
     local -a parts=("$here/guest-init" "$here/guest-hook" "$here/guest-cuda" "$here/guest-qemu" "$agent")
     if [ -x "$guestd" ]; then
         parts+=("$guestd")

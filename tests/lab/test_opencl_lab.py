@@ -124,6 +124,30 @@ def test_there_and_back(movelab, guest, way, undisturbed):
     assert program.end(source) == undisturbed
 
 
+def test_at_a_proxy_while_it_moves(movelab, guest, way, undisturbed):
+    """A program computes at a proxy while its VM is without a GPU; the proxy is one in the guest, to which the way
+    never breaks."""
+    source, target = way
+    node = movelab.nodes[source]
+    tell(source, guest, "opencl proxy")
+    program = Program(source, guest, "away")
+    place = "proxy:/tmp/proxy.sock"
+    for bad in ({"gpu_during": "library"}, {"gpu_during": "proxy:" + "x" * 122}, {"gpu_during": "proxy:"}):
+        node.move(guest, target, status=400, **bad)
+    assert "agent is not asked" in node.move(guest, target, status=422, no_agent=True, gpu_during=place)["detail"]
+    shown = run(node, "migrate", guest, "--to", target, "--gpu-during", place, "--dry-run").stdout
+    assert f"go on at {place}" in shown, shown
+    node.reload("[actions]\nbandwidth=8\n")
+    move = node.move(guest, target, gpu_during=place)
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    assert not program.holds(source) and program.runs(source)
+    assert told(node.migration(move))[program.pid]["state"] == "away"
+    move = node.ended(move, 3 * HANG_S)
+    assert (move["state"], move["gpu_during"]) == ("done", place), story(move)
+    assert told(move)[program.pid]["state"] == "running" and program.holds(target) and program.runs(target)
+    assert program.end(target) == undisturbed
+
+
 # ---- what goes wrong: see the table in docs/vgpu-opencl.7 ----
 
 def shorten(movelab, source, fault):

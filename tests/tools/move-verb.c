@@ -263,7 +263,8 @@ do_prepare(struct tool *tool, GError **err)
     struct vg_guest_answer answer = {0};
 
     return do_guest(
-        tool, vg_guest_prepare(tool->host, tool->args[0], tool->devices, &tool->verb, &answer, err),
+        tool,
+        vg_guest_prepare(tool->host, tool->args[0], tool->devices, NULL, &tool->verb, &answer, err),
         &answer);
 }
 

@@ -129,6 +129,9 @@ test_lines(void **state)
     assert_string_equal(cancel, "{\"id\":73,\"type\":\"cancel\"}\n");
     assert_string_equal(by_path, "{\"id\":72,\"type\":\"prepare\",\"deadline_ms\":60000,"
                                  "\"devices\":[{\"path\":\"0000:00/02.1/00.0\"}]}\n");
+    vg_guest_talk_set_place(talk, "proxy:/run/p.sock");
+    g_autofree char *away = vg_guest_talk_order(talk, 76, "prepare", 60000, devices, NULL);
+    assert_non_null(strstr(away, ",\"opencl_at\":\"proxy:/run/p.sock\"}\n"));
     g_clear_pointer(&device->guest_path, g_free);
     g_autofree char *by_type = vg_guest_talk_order(talk, 74, "resume", 100, devices, NULL);
     assert_string_equal(by_type, "{\"id\":74,\"type\":\"resume\",\"deadline_ms\":100,"
