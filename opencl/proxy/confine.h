@@ -11,8 +11,9 @@
 bool vg_proxy_become(const char *user);
 
 /* Takes from this process, which has one thread yet, what no vendor's library needs: privileges to
- * come, core files, networks, other processes' memory, namespaces, mounts, modules and the like.
- * The kernel ends it before others when memory is short. False, with errno. */
-bool vg_proxy_confine(void);
+ * come, core files, networks, other processes and their memory, namespaces, mounts, modules and the
+ * like. What it tries all the same fails, or, if IS_STRICT, ends it (SIGSYS). The kernel ends it
+ * before others when memory is short. False, with errno. */
+bool vg_proxy_confine(bool is_strict);
 
 #endif

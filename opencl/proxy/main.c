@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +46,7 @@
 struct proxy {
     const char *user; /* of the clients' processes; NULL: this one's */
     struct vg_serve_limits limits;
+    bool is_strict; /* what a client's process may not do ends it */
     int signals;
     unsigned drain_s, clients_max;
     size_t staging;               /* bytes of memory in common with each client */
@@ -74,6 +74,7 @@ static const char proxy_usage[] =
     "  --objects=NUMBER   objects of each client (65536)\n"
     "  --pending=MIB      data of each client's commands that are not done (4096)\n"
     "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
+    "  --strict           end a client's process that does what it may not\n"
     "  --user=NAME        whose the clients' processes are (this one's)\n"
     "  --vendors=FOLDER   where the vendors' .icd files are (/etc/OpenCL/vendors)\n"
     "  -h, --help         show this help\n"
@@ -108,7 +109,7 @@ proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd
     signal(SIGINT, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_NAME, "vgpu-proxy-one", 0, 0, 0);
-    if (!vg_proxy_become(proxy->user) || !vg_proxy_confine()) {
+    if (!vg_proxy_become(proxy->user) || !vg_proxy_confine(proxy->is_strict)) {
         vg_cl_say("a client cannot be confined: %s", strerror(errno));
         _exit(EXIT_FAILURE);
     }
@@ -397,72 +398,80 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
 }
 
 /* What options say that are numbers. */
-struct proxy_numbers {
-    unsigned clients, depth, drain, max_kernel, memory, mode, objects, pending, staging;
+enum {
+    PROXY_CLIENTS,
+    PROXY_DEPTH,
+    PROXY_DRAIN,
+    PROXY_MAX_KERNEL,
+    PROXY_MEMORY,
+    PROXY_MODE,
+    PROXY_OBJECTS,
+    PROXY_PENDING,
+    PROXY_STAGING,
+    PROXY_NUMBERS,
 };
 
-#define PROXY_NUMBER(word, base, most)                                                             \
- {                                                                                                 \
-  offsetof(struct proxy_numbers, word), base, most                                                 \
- }
-
-/* They come first of all options, in this order. */
 static const struct {
-    size_t at;
+    unsigned most, usual;
     int base;
-    unsigned most;
-} proxy_number_options[] = {
-    PROXY_NUMBER(clients, 10, 4096),
-    PROXY_NUMBER(depth, 10, UINT_MAX),
-    PROXY_NUMBER(drain, 10, 86400),
-    PROXY_NUMBER(max_kernel, 10, 86400),
-    PROXY_NUMBER(memory, 10, UINT_MAX),
-    PROXY_NUMBER(mode, 8, 0777),
-    PROXY_NUMBER(objects, 10, UINT_MAX),
-    PROXY_NUMBER(pending, 10, UINT_MAX),
-    PROXY_NUMBER(staging, 10, VG_WIRE_STAGING_MAX >> 20),
+} proxy_numbers[PROXY_NUMBERS] = {
+    [PROXY_CLIENTS] = {4096, 64, 10},
+    [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
+    [PROXY_DRAIN] = {86400, 30, 10},
+    [PROXY_MAX_KERNEL] = {86400, 30, 10},
+    [PROXY_MEMORY] = {UINT_MAX, 0, 10},
+    [PROXY_MODE] = {0777, 0600, 8},
+    [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
+    [PROXY_PENDING] = {UINT_MAX, 4096, 10},
+    [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
 };
 
 static void
-proxy_set(struct proxy *proxy, const struct proxy_numbers *numbers)
+proxy_set(struct proxy *proxy, const unsigned numbers[PROXY_NUMBERS])
 {
-    proxy->clients_max = numbers->clients;
-    proxy->drain_s = numbers->drain;
-    proxy->share.max_kernel_s = numbers->max_kernel;
-    proxy->staging = (size_t)numbers->staging << 20;
-    proxy->limits.max_kernel_s = numbers->max_kernel;
-    proxy->limits.memory = numbers->memory ? (uint64_t)numbers->memory << 20 : UINT64_MAX;
-    proxy->limits.objects = numbers->objects;
-    proxy->limits.data = (uint64_t)numbers->pending << 20;
-    proxy->limits.depth = numbers->depth;
+    const unsigned mebibytes = numbers[PROXY_MEMORY];
+
+    proxy->clients_max = numbers[PROXY_CLIENTS];
+    proxy->drain_s = numbers[PROXY_DRAIN];
+    proxy->share.max_kernel_s = numbers[PROXY_MAX_KERNEL];
+    proxy->staging = (size_t)numbers[PROXY_STAGING] << 20;
+    proxy->limits.max_kernel_s = numbers[PROXY_MAX_KERNEL];
+    proxy->limits.memory = mebibytes ? (uint64_t)mebibytes << 20 : UINT64_MAX;
+    proxy->limits.objects = numbers[PROXY_OBJECTS];
+    proxy->limits.data = (uint64_t)numbers[PROXY_PENDING] << 20;
+    proxy->limits.depth = numbers[PROXY_DEPTH];
 }
 
 int
 main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"clients", required_argument, NULL, 0},   {"depth", required_argument, NULL, 1},
-        {"drain", required_argument, NULL, 2},     {"max-kernel", required_argument, NULL, 3},
-        {"memory", required_argument, NULL, 4},    {"mode", required_argument, NULL, 5},
-        {"objects", required_argument, NULL, 6},   {"pending", required_argument, NULL, 7},
-        {"staging", required_argument, NULL, 8},   {"allow-binaries", no_argument, NULL, 'b'},
-        {"ask", required_argument, NULL, 'a'},     {"user", required_argument, NULL, 'u'},
-        {"vendors", required_argument, NULL, 'v'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0},
+        {"clients", required_argument, NULL, PROXY_CLIENTS},
+        {"depth", required_argument, NULL, PROXY_DEPTH},
+        {"drain", required_argument, NULL, PROXY_DRAIN},
+        {"max-kernel", required_argument, NULL, PROXY_MAX_KERNEL},
+        {"memory", required_argument, NULL, PROXY_MEMORY},
+        {"mode", required_argument, NULL, PROXY_MODE},
+        {"objects", required_argument, NULL, PROXY_OBJECTS},
+        {"pending", required_argument, NULL, PROXY_PENDING},
+        {"staging", required_argument, NULL, PROXY_STAGING},
+        {"allow-binaries", no_argument, NULL, 'b'},
+        {"ask", required_argument, NULL, 'a'},
+        {"strict", no_argument, NULL, 's'},
+        {"user", required_argument, NULL, 'u'},
+        {"vendors", required_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
     };
     struct proxy proxy = {.user = NULL};
-    struct proxy_numbers numbers = {.clients = 64,
-                                    .depth = 65536,
-                                    .drain = 30,
-                                    .max_kernel = 30,
-                                    .mode = 0600,
-                                    .objects = 65536,
-                                    .pending = 4096,
-                                    .staging = 64};
+    unsigned numbers[PROXY_NUMBERS];
     const char *vendors = "/etc/OpenCL/vendors";
     bool ok = true;
     int c;
 
+    for (c = 0; c < PROXY_NUMBERS; c++)
+        numbers[c] = proxy_numbers[c].usual;
     while (ok && (c = getopt_long(argc, argv, "hV", options, NULL)) != -1)
         switch (c) {
         case 'a':
@@ -470,6 +479,9 @@ main(int argc, char **argv)
             break;
         case 'b':
             proxy.limits.is_with_binaries = true;
+            break;
+        case 's':
+            proxy.is_strict = true;
             break;
         case 'u':
             proxy.user = optarg;
@@ -486,21 +498,20 @@ main(int argc, char **argv)
         case '?':
             return 2;
         default:
-            ok = proxy_number(optarg, proxy_number_options[c].base, proxy_number_options[c].most,
-                              (unsigned *)((char *)&numbers + proxy_number_options[c].at));
+            ok = proxy_number(optarg, proxy_numbers[c].base, proxy_numbers[c].most, &numbers[c]);
         }
     if (ok && (optind == argc || argc - optind > PROXY_TENANTS_MAX))
         fputs(proxy_usage, stderr);
     if (!ok || optind == argc || argc - optind > PROXY_TENANTS_MAX)
         return 2;
-    proxy_set(&proxy, &numbers);
+    proxy_set(&proxy, numbers);
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
     unsetenv("VGPU_OPENCL");
     unsetenv("VGPU_OPENCL_AS_GPU");
     setenv("VGPU_OPENCL_VENDORS", vendors, 1);
     vg_cl_control_forbid();
     vg_cl_vendors_forbid_proxies();
-    int status = proxy_begin(&proxy, numbers.mode, argc - optind, argv + optind);
+    int status = proxy_begin(&proxy, numbers[PROXY_MODE], argc - optind, argv + optind);
     if (status == EXIT_SUCCESS)
         proxy_run(&proxy);
     if (status == EXIT_SUCCESS)

@@ -181,7 +181,7 @@ class Proxy:
         self.log = folder / "proxy.log"
         os.makedirs(folder / "vendors", exist_ok=True)
         (folder / "vendors" / "pocl.icd").write_text(POCL + "\n")
-        argv = [built("vgpu-proxy"), "--drain=2", f"--vendors={folder}/vendors", *options, *self.sockets]
+        argv = [built("vgpu-proxy"), "--drain=2", "--strict", f"--vendors={folder}/vendors", *options, *self.sockets]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(argv, stderr=log, cwd=folder)
         while not os.path.exists(self.sockets[-1].split(",")[0]):
@@ -194,6 +194,9 @@ class Proxy:
     def __exit__(self, *_):
         self.process.terminate()
         assert self.process.wait(30) == 0
+        # What a client's process may not do, or what a sanitizer finds in it.
+        said = self.log.read_text()
+        assert not re.search(r"signal (31|11|6|7|4)\b|Sanitizer|runtime error", said), said
 
     def environment(self, **more):
         return {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs whose OpenCL is behind vgpu-proxy: what they see is what they see with PoCL alone, and what happens to one
 of them is nothing to the others."""
+import errno
 import mmap
 import os
 import random
@@ -522,6 +523,34 @@ def test_confinement(proxy):
             status = file.read()
         program.kill()
     assert "\nNoNewPrivs:\t1\n" in status and "\nSeccomp:\t2\n" in status
+
+
+@pytest.mark.parametrize("one", ["", "inet", "io_uring", "clone", "kill"])
+def test_what_a_process_may_not_do(tmp_path, one):
+    """A vendor's library that is not one may do nothing there that reaches further; and where that is to end the process,
+    it does."""
+    os.makedirs(tmp_path / "vendors")
+    (tmp_path / "vendors" / "prying.icd").write_text(built("tests/opencl/prying-vendor.so") + "\n")
+    said, log, path = tmp_path / "said", tmp_path / "log", tmp_path / "proxy.sock"
+    environment = {**os.environ, "VG_PRYING": str(said), **({"VG_PRYING_ONE": one} if one else {})}
+    argv = [built("vgpu-proxy"), f"--vendors={tmp_path}/vendors", "--drain=1", *(["--strict"] if one else []), str(path)]
+    with open(log, "wb") as file, subprocess.Popen(argv, env=environment, stderr=file) as proxy:
+        while not path.exists():
+            assert proxy.poll() is None
+            time.sleep(0.01)
+        program = {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
+                   "VGPU_OPENCL": f"proxy:{path}"}
+        done = subprocess.run([built("tests/opencl/hammer"), "5", "1", "1"], env=program, timeout=60, check=False,
+                              stderr=subprocess.DEVNULL)
+        proxy.terminate()
+    assert done.returncode != 0
+    if one:
+        assert "was ended by signal 31" in log.read_text() and not said.read_text()
+        return
+    errors = dict(line.split() for line in said.read_text().splitlines())
+    allowed = {name for name, error in errors.items() if error == "0"}
+    assert allowed == {"unix", "own-prlimit"} and len(errors) == 22
+    assert set(errors.values()) == {"0", str(errno.EPERM), str(errno.EACCES)}
 
 
 # ---- clients that lie ----
