@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "opencl/icd/ending.h"
 #include "opencl/icd/say.h"
 #include "opencl/icd/switch.h"
 #include "opencl/icd/vendor.h"
@@ -345,6 +346,7 @@ vg_cl_control_start(void)
 
     if (control_is_forbidden)
         return;
+    vg_cl_ending_watch();
     /* The program's signals are the program's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

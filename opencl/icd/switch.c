@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "opencl/icd/ending.h"
 #include "opencl/icd/gate.h"
 #include "opencl/icd/nodes.h"
 #include "opencl/icd/say.h"
@@ -138,6 +139,7 @@ switch_reload(struct vg_cl_switch *s)
         if (wrong)
             return vg_cl_fail(s, "%.64s: %.160s", vg_cl_vendor_where(&vendors[i]), wrong);
     }
+    vg_cl_ending_watch();
     return true;
 }
 
@@ -179,10 +181,22 @@ vg_cl_can_stop(struct vg_cl_switch *s)
 {
     char path[128];
 
+    if (vg_cl_is_ending())
+        return vg_cl_fail(s, "the program ends");
     if (!switch_can_unload(s))
         return false;
     return !vg_cl_nodes_are_shared(path, sizeof path) ||
            vg_cl_fail(s, "the program uses GPUs by %s, too", path);
+}
+
+/* Who wants it stopped sees it end, in most cases before the time is over. */
+static enum vg_cl_stopped
+switch_await_end(struct vg_cl_switch *s)
+{
+    while (!vg_cl_is_over(s))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    vg_cl_fail(s, "the program ends, but has not ended yet");
+    return VG_CL_GOES_ON;
 }
 
 enum vg_cl_stopped
@@ -193,11 +207,17 @@ vg_cl_stop(struct vg_cl_switch *s)
     if (switch_is_stopped)
         return VG_CL_STOPPED;
     vg_cl_step(s, "");
+    if (vg_cl_is_ending())
+        return switch_await_end(s);
     if (!vg_cl_can_stop(s))
         return VG_CL_GOES_ON;
     if (!switch_drain(s)) {
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         return VG_CL_GOES_ON;
+    }
+    if (vg_cl_is_ending()) {
+        vg_cl_gate_set(VG_CL_GATE_OPEN);
+        return switch_await_end(s);
     }
     vg_cl_step(s, "waiting for commands");
     if (!vg_cl_writer_open(&switch_stream, switch_room())) {

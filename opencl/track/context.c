@@ -107,6 +107,8 @@ context_translate(const struct vg_cl_track *track, cl_context_properties *copy)
     return CL_SUCCESS;
 }
 
+void (*vg_cl_on_context)(void);
+
 cl_int
 vg_cl_context_make(struct vg_cl_object *context)
 {
@@ -126,6 +128,8 @@ vg_cl_context_make(struct vg_cl_object *context)
     }
     free(copy);
     free(devices);
+    if (vg_cl_on_context)
+        vg_cl_on_context();
     return error;
 }
 

@@ -9,6 +9,11 @@
 #include "opencl/track/object.h"
 
 cl_int vg_cl_context_make(struct vg_cl_object *context);
+
+/* Called after a context was made, also again, by the thread that made it; NULL: nobody cares. Set
+ * while there is no context. */
+extern void (*vg_cl_on_context)(void);
+
 cl_int vg_cl_queue_make(struct vg_cl_object *queue);
 cl_int vg_cl_sampler_make(struct vg_cl_object *sampler);
 

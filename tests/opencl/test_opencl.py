@@ -351,6 +351,34 @@ def test_a_driver_of_cuda(tmp_path, node, leak, answer):
         assert b"0 lost" in stopped.process.stdout.read()
 
 
+def ends(tmp_path, first, then):
+    """A program whose vendor is of no use in the end: what the agent is answered before and after that begins."""
+    with Stopped(tmp_path, [built("tests/opencl/ends")], vendor=built("tests/opencl/ending-vendor.so")) as stopped:
+        assert stopped.process.stdout.readline() == b"ready\n"
+        answers = [stopped.say(line).split(" ")[0] for line in first]
+        stopped.process.terminate()
+        if not first:
+            assert stopped.process.stdout.readline() == b"ends\n"
+        time.sleep(0.2)
+        answers += [stopped.say(line).split(" ")[0] for line in then]
+        text = stopped.process.stdout.read()
+        assert stopped.process.wait(timeout=60) == 0
+    assert text.endswith(b"well\n")
+    return answers
+
+
+def test_a_program_that_ends(tmp_path):
+    """It is not stopped any more, as it could not go on: the agent sees it end."""
+    assert ends(tmp_path, [], ["prepare 30000"]) == [""]
+
+
+def test_a_program_that_ends_while_it_is_stopped(tmp_path):
+    """It waits until it goes on, and ends then."""
+    assert ends(tmp_path, ["prepare 30000"], ["resume"]) == ["released", "resumed"]
+    (tmp_path / "twice").mkdir()
+    assert ends(tmp_path / "twice", ["prepare 30000", "resume", "prepare 30000"], ["resume"])[2:] == ["released", "resumed"]
+
+
 # ---- faults in each step ----
 
 STEPS = ("clEnqueueMarkerWithWaitList", "clFinish", "clCreateCommandQueue", "clEnqueueReadBuffer", "clEnqueueReadImage",
