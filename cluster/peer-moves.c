@@ -57,6 +57,21 @@ peer_moves_check_devices(const struct vg_migration *move, const struct vg_reserv
     return 0;
 }
 
+/* Reads the answer of a peer. One that cannot be read is no mistake of who has asked. */
+static void *
+peer_moves_read(const char *peer, const struct vg_record_type *type, json_object *answer,
+                GError **err)
+{
+    const struct vg_json_node root = vg_json_root(answer);
+    g_autoptr(GError) bad = NULL;
+    void *record = vg_record_read(type, &root, &bad);
+
+    if (!record)
+        vg_error(err, VG_E_EXTERNAL, "peer '%s': its answer cannot be used: %s", peer,
+                 bad->message);
+    return record;
+}
+
 /* Asks for a reservation, or whether there could be one. */
 static struct vg_reservation *
 peer_moves_reserve(vg_peers *peers, const char *peer, const char *body, int64_t limit_ns,
@@ -67,8 +82,7 @@ peer_moves_reserve(vg_peers *peers, const char *peer, const char *body, int64_t 
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
         return NULL;
-    const struct vg_json_node root = vg_json_root(answer);
-    return vg_record_read(&vg_reservation_record, &root, err);
+    return peer_moves_read(peer, &vg_reservation_record, answer, err);
 }
 
 struct vg_reservation *
@@ -150,8 +164,7 @@ vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths,
                       &(struct peers_question){"POST", "/v1/paths", text, limit_ns, NULL, NULL},
                       &answer, err) < 0)
         return NULL;
-    const struct vg_json_node root = vg_json_root(answer);
-    struct vg_paths_answer *given = vg_record_read(&vg_paths_answer_record, &root, err);
+    struct vg_paths_answer *given = peer_moves_read(peer, &vg_paths_answer_record, answer, err);
     if (!given)
         return NULL;
     g_autoptr(GPtrArray) items = g_ptr_array_new_with_free_func(vg_path_seen_free);
@@ -200,8 +213,7 @@ peer_moves_ask(vg_peers *peers, const char *peer, const struct peers_question *q
 
     if (peers_request(peers, peer, question, &answer, err) < 0)
         return NULL;
-    const struct vg_json_node root = vg_json_root(answer);
-    return vg_record_read(&vg_migration_record, &root, err);
+    return peer_moves_read(peer, &vg_migration_record, answer, err);
 }
 
 struct vg_migration *
@@ -317,8 +329,7 @@ vg_peer_drain(vg_peers *peers, const char *peer, const struct vg_peer_drain_orde
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
         return NULL;
-    const struct vg_json_node root = vg_json_root(answer);
-    return vg_record_read(&vg_drain_record, &root, err);
+    return peer_moves_read(peer, &vg_drain_record, answer, err);
 }
 
 int

@@ -85,6 +85,17 @@ note_losses(const vg_cluster *cluster, vg_plan *plan)
         names, lost);
 }
 
+static int
+compare_ages(const void *a, const void *b)
+{
+    const struct vg_snap_host *x = *(struct vg_snap_host *const *)a;
+    const struct vg_snap_host *y = *(struct vg_snap_host *const *)b;
+
+    if (x->age_ns != y->age_ns)
+        return x->age_ns < y->age_ns ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
 static void
 note_ages(const vg_cluster *cluster, enum vg_rule_id rule, vg_plan *plan)
 {
@@ -102,6 +113,7 @@ note_ages(const vg_cluster *cluster, enum vg_rule_id rule, vg_plan *plan)
     }
     if (old->len == 0)
         return;
+    g_ptr_array_sort(old, compare_ages);
     g_autofree char *names = name_hosts(old);
     vg_plan_add_note(plan, "%s: the figures are up to %.0f s old%s", names, (double)age_ns / 1e9,
                      asks_more ? "; moves to and from there must win more" : "");

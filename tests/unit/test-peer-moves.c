@@ -256,7 +256,7 @@ test_moves(void **state)
     sent.answer = "[]"; /* not a migration */
     assert_null(vg_peer_start_move(NULL, "left", &order, LIMIT_NS, &error));
     assert_sent("POST", "/v1/migrations");
-    assert_true(g_error_matches(error, VG_ERROR, VG_E_INVALID));
+    assert_true(g_error_matches(error, VG_ERROR, VG_E_EXTERNAL));
     g_clear_error(&error);
     g_autoptr(json_object) body = vg_json_parse(sent.body, strlen(sent.body), 65536, 16, &error);
     assert_string_equal(member_of(body, "vm"), "guest0");
@@ -269,7 +269,7 @@ test_moves(void **state)
     sent.answer = "";
     assert_null(vg_peer_read_move(NULL, "left", "move 1", LIMIT_NS, &error));
     assert_sent("GET", "/v1/migrations/move%201");
-    assert_true(g_error_matches(error, VG_ERROR, VG_E_INVALID));
+    assert_true(g_error_matches(error, VG_ERROR, VG_E_EXTERNAL));
     g_clear_error(&error);
     sent.answer = NULL;
     assert_null(vg_peer_change_move(NULL, "left", "move-1", "abort", LIMIT_NS, &error));
