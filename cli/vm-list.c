@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/cli.h"
 
 static const struct vg_column vm_list_columns[] = {
     {"HOST", "host", VG_CELL_TEXT, false},
@@ -48,6 +49,12 @@ vg_vm_list_all(const struct vg_online_args *args, const struct vg_vm_list_args *
     if (vg_client_get(client, path->str, lists, &document, err) < 0)
         return -1;
     json_object *items = vg_output_member(document, "items");
+    const size_t n = vg_output_length(items);
+    const int64_t total = json_object_get_int64(vg_output_member(document, "total"));
+    if (wanted->limit == 0 && total > (int64_t)n)
+        vg_cli_warn("%zu of %" G_GINT64_FORMAT " VMs are shown, those that lose most; --host or "
+                    "--class chooses",
+                    n, total);
     g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         vm_list_complete(json_object_array_get_idx(rows, i), vg_clock_realtime_ns());
