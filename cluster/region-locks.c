@@ -113,10 +113,15 @@ vg_region_lock_move(vg_region *region, const char *uuid, GError **err)
 {
     static const char unknown[] =
         "whether another host moves this VM cannot be known now, so that no move begins";
+    const int64_t asked_ns = vg_clock_monotonic_ns();
     g_autofree char *other = NULL;
     int64_t created = 0;
 
     VG_LOCK_SCOPE(&region->locking);
+    /* One after the other, many moves would keep the thread from `locking` for minutes. */
+    if (region->locking_failed_ns > asked_ns)
+        return vg_error(err, VG_E_UNREACHABLE, "%s: etcd has just not answered another move",
+                        unknown);
     pthread_mutex_lock(&region->lock);
     const int64_t lease = region->announced ? region->lease : 0;
     g_autofree char *reason = g_strdup(region->reason);
@@ -129,8 +134,10 @@ vg_region_lock_move(vg_region *region, const char *uuid, GError **err)
         return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster moves this VM", other);
     /* A call that failed may have been carried out all the same. */
     region_note_lock(region, uuid, lease, created);
-    if (status < 0)
+    if (status < 0) {
+        region->locking_failed_ns = vg_clock_monotonic_ns();
         g_prefix_error(err, "%s: ", unknown);
+    }
     return status < 0 ? -1 : 0;
 }
 
@@ -207,6 +214,8 @@ region_give_back(vg_region *region, const char *uuid)
 void
 vg_region_unlock_move(vg_region *region, const char *uuid)
 {
+    const int64_t asked_ns = vg_clock_monotonic_ns();
+
     VG_LOCK_SCOPE(&region->locking);
     pthread_mutex_lock(&region->lock);
     struct region_lock *lock = g_hash_table_lookup(region->locks, uuid);
@@ -215,8 +224,9 @@ vg_region_unlock_move(vg_region *region, const char *uuid)
     const bool failing = region->failing;
     pthread_mutex_unlock(&region->lock);
     /* What cannot be done now, the thread does later. */
-    if (lock && !failing)
-        (void)!region_give_back(region, uuid);
+    if (lock && !failing && region->locking_failed_ns <= asked_ns &&
+        region_give_back(region, uuid) < 0)
+        region->locking_failed_ns = vg_clock_monotonic_ns();
 }
 
 /* ---- what the thread does ---- */

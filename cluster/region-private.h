@@ -39,6 +39,7 @@ struct vg_region {
     void *data;
     struct vg_host_card *own;
     pthread_mutex_t locking; /* held while a move's lock is made or given back; taken before lock */
+    int64_t locking_failed_ns; /* CLOCK_MONOTONIC, when etcd last failed to do so; by `locking` */
     pthread_mutex_t lock;
     pthread_cond_t woken;
     vg_thread *thread;

@@ -69,6 +69,10 @@ region_lose_lease(vg_region *region)
     VG_LOCK_SCOPE(&region->lock);
     region->lease = 0;
     region->announced = false;
+    /* etcd may have lost all that it had, and be beyond this revision by now: all is read, and
+     * told, again. */
+    region->revision = 0;
+    region->drain_told = false;
     region_lose_locks(region);
     region->lease_due_ns = 0;
     g_clear_pointer(&region->told, vg_host_summary_free);

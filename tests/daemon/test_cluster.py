@@ -407,6 +407,39 @@ def test_a_host_that_is_emptied(site):
     wait_for(lambda: not a.hosts()["host-b"]["maintenance"])
 
 
+@pytest.mark.parametrize("ahead", (0, 50))
+def test_etcd_loses_all(site, ahead):
+    """It comes back under the same name with nothing, its revision set back, or, where few had been written,
+    soon beyond what it was: each host is in it again, and what is being emptied."""
+    names = ["host-a", "host-b"]
+    a = site.hosts["host-a"]
+    member = site.etcd.members[0]
+    wait_for(lambda: all_alive(site, names))
+    a.ctl("host", "drain", "host-b")
+    wait_for(lambda: site.etcd.pairs("/vgpud/test/drain/"))
+    wait_for(lambda: a.hosts()["host-b"]["maintenance"])
+    for _ in range(ahead):
+        site.etcd.put("/vgpud/test/else", "")
+    site.etcd.delete("/vgpud/test/else")
+    wait_for(lambda: a.get("/v1/cluster")["etcd"]["revision"] > ahead)
+    member.kill()
+    shutil.rmtree(os.path.join(member.directory, member.name))
+    member.start(site.etcd.cluster)
+    wait_for(site.etcd.answers)
+    for directory in ("hosts", "summary"):
+        wait_for(lambda d=directory: set(site.etcd.pairs(f"/vgpud/test/{d}/")) == {
+            f"/vgpud/test/{d}/{name}" for name in names})
+    assert wait_for(lambda: site.etcd.pairs("/vgpud/test/drain/")).keys() == {"/vgpud/test/drain/host-b"}
+    wait_for(lambda: all_alive(site, names))
+    wait_for(lambda: all(site.hosts[n].daemon.part("etcd")["state"] == "ok" for n in names))
+    assert a.hosts()["host-b"]["maintenance"]
+    wait_for(lambda: led_by(site) in names)
+    wait_for(lambda: (a.get("/v1/cluster")["leader"] or {}).get("host") == led_by(site))
+    a.ctl("host", "undrain", "host-b")
+    wait_for(lambda: not site.etcd.pairs("/vgpud/test/drain/"))
+    wait_for(lambda: not a.hosts()["host-b"]["maintenance"])
+
+
 # ---- TLS, users, client certificates ----
 
 class Alone(Site):
