@@ -266,6 +266,7 @@ def test_one_leads(site):
 
 def test_two_hosts_of_one_name(site, tmp_path):
     """The second one is not in the cluster, says why, and works by itself."""
+    wait_for(lambda: all_alive(site, ["host-a", "host-b"]))
     twin = Host(site, "host-b", site.recordings["host-b"])
     twin.directory = tmp_path
     twin.start()
