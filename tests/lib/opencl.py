@@ -163,7 +163,7 @@ class Stopped:
                 break
             assert answer.startswith("resumed"), answer
             answer = self.say("ask")
-            if not answer:
+            if not answer or answer.endswith("the program ends"):
                 break
             assert answer.startswith("is away" if place else "is running"), answer
         return stops, refusals
