@@ -65,8 +65,9 @@ def empties(site, kept):
     assert all(steps[g]["step"] == "moved" for g in movable)
     assert steps[kept]["step"] == "stays" and "pinned" in steps[kept]["reason"]
     in_maintenance(site)
+    [home] = running_on("tenant0")
     for dry_run in (False, True):
-        refused = there.daemon.post("/v1/migrations", {"vm": "tenant0", "to": "h1", "dry_run": dry_run})
+        refused = site.nodes[home].daemon.post("/v1/migrations", {"vm": "tenant0", "to": "h1", "dry_run": dry_run})
         assert refused[0] == 422 and "host 'h1' is in maintenance" in refused[2]["detail"], refused
     here.daemon.kill()
     site.nodes["h1"] = site.start("h1") if hasattr(site, "start") else here.start()
