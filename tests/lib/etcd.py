@@ -81,8 +81,10 @@ class Etcd:
     def endpoints(self):
         return " ".join(m.url for m in self.members)
 
-    def ask(self, path, document, member=0, token=None):
-        """Status and answer of the gateway."""
+    def ask(self, path, document, member=None, token=None):
+        """Status and answer of the gateway, of the first member that runs unless one is named."""
+        if member is None:
+            member = next((i for i, m in enumerate(self.members) if m.process.poll() is None), 0)
         request = urllib.request.Request(self.members[member].url + path, json.dumps(document).encode(),
                                          {"Authorization": token} if token else {})
         try:
@@ -98,7 +100,7 @@ class Etcd:
         except OSError:
             return False
 
-    def pairs(self, prefix="/vgpud/", member=0, token=None):
+    def pairs(self, prefix="/vgpud/", member=None, token=None):
         """What is below a prefix: the value of each key, and the pair as etcd has it."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         status, answer = self.ask("/v3/kv/range", {"key": coded(prefix), "range_end": coded(end)}, member,
