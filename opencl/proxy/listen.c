@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define LISTEN_NEW ".new" /* behind the name of what is not listened on yet */
+
 /* Whether somebody listens: a socket where nobody does is left of a proxy that was killed. */
 static bool
 listen_is_used(const struct sockaddr_un *address, int type)
@@ -30,7 +32,7 @@ vg_proxy_listen(const char *path, int type, mode_t mode)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat status;
 
-    if (strlen(path) >= sizeof address.sun_path) {
+    if (strlen(path) + strlen(LISTEN_NEW) >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -42,12 +44,21 @@ vg_proxy_listen(const char *path, int type, mode_t mode)
     int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
         unlink(path);
+    /* Who sees it at its place can connect. */
+    strcat(address.sun_path, LISTEN_NEW);
+    if (lstat(address.sun_path, &status) == 0 && S_ISSOCK(status.st_mode))
+        unlink(address.sun_path);
     mode_t before = umask(0177);
     bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
     umask(before);
-    if (ok && chmod(path, mode) == 0 && listen(fd, 64) == 0)
+    if (ok && chmod(address.sun_path, mode) == 0 && listen(fd, 64) == 0 &&
+        link(address.sun_path, path) == 0) {
+        unlink(address.sun_path);
         return fd;
+    }
     int error = errno;
+    if (ok)
+        unlink(address.sun_path);
     if (fd >= 0)
         close(fd);
     errno = error;
