@@ -13,6 +13,26 @@
 
 static _Atomic uint64_t map_last;
 
+/* Reads what is mapped, but not what is to be written anew: the program may be at that already, as
+ * where its memory is mapped again after it was stopped. */
+static cl_int
+map_read(struct vg_wire_call *call, const struct vg_wire_map *map, cl_bool blocking, cl_uint n,
+         const cl_event *list, cl_event *event)
+{
+    struct vg_wire_rows rows = map->rows;
+    bool is_left = (map->flags & CL_MAP_WRITE_INVALIDATE_REGION) && blocking && !map->is_own &&
+                   vg_wire_rows_are_one(&rows);
+    void *instead = is_left ? malloc(vg_wire_rows_size(&rows)) : NULL;
+
+    if (is_left && !instead)
+        return CL_OUT_OF_HOST_MEMORY;
+    if (is_left)
+        rows.at = instead;
+    cl_int result = vg_wire_memory_read(call, &rows, blocking, n, list, event);
+    free(instead);
+    return result;
+}
+
 /* The end of both kinds of mapping. MAP is freed if it fails. */
 static void *
 map_end(struct vg_wire_call *call, struct vg_wire_object *mem, struct vg_wire_map *map,
@@ -28,9 +48,8 @@ map_end(struct vg_wire_call *call, struct vg_wire_object *mem, struct vg_wire_ma
         map->pointer = map->rows.at = calloc(1, size);
         map->is_own = true;
     }
-    cl_int result = map->pointer && size
-                        ? vg_wire_memory_read(call, &map->rows, blocking, n, list, event)
-                        : CL_MAP_FAILURE;
+    cl_int result =
+        map->pointer && size ? map_read(call, map, blocking, n, list, event) : CL_MAP_FAILURE;
     vg_cl_set_error(errcode_ret, result);
     if (result == CL_SUCCESS) {
         vg_wire_lock(mem->client);

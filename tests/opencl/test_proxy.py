@@ -115,6 +115,20 @@ def test_switches(tmp_path, proxy, seed, most):
     assert after[0] <= before[0] + 1 and after[1] <= before[1] + 2 and after[2] < before[2] + 64
 
 
+def test_mapped_memory_is_the_programs(tmp_path, proxy):
+    """It writes to what it has mapped while it is brought to a proxy and back, as only its calls wait."""
+    os.makedirs(tmp_path / "program")
+    with Stopped(tmp_path / "program", [built("tests/opencl/mapped-writer")]) as stopped:
+        assert stopped.process.stdout.readline() == b"writes\n"
+        for n in range(20):
+            assert stopped.say("prepare 30000").startswith("released")
+            answer = stopped.say("resume" if n % 2 else f"resume at proxy:{proxy.path}")
+            assert answer.startswith("resumed"), answer
+        stopped.process.terminate()
+        assert b"0 lost" in stopped.process.stdout.read()
+        assert stopped.process.wait() == 0
+
+
 # For full runs.
 @pytest.mark.drawn("lab-many")
 def test_x264_goes_to_a_proxy_and_back(tmp_path, proxy):
