@@ -130,14 +130,15 @@ backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migr
         migration->peer ? vg_peers_find(backend->parts.peers, migration->peer) : NULL;
     const struct vg_peer_drain_order order = {peer && peer->host ? peer->host : migration->to,
                                               "GET", false, NULL};
-    /* Where there is no vgpud, or it does not say, the move finds out what is in its way. */
-    vg_drain *drain =
-        peer ? vg_peer_drain(backend->parts.peers, peer->name, &order, TARGET_LIMIT_NS, NULL)
-             : NULL;
+    g_autoptr(GError) no = NULL;
+    g_autoptr(vg_drain) drain =
+        peer ? vg_peer_drain(backend->parts.peers, peer->name, &order, TARGET_LIMIT_NS, &no) : NULL;
     vg_peer_info_free(peer);
-    if (!drain && !drain_is_told(backend, migration->to))
+    /* That it is not being emptied, its vgpud knows sooner than etcd was read. Where there is none,
+     * or it does not say, etcd counts, and then the move finds out what is in its way. */
+    if (!drain &&
+        (g_error_matches(no, VG_ERROR, VG_E_NOT_FOUND) || !drain_is_told(backend, migration->to)))
         return 0;
-    vg_drain_free(drain);
     return vg_error(err, VG_E_REFUSED,
                     "host '%s' is in maintenance and takes no VMs; `vgpuctl host undrain %s` ends "
                     "that",
