@@ -176,6 +176,7 @@ drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, G
         if (vm->uuid)
             g_hash_table_add(here, vm->uuid);
     }
+    vg_drain_wait_for_moved(drain);
     drain_add_moved(histories, here, drain);
     vg_drain_settle(drain);
     return drain;
@@ -276,7 +277,8 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
     for (guint i = 0; i < drain->vms->len && drain_is_on(drainer); i++) {
         struct vg_drain_vm *vm = drain->vms->pdata[i];
         vg_thread_beat(drainer->thread);
-        if (vm->step == VG_DRAIN_WAITS && vm->uuid && !drain_begin_move(drainer, mark, vm))
+        if (vm->step == VG_DRAIN_WAITS && vm->uuid && vm->to &&
+            !drain_begin_move(drainer, mark, vm))
             break;
     }
     vg_drain_settle(drain);

@@ -80,6 +80,20 @@ vg_drain_add(vg_drain *drain, const char *vm, const char *uuid)
 }
 
 void
+vg_drain_wait_for_moved(vg_drain *drain)
+{
+    bool moved = false;
+
+    for (guint i = 0; i < drain->vms->len; i++)
+        moved |= ((const struct vg_drain_vm *)drain->vms->pdata[i])->step == VG_DRAIN_MOVED;
+    for (guint i = 0; moved && i < drain->vms->len; i++) {
+        struct vg_drain_vm *vm = drain->vms->pdata[i];
+        if (vm->step == VG_DRAIN_STAYS && !vm->to)
+            vm->step = VG_DRAIN_WAITS;
+    }
+}
+
+void
 vg_drain_settle(vg_drain *drain)
 {
     int64_t steps[VG_DRAIN_STEP_MAX] = {0};

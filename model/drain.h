@@ -67,6 +67,11 @@ struct vg_drain_vm *vg_drain_add(vg_drain *drain, const char *vm, const char *uu
 void vg_drain_free(vg_drain *drain); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_drain, vg_drain_free)
 
+/* A VM that has left may for a moment be told of by both hosts, of which one is left out then:
+ * while one that was moved is among the VMs of this host, those for which no host is known wait for
+ * one instead of staying. */
+void vg_drain_wait_for_moved(vg_drain *drain);
+
 /* Counts, and sets the state of a drain that is no dry run. */
 void vg_drain_settle(vg_drain *drain);
 
