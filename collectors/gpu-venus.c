@@ -96,7 +96,8 @@ venus_read_process(const struct venus_source *source, int32_t pid, struct venus_
     reading->memory_bytes += venus_memory_of(source, pid);
 }
 
-/* Returns the CPU time since the last reading. What came before the first one is not told. */
+/* Returns the CPU time since the last reading. What came before the first one of the VM is not
+ * told, whether it had a render server then or not. */
 static int64_t
 venus_advance(struct venus_source *source, uint32_t vm_id, int64_t cpu_ns)
 {
@@ -141,10 +142,9 @@ venus_add(GArray *gpus, const struct vg_gpu_sample *more)
 
 static void
 venus_tell(struct venus_source *source, const struct vg_proc_vm *vm,
-           const struct venus_reading *reading, struct vg_window *window)
+           const struct venus_reading *reading, int64_t cpu_ns, struct vg_window *window)
 {
     struct vg_vm_sample *sample = vg_gpu_window_vm(window, vm);
-    const int64_t cpu_ns = venus_advance(source, vm->id, reading->cpu_ns);
     const bool stands = !venus_is_told(sample);
     struct vg_gpu_sample more = {.device = NAME,
                                  .engine = ENGINE,
@@ -189,8 +189,9 @@ venus_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, in
         int32_t pid;
         for (unsigned k = 1; (pid = vg_proc_vm_pid_at(vm, k)) > 0; k++)
             venus_read_process(source, pid, &reading);
+        const int64_t cpu_ns = venus_advance(source, vm->id, reading.cpu_ns);
         if (reading.any)
-            venus_tell(source, vm, &reading, window);
+            venus_tell(source, vm, &reading, cpu_ns, window);
         vg_thread_beat(self);
     }
     venus_forget_gone(source);

@@ -246,9 +246,11 @@ test_nothing_to_see(void **state)
     put(&h, OTHER, "virtiofsd", 'R', 500, 0, 10);
     next(&h);
     assert_true(is_silent(&h));
+    /* All that it has done, it has done since the last reading. */
     put(&h, SERVER, "virgl_render_se", 'S', 50, 0, 2);
     next(&h);
     assert_int_equal(of_vm(&h)->contexts, 0);
+    assert_int_equal(of_vm(&h)->busy_ns, 50 * MS);
     g_string_truncate(text, 0);
     assert_false(h.source->ops->describe(h.source, text));
     assert_non_null(strstr(text->str, "1 VM with a render server, 0 contexts; its CPU time"));
