@@ -190,6 +190,8 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"gpus free", "Places for another vGPU, of the type of which most fit."},
     {"peer", "Another vgpud, by the name that the configuration has for it."},
     {"answered", "When it answered last."},
+    {"contexts",
+     "Contexts of Vulkan that the VM has in its render server, as processes of that tell."},
     {"clients", "Programs of the VM that use the GPU by the proxy now."},
     {"ended",
      "Programs that the proxy ended, as they kept the GPU for too long while others waited."},
