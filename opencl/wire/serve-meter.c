@@ -14,7 +14,7 @@
 /* A command that is at the device. */
 struct meter_command {
     struct vg_serve_counts *counts;
-    int64_t came, given; /* when */
+    int64_t came, entered; /* when */
 };
 
 static pthread_mutex_t meter_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,7 +27,7 @@ meter_done(const struct meter_command *command)
 
     pthread_mutex_lock(&meter_lock);
     int64_t now = vg_cl_now();
-    int64_t begin = command->given > meter_last ? command->given : meter_last;
+    int64_t begin = command->entered > meter_last ? command->entered : meter_last;
     meter_last = now;
     pthread_mutex_unlock(&meter_lock);
     atomic_fetch_add_explicit(&counts->wait_ns, begin - command->came, memory_order_relaxed);
@@ -80,7 +80,7 @@ vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_even
         return;
     if (!counts->device[0])
         meter_note_device(counts, queue);
-    *command = (struct meter_command){counts, call->came, vg_cl_now()};
+    *command = (struct meter_command){counts, call->came, call->entered};
     if (vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, meter_hear, command) == CL_SUCCESS)
         call->is_metered = false;
     else

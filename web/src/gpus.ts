@@ -120,8 +120,8 @@ function engineTable(engines: api.GpuUse[]): HTMLElement {
     { head: "Requests", number: true, cell: (one) => String(one.requests) },
     { head: "Queue, mean", number: true, cell: (one) => one.queue_len_avg.toFixed(2) },
     { head: "Queue, most", number: true, cell: (one) => String(one.queue_len_max) },
-    { head: "Latency p50", number: true, cell: (one) => one.requests ? seconds(one.latency_p50_ns) : "-" },
-    { head: "Latency p99", number: true, cell: (one) => one.requests ? seconds(one.latency_p99_ns) : "-" },
+    { head: "Latency p50", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p50_ns) : "-" },
+    { head: "Latency p99", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p99_ns) : "-" },
     { head: "Waited", number: true, cell: (one) => seconds(one.wait_ns) },
     { head: "Memory", number: true, cell: (one) => one.mem_bytes ? bytes(one.mem_bytes) : "-" },
   ] as Column<api.GpuUse>[], engines, "Nobody tells how its engines are used.");

@@ -253,8 +253,8 @@ function gpuTable(context: Context, gpus: api.VmGpu): HTMLElement[] {
     { head: "Waited", number: true, cell: (one) => seconds(one.wait_ns) },
     { head: "Ran", number: true, cell: (one) => seconds(one.exec_ns) },
     { head: "Requests", number: true, cell: (one) => String(one.requests) },
-    { head: "Latency p50", number: true, cell: (one) => one.requests ? seconds(one.latency_p50_ns) : "-" },
-    { head: "Latency p99", number: true, cell: (one) => one.requests ? seconds(one.latency_p99_ns) : "-" },
+    { head: "Latency p50", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p50_ns) : "-" },
+    { head: "Latency p99", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p99_ns) : "-" },
   ] as Column<api.GpuUse>[], gpus.newest?.gpu ?? gpus.gpu, "It has done nothing on a GPU.")];
 }
 
