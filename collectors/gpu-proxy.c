@@ -25,6 +25,12 @@ struct counters {
     int64_t done, turns, wait_ns, run_ns;
 };
 
+/* A socket, as it was read last. */
+struct reading {
+    struct counters counters;
+    char device[VG_GPU_DEVICE_SIZE]; /* of its last client; empty: there was none */
+};
+
 struct proxy {
     char *path;
     vg_proxy_desk *desk; /* NULL: there is none */
@@ -35,8 +41,8 @@ struct proxy {
 struct source {
     struct vg_gpu_source base; /* first */
     GPtrArray *proxies;        /* struct proxy */
-    GHashTable *sockets;       /* pid and path -> struct counters, of the last reading */
-    GString *strangers;        /* names of VMs that are not here */
+    GHashTable *sockets;       /* pid and path -> struct reading */
+    GString *strangers;        /* names that are of no VM here, or of several */
     unsigned n_vms;            /* that have a socket */
 };
 
@@ -59,46 +65,44 @@ gpu_proxy_free_proxy(void *data)
 
 /* ---- a window ---- */
 
+/* Returns the VM that has this name or UUID; NULL: none has, or n_found have. */
 static const struct vg_proc_vm *
-gpu_proxy_find_vm(const GPtrArray *vms, const char *name)
+gpu_proxy_find_vm(const GPtrArray *vms, const char *name, unsigned *n_found)
 {
+    const struct vg_proc_vm *found = NULL;
+
+    *n_found = 0;
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
-        if (strcmp(vm->name, name) == 0 || (vm->uuid[0] && strcmp(vm->uuid, name) == 0))
-            return vm;
+        if (strcmp(vm->name, name) != 0 && (!vm->uuid[0] || strcmp(vm->uuid, name) != 0))
+            continue;
+        found = vm;
+        ++*n_found;
     }
-    return NULL;
+    return *n_found == 1 ? found : NULL;
 }
 
-/* Returns what the counters have grown by since the last reading, and keeps them. False: it is the
- * first one, or they have begun anew. */
-static bool
-gpu_proxy_advance(struct source *source, const char *key, const struct counters *now,
-                  struct counters *more)
+/* Returns what the counters have grown by since the last reading, and keeps them. */
+static struct counters
+gpu_proxy_advance(struct reading *last, const struct counters *now)
 {
-    struct counters *last = g_hash_table_lookup(source->sockets, key);
-    const struct counters before = last ? *last : *now;
+    const struct counters before = last->counters;
 
-    if (!last) {
-        last = g_new0(struct counters, 1);
-        g_hash_table_insert(source->sockets, g_strdup(key), last);
-    }
-    *last = *now;
-    *more = (struct counters){.done = now->done - before.done,
-                              .turns = now->turns - before.turns,
-                              .wait_ns = now->wait_ns - before.wait_ns,
-                              .run_ns = now->run_ns - before.run_ns};
-    return more->done >= 0 && more->turns >= 0 && more->wait_ns >= 0 && more->run_ns >= 0;
+    last->counters = *now;
+    return (struct counters){.done = now->done - before.done,
+                             .turns = now->turns - before.turns,
+                             .wait_ns = now->wait_ns - before.wait_ns,
+                             .run_ns = now->run_ns - before.run_ns};
 }
 
 static void
-gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket,
+gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket, const char *device,
               const struct counters *more)
 {
     const int64_t span_ns = round->window->end_ns - round->window->begin_ns;
     const char *name = socket->vm ? socket->vm : "";
-    const char *device = socket->device && socket->device[0] ? socket->device : "OpenCL";
-    const struct vg_proc_vm *vm = *name ? gpu_proxy_find_vm(round->vms, name) : NULL;
+    unsigned n_found = 0;
+    const struct vg_proc_vm *vm = *name ? gpu_proxy_find_vm(round->vms, name, &n_found) : NULL;
     struct vg_gpu_sample sample = {
         .requests = (uint64_t)more->done,
         .busy_ns = more->run_ns,
@@ -113,33 +117,41 @@ gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket,
 
     g_strlcpy(sample.device, device, sizeof(sample.device));
     g_strlcpy(sample.engine, "opencl", sizeof(sample.engine));
-    vg_gpu_window_add(round->window->gpus, &sample);
+    if (*device)
+        vg_gpu_window_add(round->window->gpus, &sample);
     if (vm) {
         GArray *gpus = vg_gpu_window_vm(round->window, vm)->gpus;
-        vg_gpu_window_add(gpus, &sample);
-        vg_gpu_window_set_memory(gpus, sample.device, socket->used_bytes, socket->used_bytes);
+        if (*device) {
+            vg_gpu_window_add(gpus, &sample);
+            vg_gpu_window_set_memory(gpus, sample.device, socket->used_bytes, socket->used_bytes);
+        }
         round->source->n_vms++;
     } else if (*name) {
-        g_string_append_printf(round->source->strangers, "%s'%s'",
-                               round->source->strangers->len ? ", " : "", name);
+        g_string_append_printf(round->source->strangers, "; %s '%s'",
+                               n_found ? "several VMs here are" : "no VM here is", name);
     }
 }
 
 static void
-gpu_proxy_read_sockets(const struct round *round, const GPtrArray *sockets)
+gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *socket)
 {
-    for (unsigned i = 0; i < sockets->len; i++) {
-        const struct vg_proxy_socket *socket = sockets->pdata[i];
-        const struct counters now = {.done = socket->done,
-                                     .turns = socket->turns,
-                                     .wait_ns = socket->wait_ns,
-                                     .run_ns = socket->run_ns};
-        g_autofree char *key =
-            g_strdup_printf("%" G_GINT64_FORMAT " %s", socket->pid, socket->socket);
-        struct counters more;
-        if (gpu_proxy_advance(round->source, key, &now, &more))
-            gpu_proxy_add(round, socket, &more);
+    const struct counters now = {.done = socket->done,
+                                 .turns = socket->turns,
+                                 .wait_ns = socket->wait_ns,
+                                 .run_ns = socket->run_ns};
+    g_autofree char *key = g_strdup_printf("%" G_GINT64_FORMAT " %s", socket->pid, socket->socket);
+    struct reading *last = g_hash_table_lookup(round->source->sockets, key);
+
+    if (!last) {
+        last = g_new0(struct reading, 1);
+        last->counters = now;
+        g_hash_table_insert(round->source->sockets, g_steal_pointer(&key), last);
     }
+    if (socket->device && socket->device[0])
+        g_strlcpy(last->device, socket->device, sizeof(last->device));
+    const struct counters more = gpu_proxy_advance(last, &now);
+    if (more.done >= 0 && more.turns >= 0 && more.wait_ns >= 0 && more.run_ns >= 0)
+        gpu_proxy_add(round, socket, last->device, &more);
 }
 
 static void
@@ -155,7 +167,8 @@ gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now
     g_free(proxy->why);
     proxy->why = err ? g_strdup(err->message) : NULL;
     if (sockets) {
-        gpu_proxy_read_sockets(round, sockets);
+        for (unsigned i = 0; i < sockets->len; i++)
+            gpu_proxy_read_socket(round, sockets->pdata[i]);
         return;
     }
     g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
@@ -215,8 +228,7 @@ gpu_proxy_describe(const vg_gpu_source *base, GString *text)
     else
         g_string_append_printf(text, "%u VM%s with a socket of vgpu-proxy", source->n_vms,
                                source->n_vms == 1 ? "" : "s");
-    if (source->strangers->len)
-        g_string_append_printf(text, "; no VM here is %s", source->strangers->str);
+    g_string_append(text, source->strangers->str);
     return lacks;
 }
 

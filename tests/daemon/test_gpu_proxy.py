@@ -2,6 +2,7 @@
 """What programs of VMs do by vgpu-proxy, as vgpud tells it: the proxy and PoCL are real, the VMs are processes that
 look like some."""
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from opencl import Proxy, need_pocl
 from vgpud import BusyVm, Daemon, wait_for
 
 STEPS = 200000
+# vgpud sees the VMs of other tests as well.
+ALPHA, BETA = f"alpha-{os.getpid()}", f"beta-{os.getpid()}"
 
 
 @pytest.fixture(name="proxy")
@@ -20,7 +23,7 @@ def a_proxy(tmp_path):
     need_pocl()
     path = tmp_path / "proxy"
     path.mkdir()
-    with Proxy(path, f"--ask={path}/a.ask", sockets=("a,vm=alpha", "b,vm=beta,weight=3", "c,vm=nobody")) as proxy:
+    with Proxy(path, f"--ask={path}/a.ask", sockets=(f"a,vm={ALPHA}", f"b,vm={BETA},weight=3", "c,vm=nobody")) as proxy:
         yield proxy
 
 
@@ -72,25 +75,28 @@ def both_read(daemon):
 def totals(proxy, daemon):
     """Seconds of alpha, seconds of beta: by the proxy, by vgpud."""
     told = proxy.ask()["sockets"]
-    return [told[0]["run_ns"] / 1e9, told[1]["run_ns"] / 1e9, busy_s(daemon, "alpha"), busy_s(daemon, "beta")]
+    return [told[0]["run_ns"] / 1e9, told[1]["run_ns"] / 1e9, busy_s(daemon, ALPHA), busy_s(daemon, BETA)]
 
 
 def test_what_vms_do_by_a_proxy(tmp_path, proxy):
     """Never more than the proxy counted."""
-    with BusyVm(name="alpha") as alpha, BusyVm(name="beta") as beta, daemon_of(tmp_path, proxy) as daemon:
+    with BusyVm(name=ALPHA) as alpha, BusyVm(name=BETA) as beta, daemon_of(tmp_path, proxy) as daemon:
         both_read(daemon)
         with backlogged(proxy, 0, 1):
             told_of_both(proxy, daemon, alpha, beta)
         wait_for(lambda: not proxy.children())
         *ran, alpha_s, beta_s = totals(proxy, daemon)
         assert 0 < alpha_s <= ran[0] and 0 < beta_s <= ran[1]
+        with BusyVm(name=ALPHA):
+            wait_for(lambda: f"1 VM with a socket of vgpu-proxy; several VMs here are '{ALPHA}'" in
+                     (daemon.part("collector:gpu")["reason"] or ""))
         daemon.stop()
 
 
 # Windows that come too late on a busy machine are not told.
 @pytest.mark.host
 def test_what_vms_do_agrees(tmp_path, proxy):
-    with BusyVm(name="alpha") as alpha, BusyVm(name="beta") as beta, daemon_of(tmp_path, proxy) as daemon:
+    with BusyVm(name=ALPHA) as alpha, BusyVm(name=BETA) as beta, daemon_of(tmp_path, proxy) as daemon:
         both_read(daemon)
 
         def agrees():
@@ -107,21 +113,21 @@ def test_what_vms_do_agrees(tmp_path, proxy):
 
 
 def test_vgpuctl(tmp_path, proxy):
-    with BusyVm(name="alpha") as alpha, daemon_of(tmp_path, proxy) as daemon:
+    with BusyVm(name=ALPHA) as alpha, daemon_of(tmp_path, proxy) as daemon:
         def ask(*argv):
             done = subprocess.run([vgpuctl.program(), "proxy", *argv, "--socket", daemon.socket], capture_output=True,
                                   text=True, check=False, timeout=60)
             return done.returncode, done.stdout + done.stderr
         wait_for(lambda: gpu_of(daemon, alpha) is not None and daemon.get("/v1/vms")["items"])
         assert [s["weight"] for s in daemon.get("/v1/proxies")["items"]] == [1, 3, 1]
-        code, text = ask("limit", "alpha", "--weight", "7")
-        assert code == 0 and re.search(r"^alpha +7 ", text, re.M), text
+        code, text = ask("limit", ALPHA, "--weight", "7")
+        assert code == 0 and re.search(rf"^{ALPHA} +7 ", text, re.M), text
         assert [s["weight"] for s in proxy.ask()["sockets"]] == [7, 3, 1]
         code, text = ask("list")
         assert code == 0 and len(text.splitlines()) == 4 and re.search(r"^nobody +1 ", text, re.M), text
         code, text = ask("limit", "gamma", "--weight", "7")
         assert code == 3 and "no socket of a vgpu-proxy of this host is that of 'gamma'" in text, (code, text)
-        for bad in ("limit", "alpha"), ("limit", "alpha", "--weight", "0"), ("list", "--weight", "2"), ("show", "alpha"):
+        for bad in ("limit", ALPHA), ("limit", ALPHA, "--weight", "0"), ("list", "--weight", "2"), ("show", ALPHA):
             assert ask(*bad)[0] == 2, bad
         daemon.stop()
 
@@ -139,7 +145,7 @@ def test_weights_change(proxy):
 @pytest.mark.host
 def test_a_proxy_that_hangs_or_comes_late(tmp_path, proxy):
     """A window has what there is; a proxy that is there again counts from then on."""
-    with BusyVm(name="alpha"), daemon_of(tmp_path, proxy) as daemon:
+    with BusyVm(name=ALPHA), daemon_of(tmp_path, proxy) as daemon:
         def reason():
             return daemon.part("collector:gpu")["reason"] or ""
         wait_for(lambda: "1 VM with a socket of vgpu-proxy" in reason())
