@@ -441,6 +441,7 @@ def events_of(steps):
 # ---- the DRM scheduler and amdgpu ----
 
 RINGS = ("gfx", "sdma0", "comp_1.0.0")
+RUNNERS = [Process(60 + 10 * n, ring, 60 + 10 * n) for n, ring in enumerate(RINGS)]    # the scheduler's threads
 CARD = "0000:04:00.0"
 
 # Kernel: (events of the scheduler, of amdgpu, of fences), whether the scheduler tells runs.
@@ -482,7 +483,7 @@ def drm_steps(all_jobs, kernel, families=("sched", "amdgpu", "fence"), dev=CARD)
     out = []
     for job in all_jobs:
         ring, finished = RINGS[job.ring], 100 + 2 * job.context
-        who = job.process or WORKER
+        who, runner = job.process or WORKER, RUNNERS[job.ring]
         of_job = {"entity": 0xFFFFA00D00010000 + 0x1000 * job.context, "fence": job.address,
                   "sched_job": job.address + 0x80, "id": job.number + 100, "name": ring,
                   "job_count": 1, "hw_job_count": job.depth, "dev": dev, "fence_context": finished,
@@ -499,18 +500,18 @@ def drm_steps(all_jobs, kernel, families=("sched", "amdgpu", "fence"), dev=CARD)
         if "fence" in families:
             out += [(job.queue - 2000, who, f"{fence}_init", scheduled),
                     (job.queue - 2000, who, f"{fence}_init", of_fence),
-                    (job.given + 3000, WORKER, f"{fence}_signaled", scheduled),
+                    (job.given + 3000, runner, f"{fence}_signaled", scheduled),
                     (job.done - 1000, IDLE, f"{fence}_signaled",
                      dict(of_fence, driver="amdgpu", context=7 + job.ring, seqno=job.number + 1)),
                     (job.done + (0 if early_fence else 2000), IDLE, f"{fence}_signaled", of_fence)]
         if "amdgpu" in families:
             if job.process:
                 out.append((job.queue, who, "amdgpu_cs_ioctl", of_amdgpu))
-            out.append((job.given + 1000, WORKER, "amdgpu_sched_run_job", of_amdgpu))
+            out.append((job.given + 1000, runner, "amdgpu_sched_run_job", of_amdgpu))
         if "sched" in families:
             out.append((job.queue + 1000, who, queue, of_job))
             if run:
-                out.append((job.given, WORKER, run, of_job))
+                out.append((job.given, runner, run, of_job))
             out.append((job.done + (2000 if early_fence else 0), IDLE, done,
                         {"fence": job.address, "fence_context": finished,
                          "fence_seqno": job.seqno}))
