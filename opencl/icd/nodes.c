@@ -79,10 +79,10 @@ nodes_each_map(bool (*each)(uintptr_t from, uintptr_t to, const char *path, void
 /* ---- drivers of other kinds of programs ---- */
 
 /* They are loaded with the first use: libva or libEGL alone are linked by many that use none. Some
- * vendors' OpenCL uses one, too. */
-static const char *const nodes_drivers[] = {"libnvidia-glcore", "libnvidia-eglcore",
-                                            "libvulkan_",       "libgallium",
-                                            "_dri.so",          "_drv_video.so"};
+ * vendors' OpenCL uses one, too; NVIDIA's does not use libnvidia-ml. */
+static const char *const nodes_drivers[] = {
+    "libnvidia-glcore", "libnvidia-eglcore", "libnvidia-ml.so", "libvulkan_",
+    "libgallium",       "_dri.so",           "_drv_video.so"};
 
 #define DRIVERS (sizeof nodes_drivers / sizeof *nodes_drivers)
 

@@ -351,6 +351,17 @@ def test_a_driver_of_cuda(tmp_path, node, leak, answer):
         assert stopped.process.stdout.read().startswith(b"0 lost")
 
 
+def test_another_library_of_the_gpu(tmp_path):
+    """Its nodes would be closed with the vendor's."""
+    library = tmp_path / "libnvidia-ml.so.1"
+    shutil.copy(built("tests/guest/fake-cuda.so"), library)
+    with Stopped(tmp_path, [built("tests/opencl/mapped-writer")], LD_PRELOAD=str(library)) as stopped:
+        assert stopped.process.stdout.readline() == b"writes\n"
+        assert stopped.say("prepare 30000") == "refused the program uses GPUs by libnvidia-ml.so, too"
+        stopped.process.terminate()
+        assert stopped.process.stdout.read().startswith(b"0 lost")
+
+
 def ends(tmp_path, first, then):
     """A program whose vendor is of no use in the end: what the agent is answered before and after that begins."""
     with Stopped(tmp_path, [built("tests/opencl/ends")], vendor=built("tests/opencl/ending-vendor.so")) as stopped:
