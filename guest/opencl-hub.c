@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "guest/opencl-hub.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guest/opencl-hub-private.h"
 #include "guest/process.h"
 #include "guest/socket.h"
 #include "guest/util.h"
@@ -22,58 +21,17 @@
 enum {
     /* The time for a program to say hello. */
     HELLO_MS = 5000,
-    /* The time after which a program goes on that an earlier agent has stopped, unless somebody
-     * else has it do so; and the pause before this is tried again. */
-    ORPHAN_MS = 30000,
-    WORKERS_MAX = 8,
     /* The number of files that are looked at before the agent does something else. */
     EVENTS_MAX = 64,
 };
 
 /* The numbers of the two listening sockets among the events of epoll; those of workers and programs
  * come after them. */
-enum { HUB_PROGRAMS, HUB_WORKERS, HUB_WORKER_FIRST, HUB_FIRST = HUB_WORKER_FIRST + WORKERS_MAX };
-
-enum hub_told { HUB_TOLD_NOTHING, HUB_TOLD_PREPARE, HUB_TOLD_RESUME };
-
-/* A program's connection. */
-struct hub_program {
-    /* 0: this place is free. */
-    uint32_t number;
-    int fd;
-    pid_t pid;
-    uint64_t start;
-    uid_t uid;
-    /* It has said hello. It stands still. It was told to, by this agent, and not yet to go on. It
-     * has said that this takes long. It is at a proxy, or was told to go there. */
-    bool is_known, is_released, is_wanted, is_late, is_away;
-    /* What it has to answer: one `ask`, and one of the others. */
-    bool is_asked;
-    enum hub_told told;
-    /* Who had it stopped, or NULL: not for him alone. */
-    const struct hub_worker *worker;
-    /* As in struct vg_opencl_program; resume_us: when it was told to go on. */
-    int64_t bytes, stopped_us, release_us, resume_us, return_us, stop_us;
-    /* The time by which it must have said hello, or at which it goes on if nobody else has it do
-     * so; INT64_MAX for never. */
-    int64_t due_ms;
-    char line[VG_OPENCL_LINE_MAX];
-    size_t used;
-};
-
-struct hub_worker {
-    /* -1: this place is free. */
-    int fd;
-    bool is_hand;
-};
-
-struct vg_opencl_hub {
-    const char *root;
-    int epoll_fd, programs_fd, workers_fd;
-    struct hub_program programs[VG_OPENCL_PROGRAMS_MAX];
-    struct hub_worker workers[WORKERS_MAX];
-    uint32_t last_number;
-    bool is_full_told;
+enum {
+    HUB_PROGRAMS,
+    HUB_WORKERS,
+    HUB_WORKER_FIRST,
+    HUB_FIRST = HUB_WORKER_FIRST + VG_OPENCL_WORKERS_MAX
 };
 
 /* What comes by the file is served as `number` says. */
@@ -87,9 +45,6 @@ hub_watch(const vg_opencl_hub *hub, int fd, uint64_t number)
 
 /* ---- workers ---- */
 
-static void hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why);
-static void hub_let_go_on(vg_opencl_hub *hub, struct hub_program *program);
-
 static void
 hub_end_worker(vg_opencl_hub *hub, struct hub_worker *worker)
 {
@@ -102,21 +57,21 @@ hub_end_worker(vg_opencl_hub *hub, struct hub_worker *worker)
         program->worker = NULL;
         /* A worker that prepares a move ends when all is done, or it has crashed. */
         if (worker->is_hand || program->told == HUB_TOLD_PREPARE)
-            hub_let_go_on(hub, program);
+            vg_opencl_talk_let_go_on(hub, program);
     }
 }
 
-/* Sends one message. A worker that does not read is of no use. */
-static void
-hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text)
+/* A worker that does not read is of no use. */
+void
+vg_opencl_hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text)
 {
     if (worker->fd >= 0 &&
         send(worker->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)strlen(text))
         hub_end_worker(hub, worker);
 }
 
-static void __attribute__((format(printf, 2, 3)))
-hub_send_all(vg_opencl_hub *hub, const char *format, ...)
+void
+vg_opencl_hub_send_all(vg_opencl_hub *hub, const char *format, ...)
 {
     char text[VG_OPENCL_LINE_MAX + 64];
     va_list args;
@@ -124,24 +79,25 @@ hub_send_all(vg_opencl_hub *hub, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (size_t i = 0; i < WORKERS_MAX; i++)
-        hub_send_worker(hub, &hub->workers[i], text);
+    for (size_t i = 0; i < VG_OPENCL_WORKERS_MAX; i++)
+        vg_opencl_hub_send_worker(hub, &hub->workers[i], text);
 }
 
-/* Describes a program in a line for workers. */
-static void
-hub_describe(const struct hub_program *program, char *ret, size_t size)
+void
+vg_opencl_hub_describe(const struct hub_program *program, char *ret, size_t size)
 {
     vg_guest_put(ret, size,
                  "program %" PRIu32 " %d %" PRIu64 " %s %" PRId64 " %" PRId64 " %" PRId64
-                 " %" PRId64 " %" PRId64 "\n",
+                 " %" PRId64 " %" PRId64 " %s\n",
                  program->number, (int)program->pid, program->start,
                  program->told == HUB_TOLD_PREPARE ? "stopping"
                  : program->is_released            ? "released"
-                 : program->is_away                ? "away"
                                                    : "running",
                  program->bytes, program->stopped_us, program->release_us, program->return_us,
-                 program->stop_us);
+                 program->stop_us,
+                 *program->place      ? program->place
+                 : program->is_remote ? "remote"
+                                      : "own");
 }
 
 static void
@@ -152,7 +108,7 @@ hub_add_worker(vg_opencl_hub *hub)
     static char text[VG_OPENCL_MESSAGE_MAX];
     size_t used = 0;
 
-    for (size_t i = 0; i < WORKERS_MAX && !worker; i++)
+    for (size_t i = 0; i < VG_OPENCL_WORKERS_MAX && !worker; i++)
         worker = hub->workers[i].fd < 0 ? &hub->workers[i] : NULL;
     if (fd < 0)
         return;
@@ -163,89 +119,14 @@ hub_add_worker(vg_opencl_hub *hub)
     *worker = (struct hub_worker){.fd = fd};
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
         if (hub->programs[i].number != 0 && hub->programs[i].is_known)
-            hub_describe(&hub->programs[i], text + used, sizeof text - used);
+            vg_opencl_hub_describe(&hub->programs[i], text + used, sizeof text - used);
         used += strlen(text + used);
     }
     vg_guest_put(text + used, sizeof text - used, "all\n");
-    hub_send_worker(hub, worker, text);
+    vg_opencl_hub_send_worker(hub, worker, text);
 }
 
-/* ---- what programs are told ---- */
-
-/* Sends a line to a program. One that does not read what it is told is forgotten. Returns whether
- * it is there. */
-static bool
-hub_send_program(vg_opencl_hub *hub, struct hub_program *program, const char *line)
-{
-    vg_guest_auto char *text = vg_guest_format("%s\n", line);
-
-    if (send(program->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)strlen(text))
-        return true;
-    hub_end_program(hub, program, "it does not read what it is told");
-    return false;
-}
-
-static void
-hub_tell_resume(vg_opencl_hub *hub, struct hub_program *program, const char *line)
-{
-    if (!hub_send_program(hub, program, line))
-        return;
-    program->is_away = strcmp(line, "resume") != 0;
-    program->told = HUB_TOLD_RESUME;
-    program->is_late = false;
-    program->resume_us = vg_guest_now_us();
-}
-
-/* Has a program go on: at once, or as soon as it says that it stands still. */
-static void
-hub_let_go_on(vg_opencl_hub *hub, struct hub_program *program)
-{
-    program->is_wanted = false;
-    if (program->told == HUB_TOLD_PREPARE)
-        hub_send_program(hub, program, "abort");
-    else if (program->told == HUB_TOLD_NOTHING)
-        hub_tell_resume(hub, program, "resume");
-}
-
-/* Tells a program what a worker wants it to do. */
-static void
-hub_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
-         const char *line)
-{
-    const char *place = vg_opencl_after(line, "resume");
-    if (place && !*place) {
-        hub_let_go_on(hub, program);
-        return;
-    }
-    bool is_question = strcmp(line, "ask") == 0;
-    /* All hear the answer. */
-    if (is_question && program->is_asked)
-        return;
-    if (program->told != HUB_TOLD_NOTHING) {
-        /* A line would end its stopping. */
-        char text[64];
-        vg_guest_put(text, sizeof text, "said %" PRIu32 " busy\n", program->number);
-        hub_send_worker(hub, worker, text);
-        return;
-    }
-    /* If it cannot, it stays where it was stopped. */
-    if (place)
-        hub_tell_resume(hub, program, line);
-    if (place || !hub_send_program(hub, program, line))
-        return;
-    if (is_question) {
-        program->is_asked = true;
-        return;
-    }
-    if (!program->is_released)
-        program->stopped_us = vg_guest_now_us();
-    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
-        hub->programs[i].return_us = hub->programs[i].stop_us = -1;
-    program->told = HUB_TOLD_PREPARE;
-    program->is_wanted = true;
-    program->worker = worker;
-    program->due_ms = INT64_MAX;
-}
+/* ---- what workers want ---- */
 
 static struct hub_program *
 hub_find_program(vg_opencl_hub *hub, uint32_t number)
@@ -275,14 +156,14 @@ hub_read_worker(vg_opencl_hub *hub, struct hub_worker *worker)
     } else if (sscanf(text, "tell %" SCNu32 " %n", &number, &at) == 1 && at > 0) {
         struct hub_program *program = hub_find_program(hub, number);
         if (program && program->is_known)
-            hub_tell(hub, worker, program, text + at);
+            vg_opencl_talk_tell(hub, worker, program, text + at);
     }
 }
 
 /* ---- what programs say ---- */
 
-static void
-hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why)
+void
+vg_opencl_hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why)
 {
     uint32_t number = program->number;
     bool was_known = program->is_known;
@@ -293,120 +174,7 @@ hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why
     close(program->fd);
     *program = (struct hub_program){.fd = -1};
     if (was_known)
-        hub_send_all(hub, "gone %" PRIu32 "\n", number);
-}
-
-/* Takes over what a hello says: "hello 1 PID", and "released BYTES" of one that stands still, or
- * "away BYTES". The pid is that of its container; the kernel tells the agent's own. */
-static bool
-hub_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *line)
-{
-    char text[192], state[16];
-    int version, pid, at = 0;
-    int64_t bytes;
-
-    if (program->is_known || sscanf(line, "hello %d %d%n", &version, &pid, &at) != 2 || at == 0 ||
-        version != 1)
-        return false;
-    if (sscanf(line + at, " %15s %" SCNd64, state, &bytes) == 2 && bytes >= 0 &&
-        (strcmp(state, "released") == 0 || strcmp(state, "away") == 0)) {
-        program->is_released = *state == 'r';
-        program->is_away = *state == 'a';
-        program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
-    } else if (line[at] != '\0') {
-        return false;
-    }
-    /* It comes again, though a child of it keeps the connection that it had. */
-    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
-        struct hub_program *other = &hub->programs[i];
-        if (other != program && other->is_known && other->pid == program->pid)
-            hub_end_program(hub, other, "it has connected again");
-    }
-    program->is_known = true;
-    program->due_ms = program->is_released ? vg_guest_now_ms() + ORPHAN_MS : INT64_MAX;
-    vg_guest_log(LOG_INFO, "program of OpenCL connected pid=%d released=%d", (int)program->pid,
-                 program->is_released);
-    hub_describe(program, text, sizeof text);
-    hub_send_all(hub, "%s", text);
-    return true;
-}
-
-/* Takes the answer to `ask`: "is STATE BYTES REASON". */
-static bool
-hub_take_state(struct hub_program *program, const char *line)
-{
-    int64_t bytes;
-
-    if (!program->is_asked || sscanf(line, "is %*15s %" SCNd64, &bytes) != 1 || bytes < 0)
-        return false;
-    program->is_asked = false;
-    program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
-    return true;
-}
-
-/* Takes the answer to `prepare` or `resume`. */
-static bool
-hub_take_outcome(vg_opencl_hub *hub, struct hub_program *program, const char *line)
-{
-    bool stands = vg_opencl_after(line, "released") || vg_opencl_after(line, "lost");
-    bool prepared = stands || vg_opencl_after(line, "refused");
-
-    if (program->told != (prepared ? HUB_TOLD_PREPARE : HUB_TOLD_RESUME) ||
-        (!prepared && !vg_opencl_after(line, "resumed") && !vg_opencl_after(line, "failed")))
-        return false;
-    program->told = HUB_TOLD_NOTHING;
-    program->is_released = stands || vg_opencl_after(line, "failed");
-    program->is_away = program->is_away && !program->is_released;
-    if (stands)
-        program->release_us = vg_guest_now_us() - program->stopped_us;
-    if (vg_opencl_after(line, "resumed") && program->stopped_us >= 0) {
-        program->return_us = vg_guest_now_us() - program->resume_us;
-        program->stop_us = vg_guest_now_us() - program->stopped_us;
-    }
-    if (!program->is_released) {
-        program->is_wanted = false;
-        program->due_ms = INT64_MAX;
-    }
-    /* It comes too late: it was given up, or who stopped it has ended. */
-    if (stands && !program->is_wanted)
-        hub_tell_resume(hub, program, "resume");
-    return true;
-}
-
-/* Takes, once for each `resume`, that this takes long, and why. It is no answer yet. */
-static bool
-hub_take_late(struct hub_program *program, const char *line)
-{
-    const char *why = vg_opencl_after(line, "late");
-
-    if (!why || program->told != HUB_TOLD_RESUME || program->is_late)
-        return false;
-    program->is_late = true;
-    vg_guest_log(LOG_WARNING, "program of OpenCL does not go on yet pid=%d why='%s'",
-                 (int)program->pid, why);
-    return true;
-}
-
-static void
-hub_take_line(vg_opencl_hub *hub, struct hub_program *program, const char *line)
-{
-    if (!program->is_known) {
-        if (!hub_take_hello(hub, program, line))
-            hub_end_program(hub, program, "its first line is no hello");
-        return;
-    }
-    uint32_t number = program->number;
-    vg_guest_auto char *clean = vg_guest_clean(line, VG_OPENCL_LINE_MAX);
-    bool is_error = vg_opencl_after(line, "error") && (program->is_asked || program->told);
-    if (is_error) {
-        program->is_asked = false;
-        program->told = HUB_TOLD_NOTHING;
-    } else if (!hub_take_state(program, line) && !hub_take_late(program, clean) &&
-               !hub_take_outcome(hub, program, line)) {
-        hub_end_program(hub, program, "it says what it was not asked for");
-        return;
-    }
-    hub_send_all(hub, "said %" PRIu32 " %s\n", number, clean);
+        vg_opencl_hub_send_all(hub, "gone %" PRIu32 "\n", number);
 }
 
 static void
@@ -419,7 +187,7 @@ hub_read_program(vg_opencl_hub *hub, struct hub_program *program)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        hub_end_program(hub, program, NULL);
+        vg_opencl_hub_end_program(hub, program, NULL);
         return;
     }
     program->used += (size_t)got;
@@ -430,12 +198,12 @@ hub_read_program(vg_opencl_hub *hub, struct hub_program *program)
         line[size - 1] = '\0';
         program->used -= size;
         memmove(program->line, end + 1, program->used);
-        hub_take_line(hub, program, line);
+        vg_opencl_talk_take(hub, program, line);
         if (program->number != number)
             return;
     }
     if (program->used == sizeof program->line)
-        hub_end_program(hub, program, "its line is too long");
+        vg_opencl_hub_end_program(hub, program, "its line is too long");
 }
 
 /* ---- who comes ---- */
@@ -491,7 +259,7 @@ hub_add_program(vg_opencl_hub *hub)
                                   .stop_us = -1,
                                   .due_ms = vg_guest_now_ms() + HELLO_MS};
     if (!hub_watch(hub, fd, place->number))
-        hub_end_program(hub, place, strerror(errno));
+        vg_opencl_hub_end_program(hub, place, strerror(errno));
 }
 
 int
@@ -534,14 +302,14 @@ vg_opencl_hub_look(vg_opencl_hub *hub)
         /* A child may keep its connection. */
         if (vg_guest_process_read(hub->root, program->pid, &is) != 0 || is.ended ||
             is.start != program->start) {
-            hub_end_program(hub, program, NULL);
+            vg_opencl_hub_end_program(hub, program, NULL);
         } else if (!program->is_known && now_ms >= program->due_ms) {
-            hub_end_program(hub, program, "it says no hello");
+            vg_opencl_hub_end_program(hub, program, "it says no hello");
         } else if (program->is_known && now_ms >= program->due_ms) {
-            program->due_ms = now_ms + ORPHAN_MS;
+            program->due_ms = now_ms + VG_OPENCL_ORPHAN_MS;
             vg_guest_log(LOG_NOTICE, "nobody has the program go on, trying it pid=%d",
                          (int)program->pid);
-            hub_let_go_on(hub, program);
+            vg_opencl_talk_let_go_on(hub, program);
         }
     }
 }
@@ -572,7 +340,7 @@ vg_opencl_hub_new(const char *root)
 
     hub->root = root;
     hub->epoll_fd = hub->programs_fd = hub->workers_fd = -1;
-    for (size_t i = 0; i < WORKERS_MAX; i++)
+    for (size_t i = 0; i < VG_OPENCL_WORKERS_MAX; i++)
         hub->workers[i].fd = -1;
     if (hub_open(hub) == 0)
         return hub;
@@ -591,7 +359,7 @@ vg_opencl_hub_free(vg_opencl_hub *hub)
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
         if (hub->programs[i].number != 0)
             close(hub->programs[i].fd);
-    for (size_t i = 0; i < WORKERS_MAX; i++)
+    for (size_t i = 0; i < VG_OPENCL_WORKERS_MAX; i++)
         close(hub->workers[i].fd);
     close(hub->programs_fd);
     close(hub->workers_fd);

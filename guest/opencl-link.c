@@ -32,27 +32,32 @@ link_find(struct vg_opencl_link *link, uint32_t number)
     return NULL;
 }
 
-/* "program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US RETURN_US STOP_US" */
+/* "program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US RETURN_US STOP_US PLACE" */
 static void
 link_add(struct vg_opencl_link *link, const char *line)
 {
     struct vg_opencl_program *program = &link->programs[link->n];
     char state[16];
+    int at = 0;
 
     if (link->n == VG_OPENCL_PROGRAMS_MAX)
         return;
     *program = (struct vg_opencl_program){.told_us = -1};
     if (sscanf(line,
                "program %" SCNu32 " %d %" SCNu64 " %15s %" SCNd64 " %" SCNd64 " %" SCNd64
-               " %" SCNd64 " %" SCNd64,
+               " %" SCNd64 " %" SCNd64 " %n",
                &program->number, &program->pid, &program->start, state, &program->bytes,
-               &program->stopped_us, &program->release_us, &program->return_us,
-               &program->stop_us) != 9)
+               &program->stopped_us, &program->release_us, &program->return_us, &program->stop_us,
+               &at) != 9 ||
+        at == 0)
         return;
     program->state = strcmp(state, "released") == 0   ? VG_OPENCL_RELEASED
                      : strcmp(state, "stopping") == 0 ? VG_OPENCL_STOPPING
                                                       : VG_OPENCL_RUNNING;
-    program->is_away = strcmp(state, "away") == 0;
+    program->is_remote = strcmp(line + at, "remote") == 0;
+    if (!program->is_remote && strcmp(line + at, "own") != 0)
+        vg_guest_put(program->place, sizeof program->place, "%s", line + at);
+    program->is_away = *program->place && program->state == VG_OPENCL_RUNNING;
     vg_guest_auto char *path = vg_guest_format("%s/proc/%d/comm", link->root, (int)program->pid);
     char comm[sizeof program->comm];
     vg_guest_read_file(path, comm, sizeof comm);
@@ -68,6 +73,8 @@ link_answer(struct vg_opencl_program *program, enum vg_opencl_answer answer, con
     vg_guest_put(program->why, sizeof program->why, "%s", why);
 }
 
+static void link_take_said(struct vg_opencl_program *program, const char *line);
+
 static void
 link_take_resumed(struct vg_opencl_program *program, const char *rest)
 {
@@ -82,7 +89,38 @@ link_take_resumed(struct vg_opencl_program *program, const char *rest)
         program->return_us = us < now_us - program->told_us ? us : now_us - program->told_us;
 }
 
-/* Takes what a program has said: docs/opencl.md has the lines. */
+/* Takes what came of `move`, whatever the program has said on its way. Returns whether it is that.
+ */
+static bool
+link_take_moved(struct vg_opencl_program *program, const char *line)
+{
+    const char *rest;
+
+    if (!program->is_moving)
+        return false;
+    if (vg_opencl_after(line, "moved")) {
+        link_answer(program, VG_OPENCL_YES, "");
+        vg_guest_put(program->place, sizeof program->place, "%s", program->move_to);
+    } else if ((rest = vg_opencl_after(line, "stayed")) ||
+               (rest = vg_opencl_after(line, "waits")) || (rest = vg_opencl_after(line, "busy"))) {
+        link_answer(program, VG_OPENCL_NO,
+                    vg_opencl_after(line, "busy") ? "it has not answered what it was asked before"
+                                                  : rest);
+    } else {
+        /* What it says on its way is no answer to `move`. */
+        const enum vg_opencl_answer answer = program->answer;
+        program->is_moving = false;
+        link_take_said(program, line);
+        program->is_moving = true;
+        program->answer = answer;
+        return true;
+    }
+    program->is_moving = false;
+    program->is_away = *program->place && program->state == VG_OPENCL_RUNNING;
+    return true;
+}
+
+/* Takes what a program has said: docs/vgpud-guest.7 has the lines. */
 static void
 link_take_said(struct vg_opencl_program *program, const char *line)
 {
@@ -91,9 +129,12 @@ link_take_said(struct vg_opencl_program *program, const char *line)
     int64_t bytes;
     int at = 0;
 
+    if (link_take_moved(program, line))
+        return;
     if ((rest = vg_opencl_after(line, "is")) &&
         sscanf(rest, "%15s %" SCNd64 "%n", state, &bytes, &at) == 2 && at > 0) {
         program->bytes = bytes >= 0 && bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
+        program->is_remote = program->is_remote || strcmp(state, "remote") == 0;
         link_answer(program, strcmp(state, "unreleasable") == 0 ? VG_OPENCL_NO : VG_OPENCL_YES,
                     rest[at] == ' ' ? rest + at + 1 : "");
     } else if (vg_opencl_after(line, "released")) {
@@ -191,6 +232,17 @@ vg_opencl_link_close(struct vg_opencl_link *link)
     link->fd = -1;
 }
 
+/* If the agent has ended, waiting for the answer will tell. */
+static void
+link_send(const struct vg_opencl_link *link, const char *text)
+{
+    if (send(link->fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno == EAGAIN) {
+        struct pollfd poll_fd = {.fd = link->fd, .events = POLLOUT};
+        poll(&poll_fd, 1, FULL_MS);
+        send(link->fd, text, strlen(text), MSG_NOSIGNAL);
+    }
+}
+
 void
 vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *program,
                     const char *line)
@@ -198,23 +250,25 @@ vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *progr
     char text[VG_OPENCL_LINE_MAX];
 
     vg_guest_put(text, sizeof text, "tell %" PRIu32 " %s", program->number, line);
+    if (strcmp(line, "abort") == 0) {
+        link_send(link, text);
+        return;
+    }
     program->answer = VG_OPENCL_SILENT;
     program->why[0] = '\0';
     program->told_us = vg_guest_now_us();
     const char *place = vg_opencl_after(line, "resume");
     program->is_away = place ? *place != '\0' : program->is_away;
-    if (strncmp(line, "prepare", strlen("prepare")) == 0) {
+    if (place)
+        vg_guest_put(program->place, sizeof program->place, "%s", *place ? place + 3 : "");
+    program->is_moving = vg_opencl_after(line, "move") != NULL;
+    if (program->is_moving || strncmp(line, "prepare", strlen("prepare")) == 0) {
         program->stopped_us =
             program->state == VG_OPENCL_RELEASED ? program->stopped_us : program->told_us;
         program->state = VG_OPENCL_STOPPING;
         program->return_us = program->stop_us = -1;
     }
-    /* If the agent has ended, waiting for the answer will tell. */
-    if (send(link->fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno == EAGAIN) {
-        struct pollfd poll_fd = {.fd = link->fd, .events = POLLOUT};
-        poll(&poll_fd, 1, FULL_MS);
-        send(link->fd, text, strlen(text), MSG_NOSIGNAL);
-    }
+    link_send(link, text);
 }
 
 int

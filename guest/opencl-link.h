@@ -38,8 +38,13 @@ struct vg_opencl_program {
     char comm[32];
     enum vg_opencl_state state;
     enum vg_opencl_answer answer;
-    /* It runs at a proxy, or was told to go there. */
-    bool is_away;
+    /* It runs at a proxy, or was told to go there; that proxy, or the one at which it was before it
+     * was stopped, or empty. Its own OpenCL is a proxy's, as far as it was asked. */
+    bool is_away, is_remote;
+    char place[VG_OPENCL_PLACE_MAX];
+    /* It is on its way to another place, which the caller has set. */
+    bool is_moving;
+    char move_to[VG_OPENCL_PLACE_MAX];
     /* For the caller: it is to be stopped, or to go on; and it is to be told of. */
     bool is_wanted, is_told;
     /* Device memory; when it was told to stop, by CLOCK_MONOTONIC, and how long it took to; how
@@ -64,8 +69,8 @@ struct vg_opencl_link {
 int vg_opencl_link_open(struct vg_opencl_link *link, const char *root, bool is_hand);
 void vg_opencl_link_close(struct vg_opencl_link *link);
 
-/* Tells a program a line: `ask`, `prepare MS`, `resume` or `resume at PLACE`. Its answer is silent
- * from then on. */
+/* Tells a program a line: `ask`, `prepare MS`, `resume` or `resume at PLACE`; or has the agent have
+ * it `move MS PLACE`, until `abort`, which is no question. Its answer is silent from then on. */
 void vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *program,
                          const char *line);
 

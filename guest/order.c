@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "guest/message.h"
+#include "guest/opencl-switch.h"
 #include "guest/util.h"
 #include "guest/work-private.h"
 #include "guest/worker.h"
@@ -94,6 +95,21 @@ order_resume(struct vg_guest_work *work)
                      json_object_get(work->failure));
 }
 
+static void
+order_switch(struct vg_guest_work *work)
+{
+    bool undone;
+
+    if (vg_opencl_switch(work, &undone) == 0) {
+        json_object *object = vg_guest_message(work->order->request.id, "switched");
+        vg_guest_message_add(object, json_object_get(work->details));
+        vg_guest_work_tell(work, VG_GUEST_TAG_DONE, object);
+        return;
+    }
+    order_end_failed(work, undone ? VG_GUEST_TAG_UNDONE : VG_GUEST_TAG_BROKEN,
+                     json_object_get(work->failure));
+}
+
 void
 vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_order *order, int out)
 {
@@ -109,8 +125,10 @@ vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_or
     vg_guest_work_progress(&work, "start", NULL);
     if (order->request.type == VG_GUEST_PREPARE)
         order_prepare(&work);
-    else
+    else if (order->request.type == VG_GUEST_RESUME)
         order_resume(&work);
+    else
+        order_switch(&work);
     json_object_put(work.failure);
     json_object_put(work.hooks);
     json_object_put(work.details);

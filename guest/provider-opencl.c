@@ -14,10 +14,9 @@
 #include <string.h>
 
 #include "guest/child.h"
-#include "guest/opencl-link.h"
+#include "guest/opencl-private.h"
 #include "guest/provider.h"
 #include "guest/util.h"
-#include "guest/work-private.h"
 
 enum {
     /* The time for programs to say whether they could be stopped. */
@@ -28,9 +27,6 @@ enum {
      * two tries. */
     COME_MS = 10000,
     AGAIN_MS = 500,
-    /* The time for a program that has not stopped in time to say that it goes on. It may hang in
-     * its vendor's library, and goes on by itself when it no longer does. */
-    STUCK_MS = 3000,
     /* The pause between two looks at who holds the GPUs. */
     LOOK_MS = 50,
     /* The maximum number of pairs of a process and a node. */
@@ -41,19 +37,19 @@ enum {
 static struct vg_opencl_link opencl_programs;
 static bool opencl_is_open;
 
-static int
-opencl_open(const struct vg_guest_work *work)
+struct vg_opencl_link *
+vg_opencl_open(const struct vg_guest_work *work)
 {
     /* If a person's command ends halfway, nobody else has programs go on. */
     bool is_hand = work->out < 0;
 
     if (!opencl_is_open)
         opencl_is_open = vg_opencl_link_open(&opencl_programs, work->config->root, is_hand) == 0;
-    return opencl_is_open ? 0 : -1;
+    return opencl_is_open ? &opencl_programs : NULL;
 }
 
-static void
-opencl_close(void)
+void
+vg_opencl_close(void)
 {
     if (opencl_is_open)
         vg_opencl_link_close(&opencl_programs);
@@ -126,6 +122,8 @@ opencl_json(const struct vg_opencl_program *program)
     bool is_away = program->is_away && program->state == VG_OPENCL_RUNNING;
     json_object_object_add(object, "state",
                            json_object_new_string(is_away ? "away" : states[program->state]));
+    if (is_away && *program->place)
+        json_object_object_add(object, "at", json_object_new_string(program->place));
     if (*program->why && program->state != VG_OPENCL_GONE)
         json_object_object_add(object, "why", json_object_new_string(program->why));
     opencl_put_ms(object, "checkpoint_ms", program->release_us);
@@ -134,9 +132,8 @@ opencl_json(const struct vg_opencl_program *program)
     return object;
 }
 
-/* Adds the programs to a message, those with a problem first. */
-static void
-opencl_tell(json_object *message, bool is_status)
+void
+vg_opencl_tell(json_object *message, bool is_status)
 {
     static struct vg_guest_told told;
     size_t n = 0, listed = 0;
@@ -157,9 +154,9 @@ opencl_tell(json_object *message, bool is_status)
     }
 }
 
-static void
-opencl_progress(struct vg_guest_work *work, const char *step,
-                const struct vg_opencl_program *program)
+void
+vg_opencl_progress(struct vg_guest_work *work, const char *step,
+                   const struct vg_opencl_program *program)
 {
     json_object *more = json_object_new_object();
 
@@ -172,10 +169,8 @@ opencl_progress(struct vg_guest_work *work, const char *step,
 
 /* ---- asking ---- */
 
-/* Asks the wanted programs that run whether they could be stopped. Returns the first that could
- * not, or does not say so in time, or NULL. */
-static const struct vg_opencl_program *
-opencl_ask(const struct vg_guest_work *work)
+const struct vg_opencl_program *
+vg_opencl_ask(const struct vg_guest_work *work)
 {
     struct vg_opencl_link *link = &opencl_programs;
     int64_t until_ms = vg_guest_now_ms() + ASK_MS;
@@ -211,8 +206,8 @@ opencl_ask(const struct vg_guest_work *work)
 
 /* ---- releasing ---- */
 
-static int
-opencl_check_memory(struct vg_guest_work *work)
+int
+vg_opencl_check_memory(struct vg_guest_work *work)
 {
     int64_t need = opencl_bytes(), free_bytes = vg_guest_free_memory(work->config->root);
 
@@ -263,7 +258,7 @@ opencl_stop(struct vg_guest_work *work)
         program->answer = VG_OPENCL_YES;
         if (!program->is_wanted || program->state != VG_OPENCL_RUNNING)
             continue;
-        opencl_progress(work, "release", program);
+        vg_opencl_progress(work, "release", program);
         vg_opencl_link_tell(link, program, line);
     }
     while (vg_opencl_link_silent(link) > 0 && vg_guest_now_ms() < until_ms &&
@@ -281,12 +276,12 @@ static int
 opencl_stop_all(struct vg_guest_work *work)
 {
     while (opencl_find(work) > 0) {
-        const struct vg_opencl_program *bad = opencl_ask(work);
+        const struct vg_opencl_program *bad = vg_opencl_ask(work);
         if (bad)
             return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
                                       "process %d (%s) has a GPU and cannot be released: %s",
                                       (int)bad->pid, bad->comm, bad->why);
-        if (opencl_check_memory(work) != 0 || opencl_stop(work) != 0)
+        if (vg_opencl_check_memory(work) != 0 || opencl_stop(work) != 0)
             return -1;
         vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
         if (vg_opencl_link_wait(&opencl_programs, vg_guest_now_ms()) != 0)
@@ -310,7 +305,7 @@ opencl_send_away(struct vg_guest_work *work)
         struct vg_opencl_program *program = &link->programs[i];
         if (!program->is_wanted || program->state != VG_OPENCL_RELEASED)
             continue;
-        opencl_progress(work, "away", program);
+        vg_opencl_progress(work, "away", program);
         vg_opencl_link_tell(link, program, line);
     }
     while (vg_opencl_link_silent(link) > 0) {
@@ -342,12 +337,12 @@ opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
 {
     (void)ret_kept;
     /* An agent that is not there has none to stop. */
-    if (opencl_open(work) != 0)
+    if (!vg_opencl_open(work))
         return 0;
     int result = opencl_stop_all(work);
     if (result == 0 && *work->order->request.opencl_at)
         result = opencl_send_away(work);
-    opencl_tell(work->details, false);
+    vg_opencl_tell(work->details, false);
     return result;
 }
 
@@ -374,7 +369,7 @@ opencl_wait_until_on(const struct vg_guest_work *work, int64_t until_ms)
 {
     struct vg_opencl_link *link = &opencl_programs;
 
-    int64_t stuck_ms = vg_guest_now_ms() + STUCK_MS;
+    int64_t stuck_ms = vg_guest_now_ms() + VG_OPENCL_STUCK_MS;
 
     until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
     stuck_ms = stuck_ms < until_ms ? stuck_ms : until_ms;
@@ -413,7 +408,7 @@ opencl_resume_all(struct vg_guest_work *work)
                 !(is_first || opencl_has_failed(program)))
                 continue;
             if (is_first)
-                opencl_progress(work, "return", program);
+                vg_opencl_progress(work, "return", program);
             vg_opencl_link_tell(link, program, "resume");
         }
         is_first = false;
@@ -461,7 +456,7 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
 
     (void)kept;
     (void)undo;
-    if (opencl_open(work) != 0)
+    if (!vg_opencl_open(work))
         return 0;
     int result = opencl_fetch(work);
     for (size_t i = 0; i < link->n; i++) {
@@ -476,8 +471,8 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         opencl_resume_all(work);
         result = opencl_check_resumed(work) != 0 ? -1 : result;
     }
-    opencl_tell(work->details, false);
-    opencl_close();
+    vg_opencl_tell(work->details, false);
+    vg_opencl_close();
     return result;
 }
 
@@ -493,12 +488,12 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
                 strcmp(work.order->state, "resumed") != 0;
 
     work.until_ms = vg_guest_now_ms() + ASK_MS;
-    bool has_agent = opencl_open(&work) == 0;
+    bool has_agent = vg_opencl_open(&work) != NULL;
     size_t connected = has_agent ? link->n : 0;
     link->n = connected;
     if (has_agent) {
         opencl_find(&work);
-        const struct vg_opencl_program *bad = busy ? NULL : opencl_ask(&work);
+        const struct vg_opencl_program *bad = busy ? NULL : vg_opencl_ask(&work);
         int64_t free_bytes = vg_guest_free_memory(work.config->root);
         if (bad)
             vg_guest_put(why, sizeof why, "%d (%s): %s", (int)bad->pid, bad->comm, bad->why);
@@ -513,13 +508,13 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
                 program->release_us = program->return_us = program->stop_us = -1;
         }
     }
-    opencl_tell(about, true);
+    vg_opencl_tell(about, true);
     json_object_object_add(about, "connected", json_object_new_int64((int64_t)connected));
     json_object_object_add(about, "releasable",
                            busy ? NULL : json_object_new_boolean(*why == '\0'));
     if (*why)
         json_object_object_add(about, "why", json_object_new_string(why));
-    opencl_close();
+    vg_opencl_close();
 }
 
 /* ---- in the agent ---- */

@@ -43,7 +43,7 @@ static const char *const code_words[VG_GUEST_CODE_MAX] = {
 
 static const char *const type_words[VG_GUEST_TYPE_MAX] = {
     [VG_GUEST_HELLO] = "hello",   [VG_GUEST_PREPARE] = "prepare", [VG_GUEST_RESUME] = "resume",
-    [VG_GUEST_STATUS] = "status", [VG_GUEST_CANCEL] = "cancel",
+    [VG_GUEST_STATUS] = "status", [VG_GUEST_CANCEL] = "cancel",   [VG_GUEST_SWITCH] = "switch",
 };
 
 const char *
@@ -259,9 +259,17 @@ request_place(json_object *root, struct vg_guest_request *request, struct vg_gue
     static const char prefix[] = "proxy:";
     json_object *value;
 
-    if (!json_object_object_get_ex(root, "opencl_at", &value))
-        return 0;
+    if (!json_object_object_get_ex(root, "opencl_at", &value)) {
+        if (request->type != VG_GUEST_SWITCH)
+            return 0;
+        return request_fault(fault, VG_GUEST_BAD_REQUEST, "'opencl_at' is missing");
+    }
     const char *text = json_object_get_string(value);
+    if (request->type == VG_GUEST_SWITCH && json_object_is_type(value, json_type_string) &&
+        strcmp(text, VG_GUEST_PLACE_DIRECT) == 0) {
+        strcpy(request->opencl_at, text);
+        return 0;
+    }
     if (!json_object_is_type(value, json_type_string) ||
         strlen(text) != (size_t)json_object_get_string_len(value) ||
         strlen(text) >= sizeof request->opencl_at ||
@@ -331,6 +339,11 @@ request_members(json_object *root, struct vg_guest_request *request, struct vg_g
         if (request->type == VG_GUEST_PREPARE && request_place(root, request, fault) != 0)
             return -1;
         return request_devices(root, request, fault);
+    case VG_GUEST_SWITCH:
+        if (request_int(root, "deadline_ms", VG_GUEST_DEADLINE_MS_MIN, VG_GUEST_DEADLINE_MS_MAX,
+                        &request->deadline_ms, fault) != 0)
+            return -1;
+        return request_place(root, request, fault);
     case VG_GUEST_STATUS:
         return request_devices(root, request, fault);
     case VG_GUEST_CANCEL:

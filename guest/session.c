@@ -20,7 +20,7 @@ static const char *const state_words[VG_GUEST_STATE_MAX] = {
 const char *
 vg_guest_session_state_word(const struct vg_guest_session *session)
 {
-    if (!session->working)
+    if (!session->working || session->running.type == VG_GUEST_SWITCH)
         return state_words[session->state];
     return session->running.type == VG_GUEST_PREPARE ? "preparing" : "resuming";
 }
@@ -152,6 +152,12 @@ session_work(struct vg_guest_session *session, const struct vg_guest_request *re
                        "other devices are prepared: resume those first");
         return;
     }
+    if (request->type == VG_GUEST_SWITCH && session->state == VG_GUEST_PREPARED &&
+        strcmp(request->opencl_at, VG_GUEST_PLACE_DIRECT) == 0) {
+        session_refuse(session, request->id, VG_GUEST_BAD_STATE,
+                       "the GPUs are to leave: resume them first");
+        return;
+    }
     order.already =
         same && session->state ==
                     (request->type == VG_GUEST_PREPARE ? VG_GUEST_PREPARED : VG_GUEST_RESUMED);
@@ -209,6 +215,7 @@ session_request(struct vg_guest_session *session, const struct vg_guest_request 
         break;
     case VG_GUEST_PREPARE:
     case VG_GUEST_RESUME:
+    case VG_GUEST_SWITCH:
         session_work(session, request);
         break;
     case VG_GUEST_STATUS:
@@ -267,7 +274,7 @@ vg_guest_session_ended(struct vg_guest_session *session, enum vg_guest_end end, 
     bool prepare = session->running.type == VG_GUEST_PREPARE;
 
     session->working = false;
-    if (end != VG_GUEST_END_UNTOUCHED) {
+    if (end != VG_GUEST_END_UNTOUCHED && session->running.type != VG_GUEST_SWITCH) {
         session->devices_of = session->running;
         session->state = end == VG_GUEST_END_BROKEN            ? VG_GUEST_FAILED
                          : end == VG_GUEST_END_DONE && prepare ? VG_GUEST_PREPARED

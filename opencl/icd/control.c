@@ -234,7 +234,10 @@ control_answer(const struct control *control)
         return control_tell(control, "is released %" PRIu64, bytes);
     if (vg_cl_can_stop(&s))
         return control_tell(control, "is %s %" PRIu64,
-                            vg_cl_vendors_are_away() ? "away" : "running", bytes);
+                            *vg_cl_place()               ? "away"
+                            : vg_cl_vendors_are_remote() ? "remote"
+                                                         : "running",
+                            bytes);
     return control_tell(control, "is unreleasable %" PRIu64 " %s", bytes, s.reason);
 }
 
@@ -258,15 +261,24 @@ control_do(struct control *control, const char *line)
     return control_tell(control, "error what is '%.64s'?", line);
 }
 
+/* Says what an agent has to know of a program that one before has stopped or sent elsewhere. */
+static bool
+control_hello(const struct control *control)
+{
+    const char *place = vg_cl_place();
+
+    if (!vg_cl_is_stopped() && !*place)
+        return control_tell(control, "hello 1 %d", (int)getpid());
+    return control_tell(control, "hello 1 %d %s %" PRIu64 "%s%s", (int)getpid(),
+                        vg_cl_is_stopped() ? "released" : "away", vg_cl_mem_bytes(),
+                        *place ? " " : "", place);
+}
+
 /* Reads and does lines until the agent closes. */
 static void
 control_serve(struct control *control)
 {
-    const char *word = vg_cl_is_stopped() ? "released" : "away";
-    bool ok = vg_cl_is_stopped() || vg_cl_vendors_are_away()
-                  ? control_tell(control, "hello 1 %d %s %" PRIu64, (int)getpid(), word,
-                                 vg_cl_mem_bytes())
-                  : control_tell(control, "hello 1 %d", (int)getpid());
+    bool ok = control_hello(control);
 
     while (ok) {
         char *end = memchr(control->line, '\n', control->used);
@@ -291,14 +303,16 @@ control_serve(struct control *control)
     }
 }
 
-/* Goes on without an agent: nobody else would ever let the program do so. Where there is no GPU for
- * it, it stays as it is. */
+/* Goes on without an agent, where it was, or else at what its own vendors are: nobody else would
+ * ever let the program do so. Where there is no GPU for it, it stays as it is. */
 static void
 control_resume_alone(void)
 {
     struct vg_cl_switch s = {.n_bytes = 0};
+    char place[VG_CL_PLACE];
 
-    if (control_return(NULL, &s, "")) {
+    snprintf(place, sizeof place, "%s", vg_cl_place());
+    if (control_return(NULL, &s, place) || (*place && control_return(NULL, &s, ""))) {
         vg_cl_say("there is no agent: the program goes on by itself");
         vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();

@@ -27,6 +27,7 @@
 
 static struct vg_cl_writer switch_stream; /* while the program is stopped */
 static bool switch_is_stopped;
+static char switch_was[VG_CL_PLACE]; /* the proxy at which it was when it was stopped, or empty */
 
 /* ---- stopping ---- */
 
@@ -176,6 +177,12 @@ vg_cl_is_stopped(void)
     return switch_is_stopped;
 }
 
+const char *
+vg_cl_place(void)
+{
+    return switch_is_stopped ? switch_was : vg_cl_vendors_place();
+}
+
 bool
 vg_cl_can_stop(struct vg_cl_switch *s)
 {
@@ -211,6 +218,7 @@ vg_cl_stop(struct vg_cl_switch *s)
         return switch_await_end(s);
     if (!vg_cl_can_stop(s))
         return VG_CL_GOES_ON;
+    snprintf(switch_was, sizeof switch_was, "%s", vg_cl_vendors_place());
     if (!switch_drain(s)) {
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         return VG_CL_GOES_ON;

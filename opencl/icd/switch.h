@@ -25,6 +25,10 @@ bool vg_cl_resume(struct vg_cl_switch *s, const char *place);
 /* Returns whether the program stands still now. From the same thread. */
 bool vg_cl_is_stopped(void);
 
+/* Returns the proxy at which the program is, or was when it was stopped; empty: at what its own
+ * vendors are. From the same thread. */
+const char *vg_cl_place(void);
+
 /* Returns whether it could be stopped, as far as that is known without trying; S says why not. From
  * the same thread. */
 bool vg_cl_can_stop(struct vg_cl_switch *s);

@@ -384,7 +384,9 @@ vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
     if (!wrong)
         return NULL;
     vg_cl_vendor_unload(vendor);
-    if (wrong != vendor_no_platform || !vendor_is_of_processors(vendor))
+    /* Its own would be another proxy, which nobody has named. */
+    if (wrong != vendor_no_platform || vendor_proxy(vendor->path) ||
+        !vendor_is_of_processors(vendor))
         return wrong;
     vendor->place[0] = '\0';
     return vg_cl_vendor_reload(vendor);
@@ -401,11 +403,20 @@ vg_cl_vendors_send(const char *place)
     return true;
 }
 
-bool
-vg_cl_vendors_are_away(void)
+const char *
+vg_cl_vendors_place(void)
 {
     for (cl_uint i = 0; i < vendors_n; i++)
         if (vendors[i].place[0])
+            return vendors[i].place;
+    return "";
+}
+
+bool
+vg_cl_vendors_are_remote(void)
+{
+    for (cl_uint i = 0; i < vendors_n; i++)
+        if (vendor_proxy(vendors[i].path))
             return true;
     return false;
 }

@@ -53,8 +53,13 @@ const char *vg_cl_vendor_reload(struct vg_cl_vendor *vendor);
  * false if it is neither. */
 bool vg_cl_vendors_send(const char *place);
 
-/* Returns whether a proxy stands for a vendor whose library is another one. */
-bool vg_cl_vendors_are_away(void);
+/* Returns the proxy that stands for a vendor now, as vg_cl_vendors_send() was told; empty: none
+ * does.
+ */
+const char *vg_cl_vendors_place(void);
+
+/* Returns whether a vendor is a proxy of itself, as the program's own files or variables say. */
+bool vg_cl_vendors_are_remote(void);
 
 /* Lets VENDOR's library go. Its objects were released before. */
 void vg_cl_vendor_unload(struct vg_cl_vendor *vendor);

@@ -318,15 +318,15 @@ def test_no_agent_comes(guest):
 # ---- at a proxy meanwhile ----
 
 @contextlib.contextmanager
-def a_proxy(guest):
+def a_proxy(guest, name="proxy.sock"):
     """vgpu-proxy with PoCL: its place and its process."""
     guest.write("served/pocl.icd", POCL + "\n")
-    argv = [built("vgpu-proxy"), "--drain=1", "--vendors=served", "proxy.sock"]
+    argv = [built("vgpu-proxy"), "--drain=1", "--vendors=served", name]
     with subprocess.Popen(argv, cwd=guest.root, stderr=subprocess.DEVNULL) as process:
         directory = os.open(guest.root, os.O_PATH | os.O_DIRECTORY)
         try:
-            wait_for(lambda: os.path.exists(guest.path("proxy.sock")))
-            yield f"proxy:/proc/{os.getpid()}/fd/{directory}/proxy.sock", process
+            wait_for(lambda: os.path.exists(guest.path(name)))
+            yield f"proxy:/proc/{os.getpid()}/fd/{directory}/{name}", process
         finally:
             os.close(directory)
             process.terminate()
@@ -372,6 +372,73 @@ def test_no_proxy_meanwhile(guest, agent, host):
         assert one.process.wait(HANG_S) == 1
         guest.bind(FIRST, "fake")
         assert resume(host)["type"] == "resumed"
+
+
+def switch(host, place, deadline_ms=LONG_MS, progress=None):
+    return host.ask("switch", progress, deadline_ms=deadline_ms, opencl_at=place)
+
+
+def at(answer, one):
+    """Where it computes."""
+    told_of = told(answer)[one.pid]
+    return told_of["state"], told_of.get("at")
+
+
+def test_from_proxy_to_proxy(guest, agent, host):
+    """Programs at a proxy go on at another one, or stay where they are; the agent's state is the same afterwards, and
+    one that has a GPU of its own is nothing to it."""
+    with a_proxy(guest) as (first, _), a_proxy(guest, "other.sock") as (other, second), \
+            Program(guest, mib=1) as own, Program(guest, mib=1, VGPU_OPENCL=first) as one:
+        connected(agent, 2)
+        for bad in ("library", 7, "proxy:\x01"):
+            assert switch(host, bad)["code"] == "bad-request"
+        assert host.ask("switch", deadline_ms=LONG_MS)["code"] == "bad-request"
+        steps = []
+        done = switch(host, other, progress=steps)
+        assert done["type"] == "switched" and at(done, one) == ("away", other) and list(told(done)) == [one.pid], done
+        assert "switch" in [step["step"] for step in steps] and told(done)[one.pid]["stop_ms"] >= 0
+        steps = []
+        assert at(switch(host, other, progress=steps), one) == ("away", other)
+        assert "switch" not in [step["step"] for step in steps]
+        done = switch(host, "proxy:/nowhere")
+        assert (done["code"], done["undone"]) == ("opencl-failed", True) and "No such file" in done["message"], done
+        assert f"{one.pid} (holder) goes on where it was" in done["message"] and at(done, one) == ("away", other)
+        agent.process.kill()
+        agent.process.wait()
+        with Agent(guest) as next_agent, next_agent.host() as again:
+            connected(next_agent, 4)
+            assert at(opencl_of(again.ask("status")), one) == ("away", other)
+            assert at(switch(again, "direct"), one) == ("running", None)
+            assert again.ask("hello", versions=[1])["state"] == "idle"
+            assert prepare(again)["type"] == "prepared"
+            assert switch(again, "direct")["code"] == "state"
+            assert at(switch(again, other), one) == ("away", other)
+            guest.bind(FIRST, "fake")
+            assert resume(again)["type"] == "resumed"
+            second.terminate()
+            assert (own.end(), one.end()) == (0, 0)
+
+
+@pytest.mark.drawn("opencl-faults")
+def test_a_proxy_that_does_not_answer(guest, agent, host):
+    """A program that is on its way there when the time is over, or the host has gone, is where it was in the end."""
+    with a_proxy(guest) as (first, _), a_proxy(guest, "other.sock") as (other, second), \
+            Program(guest, mib=1, VGPU_OPENCL=first) as one:
+        connected(agent, 1)
+        second.send_signal(signal.SIGSTOP)
+        done = switch(host, other, deadline_ms=2000)
+        assert (done["code"], done["undone"]) == ("timeout", False) and "stands still" in done["message"], done
+        second.send_signal(signal.SIGCONT)
+        wait_for(lambda: at(switch(host, other), one) == ("away", other))
+        second.send_signal(signal.SIGSTOP)
+        host.request("switch", deadline_ms=LONG_MS, opencl_at="direct")
+        host.until_step("switch")
+        host.socket.shutdown(socket.SHUT_RDWR)
+        second.send_signal(signal.SIGCONT)
+        with agent.host() as again:
+            wait_for(lambda: again.ask("hello", versions=[1])["running"] is None)
+            assert at(switch(again, "direct"), one) == ("running", None)
+        assert one.end() == 0
 
 
 # For full runs.

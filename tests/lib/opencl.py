@@ -165,7 +165,7 @@ class Stopped:
             answer = self.say("ask")
             if not answer or answer.endswith("the program ends"):
                 break
-            assert answer.startswith("is away" if place else "is running"), answer
+            assert answer.startswith("is away" if place else ("is running", "is remote")), answer
         return stops, refusals
 
 

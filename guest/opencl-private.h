@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the two files that work on programs of OpenCL share: guest/provider-opencl.c and
+ * guest/opencl-switch.c. Within a worker process.
+ */
+#ifndef VG_GUEST_OPENCL_PRIVATE_H
+#define VG_GUEST_OPENCL_PRIVATE_H
+
+#include <json-c/json.h>
+
+#include "guest/opencl-link.h"
+#include "guest/work-private.h"
+
+/* The time for a program that has not stopped in time to say that it goes on. It may hang in its
+ * vendor's library, and goes on by itself when it no longer does. */
+#define VG_OPENCL_STUCK_MS 3000
+
+/* Connects to the agent that runs, once. Returns the programs, or NULL if there is no agent. */
+struct vg_opencl_link *vg_opencl_open(const struct vg_guest_work *work);
+void vg_opencl_close(void);
+
+/* Asks the wanted programs that run whether they could be stopped. Returns the first that could
+ * not, or does not say so in time, or NULL. */
+const struct vg_opencl_program *vg_opencl_ask(const struct vg_guest_work *work);
+
+/* Fails if the guest has too little memory for what the programs that are told of have. */
+int vg_opencl_check_memory(struct vg_guest_work *work);
+
+/* Adds the programs to a message, those with a problem first. */
+void vg_opencl_tell(json_object *message, bool is_status);
+
+void vg_opencl_progress(struct vg_guest_work *work, const char *step,
+                        const struct vg_opencl_program *program);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the agent tells programs of OpenCL, and what they say: docs/vgpud-guest.7 has the lines.
+ *
+ * A program that is to go on at another place is told to by the agent itself, whoever wants it:
+ * released -> resume there -> or else back where it was. So it goes on whatever becomes of the
+ * worker and of the host; and if it can go on nowhere, it is told to again from time to time.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "guest/opencl-hub-private.h"
+#include "guest/util.h"
+
+/* ---- what they are told ---- */
+
+static bool
+talk_send(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    vg_guest_auto char *text = vg_guest_format("%s\n", line);
+
+    if (send(program->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)strlen(text))
+        return true;
+    vg_opencl_hub_end_program(hub, program, "it does not read what it is told");
+    return false;
+}
+
+/* place: a proxy's, or empty for the program's own OpenCL. */
+static void
+talk_resume(vg_opencl_hub *hub, struct hub_program *program, const char *place)
+{
+    vg_guest_auto char *line =
+        *place ? vg_guest_format("resume at %s", place) : vg_guest_copy("resume");
+
+    if (!talk_send(hub, program, line))
+        return;
+    vg_guest_put(program->told_place, sizeof program->told_place, "%s", place);
+    program->told = HUB_TOLD_RESUME;
+    program->is_late = false;
+    program->resume_us = vg_guest_now_us();
+}
+
+/* Has a program stop for up to so many milliseconds of trying. */
+static bool
+talk_prepare(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    if (!talk_send(hub, program, line))
+        return false;
+    if (!program->is_released)
+        program->stopped_us = vg_guest_now_us();
+    program->told = HUB_TOLD_PREPARE;
+    program->is_wanted = true;
+    program->due_ms = INT64_MAX;
+    return true;
+}
+
+static void
+talk_abort(vg_opencl_hub *hub, struct hub_program *program)
+{
+    program->is_wanted = false;
+    if (program->told == HUB_TOLD_PREPARE)
+        talk_send(hub, program, "abort");
+}
+
+void
+vg_opencl_talk_let_go_on(vg_opencl_hub *hub, struct hub_program *program)
+{
+    talk_abort(hub, program);
+    if (program->told == HUB_TOLD_NOTHING && program->number != 0)
+        talk_resume(hub, program, program->place);
+}
+
+/* "move MS PLACE", with - for its own OpenCL. */
+static void
+talk_move(vg_opencl_hub *hub, struct hub_program *program, const char *order)
+{
+    int64_t ms;
+    int at = 0;
+
+    if (sscanf(order, "%" SCNd64 " %n", &ms, &at) != 1 || at == 0)
+        return;
+    const char *place = strcmp(order + at, "-") == 0 ? "" : order + at;
+    vg_guest_put(program->move_to, sizeof program->move_to, "%s", place);
+    program->return_us = program->stop_us = -1;
+    program->worker = NULL;
+    program->due_ms = INT64_MAX;
+    if (program->is_released) {
+        program->move = HUB_MOVE_GOING;
+        talk_resume(hub, program, program->move_to);
+        return;
+    }
+    vg_guest_auto char *line = vg_guest_format("prepare %" PRId64, ms);
+    program->move = HUB_MOVE_STOPPING;
+    talk_prepare(hub, program, line);
+}
+
+static void
+talk_tell_prepare(vg_opencl_hub *hub, const struct hub_worker *worker, struct hub_program *program,
+                  const char *line)
+{
+    if (!talk_prepare(hub, program, line))
+        return;
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++)
+        hub->programs[i].return_us = hub->programs[i].stop_us = -1;
+    program->worker = worker;
+}
+
+void
+vg_opencl_talk_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
+                    const char *line)
+{
+    const char *place = vg_opencl_after(line, "resume");
+    const char *order = vg_opencl_after(line, "move");
+    bool is_question = strcmp(line, "ask") == 0;
+
+    if (strcmp(line, "abort") == 0 || (place && !*place)) {
+        talk_abort(hub, program);
+        if (place && program->told == HUB_TOLD_NOTHING && program->number != 0)
+            talk_resume(hub, program, "");
+        return;
+    }
+    /* All hear the answer. */
+    if (is_question && program->is_asked)
+        return;
+    if (program->told != HUB_TOLD_NOTHING) {
+        /* A line would end its stopping. */
+        char text[64];
+        vg_guest_put(text, sizeof text, "said %" PRIu32 " busy\n", program->number);
+        vg_opencl_hub_send_worker(hub, worker, text);
+    } else if (is_question) {
+        program->is_asked = talk_send(hub, program, line);
+    } else if (order) {
+        talk_move(hub, program, order);
+    } else if (place) {
+        /* If it cannot, it stays where it was stopped. */
+        talk_resume(hub, program, place + strlen("at "));
+    } else {
+        talk_tell_prepare(hub, worker, program, line);
+    }
+}
+
+/* ---- what they say ---- */
+
+/* Takes over what a hello says: "hello 1 PID", and "released BYTES PLACE" of one that stands still,
+ * or "away BYTES PLACE". The pid is that of its container; the kernel tells the agent's own. */
+static bool
+talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    char text[VG_OPENCL_LINE_MAX], state[16];
+    int version, pid, at = 0, place_at = 0;
+    int64_t bytes;
+
+    if (program->is_known || sscanf(line, "hello %d %d%n", &version, &pid, &at) != 2 || at == 0 ||
+        version != 1)
+        return false;
+    if (sscanf(line + at, " %15s %" SCNd64 " %n", state, &bytes, &place_at) == 2 && bytes >= 0 &&
+        (strcmp(state, "released") == 0 || strcmp(state, "away") == 0)) {
+        vg_guest_auto char *place =
+            vg_guest_clean(place_at > 0 ? line + at + place_at : "", VG_OPENCL_PLACE_MAX - 1);
+        program->is_released = *state == 'r';
+        /* Without the place, it would be taken for one that is at its own OpenCL. */
+        vg_guest_put(program->place, sizeof program->place, "%s",
+                     *state == 'a' && !*place ? "proxy:" : place);
+        program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
+    } else if (line[at] != '\0') {
+        return false;
+    }
+    /* It comes again, though a child of it keeps the connection that it had. */
+    for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
+        struct hub_program *other = &hub->programs[i];
+        if (other != program && other->is_known && other->pid == program->pid)
+            vg_opencl_hub_end_program(hub, other, "it has connected again");
+    }
+    program->is_known = true;
+    program->due_ms = program->is_released ? vg_guest_now_ms() + VG_OPENCL_ORPHAN_MS : INT64_MAX;
+    vg_guest_log(LOG_INFO, "program of OpenCL connected pid=%d released=%d", (int)program->pid,
+                 program->is_released);
+    vg_opencl_hub_describe(program, text, sizeof text);
+    vg_opencl_hub_send_all(hub, "%s", text);
+    return true;
+}
+
+/* Takes the answer to `ask`: "is STATE BYTES REASON". */
+static bool
+talk_take_state(struct hub_program *program, const char *line)
+{
+    int64_t bytes;
+    char state[16];
+
+    if (!program->is_asked || sscanf(line, "is %15s %" SCNd64, state, &bytes) != 2 || bytes < 0)
+        return false;
+    program->is_asked = false;
+    program->is_remote = program->is_remote || strcmp(state, "remote") == 0;
+    program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
+    return true;
+}
+
+/* Tells how it ended: `moved`, `stayed` and why, or `waits` and why, as it can go on nowhere. */
+static void
+talk_move_ended(vg_opencl_hub *hub, struct hub_program *program, const char *how)
+{
+    program->move = HUB_MOVE_NONE;
+    if (strcmp(how, "waits") == 0)
+        program->due_ms = vg_guest_now_ms() + VG_OPENCL_ORPHAN_MS;
+    vg_guest_log(LOG_NOTICE, "program of OpenCL %s pid=%d place='%s' stop_ms=%" PRId64 " why='%s'",
+                 how, (int)program->pid, program->place, program->stop_us / 1000, program->why);
+    vg_opencl_hub_send_all(hub, "said %" PRIu32 " %s %s\n", program->number, how, program->why);
+}
+
+/* The next step of a program that is on its way to another place, after what it has answered. */
+static void
+talk_move_on(vg_opencl_hub *hub, struct hub_program *program, const char *answer)
+{
+    const char *why = vg_opencl_after(answer, "failed");
+
+    why = why ? why : vg_opencl_after(answer, "refused");
+    why = why ? why : vg_opencl_after(answer, "error");
+    if (program->move == HUB_MOVE_STOPPING || (program->move == HUB_MOVE_GOING && why))
+        vg_guest_put(program->why, sizeof program->why, "%s", why ? why : "");
+    if (program->is_released && program->move == HUB_MOVE_STOPPING && program->is_wanted) {
+        program->move = HUB_MOVE_GOING;
+        talk_resume(hub, program, program->move_to);
+    } else if (program->is_released && program->move != HUB_MOVE_BACK) {
+        if (program->move == HUB_MOVE_STOPPING)
+            vg_guest_put(program->why, sizeof program->why, "it has stopped too late");
+        program->move = HUB_MOVE_BACK;
+        talk_resume(hub, program, program->place);
+    } else if (program->is_released) {
+        talk_move_ended(hub, program, "waits");
+    } else {
+        talk_move_ended(hub, program, program->move == HUB_MOVE_GOING && !why ? "moved" : "stayed");
+    }
+}
+
+/* Takes the answer to `prepare` or `resume`. */
+static bool
+talk_take_outcome(struct hub_program *program, const char *line)
+{
+    bool stands = vg_opencl_after(line, "released") || vg_opencl_after(line, "lost");
+    bool prepared = stands || vg_opencl_after(line, "refused");
+    bool resumed = vg_opencl_after(line, "resumed");
+
+    if (program->told != (prepared ? HUB_TOLD_PREPARE : HUB_TOLD_RESUME) ||
+        (!prepared && !resumed && !vg_opencl_after(line, "failed")))
+        return false;
+    program->told = HUB_TOLD_NOTHING;
+    /* One that has not stood still has not gone there either. */
+    if (resumed && program->is_released)
+        vg_guest_put(program->place, sizeof program->place, "%s", program->told_place);
+    program->is_released = stands || vg_opencl_after(line, "failed");
+    if (stands)
+        program->release_us = vg_guest_now_us() - program->stopped_us;
+    if (resumed && program->stopped_us >= 0) {
+        program->return_us = vg_guest_now_us() - program->resume_us;
+        program->stop_us = vg_guest_now_us() - program->stopped_us;
+    }
+    if (!program->is_released) {
+        program->is_wanted = false;
+        program->due_ms = INT64_MAX;
+    }
+    return true;
+}
+
+/* What the agent has a program do by itself after its answer. */
+static void
+talk_follow(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    bool has_failed = vg_opencl_after(line, "failed");
+
+    if (program->move != HUB_MOVE_NONE)
+        talk_move_on(hub, program, line);
+    /* Nobody else has it go on, and the proxy where it was may have gone. */
+    else if (has_failed && program->due_ms != INT64_MAX && *program->told_place)
+        talk_resume(hub, program, "");
+    /* It comes too late: it was given up, or who stopped it has ended. */
+    else if (!has_failed && program->is_released && !program->is_wanted)
+        talk_resume(hub, program, program->place);
+}
+
+/* Takes, once for each `resume`, that this takes long, and why. It is no answer yet. */
+static bool
+talk_take_late(struct hub_program *program, const char *line)
+{
+    const char *why = vg_opencl_after(line, "late");
+
+    if (!why || program->told != HUB_TOLD_RESUME || program->is_late)
+        return false;
+    program->is_late = true;
+    vg_guest_log(LOG_WARNING, "program of OpenCL does not go on yet pid=%d why='%s'",
+                 (int)program->pid, why);
+    return true;
+}
+
+void
+vg_opencl_talk_take(vg_opencl_hub *hub, struct hub_program *program, const char *line)
+{
+    if (!program->is_known) {
+        if (!talk_take_hello(hub, program, line))
+            vg_opencl_hub_end_program(hub, program, "its first line is no hello");
+        return;
+    }
+    vg_guest_auto char *clean = vg_guest_clean(line, VG_OPENCL_LINE_MAX);
+    bool is_error = vg_opencl_after(line, "error") && (program->is_asked || program->told);
+    bool is_outcome = !is_error && talk_take_outcome(program, line);
+    if (is_error) {
+        program->is_asked = false;
+        program->told = HUB_TOLD_NOTHING;
+    } else if (!is_outcome && !talk_take_state(program, line) && !talk_take_late(program, clean)) {
+        vg_opencl_hub_end_program(hub, program, "it says what it was not asked for");
+        return;
+    }
+    vg_opencl_hub_send_all(hub, "said %" PRIu32 " %s\n", program->number, clean);
+    if (is_outcome || (is_error && program->move != HUB_MOVE_NONE))
+        talk_follow(hub, program, clean);
+}
