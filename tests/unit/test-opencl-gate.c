@@ -26,7 +26,7 @@
 #include "opencl/icd/gate.h"
 #include "opencl/track/callback.h"
 
-enum { ROUNDS = 4000, CALL = 200 /* looks of one call */, HELD = 200 /* of who closes */ };
+enum { ROUNDS = 1500, CALL = 200 /* looks of one call */, HELD = 200 /* of who closes */ };
 enum { LINE = 64, LINES = 1 << 19, WRITES = 32 };
 
 static volatile unsigned char lines[LINES][LINE];
