@@ -274,7 +274,7 @@ channel_hello(struct channel *channel, struct vg_guest_message *ret, GError **er
 static int
 channel_order(struct channel *channel, const char *type, const GPtrArray *devices, GError **err)
 {
-    bool undoes = strcmp(type, "prepare") == 0;
+    bool undoes = strcmp(type, "resume") != 0;
     int64_t left_ms = (channel->verb->deadline_ns - vg_clock_monotonic_ns()) / VG_NS_PER_MS;
     int64_t deadline_ms = left_ms - MIN(undoes ? UNDO_MS : ANSWER_MS, left_ms / 2);
     const int64_t id = channel_new_id(channel);
@@ -295,6 +295,7 @@ channel_answer(struct channel *channel, const char *type, const GPtrArray *devic
 {
     const enum vg_guest_message_kind wanted = strcmp(type, "prepare") == 0  ? VG_GUEST_PREPARED
                                               : strcmp(type, "status") == 0 ? VG_GUEST_STATUS
+                                              : strcmp(type, "switch") == 0 ? VG_GUEST_SWITCHED
                                                                             : VG_GUEST_RESUMED;
 
     if (channel_order(channel, type, devices, err) < 0)

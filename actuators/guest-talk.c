@@ -16,6 +16,7 @@
 #define HOOKS_MAX     16 /* the maximum number of hooks that one text names */
 #define WORD_MAX      128
 #define PROVIDERS_MAX 16
+#define AS_TEXT       (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 struct vg_guest_talk {
     int64_t id;         /* the request whose answer is awaited, or 0 */
@@ -73,10 +74,7 @@ talk_request(int64_t id, const char *type)
 static char *
 talk_line_of(json_object *take_object)
 {
-    char *line =
-        g_strconcat(json_object_to_json_string_ext(take_object, JSON_C_TO_STRING_PLAIN |
-                                                                    JSON_C_TO_STRING_NOSLASHESCAPE),
-                    "\n", NULL);
+    char *line = g_strconcat(json_object_to_json_string_ext(take_object, AS_TEXT), "\n", NULL);
 
     json_object_put(take_object);
     return line;
@@ -102,9 +100,9 @@ vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t d
     g_autoptr(json_object) object = talk_request(id, type);
 
     vg_json_add_int64(object, "deadline_ms", deadline_ms);
-    if (vg_guest_devices_add(object, devices, err) < 0)
+    if (devices && vg_guest_devices_add(object, devices, err) < 0)
         return NULL;
-    if (talk->opencl_at && strcmp(type, "prepare") == 0)
+    if (talk->opencl_at && strcmp(type, "resume") != 0)
         vg_json_add_string(object, "opencl_at", talk->opencl_at);
     talk->id = id;
     json_object_put(talk->asked);
@@ -239,8 +237,7 @@ talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_gu
     g_free(ret->text);
     ret->text =
         g_strdup_printf("the agent says that it is done, but not that the device %s is released",
-                        json_object_to_json_string_ext(
-                            missing, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+                        json_object_to_json_string_ext(missing, AS_TEXT));
 }
 
 /* ---- programs that use the GPUs ---- */
@@ -265,6 +262,7 @@ talk_program_of(json_object *object)
     program->state = vg_guest_words_text(object, "state", WORD_MAX);
     program->movable = vg_guest_words_text(object, "movable", WORD_MAX);
     program->why = vg_guest_words_text(object, "why", VG_GUEST_TEXT_MAX / 2);
+    program->at = vg_guest_words_text(object, "at", VG_MIGRATION_PLACE_MAX);
     program->gpu_bytes = vg_guest_words_number(object, "bytes");
     program->lock_ns = talk_ms_of(object, "lock_ms");
     program->checkpoint_ns = talk_ms_of(object, "checkpoint_ms");
@@ -480,7 +478,8 @@ talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret
         enum vg_guest_message_kind kind;
     } kinds[] = {{"progress", VG_GUEST_PROGRESS}, {"hello", VG_GUEST_HELLO},
                  {"prepared", VG_GUEST_PREPARED}, {"resumed", VG_GUEST_RESUMED},
-                 {"status", VG_GUEST_STATUS},     {"error", VG_GUEST_ERROR}};
+                 {"status", VG_GUEST_STATUS},     {"error", VG_GUEST_ERROR},
+                 {"switched", VG_GUEST_SWITCHED}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].type, type) != 0)
@@ -509,8 +508,10 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
         break;
     case VG_GUEST_PREPARED:
     case VG_GUEST_RESUMED:
-        g_string_append(text, kind == VG_GUEST_PREPARED ? "the guest has released its GPUs"
-                                                        : "the guest has its GPUs again");
+    case VG_GUEST_SWITCHED:
+        g_string_append(text, kind == VG_GUEST_PREPARED   ? "the guest has released its GPUs"
+                              : kind == VG_GUEST_SWITCHED ? "programs are where they were to go"
+                                                          : "the guest has its GPUs again");
         if (vg_guest_words_flag(object, "already"))
             g_string_append(text, ", as before");
         talk_append_programs(text, ret->programs);

@@ -29,6 +29,7 @@ enum vg_guest_message_kind {
     VG_GUEST_PREPARED,
     VG_GUEST_RESUMED,
     VG_GUEST_STATUS,
+    VG_GUEST_SWITCHED,
     VG_GUEST_BUSY,  /* an error: the agent works on another request */
     VG_GUEST_ERROR, /* any other error */
 };
@@ -60,7 +61,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_guest_talk, vg_guest_talk_free)
 char *vg_guest_talk_hello(vg_guest_talk *talk, int64_t id);
 char *vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                           const GPtrArray *devices, GError **err);
-/* Has programs of OpenCL go on at this place after a `prepare` that is made from now on. */
+/* Has programs of OpenCL go on at this place after a `prepare` or `switch` that is made from now
+ * on.
+ */
 void vg_guest_talk_set_place(vg_guest_talk *talk, const char *opencl_at);
 
 /* Makes the line that asks for the agent's view of these devices. */

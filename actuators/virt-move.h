@@ -206,5 +206,9 @@ int vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devi
                      GError **err);
 int vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
+/* Has programs of OpenCL that are at a vgpu-proxy go on at another place. Not ok: some are not
+ * there; those that go on, do so where they were. */
+int vg_guest_switch(vg_virt_link *link, const char *uuid, const char *opencl_at,
+                    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
 #endif

@@ -483,6 +483,13 @@ vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
 }
 
 int
+vg_guest_switch(vg_virt_link *link, const char *uuid, const char *opencl_at,
+                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    return verbs_ask_guest(link, uuid, "switch", NULL, opencl_at, verb, ret, err);
+}
+
+int
 vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {

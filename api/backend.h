@@ -29,6 +29,7 @@
 #include "model/plan.h"
 #include "model/proposal.h"
 #include "model/provenance.h"
+#include "model/proxy-move.h"
 #include "model/proxy-socket.h"
 #include "model/reservation.h"
 #include "model/snapshot.h"
@@ -290,6 +291,11 @@ struct vg_backend_moves {
      * caller frees the list. VG_E_NOT_FOUND: no socket is this VM's. */
     GPtrArray *(*limit_proxy)(void *data, const char *vm, const struct vg_proxy_limit *limit,
                               GError **err);
+
+    /* Has the VM's programs of OpenCL that are at a vgpu-proxy go on at another place; what came of
+     * it, which the caller frees. Blocks for the guest. */
+    struct vg_proxy_move *(*move_proxy)(void *data, const char *vm,
+                                        const struct vg_proxy_move_request *request, GError **err);
 };
 
 struct vg_backend {

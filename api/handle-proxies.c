@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles proxies of OpenCL: what VMs do by them, and how much each may.
+ * Handles proxies of OpenCL: what VMs do by them, how much each may, and at which one it is.
  */
 #include "config.h"
 
@@ -28,6 +28,21 @@ proxies_answer(struct vg_request *request, GPtrArray *sockets, GError *err)
     vg_json_add(object, "items", items);
     vg_answer_json(request, 200, object);
     g_ptr_array_unref(sockets);
+}
+
+/* Has a write done by a worker. */
+static void
+proxies_queue(struct vg_request *request, void *take_data, GDestroyNotify free_data,
+              enum vg_lane lane, vg_job *job)
+{
+    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"%s %s\" request=%s",
+                  request->identity.name, request->origin, request->method, request->route->path,
+                  request->request_id);
+    request->job_data = take_data;
+    request->job_data_free = free_data;
+    request->hosts[0] = g_strdup("");
+    request->lane = lane;
+    request->job = job;
 }
 
 static void
@@ -73,12 +88,40 @@ vg_handle_limit_proxy(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"%s %s\" request=%s",
-                  request->identity.name, request->origin, request->method, request->route->path,
-                  request->request_id);
-    request->job_data = limit;
-    request->job_data_free = vg_proxy_limit_free;
-    request->hosts[0] = g_strdup("");
-    request->lane = VG_LANE_HERE;
-    request->job = proxies_run_limit;
+    proxies_queue(request, limit, vg_proxy_limit_free, VG_LANE_HERE, proxies_run_limit);
+}
+
+static void
+proxies_run_move(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    struct vg_proxy_move *move =
+        backend->moves->move_proxy(backend->data, request->id, request->job_data, &err);
+
+    request->object = g_strdup(request->id);
+    if (!move) {
+        vg_answer_error(request, err);
+        return;
+    }
+    vg_answer_json(request, 200, vg_record_write(&vg_proxy_move_record, move));
+    vg_proxy_move_free(move);
+}
+
+void
+vg_handle_move_proxy(struct vg_request *request)
+{
+    const GByteArray *body = request->body;
+    GError *err = NULL;
+    struct vg_proxy_move_request *wanted =
+        vg_parse_record(body ? (const char *)body->data : "", body ? body->len : 0,
+                        "{\"to\": \"proxy:/run/other.sock\"}", &vg_proxy_move_request_record, &err);
+
+    if (!wanted || vg_proxy_move_check(wanted, &err) < 0 ||
+        vg_request_name_vm(request, &request->id, &err) < 0) {
+        vg_proxy_move_request_free(wanted);
+        vg_answer_error(request, err);
+        return;
+    }
+    proxies_queue(request, wanted, vg_proxy_move_request_free, VG_LANE_MOVE, proxies_run_move);
 }

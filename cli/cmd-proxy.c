@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl proxy list|limit: what VMs do by vgpu-proxy, and how much of a GPU each gets.
+ * vgpuctl proxy list|limit|move: what VMs do by vgpu-proxy, how much of a GPU each gets, and at
+ * which proxy each is.
  */
 #include "config.h"
 
@@ -9,13 +10,18 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
+#include "model/proxy-move.h"
 #include "model/proxy-socket.h"
 
-enum { KEY_WEIGHT = 0xc00 };
+/* More than a vgpud waits for a guest's agent ([actions] guest_deadline). */
+#define MOVE_LIMIT_S 3700
+
+enum { KEY_WEIGHT = 0xc00, KEY_TO };
 
 struct proxy_args {
     struct vg_online_args online;
     int64_t weight; /* 0: none was given */
+    const char *to; /* or NULL */
 };
 
 static const struct vg_column proxy_columns[] = {
@@ -102,19 +108,65 @@ proxy_limit(void *data, vg_client *client, GError **err)
     return proxy_print(args, document, err);
 }
 
+/* ---- having programs go on elsewhere ---- */
+
+static const struct vg_column move_columns[] = {
+    {"PID", "pid", VG_CELL_COUNT, false},
+    {"PROGRAM", "comm", VG_CELL_NAME, false},
+    {"STATE", "state", VG_CELL_TEXT, false},
+    {"AT", "at", VG_CELL_TEXT, false},
+    {"STOOD STILL ms", "stop_ns", VG_CELL_MILLISECONDS, false},
+    {"WHY", "why", VG_CELL_TEXT, true},
+};
+
+/* What programs connect to: "proxy:" may be left out. */
+static char *
+proxy_place(const char *to)
+{
+    const bool is_whole = strcmp(to, VG_PROXY_PLACE_DIRECT) == 0 || g_str_has_prefix(to, "proxy:");
+
+    return g_strconcat(is_whole ? "" : "proxy:", to, NULL);
+}
+
+static int
+proxy_move(void *data, vg_client *client, GError **err)
+{
+    const struct proxy_args *args = data;
+    g_autofree char *path = vg_client_vm_path(args->online.object, "/proxy/move");
+    g_autofree char *to = proxy_place(args->to);
+    g_autoptr(json_object) body = json_object_new_object(), document = NULL;
+
+    vg_json_add_string(body, "to", to);
+    vg_client_set_limit(client, MOVE_LIMIT_S);
+    if (vg_client_post(client, path, body, &document, err) < 0)
+        return -1;
+    json_object *programs = vg_output_member(vg_output_member(document, "guest"), "programs");
+    g_autoptr(json_object) rows = vg_online_rows(programs);
+    const struct vg_table table = {
+        NULL, rows, move_columns, G_N_ELEMENTS(move_columns),
+        "no program of OpenCL that this VM's agent knows computes at a proxy"};
+    return vg_output_print(args->online.format, document, &table, 1, err);
+}
+
 /* ---- arguments ---- */
 
 static void
 proxy_check(const struct proxy_args *args, const struct argp_state *state)
 {
     const bool is_limit = strcmp(args->online.verb->name, "limit") == 0;
+    const bool is_move = strcmp(args->online.verb->name, "move") == 0;
 
     if (is_limit && args->weight == 0)
         argp_error(state, "say with --weight how much of the GPU the VM shall get");
     if (!is_limit && args->weight > 0)
         argp_error(state, "--weight belongs to `proxy limit`");
-    if (is_limit && args->online.watch_s > 0)
-        argp_error(state, "--watch looks again and again, and `proxy limit` changes something");
+    if (is_move && (!args->to || !args->to[0]))
+        argp_error(state, "say with --to at which proxy the programs shall go on");
+    if (!is_move && args->to)
+        argp_error(state, "--to belongs to `proxy move`");
+    if ((is_limit || is_move) && args->online.watch_s > 0)
+        argp_error(state, "--watch looks again and again, and `proxy %s` changes something",
+                   args->online.verb->name);
 }
 
 static error_t
@@ -134,6 +186,9 @@ proxy_parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--weight is a number from 1 to %d, not '%s'", VG_PROXY_WEIGHT_MAX,
                        arg);
         break;
+    case KEY_TO:
+        args->to = arg;
+        break;
     case ARGP_KEY_END:
         proxy_check(args, state);
         break;
@@ -149,20 +204,25 @@ vg_cmd_proxy(int argc, char **argv)
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, proxy_list},
         {"limit", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl proxy list` shows those with a socket",
-         proxy_limit}};
+         proxy_limit},
+        {"move", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl vm list` shows them", proxy_move}};
     static const struct argp_option options[] = {
         {"weight", KEY_WEIGHT, "NUMBER", 0,
          "limit: one with 3 gets three times the time of one with 1, while both want it", 1},
+        {"to", KEY_TO, "PLACE", 0,
+         "move: a vgpu-proxy as the guest reaches it, PATH or tcp:HOST:PORT or vsock:CID:PORT; "
+         "direct: the programs' own OpenCL",
+         1},
         {0},
     };
     static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         .options = options,
         .parser = proxy_parse,
-        .args_doc = "list\nlimit VM --weight NUMBER",
+        .args_doc = "list\nlimit VM --weight NUMBER\nmove VM --to PLACE",
         .doc =
-            "Shows what VMs do with a GPU of this host by vgpu-proxy, and gives one more or less "
-            "of it.",
+            "Shows what VMs do with a GPU of this host by vgpu-proxy, gives one more or less of "
+            "it, and has a VM's programs go on at another proxy, of this host or of another one.",
         .children = children,
     };
     struct proxy_args args = {

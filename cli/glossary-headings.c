@@ -200,6 +200,8 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
      "How long a program of the VM had the GPU, which one client of a proxy has at a time."},
     {"commands", "Commands of OpenCL that came, while somebody asked the proxy."},
     {"socket", "By which programs of the VM come to the proxy."},
+    {"program", "The name of a process in the guest, as its kernel has it."},
+    {"at", "The proxy at which a program of the VM computes, as the guest reaches it."},
     {"url", "Where it is asked."},
     {"libvirt", "How its libvirt is reached for moves."},
     {"begin", "When the step began."},

@@ -29,7 +29,7 @@ static const struct vg_cli_command commands[] = {
     {"migrate", "move a VM with its GPUs to another host", vg_cmd_migrate},
     {"migration", "the moves of VMs: list, show, watch, abort, retry, undo", vg_cmd_migration},
     {"vulkan", "Vulkan for a VM without a GPU of its own: enable, disable", vg_cmd_vulkan},
-    {"proxy", "what VMs do with a GPU by vgpu-proxy: list, limit", vg_cmd_proxy},
+    {"proxy", "what VMs do with a GPU by vgpu-proxy: list, limit, move", vg_cmd_proxy},
     {"record", "a short recording of this host, for analyze", vg_cmd_record},
     {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},
     {"snapshot", "the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},

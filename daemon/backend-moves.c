@@ -589,4 +589,5 @@ const struct vg_backend_moves backend_moves = {
     .end_drain = backend_end_drain,
     .set_vulkan = backend_set_vulkan,
     .limit_proxy = backend_limit_proxy,
+    .move_proxy = backend_move_proxy,
 };

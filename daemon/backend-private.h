@@ -99,6 +99,8 @@ vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,
 GPtrArray *backend_list_proxies(void *data, GError **err);
 GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,
                                GError **err);
+struct vg_proxy_move *backend_move_proxy(void *data, const char *id,
+                                         const struct vg_proxy_move_request *request, GError **err);
 
 /* Merges this host, as the view shows it, with all peers; the gather of struct
  * vg_backend_measurement. */

@@ -91,3 +91,17 @@ backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *lim
     }
     return g_steal_pointer(&sockets);
 }
+
+struct vg_proxy_move *
+backend_move_proxy(void *data, const char *id, const struct vg_proxy_move_request *request,
+                   GError **err)
+{
+    const vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    const struct vg_inv_vm *vm = backend_find_here(view, id);
+
+    if (vm)
+        return vg_mover_switch(backend->parts.mover, vm, request->to, err);
+    vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+    return NULL;
+}

@@ -164,10 +164,8 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
 
 /* ---- problems ---- */
 
-/* Returns the id of the move that has the VM now, whether of this vgpud or, as a reservation here
- * shows, of another one. Returns NULL if there is none; the caller frees it. */
-static char *
-prepare_find_move(vg_mover *mover, const char *uuid)
+char *
+mover_find_move(vg_mover *mover, const char *uuid)
 {
     char *id = NULL;
 
@@ -181,17 +179,16 @@ prepare_find_move(vg_mover *mover, const char *uuid)
     return id ? id : vg_reservations_move_of(mover->parts.reservations, uuid);
 }
 
-/* Waits until no other thread asks this guest, and keeps others from asking it. */
-static void
-prepare_begin_asking(vg_mover *mover, const char *uuid)
+void
+mover_begin_asking(vg_mover *mover, const char *uuid)
 {
     VG_LOCK_SCOPE(&mover->lock);
     while (!g_hash_table_add(mover->asked, g_strdup(uuid)))
         pthread_cond_wait(&mover->answered, &mover->lock);
 }
 
-static void
-prepare_end_asking(vg_mover *mover, const char *uuid)
+void
+mover_end_asking(vg_mover *mover, const char *uuid)
 {
     VG_LOCK_SCOPE(&mover->lock);
     g_hash_table_remove(mover->asked, uuid);
@@ -208,7 +205,7 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
         .record = migration,
         .paths = paths,
     };
-    g_autofree char *other = prepare_find_move(mover, migration->uuid);
+    g_autofree char *other = mover_find_move(mover, migration->uuid);
     int status = 0;
 
     if (other) {
@@ -245,9 +242,9 @@ int
 vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
                GPtrArray *paths, GError **err)
 {
-    prepare_begin_asking(mover, migration->uuid);
+    mover_begin_asking(mover, migration->uuid);
     int status = prepare_check(mover, migration, problems, paths, err);
-    prepare_end_asking(mover, migration->uuid);
+    mover_end_asking(mover, migration->uuid);
     prepare_check_room(mover, problems);
     return status;
 }

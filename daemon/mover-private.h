@@ -214,4 +214,14 @@ void mover_add_silence(GPtrArray *problems, const char *why);
 int mover_refuse(const struct mover_move *move, const GPtrArray *problems,
                  struct mover_outcome *ret, GError **err);
 
+/* daemon/mover-prepare.c */
+
+/* Returns the id of the move that has the VM now, whether of this vgpud or, as a reservation here
+ * shows, of another one. Returns NULL if there is none; the caller frees it. */
+char *mover_find_move(vg_mover *mover, const char *uuid);
+
+/* Waits until no other thread asks this guest, and keeps others from asking it until the end. */
+void mover_begin_asking(vg_mover *mover, const char *uuid);
+void mover_end_asking(vg_mover *mover, const char *uuid);
+
 #endif

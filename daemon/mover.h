@@ -15,6 +15,7 @@
 #include "journal/journal.h"
 #include "model/inventory.h"
 #include "model/migration.h"
+#include "model/proxy-move.h"
 #include "move/move.h"
 
 struct vg_mover_parts {
@@ -60,6 +61,12 @@ int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *p
 
 /* Finds out whether the VM could be moved at all. The caller frees the result. Blocks. */
 struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm);
+
+/* Has programs of OpenCL of a VM that compute at a vgpu-proxy go on at another place, which has
+ * been checked. NULL: VG_E_REFUSED, as acting is off or the guest could not, VG_E_CONFLICT, as the
+ * VM is being moved, or as for asking the guest. Blocks. */
+struct vg_proxy_move *vg_mover_switch(vg_mover *mover, const struct vg_inv_vm *vm, const char *to,
+                                      GError **err);
 
 /* Measures how a VM of this host uses its memory. Figures that cannot be measured stay as they are.
  * Blocks for some seconds. */

@@ -100,9 +100,19 @@ const struct vg_record_type vg_migration_effect_record = VG_ROW_TYPE(effect_fiel
 
 #define THIS vg_guest_program
 static const struct vg_field program_fields[] = {
-    TEXT(by),         COUNT(pid),       TEXT(comm),     TEXT(state),          TEXT(movable),
-    TEXT(why),        COUNT(gpu_bytes), COUNT(lock_ns), COUNT(checkpoint_ns), COUNT(restore_ns),
-    COUNT(unlock_ns), COUNT(stop_ns),
+    TEXT(by),
+    COUNT(pid),
+    TEXT(comm),
+    TEXT(state),
+    TEXT(movable),
+    TEXT(why),
+    COUNT(gpu_bytes),
+    COUNT(lock_ns),
+    COUNT(checkpoint_ns),
+    COUNT(restore_ns),
+    COUNT(unlock_ns),
+    COUNT(stop_ns),
+    VG_ROW_STRING(at, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
 };
 const struct vg_record_type vg_guest_program_record = VG_ROW_TYPE(program_fields);
 #undef THIS
@@ -227,19 +237,26 @@ vg_migration_request_free(void *data)
     vg_record_free(&vg_migration_request_record, request);
 }
 
-int
-vg_migration_check_place(const char *text, GError **err)
+bool
+vg_migration_is_place(const char *text)
 {
     bool ok = g_str_has_prefix(text, "proxy:") && strlen(text) > strlen("proxy:") &&
               strlen(text) < VG_MIGRATION_PLACE_MAX;
 
     for (const char *at = text; ok && *at; at++)
         ok = g_ascii_isprint(*at);
-    return ok ? 0
-              : vg_error(err, VG_E_INVALID,
-                         "gpu_during '%s' is not like \"proxy:/run/vgpu-proxy.sock\", of up to %d "
-                         "bytes: how a program in the guest reaches a vgpu-proxy",
-                         text, VG_MIGRATION_PLACE_MAX - 1);
+    return ok;
+}
+
+int
+vg_migration_check_place(const char *text, GError **err)
+{
+    if (vg_migration_is_place(text))
+        return 0;
+    return vg_error(err, VG_E_INVALID,
+                    "gpu_during '%s' is not like \"proxy:/run/vgpu-proxy.sock\", of up to %d "
+                    "bytes: how a program in the guest reaches a vgpu-proxy",
+                    text, VG_MIGRATION_PLACE_MAX - 1);
 }
 
 void

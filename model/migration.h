@@ -146,6 +146,7 @@ struct vg_guest_program {
     char *state;   /* of docs/vgpud-guest.7: "running", "locked", "released", ... */
     char *movable; /* whether it could be brought back: "yes", "no", "unknown"; NULL: not told */
     char *why;     /* what is in the way of releasing it or of bringing it back; NULL: nothing */
+    char *at;      /* the vgpu-proxy at which it computes; NULL: none that it was sent to */
     int64_t gpu_bytes; /* GPU memory; 0: none, or the driver does not say */
     int64_t lock_ns;   /* how long the driver took */
     int64_t checkpoint_ns;
@@ -294,7 +295,9 @@ extern const char *const vg_move_device_kind_names[];   /* "named", "mdev", "pci
 
 void vg_migration_request_free(void *request); /* NULL is fine */
 
-/* Fails with VG_E_INVALID unless text is "proxy:" and a path that an agent takes. */
+/* Returns whether text is "proxy:" and a path or an address that an agent takes; the second one
+ * fails with VG_E_INVALID unless it is. */
+bool vg_migration_is_place(const char *text);
 int vg_migration_check_place(const char *text, GError **err);
 
 /* Puts take_from in the place of what is in to, but for `doing`, which stays. NULL: changes

@@ -530,7 +530,34 @@ fake_limit_proxy(void *data, const char *vm, const struct vg_proxy_limit *limit,
     return sockets;
 }
 
+/* "alpha" has a program, which goes wherever it shall. */
+static struct vg_proxy_move *
+fake_move_proxy(void *data, const char *vm, const struct vg_proxy_move_request *request,
+                GError **err)
+{
+    (void)data;
+    if (strcmp(vm, "alpha") != 0 && strcmp(vm, "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") != 0) {
+        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", vm);
+        return NULL;
+    }
+    struct vg_proxy_move *move = vg_record_new(&vg_proxy_move_record);
+    struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
+    move->vm = g_strdup("alpha");
+    move->uuid = g_strdup("5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000");
+    move->to = g_strdup(request->to);
+    program->by = g_strdup("opencl");
+    program->pid = 4712;
+    program->comm = g_strdup("waves");
+    program->state = g_strdup("away");
+    program->at = g_strdup(request->to);
+    program->stop_ns = 120 * VG_NS_PER_MS;
+    g_ptr_array_add(move->guest.programs, program);
+    move->guest.total = 1;
+    return move;
+}
+
 const struct vg_backend_moves fake_moves = {
+    .move_proxy = fake_move_proxy,
     .limit_proxy = fake_limit_proxy,
     .set_vulkan = fake_set_vulkan,
     .read_drain = fake_read_drain,

@@ -132,6 +132,9 @@ test_lines(void **state)
     vg_guest_talk_set_place(talk, "proxy:/run/p.sock");
     g_autofree char *away = vg_guest_talk_order(talk, 76, "prepare", 60000, devices, NULL);
     assert_non_null(strstr(away, ",\"opencl_at\":\"proxy:/run/p.sock\"}\n"));
+    g_autofree char *move = vg_guest_talk_order(talk, 77, "switch", 60000, NULL, NULL);
+    assert_string_equal(move, "{\"id\":77,\"type\":\"switch\",\"deadline_ms\":60000,"
+                              "\"opencl_at\":\"proxy:/run/p.sock\"}\n");
     g_clear_pointer(&device->guest_path, g_free);
     g_autofree char *by_type = vg_guest_talk_order(talk, 74, "resume", 100, devices, NULL);
     assert_string_equal(by_type, "{\"id\":74,\"type\":\"resume\",\"deadline_ms\":100,"

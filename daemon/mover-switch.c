@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Has programs of OpenCL of a VM go on at another vgpu-proxy, while the VM stays. The agent in the
+ * guest does it, and sees to it that none stays stopped, whatever becomes of this vgpud: there is
+ * nothing that the next one would have to take up.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/mover-private.h"
+
+/* Says why not all programs are there, and how many are. */
+static int
+switch_refused(const struct vg_guest_answer *answer, const char *to, GError **err)
+{
+    int64_t there = 0;
+
+    for (guint i = 0; answer->programs && i < answer->programs->programs->len; i++) {
+        const struct vg_guest_program *program = answer->programs->programs->pdata[i];
+        if (g_strcmp0(program->at, to) == 0)
+            there++;
+    }
+    if (g_str_has_suffix(answer->text, "(unknown-type)"))
+        return vg_error(err, VG_E_REFUSED,
+                        "the agent in the guest is older than this, and cannot have programs go on "
+                        "at another proxy");
+    if (there == 0)
+        return vg_error(err, VG_E_REFUSED, "the guest: %s", answer->text);
+    return vg_error(err, VG_E_REFUSED, "the guest: %s; %lld of %lld programs are at the new place",
+                    answer->text, (long long)there, (long long)answer->programs->total);
+}
+
+static int
+switch_ask(const vg_move_settings *settings, struct vg_proxy_move *move, GError **err)
+{
+    g_autoptr(vg_virt_link) link = vg_virt_link_open(settings->libvirt_uri, err);
+    const struct vg_verb verb = {.deadline_ns =
+                                     vg_clock_monotonic_ns() + settings->guest_deadline_ns};
+    struct vg_guest_answer answer = {0};
+
+    if (!link || vg_guest_switch(link, move->uuid, move->to, &verb, &answer, err) < 0)
+        return -1;
+    const int status = answer.ok ? 0 : switch_refused(&answer, move->to, err);
+    vg_guest_programs_replace(&move->guest, g_steal_pointer(&answer.programs));
+    vg_guest_answer_clear(&answer);
+    return status;
+}
+
+static int
+switch_run(vg_mover *mover, const vg_move_settings *settings, struct vg_proxy_move *move,
+           GError **err)
+{
+    g_autofree char *other = mover_find_move(mover, move->uuid);
+
+    if (other)
+        return vg_error(err, VG_E_CONFLICT, "'%s' is being moved, by '%s'", move->vm, other);
+    return switch_ask(settings, move, err);
+}
+
+struct vg_proxy_move *
+vg_mover_switch(vg_mover *mover, const struct vg_inv_vm *vm, const char *to, GError **err)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+
+    if (!settings->enabled) {
+        vg_error(err, VG_E_REFUSED,
+                 "acting is off on this host ([actions] enabled=yes allows it), and so is asking "
+                 "guests");
+        return NULL;
+    }
+    struct vg_proxy_move *move = vg_record_new(&vg_proxy_move_record);
+    move->vm = g_strdup(vm->name);
+    move->uuid = g_strdup(vm->uuid);
+    move->to = g_strdup(to);
+    mover_begin_asking(mover, vm->uuid);
+    const int status = switch_run(mover, settings, move, err);
+    mover_end_asking(mover, vm->uuid);
+    if (status == 0)
+        return move;
+    vg_proxy_move_free(move);
+    return NULL;
+}

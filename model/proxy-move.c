@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "model/proxy-move.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+#define NEEDED(name) VG_ROW_STRING(name, VG_FIELD_REQUIRED, 1, VG_MIGRATION_NAME_MAX)
+
+#define THIS vg_proxy_move_request
+static const struct vg_field request_fields[] = {
+    NEEDED(to),
+};
+const struct vg_record_type vg_proxy_move_request_record = VG_ROW_TYPE(request_fields);
+#undef THIS
+
+#define THIS vg_proxy_move
+static const struct vg_field move_fields[] = {
+    NEEDED(vm),
+    NEEDED(uuid),
+    NEEDED(to),
+    VG_ROW_PART(guest, 0, &vg_guest_programs_record),
+};
+const struct vg_record_type vg_proxy_move_record = VG_ROW_TYPE(move_fields);
+#undef THIS
+
+int
+vg_proxy_move_check(const struct vg_proxy_move_request *request, GError **err)
+{
+    if (strcmp(request->to, VG_PROXY_PLACE_DIRECT) == 0 || vg_migration_is_place(request->to))
+        return 0;
+    return vg_error(err, VG_E_INVALID,
+                    "'%s' is neither \"direct\" nor like \"proxy:/run/vgpu-proxy.sock\" or "
+                    "\"proxy:tcp:192.168.122.1:7000\", of up to %d bytes: how a program in the "
+                    "guest reaches a vgpu-proxy",
+                    request->to, VG_MIGRATION_PLACE_MAX - 1);
+}
+
+void
+vg_proxy_move_request_free(void *request)
+{
+    if (request)
+        vg_record_free(&vg_proxy_move_request_record, request);
+}
+
+void
+vg_proxy_move_free(void *move)
+{
+    if (move)
+        vg_record_free(&vg_proxy_move_record, move);
+}
