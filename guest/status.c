@@ -79,12 +79,15 @@ status_print_program(json_object *program)
     json_object *bytes = json_object_object_get(program, "bytes");
     json_object *why = json_object_object_get(program, "why");
     const char *movable = json_object_get_string(json_object_object_get(program, "movable"));
+    const char *at = json_object_get_string(json_object_object_get(program, "at"));
 
     printf("  process   %s (%s), ", status_text(program, "pid"), status_text(program, "comm"));
     if (bytes)
         printf("%lld MiB of GPU memory", (long long)json_object_get_int64(bytes) >> 20);
     else
         printf("its GPU memory is not told");
+    if (at)
+        printf(", at %s", at);
     if (movable && strcmp(movable, "unknown") == 0)
         printf(", it is unknown whether it could be brought back");
     printf("%s%s\n", why ? ", not releasable: " : "", why ? json_object_get_string(why) : "");

@@ -2,13 +2,15 @@
 """Programs of OpenCL go with their VM from host to host: the VM, its move, the agent, the library and PoCL
 are real; the GPU is a stand-in, of which PoCL has a node (tests/lab/guest-opencl). They run in emulation: PoCL
 takes half a minute to build the first kernel, and so these tests are for full runs."""
+import json
 import os
 import re
 import subprocess
 
 import pytest
+import vgpuctl
 from labhost import BUILD, LAB
-from movelab import has_gpu, remove_guest, run, running_on, start_guest, tell
+from movelab import console, has_gpu, remove_guest, run, running_on, start_guest, tell
 from settings import HANG_S
 from unixhttp import wait_for
 
@@ -40,15 +42,16 @@ def guest(movelab):  # pylint: disable=unused-argument
 class Program:
     """Waves over a square of numbers, which wait halfway, computing, until they are to go on."""
 
-    def __init__(self, host, guest, name):
+    def __init__(self, host, guest, name, place=None):
         self.guest, self.name = guest, name
-        self.pid = int(self.tell(host, "start", f"waves {SIDE} {STEPS} 20 /tmp/{name}.wait"))
+        start = f"start-at {place}" if place else "start"
+        self.pid = int(self.tell(host, start, f"waves {SIDE} {STEPS} 20 /tmp/{name}.wait"))
 
     def tell(self, host, what, more=""):
         return " ".join(tell(host, self.guest, f"opencl {what} {self.name} {more}")[1:])
 
     def at(self, host):
-        return int(self.tell(host, "steps"))
+        return int(self.tell(host, "steps") or 0)
 
     def runs(self, host):
         before = self.at(host)
@@ -129,7 +132,7 @@ def test_at_a_proxy_while_it_moves(movelab, guest, way, undisturbed):
     never breaks."""
     source, target = way
     node = movelab.nodes[source]
-    tell(source, guest, "opencl proxy")
+    tell(source, guest, "opencl proxy proxy")
     program = Program(source, guest, "away")
     place = "proxy:/tmp/proxy.sock"
     for bad in ({"gpu_during": "library"}, {"gpu_during": "proxy:" + "x" * 122}, {"gpu_during": "proxy:"}):
@@ -146,6 +149,38 @@ def test_at_a_proxy_while_it_moves(movelab, guest, way, undisturbed):
     assert (move["state"], move["gpu_during"]) == ("done", place), story(move)
     assert told(move)[program.pid]["state"] == "running" and program.holds(target) and program.runs(target)
     assert program.end(target) == undisturbed
+
+
+def test_from_proxy_to_proxy(movelab, guest, way, undisturbed):
+    """Its VM stays, also where the vgpud that asked for it ends meanwhile; one that has a GPU has nothing of it."""
+    source, target = way
+    node = movelab.nodes[source]
+    places = [f"proxy:/tmp/{name}.sock" for name in ("first", "second")]
+    for name in ("first", "second"):
+        tell(source, guest, f"opencl proxy {name}")
+    own, program = Program(source, guest, "own"), Program(source, guest, "far", places[0])
+    shown = run(node, "proxy", "move", guest, "--to", "/tmp/second.sock").stdout
+    assert re.search(rf"{program.pid} +waves +away +{places[1]} +[\d.]+", shown) and str(own.pid) not in shown, shown
+    assert program.runs(source) and own.holds(source)
+    said = run(node, "proxy", "move", guest, "--to", "/tmp/third.sock", code=4).stderr
+    assert f"{program.pid} (waves) goes on where it was" in said and "No such file" in said, said
+    assert "no VM 'nobody'" in run(node, "proxy", "move", "nobody", "--to", "direct", code=3).stderr
+    moved = json.loads(run(node, "proxy", "move", guest, "--to", "direct", "-o", "json").stdout)
+    [one] = moved["guest"]["programs"]
+    assert (one["pid"], one["state"], one.get("at")) == (program.pid, "running", None) and one["stop_ns"] > 0, one
+    # Nobody waits for it any more.
+    program.tell(source, "freeze")
+    asked = console(source, guest).count("switch id=")
+    with subprocess.Popen([vgpuctl.program(), "proxy", "move", guest, "--to", "/tmp/second.sock", "--socket",
+                           node.daemon.socket], stderr=subprocess.DEVNULL) as command:
+        wait_for(lambda: console(source, guest).count("switch id=") > asked)
+        node.daemon.kill()
+        assert command.wait(HANG_S) == 7
+    program.tell(source, "thaw")
+    wait_for(lambda: f"{program.pid} (waves), 2 MiB of GPU memory, at {places[1]}" in " ".join(tell(source, guest, "opencl status")), pause=0.2)
+    movelab.start(source)
+    movelab.meet()
+    assert (program.end(source), own.end(source)) == (undisturbed, undisturbed)
 
 
 # ---- what goes wrong: see the table in docs/vgpu-opencl.7 ----
