@@ -408,6 +408,67 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
     }
 }
 
+/* Waits for the answer of an agent that was told of a proxy. */
+static int
+channel_hear_told(struct channel *channel, struct vg_guest_message *ret, GError **err)
+{
+    for (;;) {
+        if (channel_next(channel, SILENCE_NS, ret, err) < 0)
+            return -1;
+        if (ret->kind == VG_GUEST_PROXY || ret->kind == VG_GUEST_ERROR)
+            return 0;
+        vg_guest_message_clear(ret);
+    }
+}
+
+static int
+channel_tell_proxy(struct channel *channel, const char *token, struct vg_guest_answer *ret,
+                   GError **err)
+{
+    struct vg_guest_message message = {0};
+
+    /* As for a look: a move has the channel before this. */
+    if (channel_open(channel, true, err) < 0 || channel_hello(channel, &message, err) < 0)
+        return -1;
+    if (message.minor < VG_GUEST_MINOR_PROXY) {
+        ret->text = g_strdup_printf("its agent is too old to be told: %s; from minor version %d of "
+                                    "the protocol on, it can be",
+                                    message.text, VG_GUEST_MINOR_PROXY);
+        vg_guest_message_clear(&message);
+        return 0;
+    }
+    vg_guest_message_clear(&message);
+    g_autofree char *line =
+        vg_guest_talk_proxy(channel->talk, channel_new_id(channel), channel->opencl_at, token);
+    channel->heard_ns = vg_clock_monotonic_ns();
+    if (channel_send(channel, line, err) < 0 || channel_hear_told(channel, &message, err) < 0)
+        return -1;
+    ret->ok = message.kind == VG_GUEST_PROXY;
+    ret->text = g_steal_pointer(&message.text);
+    vg_guest_message_clear(&message);
+    return 0;
+}
+
+int
+vg_virt_host_tell_guest(vg_virt_host *host, const char *uuid, const char *opencl_at,
+                        const char *token, const struct vg_verb *verb, struct vg_guest_answer *ret,
+                        GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
+
+    if (!domain)
+        return -1;
+    struct channel channel = {.host = host,
+                              .domain = domain,
+                              .verb = verb,
+                              .opencl_at = opencl_at,
+                              .talk = vg_guest_talk_new()};
+    *ret = (struct vg_guest_answer){0};
+    int result = channel_tell_proxy(&channel, token, ret, err);
+    channel_close(&channel);
+    return result;
+}
+
 int
 vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
                        const GPtrArray *devices, const char *opencl_at, const struct vg_verb *verb,

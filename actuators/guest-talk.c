@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "actuators/guest-devices.h"
+#include "actuators/guest-told.h"
 #include "actuators/guest-words.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -136,6 +137,19 @@ vg_guest_talk_cancel(int64_t id)
     return talk_line_of(talk_request(id, "cancel"));
 }
 
+char *
+vg_guest_talk_proxy(vg_guest_talk *talk, int64_t id, const char *at, const char *token)
+{
+    json_object *object = talk_request(id, "proxy");
+
+    talk->id = id;
+    if (at) {
+        vg_json_add_string(object, "at", at);
+        vg_json_add_string(object, "token", token);
+    }
+    return talk_line_of(object);
+}
+
 /* ---- words of a stranger ---- */
 
 static void
@@ -240,85 +254,7 @@ talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_gu
                         json_object_to_json_string_ext(missing, AS_TEXT));
 }
 
-/* ---- programs that use the GPUs ---- */
-
-static int64_t
-talk_ms_of(json_object *object, const char *name)
-{
-    return MIN(vg_guest_words_number(object, name), VG_JSON_INT_MAX / 1000000) * 1000000;
-}
-
-static struct vg_guest_program *
-talk_program_of(json_object *object)
-{
-    struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
-
-    program->by = vg_guest_words_text(object, "by", WORD_MAX);
-    /* The first agents of version 1 know only CUDA. */
-    if (!program->by)
-        program->by = g_strdup("cuda");
-    program->pid = vg_guest_words_number(object, "pid");
-    program->comm = vg_guest_words_text(object, "comm", WORD_MAX);
-    program->state = vg_guest_words_text(object, "state", WORD_MAX);
-    program->movable = vg_guest_words_text(object, "movable", WORD_MAX);
-    program->why = vg_guest_words_text(object, "why", VG_GUEST_TEXT_MAX / 2);
-    program->at = vg_guest_words_text(object, "at", VG_MIGRATION_PLACE_MAX);
-    program->gpu_bytes = vg_guest_words_number(object, "bytes");
-    program->lock_ns = talk_ms_of(object, "lock_ms");
-    program->checkpoint_ns = talk_ms_of(object, "checkpoint_ms");
-    program->restore_ns = talk_ms_of(object, "restore_ms");
-    program->unlock_ns = talk_ms_of(object, "unlock_ms");
-    program->stop_ns = talk_ms_of(object, "stop_ms");
-    return program;
-}
-
-/* Adds the programs in a message, or in one provider's part of a status: its member `programs`, or
- * `cuda` from the first agents. *ret_programs may be NULL, and stays NULL if there are none. */
-static void
-talk_add_programs(json_object *object, struct vg_guest_programs **ret_programs)
-{
-    json_object *told = json_object_object_get(object, "programs");
-    const bool old = !told;
-
-    if (old)
-        told = json_object_object_get(object, "cuda");
-    if (!json_object_is_type(told, json_type_object))
-        return;
-    if (!*ret_programs)
-        *ret_programs = vg_record_new(&vg_guest_programs_record);
-    struct vg_guest_programs *programs = *ret_programs;
-    programs->total += vg_guest_words_number(told, old ? "processes_total" : "total");
-    programs->gpu_bytes += vg_guest_words_number(told, "bytes");
-    json_object *forked = json_object_object_get(told, "forked");
-    if (json_object_is_type(forked, json_type_object)) {
-        programs->forked += vg_guest_words_number(forked, "processes");
-        programs->forked_descriptors += vg_guest_words_number(forked, "descriptors");
-        programs->forked_maps += vg_guest_words_number(forked, "maps");
-    }
-    for (size_t i = 0; programs->programs->len < VG_GUEST_PROGRAMS_MAX; i++) {
-        json_object *program = vg_guest_words_item(told, old ? "processes" : "list", i);
-        if (!program)
-            break;
-        g_ptr_array_add(programs->programs, talk_program_of(program));
-    }
-    programs->total = MAX(programs->total, programs->programs->len);
-}
-
-/* Appends "; 2 programs with 80 MiB of GPU memory". */
-static void
-talk_append_programs(GString *text, const struct vg_guest_programs *programs)
-{
-    if (programs && programs->total > 0)
-        g_string_append_printf(text, "; %lld program%s with %lld MiB of GPU memory",
-                               (long long)programs->total, programs->total == 1 ? "" : "s",
-                               (long long)(programs->gpu_bytes >> 20));
-    if (programs && programs->forked > 0)
-        g_string_append_printf(
-            text, "; %lld forked child%s gave up %lld descriptor%s and %lld map%s",
-            (long long)programs->forked, programs->forked == 1 ? "" : "ren",
-            (long long)programs->forked_descriptors, programs->forked_descriptors == 1 ? "" : "s",
-            (long long)programs->forked_maps, programs->forked_maps == 1 ? "" : "s");
-}
+/* ---- a status ---- */
 
 /* Reads each provider's part of a status: its programs, and whether it could release them. Returns
  * the first reason why one could not; the caller frees it. */
@@ -332,7 +268,7 @@ talk_read_providers(json_object *object, struct vg_guest_message *ret)
         json_object *provider = vg_guest_words_item(object, "providers", i), *releasable = NULL;
         if (!provider)
             break;
-        talk_add_programs(provider, &ret->programs);
+        vg_guest_told_add(provider, &ret->programs);
         if (!json_object_object_get_ex(provider, "releasable", &releasable) || !releasable ||
             json_object_get_boolean(releasable))
             continue;
@@ -479,7 +415,7 @@ talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret
     } kinds[] = {{"progress", VG_GUEST_PROGRESS}, {"hello", VG_GUEST_HELLO},
                  {"prepared", VG_GUEST_PREPARED}, {"resumed", VG_GUEST_RESUMED},
                  {"status", VG_GUEST_STATUS},     {"error", VG_GUEST_ERROR},
-                 {"switched", VG_GUEST_SWITCHED}};
+                 {"switched", VG_GUEST_SWITCHED}, {"proxy", VG_GUEST_PROXY}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].type, type) != 0)
@@ -498,7 +434,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     const enum vg_guest_message_kind kind = ret->kind;
     g_autoptr(GString) text = g_string_new(NULL);
 
-    talk_add_programs(object, &ret->programs);
+    vg_guest_told_add(object, &ret->programs);
     switch (kind) {
     case VG_GUEST_PROGRESS:
         talk_put_progress(text, object);
@@ -514,11 +450,14 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
                                                           : "the guest has its GPUs again");
         if (vg_guest_words_flag(object, "already"))
             g_string_append(text, ", as before");
-        talk_append_programs(text, ret->programs);
+        vg_guest_told_append(text, ret->programs);
         talk_append_hooks(text, object);
         break;
     case VG_GUEST_STATUS:
         talk_read_status(text, object, ret);
+        break;
+    case VG_GUEST_PROXY:
+        g_string_append(text, "the guest has noted it for programs");
         break;
     case VG_GUEST_BUSY:
     case VG_GUEST_ERROR:
@@ -550,6 +489,7 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     if (message.kind == VG_GUEST_HELLO &&
         vg_guest_words_number(object, "version") != VG_GUEST_VERSION)
         message.kind = VG_GUEST_ERROR;
+    message.minor = vg_guest_words_number(object, "minor");
     message.ram_bytes = vg_guest_words_number(object, "ram_bytes");
     /* An order that was not begun needs no undoing. */
     message.undone =

@@ -30,13 +30,15 @@ enum vg_guest_message_kind {
     VG_GUEST_RESUMED,
     VG_GUEST_STATUS,
     VG_GUEST_SWITCHED,
+    VG_GUEST_PROXY,
     VG_GUEST_BUSY,  /* an error: the agent works on another request */
     VG_GUEST_ERROR, /* any other error */
 };
 
 struct vg_guest_message {
     enum vg_guest_message_kind kind;
-    char *text; /* one sentence, printable */
+    char *text;    /* one sentence, printable */
+    int64_t minor; /* of a HELLO: what the agent can say beyond its version */
     int64_t ram_bytes;
     /* whether the guest is as it was before; set for an ERROR */
     bool undone;
@@ -69,6 +71,11 @@ void vg_guest_talk_set_place(vg_guest_talk *talk, const char *opencl_at);
 /* Makes the line that asks for the agent's view of these devices. */
 char *vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *devices, GError **err);
 char *vg_guest_talk_cancel(int64_t id);
+
+/* Makes the line that tells where programs of OpenCL find a GPU, and what they show there; at is
+ * NULL where they find none. From VG_GUEST_MINOR_PROXY on, agents know it. */
+#define VG_GUEST_MINOR_PROXY 4
+char *vg_guest_talk_proxy(vg_guest_talk *talk, int64_t id, const char *at, const char *token);
 
 /* Takes bytes. Returns -1 with VG_E_EXTERNAL if a line is too long, or there are too many bytes. */
 int vg_guest_talk_feed(vg_guest_talk *talk, const char *data, size_t size, GError **err);

@@ -104,6 +104,11 @@ int vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *typ
                            const GPtrArray *devices, const char *opencl_at,
                            const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
+/* As vg_guest_tell_proxy(). */
+int vg_virt_host_tell_guest(vg_virt_host *host, const char *uuid, const char *opencl_at,
+                            const char *token, const struct vg_verb *verb,
+                            struct vg_guest_answer *ret, GError **err);
+
 /* Copies a text that libvirt allocated, so that g_free() can free it. */
 char *vg_virt_own(char *take_text);
 

@@ -211,4 +211,11 @@ int vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devic
 int vg_guest_switch(vg_virt_link *link, const char *uuid, const char *opencl_at,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
+/* Tells where programs of OpenCL find a GPU, and the token that they show there; opencl_at is NULL
+ * where they find none. Fails as vg_guest_status() does where nobody listens or another one has the
+ * channel; ok is false if the agent cannot be told, and text says why. */
+int vg_guest_tell_proxy(vg_virt_link *link, const char *uuid, const char *opencl_at,
+                        const char *token, const struct vg_verb *verb, struct vg_guest_answer *ret,
+                        GError **err);
+
 #endif

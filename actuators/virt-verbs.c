@@ -51,6 +51,7 @@ struct verbs_job {
     char *xml;
     const char *order; /* a constant */
     char *opencl_at;
+    char *token;
     char *peer_uri;
     struct vg_virt_migration migration;
 
@@ -81,6 +82,7 @@ verbs_free(struct vg_virt_job *base)
     g_free(job->xml);
     g_free(job->peer_uri);
     g_free(job->opencl_at);
+    g_free(job->token);
     vg_guest_answer_clear(&job->answer);
     g_free(job);
 }
@@ -494,4 +496,30 @@ vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
     return verbs_ask_guest(link, uuid, "resume", devices, NULL, verb, ret, err);
+}
+
+static int
+verbs_do_tell_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_tell_guest(host, job->uuid, job->opencl_at, job->token, &base->verb,
+                                   &job->answer, err);
+}
+
+int
+vg_guest_tell_proxy(vg_virt_link *link, const char *uuid, const char *opencl_at, const char *token,
+                    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    struct verbs_job *job =
+        verbs_new("for the channel of the guest", verbs_do_tell_guest, uuid, verb);
+
+    job->opencl_at = g_strdup(opencl_at);
+    job->token = g_strdup(token);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    *ret = job->answer;
+    job->answer = (struct vg_guest_answer){0};
+    verbs_free(&job->base);
+    return 0;
 }

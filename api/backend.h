@@ -189,6 +189,8 @@ struct vg_backend_measurement {
     vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
     /* Returns struct vg_proxy_socket of all proxies of this host; the caller frees the list. */
     GPtrArray *(*list_proxies)(void *data, GError **err);
+    /* Returns struct vg_proxy_guest: which guests are to know of a proxy, and do. */
+    GPtrArray *(*list_proxy_guests)(void *data);
     /* Returns struct vg_happening, oldest first, as vg_journal_list_events() does. */
     GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
 };

@@ -11,23 +11,31 @@
 
 #define VG_LOG_TAG "api"
 
-/* Answers with sockets, which it frees, or the error. */
-static void
-proxies_answer(struct vg_request *request, GPtrArray *sockets, GError *err)
+/* Makes a list of records, which it frees. */
+static json_object *
+proxies_list(const struct vg_record_type *type, GPtrArray *take_records)
 {
-    json_object *object, *items;
+    json_object *items = json_object_new_array();
 
+    for (guint i = 0; i < take_records->len; i++)
+        vg_json_append(items, vg_record_write(type, take_records->pdata[i]));
+    g_ptr_array_unref(take_records);
+    return items;
+}
+
+/* Answers with sockets, which it frees, or the error; guests may be NULL. */
+static void
+proxies_answer(struct vg_request *request, GPtrArray *sockets, GPtrArray *guests, GError *err)
+{
     if (!sockets) {
         vg_answer_error(request, err);
         return;
     }
-    object = json_object_new_object();
-    items = json_object_new_array();
-    for (guint i = 0; i < sockets->len; i++)
-        vg_json_append(items, vg_record_write(&vg_proxy_socket_record, sockets->pdata[i]));
-    vg_json_add(object, "items", items);
+    json_object *object = json_object_new_object();
+    vg_json_add(object, "items", proxies_list(&vg_proxy_socket_record, sockets));
+    if (guests)
+        vg_json_add(object, "guests", proxies_list(&vg_proxy_guest_record, guests));
     vg_answer_json(request, 200, object);
-    g_ptr_array_unref(sockets);
 }
 
 /* Has a write done by a worker. */
@@ -52,7 +60,8 @@ proxies_run_list(struct vg_request *request)
     GError *err = NULL;
     GPtrArray *sockets = backend->measurement->list_proxies(backend->data, &err);
 
-    proxies_answer(request, sockets, err);
+    proxies_answer(request, sockets,
+                   sockets ? backend->measurement->list_proxy_guests(backend->data) : NULL, err);
 }
 
 void
@@ -71,7 +80,7 @@ proxies_run_limit(struct vg_request *request)
         backend->moves->limit_proxy(backend->data, request->id, request->job_data, &err);
 
     request->object = g_strdup(request->id);
-    proxies_answer(request, sockets, err);
+    proxies_answer(request, sockets, NULL, err);
 }
 
 void

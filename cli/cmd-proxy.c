@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
+#include "cli/vm-proxy.h"
 #include "model/proxy-move.h"
 #include "model/proxy-socket.h"
 
@@ -38,6 +39,7 @@ static const struct vg_column proxy_columns[] = {
     {"ENDED", "ended", VG_CELL_COUNT, true},
     {"DEVICE", "device", VG_CELL_TEXT, true},
     {"SOCKET", "socket", VG_CELL_TEXT, false},
+    {"IN THE GUEST", "guest_text", VG_CELL_TEXT, false},
 };
 
 static int64_t
@@ -52,6 +54,8 @@ static void
 proxy_complete(json_object *row, json_object *rows)
 {
     const int64_t done = proxy_number(row, "done"), limit = proxy_number(row, "memory_bytes");
+    json_object *guest = vg_output_member(row, "guest");
+    g_autofree char *knows = guest ? vg_vm_proxy_text(guest) : NULL;
     int64_t held_ns = 0;
 
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
@@ -59,6 +63,7 @@ proxy_complete(json_object *row, json_object *rows)
         if (proxy_number(other, "pid") == proxy_number(row, "pid"))
             held_ns += proxy_number(other, "held_ns");
     }
+    vg_json_add_string(row, "guest_text", knows);
     if (held_ns > 0)
         vg_json_add_double(row, "share", (double)proxy_number(row, "held_ns") / (double)held_ns);
     if (limit > 0)
@@ -69,12 +74,41 @@ proxy_complete(json_object *row, json_object *rows)
     }
 }
 
+/* Tells of the guest in the rows of its VM's sockets, or in one of its own if it has none here. */
+static void
+proxy_add_guest(json_object *items, json_object *guest)
+{
+    bool has_row = false;
+
+    for (size_t i = 0; i < json_object_array_length(items); i++) {
+        json_object *row = json_object_array_get_idx(items, i);
+        if (!vg_vm_proxy_is_of(guest, json_object_get_string(vg_output_member(row, "vm"))))
+            continue;
+        vg_json_add(row, "guest", json_object_get(guest));
+        has_row = true;
+    }
+    if (has_row)
+        return;
+    json_object *row = json_object_new_object();
+    vg_json_add_string(row, "vm", json_object_get_string(vg_output_member(guest, "vm")));
+    vg_json_add(row, "guest", json_object_get(guest));
+    vg_json_append(items, row);
+}
+
+static void
+proxy_add_guests(json_object *items, json_object *guests)
+{
+    for (size_t i = 0; i < vg_output_length(guests); i++)
+        proxy_add_guest(items, json_object_array_get_idx(guests, i));
+}
+
 static int
 proxy_print(const struct proxy_args *args, json_object *document, GError **err)
 {
     json_object *items = vg_output_member(document, "items");
-    g_autoptr(json_object) rows = vg_online_rows(items);
 
+    proxy_add_guests(items, vg_output_member(document, "guests"));
+    g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         proxy_complete(json_object_array_get_idx(rows, i), rows);
     const struct vg_table table = {

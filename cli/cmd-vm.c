@@ -18,9 +18,11 @@
 #include "cli/move-bars.h"
 #include "cli/online-args.h"
 #include "cli/past.h"
+#include "cli/printable.h"
 #include "cli/top.h"
 #include "cli/vm-list.h"
 #include "cli/vm-movable.h"
+#include "cli/vm-proxy.h"
 #include "model/score.h"
 
 enum {
@@ -241,6 +243,24 @@ show_movable(const struct vm_args *args, vg_client *client, json_object *vm)
     return movable ? vg_vm_movable_text(movable, vg_move_bars_width(stdout)) : NULL;
 }
 
+/* Likewise: what the guest knows of a proxy. */
+static char *
+show_proxy(const struct vm_args *args, vg_client *client, json_object *vm)
+{
+    if (args->online.watch_s > 0 || args->online.format == VG_OUTPUT_CSV)
+        return NULL;
+    json_object *guest =
+        vg_vm_proxy_ask(client, json_object_get_string(vg_output_member(vm, "name")),
+                        json_object_get_string(vg_output_member(vm, "uuid")));
+    if (!guest)
+        return NULL;
+    vg_json_add(vm, "proxy", guest);
+    g_autofree char *text = vg_vm_proxy_text(guest);
+    GString *to = g_string_new(NULL);
+    vg_printable_append_line(to, "proxy: the guest %s", text);
+    return g_string_free(to, FALSE);
+}
+
 /* The processes behind host:user. */
 static json_object *
 process_rows(json_object *vm, enum vg_output_format format)
@@ -264,6 +284,7 @@ show_vm(void *data, vg_client *client, GError **err)
     if (vg_client_get(client, path, lists, &vm, err) < 0)
         return -1;
     g_autofree char *movable = show_movable(args, client, vm);
+    g_autofree char *proxy = show_proxy(args, client, vm);
     g_autoptr(json_object) items = array_of(vm);
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
@@ -288,7 +309,9 @@ show_vm(void *data, vg_client *client, GError **err)
         return -1;
     const bool for_people =
         args->online.format == VG_OUTPUT_TABLE || args->online.format == VG_OUTPUT_WIDE;
-    return movable && for_people ? vg_cli_print(movable, err) : 0;
+    if (movable && for_people && vg_cli_print(movable, err) < 0)
+        return -1;
+    return proxy && for_people ? vg_cli_print(proxy, err) : 0;
 }
 
 /* Of a step that is over it is its own end, whenever its last window ended. */

@@ -7,6 +7,7 @@
 #include "cluster/leader.h"
 #include "daemon/backend.h"
 #include "daemon/drain.h"
+#include "daemon/proxy-teller.h"
 
 /* A move that a plan of this vgpud proposes, and that a scheduler is told to allow. */
 struct backend_proposal {
@@ -17,8 +18,9 @@ struct backend_proposal {
 
 struct vg_daemon_backend {
     struct vg_backend ops;
-    vg_drainer *drainer; /* NULL until the backend is started */
-    vg_leader *leader;   /* NULL if this host is in no cluster */
+    vg_drainer *drainer;     /* NULL until the backend is started */
+    vg_leader *leader;       /* NULL if this host is in no cluster */
+    vg_proxy_teller *teller; /* NULL until the backend is started */
     struct vg_daemon_backend_parts parts;
     pthread_mutex_t lock; /* protects the members that follow */
     struct vg_policy_config policy;
@@ -97,6 +99,7 @@ vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,
 
 /* daemon/backend-proxies.c: of struct vg_backend_measurement and struct vg_backend_moves */
 GPtrArray *backend_list_proxies(void *data, GError **err);
+GPtrArray *backend_list_proxy_guests(void *data);
 GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,
                                GError **err);
 struct vg_proxy_move *backend_move_proxy(void *data, const char *id,

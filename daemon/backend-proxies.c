@@ -48,6 +48,14 @@ backend_list_proxies(void *data, GError **err)
     return g_steal_pointer(&sockets);
 }
 
+GPtrArray *
+backend_list_proxy_guests(void *data)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_proxy_teller_list(backend->teller);
+}
+
 /* Tells whether a socket is this VM's, which it may name by name or UUID. */
 static bool
 proxies_is_of(const struct vg_proxy_socket *socket, const char *id, const struct vg_inv_vm *vm)

@@ -452,6 +452,7 @@ static const struct vg_backend_measurement backend_measurement = {
     .read_cluster = backend_read_cluster,
     .gather = backend_gather,
     .list_proxies = backend_list_proxies,
+    .list_proxy_guests = backend_list_proxy_guests,
     .list_events = list_events,
 };
 
@@ -507,7 +508,11 @@ vg_daemon_backend_start(vg_daemon_backend *backend, GError **err)
             .read_policy = backend_read_policy,
         },
         err);
-    return backend->drainer ? backend_start_leader(backend, err) : -1;
+    backend->teller =
+        backend->drainer
+            ? vg_proxy_teller_new(backend->parts.node, backend->parts.mover, backend->access, err)
+            : NULL;
+    return backend->teller ? backend_start_leader(backend, err) : -1;
 }
 
 void
@@ -517,11 +522,14 @@ vg_daemon_backend_stop(vg_daemon_backend *backend)
         return;
     vg_leader_stop(backend->leader);
     vg_drainer_stop(backend->drainer);
+    vg_proxy_teller_stop(backend->teller);
 }
 
 void
 vg_daemon_backend_set_access(vg_daemon_backend *backend, const struct vg_daemon_config *config)
 {
+    if (backend->teller)
+        vg_proxy_teller_configure(backend->teller, config);
     VG_LOCK_SCOPE(&backend->lock);
     backend->access = config;
 }
@@ -533,6 +541,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
         return;
     vg_leader_free(backend->leader);
     vg_drainer_free(backend->drainer);
+    vg_proxy_teller_free(backend->teller);
     g_ptr_array_unref(backend->proposed);
     backend_arrivals_unref(backend->fleet);
     pthread_mutex_destroy(&backend->lock);

@@ -23,6 +23,7 @@
 #include "daemon/move-config.h"
 #include "daemon/nova-config.h"
 #include "daemon/peer-config.h"
+#include "daemon/proxy-config.h"
 #include "host/gpu-cards.h"
 #include "trace/alias.h"
 
@@ -174,7 +175,6 @@ static const struct vg_conf_key own_keys[] = {
 
     {"fault", "windows", VG_CONF_STRING, AT(fault), "", 0, 256, NULL,
      "For tests: faults put between collectors and engine, like drop:0.1,hang:30" AT_START "."},
-
     {"fault", "move_writes", VG_CONF_INT, AT(fault_move_writes), "0", 0, 1000, NULL,
      "For tests: vgpud kills itself after so many writes to the journal about moves; 0: never."},
 
@@ -260,6 +260,7 @@ static const struct vg_conf_list own_lists[] = {
      ALERTS_MAX},
     {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
     {"peer", vg_peer_keys, VG_PEER_N_KEYS, sizeof(struct vg_peer_config), AT(peers), VG_PEERS_MAX},
+    VG_PROXY_LIST(AT(proxies)),
 };
 
 /* Returns the groups that may occur several times. */
@@ -566,6 +567,7 @@ config_check(struct config_files *files)
 
     vg_alert_config_check(files->config, files->errors);
     vg_peer_config_check(files->config, files->errors);
+    vg_proxy_config_check(files->config, files->errors);
     vg_move_config_check(files->config, files->errors);
     for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
         g_autoptr(GError) bad = NULL;

@@ -10,6 +10,9 @@
 #include "base/error.h"
 #include "daemon/mover-private.h"
 
+/* The longest that a guest may take to note what it is told. */
+#define TELL_NS (20 * VG_NS_PER_S)
+
 /* ---- what a request means ---- */
 
 /* Chooses who moves the VM. A VM that nova manages is moved by nova, or not at all. */
@@ -246,6 +249,41 @@ vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *probl
     int status = prepare_check(mover, migration, problems, paths, err);
     mover_end_asking(mover, migration->uuid);
     prepare_check_room(mover, problems);
+    return status;
+}
+
+static int
+prepare_tell(vg_mover *mover, const vg_move_settings *settings, const char *uuid, const char *at,
+             const char *token, const atomic_bool *cancel, GError **err)
+{
+    const struct vg_verb verb = {.deadline_ns = vg_clock_monotonic_ns() + TELL_NS,
+                                 .cancel = cancel};
+    g_autofree char *move = mover_find_move(mover, uuid);
+    struct vg_guest_answer answer = {0};
+
+    if (move)
+        return vg_error(err, VG_E_BUSY, "it is being moved, by '%s'", move);
+    g_autoptr(vg_virt_link) link = vg_virt_link_open(settings->libvirt_uri, err);
+    if (!link || vg_guest_tell_proxy(link, uuid, at, token, &verb, &answer, err) < 0)
+        return -1;
+    int status = answer.ok ? 0 : vg_error(err, VG_E_EXTERNAL, "%s", answer.text);
+    vg_guest_answer_clear(&answer);
+    return status;
+}
+
+int
+vg_mover_tell_proxy(vg_mover *mover, const char *uuid, const char *at, const char *token,
+                    const atomic_bool *cancel, GError **err)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+
+    if (!settings->enabled)
+        return vg_error(err, VG_E_REFUSED,
+                        "acting is off on this host ([actions] enabled=yes allows it), and so is "
+                        "telling guests");
+    mover_begin_asking(mover, uuid);
+    int status = prepare_tell(mover, settings, uuid, at, token, cancel, err);
+    mover_end_asking(mover, uuid);
     return status;
 }
 

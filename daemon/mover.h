@@ -7,6 +7,8 @@
 #ifndef VG_DAEMON_MOVER_H
 #define VG_DAEMON_MOVER_H
 
+#include <stdatomic.h>
+
 #include "api/event-log.h"
 #include "cluster/peers.h"
 #include "cluster/region.h"
@@ -67,6 +69,12 @@ struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm)
  * VM is being moved, or as for asking the guest. Blocks. */
 struct vg_proxy_move *vg_mover_switch(vg_mover *mover, const struct vg_inv_vm *vm, const char *to,
                                       GError **err);
+
+/* Tells the guest where its programs of OpenCL find a GPU, "proxy:tcp:HOST:PORT", and the token
+ * that they show there; at is NULL where they find none. Returns -1 and sets *err if it cannot be
+ * told now, as while the VM is being moved. Blocks. */
+int vg_mover_tell_proxy(vg_mover *mover, const char *uuid, const char *at, const char *token,
+                        const atomic_bool *cancel, GError **err);
 
 /* Measures how a VM of this host uses its memory. Figures that cannot be measured stay as they are.
  * Blocks for some seconds. */

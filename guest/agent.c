@@ -40,6 +40,7 @@
 #include "guest/message.h"
 #include "guest/port.h"
 #include "guest/provider.h"
+#include "guest/proxy-note.h"
 #include "guest/session.h"
 #include "guest/util.h"
 #include "guest/worker.h"
@@ -172,11 +173,25 @@ agent_cancel(void *user)
         kill(agent->work.pid, SIGUSR1);
 }
 
+static int
+agent_note_proxy(void *user, const char *at, const char *token, bool *ret_changed)
+{
+    const struct agent *agent = user;
+    int error = vg_guest_proxy_note(agent->config->root, at, token, ret_changed);
+
+    if (error != 0)
+        vg_guest_log(LOG_ERR, "cannot note the proxy of OpenCL error='%s'", strerror(error));
+    else if (*ret_changed)
+        vg_guest_log(LOG_NOTICE, "proxy of OpenCL at='%s'", at);
+    return error;
+}
+
 static const struct vg_guest_session_ops session_ops = {
     .send = agent_send,
     .work = agent_work,
     .look = agent_look,
     .cancel = agent_cancel,
+    .note_proxy = agent_note_proxy,
 };
 
 static void

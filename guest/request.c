@@ -44,6 +44,7 @@ static const char *const code_words[VG_GUEST_CODE_MAX] = {
 static const char *const type_words[VG_GUEST_TYPE_MAX] = {
     [VG_GUEST_HELLO] = "hello",   [VG_GUEST_PREPARE] = "prepare", [VG_GUEST_RESUME] = "resume",
     [VG_GUEST_STATUS] = "status", [VG_GUEST_CANCEL] = "cancel",   [VG_GUEST_SWITCH] = "switch",
+    [VG_GUEST_PROXY] = "proxy",
 };
 
 const char *
@@ -280,6 +281,49 @@ request_place(json_object *root, struct vg_guest_request *request, struct vg_gue
     return 0;
 }
 
+/* Returns a string without blanks and control characters, of MIN to SIZE - 1 bytes; NULL: it is
+ * another thing. */
+static const char *
+request_word(json_object *value, size_t min, size_t size)
+{
+    const char *text =
+        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+
+    if (!text || strlen(text) != (size_t)json_object_get_string_len(value) || strlen(text) < min ||
+        strlen(text) >= size)
+        return NULL;
+    for (const char *at = text; *at; at++) {
+        if (!isgraph((unsigned char)*at))
+            return NULL;
+    }
+    return text;
+}
+
+/* Where programs of OpenCL find a GPU, and what they show there; without `at`: nowhere. */
+static int
+request_proxy(json_object *root, struct vg_guest_request *request, struct vg_guest_fault *fault)
+{
+    json_object *value;
+
+    if (!json_object_object_get_ex(root, "at", &value))
+        return 0;
+    const char *at = request_word(value, 1, sizeof request->opencl_at);
+    if (!at || (strncmp(at, "proxy:tcp:", 10) != 0 && strncmp(at, "proxy:vsock:", 12) != 0))
+        return request_fault(fault, VG_GUEST_BAD_REQUEST,
+                             "'at' must be like \"proxy:tcp:192.168.122.1:7000\" or "
+                             "\"proxy:vsock:2:7000\"");
+    const char *token = json_object_object_get_ex(root, "token", &value)
+                            ? request_word(value, VG_GUEST_TOKEN_MIN, sizeof request->token)
+                            : NULL;
+    if (!token)
+        return request_fault(fault, VG_GUEST_BAD_REQUEST,
+                             "'token' must have %d to %d bytes, and no blanks", VG_GUEST_TOKEN_MIN,
+                             VG_GUEST_TOKEN_MAX - 1);
+    strcpy(request->opencl_at, at);
+    strcpy(request->token, token);
+    return 0;
+}
+
 static int
 request_versions(json_object *root, struct vg_guest_request *request, struct vg_guest_fault *fault)
 {
@@ -346,6 +390,8 @@ request_members(json_object *root, struct vg_guest_request *request, struct vg_g
         return request_place(root, request, fault);
     case VG_GUEST_STATUS:
         return request_devices(root, request, fault);
+    case VG_GUEST_PROXY:
+        return request_proxy(root, request, fault);
     case VG_GUEST_CANCEL:
     case VG_GUEST_TYPE_MAX:
     default:

@@ -11,7 +11,7 @@
 /* The one version of the protocol that this agent speaks. */
 #define VG_GUEST_VERSION 1
 /* The minor version: from 1 on, messages have `programs` instead of `cuda`. */
-#define VG_GUEST_MINOR        3
+#define VG_GUEST_MINOR        4
 #define VG_GUEST_DEPTH_MAX    8
 #define VG_GUEST_DEVICES_MAX  16
 #define VG_GUEST_VERSIONS_MAX 16
@@ -24,10 +24,13 @@
 #define VG_GUEST_PATH_MAX    128
 #define VG_GUEST_ADDRESS_MAX 16
 #define VG_GUEST_MESSAGE_MAX 256
-/* The size in bytes, with the NUL, of "proxy:" and the path of a socket. */
+/* The size in bytes, with the NUL, of "proxy:" and the path of a socket, or another address. */
 #define VG_GUEST_PLACE_MAX 128
 /* The place of programs that are at no proxy but, if it is one, at their own OpenCL. */
 #define VG_GUEST_PLACE_DIRECT "direct"
+/* The same of a token that is shown to a proxy, which has at least VG_GUEST_TOKEN_MIN bytes. */
+#define VG_GUEST_TOKEN_MIN 16
+#define VG_GUEST_TOKEN_MAX 65
 
 /* The codes of errors, whose words are in docs/vgpud-guest.7. */
 enum vg_guest_code {
@@ -65,6 +68,7 @@ enum vg_guest_type {
     VG_GUEST_STATUS,
     VG_GUEST_CANCEL,
     VG_GUEST_SWITCH,
+    VG_GUEST_PROXY,
     VG_GUEST_TYPE_MAX
 };
 const char *vg_guest_type_word(enum vg_guest_type type);
@@ -86,8 +90,10 @@ struct vg_guest_request {
     size_t n_devices;
     struct vg_guest_match devices[VG_GUEST_DEVICES_MAX];
     /* Of a preparation: where programs of OpenCL go on meanwhile; empty: nowhere. Of a switch:
-     * where they go on. */
+     * where they go on. Of `proxy`: where they find a GPU if the guest has none, and what they show
+     * there. */
     char opencl_at[VG_GUEST_PLACE_MAX];
+    char token[VG_GUEST_TOKEN_MAX];
 };
 
 struct vg_guest_fault {

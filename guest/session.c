@@ -202,6 +202,26 @@ session_cancel(struct vg_guest_session *session, const struct vg_guest_request *
 }
 
 static void
+session_proxy(struct vg_guest_session *session, const struct vg_guest_request *request)
+{
+    bool changed;
+    int error =
+        session->ops->note_proxy(session->user, request->opencl_at, request->token, &changed);
+
+    if (error != 0) {
+        char text[VG_GUEST_MESSAGE_MAX];
+        vg_guest_put(text, sizeof text, "it cannot be noted for programs: %s", strerror(error));
+        session_refuse(session, request->id, VG_GUEST_INTERNAL, text);
+        return;
+    }
+    json_object *object = vg_guest_message(request->id, "proxy");
+    json_object_object_add(object, "at",
+                           *request->opencl_at ? json_object_new_string(request->opencl_at) : NULL);
+    json_object_object_add(object, "changed", json_object_new_boolean(changed));
+    session_send_object(session, object);
+}
+
+static void
 session_request(struct vg_guest_session *session, const struct vg_guest_request *request)
 {
     if (request->type != VG_GUEST_HELLO && session->version == 0) {
@@ -223,6 +243,9 @@ session_request(struct vg_guest_session *session, const struct vg_guest_request 
         break;
     case VG_GUEST_CANCEL:
         session_cancel(session, request);
+        break;
+    case VG_GUEST_PROXY:
+        session_proxy(session, request);
         break;
     case VG_GUEST_TYPE_MAX:
     default:

@@ -54,6 +54,8 @@ struct vg_guest_session_ops {
     int (*work)(void *user, const struct vg_guest_order *order);
     int (*look)(void *user, const struct vg_guest_order *order);
     void (*cancel)(void *user);
+    /* Notes where programs of OpenCL find a GPU; empty: nowhere. Returns 0, or an errno. */
+    int (*note_proxy)(void *user, const char *at, const char *token, bool *ret_changed);
 };
 
 struct vg_guest_session {

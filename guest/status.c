@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "guest/child.h"
+#include "guest/proxy-note.h"
+#include "guest/util.h"
 
 static const char *
 status_text(json_object *object, const char *name)
@@ -154,6 +156,9 @@ vg_guest_status_print(const struct vg_guest_config *config)
         status_print_device(json_object_array_get_idx(devices, i));
     if (n == 0)
         printf("GPUs        none is seen\n");
+    vg_guest_auto char *proxy = vg_guest_proxy_noted(config->root);
+    if (proxy)
+        printf("OpenCL      %s, if there is no vendor's\n", proxy);
     if (geteuid() != 0)
         printf("Only root sees what other users' processes hold.\n");
     json_object_put(object);

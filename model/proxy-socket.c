@@ -28,12 +28,31 @@ static const struct vg_field socket_fields[] = {
 const struct vg_record_type vg_proxy_socket_record = VG_ROW_TYPE(socket_fields);
 #undef THIS
 
+#define THIS vg_proxy_guest
+static const struct vg_field guest_fields[] = {
+    VG_ROW_STRING(vm, VG_FIELD_REQUIRED, 1, PROXY_TEXT_MAX),
+    VG_ROW_STRING(uuid, 0, 0, PROXY_TEXT_MAX),
+    VG_ROW_STRING(address, VG_FIELD_REQUIRED, 1, PROXY_TEXT_MAX),
+    VG_ROW_BOOL(told, VG_FIELD_REQUIRED),
+    COUNT(told_ns),
+    VG_ROW_STRING(reason, 0, 0, PROXY_TEXT_MAX),
+};
+const struct vg_record_type vg_proxy_guest_record = VG_ROW_TYPE(guest_fields);
+#undef THIS
+
 #define THIS vg_proxy_limit
 static const struct vg_field limit_fields[] = {
     VG_ROW_INT(weight, VG_FIELD_REQUIRED, 1, VG_PROXY_WEIGHT_MAX),
 };
 const struct vg_record_type vg_proxy_limit_record = VG_ROW_TYPE(limit_fields);
 #undef THIS
+
+void
+vg_proxy_guest_free(void *guest)
+{
+    if (guest)
+        vg_record_free(&vg_proxy_guest_record, guest);
+}
 
 void
 vg_proxy_socket_free(void *socket)

@@ -37,9 +37,21 @@ struct vg_proxy_limit {
     int64_t weight;
 };
 
+/* What a guest knows of the proxy that its programs of OpenCL use a GPU by: [proxy VM]. */
+struct vg_proxy_guest {
+    char *vm;      /* as the configuration calls it, or its UUID if its group is gone */
+    char *uuid;    /* empty: it was not seen here yet */
+    char *address; /* "tcp:HOST:PORT"; "none": it is to know that it has none */
+    bool told;
+    int64_t told_ns; /* when it was; 0: it does not know */
+    char *reason;    /* why it does not know; empty: it does */
+};
+
+extern const struct vg_record_type vg_proxy_guest_record;
 extern const struct vg_record_type vg_proxy_socket_record;
 extern const struct vg_record_type vg_proxy_limit_record;
 
+void vg_proxy_guest_free(void *guest);   /* NULL is fine */
 void vg_proxy_socket_free(void *socket); /* NULL is fine */
 void vg_proxy_limit_free(void *limit);   /* NULL is fine */
 

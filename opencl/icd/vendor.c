@@ -14,7 +14,9 @@
 #include "opencl/icd/say.h"
 #include "opencl/track/know.h"
 #include "opencl/track/limits.h"
+#include "opencl/wire/address.h"
 #include "opencl/wire/client.h"
+#include "opencl/wire/link.h"
 
 #define VENDORS_MAX 16
 
@@ -240,6 +242,36 @@ vendor_read(const char *folder, const char *name, bool is_wrapped)
     fclose(file);
 }
 
+/* The proxy by which the host lets this VM use a GPU: the agent has noted it beside its socket
+ * (guest/proxy-note.h), and the token that it wants. Where there is no vendor's library, or none
+ * that has a platform. */
+static void
+vendor_add_told(bool is_wrapped)
+{
+    static char token[1024];
+    const char *agent = secure_getenv("VGPU_OPENCL_AGENT");
+    char path[sizeof token - 8], line[VG_CL_PLACE] = "";
+
+    if (!agent)
+        agent = VG_OPENCL_AGENT_SOCKET;
+    const char *slash = strrchr(agent, '/');
+    int size = slash ? (int)(slash - agent) : 0;
+    if (!slash || snprintf(path, sizeof path, "%.*s/proxy", size, agent) >= (int)sizeof path)
+        return;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fgets(line, sizeof line, file))
+        line[strcspn(line, "\r\n")] = '\0';
+    fclose(file);
+    const char *proxy = vendor_proxy(line);
+    if (!proxy || !vg_wire_address_is_far(proxy))
+        return;
+    snprintf(token, sizeof token, "%s.token", path);
+    vg_wire_link_set_token(token);
+    vendor_add(line, is_wrapped);
+}
+
 void
 vg_cl_vendors_load(bool are_wrapped)
 {
@@ -267,6 +299,8 @@ vg_cl_vendors_load(bool are_wrapped)
     if (n >= 0)
         free(names);
     vg_cl_nodes_note_vendors();
+    if (vendors_n == 0)
+        vendor_add_told(are_wrapped);
 }
 
 /* ---- letting go, and again ---- */

@@ -31,6 +31,8 @@ struct link_hello {
     uint64_t staging; /* of what is shared; the descriptor comes along */
 };
 
+static const char *link_token_path = LINK_TOKEN_PATH;
+
 void
 vg_wire_link_stay(struct vg_wire_link *link)
 {
@@ -63,6 +65,12 @@ link_receive_memory(struct vg_wire_link *link, struct link_hello *hello, int *me
     return n == (ssize_t)sizeof *hello && hello->magic == LINK_MAGIC;
 }
 
+void
+vg_wire_link_set_token(const char *path)
+{
+    link_token_path = path;
+}
+
 /* The program's side: says what it wants, and takes what it gets. */
 static bool
 link_ask(struct vg_wire_link *link, uint64_t way)
@@ -74,7 +82,7 @@ link_ask(struct vg_wire_link *link, uint64_t way)
     int memory = -1;
 
     if (way == LINK_TOKEN) {
-        if (!vg_wire_address_token(path ? path : LINK_TOKEN_PATH, token))
+        if (!vg_wire_address_token(path ? path : link_token_path, token))
             return false;
         parts[1] = (struct iovec){token, sizeof token};
     }

@@ -23,6 +23,9 @@ struct vg_wire_link {
     struct vg_wire_shared *shared; /* NULL: all bytes go through FD */
 };
 
+/* Has the token in the file PATH shown, where no variable names another one. PATH is kept. */
+void vg_wire_link_set_token(const char *path);
+
 /* Connects to the proxy at ADDRESS. False, with errno. Until
  * vg_wire_link_stay() is called, what takes longer than VG_WIRE_OPEN_S seconds breaks the link: a
  * proxy may listen and do nothing. */

@@ -46,6 +46,8 @@ BROKEN = {
     "number-too-small": ["[api]", "connections", "'3'", "4 to 4096"],
     "number-with-a-unit": ["[store]", "raw_days", "'2 days'", "whole number"],
     "provider-relative": ["[trace]", "provider", "'tracer.so'", "absolute"],
+    "proxy-address": [":2: [proxy web]", "'192.168.122.1:7000'", "tcp:HOST:PORT"],
+    "proxy-without-token": [":2: [proxy web]", "token_file is missing"],
     "socket-empty": ["[api]", "socket", "''", "1 to 107 bytes"],
     "socket-relative": ["[api]", "socket", "'run/vgpud.sock'", "absolute"],
     "socket-too-long": ["[api]", "socket", "1 to 107 bytes"],

@@ -491,10 +491,39 @@ BAD_LINES = [
     (b'{"id":1,"type":"prepare","deadline_ms":1000,"devices":[{"path":"0000:00/00.0\\u0000x"}]}', "bad-request"),
     (b'{"id":1,"type":"prepare","deadline_ms":1000,"devices":[{"address":"01:00.0"}]}', "bad-request"),
     (b'{"id":1,"type":"prepare","deadline_ms":1000,"devices":[{"vendor":4318}]}', "bad-request"),
+    (b'{"id":1,"type":"proxy","at":"proxy:/run/vgpu-proxy.sock","token":"0123456789abcdef"}', "bad-request"),
+    (b'{"id":1,"type":"proxy","at":"proxy:tcp:a b:1","token":"0123456789abcdef"}', "bad-request"),
+    (b'{"id":1,"type":"proxy","at":"proxy:tcp:' + b"h" * 128 + b':1","token":"0123456789abcdef"}', "bad-request"),
+    (b'{"id":1,"type":"proxy","at":"proxy:tcp:h:1"}', "bad-request"),
+    (b'{"id":1,"type":"proxy","at":"proxy:tcp:h:1","token":"0123456789abcde"}', "bad-request"),
+    (b'{"id":1,"type":"proxy","at":"proxy:tcp:h:1","token":"0123456789abcdef\\n"}', "bad-request"),
+    (b'{"id":1,"type":"proxy","at":"proxy:tcp:h:1","token":"' + b"t" * 65 + b'"}', "bad-request"),
     (b'{"id":1,"type":"hello","versions":[1]} x', "bad-request"),
     (b"\xff\xfe\x00", "bad-request"), (b"[" * 5000, "bad-request"),
     (b'{"a":' * 5000, "bad-request"),
 ]
+
+
+def test_proxy(guest, host):
+    """What the host says of a proxy is noted for programs of any user, all of it or nothing, and goes when it says so."""
+    os.mkdir(guest.path("run"))
+    place, token = "run/vgpu-guestd/proxy", "run/vgpu-guestd/proxy.token"
+    for at, secret, changed in (("proxy:tcp:192.168.122.1:7000", "0123456789abcdef", True),
+                                ("proxy:tcp:192.168.122.1:7000", "0123456789abcdef", False),
+                                ("proxy:tcp:192.168.122.1:7000", "f" * 64, True), ("proxy:vsock:2:7000", "f" * 64, True)):
+        told = host.ask("proxy", at=at, token=secret)
+        assert (told["type"], told["at"], told["changed"]) == ("proxy", at, changed)
+        assert (guest.read(place), guest.read(token)) == (at + "\n", secret + "\n")
+        assert [os.stat(guest.path(path)).st_mode & 0o777 for path in (place, token)] == [0o644, 0o644]
+    assert f"OpenCL      {at}" in subprocess.run([program(), "status", "--sysroot", guest.root], text=True, check=True,
+                                                 capture_output=True).stdout
+    for changed in (True, False):
+        told = host.ask("proxy")
+        assert (told["type"], told["at"], told["changed"]) == ("proxy", None, changed)
+        assert sorted(os.listdir(guest.path("run/vgpu-guestd"))) == []
+    os.mkdir(guest.path(place + ".new"))
+    refused = host.ask("proxy", at=at, token=secret)
+    assert (refused["code"], guest.read(place)) == ("internal", "")
 
 
 def test_bad_lines(host):

@@ -191,7 +191,7 @@ make_image()
     local agent=${LAB_AGENT:-$here/guest-agent} guestd=${LAB_GUESTD:-$here/../../build/vgpu-guestd}
     local fake=${guestd%/*}/tests/guest build=${guestd%/*}
     local -a opencl=("$build/libvgpu-opencl.so" "$build/tests/opencl/leaky-vendor.so"
-        "$build/tests/opencl/waves" "$build/vgpu-proxy")
+        "$build/tests/opencl/waves" "$build/tests/opencl/random-calls" "$build/vgpu-proxy")
     local -a parts=("$here/guest-init" "$here/guest-hook" "$here/guest-cuda" "$here/guest-qemu" "$agent")
     if [ -x "$guestd" ]; then
         parts+=("$guestd")
@@ -218,7 +218,7 @@ make_image()
         [ "$name" = busybox ] || ln -sf busybox "$root/bin/$name"
     done
     for name in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci \
-        virtio_console virtio-rng virtio_blk; do
+        virtio_console virtio-rng virtio_blk failover net_failover virtio_net; do
         find "$modules" -name "$name.ko*" -exec cp {} "$root/mod/" \;
     done
     find "$root/mod" -name '*.xz' -exec xz -d {} +

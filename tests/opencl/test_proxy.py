@@ -14,6 +14,7 @@ import threading
 import time
 
 import pytest
+from guestd import Agent, Guest
 from opencl import LINK, POCL, Proxy, Stopped, built, make_film, native, need, need_pocl, told
 from test_opencl import CRASHES, FULL, SEED, every_function, output, taken, twice
 
@@ -391,7 +392,7 @@ def test_one_that_is_stopped(tmp_path, whose):
 def _far(tmp_path):
     """A proxy that listens on TCP as well, at a port that is free, and a token for it."""
     token = tmp_path / "token"
-    token.write_text("a token of the tests\n")
+    token.write_text("a-token-of-the-tests\n")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -407,6 +408,29 @@ def test_tcp(far):
         assert output(argv, proxy.environment(VGPU_OPENCL=address, **token)) == output(argv, native())
     for order in ("0", "1"):
         output([sys.executable, "-c", LARGE, order], proxy.environment(**token))
+
+
+def test_told_by_the_agent(tmp_path, far):
+    """A program with nothing but the library finds the proxy that the agent was told of, where no vendor has a platform."""
+    proxy, token = far
+    need("clinfo")
+    (tmp_path / "guest").mkdir()
+    (tmp_path / "none").mkdir()
+    with Guest(tmp_path / "guest") as guest, Agent(guest) as agent, agent.host() as host:
+        told_it = {"at": "proxy:" + proxy.path, "token": open(token["VGPU_OPENCL_TOKEN"], encoding="utf-8").read().strip()}
+        environment = {**proxy.environment(), "VGPU_OPENCL_VENDORS": str(tmp_path / "none"),
+                       "VGPU_OPENCL_AGENT": guest.path("run/vgpu-guestd/opencl.sock")}
+        del environment["VGPU_OPENCL"]
+        os.mkdir(guest.path("run"))
+        for request, platforms in (({}, 0), (told_it, 1), ({}, 0)):
+            assert host.ask("proxy", **request)["type"] == "proxy"
+            assert output(["clinfo", "-l"], environment).count("(vgpud)") == platforms
+        host.ask("proxy", **told_it)
+        # A vendor that is there comes first.
+        environment["VGPU_OPENCL_VENDORS"] = str(tmp_path / "vendors")
+        proxy.process.send_signal(signal.SIGSTOP)
+        assert output(["clinfo", "-l"], environment).count("(vgpud)") == 1
+        proxy.process.send_signal(signal.SIGCONT)
 
 
 def test_tcp_without_the_token(tmp_path, far):

@@ -116,6 +116,25 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
     return g_steal_pointer(&rows);
 }
 
+static GPtrArray *
+fake_list_proxy_guests(void *data)
+{
+    GPtrArray *guests = g_ptr_array_new_with_free_func(vg_proxy_guest_free);
+
+    (void)data;
+    for (int i = 0; i < 2; i++) {
+        struct vg_proxy_guest *guest = vg_record_new(&vg_proxy_guest_record);
+        guest->vm = g_strdup(i == 0 ? "alpha" : "elsewhere");
+        guest->uuid = g_strdup("");
+        guest->address = g_strdup_printf("tcp:192.168.122.1:700%d", i);
+        guest->told = i == 0;
+        guest->told_ns = i == 0 ? 1700000000 * VG_NS_PER_S : 0;
+        guest->reason = g_strdup(i == 0 ? "" : "it does not run here");
+        g_ptr_array_add(guests, guest);
+    }
+    return guests;
+}
+
 GPtrArray *
 fake_list_proxies(void *data, GError **err)
 {
@@ -420,5 +439,6 @@ const struct vg_backend_measurement fake_measurement = {
     .read_cluster = fake_read_cluster,
     .gather = gather,
     .list_proxies = fake_list_proxies,
+    .list_proxy_guests = fake_list_proxy_guests,
     .list_events = list_events,
 };

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/proxy-teller.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "daemon/proxy-config.h"
+#include "model/proxy-socket.h"
+#include "policy/drift.h"
+
+#define VG_LOG_TAG "proxy"
+
+/* The time between two looks at what is to be done. */
+#define TELLER_LOOK_NS VG_NS_PER_S
+/* The time after which a guest that knows it is told again, as it may have been started anew. */
+#define TELLER_AGAIN_NS (15 * VG_NS_PER_S)
+/* The pause after a guest could not be told, which doubles with each try. */
+#define TELLER_PAUSE_NS     (2 * VG_NS_PER_S)
+#define TELLER_PAUSE_MAX_NS (60 * VG_NS_PER_S)
+
+#define TELLER_NONE "none"
+
+struct teller_vm {
+    char *name;       /* as the group has it, or the UUID of one whose group is gone */
+    char *uuid;       /* NULL: not known yet */
+    char *address;    /* "none": it has none */
+    char *token_file; /* empty with "none" */
+    bool is_gone;     /* the group is */
+    /* What follows belongs to the thread, but for reading it under the lock. */
+    bool is_told;
+    char *reason; /* why not; NULL: it was not tried yet */
+    int64_t told_ns;
+    int64_t id;     /* of libvirt, of the domain that was tried last */
+    int64_t due_ns; /* CLOCK_MONOTONIC; 0: at once */
+    int64_t pause_ns;
+};
+
+struct vg_proxy_teller {
+    vg_node *node;
+    vg_mover *mover;
+    char *path; /* of the file with who was told */
+    vg_thread *thread;
+    atomic_bool cancel;
+    pthread_mutex_t lock;
+    GPtrArray *vms;     /* struct teller_vm; replaced by the configuration, under the lock */
+    GPtrArray *written; /* UUIDs (char *) that the file has, sorted; the thread's */
+};
+
+static void
+teller_vm_free(void *data)
+{
+    struct teller_vm *vm = data;
+
+    g_free(vm->name);
+    g_free(vm->uuid);
+    g_free(vm->address);
+    g_free(vm->token_file);
+    g_free(vm->reason);
+    g_free(vm);
+}
+
+static struct teller_vm *
+teller_vm_new(const char *name, const char *address, const char *token_file)
+{
+    struct teller_vm *vm = g_new0(struct teller_vm, 1);
+
+    vm->name = g_strdup(name);
+    vm->address = g_strdup(address);
+    vm->token_file = g_strdup(token_file);
+    return vm;
+}
+
+/* ---- the file ---- */
+
+static void
+teller_read(vg_proxy_teller *teller)
+{
+    g_autofree char *text = NULL;
+
+    if (!g_file_get_contents(teller->path, &text, NULL, NULL))
+        return;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (unsigned i = 0; lines[i]; i++) {
+        if (g_uuid_string_is_valid(lines[i]))
+            g_ptr_array_add(teller->written, g_strdup(lines[i]));
+    }
+}
+
+static int
+teller_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Writes who knows of a proxy, if that is another than before. */
+static void
+teller_write(vg_proxy_teller *teller)
+{
+    g_autoptr(GPtrArray) now = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GString) text = g_string_new(NULL), before = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+
+    pthread_mutex_lock(&teller->lock);
+    for (guint i = 0; i < teller->vms->len; i++) {
+        const struct teller_vm *vm = teller->vms->pdata[i];
+        if (vm->uuid && (vm->is_gone || vm->told_ns > 0))
+            g_ptr_array_add(now, g_strdup(vm->uuid));
+    }
+    pthread_mutex_unlock(&teller->lock);
+    g_ptr_array_sort(now, teller_compare);
+    for (guint i = 0; i < now->len; i++)
+        g_string_append_printf(text, "%s\n", (char *)now->pdata[i]);
+    for (guint i = 0; i < teller->written->len; i++)
+        g_string_append_printf(before, "%s\n", (char *)teller->written->pdata[i]);
+    if (g_string_equal(text, before))
+        return;
+    if (!g_file_set_contents_full(teller->path, text->str, (gssize)text->len,
+                                  G_FILE_SET_CONTENTS_CONSISTENT, 0640, &error)) {
+        vg_log_warn_limited("cannot note which guests know of a proxy, so that the next vgpud will "
+                            "not tell them when they have none any more reason=\"%s\"",
+                            error->message);
+        return;
+    }
+    g_ptr_array_unref(teller->written);
+    teller->written = g_steal_pointer(&now);
+}
+
+/* ---- a guest ---- */
+
+/* Finds the VM that is meant. Returns NULL if it does not run here. */
+static const struct vg_inv_vm *
+teller_find(const vg_view *view, const struct teller_vm *vm)
+{
+    for (guint i = 0; i < view->inventory->vms->len; i++) {
+        const struct vg_inv_vm *here = view->inventory->vms->pdata[i];
+        if (here->uuid && here->id >= 0 && vg_drift_is_vm(vm->name, here->name, here->uuid))
+            return here;
+    }
+    return NULL;
+}
+
+/* Asks the guest. Returns 0, or -1 and sets *err to why it does not know. */
+static int
+teller_tell(vg_proxy_teller *teller, const struct teller_vm *vm, const char *uuid, GError **err)
+{
+    const bool has_proxy = strcmp(vm->address, TELLER_NONE) != 0;
+    g_autofree char *at = has_proxy ? g_strconcat("proxy:", vm->address, NULL) : NULL;
+    g_autofree char *token = has_proxy ? vg_proxy_config_token(vm->token_file, err) : NULL;
+
+    if (has_proxy && !token)
+        return -1;
+    return vg_mover_tell_proxy(teller->mover, uuid, at, token, &teller->cancel, err);
+}
+
+static void
+teller_note(vg_proxy_teller *teller, struct teller_vm *vm, const GError *error)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+    VG_LOCK_SCOPE(&teller->lock);
+    const bool was_told = vm->is_told;
+
+    vm->is_told = !error;
+    if (!error && !was_told) {
+        vm->told_ns = vg_clock_realtime_ns();
+        vg_log_notice("guest knows its proxy vm=\"%s\" address=\"%s\"", vm->name, vm->address);
+    } else if (error && g_strcmp0(vm->reason, error->message) != 0) {
+        vg_log_notice("guest cannot be told of its proxy vm=\"%s\" reason=\"%s\"", vm->name,
+                      error->message);
+    }
+    vm->pause_ns = !error             ? 0
+                   : vm->pause_ns > 0 ? MIN(2 * vm->pause_ns, TELLER_PAUSE_MAX_NS)
+                                      : TELLER_PAUSE_NS;
+    vm->due_ns = now_ns + (error ? vm->pause_ns : TELLER_AGAIN_NS);
+    g_free(vm->reason);
+    vm->reason = error ? g_strdup(error->message) : NULL;
+}
+
+/* Notes what is seen of a VM. Returns whether it is to be told now. */
+static bool
+teller_is_due(vg_proxy_teller *teller, struct teller_vm *vm, const struct vg_inv_vm *here)
+{
+    VG_LOCK_SCOPE(&teller->lock);
+
+    if (!here) {
+        vm->is_told = false;
+        vm->id = 0;
+        g_free(vm->reason);
+        vm->reason = g_strdup("it does not run here");
+        return false;
+    }
+    g_free(vm->uuid);
+    vm->uuid = g_strdup(here->uuid);
+    if (vm->id != here->id) {
+        vm->is_told = false;
+        vm->due_ns = vm->pause_ns = 0;
+        vm->id = here->id;
+    }
+    return vg_clock_monotonic_ns() >= vm->due_ns;
+}
+
+/* Returns the VMs of now; they stay as they are while the thread holds them, but for the
+ * configuration's next ones, which replace them. */
+static GPtrArray *
+teller_vms(vg_proxy_teller *teller)
+{
+    VG_LOCK_SCOPE(&teller->lock);
+    return g_ptr_array_ref(teller->vms);
+}
+
+/* Forgets VMs whose group is gone and that know it, or that do not run here: what they knew is gone
+ * with them. */
+static void
+teller_forget(vg_proxy_teller *teller, const GPtrArray *vms, const vg_view *view)
+{
+    VG_LOCK_SCOPE(&teller->lock);
+
+    if (teller->vms != vms)
+        return;
+    for (guint i = vms->len; i > 0; i--) {
+        const struct teller_vm *vm = vms->pdata[i - 1];
+        if (vm->is_gone && (vm->is_told || !teller_find(view, vm)))
+            g_ptr_array_remove_index(teller->vms, i - 1);
+    }
+}
+
+/* Returns whether a VM whose group is gone has another one, which may name it otherwise. */
+static bool
+teller_has_group(const GPtrArray *vms, const struct vg_inv_vm *here)
+{
+    for (guint i = 0; i < vms->len; i++) {
+        const struct teller_vm *vm = vms->pdata[i];
+        if (!vm->is_gone && vg_drift_is_vm(vm->name, here->name, here->uuid))
+            return true;
+    }
+    return false;
+}
+
+/* Tells those that are due: first those that no try has failed with, as one that does not answer
+ * takes its time. */
+static void
+teller_round(vg_proxy_teller *teller, vg_thread *self)
+{
+    g_autoptr(vg_view) view = vg_node_view(teller->node);
+    g_autoptr(GPtrArray) vms = teller_vms(teller);
+
+    for (int tried = 0; tried <= 1; tried++) {
+        for (guint i = 0; i < vms->len && !vg_thread_stopping(self); i++) {
+            struct teller_vm *vm = vms->pdata[i];
+            const struct vg_inv_vm *here = teller_find(view, vm);
+            if (!teller_is_due(teller, vm, here) || (vm->pause_ns > 0) != tried)
+                continue;
+            g_autoptr(GError) error = NULL;
+            if (!vm->is_gone || !teller_has_group(vms, here))
+                teller_tell(teller, vm, here->uuid, &error);
+            if (!vg_thread_stopping(self))
+                teller_note(teller, vm, error);
+            vg_thread_beat(self);
+        }
+    }
+    teller_forget(teller, vms, view);
+}
+
+static void
+teller_run(vg_thread *self, void *arg)
+{
+    vg_proxy_teller *teller = arg;
+
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + TELLER_LOOK_NS)) {
+        g_autoptr(vg_view) view = vg_node_view(teller->node);
+        /* Until libvirt has been asked, nobody runs here. */
+        if (view->inventory->vms->len == 0)
+            continue;
+        teller_round(teller, self);
+        teller_write(teller);
+    }
+}
+
+/* ---- other threads ---- */
+
+/* Keeps what is known of a VM whose group says the same as before. */
+static struct teller_vm *
+teller_take_over(const vg_proxy_teller *teller, const struct vg_proxy_config *proxy)
+{
+    struct teller_vm *vm = teller_vm_new(proxy->item.name, proxy->address, proxy->token_file);
+
+    for (guint i = 0; i < teller->vms->len; i++) {
+        const struct teller_vm *old = teller->vms->pdata[i];
+        if (old->is_gone || strcmp(old->name, vm->name) != 0)
+            continue;
+        vm->uuid = g_strdup(old->uuid);
+        vm->told_ns = old->told_ns;
+        if (strcmp(old->address, vm->address) == 0) {
+            vm->is_told = old->is_told;
+            vm->reason = g_strdup(old->reason);
+            vm->id = old->id;
+        }
+    }
+    return vm;
+}
+
+static bool
+teller_has(const GPtrArray *vms, const char *name, const char *uuid)
+{
+    for (guint i = 0; i < vms->len; i++) {
+        const struct teller_vm *vm = vms->pdata[i];
+        if (g_strcmp0(vm->uuid, uuid) == 0 || strcmp(vm->name, uuid) == 0 ||
+            (name && strcmp(vm->name, name) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Adds a VM that was told, and has no group any more. */
+static void
+teller_add_gone(GPtrArray *vms, const char *name, const char *uuid)
+{
+    if (teller_has(vms, name, uuid))
+        return;
+    struct teller_vm *vm = teller_vm_new(uuid, TELLER_NONE, "");
+    vm->uuid = g_strdup(uuid);
+    vm->is_gone = true;
+    g_ptr_array_add(vms, vm);
+}
+
+void
+vg_proxy_teller_configure(vg_proxy_teller *teller, const struct vg_daemon_config *config)
+{
+    GPtrArray *vms = g_ptr_array_new_with_free_func(teller_vm_free);
+    VG_LOCK_SCOPE(&teller->lock);
+
+    for (guint i = 0; i < config->proxies->len; i++)
+        g_ptr_array_add(vms, teller_take_over(teller, config->proxies->pdata[i]));
+    for (guint i = 0; i < teller->vms->len; i++) {
+        const struct teller_vm *old = teller->vms->pdata[i];
+        if (old->uuid && (old->is_gone || old->told_ns > 0))
+            teller_add_gone(vms, old->name, old->uuid);
+    }
+    g_ptr_array_unref(teller->vms);
+    teller->vms = vms;
+}
+
+/* Adds those whom a vgpud before this one has told. */
+static void
+teller_add_past(vg_proxy_teller *teller)
+{
+    for (guint i = 0; i < teller->written->len; i++)
+        teller_add_gone(teller->vms, NULL, teller->written->pdata[i]);
+}
+
+GPtrArray *
+vg_proxy_teller_list(vg_proxy_teller *teller)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_proxy_guest_free);
+    VG_LOCK_SCOPE(&teller->lock);
+
+    for (guint i = 0; i < teller->vms->len; i++) {
+        const struct teller_vm *vm = teller->vms->pdata[i];
+        struct vg_proxy_guest *guest = vg_record_new(&vg_proxy_guest_record);
+        guest->vm = g_strdup(vm->name);
+        guest->uuid = g_strdup(vm->uuid ? vm->uuid : "");
+        guest->address = g_strdup(vm->address);
+        guest->told = vm->is_told;
+        guest->told_ns = vm->is_told ? vm->told_ns : 0;
+        guest->reason = g_strdup(vm->is_told  ? ""
+                                 : vm->reason ? vm->reason
+                                              : "it was not asked yet");
+        g_ptr_array_add(list, guest);
+    }
+    return list;
+}
+
+static void
+teller_wake(void *arg)
+{
+    vg_proxy_teller *teller = arg;
+
+    atomic_store(&teller->cancel, true);
+}
+
+vg_proxy_teller *
+vg_proxy_teller_new(vg_node *node, vg_mover *mover, const struct vg_daemon_config *config,
+                    GError **err)
+{
+    vg_proxy_teller *teller = g_new0(vg_proxy_teller, 1);
+
+    teller->node = node;
+    teller->mover = mover;
+    teller->path = g_build_filename(config->directory, VG_PROXY_TOLD_FILE, NULL);
+    teller->vms = g_ptr_array_new_with_free_func(teller_vm_free);
+    teller->written = g_ptr_array_new_with_free_func(g_free);
+    pthread_mutex_init(&teller->lock, NULL);
+    teller_read(teller);
+    vg_proxy_teller_configure(teller, config);
+    teller_add_past(teller);
+    teller->thread = vg_thread_new("proxy-tell", teller_run, teller_wake, teller, err);
+    if (teller->thread)
+        return teller;
+    vg_proxy_teller_free(teller);
+    return NULL;
+}
+
+void
+vg_proxy_teller_stop(vg_proxy_teller *teller)
+{
+    if (teller)
+        vg_thread_join(teller->thread);
+}
+
+void
+vg_proxy_teller_free(vg_proxy_teller *teller)
+{
+    if (!teller)
+        return;
+    vg_thread_free(teller->thread);
+    g_ptr_array_unref(teller->vms);
+    g_ptr_array_unref(teller->written);
+    pthread_mutex_destroy(&teller->lock);
+    g_free(teller->path);
+    g_free(teller);
+}
