@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -37,10 +38,13 @@
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 #include "opencl/wire/link-shared.h"
+#include "opencl/wire/pass.h"
+#include "opencl/wire/serve-turn.h"
 #include "opencl/wire/serve.h"
 
 #define PROXY_KEPT        (32 << 20) /* bytes */
 #define PROXY_TENANTS_MAX 256
+#define PROXY_BACK_MAX    16 /* that come back at a time, besides those that are there */
 #define PROXY_TENANTS     (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
 
 struct proxy {
@@ -48,7 +52,7 @@ struct proxy {
     struct vg_serve_limits limits;
     bool is_strict; /* what a client's process may not do ends it */
     int signals;
-    unsigned drain_s, clients_max;
+    unsigned drain_s, clients_max, linger_s;
     size_t staging;               /* bytes of memory in common with each client */
     struct proxy_tenant *tenants; /* N_TENANTS of them */
     unsigned n_tenants;
@@ -68,6 +72,8 @@ static const char proxy_usage[] =
     "  --clients=NUMBER   at most so many at a time (64)\n"
     "  --depth=NUMBER     commands while an event of the program's is not set (65536)\n"
     "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
+    "  --linger=SECONDS   wait so long for one whose link by TCP or vsock is broken (60; 0: do "
+    "not)\n"
     "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
     "  --memory=MIB       memory of the device for each client (all there is)\n"
     "  --mode=OCTAL       who may connect (0600)\n"
@@ -82,24 +88,39 @@ static const char proxy_usage[] =
 
 /* ---- a client's process ---- */
 
-static _Noreturn void
-proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd, int turns,
-            struct vg_serve_counts *counts)
+/* The proxy knows which process the other side of the link has already. */
+static bool
+proxy_hand_over(const struct vg_wire_link *link, int turns,
+                const struct vg_wire_session_hello *hello)
 {
+    const struct vg_turn_link message = {VG_TURN_LINK, *hello};
+
+    return vg_wire_pass(turns, &message, sizeof message, link->fd, 0);
+}
+
+/* CLIENT is what the proxy knows of it. It may begin a session, or else only come back to one. */
+static _Noreturn void
+proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd, int turns,
+            bool may_begin)
+{
+    const struct proxy_tenant *tenant = client->tenant;
+    const struct vg_wire_offer offer = {proxy->staging, tenant->has_token ? tenant->token : NULL,
+                                        client->session, proxy->linger_s};
     struct vg_serve_limits limits = proxy->limits;
+    struct vg_wire_session_hello hello;
     struct vg_wire_link link;
     sigset_t none;
 
     for (unsigned i = 0; i < proxy->n_tenants; i++)
         close(proxy->tenants[i].listener);
-    for (unsigned i = 0; i < proxy->clients_max; i++) {
+    for (unsigned i = 0; i < proxy->share.n_clients; i++) {
         if (proxy->share.clients[i].fd >= 0)
             close(proxy->share.clients[i].fd);
         vg_share_free_counts(proxy->share.clients[i].counts);
     }
     vg_desk_leave(&proxy->desk);
     close(proxy->signals);
-    limits.counts = counts;
+    limits.counts = client->counts;
     limits.memory = tenant->memory;
     limits.turns = turns;
     sigemptyset(&none);
@@ -116,11 +137,17 @@ proxy_serve(const struct proxy *proxy, const struct proxy_tenant *tenant, int fd
     /* What comes and goes again and again is kept. */
     mallopt(M_MMAP_THRESHOLD, PROXY_KEPT);
     mallopt(M_TRIM_THRESHOLD, 8 * PROXY_KEPT);
-    bool ok =
-        vg_wire_link_take(&link, fd, proxy->staging, tenant->has_token ? tenant->token : NULL);
-    if (!ok)
+    enum vg_wire_taken taken = vg_wire_link_take(&link, fd, &offer, &hello);
+    if (taken == VG_WIRE_COMES_BACK)
+        _exit(proxy_hand_over(&link, turns, &hello) ? EXIT_SUCCESS : EXIT_FAILURE);
+    if (taken == VG_WIRE_REFUSED)
         vg_cl_say("a client cannot be served: %s", strerror(errno));
+    bool ok = taken == VG_WIRE_TAKEN && may_begin;
+    if (taken == VG_WIRE_TAKEN && !may_begin)
+        vg_cl_say("a client more than %u is refused", proxy->clients_max);
     ok = ok && vg_serve_client(&link, &limits);
+    if (vg_wire_link_why(&link))
+        vg_cl_say("a client is given up, as %s", vg_wire_link_why(&link));
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -137,10 +164,27 @@ proxy_cid(int fd)
                : 0;
 }
 
+static unsigned
+proxy_clients_n(const struct proxy *proxy)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < proxy->share.n_clients; i++)
+        n += proxy->share.clients[i].pid != 0;
+    return n;
+}
+
+static bool
+proxy_draw(unsigned char *id, size_t size)
+{
+    return getrandom(id, size, 0) == (ssize_t)size;
+}
+
 static void
 proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
 {
     int fd = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
+    struct proxy_client client = {.fd = -1, .tenant = tenant};
     int pair[2] = {-1, -1};
     unsigned i = 0;
 
@@ -151,27 +195,31 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
         close(fd);
         return;
     }
-    while (i < proxy->clients_max && proxy->share.clients[i].pid)
+    /* Those that come back come in besides: what they say is for a process to hear. */
+    bool may_begin = proxy_clients_n(proxy) < proxy->clients_max;
+    while (i < proxy->share.n_clients && proxy->share.clients[i].pid)
         i++;
-    if (i == proxy->clients_max) {
+    if (i == proxy->share.n_clients || (!may_begin && !tenant->has_token)) {
         vg_cl_say("a client more than %u is refused", proxy->clients_max);
         close(fd);
         return;
     }
-    struct vg_serve_counts *counts = proxy->desk.path ? vg_share_new_counts() : NULL;
-    pid_t pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 ? fork() : -1;
-    if (pid == 0) {
+    client.counts = proxy->desk.path ? vg_share_new_counts() : NULL;
+    bool ok = proxy_draw(client.session, sizeof client.session) &&
+              socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0;
+    client.pid = ok ? fork() : -1;
+    client.fd = pair[0];
+    if (client.pid == 0) {
         close(pair[0]);
-        proxy_serve(proxy, tenant, fd, pair[1], counts);
+        proxy_serve(proxy, &client, fd, pair[1], may_begin);
     }
-    if (pid < 0) {
+    if (client.pid < 0) {
         vg_cl_say("a client is refused: %s", strerror(errno));
         if (pair[0] >= 0)
             close(pair[0]);
-        vg_share_free_counts(counts);
+        vg_share_free_counts(client.counts);
     } else {
-        proxy->share.clients[i] =
-            (struct proxy_client){.pid = pid, .fd = pair[0], .tenant = tenant, .counts = counts};
+        proxy->share.clients[i] = client;
     }
     if (pair[1] >= 0)
         close(pair[1]);
@@ -185,23 +233,13 @@ proxy_reap(struct proxy *proxy)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        for (unsigned i = 0; i < proxy->clients_max; i++)
+        for (unsigned i = 0; i < proxy->share.n_clients; i++)
             if (proxy->share.clients[i].pid == pid)
                 vg_share_gone(&proxy->share.clients[i]);
         if (WIFSIGNALED(status))
             vg_cl_say("the process %d of a client was ended by signal %d", (int)pid,
                       WTERMSIG(status));
     }
-}
-
-static unsigned
-proxy_clients_n(const struct proxy *proxy)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < proxy->clients_max; i++)
-        n += proxy->share.clients[i].pid != 0;
-    return n;
 }
 
 /* What each socket's clients had of the device. */
@@ -245,9 +283,9 @@ proxy_wait(struct proxy *proxy, int ms)
     vg_desk_poll(&proxy->desk, &proxy->at[1]);
     for (unsigned i = 0; i < proxy->n_tenants; i++)
         tenants[i] = (struct pollfd){.fd = proxy->tenants[i].listener, .events = POLLIN};
-    for (unsigned i = 0; i < proxy->clients_max; i++)
+    for (unsigned i = 0; i < proxy->share.n_clients; i++)
         clients[i] = (struct pollfd){.fd = proxy->share.clients[i].fd, .events = POLLIN};
-    return poll(proxy->at, PROXY_TENANTS + proxy->n_tenants + proxy->clients_max, ms) >= 0;
+    return poll(proxy->at, PROXY_TENANTS + proxy->n_tenants + proxy->share.n_clients, ms) >= 0;
 }
 
 /* Returns when it was told to stop, and its clients have left. */
@@ -266,7 +304,7 @@ proxy_run(struct proxy *proxy)
         if (!proxy_wait(proxy, ms))
             continue;
         /* Those that are there, before others come to their places. */
-        for (unsigned i = 0; i < proxy->clients_max; i++)
+        for (unsigned i = 0; i < proxy->share.n_clients; i++)
             if (proxy->at[PROXY_TENANTS + proxy->n_tenants + i].revents)
                 vg_share_hear(&proxy->share, &proxy->share.clients[i]);
         if ((proxy->at[0].revents & POLLIN) && proxy_get_signal(proxy, &info)) {
@@ -283,7 +321,7 @@ proxy_run(struct proxy *proxy)
                 proxy_accept(proxy, &proxy->tenants[i]);
         vg_desk_serve(&proxy->desk, &proxy->at[1]);
     }
-    for (unsigned i = 0; i < proxy->clients_max; i++)
+    for (unsigned i = 0; i < proxy->share.n_clients; i++)
         if (proxy->share.clients[i].pid)
             kill(proxy->share.clients[i].pid, SIGKILL);
     proxy_tell(proxy);
@@ -357,9 +395,9 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
     sigset_t signals;
 
     proxy->tenants = calloc((size_t)n, sizeof *proxy->tenants);
-    proxy->share.clients = calloc(proxy->clients_max + 1, sizeof *proxy->share.clients);
-    proxy->share.n_clients = proxy->clients_max;
-    proxy->at = calloc(PROXY_TENANTS + (size_t)n + proxy->clients_max, sizeof *proxy->at);
+    proxy->share.n_clients = proxy->clients_max + PROXY_BACK_MAX;
+    proxy->share.clients = calloc(proxy->share.n_clients, sizeof *proxy->share.clients);
+    proxy->at = calloc(PROXY_TENANTS + (size_t)n + proxy->share.n_clients, sizeof *proxy->at);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
@@ -372,7 +410,7 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
         fprintf(stderr, "vgpu-proxy: %s\n", strerror(errno));
         return EXIT_FAILURE;
     }
-    for (unsigned i = 0; i < proxy->clients_max; i++)
+    for (unsigned i = 0; i < proxy->share.n_clients; i++)
         proxy->share.clients[i].fd = -1;
     for (int i = 0; i < n; i++)
         if (!proxy_add_tenant(proxy, sockets[i]))
@@ -402,6 +440,7 @@ enum {
     PROXY_CLIENTS,
     PROXY_DEPTH,
     PROXY_DRAIN,
+    PROXY_LINGER,
     PROXY_MAX_KERNEL,
     PROXY_MEMORY,
     PROXY_MODE,
@@ -415,15 +454,11 @@ static const struct {
     unsigned most, usual;
     int base;
 } proxy_numbers[PROXY_NUMBERS] = {
-    [PROXY_CLIENTS] = {4096, 64, 10},
-    [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
-    [PROXY_DRAIN] = {86400, 30, 10},
-    [PROXY_MAX_KERNEL] = {86400, 30, 10},
-    [PROXY_MEMORY] = {UINT_MAX, 0, 10},
-    [PROXY_MODE] = {0777, 0600, 8},
-    [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
-    [PROXY_PENDING] = {UINT_MAX, 4096, 10},
-    [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
+    [PROXY_CLIENTS] = {4096, 64, 10},       [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
+    [PROXY_DRAIN] = {86400, 30, 10},        [PROXY_LINGER] = {86400, 60, 10},
+    [PROXY_MAX_KERNEL] = {86400, 30, 10},   [PROXY_MEMORY] = {UINT_MAX, 0, 10},
+    [PROXY_MODE] = {0777, 0600, 8},         [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
+    [PROXY_PENDING] = {UINT_MAX, 4096, 10}, [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
 };
 
 static void
@@ -433,6 +468,7 @@ proxy_set(struct proxy *proxy, const unsigned numbers[PROXY_NUMBERS])
 
     proxy->clients_max = numbers[PROXY_CLIENTS];
     proxy->drain_s = numbers[PROXY_DRAIN];
+    proxy->linger_s = numbers[PROXY_LINGER];
     proxy->share.max_kernel_s = numbers[PROXY_MAX_KERNEL];
     proxy->staging = (size_t)numbers[PROXY_STAGING] << 20;
     proxy->limits.max_kernel_s = numbers[PROXY_MAX_KERNEL];
@@ -449,6 +485,7 @@ main(int argc, char **argv)
         {"clients", required_argument, NULL, PROXY_CLIENTS},
         {"depth", required_argument, NULL, PROXY_DEPTH},
         {"drain", required_argument, NULL, PROXY_DRAIN},
+        {"linger", required_argument, NULL, PROXY_LINGER},
         {"max-kernel", required_argument, NULL, PROXY_MAX_KERNEL},
         {"memory", required_argument, NULL, PROXY_MEMORY},
         {"mode", required_argument, NULL, PROXY_MODE},

@@ -12,6 +12,7 @@
 
 #include "opencl/icd/say.h"
 #include "opencl/track/clock.h"
+#include "opencl/wire/pass.h"
 #include "opencl/wire/serve-turn.h"
 
 #define SHARE_MS   INT64_C(1000000) /* in ns */
@@ -77,14 +78,54 @@ share_want(const struct proxy_share *share, struct proxy_client *client)
     client->wanted = vg_cl_now();
 }
 
+static bool
+share_is_session(const struct proxy_client *client, const unsigned char *id)
+{
+    unsigned char differs = 0;
+
+    for (size_t i = 0; i < sizeof client->session; i++)
+        differs |= (unsigned char)(client->session[i] ^ id[i]);
+    return !differs;
+}
+
+/* A client that has lost its connection has another one, FD, which CLIENT's process has found to be
+ * of the same socket's. Nobody waits for anybody. */
+static void
+share_bring_back(const struct proxy_share *share, const struct proxy_client *client,
+                 const struct vg_turn_link *link, int fd)
+{
+    const struct vg_wire_session_welcome none = {.magic = VG_WIRE_SESSION_MAGIC};
+    const struct proxy_client *found = NULL;
+
+    for (unsigned i = 0; i < share->n_clients; i++) {
+        const struct proxy_client *other = &share->clients[i];
+        if (other->pid && other != client && other->tenant == client->tenant &&
+            share_is_session(other, link->hello.id))
+            found = other;
+    }
+    if (found)
+        vg_wire_pass(found->fd, link, sizeof *link, fd, MSG_DONTWAIT);
+    else
+        send(fd, &none, sizeof none, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void
 vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
 {
-    char said = 0;
-    ssize_t n = recv(client->fd, &said, 1, MSG_DONTWAIT);
+    struct vg_turn_link link;
+    int fd;
+    ssize_t n = vg_wire_pass_receive(client->fd, &link, sizeof link, &fd, MSG_DONTWAIT);
+    const char said = n > 0 ? link.said : 0;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (n == (ssize_t)sizeof link && said == VG_TURN_LINK && fd >= 0) {
+        share_bring_back(share, client, &link, fd);
+        close(fd);
+        return;
+    }
+    if (fd >= 0)
+        close(fd);
     if (n == 1 && said == VG_TURN_WANT && !client->wants && !client->has) {
         share_want(share, client);
     } else if (n == 1 && said == VG_TURN_BACK && client->has) {

@@ -13,6 +13,7 @@
 
 #include "opencl/wire/address.h"
 #include "opencl/wire/serve-meter.h"
+#include "opencl/wire/session.h"
 
 struct proxy_client;
 
@@ -43,6 +44,7 @@ struct proxy_client {
     int fd;                         /* to the process; -1: it has closed it */
     struct vg_serve_counts *counts; /* owned, by vg_share_new_counts(); NULL: none */
     struct proxy_tenant *tenant;
+    unsigned char session[VG_WIRE_SESSION_ID]; /* by which it comes back */
     bool wants, has, is_told;
     int64_t wanted, given, asked; /* when, in ns */
 };

@@ -16,9 +16,12 @@
 void
 vg_wire_client_break(struct vg_wire_client *client)
 {
+    const char *why = vg_wire_link_why(&client->link);
+
     pthread_mutex_lock(&client->lock);
     if (!client->is_broken && !client->is_closing)
-        vg_cl_say("the proxy is gone: OpenCL does not work any more in this program");
+        vg_cl_say("the proxy is gone%s%s: OpenCL does not work any more in this program",
+                  why ? ", as " : "", why ? why : "");
     client->is_broken = true;
     for (struct vg_wire_call *call = client->waiting; call; call = call->next) {
         call->is_broken = true;
@@ -249,7 +252,9 @@ receive_listen(struct vg_wire_client *client, int timeout_ms)
     pthread_mutex_unlock(&client->lock);
     bool is_there = vg_wire_link_wait(&client->link, timeout_ms);
     pthread_mutex_lock(&client->lock);
-    if (is_there && !client->is_receiving && !client->waiting && !client->is_broken)
+    /* Another thread may have taken it meanwhile. */
+    if (is_there && !client->is_receiving && !client->waiting && !client->is_broken &&
+        vg_wire_link_wait(&client->link, 0))
         receive_one(client);
     else if (is_there)
         receive_pause(client, &client->helps, 1000);

@@ -13,15 +13,19 @@
 
 #include "opencl/wire/address.h"
 #include "opencl/wire/link-shared.h"
+#include "opencl/wire/pass.h"
 
 #define LINK_MAGIC      UINT64_C(0x314B4E4C55504756) /* "VGPULNK1" */
 #define LINK_STREAM     "stream:"
 #define LINK_TOKEN_PATH "/etc/vgpud/proxy.token"
 
+#define LINK_AGAIN_S 5 /* for each try to connect again */
+
 enum {
     LINK_SOCKET,
     LINK_SHARED,
-    LINK_TOKEN, /* a socket; the program's token comes next */
+    LINK_TOKEN,   /* a socket; the program's token comes next */
+    LINK_SESSION, /* the same, and then which session it wants; a welcome is the answer */
 };
 
 /* What both sides send first. */
@@ -31,39 +35,24 @@ struct link_hello {
     uint64_t staging; /* of what is shared; the descriptor comes along */
 };
 
+struct vg_wire_way {
+    char *address, *token; /* the token's file */
+};
+
 static const char *link_token_path = LINK_TOKEN_PATH;
 
 void
 vg_wire_link_stay(struct vg_wire_link *link)
 {
-    vg_wire_address_limit(link->fd, 0);
+    if (link->session)
+        vg_wire_session_stay(link->session);
+    else
+        vg_wire_address_limit(link->fd, 0);
     if (link->shared)
         vg_wire_shared_limit(link->shared, -1);
 }
 
-/* ---- the beginning ---- */
-
-static bool
-link_receive_memory(struct vg_wire_link *link, struct link_hello *hello, int *memory)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec part = {hello, sizeof *hello};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-
-    *memory = -1;
-    ssize_t n = recvmsg(link->fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
-        head->cmsg_len == CMSG_LEN(sizeof *memory))
-        memcpy(memory, CMSG_DATA(head), sizeof *memory);
-    return n == (ssize_t)sizeof *hello && hello->magic == LINK_MAGIC;
-}
+/* ---- the beginning: the program's side ---- */
 
 void
 vg_wire_link_set_token(const char *path)
@@ -71,24 +60,19 @@ vg_wire_link_set_token(const char *path)
     link_token_path = path;
 }
 
-/* The program's side: says what it wants, and takes what it gets. */
+/* Says what it wants, and takes what it gets. */
 static bool
 link_ask(struct vg_wire_link *link, uint64_t way)
 {
     struct link_hello hello = {LINK_MAGIC, way, 0};
-    struct iovec parts[2] = {{&hello, sizeof hello}};
-    const char *path = secure_getenv("VGPU_OPENCL_TOKEN");
-    char token[VG_WIRE_TOKEN_MAX];
+    struct iovec part = {&hello, sizeof hello};
     int memory = -1;
 
-    if (way == LINK_TOKEN) {
-        if (!vg_wire_address_token(path ? path : link_token_path, token))
-            return false;
-        parts[1] = (struct iovec){token, sizeof token};
-    }
-    if (!vg_wire_link_send(link, parts, 2, NULL, NULL))
+    if (!vg_wire_link_send(link, &part, 1, NULL, NULL))
         return false;
-    bool ok = link_receive_memory(link, &hello, &memory);
+    bool ok = vg_wire_pass_receive(link->fd, &hello, sizeof hello, &memory, MSG_WAITALL) ==
+                  (ssize_t)sizeof hello &&
+              hello.magic == LINK_MAGIC;
     if (ok && way == LINK_SHARED && hello.way == LINK_SHARED)
         link->shared = vg_wire_shared_open(memory, hello.staging);
     if (link->shared)
@@ -97,22 +81,107 @@ link_ask(struct vg_wire_link *link, uint64_t way)
         close(memory);
     if (ok && hello.way == (link->shared ? LINK_SHARED : LINK_SOCKET))
         return true;
-    errno = way == LINK_TOKEN ? EACCES : EPROTO;
+    errno = EPROTO;
+    return false;
+}
+
+/* Returns a connection to another machine, which has welcomed what says HELLO; -1, with errno. */
+static int
+link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_session_hello *hello,
+             struct vg_wire_session_welcome *welcome)
+{
+    static const unsigned char none[VG_WIRE_SESSION_ID];
+    struct link_hello first = {LINK_MAGIC, LINK_SESSION, 0};
+    char token[VG_WIRE_TOKEN_MAX];
+
+    if (!vg_wire_address_token(way->token, token))
+        return -1;
+    struct vg_wire_link link = {.fd = vg_wire_address_connect(way->address, limit_s)};
+    if (link.fd < 0)
+        return -1;
+    vg_wire_address_tune(link.fd);
+    struct iovec parts[3] = {
+        {&first, sizeof first},
+        {token, sizeof token},
+        {(void *)(uintptr_t)hello, sizeof *hello},
+    };
+    if (vg_wire_link_send(&link, parts, 3, NULL, NULL) &&
+        vg_wire_link_receive(&link, welcome, sizeof *welcome)) {
+        errno = welcome->magic != VG_WIRE_SESSION_MAGIC                   ? EPROTO
+                : memcmp(welcome->id, none, sizeof none) == 0             ? ESRCH
+                : memcmp(hello->id, none, sizeof none) == 0               ? 0
+                : memcmp(hello->id, welcome->id, sizeof welcome->id) == 0 ? 0
+                                                                          : EPROTO;
+    } else {
+        errno = EACCES;
+    }
+    if (errno == 0) {
+        vg_wire_address_limit(link.fd, 0);
+        return link.fd;
+    }
+    int error = errno;
+    close(link.fd);
+    errno = error;
+    return -1;
+}
+
+static int
+link_again(void *data, const struct vg_wire_session_hello *hello,
+           struct vg_wire_session_welcome *welcome)
+{
+    return link_connect(data, LINK_AGAIN_S, hello, welcome);
+}
+
+static void
+link_free_way(struct vg_wire_way *way)
+{
+    if (way) {
+        free(way->address);
+        free(way->token);
+    }
+    free(way);
+}
+
+static bool
+link_open_far(struct vg_wire_link *link, const char *address)
+{
+    const char *path = secure_getenv("VGPU_OPENCL_TOKEN");
+    const struct vg_wire_session_hello hello = {.taken = 0};
+    struct vg_wire_session_welcome welcome;
+    int fd = -1;
+
+    *link = (struct vg_wire_link){.fd = -1, .way = calloc(1, sizeof *link->way)};
+    if (link->way) {
+        link->way->address = strdup(address);
+        link->way->token = strdup(path ? path : link_token_path);
+        if (link->way->address && link->way->token)
+            fd = link_connect(link->way, VG_WIRE_OPEN_S, &hello, &welcome);
+    }
+    if (fd >= 0)
+        link->session = vg_wire_session_begin(fd, &welcome, link_again, link->way);
+    if (link->session)
+        return true;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    link_free_way(link->way);
+    errno = error;
     return false;
 }
 
 bool
 vg_wire_link_open(struct vg_wire_link *link, const char *address)
 {
-    bool is_far = vg_wire_address_is_far(address);
     bool is_stream = strncmp(address, LINK_STREAM, strlen(LINK_STREAM)) == 0;
 
     address += is_stream ? strlen(LINK_STREAM) : 0;
+    if (vg_wire_address_is_far(address))
+        return link_open_far(link, address);
     *link = (struct vg_wire_link){.fd = vg_wire_address_connect(address, VG_WIRE_OPEN_S)};
     if (link->fd < 0)
         return false;
     vg_wire_address_tune(link->fd);
-    if (link_ask(link, is_far ? LINK_TOKEN : is_stream ? LINK_SOCKET : LINK_SHARED))
+    if (link_ask(link, is_stream ? LINK_SOCKET : LINK_SHARED))
         return true;
     int error = errno;
     vg_wire_link_close(link);
@@ -120,25 +189,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     return false;
 }
 
-static bool
-link_send_memory(struct vg_wire_link *link, struct link_hello *hello, int memory)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof memory)];
-    } control = {.align = {.cmsg_len = CMSG_LEN(sizeof memory),
-                           .cmsg_level = SOL_SOCKET,
-                           .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {hello, sizeof *hello};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-
-    if (memory >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        memcpy(CMSG_DATA(&control.align), &memory, sizeof memory);
-    }
-    return sendmsg(link->fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *hello;
-}
+/* ---- the beginning: the proxy's side ---- */
 
 /* Whether the other side has the token that it needs. */
 static bool
@@ -154,8 +205,34 @@ link_check_token(struct vg_wire_link *link, const char *token)
     return !differs;
 }
 
-bool
-vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging, const char *token)
+static enum vg_wire_taken
+link_take_session(struct vg_wire_link *link, const struct vg_wire_offer *offer,
+                  struct vg_wire_session_hello *hello)
+{
+    static const unsigned char none[VG_WIRE_SESSION_ID];
+    struct vg_wire_session_welcome welcome = {.magic = VG_WIRE_SESSION_MAGIC,
+                                              .linger_s = offer->linger_s};
+    struct iovec part = {&welcome, sizeof welcome};
+
+    if (!vg_wire_link_receive(link, hello, sizeof *hello))
+        return VG_WIRE_REFUSED;
+    vg_wire_address_limit(link->fd, 0);
+    if (memcmp(hello->id, none, sizeof none) != 0)
+        return VG_WIRE_COMES_BACK;
+    memcpy(welcome.id, offer->id, sizeof welcome.id);
+    if (!vg_wire_link_send(link, &part, 1, NULL, NULL))
+        return VG_WIRE_REFUSED;
+    link->session = vg_wire_session_begin(link->fd, &welcome, NULL, NULL);
+    if (!link->session)
+        return VG_WIRE_REFUSED;
+    link->fd = -1;
+    vg_wire_session_stay(link->session);
+    return VG_WIRE_TAKEN;
+}
+
+enum vg_wire_taken
+vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_offer *offer,
+                  struct vg_wire_session_hello *back)
 {
     struct link_hello hello;
     int memory = -1;
@@ -164,37 +241,53 @@ vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging, const char 
     vg_wire_address_tune(fd);
     vg_wire_address_limit(fd, VG_WIRE_OPEN_S);
     bool ok = vg_wire_link_receive(link, &hello, sizeof hello) && hello.magic == LINK_MAGIC &&
-              hello.way <= LINK_TOKEN && (!token || hello.way == LINK_TOKEN);
-    if (!ok || (hello.way == LINK_TOKEN && !link_check_token(link, token))) {
+              hello.way <= LINK_SESSION && (!offer->token || hello.way >= LINK_TOKEN) &&
+              (offer->token || hello.way < LINK_SESSION);
+    if (!ok || (hello.way >= LINK_TOKEN && !link_check_token(link, offer->token))) {
         errno = ok ? EACCES : EPROTO;
-        return false;
+        return VG_WIRE_REFUSED;
     }
+    if (hello.way == LINK_SESSION)
+        return link_take_session(link, offer, back);
     vg_wire_address_limit(fd, 0);
-    bool is_shared = hello.way == LINK_SHARED && staging > 0;
-    hello = (struct link_hello){LINK_MAGIC, is_shared, is_shared ? staging : 0};
-    struct vg_wire_shared *shared = is_shared ? vg_wire_shared_make(staging, &memory) : NULL;
-    ok = (!is_shared || shared) && link_send_memory(link, &hello, memory);
+    bool is_shared = hello.way == LINK_SHARED && offer->staging > 0;
+    hello = (struct link_hello){LINK_MAGIC, is_shared, is_shared ? offer->staging : 0};
+    struct vg_wire_shared *shared = is_shared ? vg_wire_shared_make(offer->staging, &memory) : NULL;
+    ok = (!is_shared || shared) && vg_wire_pass(fd, &hello, sizeof hello, memory, 0);
     if (memory >= 0)
         close(memory);
     link->shared = shared;
-    return ok;
+    return ok ? VG_WIRE_TAKEN : VG_WIRE_REFUSED;
 }
 
 void
 vg_wire_link_shut(struct vg_wire_link *link)
 {
-    if (link->fd >= 0)
+    if (link->session)
+        vg_wire_session_shut(link->session);
+    else if (link->fd >= 0)
         shutdown(link->fd, SHUT_RDWR);
 }
 
 void
 vg_wire_link_close(struct vg_wire_link *link)
 {
+    if (link->session)
+        vg_wire_session_close(link->session);
+    link->session = NULL;
+    link_free_way(link->way);
+    link->way = NULL;
     if (link->fd >= 0)
         close(link->fd);
     link->fd = -1;
     vg_wire_shared_close(link->shared);
     link->shared = NULL;
+}
+
+const char *
+vg_wire_link_why(const struct vg_wire_link *link)
+{
+    return link->session ? vg_wire_session_why(link->session) : NULL;
 }
 
 /* ---- bytes ---- */
@@ -216,6 +309,8 @@ bool
 vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n, void (*help)(void *data),
                   void *data)
 {
+    if (link->session)
+        return vg_wire_session_send(link->session, parts, n, help, data);
     if (link->shared)
         return vg_wire_shared_send(link->shared, link->fd, parts, n, help, data);
     while (n > 0) {
@@ -243,6 +338,10 @@ vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n, void (*
 void
 vg_wire_link_offer(struct vg_wire_link *link, const void *bytes, size_t size)
 {
+    if (link->session) {
+        vg_wire_session_offer(link->session, bytes, size);
+        return;
+    }
     if (link->shared) {
         vg_wire_shared_offer(link->shared, link->fd, bytes, size);
         return;
@@ -257,6 +356,8 @@ vg_wire_link_receive(struct vg_wire_link *link, void *to, size_t size)
 {
     char *at = to;
 
+    if (link->session)
+        return vg_wire_session_receive(link->session, to, size);
     if (link->shared)
         return vg_wire_shared_receive(link->shared, link->fd, to, size);
     while (size > 0) {
@@ -276,6 +377,8 @@ vg_wire_link_wait(const struct vg_wire_link *link, int timeout_ms)
 {
     struct pollfd at = {.fd = link->fd, .events = POLLIN};
 
+    if (link->session)
+        return vg_wire_session_wait(link->session, timeout_ms);
     if (link->shared)
         return vg_wire_shared_wait(link->shared, link->fd, timeout_ms);
     return poll(&at, 1, timeout_ms) > 0;

@@ -6,7 +6,8 @@
  *
  * An ADDRESS is the path of a unix socket, whose two sides have memory in common, or `stream:` and
  * such a path, if all is to go through the socket; or one of another machine (address.h), to which
- * the token in the file VGPU_OPENCL_TOKEN is shown.
+ * the token in the file VGPU_OPENCL_TOKEN is shown, and the way to which may break for a while
+ * (session.h).
  */
 #ifndef VG_OPENCL_WIRE_LINK_H
 #define VG_OPENCL_WIRE_LINK_H
@@ -16,11 +17,16 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "opencl/wire/session.h"
+
 struct vg_wire_shared;
+struct vg_wire_way;
 
 struct vg_wire_link {
-    int fd;
-    struct vg_wire_shared *shared; /* NULL: all bytes go through FD */
+    int fd;                          /* -1: it has a session */
+    struct vg_wire_shared *shared;   /* NULL: all bytes go through FD, or: */
+    struct vg_wire_session *session; /* of links to another machine; NULL: none */
+    struct vg_wire_way *way;         /* by which the program's side gets there again */
 };
 
 /* Has the token in the file PATH shown, where no variable names another one. PATH is kept. */
@@ -33,10 +39,28 @@ void vg_wire_link_set_token(const char *path);
 bool vg_wire_link_open(struct vg_wire_link *link, const char *address);
 void vg_wire_link_stay(struct vg_wire_link *link);
 
-/* For a link that somebody else accepted; FD is the link's from now on. The other side says what
- * it wants, and gets STAGING bytes of memory for data, if that is memory in common. False: it said
- * something else, did not show TOKEN, unless that is NULL, or there is no memory. */
-bool vg_wire_link_take(struct vg_wire_link *link, int fd, size_t staging, const char *token);
+/* What those get that connect. */
+struct vg_wire_offer {
+    size_t staging;          /* bytes of memory for data, if they want memory in common */
+    const char *token;       /* that they have to show; NULL: none */
+    const unsigned char *id; /* of a new session */
+    unsigned linger_s;       /* that it outlives its connection */
+};
+
+enum vg_wire_taken {
+    VG_WIRE_REFUSED, /* with errno */
+    VG_WIRE_TAKEN,
+    VG_WIRE_COMES_BACK, /* it wants to go on with a session; FD is all that there is of the link */
+};
+
+/* For a link that somebody else accepted; FD is the link's from now on. HELLO gets what the other
+ * side says that comes back. */
+enum vg_wire_taken vg_wire_link_take(struct vg_wire_link *link, int fd,
+                                     const struct vg_wire_offer *offer,
+                                     struct vg_wire_session_hello *hello);
+
+/* Returns why the link is broken for good; NULL: there is nothing more to say. */
+const char *vg_wire_link_why(const struct vg_wire_link *link);
 
 /* Ends the link for both sides, which wakes those that send and receive; once. */
 void vg_wire_link_shut(struct vg_wire_link *link);

@@ -17,6 +17,15 @@ vg_serve_break(struct vg_serve *serve)
     vg_wire_link_shut(serve->link);
 }
 
+void
+vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken)
+{
+    if (serve->link->session)
+        vg_wire_session_replace(serve->link->session, fd, taken);
+    else
+        close(fd);
+}
+
 /* With the lock for sending. */
 static void
 serve_send(struct vg_serve *serve, const struct vg_wire_head *head, const void *body,

@@ -14,6 +14,7 @@
 #include "opencl/icd/entries.h"
 #include "opencl/track/callback.h"
 #include "opencl/track/clock.h"
+#include "opencl/wire/pass.h"
 
 #define TURN_US INT64_C(1000) /* in ns */
 #define TURN_MS (1000 * TURN_US)
@@ -218,8 +219,9 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
                            {.fd = turn->wake, .events = POLLIN}};
     int64_t left = until == INT64_MAX ? 0 : until - vg_cl_now();
     struct timespec timeout = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
+    struct vg_turn_link said = {.said = 0};
     uint64_t count;
-    char said = 0;
+    int fd = -1;
 
     if (ppoll(at, 2, until == INT64_MAX ? NULL : &timeout, NULL) <= 0)
         return 0;
@@ -227,7 +229,7 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
         ssize_t n = read(turn->wake, &count, sizeof count);
         (void)n;
     }
-    if (at[0].revents && recv(turn->fd, &said, 1, 0) <= 0) {
+    if (at[0].revents && vg_wire_pass_receive(turn->fd, &said, sizeof said, &fd, 0) <= 0) {
         pthread_mutex_lock(&turn->lock);
         turn->is_alone = true;
         turn->has = true;
@@ -236,7 +238,9 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
         pthread_cond_broadcast(&turn->changed);
         pthread_mutex_unlock(&turn->lock);
     }
-    return said;
+    if (fd >= 0)
+        vg_serve_replace_link(turn->serve, fd, said.hello.taken);
+    return said.said;
 }
 
 /* With the lock. */

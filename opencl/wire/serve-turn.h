@@ -4,7 +4,7 @@
  * Who that is, the proxy says, over a socket between it and each client's process; a message is
  * one byte. Commands of a client that does not have the device wait here, and it is given back when
  * all that the client gave to it is done. So long as nobody else wants it, it is kept, and costs
- * nothing.
+ * nothing. The same socket brings another connection of the client, if that has lost its one.
  */
 #ifndef VG_OPENCL_WIRE_SERVE_TURN_H
 #define VG_OPENCL_WIRE_SERVE_TURN_H
@@ -19,6 +19,13 @@ enum vg_turn_said {
     VG_TURN_GIVE = 'G', /* the device is the client's */
     VG_TURN_IDLE = 'I', /* another one waits: give it back when nothing is to be done */
     VG_TURN_ASK = 'A',  /* give it back now */
+    /* of both, as a struct vg_turn_link: */
+    VG_TURN_LINK = 'L', /* another connection, along with it, is this session's */
+};
+
+struct vg_turn_link {
+    char said;
+    struct vg_wire_session_hello hello; /* of the connection's other side */
 };
 
 struct vg_serve_turn;

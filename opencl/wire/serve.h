@@ -42,6 +42,9 @@ cl_command_queue vg_serve_next_queue(struct vg_serve *serve, uint64_t *at);
 /* Tells the client that it has kept the device for too long, and ends this process. */
 _Noreturn void vg_serve_end_long(struct vg_serve *serve, unsigned seconds);
 
+/* FD is another connection of the client, whose side has taken so many bytes by now. */
+void vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken);
+
 /* Whether the client may have BYTES more of memory. */
 bool vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes);
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The thread of a session, which looks after its connection, and gets another one.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "opencl/icd/say.h"
+#include "opencl/track/clock.h"
+#include "opencl/wire/link.h"
+#include "opencl/wire/session-private.h"
+
+#define MEND_SECOND INT64_C(1000000000)
+#define MEND_SILENT (VG_WIRE_SESSION_SILENT_S * MEND_SECOND)
+#define MEND_MUTE   (60 * MEND_SECOND) /* who says nothing for so long is told nothing */
+#define MEND_FIRST  (MEND_SECOND / 20) /* between two tries; twice as long each time */
+#define MEND_MOST   MEND_SECOND
+
+/* ---- while the connection is there ---- */
+
+/* Whether nothing has come, and nothing is there. */
+static bool
+mend_is_silent(const struct vg_wire_session *session, int64_t ns)
+{
+    struct pollfd at = {.fd = session->fd, .events = POLLIN};
+
+    return vg_cl_now() - session->heard > ns && poll(&at, 1, 0) == 0;
+}
+
+/* Once a second. */
+static void
+mend_look(struct vg_wire_session *session, uint64_t *n_frames)
+{
+    bool has_spoken = session->n_frames != *n_frames;
+
+    vg_wire_session_look(session);
+    if (session->state != SESSION_UP)
+        return;
+    if (!session->is_staying && vg_cl_now() - session->begun > VG_WIRE_OPEN_S * MEND_SECOND)
+        vg_wire_session_over(session, NULL);
+    else if (session->again && session->is_staying && session->linger &&
+             mend_is_silent(session, MEND_SILENT))
+        vg_wire_session_down(session);
+    /* What is not read must not fill the way to who is stopped. */
+    session->is_beating = !has_spoken && (session->again || !mend_is_silent(session, MEND_MUTE));
+    vg_wire_session_push(session);
+    *n_frames = session->n_frames;
+}
+
+/* ---- another connection ---- */
+
+static bool
+mend_can_take(const struct vg_wire_session *session, uint64_t taken)
+{
+    return taken - session->kept.begin <= session->kept.end - session->kept.begin;
+}
+
+/* From what the other side has taken, which is TAKEN, and what was taken here. */
+static void
+mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
+{
+    session->fd = fd;
+    session->kept.begin = session->sent = session->frame_end = taken;
+    session->out_left = 0;
+    session->told = session->taken;
+    session->came.begin = session->came.end;
+    session->in_has = 0;
+    session->in_left = 0;
+    session->heard = vg_cl_now();
+    session->state = SESSION_UP;
+    vg_cl_log("the link to the other side is mended after %.1f s",
+              (double)(session->heard - session->broken) / 1e9);
+    pthread_cond_broadcast(&session->changed);
+    vg_wire_session_flush(session);
+}
+
+static void
+mend_by_connecting(struct vg_wire_session *session)
+{
+    struct vg_wire_session_hello hello = {.taken = session->taken};
+    struct vg_wire_session_welcome welcome = {.taken = 0};
+
+    memcpy(hello.id, session->id, sizeof hello.id);
+    for (int64_t pause = MEND_FIRST; session->state == SESSION_DOWN;) {
+        pthread_mutex_unlock(&session->lock);
+        int fd = session->again(session->data, &hello, &welcome);
+        int error = errno;
+        pthread_mutex_lock(&session->lock);
+        if (fd >= 0 && session->state == SESSION_DOWN && mend_can_take(session, welcome.taken)) {
+            mend_go_on(session, fd, welcome.taken);
+            return;
+        }
+        if (fd >= 0) {
+            close(fd);
+            error = EPROTO;
+        }
+        if (error == ESRCH || error == EPROTO)
+            vg_wire_session_over(session, "it does not know this program any more");
+        else if (vg_cl_now() - session->broken >= session->linger)
+            vg_wire_session_over(session, "it cannot be reached any more");
+        else if (session->state == SESSION_DOWN)
+            vg_wire_session_sleep(session, &session->work, pause);
+        pause = pause * 2 < MEND_MOST ? pause * 2 : MEND_MOST;
+    }
+}
+
+static bool
+mend_welcome(struct vg_wire_session *session, int fd)
+{
+    struct vg_wire_session_welcome welcome = {.magic = VG_WIRE_SESSION_MAGIC,
+                                              .taken = session->taken,
+                                              .linger_s =
+                                                  (uint64_t)(session->linger / MEND_SECOND)};
+
+    memcpy(welcome.id, session->id, sizeof welcome.id);
+    return send(fd, &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           (ssize_t)sizeof welcome;
+}
+
+static void
+mend_by_waiting(struct vg_wire_session *session)
+{
+    while (session->state == SESSION_DOWN) {
+        int fd = session->next;
+        int64_t left = session->broken + session->linger - vg_cl_now();
+        session->next = -1;
+        if (fd >= 0 && mend_can_take(session, session->next_taken) && mend_welcome(session, fd)) {
+            mend_go_on(session, fd, session->next_taken);
+            return;
+        }
+        if (fd >= 0)
+            close(fd);
+        else if (left <= 0)
+            vg_wire_session_over(session, "it has not come back");
+        else
+            vg_wire_session_sleep(session, &session->work, left);
+    }
+}
+
+void
+vg_wire_session_replace(struct vg_wire_session *session, int fd, uint64_t taken)
+{
+    pthread_mutex_lock(&session->lock);
+    /* What was said before the present connection, and comes late, is no reason to end that. */
+    if (session->state == SESSION_OVER || !mend_can_take(session, taken)) {
+        close(fd);
+    } else {
+        if (session->next >= 0)
+            close(session->next);
+        session->next = fd;
+        session->next_taken = taken;
+        vg_wire_session_down(session);
+        pthread_cond_signal(&session->work);
+    }
+    pthread_mutex_unlock(&session->lock);
+}
+
+void *
+vg_wire_session_run(void *data)
+{
+    struct vg_wire_session *session = data;
+    uint64_t n_frames = 0;
+
+    pthread_mutex_lock(&session->lock);
+    while (!session->is_closing) {
+        if (session->state == SESSION_UP)
+            vg_wire_session_sleep(session, &session->work, MEND_SECOND);
+        if (session->state == SESSION_UP) {
+            mend_look(session, &n_frames);
+        } else if (session->state == SESSION_OVER) {
+            pthread_cond_wait(&session->work, &session->lock);
+        } else if (session->n_users) {
+            /* They see that it is shut down. */
+            vg_wire_session_sleep(session, &session->changed, MEND_SECOND / 100);
+        } else {
+            close(session->fd);
+            session->fd = -1;
+            vg_cl_log("the link to the other side is broken");
+            if (session->again)
+                mend_by_connecting(session);
+            else
+                mend_by_waiting(session);
+        }
+    }
+    pthread_mutex_unlock(&session->lock);
+    return NULL;
+}
