@@ -19,7 +19,7 @@ vg_wire_client_break(struct vg_wire_client *client)
     const char *why = vg_wire_link_why(&client->link);
 
     pthread_mutex_lock(&client->lock);
-    if (!client->is_broken && !client->is_closing)
+    if (!client->is_broken && !client->is_closing && !vg_wire_link_has_left(&client->link))
         vg_cl_say("the proxy is gone%s%s: OpenCL does not work any more in this program",
                   why ? ", as " : "", why ? why : "");
     client->is_broken = true;

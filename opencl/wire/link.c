@@ -284,6 +284,12 @@ vg_wire_link_close(struct vg_wire_link *link)
     link->shared = NULL;
 }
 
+bool
+vg_wire_link_has_left(const struct vg_wire_link *link)
+{
+    return link->session && vg_wire_session_has_left(link->session);
+}
+
 const char *
 vg_wire_link_why(const struct vg_wire_link *link)
 {

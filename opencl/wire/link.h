@@ -59,6 +59,9 @@ enum vg_wire_taken vg_wire_link_take(struct vg_wire_link *link, int fd,
                                      const struct vg_wire_offer *offer,
                                      struct vg_wire_session_hello *hello);
 
+/* Whether the link is at its end because the program is. */
+bool vg_wire_link_has_left(const struct vg_wire_link *link);
+
 /* Returns why the link is broken for good; NULL: there is nothing more to say. */
 const char *vg_wire_link_why(const struct vg_wire_link *link);
 

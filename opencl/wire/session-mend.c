@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "opencl/icd/say.h"
@@ -189,4 +190,58 @@ vg_wire_session_run(void *data)
     }
     pthread_mutex_unlock(&session->lock);
     return NULL;
+}
+
+/* ---- a program that ends ---- */
+
+static pthread_mutex_t mend_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_wire_session *mend_all;
+
+void
+vg_wire_session_list(struct vg_wire_session *session)
+{
+    session->pid = getpid();
+    pthread_mutex_lock(&mend_lock);
+    session->next_of_all = mend_all;
+    mend_all = session;
+    pthread_mutex_unlock(&mend_lock);
+}
+
+void
+vg_wire_session_unlist(const struct vg_wire_session *session)
+{
+    pthread_mutex_lock(&mend_lock);
+    for (struct vg_wire_session **link = &mend_all; *link; link = &(*link)->next_of_all)
+        if (*link == session) {
+            *link = session->next_of_all;
+            break;
+        }
+    pthread_mutex_unlock(&mend_lock);
+}
+
+static bool
+mend_try_lock(struct vg_wire_session *session)
+{
+    for (int try = 0; try < 100; try++) {
+        if (pthread_mutex_trylock(&session->lock) == 0)
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return false;
+}
+
+/* At the end of exit(), so that the other side does not wait for the program to come back. Not in a
+ * process that it has forked, whose connection is the program's; and not at any price. */
+static void __attribute__((destructor)) mend_leave_all(void)
+{
+    if (pthread_mutex_trylock(&mend_lock) != 0)
+        return;
+    for (struct vg_wire_session *one = mend_all; one; one = one->next_of_all) {
+        if (one->pid != getpid() || !mend_try_lock(one))
+            continue;
+        one->has_left = true;
+        vg_wire_session_leave(one);
+        pthread_mutex_unlock(&one->lock);
+    }
+    pthread_mutex_unlock(&mend_lock);
 }

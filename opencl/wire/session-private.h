@@ -6,6 +6,7 @@
 #define VG_OPENCL_WIRE_SESSION_PRIVATE_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "opencl/wire/session.h"
 
@@ -38,6 +39,8 @@ struct vg_wire_session {
     int64_t linger; /* ns */
     vg_wire_session_again again;
     void *data;
+    struct vg_wire_session *next_of_all; /* of the program */
+    pid_t pid;
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* broadcast for all that others may wait for */
@@ -48,7 +51,7 @@ struct vg_wire_session {
     int fd;           /* -1: none */
     unsigned n_users; /* threads that use it without the lock */
     bool is_reading, is_writing;
-    bool is_staying, is_closing, is_leaving;
+    bool is_staying, is_closing, is_leaving, has_left;
 
     /* what is sent: kept from what the other side has taken to what was given here */
     struct session_ring kept;
@@ -89,10 +92,17 @@ void vg_wire_session_flush(struct vg_wire_session *session);
 /* Takes what has come, if nobody else is about to. */
 void vg_wire_session_look(struct vg_wire_session *session);
 
+/* Tells the other side that it is over, if that can be done at once. */
+void vg_wire_session_leave(struct vg_wire_session *session);
+
 /* Waits for CONDITION up to NS. */
 void vg_wire_session_sleep(struct vg_wire_session *session, pthread_cond_t *condition, int64_t ns);
 
 /* Of the session's own thread. */
 void *vg_wire_session_run(void *session);
+
+/* A program that ends leaves its sessions that are listed. */
+void vg_wire_session_list(struct vg_wire_session *session);
+void vg_wire_session_unlist(const struct vg_wire_session *session);
 
 #endif

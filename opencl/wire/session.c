@@ -353,7 +353,8 @@ vg_wire_session_send(struct vg_wire_session *session, const struct iovec *parts,
                 vg_wire_session_push(session);
         }
     }
-    while (session->state != SESSION_OVER && session_has_more(session))
+    /* What there is no connection for is sent by whoever gets another one. */
+    while (session->state == SESSION_UP && session_has_more(session))
         if (!vg_wire_session_push(session))
             session_await(session, help, data);
     bool ok = session->state != SESSION_OVER;
@@ -487,6 +488,8 @@ vg_wire_session_begin(int fd, const struct vg_wire_session_welcome *welcome,
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (ok) {
         pthread_setname_np(session->thread, "vgpu-link");
+        if (again)
+            vg_wire_session_list(session);
         return session;
     }
     session_free(session);
@@ -503,20 +506,27 @@ vg_wire_session_stay(struct vg_wire_session *session)
 }
 
 void
-vg_wire_session_shut(struct vg_wire_session *session)
+vg_wire_session_leave(struct vg_wire_session *session)
 {
-    pthread_mutex_lock(&session->lock);
     if (session->state == SESSION_UP) {
         session->is_leaving = true;
         vg_wire_session_push(session);
     }
     vg_wire_session_over(session, NULL);
+}
+
+void
+vg_wire_session_shut(struct vg_wire_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    vg_wire_session_leave(session);
     pthread_mutex_unlock(&session->lock);
 }
 
 void
 vg_wire_session_close(struct vg_wire_session *session)
 {
+    vg_wire_session_unlist(session);
     pthread_mutex_lock(&session->lock);
     session->is_closing = true;
     vg_wire_session_over(session, NULL);
@@ -528,6 +538,15 @@ vg_wire_session_close(struct vg_wire_session *session)
     if (session->next >= 0)
         close(session->next);
     session_free(session);
+}
+
+bool
+vg_wire_session_has_left(struct vg_wire_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool has_left = session->has_left;
+    pthread_mutex_unlock(&session->lock);
+    return has_left;
 }
 
 const char *

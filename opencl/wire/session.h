@@ -69,6 +69,9 @@ bool vg_wire_session_wait(struct vg_wire_session *session, int timeout_ms);
 void vg_wire_session_shut(struct vg_wire_session *session);
 void vg_wire_session_close(struct vg_wire_session *session);
 
+/* Whether it is over because the program ends. */
+bool vg_wire_session_has_left(struct vg_wire_session *session);
+
 /* Returns why it is over; NULL: the other side has ended it, or it is not over. */
 const char *vg_wire_session_why(struct vg_wire_session *session);
 

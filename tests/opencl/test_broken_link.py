@@ -8,12 +8,14 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
-from opencl import Proxy, built, native, need_pocl
+from opencl import LINK, Proxy, built, native, need_pocl
 from test_opencl import FULL, SEED, output
+from test_proxy import HELLO, LARGE, head
 
 RESET = struct.pack("ii", 1, 0)  # of SO_LINGER: the other side sees a reset
 
@@ -181,6 +183,34 @@ def test_cuts(tmp_path):
     assert told.decode() == output(argv, native())
 
 
+@pytest.mark.parametrize("seconds", [0, 6])
+def test_silence(tmp_path, seconds):
+    """The link is dead, and nobody is told: for a moment, and for so long that both sides notice."""
+    with Link(tmp_path) as link:
+        program = link.run(CALLS)
+        wait_until(lambda: link.relay.n_bytes > 20000)
+        link.relay.silence(True)
+        time.sleep(seconds)
+        if seconds:
+            wait_until(lambda: link.relay.n_connections > 1)
+        link.relay.silence(False)
+        told, said = program.communicate(timeout=120)
+        assert program.returncode == 0 and not said, said
+    assert told.decode() == output(CALLS, native())
+
+
+def test_large(tmp_path):
+    """The link is cut in the middle of much memory on its way, in both directions."""
+    with Link(tmp_path, "--staging=0") as link:
+        program = link.run([sys.executable, "-c", LARGE, "0"])
+        for n in range(20):
+            wait_until(lambda: program.poll() is not None or link.relay.n_connections > n)
+            link.relay.cut_after(10 << 20)
+        told, said = program.communicate(timeout=120)
+        assert program.returncode == 0 and not said and not told, said
+        assert link.relay.n_connections > 10
+
+
 def begin(link):
     """A program that goes on for long."""
     program = link.run([CALLS[0], "2", "5000"])
@@ -196,16 +226,172 @@ def said_once(program):
     return lines[0]
 
 
-@pytest.mark.parametrize("how", ["cut", "killed"])
+@pytest.mark.parametrize("how", ["cut", "killed", "another"])
 def test_for_good(tmp_path, how):
-    """A link that does not come back, and a proxy's process that is killed: the program gets errors, and is told why in
-    one line; what it had is given up."""
+    """A link that does not come back, a proxy's process that is killed, and a proxy that is another one now: the program
+    gets errors, and is told why in one line; what it had is given up."""
     with Link(tmp_path, "--linger=2") as link:
         program = begin(link)
         if how == "cut":
             link.relay.close()
             assert "cannot be reached" in said_once(program)
-        else:
+            wait_until(lambda: not link.proxy.children())
+            assert "it has not come back" in link.proxy.log.read_text()
+            return
+        if how == "killed":
             os.kill(link.proxy.children()[0], signal.SIGKILL)
+        else:
+            os.makedirs(tmp_path / "other")
+            with Link(tmp_path / "other") as other:
+                link.relay.target = other.relay.target
+                link.relay.cut()
+                assert "does not know this program" in said_once(program)
+        if how == "killed":
             assert "does not know this program" in said_once(program)
         wait_until(lambda: not link.proxy.children())
+
+
+ENDING = """
+import ctypes, os, sys
+cl = ctypes.CDLL("libOpenCL.so.1")
+platform = ctypes.c_void_p()
+assert cl.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0
+pid = os.fork()
+if pid == 0:
+    sys.exit(0)
+os.waitpid(pid, 0)
+assert cl.clGetPlatformInfo(platform, 0x902, ctypes.c_size_t(0), None, None) == 0
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "killed"])
+def test_a_program_ends(tmp_path, how):
+    """One that ends is not waited for, and one that is killed is; a process that it has forked is nobody."""
+    with Link(tmp_path, f"--linger={2 if how == 'killed' else 1000}") as link:
+        program = subprocess.Popen([sys.executable, "-c", ENDING], env=link.environment(), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert program.stdout.readline() == b"there\n"
+        begun = time.monotonic()
+        if how == "killed":
+            program.kill()
+        _, said = program.communicate(timeout=60)
+        wait_until(lambda: not link.proxy.children())
+        assert not said and (how == "ends" or time.monotonic() - begun > 1.5)
+
+
+# ---- clients that lie ----
+
+MAGIC = b"VGPSESS1"
+
+
+class Raw:
+    """The program's side of a session, by which to lie."""
+
+    def __init__(self, port, token, session=bytes(16), taken=0):
+        self.connection = socket.create_connection(("127.0.0.1", port), 60)
+        self.connection.sendall(LINK + struct.pack("<QQ", 3, 0) + token.ljust(64, b"\0") + session + struct.pack("<Q", taken))
+        self.welcome = self.receive(40)
+        self.session = self.welcome[8:24]
+        self.taken = struct.unpack("<Q", self.welcome[24:32])[0] if self.welcome else 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
+    def receive(self, n):
+        """Fewer: it has ended."""
+        data = b""
+        try:
+            while len(data) < n:
+                more = self.connection.recv(n - len(data))
+                if not more:
+                    break
+                data += more
+        except ConnectionResetError:
+            pass
+        return data
+
+    def frame(self, body=b"", taken=0, size=None, flags=0):
+        try:
+            self.connection.sendall(struct.pack("<QII", taken, len(body) if size is None else size, flags) + body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+    def answer(self):
+        """The bytes of the next frame that has any."""
+        while True:
+            head = self.receive(16)
+            size = struct.unpack("<QII", head)[1] if len(head) == 16 else 0
+            if size or len(head) < 16:
+                return self.receive(size)
+
+    def has_ended(self):
+        while self.receive(4096):
+            pass
+        return True
+
+
+def test_whose_session_it_is(tmp_path):
+    """Who comes back has to know the session's number and to show the token of its socket; then the first connection is
+    not heard any more, and the new one goes on where that was."""
+    tokens = [b"a token of the tests", b"another one's token"]
+    ports = []
+    for n, token in enumerate(tokens):
+        (tmp_path / f"token{n}").write_bytes(token + b"\n")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    sockets = tuple(f"tcp:127.0.0.1:{port},token={tmp_path}/token{n}" for n, port in enumerate(ports)) + ("near.sock",)
+    with Proxy(tmp_path, sockets=sockets) as proxy, Raw(ports[0], tokens[0]) as first:
+        assert first.welcome[:8] == MAGIC and first.session != bytes(16)
+        first.frame(HELLO[:30])
+        first.frame(HELLO[30:])
+        answer = first.answer()
+        assert len(answer) > 32
+        with Raw(ports[1], tokens[1], first.session, len(answer)) as thief:
+            assert thief.session == bytes(16)
+        with Raw(ports[0], tokens[1], first.session, len(answer)) as thief:
+            assert not thief.welcome
+        with Raw(ports[0], tokens[0], os.urandom(16), len(answer)) as thief:
+            assert thief.session == bytes(16)
+        for taken in (len(answer) + 1, (1 << 64) - 1):
+            with Raw(ports[0], tokens[0], first.session, taken) as liar:
+                assert not liar.welcome
+        first.frame(HELLO)
+        assert first.answer()
+        with Raw(ports[0], tokens[0], first.session, len(answer)) as second:
+            assert second.session == first.session and second.taken == 2 * len(HELLO)
+            assert first.has_ended()
+            assert second.answer()[:16] == answer[:16]  # the answer that was not taken comes again
+            second.frame(flags=1)
+            assert second.has_ended()
+        wait_until(lambda: not proxy.children())
+
+
+@pytest.mark.parametrize("lie", ["taken", "much", "deaf", "half", "noise"])
+def test_lies(tmp_path, lie):
+    """What no session is ends who says it, and nobody else."""
+    with Link(tmp_path, "--linger=1") as link:
+        with Raw(link.port, b"a token of the tests") as liar:
+            if lie == "taken":
+                liar.frame(taken=1)
+            elif lie == "much":
+                liar.frame(HELLO, size=(1 << 32) - 1)
+                for _ in range(100):
+                    liar.frame(head(1, 0, 0, 0, bytes(1 << 16)))
+            elif lie == "deaf":
+                for _ in range(4000):
+                    liar.frame(HELLO)
+                    if len(link.proxy.children()) != 1:
+                        break
+            elif lie == "half":
+                liar.connection.sendall(bytes(7))
+            else:
+                liar.connection.sendall(random.Random(SEED).randbytes(4096))
+        wait_until(lambda: not link.proxy.children())
+        lines = output([built("tests/opencl/hammer"), "5", "4", "100"], link.environment())
+        assert lines.endswith(" 0 wrong\n")
