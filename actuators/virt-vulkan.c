@@ -6,6 +6,8 @@
 
 #include "actuators/virt-vulkan.h"
 
+#include <unistd.h>
+
 #include "actuators/virt-link.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -93,7 +95,31 @@ vulkan_is_so(const struct vg_vulkan_found *found, const struct vg_vulkan_request
         request->hostmem_bytes > 0 ? request->hostmem_bytes : found->hostmem_bytes;
 
     return request->enabled && found->ours && found->venus && !request->render_node &&
-           wanted == found->hostmem_bytes;
+           request->loosen_sandbox == found->loose && wanted == found->hostmem_bytes;
+}
+
+/* Checks that the programs are here which a definition may name, and says what that costs. */
+static int
+vulkan_check_emulator(const char *xml, GPtrArray *notes, GError **err)
+{
+    struct vg_vulkan_found found;
+
+    if (vg_vulkan_xml_read(xml, &found, err) < 0)
+        return -1;
+    if (!found.loose)
+        return 0;
+    if (access(VG_VULKAN_EMULATORS, X_OK) < 0)
+        return vg_error(err, VG_E_CONFLICT,
+                        "there is no " VG_VULKAN_EMULATORS
+                        ", which comes with vgpud: install it whole");
+    g_ptr_array_add(
+        notes,
+        g_strdup(
+            "QEMU of this VM may start programs then, and change its user and group "
+            "(spawn=allow and elevateprivileges=allow of its sandbox): a guest that has broken "
+            "into it can start any program of the host as QEMU's user. The rest of the sandbox, "
+            "and that of all other VMs, stays."));
+    return 0;
 }
 
 static int
@@ -114,6 +140,8 @@ vulkan_change(vg_virt_host *host, virDomainPtr domain, struct vulkan_job *job, G
                             : request->enabled ? vg_vulkan_xml_enable(plain, request, err)
                                                : g_strdup(plain);
     if (!next)
+        return -1;
+    if (vulkan_check_emulator(next, change->notes, err) < 0)
         return -1;
     if (!request->dry_run && vulkan_write(host, domain, job, now, plain, &next, err) < 0)
         return -1;

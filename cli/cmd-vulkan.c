@@ -14,12 +14,13 @@
 #include "cli/online-args.h"
 #include "cli/printable.h"
 
-enum { KEY_HOSTMEM = 0xb00, KEY_RENDER_NODE, KEY_DRY_RUN, KEY_YES };
+enum { KEY_HOSTMEM = 0xb00, KEY_RENDER_NODE, KEY_LOOSEN, KEY_DRY_RUN, KEY_YES };
 
 struct vulkan_args {
     struct vg_online_args online;
     int64_t hostmem_bytes; /* 0: what vgpud takes */
     const char *render_node;
+    bool loosen_sandbox;
     bool dry_run;
     bool yes;
 };
@@ -36,6 +37,8 @@ vulkan_ask(const struct vulkan_args *args, bool dry_run, vg_client *client, json
         vg_json_add_int64(body, "hostmem_bytes", args->hostmem_bytes);
     if (args->render_node)
         vg_json_add_string(body, "render_node", args->render_node);
+    if (args->loosen_sandbox)
+        vg_json_add_bool(body, "loosen_sandbox", true);
     vg_json_add_bool(body, "dry_run", dry_run);
     return vg_client_post(client, path, body, ret, err);
 }
@@ -142,8 +145,9 @@ static void
 vulkan_check(const struct vulkan_args *args, const struct argp_state *state)
 {
     if (strcmp(args->online.verb->name, "enable") != 0 &&
-        (args->hostmem_bytes > 0 || args->render_node))
-        argp_error(state, "--hostmem and --render-node belong to `vulkan enable`");
+        (args->hostmem_bytes > 0 || args->render_node || args->loosen_sandbox))
+        argp_error(state,
+                   "--hostmem, --render-node and --loosen-sandbox belong to `vulkan enable`");
     if (args->online.format == VG_OUTPUT_CSV)
         argp_error(state, "what is changed is no table; -o json and yaml print it as a document");
     if (!args->dry_run && !args->yes && !isatty(STDIN_FILENO))
@@ -166,6 +170,9 @@ vulkan_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_RENDER_NODE:
         args->render_node = arg;
+        break;
+    case KEY_LOOSEN:
+        args->loosen_sandbox = true;
         break;
     case KEY_DRY_RUN:
         args->dry_run = true;
@@ -195,6 +202,10 @@ vg_cmd_vulkan(int argc, char **argv)
          "enable: memory of the host that the guest can map, like 256M (default: 4G)", 1},
         {"render-node", KEY_RENDER_NODE, "PATH", 0,
          "enable: on which QEMU draws, like /dev/dri/renderD128 (default: libvirt takes one)", 1},
+        {"loosen-sandbox", KEY_LOOSEN, NULL, 0,
+         "enable: let QEMU of this VM start programs, as its render server is one, where libvirt's "
+         "sandbox does not",
+         1},
         {"dry-run", KEY_DRY_RUN, NULL, 0, "only show what would be changed", 1},
         {"yes", KEY_YES, NULL, 0, "do not ask whether it shall be", 1},
         {0},

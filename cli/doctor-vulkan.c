@@ -11,11 +11,15 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/doctor.h"
 
 #define QEMU_CONF "/etc/libvirt/qemu.conf"
+
+/* What lets one QEMU start programs (host/qemu-spawn.c). */
+#define SPAWN_PROGRAM VG_PKGLIBEXECDIR "/vgpud-qemu-spawn"
 
 /* The directories of libraries. */
 static const char *const vulkan_libraries[] = {
@@ -264,27 +268,56 @@ vulkan_setting(const char *conf, const char *name)
     return value;
 }
 
-static void
-vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
+/* Returns whether libvirt starts QEMU without a sandbox. */
+static bool
+vulkan_is_free(const char *conf)
 {
     g_autofree char *sandbox = vulkan_setting(conf, "seccomp_sandbox");
 
+    return sandbox && strcmp(sandbox, "0") == 0;
+}
+
+static void
+vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
+{
     if (!conf && vulkan_is(view, QEMU_CONF))
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, "sudo vgpuctl doctor",
                       "only root can read " QEMU_CONF ", which says whether libvirt starts QEMU in "
                       "a sandbox in which it can start no render server");
-    else if (sandbox && strcmp(sandbox, "0") == 0)
+    else if (vulkan_is_free(conf))
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_OK, NULL,
                       "libvirt starts QEMU without its sandbox (seccomp_sandbox of " QEMU_CONF
                       "), so that it can start the render server; a QEMU that a guest has broken "
                       "into can start any program, too, as its user");
-    else
-        vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS,
-                      "echo 'seccomp_sandbox = 0' >> " QEMU_CONF " && systemctl restart libvirtd",
+    else if (!vulkan_is(view, SPAWN_PROGRAM))
+        vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, NULL,
                       "libvirt starts QEMU in a sandbox in which it can start no program "
                       "(spawn=deny), so that there is no render server: VMs start, and have no "
-                      "Vulkan. Without it, for all VMs of the host, a QEMU that a guest has broken "
-                      "into can start any program as its user");
+                      "Vulkan; and there is no " SPAWN_PROGRAM ", by which `vgpuctl vulkan "
+                      "enable --loosen-sandbox` lets one VM out: it comes with vgpud");
+    else
+        vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS,
+                      "vgpuctl vulkan enable VM --loosen-sandbox",
+                      "libvirt starts QEMU in a sandbox in which it can start no program "
+                      "(spawn=deny), so that there is no render server: VMs start, and have no "
+                      "Vulkan. The command lets one VM out, and has to be given for each: a QEMU "
+                      "that a guest has broken into can then start any program as its user");
+}
+
+/* The emulator stays the same file when QEMU is another one, and libvirt asks a file that has not
+ * changed no more of what it can do. */
+static void
+vulkan_check_age(const struct vulkan_view *view)
+{
+    g_autofree char *spawn = g_strconcat(view->root, SPAWN_PROGRAM, NULL);
+    g_autofree char *qemu = g_strconcat(view->root, "/usr/bin/qemu-system-x86_64", NULL);
+    struct stat of_spawn, of_qemu;
+
+    if (stat(spawn, &of_spawn) == 0 && stat(qemu, &of_qemu) == 0 &&
+        of_spawn.st_ctim.tv_sec < of_qemu.st_ctim.tv_sec)
+        vg_doctor_add(view->checks, "Vulkan: emulator", VG_HEALTH_LACKS, "touch " SPAWN_PROGRAM,
+                      "QEMU is newer than " SPAWN_PROGRAM ", of which libvirt has once asked what "
+                      "QEMU can do: it may not know what the new one can");
 }
 
 /* NVIDIA's driver has nodes of its own, which libvirt gives a QEMU only if it is told to. */
@@ -306,28 +339,58 @@ vulkan_check_devices(const struct vulkan_view *view, const char *conf)
                       "cgroup_device_acl of " QEMU_CONF);
 }
 
+/* Returns whether a profile, or what the owner has added to it, names a program. */
+static bool
+vulkan_profile_has(const struct vulkan_view *view, const char *profile, const char *program)
+{
+    g_autofree char *whole = g_strconcat("/etc/apparmor.d/", profile, NULL);
+    g_autofree char *local = g_strconcat("/etc/apparmor.d/local/", profile, NULL);
+
+    return vulkan_has(view, whole, program) || vulkan_has(view, local, program);
+}
+
+/* Appends the command that adds a rule to a profile. */
+static void
+vulkan_add_rule(GString *mend, const char *profile, const char *rule)
+{
+    g_string_append_printf(mend, "%secho '%s' >> /etc/apparmor.d/local/%s",
+                           mend->len > 0 ? " && " : "", rule, profile);
+}
+
+/* Each VM has a profile of its own; libvirtd, which asks an emulator what it can do, another one.
+ */
 static void
 vulkan_check_apparmor(const struct vulkan_view *view, const char *conf)
 {
-    static const char rules[] = "/etc/apparmor.d/abstractions/libvirt-qemu";
-    static const char local[] = "/etc/apparmor.d/local/abstractions/libvirt-qemu";
+    static const char vms[] = "abstractions/libvirt-qemu", daemon[] = "usr.sbin.libvirtd";
     g_autofree char *enabled = vulkan_read(view, "/sys/module/apparmor/parameters/enabled");
     g_autofree char *driver = vulkan_setting(conf, "security_driver");
+    const bool spawns = !vulkan_is_free(conf) && vulkan_is(view, SPAWN_PROGRAM);
+    g_autoptr(GString) mend = g_string_new(NULL);
 
-    if (!enabled || enabled[0] != 'Y' || !vulkan_is(view, rules) ||
+    if (!enabled || enabled[0] != 'Y' ||
+        !vulkan_is(view, "/etc/apparmor.d/abstractions/libvirt-qemu") ||
         (driver && !strstr(driver, "apparmor")))
         return;
-    if (vulkan_has(view, rules, "virgl_render_server") ||
-        vulkan_has(view, local, "virgl_render_server"))
+    if (!vulkan_profile_has(view, vms, "virgl_render_server"))
+        vulkan_add_rule(mend, vms, "/usr/libexec/virgl_render_server rix,");
+    if (spawns && !vulkan_profile_has(view, vms, "vgpud-qemu-spawn"))
+        vulkan_add_rule(mend, vms, SPAWN_PROGRAM " rmix,");
+    if (spawns && vulkan_is(view, "/etc/apparmor.d/usr.sbin.libvirtd") &&
+        !vulkan_profile_has(view, daemon, "vgpud-qemu-spawn")) {
+        vulkan_add_rule(mend, daemon, SPAWN_PROGRAM " PUx,");
+        g_string_append(mend, " && apparmor_parser -r /etc/apparmor.d/usr.sbin.libvirtd");
+    }
+    if (mend->len == 0) {
         vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_OK, NULL,
-                      "the profile of VMs has the render server");
-    else
-        vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_LACKS,
-                      "install -d /etc/apparmor.d/local/abstractions && echo "
-                      "'/usr/libexec/virgl_render_server rix,' >> "
-                      "/etc/apparmor.d/local/abstractions/libvirt-qemu",
-                      "the profile of VMs does not let QEMU start virgl_render_server; the line "
-                      "holds for VMs that are started after it");
+                      "the profiles have what QEMU and libvirtd have to start");
+        return;
+    }
+    g_string_prepend(mend, "install -d /etc/apparmor.d/local/abstractions && ");
+    vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_LACKS, mend->str,
+                  "the profiles of VMs and libvirtd do not let them start all that is needed "
+                  "(virgl_render_server%s); the lines hold for VMs that are started after it",
+                  spawns ? ", vgpud-qemu-spawn" : "");
 }
 
 /* ---- together ---- */
@@ -352,6 +415,7 @@ vg_doctor_read_vulkan(json_object *checks, const char *root)
     if (!conf && !vulkan_is(&view, "/etc/libvirt"))
         return;
     vulkan_check_sandbox(&view, conf);
+    vulkan_check_age(&view);
     vulkan_check_devices(&view, conf);
     vulkan_check_apparmor(&view, conf);
 }

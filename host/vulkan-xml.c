@@ -79,6 +79,12 @@ vulkan_find_note(const xmlNode *domain)
     return (xmlNode *)note;
 }
 
+static char *
+vulkan_emulator_of(const xmlNode *domain)
+{
+    return vg_xml_text(vg_xml_at(domain, "devices/emulator"), TEXT_BYTES_MAX);
+}
+
 /* ---- reading ---- */
 
 /* Finds the video card for which QEMU is told to offer Venus. */
@@ -107,8 +113,10 @@ vg_vulkan_xml_read(const char *xml, struct vg_vulkan_found *ret, GError **err)
     if (!doc)
         return -1;
     const xmlNode *domain = vg_xml_root(doc), *note = vulkan_find_note(domain);
+    g_autofree char *emulator = vulkan_emulator_of(domain);
     *ret = (struct vg_vulkan_found){
         .ours = note != NULL,
+        .loose = emulator && g_str_has_prefix(emulator, VG_VULKAN_EMULATORS "/"),
         .venus = vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS,
         .hostmem_bytes =
             note ? vg_xml_attribute_number(note, "hostmem_bytes", VG_VULKAN_HOSTMEM_MAX, 0) : 0,
@@ -204,6 +212,31 @@ vulkan_add_override(xmlNode *domain, const char *alias, int64_t hostmem_bytes)
     vulkan_add_property(frontend, qemu, "hostmem", "unsigned", hostmem);
 }
 
+/* Has QEMU started by the program of its name that lets it start others, which finds it in one of
+ * two directories. */
+static int
+vulkan_change_emulator(xmlNode *domain, GError **err)
+{
+    g_autofree char *emulator = vulkan_emulator_of(domain);
+    xmlNode *node = (xmlNode *)vg_xml_at(domain, "devices/emulator");
+    const char *slash = emulator ? strrchr(emulator, '/') : NULL;
+    g_autofree char *directory = slash ? g_strndup(emulator, (gsize)(slash - emulator)) : NULL;
+
+    if (!directory)
+        return vg_error(err, VG_E_CONFLICT,
+                        "the definition has no <emulator> that another one could be put before");
+    if (strcmp(directory, "/usr/bin") != 0 && strcmp(directory, "/usr/libexec") != 0)
+        return vg_error(
+            err, VG_E_CONFLICT,
+            "the emulator %s is none of /usr/bin or /usr/libexec, where " VG_VULKAN_EMULATORS
+            " looks for it",
+            emulator);
+    g_autofree char *loose = g_strconcat(VG_VULKAN_EMULATORS, slash, NULL);
+    g_autofree char *escaped = g_markup_escape_text(loose, -1);
+    xmlNodeSetContent(node, (const xmlChar *)escaped);
+    return 0;
+}
+
 char *
 vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *request, GError **err)
 {
@@ -221,7 +254,7 @@ vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *request, G
     }
     xmlNode *devices = vulkan_child(domain, "devices");
     const xmlNode *video = vulkan_change_video(devices, err);
-    if (!video)
+    if (!video || (request->loosen_sandbox && vulkan_change_emulator(domain, err) < 0))
         return NULL;
     g_autofree char *alias = vulkan_alias_of(video);
     vulkan_add_display(devices, request->render_node);
@@ -364,14 +397,35 @@ vulkan_restore_video(const xmlNode *devices, const xmlNode *before, const xmlNod
                                               alias));
 }
 
+/* Takes back another emulator, unless somebody has changed it since. */
+static void
+vulkan_restore_emulator(xmlNode *devices, const xmlNode *before, const xmlNode *after,
+                        GPtrArray *kept)
+{
+    xmlNode *now = (xmlNode *)vg_xml_child(devices, "emulator");
+    g_autofree char *ours = vg_xml_text(after, TEXT_BYTES_MAX);
+    g_autofree char *text = now ? vg_xml_text(now, TEXT_BYTES_MAX) : NULL;
+
+    if (g_strcmp0(ours, text) != 0) {
+        g_ptr_array_add(kept,
+                        g_strdup_printf("the emulator is %s now, and stays", text ? text : "none"));
+        return;
+    }
+    xmlAddNextSibling(now, xmlDocCopyNode((xmlNode *)before, devices->doc, 1));
+    vg_xml_remove(now);
+}
+
 static void
 vulkan_restore_devices(xmlNode *devices, const xmlNode *before, const xmlNode *after,
                        GPtrArray *kept)
 {
     const xmlNode *video = vg_xml_child(before, "video");
+    const xmlNode *emulator = vg_xml_child(before, "emulator");
 
+    if (emulator)
+        vulkan_restore_emulator(devices, emulator, vg_xml_child(after, "emulator"), kept);
     for (const xmlNode *node = after ? after->children : NULL; node; node = node->next) {
-        if (node->type != XML_ELEMENT_NODE)
+        if (node->type != XML_ELEMENT_NODE || strcmp((const char *)node->name, "emulator") == 0)
             continue;
         if (video && strcmp((const char *)node->name, "video") == 0) {
             vulkan_restore_video(devices, video, node, kept);
@@ -382,7 +436,8 @@ vulkan_restore_devices(xmlNode *devices, const xmlNode *before, const xmlNode *a
             vg_xml_remove(found);
     }
     for (const xmlNode *node = before ? before->children : NULL; node; node = node->next)
-        if (node->type == XML_ELEMENT_NODE && node != video && !vulkan_find_new(devices, node))
+        if (node->type == XML_ELEMENT_NODE && node != video && node != emulator &&
+            !vulkan_find_new(devices, node))
             xmlAddChild(devices, xmlDocCopyNode((xmlNode *)node, devices->doc, 1));
 }
 

@@ -18,17 +18,22 @@
 #define VG_VULKAN_XML_URI    "https://vgpud.invalid/xmlns/vulkan/1"
 #define VG_VULKAN_XML_PREFIX "vgpud"
 
+/* The directory of the emulators that let QEMU start programs (qemu-spawn.c), each with the name of
+ * a QEMU. */
+#define VG_VULKAN_EMULATORS VG_PKGLIBEXECDIR "/spawn"
+
 /* What the XML of a domain says of Vulkan. */
 struct vg_vulkan_found {
     bool ours;             /* vgpud has put it in */
     bool venus;            /* QEMU is told to offer it, whoever has put it in */
+    bool loose;            /* QEMU is started by one of VG_VULKAN_EMULATORS */
     int64_t hostmem_bytes; /* of ours, or 0 */
 };
 
 int vg_vulkan_xml_read(const char *xml, struct vg_vulkan_found *ret, GError **err);
 
 /* Returns the domain with Vulkan. Fails with VG_E_CONFLICT if it has that already by other means,
- * or its video card cannot be changed so. */
+ * or its video card or emulator cannot be changed so. */
 char *vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *request, GError **err);
 
 /* Checks that libvirt has kept all that matters of what vg_vulkan_xml_enable() has put in. */

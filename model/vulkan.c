@@ -15,6 +15,7 @@ static const struct vg_field vulkan_request_fields[] = {
     VG_ROW_BOOL(enabled, VG_FIELD_REQUIRED),
     VG_ROW_INT(hostmem_bytes, 0, 0, (double)VG_VULKAN_HOSTMEM_MAX),
     VG_ROW_STRING(render_node, 0, 1, VULKAN_PATH_MAX),
+    VG_ROW_BOOL(loosen_sandbox, 0),
     VG_ROW_BOOL(dry_run, 0),
 };
 const struct vg_record_type vg_vulkan_request_record = VG_ROW_TYPE(vulkan_request_fields);
@@ -40,8 +41,9 @@ vg_vulkan_request_check(const struct vg_vulkan_request *request, GError **err)
 {
     const int64_t bytes = request->hostmem_bytes;
 
-    if (!request->enabled && (bytes > 0 || request->render_node))
-        return vg_error(err, VG_E_INVALID, "hostmem_bytes and render_node belong to enabled=true");
+    if (!request->enabled && (bytes > 0 || request->render_node || request->loosen_sandbox))
+        return vg_error(err, VG_E_INVALID,
+                        "hostmem_bytes, render_node and loosen_sandbox belong to enabled=true");
     if (request->render_node && !g_str_has_prefix(request->render_node, "/dev/dri/renderD"))
         return vg_error(err, VG_E_INVALID,
                         "render_node '%s' is none of /dev/dri/renderD128, renderD129, ...",

@@ -20,6 +20,7 @@ struct vg_vulkan_request {
     bool enabled;
     int64_t hostmem_bytes; /* 0: VG_VULKAN_HOSTMEM_DEFAULT */
     char *render_node;     /* the one on which egl-headless draws; NULL: libvirt takes one */
+    bool loosen_sandbox;   /* QEMU is started by vgpud-qemu-spawn, which lets it start programs */
     bool dry_run;
 };
 

@@ -10,7 +10,7 @@ import vgpuctl
 import yaml
 from settings import HANG_S
 from terminal import Terminal
-from unixhttp import Server
+from unixhttp import Server, build_dir
 from vgpud import Daemon, wait_for
 
 UUID = "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000"
@@ -66,6 +66,7 @@ def test_asks_on_a_terminal(server, answer, code):
     (["enable", "alpha"], 2, "there is no terminal to ask"),
     (["disable", "alpha", "--yes", "--hostmem", "4G"], 2, "belong to `vulkan enable`"),
     (["disable", "alpha", "--yes", "--render-node", "/dev/dri/renderD128"], 2, "belong to `vulkan"),
+    (["disable", "alpha", "--yes", "--loosen-sandbox"], 2, "belong to `vulkan"),
     (["enable", "alpha", "--yes", "-o", "csv"], 2, "is no table"),
     (["enable", "alpha", "--yes", "--hostmem", "0G"], 2, "like 256M or 4G, not '0G'"),
     (["enable", "alpha", "--yes", "--hostmem=-1G"], 2, "not '-1G'"),
@@ -82,6 +83,35 @@ def test_refused(server, args, code, words):
                           capture_output=True, text=True, timeout=HANG_S, stdin=subprocess.DEVNULL)
     assert words in done.stderr and done.stdout == ""
     assert done.returncode == code, done.stderr
+
+
+# ---- the emulator ----
+
+LIBVIRT = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+LOOSE = "on,obsolete=deny,elevateprivileges=allow,spawn=allow,resourcecontrol=deny"
+
+
+@pytest.mark.parametrize("given,got", [
+    (["-name", "a", "-sandbox", LIBVIRT, "-S"], ["-name", "a", "-sandbox", LOOSE, "-S"]),
+    (["--sandbox", "spawn=deny"], ["--sandbox", "spawn=allow"]),
+    (["-sandbox", "on,elevateprivileges=children,spawned=deny,"],
+     ["-sandbox", "on,elevateprivileges=allow,spawned=deny,"]),
+    (["-sandbox"], ["-sandbox"]),
+    (["-name", "spawn=deny", "-sandbox", ""], ["-name", "spawn=deny", "-sandbox", ""]),
+])
+def test_emulator_hands_on(tmp_path, given, got):
+    emulator = tmp_path / "printf"  # as a QEMU, there is one in /usr/bin
+    emulator.symlink_to(os.path.join(build_dir(), "vgpud-qemu-spawn"))
+    done = subprocess.run([emulator, "%s\\n", *given], capture_output=True, text=True, timeout=HANG_S, check=True)
+    assert done.stdout.split("\n")[:-1] == got
+
+
+def test_emulator_without_its_qemu(tmp_path):
+    emulator = tmp_path / "qemu-system-none"
+    emulator.symlink_to(os.path.join(build_dir(), "vgpud-qemu-spawn"))
+    done = subprocess.run([emulator], capture_output=True, text=True, timeout=HANG_S)
+    assert (done.returncode, done.stderr) == \
+        (127, "vgpud-qemu-spawn: there is no qemu-system-none in /usr/bin or /usr/libexec\n")
 
 
 # ---- a vgpud ----
@@ -103,6 +133,8 @@ def test_what_libvirt_does_not_keep_is_taken_back(tmp_path):
         assert "libvirt has not kept <qemu:override>" in post(daemon, {"enabled": True}, 502)["detail"]
         # What would be changed is the same again, so that nothing was.
         assert post(daemon, {"enabled": True, "dry_run": True}, 200) == would
+        # Its domain has none, as no one of QEMU's.
+        assert "no <emulator>" in post(daemon, {"enabled": True, "loosen_sandbox": True, "dry_run": True}, 409)["detail"]
         assert "no Vulkan that vgpud has put in" in post(daemon, {"enabled": False}, 409)["detail"]
         daemon.stop()
 

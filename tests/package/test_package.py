@@ -108,7 +108,7 @@ def test_what_is_where(packages):
                 files[name] = os.path.basename(package).split("_")[0]
     for name, package in (("/usr/sbin/vgpud", "vgpud"), ("/lib/systemd/system/vgpud.service", "vgpud"),
                           ("/usr/lib/sysusers.d/vgpud.conf", "vgpud"), ("/usr/lib/tmpfiles.d/vgpud.conf", "vgpud"),
-                          ("/etc/vgpud/vgpud.conf", "vgpud"), ("/usr/share/man/man8/vgpud.8.gz", "vgpud"),
+                          ("/usr/libexec/vgpud/spawn/qemu-system-x86_64", "vgpud"), ("/etc/vgpud/vgpud.conf", "vgpud"), ("/usr/share/man/man8/vgpud.8.gz", "vgpud"),
                           ("/usr/bin/vgpuctl", "vgpuctl"), ("/usr/share/man/man1/vgpuctl.1.gz", "vgpuctl"),
                           ("/usr/share/bash-completion/completions/vgpuctl", "vgpuctl"),
                           ("/usr/share/zsh/vendor-completions/_vgpuctl", "vgpuctl"),

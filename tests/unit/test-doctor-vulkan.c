@@ -33,6 +33,7 @@
 #define CONF    "/etc/libvirt/qemu.conf"
 #define RULES   "/etc/apparmor.d/abstractions/libvirt-qemu"
 #define ENABLED "/sys/module/apparmor/parameters/enabled"
+#define SPAWN   VG_PKGLIBEXECDIR "/vgpud-qemu-spawn"
 #define NVIDIA  "/sys/module/nvidia/version"
 
 static const struct {
@@ -150,10 +151,10 @@ static const struct {
     {NODE, NULL, "Vulkan: render node", "no render node", "modprobe vgem"},
     {UDMABUF, NULL, "Vulkan: udmabuf", "CONFIG_UDMABUF", "modprobe udmabuf"},
     {NOEXEC, "2\n", "Vulkan: shared memory", "memfd_noexec is 2", "sysctl vm.memfd_noexec=1"},
-    {CONF, "seccomp_sandbox = 1\n", "Vulkan: sandbox", "spawn=deny", "echo 'seccomp_sandbox = 0'"},
-    {CONF, "# seccomp_sandbox = 0\n", "Vulkan: sandbox", "spawn=deny", "systemctl restart"},
-    {CONF, NULL, "Vulkan: sandbox", "for all VMs of the host", "systemctl restart libvirtd"},
-    {RULES, "/usr/bin/qemu rmix,\n", "Vulkan: AppArmor", "does not let QEMU start",
+    {CONF, "seccomp_sandbox = 1\n", "Vulkan: sandbox", "spawn=deny", ""},
+    {CONF, "# seccomp_sandbox = 0\n", "Vulkan: sandbox", "spawn=deny", ""},
+    {CONF, NULL, "Vulkan: sandbox", "there is no " SPAWN, ""},
+    {RULES, "/usr/bin/qemu rmix,\n", "Vulkan: AppArmor", "do not let them start",
      "/usr/libexec/virgl_render_server rix,"},
     {NVIDIA, "550.163.01\n", "Vulkan: driver", "NVIDIA's driver is 550.163", ""},
     {NVIDIA, "570.85\n", "Vulkan: driver", "570.86", ""},
@@ -239,6 +240,40 @@ test_nvidia(void **state)
     assert_non_null(find_row(checks, "Vulkan: devices"));
 }
 
+/* What lets one VM out of libvirt's sandbox, and what AppArmor has to know of it. */
+static void
+test_one_is_let_out(void **state)
+{
+    static const char local[] = "/etc/apparmor.d/local/abstractions/libvirt-qemu";
+    static const char daemon[] = "/etc/apparmor.d/usr.sbin.libvirtd";
+    g_autoptr(json_object) checks = json_object_new_array();
+    g_autoptr(json_object) allowed = json_object_new_array();
+
+    (void)state;
+    write_file(CONF, "");
+    write_file(SPAWN, "");
+    write_file(daemon, "/usr/bin/* PUx,\n");
+    vg_doctor_read_vulkan(checks, root);
+    assert_int_equal(vg_doctor_count(checks, VG_HEALTH_LACKS), 2);
+    assert_string_equal(text_of(find_row(checks, "Vulkan: sandbox"), "mend"),
+                        "vgpuctl vulkan enable VM --loosen-sandbox");
+    assert_non_null(strstr(text_of(find_row(checks, "Vulkan: AppArmor"), "why"), "spawn"));
+    const char *mend = text_of(find_row(checks, "Vulkan: AppArmor"), "mend");
+    assert_null(strstr(mend, "virgl_render_server"));
+    assert_non_null(strstr(mend, "'" SPAWN " rmix,' >> "));
+    assert_non_null(strstr(mend, "'" SPAWN " PUx,' >> /etc/apparmor.d/local/usr.sbin.libvirtd"));
+
+    write_file(local, SPAWN " rmix,\n");
+    write_file("/etc/apparmor.d/local/usr.sbin.libvirtd", SPAWN " PUx,\n");
+    /* A QEMU that came after it. */
+    g_usleep(1100000);
+    write_file("/usr/bin/qemu-system-x86_64", "");
+    vg_doctor_read_vulkan(allowed, root);
+    assert_int_equal(vg_doctor_count(allowed, VG_HEALTH_LACKS), 2);
+    assert_string_equal(text_of(find_row(allowed, "Vulkan: AppArmor"), "state"), "ok");
+    assert_string_equal(text_of(find_row(allowed, "Vulkan: emulator"), "mend"), "touch " SPAWN);
+}
+
 /* qemu.conf may be root's alone. */
 static void
 test_conf_is_hidden(void **state)
@@ -266,6 +301,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_all_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_each_piece_is_missed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_does_not_matter, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_is_let_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nvidia, setup, teardown),
         cmocka_unit_test_setup_teardown(test_conf_is_hidden, setup, teardown),
     };

@@ -25,6 +25,9 @@
  "<controller type='pci' index='3' model='pcie-root-port'/>"                                       \
  "<input type='mouse' bus='ps2'/><input type='keyboard' bus='ps2'/><audio id='1' type='none'/>"
 
+#define EMULATOR "<emulator>/usr/bin/qemu-system-x86_64</emulator>"
+#define SPAWN    "<emulator>" VG_VULKAN_EMULATORS "/qemu-system-x86_64</emulator>"
+
 static char *
 vulkan_xml_domain(const char *top, const char *devices)
 {
@@ -61,11 +64,14 @@ vulkan_xml_replace(const char *text, const char *what, const char *by)
     return g_strdup_printf("%.*s%s%s", (int)(at - text), text, by, at + strlen(what));
 }
 
-/* Enables Vulkan as actuators/virt-vulkan does, with a libvirt that adds these devices. */
+/* Enables Vulkan as actuators/virt-vulkan does, with a libvirt that adds these devices; of a domain
+ * that names its emulator, the sandbox is loosened. */
 static char *
 vulkan_xml_enable(const char *before, const char *added)
 {
-    const struct vg_vulkan_request request = {.enabled = true, .hostmem_bytes = 256 << 20};
+    const struct vg_vulkan_request request = {.enabled = true,
+                                              .hostmem_bytes = 256 << 20,
+                                              .loosen_sandbox = strstr(before, "<emulator>")};
     g_autofree char *wanted = vg_vulkan_xml_enable(before, &request, NULL);
     assert_non_null(wanted);
     g_autofree char *after = vulkan_xml_replace(wanted, "</devices>", added);
@@ -113,6 +119,8 @@ static const struct {
     {"", "<graphics type='spice' autoport='yes' passwd='secret'><gl enable='yes'/></graphics>" QXL},
     {"", "<graphics type='vnc' port='-1' autoport='yes' passwd='a&amp;b'/>" QXL},
     {"", "<graphics type='egl-headless'><gl rendernode='/dev/dri/renderD129'/></graphics>" QXL},
+    {"", EMULATOR QXL},
+    {"", "<emulator>/usr/libexec/qemu-kvm</emulator>"},
 };
 
 static void
@@ -264,6 +272,53 @@ test_card_replaced(void **state)
     assert_null(strstr(plain, "egl-headless"));
 }
 
+/* Only the emulator of a VM that is let out of its sandbox is another one, and one that somebody
+ * has put in its place stays. */
+static void
+test_loosened(void **state)
+{
+    (void)state;
+    g_autofree char *before = vulkan_xml_domain("", EMULATOR QXL);
+    g_autofree char *with = vulkan_xml_enable(before, ADDED "</devices>");
+    struct vg_vulkan_found found;
+    assert_non_null(strstr(with, SPAWN));
+    assert_int_equal(vg_vulkan_xml_read(with, &found, NULL), 0);
+    assert_true(found.ours && found.loose);
+
+    g_autofree char *other = vulkan_xml_replace(with, SPAWN, "<emulator>/opt/qemu</emulator>");
+    assert_int_equal(vg_vulkan_xml_read(other, &found, NULL), 0);
+    assert_true(found.ours && !found.loose);
+    g_autofree char *plain = vulkan_xml_disable(other, 1);
+    assert_null(strstr(plain, "qemu-system"));
+    assert_non_null(strstr(plain, "<emulator>/opt/qemu</emulator>"));
+
+    const struct vg_vulkan_request bound = {.enabled = true};
+    g_autofree char *kept = vg_vulkan_xml_enable(before, &bound, NULL);
+    assert_non_null(strstr(kept, EMULATOR));
+}
+
+static void
+test_not_loosened(void **state)
+{
+    static const struct {
+        const char *devices, *words;
+    } cases[] = {
+        {QXL, "no <emulator>"},
+        {"<emulator>/opt/qemu</emulator>", "emulator /opt/qemu is none of"},
+        {"<emulator>qemu</emulator>", "no <emulator>"},
+    };
+    const struct vg_vulkan_request request = {.enabled = true, .loosen_sandbox = true};
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *before = vulkan_xml_domain("", cases[i].devices);
+        g_autoptr(GError) err = NULL;
+        assert_null(vg_vulkan_xml_enable(before, &request, &err));
+        assert_true(g_error_matches(err, VG_ERROR, VG_E_CONFLICT));
+        assert_non_null(strstr(err->message, cases[i].words));
+    }
+}
+
 /* ---- refusals ---- */
 
 static void
@@ -323,23 +378,25 @@ test_request(void **state)
         bool enabled;
         int64_t hostmem;
         const char *node;
-        bool good;
+        bool good, loosen;
     } cases[] = {
-        {true, 0, NULL, true},
-        {true, VG_VULKAN_HOSTMEM_MIN, "/dev/dri/renderD128", true},
-        {true, VG_VULKAN_HOSTMEM_MAX, NULL, true},
-        {true, VG_VULKAN_HOSTMEM_MIN / 2, NULL, false},
-        {true, VG_VULKAN_HOSTMEM_MAX * 2, NULL, false},
-        {true, 3 << 28, NULL, false},
-        {true, 0, "/etc/passwd", false},
-        {false, 0, NULL, true},
-        {false, VG_VULKAN_HOSTMEM_MIN, NULL, false},
-        {false, 0, "/dev/dri/renderD128", false},
+        {true, 0, NULL, true, false},
+        {true, VG_VULKAN_HOSTMEM_MIN, "/dev/dri/renderD128", true, false},
+        {true, VG_VULKAN_HOSTMEM_MAX, NULL, true, false},
+        {true, VG_VULKAN_HOSTMEM_MIN / 2, NULL, false, false},
+        {true, VG_VULKAN_HOSTMEM_MAX * 2, NULL, false, false},
+        {true, 3 << 28, NULL, false, false},
+        {true, 0, "/etc/passwd", false, false},
+        {false, 0, NULL, true, false},
+        {false, VG_VULKAN_HOSTMEM_MIN, NULL, false, false},
+        {false, 0, "/dev/dri/renderD128", false, false},
+        {true, 0, NULL, true, true},
+        {false, 0, NULL, false, true},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         const struct vg_vulkan_request request = {cases[i].enabled, cases[i].hostmem,
-                                                  (char *)cases[i].node, false};
+                                                  (char *)cases[i].node, cases[i].loosen, false};
         assert_int_equal(vg_vulkan_request_check(&request, NULL), cases[i].good ? 0 : -1);
     }
 }
@@ -352,7 +409,8 @@ main(void)
         cmocka_unit_test(test_what_is_put_in), cmocka_unit_test(test_others_change_it),
         cmocka_unit_test(test_bus_in_use),     cmocka_unit_test(test_card_replaced),
         cmocka_unit_test(test_refused),        cmocka_unit_test(test_not_kept),
-        cmocka_unit_test(test_request),
+        cmocka_unit_test(test_request),        cmocka_unit_test(test_loosened),
+        cmocka_unit_test(test_not_loosened),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
