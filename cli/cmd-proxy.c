@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/online-args.h"
 #include "cli/vm-proxy.h"
+#include "model/histogram.h"
 #include "model/proxy-move.h"
 #include "model/proxy-socket.h"
 
@@ -34,6 +35,7 @@ static const struct vg_column proxy_columns[] = {
     {"COMMANDS", "commands", VG_CELL_COUNT, false},
     {"WAIT ms", "mean_wait_ns", VG_CELL_MILLISECONDS, false},
     {"RUN ms", "mean_run_ns", VG_CELL_MILLISECONDS, false},
+    {"P99 ms", "took_p99_ns", VG_CELL_MILLISECONDS, false},
     {"MEM MiB", "used_bytes", VG_CELL_MIB, false},
     {"LIMIT MiB", "limit_bytes", VG_CELL_MIB, true},
     {"ENDED", "ended", VG_CELL_COUNT, true},
@@ -48,7 +50,24 @@ proxy_number(json_object *row, const char *name)
     return json_object_get_int64(vg_output_member(row, name));
 }
 
-/* Adds what a person compares: the share of all the time of its proxy, and the mean of a command.
+/* What 99 of 100 commands did not exceed, of those that are counted in took. */
+static int64_t
+proxy_p99(json_object *took)
+{
+    struct vg_histogram latency = {0};
+
+    for (size_t i = 0; took && i < json_object_array_length(took); i++) {
+        json_object *item = json_object_array_get_idx(took, i);
+        const int64_t n = proxy_number(item, "commands");
+        vg_histogram_add_many(&latency, proxy_number(item, "ns"),
+                              (uint32_t)CLAMP(n, 0, UINT32_MAX));
+    }
+    const int64_t ret = vg_histogram_quantile(&latency, 0.99);
+    vg_histogram_clear(&latency);
+    return ret;
+}
+
+/* Adds what a person compares: the share of all the time of its proxy, and how long a command took.
  */
 static void
 proxy_complete(json_object *row, json_object *rows)
@@ -71,6 +90,7 @@ proxy_complete(json_object *row, json_object *rows)
     if (done > 0) {
         vg_json_add_int64(row, "mean_wait_ns", proxy_number(row, "wait_ns") / done);
         vg_json_add_int64(row, "mean_run_ns", proxy_number(row, "run_ns") / done);
+        vg_json_add_int64(row, "took_p99_ns", proxy_p99(vg_output_member(row, "took")));
     }
 }
 

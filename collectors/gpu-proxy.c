@@ -15,8 +15,10 @@
 #include "collectors/gpu-window.h"
 #include "host/proc-scan.h"
 #include "host/proxy-desk.h"
+#include "model/histogram.h"
 
-#define NAME "proxy"
+#define NAME   "proxy"
+#define ENGINE "opencl"
 
 #define RETRY_NS (5 * VG_NS_PER_S)
 
@@ -28,6 +30,7 @@ struct counters {
 /* A socket, as it was read last. */
 struct reading {
     struct counters counters;
+    GHashTable *took;                /* ns -> commands; both int64_t */
     char device[VG_GPU_DEVICE_SIZE]; /* of its last client; empty: there was none */
 };
 
@@ -46,10 +49,18 @@ struct source {
     unsigned n_vms;            /* that have a socket */
 };
 
+/* How long commands took that count in one row. */
+struct took {
+    const struct vg_proc_vm *vm; /* NULL: of the host's GPU */
+    char device[VG_GPU_DEVICE_SIZE];
+    struct vg_histogram latency;
+};
+
 struct round {
     struct source *source;
     const GPtrArray *vms;
     struct vg_window *window;
+    GPtrArray *took; /* struct took */
 };
 
 static void
@@ -61,6 +72,68 @@ gpu_proxy_free_proxy(void *data)
     g_free(proxy->why);
     g_free(proxy->path);
     g_free(proxy);
+}
+
+static void
+gpu_proxy_free_reading(void *data)
+{
+    struct reading *reading = data;
+
+    g_hash_table_unref(reading->took);
+    g_free(reading);
+}
+
+static struct reading *
+gpu_proxy_new_reading(void)
+{
+    struct reading *reading = g_new0(struct reading, 1);
+
+    reading->took = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    return reading;
+}
+
+static void
+gpu_proxy_free_took(void *data)
+{
+    struct took *took = data;
+
+    vg_histogram_clear(&took->latency);
+    g_free(took);
+}
+
+/* ---- how long commands took ---- */
+
+static struct vg_histogram *
+gpu_proxy_latency_of(const struct round *round, const struct vg_proc_vm *vm, const char *device)
+{
+    for (unsigned i = 0; i < round->took->len; i++) {
+        struct took *took = round->took->pdata[i];
+        if (took->vm == vm && strcmp(took->device, device) == 0)
+            return &took->latency;
+    }
+    struct took *took = g_new0(struct took, 1);
+    took->vm = vm;
+    g_strlcpy(took->device, device, sizeof(took->device));
+    g_ptr_array_add(round->took, took);
+    return &took->latency;
+}
+
+/* Adds to latency, unless it is NULL, what there is more than at the last reading, and keeps it. */
+static void
+gpu_proxy_advance_took(struct reading *last, const GPtrArray *now, struct vg_histogram *latency)
+{
+    for (unsigned i = 0; i < now->len; i++) {
+        const struct vg_proxy_took *took = now->pdata[i];
+        int64_t *before = g_hash_table_lookup(last->took, &took->ns);
+        const int64_t more = took->commands - (before ? *before : 0);
+        if (!before) {
+            before = g_new0(int64_t, 1);
+            g_hash_table_insert(last->took, g_memdup2(&took->ns, sizeof(took->ns)), before);
+        }
+        *before = took->commands;
+        if (latency && more > 0)
+            vg_histogram_add_many(latency, took->ns, (uint32_t)MIN(more, UINT32_MAX));
+    }
 }
 
 /* ---- a window ---- */
@@ -97,7 +170,7 @@ gpu_proxy_advance(struct reading *last, const struct counters *now)
 
 static void
 gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket, const char *device,
-              const struct counters *more)
+              const struct counters *more, const struct vg_histogram *latency)
 {
     const int64_t span_ns = round->window->end_ns - round->window->begin_ns;
     const char *name = socket->vm ? socket->vm : "";
@@ -109,20 +182,22 @@ gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket, c
         .exec_ns = more->run_ns,
         .wait_ns = more->wait_ns,
         .driver_queue_ns = more->wait_ns,
-        .latency_mean_ns = more->done > 0 ? (more->wait_ns + more->run_ns) / more->done : 0,
         .queue_len_avg = span_ns > 0 ? (double)more->wait_ns / (double)span_ns : 0,
         .slices = (uint64_t)more->turns,
         .confidence = 1,
     };
 
     g_strlcpy(sample.device, device, sizeof(sample.device));
-    g_strlcpy(sample.engine, "opencl", sizeof(sample.engine));
-    if (*device)
+    g_strlcpy(sample.engine, ENGINE, sizeof(sample.engine));
+    if (*device) {
         vg_gpu_window_add(round->window->gpus, &sample);
+        vg_histogram_merge(gpu_proxy_latency_of(round, NULL, device), latency);
+    }
     if (vm) {
         GArray *gpus = vg_gpu_window_vm(round->window, vm)->gpus;
         if (*device) {
             vg_gpu_window_add(gpus, &sample);
+            vg_histogram_merge(gpu_proxy_latency_of(round, vm, device), latency);
             vg_gpu_window_set_memory(gpus, sample.device, socket->used_bytes, socket->used_bytes);
         }
         round->source->n_vms++;
@@ -142,16 +217,21 @@ gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *s
     g_autofree char *key = g_strdup_printf("%" G_GINT64_FORMAT " %s", socket->pid, socket->socket);
     struct reading *last = g_hash_table_lookup(round->source->sockets, key);
 
-    if (!last) {
-        last = g_new0(struct reading, 1);
+    const bool is_first = !last;
+    if (is_first) {
+        last = gpu_proxy_new_reading();
         last->counters = now;
         g_hash_table_insert(round->source->sockets, g_steal_pointer(&key), last);
     }
     if (socket->device && socket->device[0])
         g_strlcpy(last->device, socket->device, sizeof(last->device));
     const struct counters more = gpu_proxy_advance(last, &now);
-    if (more.done >= 0 && more.turns >= 0 && more.wait_ns >= 0 && more.run_ns >= 0)
-        gpu_proxy_add(round, socket, last->device, &more);
+    if (more.done < 0 || more.turns < 0 || more.wait_ns < 0 || more.run_ns < 0)
+        return;
+    struct vg_histogram latency = {0};
+    gpu_proxy_advance_took(last, socket->took, is_first ? NULL : &latency);
+    gpu_proxy_add(round, socket, last->device, &more, &latency);
+    vg_histogram_clear(&latency);
 }
 
 static void
@@ -176,11 +256,30 @@ gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now
 }
 
 static void
+gpu_proxy_set_latency(const struct round *round, const struct took *took)
+{
+    GArray *gpus = took->vm ? vg_gpu_window_vm(round->window, took->vm)->gpus : round->window->gpus;
+
+    for (unsigned i = 0; i < gpus->len; i++) {
+        struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
+        if (strcmp(gpu->device, took->device) != 0 || strcmp(gpu->engine, ENGINE) != 0)
+            continue;
+        gpu->latency_mean_ns =
+            gpu->requests > 0 ? (gpu->wait_ns + gpu->exec_ns) / (int64_t)gpu->requests : 0;
+        gpu->latency_p50_ns = vg_histogram_quantile(&took->latency, 0.50);
+        gpu->latency_p95_ns = vg_histogram_quantile(&took->latency, 0.95);
+        gpu->latency_p99_ns = vg_histogram_quantile(&took->latency, 0.99);
+        gpu->latency_max_ns = took->latency.max;
+    }
+}
+
+static void
 gpu_proxy_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
                       struct vg_window *window)
 {
     struct source *source = (struct source *)base;
-    const struct round round = {.source = source, .vms = vms, .window = window};
+    g_autoptr(GPtrArray) all_took = g_ptr_array_new_with_free_func(gpu_proxy_free_took);
+    const struct round round = {.source = source, .vms = vms, .window = window, .took = all_took};
 
     g_string_truncate(source->strangers, 0);
     source->n_vms = 0;
@@ -188,6 +287,8 @@ gpu_proxy_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self
         gpu_proxy_read_proxy(&round, source->proxies->pdata[i], now_ns);
         vg_thread_beat(self);
     }
+    for (unsigned i = 0; i < all_took->len; i++)
+        gpu_proxy_set_latency(&round, all_took->pdata[i]);
 }
 
 /* ---- the source ---- */
@@ -272,7 +373,8 @@ vg_gpu_proxy_new(const char *paths)
 
     source->base.ops = &gpu_proxy_ops;
     source->proxies = g_ptr_array_new_with_free_func(gpu_proxy_free_proxy);
-    source->sockets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    source->sockets =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, gpu_proxy_free_reading);
     source->strangers = g_string_new(NULL);
     for (unsigned i = 0; list[i]; i++) {
         struct proxy *proxy = g_new0(struct proxy, 1);

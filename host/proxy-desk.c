@@ -16,7 +16,7 @@
 #include "base/json.h"
 
 #define ANSWER_NS  (200 * VG_NS_PER_MS)
-#define ANSWER_MAX (1 << 20) /* bytes */
+#define ANSWER_MAX (16 << 20) /* bytes */
 
 struct vg_proxy_desk {
     int fd;
@@ -116,7 +116,7 @@ desk_read_file(const vg_proxy_desk *desk, int fd, GError **err)
     } else {
         g_autofree char *text = g_malloc0((size_t)status.st_size + 1);
         ssize_t n = pread(fd, text, (size_t)status.st_size, 0);
-        object = vg_json_parse(text, n > 0 ? (size_t)n : 0, ANSWER_MAX, 4, err);
+        object = vg_json_parse(text, n > 0 ? (size_t)n : 0, ANSWER_MAX, 6, err);
     }
     close(fd);
     return object;

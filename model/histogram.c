@@ -48,15 +48,23 @@ add_count(uint32_t *count, uint32_t more)
 }
 
 void
-vg_histogram_add(struct vg_histogram *histogram, int64_t value)
+vg_histogram_add_many(struct vg_histogram *histogram, int64_t value, uint32_t n)
 {
+    if (n == 0)
+        return;
     value = MAX(value, 0);
     struct place place = place_of((uint64_t)value);
-    add_count(&need_octave(histogram, place.octave)[place.sub], 1);
+    add_count(&need_octave(histogram, place.octave)[place.sub], n);
     histogram->min = histogram->count == 0 ? value : MIN(histogram->min, value);
     histogram->max = MAX(histogram->max, value);
-    histogram->sum += value;
-    histogram->count++;
+    histogram->sum += (__int128)value * n;
+    histogram->count += n;
+}
+
+void
+vg_histogram_add(struct vg_histogram *histogram, int64_t value)
+{
+    vg_histogram_add_many(histogram, value, 1);
 }
 
 void

@@ -31,6 +31,9 @@ struct vg_histogram {
 /* value below 0 counts as 0. */
 void vg_histogram_add(struct vg_histogram *histogram, int64_t value);
 
+/* The same n times. */
+void vg_histogram_add_many(struct vg_histogram *histogram, int64_t value, uint32_t n);
+
 /* sum += more */
 void vg_histogram_merge(struct vg_histogram *sum, const struct vg_histogram *more);
 

@@ -6,6 +6,14 @@
 #define PROXY_TEXT_MAX 4096
 #define COUNT(name)    VG_ROW_INT(name, 0, 0, 0x1p62)
 
+#define THIS vg_proxy_took
+static const struct vg_field took_fields[] = {
+    COUNT(ns),
+    COUNT(commands),
+};
+const struct vg_record_type vg_proxy_took_record = VG_ROW_TYPE(took_fields);
+#undef THIS
+
 #define THIS vg_proxy_socket
 static const struct vg_field socket_fields[] = {
     VG_ROW_STRING(proxy, 0, 0, PROXY_TEXT_MAX),
@@ -24,6 +32,7 @@ static const struct vg_field socket_fields[] = {
     COUNT(done),
     COUNT(wait_ns),
     COUNT(run_ns),
+    VG_ROW_LIST(took, 0, VG_PROXY_TOOK_MAX, &vg_proxy_took_record),
 };
 const struct vg_record_type vg_proxy_socket_record = VG_ROW_TYPE(socket_fields);
 #undef THIS

@@ -13,6 +13,14 @@
 #define VG_PROXY_WEIGHT_MAX  1000
 #define VG_PROXY_SOCKETS_MAX 256 /* of one proxy */
 
+#define VG_PROXY_TOOK_MAX 1024
+
+/* How many commands took about so long, from when they came to their end. */
+struct vg_proxy_took {
+    int64_t ns; /* within 1.6 % */
+    int64_t commands;
+};
+
 /* What the proxy tells; the counters have grown since it began. */
 struct vg_proxy_socket {
     char *proxy; /* the path where the proxy is asked */
@@ -31,6 +39,7 @@ struct vg_proxy_socket {
     int64_t done;
     int64_t wait_ns; /* of those that are done */
     int64_t run_ns;
+    GPtrArray *took; /* struct vg_proxy_took, by ns; owned */
 };
 
 struct vg_proxy_limit {
@@ -48,6 +57,7 @@ struct vg_proxy_guest {
 };
 
 extern const struct vg_record_type vg_proxy_guest_record;
+extern const struct vg_record_type vg_proxy_took_record;
 extern const struct vg_record_type vg_proxy_socket_record;
 extern const struct vg_record_type vg_proxy_limit_record;
 

@@ -134,6 +134,22 @@ desk_number(uint64_t number)
 }
 
 static void
+desk_put_took(FILE *file, const struct proxy_did *did)
+{
+    bool is_first = true;
+
+    fputs(",\"took\":[", file);
+    for (unsigned i = 0; i < VG_SERVE_TOOK; i++) {
+        if (!did->took[i])
+            continue;
+        fprintf(file, "%s{\"ns\":%" PRId64 ",\"commands\":%" PRIu64 "}", is_first ? "" : ",",
+                vg_serve_took_middle(i), desk_number(did->took[i]));
+        is_first = false;
+    }
+    fputs("]", file);
+}
+
+static void
 desk_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
 {
     struct proxy_did did = tenant->did;
@@ -160,6 +176,7 @@ desk_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant
     desk_put_text(file, "socket", tenant->path, DESK_TEXT_MAX);
     desk_put_text(file, "vm", tenant->vm ? tenant->vm : "", DESK_TEXT_MAX);
     desk_put_text(file, "device", device, sizeof device);
+    desk_put_took(file, &did);
     fputs("}", file);
 }
 

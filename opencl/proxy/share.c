@@ -176,6 +176,8 @@ vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts)
     did->came += counts->came;
     did->wait_ns += (uint64_t)counts->wait_ns;
     did->run_ns += (uint64_t)counts->run_ns;
+    for (unsigned i = 0; i < VG_SERVE_TOOK; i++)
+        did->took[i] += counts->took[i];
 }
 
 void

@@ -20,6 +20,7 @@ struct proxy_client;
 /* What clients did (opencl/wire/serve-meter.h). */
 struct proxy_did {
     uint64_t came, done, used, wait_ns, run_ns;
+    uint64_t took[VG_SERVE_TOOK];
 };
 
 /* Whose the clients are that come by one socket. */

@@ -32,6 +32,8 @@ meter_done(const struct meter_command *command)
     pthread_mutex_unlock(&meter_lock);
     atomic_fetch_add_explicit(&counts->wait_ns, begin - command->came, memory_order_relaxed);
     atomic_fetch_add_explicit(&counts->run_ns, now - begin, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counts->took[vg_serve_took_bucket(now - command->came)], 1,
+                              memory_order_relaxed);
     atomic_fetch_add_explicit(&counts->done, 1, memory_order_release);
 }
 

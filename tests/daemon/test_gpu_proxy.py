@@ -63,7 +63,8 @@ def told_of_both(proxy, daemon, *vms):
     """Waits until the newest windows have all that a proxy tells of two programs."""
     for vm in vms:
         wait_for(lambda v=vm: (g := gpu_of(daemon, v)).get("requests", 0) > 0 and g["exec_ns"] > 0 and
-                 g["wait_ns"] > 0 and g["mem_bytes"] > 0 and g["queue_len_avg"] > 0)
+                 g["wait_ns"] > 0 and g["mem_bytes"] > 0 and g["queue_len_avg"] > 0 and
+                 0 < g["latency_p50_ns"] <= g["latency_p99_ns"] <= g["latency_max_ns"])
     assert gpu_of(daemon, vms[0])["device"] == proxy.ask()["sockets"][0]["device"] != ""
 
 
@@ -87,6 +88,12 @@ def test_what_vms_do_by_a_proxy(tmp_path, proxy):
         wait_for(lambda: not proxy.children())
         *ran, alpha_s, beta_s = totals(proxy, daemon)
         assert 0 < alpha_s <= ran[0] and 0 < beta_s <= ran[1]
+        for socket in proxy.ask()["sockets"][:2]:
+            took = socket["took"]
+            # A client's process may end before it has said that the last one is done.
+            assert 0 <= sum(t["commands"] for t in took) - socket["done"] <= 1
+            assert sum(t["ns"] * t["commands"] for t in took) == pytest.approx(
+                socket["wait_ns"] + socket["run_ns"], rel=0.017)
         with BusyVm(name=ALPHA):
             wait_for(lambda: f"1 VM with a socket of vgpu-proxy; several VMs here are '{ALPHA}'" in
                      (daemon.part("collector:gpu")["reason"] or ""))

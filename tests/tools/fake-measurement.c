@@ -156,6 +156,10 @@ fake_list_proxies(void *data, GError **err)
         socket->wait_ns = 3 * VG_NS_PER_S;
         socket->run_ns = VG_NS_PER_S;
         socket->used_bytes = 64 << 20;
+        struct vg_proxy_took *took = vg_record_new(&vg_proxy_took_record);
+        took->ns = 40 * VG_NS_PER_MS;
+        took->commands = socket->done;
+        g_ptr_array_add(socket->took, took);
         g_ptr_array_add(sockets, socket);
     }
     return sockets;
