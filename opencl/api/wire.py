@@ -193,7 +193,7 @@ def serve(f, types):
         lead = f.lead
         text = text.replace(serve_get(lead), f"uint64_t id;\n{lead.base} {lead.name} = "
                             f"vg_serve_leaving(call, VG_CL_{lead.handle}, &id);\n")
-        return text + (f"\n{bad}vg_serve_forget(call, id);\nreturn vg_cl_dispatch.{f.name}({names});\n}}\n")
+        return text + (f"\n{bad}vg_serve_forget(call, VG_CL_{lead.handle}, id);\nreturn vg_cl_dispatch.{f.name}({names});\n}}\n")
     text += "\n" + bad
     if any(is_event(p) for p in f.parameters):
         return text + (f"cl_int result = vg_cl_dispatch.{f.name}({names});\n"
@@ -270,6 +270,76 @@ def ops_h(head, functions):
             f"switch (op) {{\n{cases}return true;\ndefault:\nreturn false;\n}}\n}}\n\n#endif\n")
 
 
+# The fields of messages whose functions are by hand (fields_h()).
+HAND_FIELDS = {
+    "HELLO": "m n", "GetDeviceIDs": "t o1", "CreateContext": "n L20 p w3", "CreateBufferWithProperties": "g n n n o3 w5",
+    "CreateSubBuffer": "g n n o5 w5", "CreateImageWithProperties": "g n n o3 o5 F D w5",
+    "CreateProgramWithSource": "o3 s w7", "CreateProgramWithBinary": "n o3 L20 w7 b0",
+    "CreateKernelsInProgram": "n o7 W8", "CreateSubDevices": "n o2 p n W2", "GetSupportedImageFormats": "g k n n o3",
+    "SetKernelArg": "n n K", "SetEventCallback": "n n o9", "EnqueueReadBuffer": "n n o4 o5 E",
+    "EnqueueWriteBuffer": "n n o4 o5 E", "EnqueueReadBufferRect": "n n o4 o5 R R E",
+    "EnqueueWriteBufferRect": "n n o4 o5 R R E", "EnqueueReadImage": "o4 o5 R R E", "EnqueueWriteImage": "o4 o5 R R E",
+    "EnqueueMapBuffer": "n n o4 o5 M E", "EnqueueMapImage": "o4 o5 R R M E", "EnqueueUnmapMemObject": "n o4 o5 E",
+    "ProgramBinaries": "o7"}
+NAMES = {"platform": 0x0900, "device": 0x1000, "context": 0x1080, "command_queue": 0x1090, "mem": 0x1100, "image": 0x1110,
+         "sampler": 0x1150, "program": 0x1160, "program_build": 0x1181, "kernel": 0x1190, "kernel_arg": 0x1196,
+         "kernel_work_group": 0x11B0, "event": 0x11D0, "profiling": 0x1280, "kernel_sub_group": 0x2033}
+
+
+def field(f, p, numbers, types):
+    """One field, as fields_h() says it."""
+    kinds = list(types.values())
+    words = p.note.split()
+    if is_event(p):
+        return "w9"
+    if p.single:
+        return ("r" if is_release(f) else "o") + str(1 + kinds.index(p.handle))
+    if is_number(p):
+        name = p.base[3:-5] if p.base.endswith("_info") and p.name == "param_name" else None
+        return f"i{NAMES[name]:X}" if name else "n"
+    if words[0] == "out":
+        return "n"
+    if p.handle:
+        return f"L{1 + kinds.index(p.handle)}{numbers.index(words[1])}"
+    if words == ["in", "str"]:
+        return "s"
+    if words[-1] == "str":
+        return f"z{numbers.index(words[1])}"
+    if words == ["in", "properties"]:
+        return "p"
+    if words[1] == "3":
+        return "R"
+    size = 1 if p.base == "const void" else 8
+    return f"A{size}{numbers.index(words[1])}" if words[1] in numbers else f"a{int(words[1]) * size}"
+
+
+def fields(f, types):
+    numbers = [p.name for p in carried(f) if is_number(p)]
+    made = [f"w{1 + list(types).index(f.returns)}"] if f.returns in types else []
+    return " ".join([field(f, p, numbers, types) for p in carried(f)] + made + (["v"] if is_info(f) else []))
+
+
+def fields_h(head, functions, types):
+    """What tests make messages of."""
+    lines = "".join(f'[VG_WIRE_OP_{name}] = "{text}",\n' for name, text in HAND_FIELDS.items())
+    lines += "".join(f'[VG_WIRE_OP_{short(f)}] = "{fields(f, types)}",\n' for f in functions if is_written(f))
+    return (head + "/*\n * The fields of each message, for tests, which make messages of them. T is an enum vg_cl_type, and C\n"
+            " * which of the numbers says how many there are:\n *\n"
+            " *   n, m, t, g, k  a number: any, the magic, a device's type, flags of memory, a kind of memory\n"
+            " *   iNAME          the name of a value, of those that begin with NAME; v: room for the value\n"
+            " *   oT, rT         an object; one that is left\n"
+            " *   wT, WT         an id, or a list of them, for what is to be made\n"
+            " *   LTC            ids of objects\n"
+            " *   ASC, aN, R     an array: of elements of S bytes, of N bytes, of three numbers\n"
+            " *   s, zC, bC      a string, strings, lists of bytes one behind the other\n"
+            " *   p, F, D        pairs that end with 0; an image's format; its description\n"
+            " *   K              an argument's type, its kernel, and its value\n"
+            " *   M, E           what mappings have; what commands on memory have at their end\n */\n"
+            "#ifndef VG_OPENCL_API_FIELDS_H\n#define VG_OPENCL_API_FIELDS_H\n\n"
+            '#include "opencl/wire/ops.h"\n\n'
+            "static const char *const vg_wire_fields[VG_WIRE_OPS] = {\n" + lines + "};\n\n#endif\n")
+
+
 def hand_h(head):
     return (head + "/*\n * Of the proxy's side, what is by hand.\n */\n"
             "#ifndef VG_OPENCL_WIRE_SERVE_HAND_H\n#define VG_OPENCL_WIRE_SERVE_HAND_H\n\n"
@@ -281,5 +351,6 @@ def hand_h(head):
 def files(head, functions, types):
     return (("wire/ops.h", ops_h(head, functions)), ("wire/client-table.h", table_h(head, functions, types)),
             ("wire/client-later.h", later_h(head, functions)),
+            ("api/fields.h", fields_h(head, functions, types)),
             ("wire/client-table.c", client_c(head, functions, types)), ("wire/serve-hand.h", hand_h(head)),
             ("wire/serve-table.c", serve_c(head, functions, types)))

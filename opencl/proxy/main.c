@@ -145,7 +145,8 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
     bool ok = taken == VG_WIRE_TAKEN && may_begin;
     if (taken == VG_WIRE_TAKEN && !may_begin)
         vg_cl_say("a client more than %u is refused", proxy->clients_max);
-    ok = ok && vg_serve_client(&link, &limits);
+    struct vg_serve *serve = ok ? vg_serve_begin(&link, &limits) : NULL;
+    ok = serve && vg_serve_run(serve);
     if (vg_wire_link_why(&link))
         vg_cl_say("a client is given up, as %s", vg_wire_link_why(&link));
     fflush(NULL);

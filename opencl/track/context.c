@@ -78,7 +78,8 @@ vg_cl_CreateSubDevices(struct vg_cl_object *in_device,
     cl_device_id *parts = calloc(n ? n : 1, sizeof *parts);
     if (!parts)
         return CL_OUT_OF_HOST_MEMORY;
-    result = cl->clCreateSubDevices(in_device->real, properties, num_devices, parts, &n);
+    cl_uint room = num_devices < n ? num_devices : n;
+    result = cl->clCreateSubDevices(in_device->real, properties, room, parts, &n);
     if (result == CL_SUCCESS)
         result = context_wrap_parts(in_device, properties, parts, n, out_devices);
     if (result == CL_SUCCESS && num_devices_ret)

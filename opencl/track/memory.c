@@ -380,7 +380,7 @@ vg_cl_CreateImage3D(struct vg_cl_object *context, cl_mem_flags flags,
 static cl_mem *
 memory_reals(cl_uint n, struct vg_cl_object *const *list, cl_int *error)
 {
-    cl_mem *reals = calloc(n ? n : 1, sizeof *reals);
+    cl_mem *reals = calloc(n && list ? n : 1, sizeof *reals);
 
     *error = reals ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
     for (cl_uint i = 0; reals && list && i < n; i++) {

@@ -172,7 +172,7 @@ vg_cl_CreateProgramWithIL(struct vg_cl_object *context, const void *il, size_t l
 static cl_device_id *
 program_reals(cl_uint n, struct vg_cl_object *const *devices, cl_int *error)
 {
-    cl_device_id *reals = calloc(n ? n : 1, sizeof *reals);
+    cl_device_id *reals = calloc(n && devices ? n : 1, sizeof *reals);
 
     *error = reals ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
     for (cl_uint i = 0; reals && devices && i < n; i++) {
@@ -329,7 +329,7 @@ vg_cl_BuildProgram(struct vg_cl_object *program, cl_uint num_devices,
 static cl_program *
 program_real_programs(cl_uint n, struct vg_cl_object *const *programs, cl_int *error)
 {
-    cl_program *reals = calloc(n ? n : 1, sizeof *reals);
+    cl_program *reals = calloc(n && programs ? n : 1, sizeof *reals);
 
     if (!reals)
         *error = CL_OUT_OF_HOST_MEMORY;

@@ -9,6 +9,8 @@
 
 #define CL vg_cl_dispatch
 
+#define CALLS_NEW_MAX 4096 /* objects that one call makes */
+
 cl_int
 vg_serve_hello(struct vg_serve_call *call)
 {
@@ -91,13 +93,15 @@ serve_get_new(struct vg_serve_call *call, uint64_t *n)
         *n = 0;
         return NULL;
     }
-    uint64_t *ids = vg_serve_memory(call, *n * sizeof *ids);
-    for (uint64_t i = 0; ids && i < *n; i++)
+    if (*n > CALLS_NEW_MAX)
+        call->in.is_bad = true;
+    uint64_t *ids = call->in.is_bad ? NULL : vg_serve_memory(call, *n * sizeof *ids);
+    for (uint64_t i = 0; ids && i < *n; i++) {
         ids[i] = vg_serve_new(call);
-    for (uint64_t i = 1; ids && i < *n; i++)
         for (uint64_t j = 0; j < i; j++)
             if (ids[i] == ids[j] || !ids[i])
                 call->in.is_bad = true;
+    }
     return call->in.is_bad ? NULL : ids;
 }
 
@@ -294,6 +298,7 @@ serve_on_event(cl_event event, cl_int status, void *data)
 
     (void)event;
     vg_serve_say_event(notify->serve, notify->token, status);
+    vg_serve_leave_place(notify->serve);
     free(notify);
 }
 
@@ -310,8 +315,14 @@ vg_serve_SetEventCallback(struct vg_serve_call *call)
     if (!notify)
         return CL_OUT_OF_HOST_MEMORY;
     *notify = (struct serve_notify){call->serve, token};
-    cl_int result = CL.clSetEventCallback(event, type, serve_on_event, notify);
-    if (result != CL_SUCCESS)
+    if (!vg_serve_take_place(call->serve)) {
         free(notify);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    cl_int result = CL.clSetEventCallback(event, type, serve_on_event, notify);
+    if (result != CL_SUCCESS) {
+        vg_serve_leave_place(call->serve);
+        free(notify);
+    }
     return result;
 }

@@ -47,15 +47,50 @@ vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
 
 /* ---- data ---- */
 
+bool
+vg_serve_take_bytes(struct vg_serve *serve, size_t size)
+{
+    pthread_mutex_lock(&serve->lock);
+    bool may = size <= serve->limits.data - serve->n_data;
+    serve->n_data += may ? size : 0;
+    pthread_mutex_unlock(&serve->lock);
+    return may;
+}
+
+void
+vg_serve_leave_bytes(struct vg_serve *serve, size_t size)
+{
+    pthread_mutex_lock(&serve->lock);
+    serve->n_data -= size;
+    pthread_mutex_unlock(&serve->lock);
+}
+
+bool
+vg_serve_take_place(struct vg_serve *serve)
+{
+    pthread_mutex_lock(&serve->lock);
+    bool may = serve->n_objects < serve->limits.objects;
+    serve->n_objects += may;
+    pthread_mutex_unlock(&serve->lock);
+    return may;
+}
+
+void
+vg_serve_leave_place(struct vg_serve *serve)
+{
+    pthread_mutex_lock(&serve->lock);
+    serve->n_objects--;
+    pthread_mutex_unlock(&serve->lock);
+}
+
 void *
 vg_serve_take_data(struct vg_serve *serve, size_t size)
 {
-    void *data = NULL;
-
-    pthread_mutex_lock(&serve->lock);
-    if (size <= serve->limits.data - serve->n_data && (data = malloc(size)))
-        serve->n_data += size;
-    pthread_mutex_unlock(&serve->lock);
+    if (!vg_serve_take_bytes(serve, size))
+        return NULL;
+    void *data = malloc(size);
+    if (!data)
+        vg_serve_leave_bytes(serve, size);
     return data;
 }
 
@@ -65,7 +100,5 @@ vg_serve_free_data(struct vg_serve *serve, void *data, size_t size)
     if (!data || vg_wire_link_leave(serve->link, data))
         return;
     free(data);
-    pthread_mutex_lock(&serve->lock);
-    serve->n_data -= size;
-    pthread_mutex_unlock(&serve->lock);
+    vg_serve_leave_bytes(serve, size);
 }

@@ -371,7 +371,7 @@ void
 vg_serve_part_begin(struct vg_serve_call *call, struct vg_serve_part *part)
 {
     part->queue = vg_serve_object(call, VG_CL_QUEUE);
-    part->image = vg_serve_object(call, VG_CL_MEM);
+    part->image = vg_serve_leaving(call, VG_CL_MEM, &part->id);
     part->origin = vg_wire_get_array(&call->in, 3, sizeof *part->origin);
     part->region = vg_wire_get_array(&call->in, 3, sizeof *part->region);
     if (!part->origin || !part->region)

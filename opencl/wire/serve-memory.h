@@ -28,6 +28,7 @@ cl_event *vg_serve_command_event(struct vg_serve_command *command, bool is_neede
 struct vg_serve_part {
     cl_command_queue queue;
     cl_mem image;
+    uint64_t id; /* of the image */
     const size_t *origin, *region;
 };
 

@@ -40,6 +40,12 @@ struct vg_serve {
     uint64_t n_data; /* bytes */
 };
 
+/* Forgets what the client has mapped of MEM; NULL: of all. */
+void vg_serve_drop_maps(struct vg_serve *serve, const void *mem);
+
+/* Has the reads of what is mapped at POINTER, which is about to be unmapped, bring nothing. */
+void vg_serve_cancel_reads(struct vg_serve *serve, const void *pointer);
+
 /* Ends the client, whose next message is not received. */
 void vg_serve_break(struct vg_serve *serve);
 

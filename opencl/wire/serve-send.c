@@ -122,6 +122,16 @@ vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
 }
 
 void
+vg_serve_cancel_reads(struct vg_serve *serve, const void *pointer)
+{
+    pthread_mutex_lock(&serve->sending);
+    for (struct serve_read *read = serve->reads; read; read = read->next)
+        if (read->rows.at == pointer)
+            read->rows.slices = 0;
+    pthread_mutex_unlock(&serve->sending);
+}
+
+void
 vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
 {
     uint64_t body = (uint64_t)(int64_t)status;

@@ -47,7 +47,7 @@ serve_ReleaseContext(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_CONTEXT, id);
     return vg_cl_dispatch.clReleaseContext(context);
 }
 
@@ -91,7 +91,7 @@ serve_ReleaseCommandQueue(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_QUEUE, id);
     return vg_cl_dispatch.clReleaseCommandQueue(command_queue);
 }
 
@@ -118,7 +118,7 @@ serve_ReleaseMemObject(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_MEM, id);
     return vg_cl_dispatch.clReleaseMemObject(memobj);
 }
 
@@ -179,7 +179,7 @@ serve_ReleaseSampler(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_SAMPLER, id);
     return vg_cl_dispatch.clReleaseSampler(sampler);
 }
 
@@ -206,7 +206,7 @@ serve_ReleaseProgram(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_PROGRAM, id);
     return vg_cl_dispatch.clReleaseProgram(program);
 }
 
@@ -278,7 +278,7 @@ serve_ReleaseKernel(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_KERNEL, id);
     return vg_cl_dispatch.clReleaseKernel(kernel);
 }
 
@@ -347,7 +347,7 @@ serve_ReleaseEvent(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_EVENT, id);
     return vg_cl_dispatch.clReleaseEvent(event);
 }
 
@@ -594,7 +594,7 @@ serve_ReleaseDevice(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    vg_serve_forget(call, id);
+    vg_serve_forget(call, VG_CL_DEVICE, id);
     return vg_cl_dispatch.clReleaseDevice(device);
 }
 

@@ -17,229 +17,6 @@
 
 #define SERVE_THREADS_MAX 512 /* of calls that wait */
 
-/* ---- objects ---- */
-
-void *
-vg_serve_memory(struct vg_serve_call *call, size_t size)
-{
-    void *memory = call->n_owned < sizeof call->owned / sizeof *call->owned
-                       ? calloc(1, size ? size : 1)
-                       : NULL;
-
-    if (memory)
-        call->owned[call->n_owned++] = memory;
-    else
-        call->in.is_bad = true;
-    return memory;
-}
-
-static void *
-serve_find(struct vg_serve *serve, uint64_t id, enum vg_cl_type type)
-{
-    void *handle = NULL;
-
-    pthread_mutex_lock(&serve->lock);
-    if (id != 0 && id < serve->n_slots && serve->slots[id].type == type)
-        handle = serve->slots[id].handle;
-    pthread_mutex_unlock(&serve->lock);
-    return handle;
-}
-
-cl_command_queue
-vg_serve_next_queue(struct vg_serve *serve, uint64_t *at)
-{
-    cl_command_queue queue = NULL;
-
-    pthread_mutex_lock(&serve->lock);
-    for (; *at < serve->n_slots && !queue; *at += !queue)
-        if (serve->slots[*at].type == VG_CL_QUEUE)
-            queue = serve->slots[*at].handle;
-    if (queue && vg_cl_dispatch.clRetainCommandQueue(queue) != CL_SUCCESS)
-        queue = NULL;
-    pthread_mutex_unlock(&serve->lock);
-    return queue;
-}
-
-void *
-vg_serve_object(struct vg_serve_call *call, enum vg_cl_type type)
-{
-    return serve_find(call->serve, vg_wire_get(&call->in), type);
-}
-
-void *
-vg_serve_objects(struct vg_serve_call *call, enum vg_cl_type type, uint64_t n)
-{
-    const uint64_t *ids = vg_wire_get_array(&call->in, n, sizeof *ids);
-    void **handles = ids ? vg_serve_memory(call, n * sizeof *handles) : NULL;
-
-    for (uint64_t i = 0; handles && i < n; i++)
-        handles[i] = serve_find(call->serve, ids[i], type);
-    return handles;
-}
-
-const char **
-vg_serve_strings(struct vg_serve_call *call, uint64_t n)
-{
-    if (vg_wire_get(&call->in) == VG_WIRE_NONE)
-        return NULL;
-    if (n > (size_t)(call->in.end - call->in.at) / sizeof(uint64_t)) {
-        call->in.is_bad = true;
-        return NULL;
-    }
-    const char **strings = vg_serve_memory(call, n * sizeof *strings);
-    for (uint64_t i = 0; strings && i < n; i++) {
-        strings[i] = vg_wire_get_string(&call->in);
-        if (!strings[i])
-            call->in.is_bad = true;
-    }
-    return strings;
-}
-
-const void *
-vg_serve_pairs(struct vg_serve_call *call)
-{
-    size_t size;
-    const uint64_t *pairs = vg_wire_get_list(&call->in, &size);
-    size_t n = size / sizeof *pairs;
-
-    /* Names and values, and the 0 at the end. */
-    if (pairs && (size % sizeof *pairs || n % 2 == 0 || pairs[n - 1] != 0))
-        call->in.is_bad = true;
-    return call->in.is_bad ? NULL : pairs;
-}
-
-void *
-vg_serve_leaving(struct vg_serve_call *call, enum vg_cl_type type, uint64_t *id)
-{
-    *id = vg_wire_get(&call->in);
-    return serve_find(call->serve, *id, type);
-}
-
-void
-vg_serve_value_begin(struct vg_serve_call *call, struct vg_serve_value *value)
-{
-    uint64_t room = vg_wire_get(&call->in);
-
-    *value = (struct vg_serve_value){.has = SIZE_MAX};
-    if (room == VG_WIRE_NONE || call->in.is_bad)
-        return;
-    value->size = room < VG_SERVE_VALUE_MAX ? room : VG_SERVE_VALUE_MAX;
-    value->bytes = vg_serve_memory(call, value->size);
-}
-
-cl_int
-vg_serve_value_end(struct vg_serve_call *call, const struct vg_serve_value *value, cl_int result)
-{
-    bool is_there = result == CL_SUCCESS && value->bytes;
-
-    vg_wire_put(&call->out, value->has);
-    vg_wire_put_list(&call->out, is_there ? value->bytes : NULL,
-                     value->has < value->size ? value->has : value->size);
-    return result;
-}
-
-uint64_t
-vg_serve_new(struct vg_serve_call *call)
-{
-    struct vg_serve *serve = call->serve;
-    uint64_t id = vg_wire_get(&call->in);
-
-    pthread_mutex_lock(&serve->lock);
-    if (id >= VG_WIRE_IDS_MAX) {
-        call->in.is_bad = true;
-    } else if (id >= serve->n_slots) {
-        uint64_t n = id * 2 < VG_WIRE_IDS_MAX ? id * 2 + 64 : VG_WIRE_IDS_MAX;
-        struct serve_slot *more = realloc(serve->slots, n * sizeof *more);
-        if (more) {
-            memset(more + serve->n_slots, 0, (n - serve->n_slots) * sizeof *more);
-            serve->slots = more;
-            serve->n_slots = n;
-        } else {
-            call->in.is_bad = true;
-        }
-    }
-    if (!call->in.is_bad && id && serve->slots[id].type != VG_CL_NONE)
-        call->in.is_bad = true;
-    if (!call->in.is_bad && id && serve->n_objects >= serve->limits.objects) {
-        call->refused = CL_OUT_OF_HOST_MEMORY;
-        call->in.is_bad = true;
-    }
-    pthread_mutex_unlock(&serve->lock);
-    return call->in.is_bad ? 0 : id;
-}
-
-static void
-serve_put(struct vg_serve *serve, uint64_t id, enum vg_cl_type type, void *handle)
-{
-    pthread_mutex_lock(&serve->lock);
-    serve->slots[id] = (struct serve_slot){handle, type};
-    serve->n_objects++;
-    pthread_mutex_unlock(&serve->lock);
-}
-
-void
-vg_serve_made(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type, void *handle)
-{
-    if (id && handle)
-        serve_put(call->serve, id, type, handle);
-}
-
-cl_event *
-vg_serve_event(const struct vg_serve_call *call, uint64_t id, cl_event *made)
-{
-    return id || call->is_metered ? made : NULL;
-}
-
-void
-vg_serve_made_event(struct vg_serve_call *call, uint64_t id, cl_command_queue queue, cl_event event,
-                    cl_int result)
-{
-    cl_context context = NULL;
-
-    if (result == CL_SUCCESS)
-        vg_serve_meter_given(call, queue, event);
-    if (!id && event)
-        vg_cl_dispatch.clReleaseEvent(event);
-    if (!id)
-        return;
-    if (result != CL_SUCCESS && (call->head.flags & VG_WIRE_LATER) && !event) {
-        vg_cl_dispatch.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context,
-                                             NULL);
-        event = vg_cl_dispatch.clCreateUserEvent(context, NULL);
-        if (event)
-            vg_cl_dispatch.clSetUserEventStatus(event, result);
-    }
-    vg_serve_made(call, id, VG_CL_EVENT, event);
-}
-
-void
-vg_serve_forget(struct vg_serve_call *call, uint64_t id)
-{
-    struct vg_serve *serve = call->serve;
-
-    pthread_mutex_lock(&serve->lock);
-    if (id > serve->n_roots && id < serve->n_slots) {
-        serve->n_objects -= serve->slots[id].type != VG_CL_NONE;
-        serve->slots[id] = (struct serve_slot){NULL, VG_CL_NONE};
-    }
-    pthread_mutex_unlock(&serve->lock);
-}
-
-void *
-vg_serve_root(struct vg_serve *serve, uint64_t id)
-{
-    return id >= 1 && id <= serve->n_roots ? serve->slots[id].handle : NULL;
-}
-
-uint64_t
-vg_serve_id_of(struct vg_serve *serve, const void *root)
-{
-    for (uint64_t id = 1; id <= serve->n_roots; id++)
-        if (serve->slots[id].handle == root)
-            return id;
-    return 0;
-}
-
 /* ---- calls ---- */
 
 static void
@@ -247,6 +24,9 @@ serve_free(struct vg_serve_call *call)
 {
     while (call->n_owned)
         free(call->owned[--call->n_owned]);
+    while (call->n_held)
+        vg_cl_unuse(call->held[--call->n_held]);
+    free(call->held);
     vg_wire_out_end(&call->out);
     free(call->body);
     vg_serve_free_data(call->serve, call->data, call->head.data);
@@ -308,14 +88,25 @@ serve_do(void *data)
 static void *
 serve_run(void *data)
 {
-    struct vg_serve *serve = ((struct vg_serve_call *)data)->serve;
+    struct vg_serve_call *call = data;
+    struct vg_serve *serve = call->serve;
+    size_t size = call->head.size;
 
-    serve_do(data);
+    serve_do(call);
+    vg_serve_leave_bytes(serve, size);
     pthread_mutex_lock(&serve->lock);
     serve->n_threads--;
     pthread_cond_broadcast(&serve->idle);
     pthread_mutex_unlock(&serve->lock);
     return NULL;
+}
+
+/* Whether OP is one of those that wait. */
+static bool
+serve_may_wait(unsigned op)
+{
+    return vg_wire_is_synchronising(op) || op == VG_WIRE_OP_EnqueueWriteBuffer ||
+           op == VG_WIRE_OP_EnqueueWriteBufferRect || op == VG_WIRE_OP_EnqueueWriteImage;
 }
 
 /* What waits for an event that only the client can set must not be waited for here. */
@@ -325,19 +116,25 @@ serve_begin(struct vg_serve_call *call)
     struct vg_serve *serve = call->serve;
     pthread_t thread;
 
-    if (vg_cl_user_events_n == 0 || !(call->head.flags & VG_WIRE_WAITS)) {
+    if (vg_cl_user_events_n == 0 || !(call->head.flags & VG_WIRE_WAITS) ||
+        !serve_may_wait(call->head.op)) {
         serve_do(call);
         return;
     }
     pthread_mutex_lock(&serve->lock);
     if (serve->n_threads >= SERVE_THREADS_MAX)
         call->refused = CL_OUT_OF_RESOURCES;
-    serve->n_threads += !call->refused;
     pthread_mutex_unlock(&serve->lock);
+    if (!call->refused && !vg_serve_take_bytes(serve, call->head.size))
+        call->refused = CL_OUT_OF_HOST_MEMORY;
     if (call->refused) {
         serve_do(call);
         return;
     }
+    pthread_mutex_lock(&serve->lock);
+    serve->n_threads++;
+    pthread_mutex_unlock(&serve->lock);
+    call->is_beside = true;
     if (pthread_create(&thread, NULL, serve_run, call) == 0) {
         pthread_detach(thread);
         return;
@@ -348,6 +145,7 @@ serve_begin(struct vg_serve_call *call)
     pthread_mutex_lock(&serve->lock);
     serve->n_threads--;
     pthread_mutex_unlock(&serve->lock);
+    vg_serve_leave_bytes(serve, call->head.size);
     serve_free(call);
 }
 
@@ -461,14 +259,13 @@ serve_add_roots(struct vg_serve *serve)
     return ok && n > 0;
 }
 
-bool
-vg_serve_client(struct vg_wire_link *link, const struct vg_serve_limits *limits)
+struct vg_serve *
+vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
 {
-    static struct vg_serve
-        the_one; /* a process has one client, whose threads are there to its end */
-    struct vg_serve *serve = &the_one;
-    struct vg_serve_call *call;
+    struct vg_serve *serve = calloc(1, sizeof *serve);
 
+    if (!serve)
+        return NULL;
     serve->link = link;
     serve->limits = *limits;
     pthread_mutex_init(&serve->sending, NULL);
@@ -476,21 +273,30 @@ vg_serve_client(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_cond_init(&serve->idle, NULL);
     if (!serve_add_roots(serve)) {
         vg_cl_say("there is no device of OpenCL");
-        return false;
+        return NULL;
     }
     if (limits->turns >= 0)
         serve->turn = vg_serve_turn_begin(serve, limits);
     if (limits->turns >= 0 && !serve->turn) {
         vg_cl_say("there is no thread for a client's turns");
-        return false;
+        return NULL;
     }
+    return serve;
+}
+
+bool
+vg_serve_run(struct vg_serve *serve)
+{
     /* The first message is the hello. */
-    call = serve_receive(serve);
+    struct vg_serve_call *call = serve_receive(serve);
     bool ok = call && call->head.op == VG_WIRE_OP_HELLO && !call->head.flags;
+
     while (call && ok) {
         serve_begin(call);
         call = serve_receive(serve);
     }
-    vg_wire_link_shut(link);
+    if (call)
+        serve_free(call);
+    vg_wire_link_shut(serve->link);
     return ok && !serve->is_bad;
 }

@@ -64,6 +64,9 @@ struct vg_serve_call {
     void *owned[8]; /* freed after the answer */
     unsigned n_owned;
     bool is_metered; /* it has come, and its command is not known to be done */
+    bool is_beside;  /* it is in a thread of its own, and keeps what it has found: */
+    struct vg_cl_object **held;
+    size_t n_held, held_room;
     int64_t came, entered;
 };
 
@@ -72,6 +75,13 @@ void *vg_serve_memory(struct vg_serve_call *call, size_t size);
 
 /* Memory for SIZE bytes of data; NULL: the client may not have them, or there is none. */
 void *vg_serve_take_data(struct vg_serve *serve, size_t size);
+
+/* Counts SIZE bytes, or one object, beside those that are there, for as long as something is kept.
+ * False: the client may not have them. */
+bool vg_serve_take_bytes(struct vg_serve *serve, size_t size);
+void vg_serve_leave_bytes(struct vg_serve *serve, size_t size);
+bool vg_serve_take_place(struct vg_serve *serve);
+void vg_serve_leave_place(struct vg_serve *serve);
 
 /* Frees data, or gives them back to the client. From any thread. */
 void vg_serve_free_data(struct vg_serve *serve, void *data, size_t size);
@@ -107,6 +117,9 @@ void vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
 /* Reads an id for a new object; 0: none is wanted. */
 uint64_t vg_serve_new(struct vg_serve_call *call);
 
+/* Whether the client still has HANDLE. */
+bool vg_serve_has(struct vg_serve *serve, uint64_t id, enum vg_cl_type type, const void *handle);
+
 /* Where the vendor puts the event of a command, if the client wants it as ID, or its end is to be
  * known here. */
 cl_event *vg_serve_event(const struct vg_serve_call *call, uint64_t id, cl_event *made);
@@ -119,8 +132,8 @@ void vg_serve_made(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type
 void vg_serve_made_event(struct vg_serve_call *call, uint64_t id, cl_command_queue queue,
                          cl_event event, cl_int result);
 
-/* Frees the place of the id that was read. */
-void vg_serve_forget(struct vg_serve_call *call, uint64_t id);
+/* Frees the place of the id of an object of TYPE that was read. */
+void vg_serve_forget(struct vg_serve_call *call, enum vg_cl_type type, uint64_t id);
 
 /* Has ROWS sent to the read TOKEN of the client when EVENT is done, which is kept, by way of the
  * call's room, if there is any, and BYTES freed afterwards. */
@@ -138,8 +151,12 @@ uint64_t vg_serve_id_of(struct vg_serve *serve, const void *root);
 typedef cl_int (*vg_serve_function)(struct vg_serve_call *call);
 extern const vg_serve_function vg_serve_functions[];
 
-/* Serves one client until it leaves. LINK is closed then. Returns false if it was not what it
- * should be, or if there is no device. */
-bool vg_serve_client(struct vg_wire_link *link, const struct vg_serve_limits *limits);
+/* Begins to serve one client, of which a process has no other, and whose threads are there to its
+ * end. NULL: there is no device, or no memory. */
+struct vg_serve *vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits);
+
+/* Serves it until it leaves. The link is shut then. Returns false if the client was not what it
+ * should be. */
+bool vg_serve_run(struct vg_serve *serve);
 
 #endif
