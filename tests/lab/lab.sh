@@ -70,7 +70,7 @@ start_time()
 alive()
 {
     local pid time
-    [ -r "$lab/$1/pid" ] && read -r pid time < "$lab/$1/pid" &&
+    [ -r "$lab/$1/pid" ] && read -r pid time < "$lab/$1/pid" && [ -n "$time" ] &&
         [ "$(start_time "$pid" || true)" = "$time" ]
 }
 
