@@ -36,6 +36,7 @@ struct vg_wire_client {
     pthread_mutex_t sending; /* taken before the other one */
     uint64_t number;
     size_t n_batch;
+    bool is_unbatched; /* for benchmarks: each message goes by itself */
     unsigned char *batch;
 
     pthread_mutex_t lock;

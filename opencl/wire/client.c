@@ -181,7 +181,8 @@ vg_wire_call_tell(struct vg_wire_call *call)
     size_t size = sizeof head + call->out.size;
     size_t data_size = head.flags & VG_WIRE_STAGED ? 0 : call->data_size;
     /* Who has staged so much already has the proxy begin with it. */
-    bool is_small = size < VG_WIRE_BATCH && data_size < VG_WIRE_BATCH - size;
+    bool is_small =
+        !client->is_unbatched && size < VG_WIRE_BATCH && data_size < VG_WIRE_BATCH - size;
     if (ok && is_small && !(head.flags & VG_WIRE_STAGED)) {
         if (client->n_batch + size + data_size > VG_WIRE_BATCH)
             ok = client_send(client, NULL, NULL, NULL);
@@ -249,6 +250,7 @@ vg_wire_connect(const char *address, const char **why)
         return NULL;
     }
     client->ready_end = &client->ready;
+    client->is_unbatched = secure_getenv("VGPU_OPENCL_UNBATCHED") != NULL;
     pthread_mutex_init(&client->sending, NULL);
     pthread_mutex_init(&client->lock, NULL);
     pthread_condattr_init(&attr);
