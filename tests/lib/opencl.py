@@ -16,6 +16,8 @@ import time
 from unixhttp import ROOT, build_dir
 
 POCL = "libpocl.so.2"
+SEED = int(os.environ.get("VG_TEST_SEED", "1")) % 1000000
+FULL = os.environ.get("VG_TEST_FULL") == "1"
 
 # Extensions that are not offered: those with functions of their own, and some vendors' own.
 HIDDEN = re.compile(r"cl_(pocl|intel|ext|arm)_\w+|cl_nv_(create_buffer|kernel_attribute|copy_opts)|cl_khr_("
@@ -69,6 +71,18 @@ def built(*names):
 
 def native():
     return {**os.environ, "OCL_ICD_VENDORS": POCL}
+
+
+def output(argv, environment):
+    return subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True, timeout=300).stdout.decode()
+
+
+def taken(pid):
+    """What a process that is not stopped has: threads, descriptors, MiB of memory."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        status = file.read()
+    threads, kib = (int(re.search(rf"^{word}:\s+(\d+)", status, re.M)[1]) for word in ("Threads", "VmRSS"))
+    return threads, len(os.listdir(f"/proc/{pid}/fd")), kib / 1024
 
 
 def make_film(path, frames, times=1):

@@ -11,11 +11,8 @@ import threading
 import time
 
 import pytest
-from opencl import POCL, Stopped, built, make_film, native, need, need_pocl, told
+from opencl import FULL, POCL, SEED, Stopped, built, make_film, native, need, need_pocl, output, taken, told
 from unixhttp import ROOT
-
-SEED = int(os.environ.get("VG_TEST_SEED", "1")) % 1000000
-FULL = os.environ.get("VG_TEST_FULL") == "1"
 
 # Calls that PoCL 3.1 does not survive, and other versions may.
 CRASHES = ("clCreateContextFromType: device_type 0", "clCreateContextFromType: device_type 5",
@@ -42,10 +39,6 @@ def ours(folder):
     (folder / "vendors" / "pocl.icd").write_text(POCL + "\n")
     return {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
             "VGPU_OPENCL_VENDORS": str(folder / "vendors")}
-
-
-def output(argv, environment):
-    return subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True, timeout=300).stdout.decode()
 
 
 def test_clinfo(tmp_path):
@@ -112,14 +105,6 @@ def test_events_that_are_set_late(tmp_path):
         stops, refusals = stopped.stop_at_random(4, 3)
         assert stopped.process.wait() == 0
     assert stops > 0 and not refusals
-
-
-def taken(pid):
-    """What a process that is not stopped has: threads, descriptors, MiB of memory."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        status = file.read()
-    threads, kib = (int(re.search(rf"^{word}:\s+(\d+)", status, re.M)[1]) for word in ("Threads", "VmRSS"))
-    return threads, len(os.listdir(f"/proc/{pid}/fd")), kib / 1024
 
 
 @twice

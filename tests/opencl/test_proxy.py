@@ -15,8 +15,8 @@ import time
 
 import pytest
 from guestd import Agent, Guest
-from opencl import LINK, POCL, Proxy, Stopped, built, make_film, native, need, need_pocl, told
-from test_opencl import CRASHES, FULL, SEED, every_function, output, taken, twice
+from opencl import FULL, LINK, POCL, SEED, Proxy, Stopped, built, make_film, native, need, need_pocl, output, taken, told
+from test_opencl import CRASHES, every_function, twice
 
 
 # Where PoCL bears what the standard forbids, and a proxy must not pass it on; and what cannot be run elsewhere.

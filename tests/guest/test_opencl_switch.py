@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of OpenCL go from proxy to proxy at random moments, as the agent tells them, while others use the same
+proxies: the agent, the library, the proxies and PoCL are real."""
+import contextlib
+import os
+import random
+import re
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from guestd import LONG_MS, Agent, Guest
+from opencl import FULL, SEED, Proxy, built, native, need_pocl, output, taken
+from settings import HANG_S
+from test_opencl_agent import Program, connected, told
+from unixhttp import wait_for
+
+
+@pytest.fixture(autouse=True)
+def _pocl():
+    need_pocl()
+
+
+@pytest.fixture(name="guest")
+def a_guest(tmp_path):
+    with Guest(tmp_path / "g") as guest:
+        os.makedirs(guest.path("run"))
+        guest.add_gpu()
+        guest.node = guest.path("dev/none")
+        yield guest
+
+
+@contextlib.contextmanager
+def three_proxies(tmp_path):
+    """The places of two of one host, and of one that is reached as another host's, by TCP with a token."""
+    token = tmp_path / "token"
+    token.write_text("a token of the tests\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    sockets = (["a.sock"], ["b.sock"], [f"tcp:127.0.0.1:{port},token={token}", "c.sock"])
+    with contextlib.ExitStack() as stack:
+        proxies = []
+        for name, its in zip("abc", sockets):
+            os.makedirs(tmp_path / name)
+            proxies.append(stack.enter_context(Proxy(tmp_path / name, "--allow-binaries", sockets=its)))
+        yield proxies, str(token)
+
+
+class Beside:
+    """Runs a program again and again, each time with the same result, until it is to end."""
+
+    def __init__(self, argv, environment, expected, inherit=()):
+        self.argv, self.environment, self.expected, self.inherit = argv, environment, expected, inherit
+        self.runs, self.wrong, self.ended = 0, [], False
+        self.thread = threading.Thread(target=self.work)
+
+    def work(self):
+        while not self.ended:
+            done = subprocess.run(self.argv, env=self.environment, capture_output=True, text=True, timeout=HANG_S,
+                                  pass_fds=self.inherit, check=False)
+            self.runs += 1
+            if done.returncode != 0 or done.stdout != self.expected:
+                self.wrong.append((done.returncode, done.stdout[-300:], done.stderr[-300:]))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
+
+
+def test_at_random_moments(tmp_path, guest):
+    """Results are equal, whoever else uses the proxies gets his, and nothing is left behind."""
+    moves, chance, stops = 100 if FULL else 2, random.Random(SEED), []
+    hammer = [built("tests/opencl/hammer"), "5", "4", "100"]
+    calls = [built("tests/opencl/random-calls"), str(SEED), "200", "2"]
+    with three_proxies(tmp_path) as (proxies, token), Agent(guest) as agent, agent.host() as host, \
+            Program(guest, VGPU_OPENCL="proxy:" + proxies[0].path, VGPU_OPENCL_TOKEN=token) as one, \
+            contextlib.ExitStack() as stack:
+        places = ["proxy:" + proxy.path for proxy in proxies] + ["direct"]
+        more = {"VGPU_OPENCL_TOKEN": token}
+        # Three that stay, and one that is moved as well.
+        others = []
+        if FULL:
+            lines = output(hammer, native())
+            others = [Beside(hammer, proxy.environment(**more), lines) for proxy in proxies]
+            others.append(Beside(calls, proxies[0].environment(VGPU_OPENCL_AGENT=one.reach.path, **more),
+                                 output(calls[:3], native()), [one.reach.dir]))
+        for other in others:
+            stack.enter_context(other)
+        connected(agent, 1)
+        place, before = places[0], None
+        while len(stops) < moves:
+            place = chance.choice([other for other in places if other != place])
+            time.sleep(chance.random() * 0.1)
+            done = host.ask("switch", deadline_ms=LONG_MS, opencl_at=place)
+            # Others than this one may be stopped at no moment.
+            if done["type"] == "error":
+                assert done["undone"] and re.search("is mapped|the program ends", done["message"]), done
+            its = told(done)[one.pid]
+            assert its.get("at", "direct") == place, done
+            stops.append(its["stop_ms"])
+            before = before or (taken(one.pid) if len(stops) > moves // 3 else None)
+        after = taken(one.pid)
+        print(f"{moves} moves of 16 MiB beside {len(others)} others: stood still for {sorted(stops)[moves // 2]} ms, "
+              f"{max(stops)} ms at most; threads, descriptors, MiB {before} -> {after}; "
+              f"{[other.runs for other in others]} runs beside")
+        assert after[0] <= before[0] + 1 and after[1] <= before[1] + 2 and after[2] < before[2] + 64
+        assert one.end() == 0
+        stack.close()
+        assert not sum((other.wrong for other in others), []) and all(other.runs for other in others)
+        wait_for(lambda: not sum((proxy.children() for proxy in proxies), []))
