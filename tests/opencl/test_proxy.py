@@ -100,7 +100,7 @@ def test_switches(tmp_path, proxy, seed, most):
     os.makedirs(tmp_path / "program")
     os.makedirs(tmp_path / "second")
     with Proxy(tmp_path / "second", "--allow-binaries") as second, \
-            Stopped(tmp_path / "program", [*argv, "1"]) as stopped:
+            Stopped(tmp_path / "program", [*argv, "5"]) as stopped:
         places = ["proxy:" + proxy.path, "proxy:" + second.path, ""]
         reader = threading.Thread(target=lambda: text.append(stopped.process.stdout.read().decode()))
         reader.start()
