@@ -163,7 +163,7 @@ vg_cmd_migrate(int argc, char **argv)
          1},
         {"gpu-during", KEY_GPU_DURING, "PLACE", 0,
          "have programs of OpenCL compute at a vgpu-proxy while the VM has no GPU: proxy:PATH, as "
-         "the guest reaches it",
+         "the guest reaches it, or proxy, the VM's own that vgpud knows",
          1},
         {"plan", KEY_PLAN, "PLAN", 0,
          "the move is part of this plan; it is refused if things have changed since", 1},

@@ -132,11 +132,15 @@ move_check_add_mode(GString *text, json_object *check)
     if (why)
         vg_printable_append_line(text, "Mode %s: %s.", move_check_member(check, "mode"), why);
     const char *place = json_object_get_string(vg_output_member(check, "gpu_during"));
+    const char *place_why = json_object_get_string(vg_output_member(check, "gpu_during_why"));
     if (place)
         vg_printable_append_line(text,
-                                 "While it has no GPU, its programs of OpenCL go on at %s; those "
-                                 "that cannot, wait.",
-                                 place);
+                                 "While it has no GPU, its programs of OpenCL go on at %s%s%s%s; "
+                                 "those that cannot, wait.",
+                                 place, place_why ? " (" : "", place_why ? place_why : "",
+                                 place_why ? ")" : "");
+    else if (place_why)
+        vg_printable_append_line(text, "No proxy for its programs of OpenCL: %s.", place_why);
 }
 
 static void

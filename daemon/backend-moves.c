@@ -213,17 +213,6 @@ moves_measure_after(vg_peers *peers, struct vg_migration *migration)
 
 /* ---- what the API calls ---- */
 
-static struct vg_migration *
-moves_prepare_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
-                   const struct vg_migration_request *request, GError **err)
-{
-    g_autoptr(vg_migration) migration = vg_mover_prepare(backend->parts.mover, vm, request, err);
-
-    if (!migration || backend_check_target(backend, migration, err) < 0)
-        return NULL;
-    return g_steal_pointer(&migration);
-}
-
 static char *
 moves_request_text(const struct vg_migration_request *request)
 {
@@ -244,7 +233,7 @@ moves_start_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
                  const struct moves_asked *asked, int64_t gain, GError **err)
 {
     const struct vg_mover_order order = {asked->key, asked->text, backend_check_groups, backend};
-    g_autoptr(vg_migration) migration = moves_prepare_here(backend, vm, asked->request, err);
+    g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, asked->request, err);
 
     if (!migration)
         return NULL;
@@ -387,6 +376,8 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     vg_json_add_string(object, "mode_why", migration->mode_why);
     if (migration->gpu_during)
         vg_json_add_string(object, "gpu_during", migration->gpu_during);
+    if (migration->gpu_during_why)
+        vg_json_add_string(object, "gpu_during_why", migration->gpu_during_why);
     vg_json_add(object, "problems", moves_texts_to_json(problems));
     vg_json_add(object, "doubts", moves_texts_to_json(migration->doubts));
     vg_json_add(object, "untried", moves_untried_to_json(migration));
@@ -440,7 +431,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
         vg_peer_info_free(owner);
         return answer;
     }
-    g_autoptr(vg_migration) migration = moves_prepare_here(backend, vm, request, err);
+    g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, request, err);
     if (!migration || vg_mover_check(backend->parts.mover, migration, problems, paths, err) < 0)
         return NULL;
     moves_check_gpus(backend, migration, problems);

@@ -102,6 +102,14 @@ GPtrArray *backend_list_proxies(void *data, GError **err);
 GPtrArray *backend_list_proxy_guests(void *data);
 GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,
                                GError **err);
+
+/* daemon/backend-proxies.c: finds out what a request for a move means. Where it leaves to vgpud at
+ * which proxy programs go on meanwhile, that is chosen; gpu_during_why of the result says what was.
+ */
+struct vg_migration *backend_prepare_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
+                                          const struct vg_migration_request *request, GError **err);
+
+/* daemon/backend-proxies.c: of struct vg_backend_moves */
 struct vg_proxy_move *backend_move_proxy(void *data, const char *id,
                                          const struct vg_proxy_move_request *request, GError **err);
 

@@ -10,6 +10,7 @@
 #include "daemon/backend-private.h"
 #include "daemon/daemon-config.h"
 #include "host/proxy-desk.h"
+#include "policy/drift.h"
 
 /* Appends the sockets of the proxy that is asked at path. One that is not there has none. */
 static int
@@ -99,6 +100,97 @@ backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *lim
     }
     return g_steal_pointer(&sockets);
 }
+
+/* ---- where programs go on while their VM moves ---- */
+
+/* Appends the place of a VM that [proxy VM] names, if programs reach it on the other host, too. */
+static char *
+proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GString *why)
+{
+    g_autoptr(GPtrArray) guests = vg_proxy_teller_list(backend->teller);
+
+    for (guint i = 0; i < guests->len; i++) {
+        const struct vg_proxy_guest *guest = guests->pdata[i];
+        if (!vg_drift_is_vm(guest->vm, vm->name, vm->uuid) ||
+            !g_str_has_prefix(guest->address, "tcp:"))
+            continue;
+        g_string_append_printf(why, "[proxy %s] in vgpud.conf names it", guest->vm);
+        if (!guest->told)
+            g_string_append_printf(why, ", but its guest does not know the token yet: %s",
+                                   guest->reason && *guest->reason ? guest->reason
+                                                                   : "it was not told");
+        return g_strconcat("proxy:", guest->address, NULL);
+    }
+    return NULL;
+}
+
+/* Tells whether programs of other machines reach a socket at the address at which it listens. */
+static bool
+proxies_is_reached(const char *socket)
+{
+    return g_str_has_prefix(socket, "tcp:") && !g_str_has_prefix(socket, "tcp:0.0.0.0:") &&
+           !g_str_has_prefix(socket, "tcp:127.") && !g_str_has_prefix(socket, "tcp:localhost:") &&
+           !g_str_has_prefix(socket, "tcp:[");
+}
+
+static char *
+proxies_place_of_socket(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GString *why)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) sockets = backend_list_proxies(backend, &error);
+
+    for (guint i = 0; sockets && i < sockets->len; i++) {
+        const struct vg_proxy_socket *socket = sockets->pdata[i];
+        if (!proxies_is_of(socket, vm->name, vm) || !proxies_is_reached(socket->socket))
+            continue;
+        g_string_append_printf(why, "the vgpu-proxy that is asked at %s has it for this VM",
+                               socket->proxy);
+        return g_strconcat("proxy:", socket->socket, NULL);
+    }
+    if (error)
+        g_string_append_printf(why, "%s; ", error->message);
+    return NULL;
+}
+
+/* Chooses a proxy of the VM's own, which no other VM uses. Sets *ret_why to a sentence on it, or on
+ * why there is none: NULL is returned then. */
+static char *
+proxies_choose(vg_daemon_backend *backend, const struct vg_inv_vm *vm, char **ret_why)
+{
+    g_autoptr(GString) why = g_string_new(NULL);
+    char *place = proxies_place_of_group(backend, vm, why);
+
+    if (!place)
+        place = proxies_place_of_socket(backend, vm, why);
+    if (!place)
+        g_string_append_printf(why,
+                               "vgpud knows no vgpu-proxy that programs of '%s' reach by TCP: no "
+                               "[proxy %s] in vgpud.conf, and no socket of a proxy of this host "
+                               "that is for it; they stand still",
+                               vm->name, vm->name);
+    *ret_why = g_string_free(g_steal_pointer(&why), FALSE);
+    return place;
+}
+
+struct vg_migration *
+backend_prepare_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
+                     const struct vg_migration_request *request, GError **err)
+{
+    const bool is_chosen = g_strcmp0(request->gpu_during, VG_MIGRATION_PLACE_CHOSEN) == 0;
+    struct vg_migration_request wanted = *request;
+    g_autofree char *why = NULL;
+    g_autofree char *place = is_chosen ? proxies_choose(backend, vm, &why) : NULL;
+
+    if (is_chosen)
+        wanted.gpu_during = place;
+    g_autoptr(vg_migration) migration = vg_mover_prepare(backend->parts.mover, vm, &wanted, err);
+    if (!migration || backend_check_target(backend, migration, err) < 0)
+        return NULL;
+    migration->gpu_during_why = g_steal_pointer(&why);
+    return g_steal_pointer(&migration);
+}
+
+/* ---- having programs go on elsewhere ---- */
 
 struct vg_proxy_move *
 backend_move_proxy(void *data, const char *id, const struct vg_proxy_move_request *request,

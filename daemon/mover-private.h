@@ -224,4 +224,10 @@ char *mover_find_move(vg_mover *mover, const char *uuid);
 void mover_begin_asking(vg_mover *mover, const char *uuid);
 void mover_end_asking(vg_mover *mover, const char *uuid);
 
+/* daemon/mover-share.c */
+
+/* Checks that no other VM that is moved from here has programs at the same proxy meanwhile, by its
+ * address. Called while no move begins. */
+int mover_check_share(vg_mover *mover, const struct vg_migration *migration, GError **err);
+
 #endif

@@ -409,6 +409,7 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const struct vg_
 {
     VG_LOCK_SCOPE(&mover->beginning);
     if (mover_check_number(mover, migration->to, err) < 0 ||
+        mover_check_share(mover, migration, err) < 0 ||
         (order->check && order->check(order->data, migration, err) < 0) ||
         mover_begin_locked(mover, migration, order, err) < 0)
         return -1;

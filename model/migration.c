@@ -144,6 +144,7 @@ static const struct vg_field migration_fields[] = {
     TEXT(asked_by),
     VG_ROW_BOOL(no_agent, 0),
     VG_ROW_STRING(gpu_during, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
+    VG_ROW_STRING(gpu_during_why, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     VG_ROW_ENUM("executor", executor, 0, vg_migration_executor_names),
     VG_ROW_ENUM("mode", mode, 0, vg_migration_mode_names),
     TEXT(mode_why),
@@ -254,8 +255,9 @@ vg_migration_check_place(const char *text, GError **err)
     if (vg_migration_is_place(text))
         return 0;
     return vg_error(err, VG_E_INVALID,
-                    "gpu_during '%s' is not like \"proxy:/run/vgpu-proxy.sock\", of up to %d "
-                    "bytes: how a program in the guest reaches a vgpu-proxy",
+                    "gpu_during '%s' is neither \"proxy\" nor like "
+                    "\"proxy:/run/vgpu-proxy.sock\", of up to %d bytes: how a program in the guest "
+                    "reaches a vgpu-proxy",
                     text, VG_MIGRATION_PLACE_MAX - 1);
 }
 

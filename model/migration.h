@@ -17,10 +17,12 @@
 #define VG_MIGRATION_XML_MAX     65536
 #define VG_MIGRATION_TEXT_MAX    8192
 #define VG_MIGRATION_NAME_MAX    255 /* bytes, in a request */
-#define VG_MIGRATION_PLACE_MAX   128 /* with the NUL, which an agent takes (docs/vgpud-guest.7) */
-#define VG_MIGRATION_ASKER_MAX   512 /* the same: an identity, and the host where it holds */
-#define VG_MOVABLE_REASONS_MAX   100
-#define VG_GUEST_PROGRAMS_MAX    32 /* that a guest tells of, those with a trouble first */
+/* Of `gpu_during`: vgpud chooses. */
+#define VG_MIGRATION_PLACE_CHOSEN "proxy"
+#define VG_MIGRATION_PLACE_MAX    128 /* with the NUL, which an agent takes (docs/vgpud-guest.7) */
+#define VG_MIGRATION_ASKER_MAX    512 /* the same: an identity, and the host where it holds */
+#define VG_MOVABLE_REASONS_MAX    100
+#define VG_GUEST_PROGRAMS_MAX     32 /* that a guest tells of, those with a trouble first */
 
 /* The first nine are the way forward, in this order. */
 enum vg_migration_state {
@@ -191,6 +193,7 @@ struct vg_migration {
     bool no_agent;  /* the guest has no agent, or is not to be asked */
     char
         *gpu_during; /* where programs of OpenCL go on without a GPU, "proxy:PATH"; NULL: nowhere */
+    char *gpu_during_why; /* where vgpud has chosen that: why there, or why nowhere; or NULL */
     enum vg_migration_executor executor;
     enum vg_migration_mode mode;
     char *mode_why;  /* why this one, one sentence; NULL: there is nothing to say */
@@ -263,7 +266,7 @@ struct vg_migration_request {
     char *to; /* host, or name of a peer */
     bool dry_run;
     bool no_agent;
-    char *gpu_during; /* as in struct vg_migration */
+    char *gpu_during; /* as in struct vg_migration, or VG_MIGRATION_PLACE_CHOSEN */
     bool forward;     /* if another vgpud has the VM, that one is asked */
     char *mode;       /* "detach" or "native"; NULL: "native" where that can be */
     char *plan_id;    /* the move is part of this plan, and is refused if things have changed */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <dlfcn.h>
 
@@ -242,21 +243,37 @@ vendor_read(const char *folder, const char *name, bool is_wrapped)
     fclose(file);
 }
 
-/* The proxy by which the host lets this VM use a GPU: the agent has noted it beside its socket
- * (guest/proxy-note.h), and the token that it wants. Where there is no vendor's library, or none
- * that has a platform. */
-static void
-vendor_add_told(bool is_wrapped)
+/* Puts the path of what the agent has noted beside its socket (guest/proxy-note.h). */
+static bool
+vendor_noted(const char *name, char *ret, size_t size)
 {
-    static char token[1024];
     const char *agent = secure_getenv("VGPU_OPENCL_AGENT");
-    char path[sizeof token - 8], line[VG_CL_PLACE] = "";
 
     if (!agent)
         agent = VG_OPENCL_AGENT_SOCKET;
     const char *slash = strrchr(agent, '/');
-    int size = slash ? (int)(slash - agent) : 0;
-    if (!slash || snprintf(path, sizeof path, "%.*s/proxy", size, agent) >= (int)sizeof path)
+    int dir = slash ? (int)(slash - agent) : 0;
+    return slash && snprintf(ret, size, "%.*s/%s", dir, agent, name) < (int)size;
+}
+
+/* Has the token that the agent has noted shown to proxies of other machines, if there is one. */
+static void
+vendor_take_token(void)
+{
+    static char token[1024];
+
+    if (vendor_noted("proxy.token", token, sizeof token) && access(token, R_OK) == 0)
+        vg_wire_link_set_token(token);
+}
+
+/* The proxy by which the host lets this VM use a GPU: the agent has noted it, and the token that it
+ * wants. Where there is no vendor's library, or none that has a platform. */
+static void
+vendor_add_told(bool is_wrapped)
+{
+    char path[1024], line[VG_CL_PLACE] = "";
+
+    if (!vendor_noted("proxy", path, sizeof path))
         return;
     FILE *file = fopen(path, "re");
     if (!file)
@@ -267,8 +284,7 @@ vendor_add_told(bool is_wrapped)
     const char *proxy = vendor_proxy(line);
     if (!proxy || !vg_wire_address_is_far(proxy))
         return;
-    snprintf(token, sizeof token, "%s.token", path);
-    vg_wire_link_set_token(token);
+    vendor_take_token();
     vendor_add(line, is_wrapped);
 }
 
@@ -431,6 +447,8 @@ vg_cl_vendors_send(const char *place)
 {
     if (strlen(place) >= VG_CL_PLACE || (*place && !vendor_proxy(place)))
         return false;
+    if (*place && vg_wire_address_is_far(vendor_proxy(place)))
+        vendor_take_token();
     for (cl_uint i = 0; i < vendors_n; i++)
         if (!vendors[i].library)
             strcpy(vendors[i].place, place);

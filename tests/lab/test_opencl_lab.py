@@ -132,7 +132,8 @@ def test_at_a_proxy_while_it_moves(movelab, guest, way, undisturbed):
     never breaks."""
     source, target = way
     node = movelab.nodes[source]
-    tell(source, guest, "opencl proxy proxy")
+    token, tcp = "a-token-of-this-guest", "tcp:127.0.0.1:7100"
+    tell(source, guest, f"opencl proxy proxy {token}")
     program = Program(source, guest, "away")
     place = "proxy:/tmp/proxy.sock"
     for bad in ({"gpu_during": "library"}, {"gpu_during": "proxy:" + "x" * 122}, {"gpu_during": "proxy:"}):
@@ -140,8 +141,17 @@ def test_at_a_proxy_while_it_moves(movelab, guest, way, undisturbed):
     assert "agent is not asked" in node.move(guest, target, status=422, no_agent=True, gpu_during=place)["detail"]
     shown = run(node, "migrate", guest, "--to", target, "--gpu-during", place, "--dry-run").stdout
     assert f"go on at {place}" in shown, shown
-    node.reload("[actions]\nbandwidth=8\n")
-    move = node.move(guest, target, gpu_during=place)
+    # vgpud chooses the one that it knows, of which this move then has the share.
+    shown = run(node, "migrate", guest, "--to", target, "--gpu-during", "proxy", "--dry-run").stdout
+    assert "No proxy for its programs of OpenCL" in shown and f"no [proxy {guest}] in vgpud.conf" in shown, shown
+    (node.directory / "guest-token").write_text(token + "\n")
+    (node.directory / "guest-token").chmod(0o600)
+    node.reload(f"[actions]\nbandwidth=8\n[proxy {guest}]\naddress={tcp}\ntoken_file={node.directory}/guest-token\n")
+    wait_for(lambda: node.daemon.get("/v1/proxies")["guests"][0]["told"])
+    place = "proxy:" + tcp
+    shown = " ".join(run(node, "migrate", guest, "--to", target, "--gpu-during", "proxy", "--dry-run").stdout.split())
+    assert f"go on at {place} ([proxy {guest}] in vgpud.conf names it)" in shown, shown
+    move = node.move(guest, target, gpu_during="proxy")
     wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
     assert not program.holds(source) and program.runs(source)
     assert told(node.migration(move))[program.pid]["state"] == "away"
