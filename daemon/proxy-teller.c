@@ -33,7 +33,8 @@ struct teller_vm {
     bool is_gone;     /* the group is */
     /* What follows belongs to the thread, but for reading it under the lock. */
     bool is_told;
-    char *reason; /* why not; NULL: it was not tried yet */
+    bool may_know; /* it was told of a proxy, or is about to be */
+    char *reason;  /* why not; NULL: it was not tried yet */
     int64_t told_ns;
     int64_t id;     /* of libvirt, of the domain that was tried last */
     int64_t due_ns; /* CLOCK_MONOTONIC; 0: at once */
@@ -108,7 +109,7 @@ teller_write(vg_proxy_teller *teller)
     pthread_mutex_lock(&teller->lock);
     for (guint i = 0; i < teller->vms->len; i++) {
         const struct teller_vm *vm = teller->vms->pdata[i];
-        if (vm->uuid && (vm->is_gone || vm->told_ns > 0))
+        if (vm->uuid && (vm->is_gone || vm->may_know))
             g_ptr_array_add(now, g_strdup(vm->uuid));
     }
     pthread_mutex_unlock(&teller->lock);
@@ -144,9 +145,21 @@ teller_find(const vg_view *view, const struct teller_vm *vm)
     return NULL;
 }
 
+/* Has the file say that the guest may know of a proxy, before it does. */
+static void
+teller_note_early(vg_proxy_teller *teller, struct teller_vm *vm)
+{
+    if (vm->may_know)
+        return;
+    pthread_mutex_lock(&teller->lock);
+    vm->may_know = true;
+    pthread_mutex_unlock(&teller->lock);
+    teller_write(teller);
+}
+
 /* Asks the guest. Returns 0, or -1 and sets *err to why it does not know. */
 static int
-teller_tell(vg_proxy_teller *teller, const struct teller_vm *vm, const char *uuid, GError **err)
+teller_tell(vg_proxy_teller *teller, struct teller_vm *vm, const char *uuid, GError **err)
 {
     const bool has_proxy = strcmp(vm->address, TELLER_NONE) != 0;
     g_autofree char *at = has_proxy ? g_strconcat("proxy:", vm->address, NULL) : NULL;
@@ -154,6 +167,8 @@ teller_tell(vg_proxy_teller *teller, const struct teller_vm *vm, const char *uui
 
     if (has_proxy && !token)
         return -1;
+    if (has_proxy)
+        teller_note_early(teller, vm);
     return vg_mover_tell_proxy(teller->mover, uuid, at, token, &teller->cancel, err);
 }
 
@@ -294,6 +309,7 @@ teller_take_over(const vg_proxy_teller *teller, const struct vg_proxy_config *pr
             continue;
         vm->uuid = g_strdup(old->uuid);
         vm->told_ns = old->told_ns;
+        vm->may_know = old->may_know;
         if (strcmp(old->address, vm->address) == 0) {
             vm->is_told = old->is_told;
             vm->reason = g_strdup(old->reason);
@@ -337,7 +353,7 @@ vg_proxy_teller_configure(vg_proxy_teller *teller, const struct vg_daemon_config
         g_ptr_array_add(vms, teller_take_over(teller, config->proxies->pdata[i]));
     for (guint i = 0; i < teller->vms->len; i++) {
         const struct teller_vm *old = teller->vms->pdata[i];
-        if (old->uuid && (old->is_gone || old->told_ns > 0))
+        if (old->uuid && (old->is_gone || old->may_know))
             teller_add_gone(vms, old->name, old->uuid);
     }
     g_ptr_array_unref(teller->vms);

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from labdaemon import LabDaemon, prefix
 from labhost import BUILD, LAB, lab
-from movelab import remove_guest, start_guest, tell
+from movelab import console, remove_guest, start_guest, tell
 from opencl import POCL, native, need, need_pocl, told
 from settings import HANG_S
 from unixhttp import wait_for
@@ -95,7 +95,8 @@ class Node:
         return wait_for(lambda: [g for g in self.guests() if g["told"] and g["address"] == address], 3 * HANG_S)
 
     def run(self, *args):
-        return vgpuctl.run(*args, "--socket", self.daemon.socket).stdout
+        return subprocess.run([vgpuctl.program(), *args, "--socket", self.daemon.socket], capture_output=True, text=True,
+                              check=True, timeout=HANG_S).stdout
 
 
 def group_of(proxy):
@@ -124,6 +125,23 @@ class Program:
         return base64.b64decode(self.ask("errors")).decode()
 
 
+def boot(image=None):
+    """Another time: as it was defined."""
+    if image:
+        start_guest("h1", GUEST, gpu=False, mib=512, devices=(
+            f"<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{image}'/>"
+            "<target dev='vda' bus='virtio'/><readonly/>"
+            "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0'/></disk>"
+            f"<interface type='ethernet'><target dev='{TAP}' managed='no'/><model type='virtio'/>"
+            "<address type='pci' domain='0x0000' bus='0x00' slot='0x06' function='0x0'/></interface>"))
+    else:
+        before = console("h1", GUEST).count("GUEST-READY")
+        lab("virsh", "h1", "-q", "start", GUEST)
+        wait_for(lambda: console("h1", GUEST).count("GUEST-READY") > before, pause=0.1)
+    tell("h1", GUEST, "opencl bare")
+    tell("h1", GUEST, f"net {THERE}/24")
+
+
 @pytest.fixture(scope="module", name="there")
 def _there(host):  # pylint: disable=unused-argument
     """A VM with a network to its host alone, and nobody on the host's side yet."""
@@ -136,14 +154,7 @@ def _there(host):  # pylint: disable=unused-argument
     network = f"ip tuntap add dev {TAP} mode tap && ip addr add {HERE}/24 dev {TAP} && ip link set {TAP} up"
     if lab("exec", "h1", "sh", "-c", network, check=False).returncode != 0:
         pytest.skip("no network device can be made for a VM (/dev/net/tun)")
-    start_guest("h1", GUEST, gpu=False, mib=512, devices=(
-        f"<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{made.stdout.strip()}'/>"
-        "<target dev='vda' bus='virtio'/><readonly/>"
-        "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0'/></disk>"
-        f"<interface type='ethernet'><target dev='{TAP}' managed='no'/><model type='virtio'/>"
-        "<address type='pci' domain='0x0000' bus='0x00' slot='0x06' function='0x0'/></interface>"))
-    tell("h1", GUEST, "opencl bare")
-    tell("h1", GUEST, f"net {THERE}/24")
+    boot(made.stdout.strip())
     yield GUEST
     remove_guest(GUEST)
 
@@ -187,6 +198,146 @@ def test_clinfo(node):  # pylint: disable=unused-argument
 def test_random_calls(node, folder):  # pylint: disable=unused-argument
     """Of our own suite: whatever it calls, and its results, are those of PoCL alone."""
     for seed in (1, 2):
-        argv = ["tests/opencl/random-calls", str(seed), "200"]
-        assert Program("random", "/opencl/random-calls", *argv[1:]).end() == alone([os.path.join(BUILD, argv[0]), *argv[1:]],
-                                                                                  folder)
+        argv = ["random-calls", str(seed), "200"]
+        here = alone([os.path.join(BUILD, "tests", "opencl", argv[0]), *argv[1:]], folder)
+        assert Program("random", "/opencl/" + argv[0], *argv[1:]).end() == here
+
+
+def test_waves(node, folder):  # pylint: disable=unused-argument
+    """The same sum of bits."""
+    here = alone([os.path.join(BUILD, "tests", "opencl", "waves"), "128", "40", "0"], folder)
+    assert Program("waves", "/opencl/waves", "128", "40", "0").end().split()[-1] == here.split()[-1]
+
+
+def test_x264(node, folder):  # pylint: disable=unused-argument
+    """A program that nobody here wrote. Its results differ a little from run to run, also with PoCL alone."""
+    need("x264")
+    rates = []
+    for where in ("here", "there"):
+        if where == "here":
+            done = subprocess.run(
+                [*prefix("h1"), *X264, "--opencl-clbin", f"{folder}/clbin", "-o", f"{folder}/out.264",
+                 os.path.join(BUILD, "libvgpu-opencl.so")], stderr=subprocess.PIPE, check=True, cwd=folder,
+                timeout=5 * HANG_S, env={**os.environ, "OCL_ICD_VENDORS": os.path.join(BUILD, "libvgpu-opencl.so"),
+                                         "VGPU_OPENCL_VENDORS": f"{folder}/vendors", "VGPU_OPENCL_AS_GPU": "1"})
+            said = done.stderr.decode()
+        else:
+            program = Program("x264", "VGPU_OPENCL_AS_GPU=1", *X264, "--opencl-clbin", "/tmp/clbin", "-o", "/tmp/out.264",
+                              LIBRARY)
+            program.end()
+            said = program.complaint()
+        assert "OpenCL acceleration enabled" in said and "OpenCL error" not in said and "is gone" not in said
+        rates.append(float(re.search(r"encoded 30 frames, [\d.]+ fps, ([\d.]+) kb/s", said)[1]))
+    assert abs(rates[0] / rates[1] - 1) < 0.02, rates
+
+
+def test_what_vgpud_tells(node, proxy):
+    """Source "proxy" tells of this VM what its proxy counted."""
+    def figures():
+        [row] = node.daemon.get("/v1/proxies")["items"]
+        gpu = [g for g in node.daemon.get(f"/v1/vms/{GUEST}/gpu")["gpu"] if g["engine"] == "opencl"]
+        return row, gpu[0] if gpu else None
+
+    before, _ = figures()
+    Program("counted", "/opencl/waves", "256", "60", "0").end()
+
+    def agree():
+        row, gpu = figures()
+        return gpu and row["clients"] == 0 and row["done"] == gpu["requests"] and (row, gpu)
+
+    row, gpu = wait_for(agree)
+    print(row, gpu)
+    assert row["vm"] == GUEST and row["socket"] == proxy.address and row["done"] >= before["done"] + 60
+    assert gpu["device"]
+    for ours, its in (("exec_ns", "run_ns"), ("wait_ns", "wait_ns")):
+        assert abs(gpu[ours] - row[its]) <= 0.01 * row[its], (ours, gpu, row)
+    assert f"knows {proxy.address} since" in node.run("proxy", "list")
+    assert f"proxy: the guest knows {proxy.address} since" in node.run("vm", "show", GUEST)
+
+
+# ---- what changes ----
+
+def platforms(name):
+    return int(re.search(r"Number of platforms +(\d+)", Program(name, "clinfo").end())[1])
+
+
+def test_a_program_whose_proxy_ends(node, proxy):
+    """It gets a clear error, or goes on, if the proxy alone was killed; the next one finds the proxy that comes after."""
+    for how, status in ((signal.SIGTERM, 1), (signal.SIGKILL, 0)):
+        program = Program("cut", "/opencl/waves", "128", "40", "20", "/tmp/cut.wait")
+        wait_for(lambda p=program: p.ask("said"))
+        proxy.stop(how)
+        tell("h1", GUEST, "opencl go cut")
+        said = program.end(status)
+        assert status == 0 or ("OpenCL's error -2" in program.complaint() and "the proxy is gone" in program.complaint())
+        assert status == 1 or re.search(r"steps 40 sum \w{16}$", said.strip())
+        none = Program("none", "clinfo", "-l")
+        assert none.end() == "" and f"proxy:{proxy.address}: Connection refused" in none.complaint()
+        proxy.start()
+        assert platforms("again") == 1
+    node.knows(proxy.address)
+
+
+def test_another_address_and_token(node, proxy, folder):
+    """What the operator changes reaches the guest; with another VM's token a program is refused, and told so."""
+    other = Proxy(folder, PORT + 1)
+    node.reload(f"[proxy {GUEST}]\naddress={proxy.address}\ntoken_file={other.token}\n")
+    wait_for(lambda: "wrong" if platforms("wrong") == 0 else None, pause=1)
+    refused = Program("refused", "clinfo", "-l")
+    refused.end()
+    assert f"proxy:{proxy.address}: Permission denied" in refused.complaint()
+    proxy.stop()
+    other.start()
+    node.reload(group_of(other))
+    node.knows(other.address)
+    assert platforms("other") == 1
+    other.stop()
+    proxy.start()
+    node.reload(group_of(proxy))
+    node.knows(proxy.address)
+    assert platforms("back") == 1
+
+
+def test_a_token_that_everybody_can_read(node, proxy):
+    proxy.token.chmod(0o644)
+    wait_for(lambda: [g for g in node.guests() if "everybody on this machine can read" in g["reason"]])
+    assert "does not know" in node.run("vm", "show", GUEST)
+    proxy.token.chmod(0o640)
+    node.knows(proxy.address)
+
+
+def test_a_guest_and_an_agent_that_begin_anew(node, proxy):
+    tell("h1", GUEST, "opencl restart")
+    assert platforms("agent") == 1
+    lab("virsh", "h1", "-q", "destroy", GUEST)
+    wait_for(lambda: [g for g in node.guests() if g["reason"] == "it does not run here"])
+    boot()
+    node.knows(proxy.address)
+    assert platforms("anew") == 1
+
+
+def test_a_group_that_is_taken_away(node, proxy):
+    """Also while no vgpud is there."""
+    node.reload("")
+    wait_for(lambda: node.guests() == [])
+    assert platforms("gone") == 0
+    node.reload(group_of(proxy))
+    node.knows(proxy.address)
+    node.daemon.kill()
+    assert platforms("alone") == 1
+    node.start("")
+    wait_for(lambda: node.guests() == [])
+    assert platforms("gone") == 0
+    node.reload(f"[proxy {GUEST}]\naddress=none\n")
+    node.knows("none")
+    assert "knows that it has none since" in node.run("proxy", "list")
+    node.reload(group_of(proxy))
+    node.knows(proxy.address)
+
+
+# The last one: the agent's place is taken.
+def test_an_old_agent(node, proxy):
+    lab("tell", "h1", GUEST, "hostile liar")
+    wait_for(lambda: [g for g in node.guests() if "too old" in g["reason"]], 2 * HANG_S)
+    for args in (("vm", "show", GUEST), ("proxy", "list")):
+        assert f"does not know {proxy.address}: its agent is too old to be told" in " ".join(node.run(*args).split())
