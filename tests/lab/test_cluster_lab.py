@@ -113,6 +113,8 @@ def test_etcd_is_away(cluster, way):
 def test_one_member_is_killed(cluster, way):
     """The leader of etcd, of three: what is under way is tried again, and nobody sees an error."""
     node, to = way
+    if len(cluster.etcd.members) < 3:
+        pytest.skip("etcd has three members in full runs only")
     led = cluster.etcd.leader()
     cluster.etcd.members[led].kill()
     try:
