@@ -19,6 +19,7 @@
 #include "opencl/track/clock.h"
 #include "opencl/track/program.h"
 #include "opencl/track/read.h"
+#include "opencl/wire/client.h"
 
 /* What commands get to end before calls are let through once more; and for how long they are. */
 #define SLICE_NS INT64_C(100000000)
@@ -160,6 +161,7 @@ switch_go_on(struct vg_cl_switch *s)
 {
     struct vg_cl_switch back = {.deadline_ns = INT64_MAX};
 
+    vg_wire_set_patience(NULL, NULL);
     if (switch_reload(&back) && vg_cl_inject(&back, switch_stream.base, switch_stream.used)) {
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         vg_cl_writer_close(&switch_stream);
@@ -206,8 +208,8 @@ switch_await_end(struct vg_cl_switch *s)
     return VG_CL_GOES_ON;
 }
 
-enum vg_cl_stopped
-vg_cl_stop(struct vg_cl_switch *s)
+static enum vg_cl_stopped
+switch_stop(struct vg_cl_switch *s)
 {
     char path[128];
 
@@ -253,6 +255,23 @@ vg_cl_stop(struct vg_cl_switch *s)
     vg_cl_step(s, "nodes");
     switch_is_stopped = true;
     return VG_CL_STOPPED;
+}
+
+static bool
+switch_is_over(void *data)
+{
+    return vg_cl_is_over(data);
+}
+
+enum vg_cl_stopped
+vg_cl_stop(struct vg_cl_switch *s)
+{
+    vg_wire_set_patience(switch_is_over, s);
+    enum vg_cl_stopped stopped = switch_stop(s);
+    vg_wire_set_patience(NULL, NULL);
+    if (stopped == VG_CL_GOES_ON && vg_cl_vendors_are_cut())
+        vg_cl_fail(s, "the link to its proxy is broken");
+    return stopped;
 }
 
 /* ---- going on ---- */

@@ -472,3 +472,13 @@ vg_cl_vendors_are_remote(void)
             return true;
     return false;
 }
+
+bool
+vg_cl_vendors_are_cut(void)
+{
+    for (cl_uint i = 0; i < vendors_n; i++)
+        if (vendors[i].library && vendor_proxy(vg_cl_vendor_where(&vendors[i])) &&
+            vg_wire_is_cut(vendors[i].library))
+            return true;
+    return false;
+}

@@ -61,6 +61,9 @@ const char *vg_cl_vendors_place(void);
 /* Returns whether a vendor is a proxy of itself, as the program's own files or variables say. */
 bool vg_cl_vendors_are_remote(void);
 
+/* Returns whether the link to a vendor that is a proxy is broken, or seems to be. */
+bool vg_cl_vendors_are_cut(void);
+
 /* Lets VENDOR's library go. Its objects were released before. */
 void vg_cl_vendor_unload(struct vg_cl_vendor *vendor);
 

@@ -74,8 +74,10 @@ extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
     cl->clFlush(queue->real);
     while (!is_over && status > CL_COMPLETE) {
         if (cl->clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
-                               NULL) != CL_SUCCESS)
+                               NULL) != CL_SUCCESS) {
+            is_over = vg_cl_is_over(s);
             break;
+        }
         if (status > CL_COMPLETE) {
             extract_pause();
             is_over = vg_cl_is_over(s);
@@ -362,6 +364,8 @@ vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
         copier.cl->clReleaseCommandQueue(copier.queue);
     if (ok && !vg_cl_writer_finish(writer))
         ok = vg_cl_fail(s, "the stream has no more room");
+    /* What was asked of a proxy whose link is broken was not answered then. */
+    ok = ok && !vg_cl_is_over(s);
     if (ok)
         vg_cl_release_all();
     vg_cl_step(s, "releasing");

@@ -78,6 +78,7 @@ vg_wire_new(struct vg_wire_call *call, enum vg_cl_type type, const void *context
     struct vg_wire_object *object = vg_wire_object_new(call->client, type, context);
 
     vg_wire_put(&call->out, object ? object->id : 0);
+    call->has_new = true;
     return object;
 }
 

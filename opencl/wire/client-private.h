@@ -27,6 +27,8 @@ struct client_event {
     void *user_data;
 };
 
+#define CLIENT_LEFT_MAX 64
+
 struct vg_wire_client {
     struct vg_wire_link link;
     struct vg_wire_object **roots; /* platforms and their devices */
@@ -43,6 +45,8 @@ struct vg_wire_client {
     pthread_cond_t changed, helps; /* the second one is waited for by the helper alone */
     bool is_receiving, is_broken, is_closing, is_gathering, is_pausing;
     struct vg_wire_call *waiting;
+    uint64_t left[CLIENT_LEFT_MAX]; /* numbers of calls whose answers nobody waits for any more */
+    unsigned n_left;
     struct client_read *reads;
     struct client_event *events, *ready, **ready_end;
     uint64_t token;

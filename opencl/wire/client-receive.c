@@ -50,13 +50,36 @@ receive_take_waiting(struct vg_wire_client *client, uint64_t number)
     return found;
 }
 
+/* The answer to a call that was left. */
+static bool
+receive_skip(struct vg_wire_client *client, const struct vg_wire_head *head)
+{
+    char bytes[4096];
+    bool ok = false;
+
+    pthread_mutex_lock(&client->lock);
+    for (unsigned i = 0; i < client->n_left && !ok; i++)
+        if (client->left[i] == head->number) {
+            client->left[i] = client->left[--client->n_left];
+            ok = true;
+        }
+    pthread_mutex_unlock(&client->lock);
+    uint64_t left = head->size + head->data;
+    ok = ok && !(head->flags & VG_WIRE_ROOM) && head->data <= VG_WIRE_DATA_MAX;
+    for (size_t n; ok && left > 0; left -= n) {
+        n = left < sizeof bytes ? left : sizeof bytes;
+        ok = vg_wire_link_receive(&client->link, bytes, n);
+    }
+    return ok;
+}
+
 static bool
 receive_answer(struct vg_wire_client *client, const struct vg_wire_head *head)
 {
     struct vg_wire_call *call = receive_take_waiting(client, head->number);
 
     if (!call)
-        return false;
+        return receive_skip(client, head);
     call->answer = head->size > sizeof call->small ? malloc(head->size) : (void *)call->small;
     bool is_staged = head->flags & VG_WIRE_ROOM;
     bool ok = call->answer && (head->data == 0 || head->data == call->sink_size) &&
@@ -188,6 +211,77 @@ receive_one(struct vg_wire_client *client)
     pthread_cond_broadcast(&client->changed);
 }
 
+/* ---- waiting ---- */
+
+#define RECEIVE_LOOK_MS 20
+
+static _Thread_local bool (*receive_is_over)(void *data);
+static _Thread_local void *receive_is_over_data;
+
+void
+vg_wire_set_patience(bool (*is_over)(void *data), void *data)
+{
+    receive_is_over = is_over;
+    receive_is_over_data = data;
+}
+
+bool
+vg_wire_is_cut(const struct vg_wire_client *client)
+{
+    return vg_wire_link_is_cut(&client->link);
+}
+
+/* Leaves CALL, unless its answer is on its way already, or makes something; under the lock. */
+static bool
+receive_leave(struct vg_wire_call *call)
+{
+    struct vg_wire_client *client = call->client;
+
+    if (call->has_new || client->n_left == CLIENT_LEFT_MAX || !vg_wire_is_cut(client) ||
+        !receive_is_over(receive_is_over_data))
+        return false;
+    for (struct vg_wire_call **link = &client->waiting; *link; link = &(*link)->next)
+        if (*link == call) {
+            *link = call->next;
+            client->left[client->n_left++] = call->number;
+            call->is_done = true;
+            call->is_broken = true;
+            return true;
+        }
+    return false;
+}
+
+static void
+receive_pause(struct vg_wire_client *client, pthread_cond_t *changed, int64_t us)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += us * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(changed, &client->lock, &until);
+}
+
+/* Begins to receive only what is there; under the lock. */
+static void
+receive_with_patience(struct vg_wire_call *call)
+{
+    struct vg_wire_client *client = call->client;
+
+    if (receive_leave(call))
+        return;
+    if (client->is_receiving) {
+        receive_pause(client, &client->changed, RECEIVE_LOOK_MS * 1000);
+        return;
+    }
+    pthread_mutex_unlock(&client->lock);
+    vg_wire_link_wait(&client->link, RECEIVE_LOOK_MS);
+    pthread_mutex_lock(&client->lock);
+    if (!client->is_receiving && !call->is_done && vg_wire_link_wait(&client->link, 0))
+        receive_one(client);
+}
+
 void
 vg_wire_client_wait(struct vg_wire_call *call)
 {
@@ -195,7 +289,9 @@ vg_wire_client_wait(struct vg_wire_call *call)
 
     pthread_mutex_lock(&client->lock);
     while (!call->is_done) {
-        if (client->is_receiving)
+        if (receive_is_over && client->link.session)
+            receive_with_patience(call);
+        else if (client->is_receiving)
             pthread_cond_wait(&client->changed, &client->lock);
         else
             receive_one(client);
@@ -217,18 +313,6 @@ receive_run_ready(struct vg_wire_client *client)
     event->call(event->event, event->status, event->user_data);
     free(event);
     pthread_mutex_lock(&client->lock);
-}
-
-static void
-receive_pause(struct vg_wire_client *client, pthread_cond_t *changed, int64_t us)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += us * 1000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(changed, &client->lock, &until);
 }
 
 /* The proxy sends while this side does: somebody has to take it. */

@@ -58,6 +58,7 @@ vg_wire_call_begin(struct vg_wire_call *call, const void *lead, enum vg_wire_op 
     call->has_area = false;
     call->is_done = false;
     call->is_broken = false;
+    call->has_new = false;
     call->answer = NULL;
     call->got = 0;
     call->small[0] = 0;

@@ -72,7 +72,7 @@ struct vg_wire_call {
 
     /* the client's own */
     uint64_t number;
-    bool is_done, is_broken;
+    bool is_done, is_broken, has_new;
     struct vg_wire_call *next;
     unsigned char *answer;
     uint64_t small[64];
@@ -165,6 +165,13 @@ cl_platform_id *vg_wire_platforms(struct vg_wire_client *client, cl_uint *n);
 
 /* The platform or device that has ID; NULL: none. */
 struct vg_wire_object *vg_wire_root(struct vg_wire_client *client, uint64_t id);
+
+/* Whether the link to the proxy is broken, or seems to be. */
+bool vg_wire_is_cut(const struct vg_wire_client *client);
+
+/* Of this thread: as long as a link is cut and IS_OVER, it leaves calls that make nothing, which
+ * return VG_WIRE_BROKEN. NULL: it waits for what comes of them. */
+void vg_wire_set_patience(bool (*is_over)(void *data), void *data);
 
 /* Leaves the proxy, which forgets all that the program had there. No call is inside. */
 void vg_wire_disconnect(struct vg_wire_client *client);

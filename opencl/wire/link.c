@@ -285,6 +285,12 @@ vg_wire_link_close(struct vg_wire_link *link)
 }
 
 bool
+vg_wire_link_is_cut(const struct vg_wire_link *link)
+{
+    return link->session && vg_wire_session_is_cut(link->session);
+}
+
+bool
 vg_wire_link_has_left(const struct vg_wire_link *link)
 {
     return link->session && vg_wire_session_has_left(link->session);

@@ -59,6 +59,9 @@ enum vg_wire_taken vg_wire_link_take(struct vg_wire_link *link, int fd,
                                      const struct vg_wire_offer *offer,
                                      struct vg_wire_session_hello *hello);
 
+/* Whether the link is broken, or seems to be, and may be mended yet, or not. */
+bool vg_wire_link_is_cut(const struct vg_wire_link *link);
+
 /* Whether the link is at its end because the program is. */
 bool vg_wire_link_has_left(const struct vg_wire_link *link);
 

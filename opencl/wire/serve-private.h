@@ -22,14 +22,26 @@ struct serve_read {
     struct vg_wire_rows rows;
     unsigned char *room; /* NULL: the data go with the message */
     void *bytes;
+    cl_int status; /* that it came to */
+};
+
+/* An event that has come to a status, which the client is to be told of. */
+struct serve_said {
+    struct serve_said *next;
+    uint64_t token;
+    cl_int status;
 };
 
 struct vg_serve {
     struct vg_wire_link *link;
     struct vg_serve_limits limits;
     struct vg_serve_turn *turn;
-    pthread_mutex_t sending; /* and the list of reads */
+    pthread_mutex_t sending; /* taken before the others */
+    pthread_mutex_t listing; /* of: */
     struct serve_read *reads;
+    struct serve_said *said, **said_end;
+    bool has_sender, has_more;
+    pthread_cond_t more;  /* for the sender */
     pthread_mutex_t lock; /* of the table, and of: */
     pthread_cond_t idle;
     unsigned n_threads; /* calls that wait in threads of their own */
@@ -48,6 +60,10 @@ void vg_serve_cancel_reads(struct vg_serve *serve, const void *pointer);
 
 /* Ends the client, whose next message is not received. */
 void vg_serve_break(struct vg_serve *serve);
+
+/* Has a thread send what the vendor's threads would otherwise, which must not wait for a link that
+ * is broken. False: there is none. */
+bool vg_serve_begin_sender(struct vg_serve *serve);
 
 /* Sends what CALL returned, and before it all that was read by now. */
 void vg_serve_answer(struct vg_serve_call *call, cl_int result);

@@ -66,27 +66,54 @@ serve_send_read(struct vg_serve *serve, const struct serve_read *read, bool is_w
     free(all);
 }
 
+/* Takes what has been read by now out of the list. */
+static struct serve_read *
+serve_take_done(struct vg_serve *serve)
+{
+    struct serve_read *done = NULL, **done_end = &done;
+
+    pthread_mutex_lock(&serve->listing);
+    for (struct serve_read **link = &serve->reads; *link;) {
+        struct serve_read *read = *link;
+        read->status = CL_COMPLETE;
+        vg_cl_dispatch.clGetEventInfo(read->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                      sizeof read->status, &read->status, NULL);
+        if (read->status > CL_COMPLETE) {
+            link = &read->next;
+            continue;
+        }
+        *link = read->next;
+        read->next = NULL;
+        *done_end = read;
+        done_end = &read->next;
+    }
+    pthread_mutex_unlock(&serve->listing);
+    return done;
+}
+
 /* What has been read by now goes before whatever tells the client that it has; with the lock. */
 static void
 serve_send_reads(struct vg_serve *serve)
 {
-    struct serve_read **link = &serve->reads;
+    struct serve_read *done = serve_take_done(serve);
 
-    while (*link) {
-        struct serve_read *read = *link;
-        cl_int status = CL_COMPLETE;
-        vg_cl_dispatch.clGetEventInfo(read->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
-                                      &status, NULL);
-        if (status > CL_COMPLETE) {
-            link = &read->next;
-            continue;
-        }
-        serve_send_read(serve, read, status == CL_COMPLETE);
-        *link = read->next;
+    while (done) {
+        struct serve_read *read = done;
+        done = read->next;
+        serve_send_read(serve, read, read->status == CL_COMPLETE);
         vg_cl_dispatch.clReleaseEvent(read->event);
         vg_serve_free_data(serve, read->bytes, vg_wire_rows_size(&read->rows));
         free(read);
     }
+}
+
+static void
+serve_wake_sender(struct vg_serve *serve)
+{
+    pthread_mutex_lock(&serve->listing);
+    serve->has_more = true;
+    pthread_cond_signal(&serve->more);
+    pthread_mutex_unlock(&serve->listing);
 }
 
 static void CL_CALLBACK
@@ -96,6 +123,10 @@ serve_on_read(cl_event event, cl_int status, void *data)
 
     (void)event;
     (void)status;
+    if (serve->has_sender) {
+        serve_wake_sender(serve);
+        return;
+    }
     pthread_mutex_lock(&serve->sending);
     serve_send_reads(serve);
     pthread_mutex_unlock(&serve->sending);
@@ -111,11 +142,16 @@ vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
 
     if (!read)
         return false;
-    pthread_mutex_lock(&serve->sending);
-    *read = (struct serve_read){serve->reads, token, event, *rows, room, bytes};
-    serve->reads = read;
     vg_cl_dispatch.clRetainEvent(event);
-    pthread_mutex_unlock(&serve->sending);
+    pthread_mutex_lock(&serve->listing);
+    *read = (struct serve_read){.next = serve->reads,
+                                .token = token,
+                                .event = event,
+                                .rows = *rows,
+                                .room = room,
+                                .bytes = bytes};
+    serve->reads = read;
+    pthread_mutex_unlock(&serve->listing);
     /* Also without it, the data come with the next answer. */
     vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, serve_on_read, serve);
     return true;
@@ -124,15 +160,18 @@ vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
 void
 vg_serve_cancel_reads(struct vg_serve *serve, const void *pointer)
 {
+    /* None that is taken out of the list is sent any more then. */
     pthread_mutex_lock(&serve->sending);
+    pthread_mutex_lock(&serve->listing);
     for (struct serve_read *read = serve->reads; read; read = read->next)
         if (read->rows.at == pointer)
             read->rows.slices = 0;
+    pthread_mutex_unlock(&serve->listing);
     pthread_mutex_unlock(&serve->sending);
 }
 
-void
-vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
+static void
+serve_send_event(struct vg_serve *serve, uint64_t token, cl_int status)
 {
     uint64_t body = (uint64_t)(int64_t)status;
     struct vg_wire_head head = {.size = sizeof body, .op = VG_WIRE_EVENT, .number = token};
@@ -141,6 +180,61 @@ vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
     serve_send_reads(serve);
     serve_send(serve, &head, &body, NULL);
     pthread_mutex_unlock(&serve->sending);
+}
+
+void
+vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status)
+{
+    struct serve_said *said = serve->has_sender ? malloc(sizeof *said) : NULL;
+
+    if (!said) {
+        serve_send_event(serve, token, status);
+        return;
+    }
+    *said = (struct serve_said){NULL, token, status};
+    pthread_mutex_lock(&serve->listing);
+    *serve->said_end = said;
+    serve->said_end = &said->next;
+    pthread_mutex_unlock(&serve->listing);
+    serve_wake_sender(serve);
+}
+
+static void *
+serve_run_sender(void *data)
+{
+    struct vg_serve *serve = data;
+
+    for (;;) {
+        pthread_mutex_lock(&serve->listing);
+        while (!serve->has_more)
+            pthread_cond_wait(&serve->more, &serve->listing);
+        serve->has_more = false;
+        struct serve_said *said = serve->said;
+        serve->said = NULL;
+        serve->said_end = &serve->said;
+        pthread_mutex_unlock(&serve->listing);
+        pthread_mutex_lock(&serve->sending);
+        serve_send_reads(serve);
+        pthread_mutex_unlock(&serve->sending);
+        while (said) {
+            struct serve_said *next = said->next;
+            serve_send_event(serve, said->token, said->status);
+            free(said);
+            said = next;
+        }
+    }
+    return NULL;
+}
+
+bool
+vg_serve_begin_sender(struct vg_serve *serve)
+{
+    pthread_t thread;
+
+    serve->has_sender = pthread_create(&thread, NULL, serve_run_sender, serve) == 0;
+    if (serve->has_sender)
+        pthread_detach(thread);
+    return serve->has_sender;
 }
 
 /* A client that takes nothing is told nothing. */

@@ -269,6 +269,9 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     serve->link = link;
     serve->limits = *limits;
     pthread_mutex_init(&serve->sending, NULL);
+    pthread_mutex_init(&serve->listing, NULL);
+    pthread_cond_init(&serve->more, NULL);
+    serve->said_end = &serve->said;
     pthread_mutex_init(&serve->lock, NULL);
     pthread_cond_init(&serve->idle, NULL);
     if (!serve_add_roots(serve)) {
@@ -279,6 +282,10 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
         serve->turn = vg_serve_turn_begin(serve, limits);
     if (limits->turns >= 0 && !serve->turn) {
         vg_cl_say("there is no thread for a client's turns");
+        return NULL;
+    }
+    if (link->session && !vg_serve_begin_sender(serve)) {
+        vg_cl_say("there is no thread for what a client is told");
         return NULL;
     }
     return serve;

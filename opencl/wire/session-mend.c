@@ -169,10 +169,10 @@ vg_wire_session_run(void *data)
 
     pthread_mutex_lock(&session->lock);
     while (!session->is_closing) {
-        if (session->state == SESSION_UP)
-            vg_wire_session_sleep(session, &session->work, MEND_SECOND);
         if (session->state == SESSION_UP) {
-            mend_look(session, &n_frames);
+            vg_wire_session_sleep(session, &session->work, MEND_SECOND);
+            if (session->state == SESSION_UP)
+                mend_look(session, &n_frames);
         } else if (session->state == SESSION_OVER) {
             pthread_cond_wait(&session->work, &session->lock);
         } else if (session->n_users) {

@@ -541,6 +541,16 @@ vg_wire_session_close(struct vg_wire_session *session)
 }
 
 bool
+vg_wire_session_is_cut(struct vg_wire_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool is_cut = session->state != SESSION_UP ||
+                  vg_cl_now() - session->heard > VG_WIRE_SESSION_SILENT_S * SESSION_SECOND / 2;
+    pthread_mutex_unlock(&session->lock);
+    return is_cut;
+}
+
+bool
 vg_wire_session_has_left(struct vg_wire_session *session)
 {
     pthread_mutex_lock(&session->lock);

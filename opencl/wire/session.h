@@ -69,6 +69,9 @@ bool vg_wire_session_wait(struct vg_wire_session *session, int timeout_ms);
 void vg_wire_session_shut(struct vg_wire_session *session);
 void vg_wire_session_close(struct vg_wire_session *session);
 
+/* Whether nothing comes now, as the connection is broken, or seems to be. */
+bool vg_wire_session_is_cut(struct vg_wire_session *session);
+
 /* Whether it is over because the program ends. */
 bool vg_wire_session_has_left(struct vg_wire_session *session);
 

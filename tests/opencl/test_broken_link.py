@@ -13,9 +13,11 @@ import threading
 import time
 
 import pytest
-from opencl import LINK, Proxy, built, native, need_pocl
+from opencl import LINK, Proxy, Stopped, built, native, need_pocl
 from test_opencl import FULL, SEED, output
 from test_proxy import HELLO, LARGE, head
+
+some = pytest.mark.drawn("broken-link")
 
 RESET = struct.pack("ii", 1, 0)  # of SO_LINGER: the other side sees a reset
 
@@ -39,6 +41,7 @@ class Relay(threading.Thread):
         self.lock = threading.Lock()
         self.pairs = []  # of two sockets each
         self.is_silent = self.is_closed = self.has_ended = False
+        self.is_deaf = False  # to who connects
         self.n_connections = self.n_bytes = 0
         self.cut_at = None  # bytes
         self.start()
@@ -63,7 +66,7 @@ class Relay(threading.Thread):
 
     def _accept(self):
         near, _ = self.listener.accept()
-        if self.is_closed:
+        if self.is_closed or self.is_deaf:
             near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             near.close()
             return
@@ -157,13 +160,13 @@ def wait_until(what, seconds=60):
         time.sleep(0.005)
 
 
-CALLS = [built("tests/opencl/random-calls"), "2", "300"]
+CALLS = [built("tests/opencl/random-calls"), "2", "150"]
 
 
 def test_cuts(tmp_path):
     """The link is cut again and again, at any byte."""
     chance = random.Random(SEED)
-    most = 200 if FULL else 12
+    most = 200 if FULL else 6
     cuts = 0
     with Link(tmp_path) as link:
         argv = [CALLS[0], str(SEED), str(most * 25)]
@@ -183,6 +186,7 @@ def test_cuts(tmp_path):
     assert told.decode() == output(argv, native())
 
 
+@some
 @pytest.mark.parametrize("seconds", [0, 6])
 def test_silence(tmp_path, seconds):
     """The link is dead, and nobody is told: for a moment, and for so long that both sides notice."""
@@ -199,6 +203,7 @@ def test_silence(tmp_path, seconds):
     assert told.decode() == output(CALLS, native())
 
 
+@some
 def test_large(tmp_path):
     """The link is cut in the middle of much memory on its way, in both directions."""
     with Link(tmp_path, "--staging=0") as link:
@@ -209,6 +214,74 @@ def test_large(tmp_path):
         told, said = program.communicate(timeout=120)
         assert program.returncode == 0 and not said and not told, said
         assert link.relay.n_connections > 10
+
+
+@some
+def test_stops(tmp_path):
+    """A program whose link is broken is not stopped, and says why in time; and is when the link is mended."""
+    os.makedirs(tmp_path / "program")
+    argv = [CALLS[0], "2", "200", "2"]
+    with Link(tmp_path) as link, \
+            Stopped(tmp_path / "program", argv, vendor=f"proxy:tcp:127.0.0.1:{link.relay.port}", **link.token) as stopped:
+        for n in range(3):
+            link.relay.silence(True)
+            if n:
+                link.relay.cut()
+            begun = time.monotonic()
+            assert stopped.say("prepare 3000") == "refused the link to its proxy is broken"
+            assert time.monotonic() - begun < 20
+            link.relay.silence(False)
+            for _ in range(3):
+                assert stopped.say("prepare 30000").startswith("released")
+                assert stopped.say("resume").startswith("resumed")
+        text = stopped.process.stdout.read().decode()
+        assert stopped.process.wait() == 0
+    assert text == output(argv[:3], native())
+
+
+READER = """
+import ctypes, sys
+cl = ctypes.CDLL("libOpenCL.so.1")
+cl.clCreateContext.restype = cl.clCreateBuffer.restype = cl.clCreateCommandQueue.restype = ctypes.c_void_p
+platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+size = 16 << 20
+data = b"0123456789abcdef" * (size >> 4)
+buffer = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(33), ctypes.c_size_t(size), data, ctypes.byref(error)))
+to = [ctypes.create_string_buffer(size) for _ in range(4)]
+print("there", flush=True)
+sys.stdin.readline()
+for one in to:
+    assert cl.clEnqueueReadBuffer(queue, buffer, 0, ctypes.c_size_t(0), ctypes.c_size_t(size), one, 0, None, None) == 0
+assert cl.clFinish(queue) == 0
+assert all(one.raw == data for one in to)
+"""
+
+
+@some
+def test_others_go_on(tmp_path):
+    """While a client's link is broken, in the middle of what is read for it, others have the device."""
+    with Link(tmp_path, "--max-kernel=2") as link:
+        reader = subprocess.Popen([sys.executable, "-c", READER], env=link.environment(), stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert reader.stdout.readline() == b"there\n"
+        link.relay.cut_after(20 << 20)
+        before = link.relay.n_connections
+        link.relay.is_deaf = True
+        reader.stdin.write(b"\n")
+        reader.stdin.flush()
+        wait_until(lambda: link.relay.cut_at is None)
+        for _ in range(3):
+            lines = output([built("tests/opencl/hammer"), "5", "4", "100"],
+                           link.proxy.environment(VGPU_OPENCL=f"proxy:{tmp_path}/near.sock"))
+            assert lines.endswith(" 0 wrong\n")
+        assert reader.poll() is None and link.relay.n_connections == before
+        link.relay.is_deaf = False
+        told, said = reader.communicate(timeout=120)
+        assert reader.returncode == 0 and not said and not told, said
 
 
 def begin(link):
@@ -226,6 +299,7 @@ def said_once(program):
     return lines[0]
 
 
+@some
 @pytest.mark.parametrize("how", ["cut", "killed", "another"])
 def test_for_good(tmp_path, how):
     """A link that does not come back, a proxy's process that is killed, and a proxy that is another one now: the program
@@ -266,6 +340,7 @@ sys.stdin.read()
 """
 
 
+@some
 @pytest.mark.parametrize("how", ["ends", "killed"])
 def test_a_program_ends(tmp_path, how):
     """One that ends is not waited for, and one that is killed is; a process that it has forked is nobody."""
@@ -372,6 +447,7 @@ def test_whose_session_it_is(tmp_path):
         wait_until(lambda: not proxy.children())
 
 
+@some
 @pytest.mark.parametrize("lie", ["taken", "much", "deaf", "half", "noise"])
 def test_lies(tmp_path, lie):
     """What no session is ends who says it, and nobody else."""
