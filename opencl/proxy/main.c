@@ -105,7 +105,7 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
 {
     const struct proxy_tenant *tenant = client->tenant;
     const struct vg_wire_offer offer = {proxy->staging, tenant->has_token ? tenant->token : NULL,
-                                        client->session, proxy->linger_s};
+                                        may_begin ? client->session : NULL, proxy->linger_s};
     struct vg_serve_limits limits = proxy->limits;
     struct vg_wire_session_hello hello;
     struct vg_wire_link link;
@@ -140,11 +140,11 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
     enum vg_wire_taken taken = vg_wire_link_take(&link, fd, &offer, &hello);
     if (taken == VG_WIRE_COMES_BACK)
         _exit(proxy_hand_over(&link, turns, &hello) ? EXIT_SUCCESS : EXIT_FAILURE);
-    if (taken == VG_WIRE_REFUSED)
+    if (taken == VG_WIRE_REFUSED && errno == EUSERS)
+        vg_cl_say("a client more than %u is refused", proxy->clients_max);
+    else if (taken == VG_WIRE_REFUSED)
         vg_cl_say("a client cannot be served: %s", strerror(errno));
     bool ok = taken == VG_WIRE_TAKEN && may_begin;
-    if (taken == VG_WIRE_TAKEN && !may_begin)
-        vg_cl_say("a client more than %u is refused", proxy->clients_max);
     struct vg_serve *serve = ok ? vg_serve_begin(&link, &limits) : NULL;
     ok = serve && vg_serve_run(serve);
     if (vg_wire_link_why(&link))

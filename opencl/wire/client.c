@@ -243,8 +243,9 @@ vg_wire_connect(const char *address, const char **why)
     if (client)
         client->batch = malloc(VG_WIRE_BATCH);
     if (!client || !client->batch || !vg_wire_link_open(&client->link, address)) {
-        *why =
-            errno == EACCES ? "it takes another token, or is of another version" : strerror(errno);
+        *why = errno == EACCES   ? "it takes another token, or is of another version"
+               : errno == EUSERS ? "it has as many clients as it may"
+                                 : strerror(errno);
         if (client)
             free(client->batch);
         free(client);

@@ -105,16 +105,18 @@ link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_se
         {token, sizeof token},
         {(void *)(uintptr_t)hello, sizeof *hello},
     };
-    if (vg_wire_link_send(&link, parts, 3, NULL, NULL) &&
-        vg_wire_link_receive(&link, welcome, sizeof *welcome)) {
-        errno = welcome->magic != VG_WIRE_SESSION_MAGIC                   ? EPROTO
-                : memcmp(welcome->id, none, sizeof none) == 0             ? ESRCH
-                : memcmp(hello->id, none, sizeof none) == 0               ? 0
-                : memcmp(hello->id, welcome->id, sizeof welcome->id) == 0 ? 0
-                                                                          : EPROTO;
-    } else {
+    bool is_new = memcmp(hello->id, none, sizeof none) == 0;
+    if (!vg_wire_link_send(&link, parts, 3, NULL, NULL) ||
+        !vg_wire_link_receive(&link, welcome, sizeof *welcome))
         errno = EACCES;
-    }
+    else if (welcome->magic != VG_WIRE_SESSION_MAGIC)
+        errno = EPROTO;
+    else if (memcmp(welcome->id, none, sizeof none) == 0)
+        errno = is_new ? EUSERS : ESRCH;
+    else if (!is_new && memcmp(hello->id, welcome->id, sizeof welcome->id) != 0)
+        errno = EPROTO;
+    else
+        errno = 0;
     if (errno == 0) {
         vg_wire_address_limit(link.fd, 0);
         return link.fd;
@@ -219,9 +221,14 @@ link_take_session(struct vg_wire_link *link, const struct vg_wire_offer *offer,
     vg_wire_address_limit(link->fd, 0);
     if (memcmp(hello->id, none, sizeof none) != 0)
         return VG_WIRE_COMES_BACK;
-    memcpy(welcome.id, offer->id, sizeof welcome.id);
+    if (offer->id)
+        memcpy(welcome.id, offer->id, sizeof welcome.id);
     if (!vg_wire_link_send(link, &part, 1, NULL, NULL))
         return VG_WIRE_REFUSED;
+    if (!offer->id) {
+        errno = EUSERS;
+        return VG_WIRE_REFUSED;
+    }
     link->session = vg_wire_session_begin(link->fd, &welcome, NULL, NULL);
     if (!link->session)
         return VG_WIRE_REFUSED;

@@ -43,7 +43,7 @@ void vg_wire_link_stay(struct vg_wire_link *link);
 struct vg_wire_offer {
     size_t staging;          /* bytes of memory for data, if they want memory in common */
     const char *token;       /* that they have to show; NULL: none */
-    const unsigned char *id; /* of a new session */
+    const unsigned char *id; /* of a new session; NULL: there may be none */
     unsigned linger_s;       /* that it outlives its connection */
 };
 

@@ -62,6 +62,10 @@ class Network:
         """Before a command that is to run there."""
         return "nsenter", "--target", str(self.holders[name].pid), "--net", "--"
 
+    def plug(self, name, is_in):
+        """Pulls its cable, or puts it in again."""
+        self._ip(name, "link", "set", "eth0", "up" if is_in else "down")
+
     def close(self):
         for holder in self.holders.values():
             holder.kill()

@@ -189,13 +189,13 @@ LINK = b"VGPULNK1"
 class Proxy:
     """vgpu-proxy with PoCL."""
 
-    def __init__(self, folder, *options, sockets=("proxy.sock",)):
+    def __init__(self, folder, *options, sockets=("proxy.sock",), prefix=()):
         self.sockets = [name if name.startswith("tcp:") else str(folder / name) for name in sockets]
         self.path = self.sockets[0].split(",")[0]
         self.log = folder / "proxy.log"
         os.makedirs(folder / "vendors", exist_ok=True)
         (folder / "vendors" / "pocl.icd").write_text(POCL + "\n")
-        argv = [built("vgpu-proxy"), "--drain=2", "--strict", f"--vendors={folder}/vendors", *options, *self.sockets]
+        argv = [*prefix, built("vgpu-proxy"), "--drain=2", "--strict", f"--vendors={folder}/vendors", *options, *self.sockets]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(argv, stderr=log, cwd=folder)
         while not os.path.exists(self.sockets[-1].split(",")[0]):

@@ -13,6 +13,7 @@ import threading
 import time
 
 import pytest
+from netns import Network, skip_without
 from opencl import LINK, Proxy, Stopped, built, native, need_pocl
 from test_opencl import FULL, SEED, output
 from test_proxy import HELLO, LARGE, head
@@ -168,9 +169,13 @@ def test_cuts(tmp_path):
     chance = random.Random(SEED)
     most = 200 if FULL else 6
     cuts = 0
-    with Link(tmp_path) as link:
+    # Who comes back finds a place where nobody else does.
+    with Link(tmp_path, "--clients=1") as link:
         argv = [CALLS[0], str(SEED), str(most * 25)]
         program = link.run(argv)
+        wait_until(link.proxy.children)
+        refused = subprocess.run(CALLS, env=link.environment(), capture_output=True, timeout=60, check=False)
+        assert refused.returncode != 0 and b"it has as many clients as it may" in refused.stderr
         seen = 0
         while program.poll() is None and cuts < most:
             if link.relay.n_connections > seen:
@@ -282,6 +287,34 @@ def test_others_go_on(tmp_path):
         link.relay.is_deaf = False
         told, said = reader.communicate(timeout=120)
         assert reader.returncode == 0 and not said and not told, said
+
+
+@pytest.mark.drawn("network")
+def test_a_cable(tmp_path):
+    """Two machines, one of which has its network taken away for a while: nothing comes any more, and nobody is told."""
+    skip_without()
+    token = tmp_path / "token"
+    token.write_text("a token of the tests\n")
+    argv = [CALLS[0], "2", "400"]
+    network = Network("gpu", "guest")
+    try:
+        address = f"tcp:{network.address['gpu']}:4000"
+        with Proxy(tmp_path, "--allow-binaries", sockets=(f"{address},token={token}", "near.sock"),
+                   prefix=network.prefix("gpu")) as proxy:
+            program = subprocess.Popen([*network.prefix("guest"), *argv], bufsize=0,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=proxy.environment(VGPU_OPENCL_TOKEN=str(token)))
+            told = b""
+            for seconds in (1, 8):
+                told += b"".join(program.stdout.readline() for _ in range(20))
+                network.plug("guest", False)
+                time.sleep(seconds)
+                network.plug("guest", True)
+            more, said = program.communicate(timeout=240)
+            assert program.returncode == 0 and not said, said
+    finally:
+        network.close()
+    assert (told + more).decode() == output(argv, native())
 
 
 def begin(link):
