@@ -317,17 +317,22 @@ def test_the_same_key_is_one_move(movelab, way, guest):
 
 @pytest.mark.drawn("lab")
 def test_two_vms_and_one_gpu(movelab, way, guest):
-    """The second one gets 409 in the words of the host that has no GPU left, and stays as it was."""
+    """The second one fails in the words of the host that has no GPU left, and stays as it was. A proxy where programs
+    are to go on meanwhile is the first one's, too."""
     source, target = way
-    second = "second"
+    second, place = "second", "proxy:tcp:192.0.2.1:7000"
     try:
         start_guest(source, second)
         knows(movelab, source, second)
         node = movelab.nodes[source]
-        moves = [node.move(name, target) for name in (guest, second)]
+        node.reload("[gpu standin]\nslots=2\n")
+        moves = [node.move(guest, target, gpu_during=place)]
+        refused = node.move(second, target, 409, gpu_during=place)["detail"]
+        assert place in refused and moves[0]["id"] in refused, refused
+        moves.append(node.move(second, target))
         ends = [node.ended(move) for move in moves]
         states = sorted(end["state"] for end in ends)
-        assert states == ["done", "failed"], ends
+        assert states == ["done", "failed"], [end["cause"] for end in ends]
         lost = next(end for end in ends if end["state"] == "failed")
         assert lost["cause"].startswith("reserve: ") and "standin" in lost["cause"], lost["cause"]
         assert running_on(lost["vm"]) == [source] and has_gpu(source, lost["vm"])
