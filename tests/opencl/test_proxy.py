@@ -17,6 +17,7 @@ import pytest
 from guestd import Agent, Guest
 from opencl import FULL, LINK, POCL, SEED, Proxy, Stopped, built, make_film, native, need, need_pocl, output, taken, told
 from test_opencl import CRASHES, every_function, twice
+from unixhttp import wait_for
 
 
 # Where PoCL bears what the standard forbids, and a proxy must not pass it on; and what cannot be run elsewhere.
@@ -330,8 +331,8 @@ def close(*programs):
 
 
 def test_weights(tmp_path):
-    """The device's time is shared out by the weights of those who always want it. Who has the device is ahead by a
-    turn, which a busy machine makes long: only a long time tells the weights exactly."""
+    """The device's time is shared out by the weights of those who always want it. On a busy machine one of them may
+    have nothing to do for a while, and who has the device is ahead by a long turn: only a long time tells."""
     seconds, off = (30, 0.03) if FULL else (4, 0.12)
     with Proxy(tmp_path, sockets=("a.sock,weight=1", "b.sock,weight=3")) as proxy:
         programs = [proxy.backlogged(STEPS, n) for n in range(2)]
@@ -340,10 +341,15 @@ def test_weights(tmp_path):
         while sum(proxy.held()) < begin + 1:  # each has learnt how long the kernels are
             time.sleep(0.02)
         first = proxy.held()
-        while sum(proxy.held()) < sum(first) + seconds:
-            time.sleep(0.1)
-        light, heavy = (end - begin for begin, end in zip(first, proxy.held()))
-        assert heavy / (light + heavy) == pytest.approx(0.75, abs=off)
+
+        def shared_out():
+            light, heavy = (end - begin for begin, end in zip(first, proxy.held()))
+            return light + heavy >= seconds and abs(heavy / (light + heavy) - 0.75) <= off
+        if FULL:
+            while sum(proxy.held()) < sum(first) + seconds:
+                time.sleep(0.1)
+            assert shared_out(), (first, proxy.held())
+        wait_for(shared_out, pause=0.1)
         close(*programs)
 
 
