@@ -3,16 +3,21 @@
 library, vgpud and the proxy are real, and so is PoCL, which is on the host alone; nothing is set in the guest. The VM is
 emulated: these tests are for full runs."""
 import base64
+import contextlib
+import json
 import os
+import random
 import re
 import signal
 import subprocess
+import threading
+import time
 
 import pytest
 from labdaemon import LabDaemon, prefix
 from labhost import BUILD, LAB, lab
-from movelab import console, remove_guest, start_guest, tell
-from opencl import POCL, native, need, need_pocl, told
+from movelab import address, console, remove_guest, start_guest, tell
+from opencl import POCL, SEED, native, need, need_pocl, told
 from settings import HANG_S
 from unixhttp import wait_for
 import vgpuctl
@@ -32,8 +37,8 @@ X264 = ["x264", "--opencl", "--preset", "medium", *FILM]
 class Proxy:
     """vgpu-proxy on the VM's host, with PoCL."""
 
-    def __init__(self, folder, port=PORT):
-        self.folder, self.port = folder, port
+    def __init__(self, folder, port=PORT, host="h1", address=HERE):
+        self.folder, self.port, self.host, self.its = folder, port, host, address
         self.token, self.log, self.asked = folder / f"token-{port}", folder / f"proxy-{port}.log", folder / "ask.sock"
         self.token.write_text(f"token-of-this-vm-{port}-{os.urandom(8).hex()}\n")
         self.token.chmod(0o640)
@@ -43,13 +48,13 @@ class Proxy:
 
     @property
     def address(self):
-        return f"tcp:{HERE}:{self.port}"
+        return f"tcp:{self.its}:{self.port}"
 
     def start(self):
         argv = [os.path.join(BUILD, "vgpu-proxy"), "--drain=0", "--strict", "--allow-binaries", f"--vendors={self.folder}/vendors",
                 f"--ask={self.asked}", f"{self.address},vm={GUEST},token={self.token}"]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([*prefix("h1"), *argv], stderr=log, cwd=self.folder,
+            self.process = subprocess.Popen([*prefix(self.host), *argv], stderr=log, cwd=self.folder,
                                             env={**os.environ, "POCL_CACHE_DIR": str(self.folder / "pocl")})
         wait_for(self.asked.exists)
 
@@ -139,7 +144,7 @@ def boot(image=None):
         lab("virsh", "h1", "-q", "start", GUEST)
         wait_for(lambda: console("h1", GUEST).count("GUEST-READY") > before, pause=0.1)
     tell("h1", GUEST, "opencl bare")
-    tell("h1", GUEST, f"net {THERE}/24")
+    tell("h1", GUEST, f"net {THERE}/24 {HERE}")
 
 
 @pytest.fixture(scope="module", name="there")
@@ -253,6 +258,74 @@ def test_what_vgpud_tells(node, proxy):
         assert abs(gpu[ours] - row[its]) <= 0.01 * row[its], (ours, gpu, row)
     assert f"knows {proxy.address} since" in node.run("proxy", "list")
     assert f"proxy: the guest knows {proxy.address} since" in node.run("vm", "show", GUEST)
+
+
+# ---- which GPU ----
+
+class Beside:
+    """A program of the host's that uses one of the proxies meanwhile, again and again, each time with the same result."""
+
+    def __init__(self, proxy, folder, expected):
+        self.proxy, self.folder, self.expected, self.runs, self.wrong, self.ended = proxy, folder, expected, 0, [], False
+        self.thread = threading.Thread(target=self.work)
+
+    def work(self):
+        environment = {**os.environ, "OCL_ICD_VENDORS": os.path.join(BUILD, "libvgpu-opencl.so"),
+                       "VGPU_OPENCL_AGENT": "/nowhere", "VGPU_OPENCL": f"proxy:{self.proxy.address}",
+                       "VGPU_OPENCL_TOKEN": str(self.proxy.token)}
+        while not self.ended:
+            done = subprocess.run([*prefix("h1"), os.path.join(BUILD, "tests", "opencl", "waves"), *WAVES, "5"],
+                                  env=environment, capture_output=True, text=True, timeout=5 * HANG_S, check=False)
+            self.runs += 1
+            if done.returncode != 0 or done.stdout.split()[-1] != self.expected:
+                self.wrong.append((done.returncode, done.stdout[-200:], done.stderr[-200:]))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
+
+
+WAVES = ["256", "100"]
+
+
+def test_from_proxy_to_proxy_of_two_hosts(node, proxy, folder, tmp_path):
+    """A program goes on at another proxy of its host, and at one of another host, over the network, and back, at random
+    moments, while others use them."""
+    chance, stops = random.Random(SEED), []
+    expected = alone([os.path.join(BUILD, "tests", "opencl", "waves"), *WAVES, "0"], folder).split()[-1]
+    net = address("h2").rsplit(".", 1)[0]
+    lab("exec", "h1", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    lab("exec", "h2", "ip", "route", "replace", f"{HERE.rsplit('.', 1)[0]}.0/24", "via", f"{net}.1")
+    proxies = [proxy]
+    with contextlib.ExitStack() as stack:
+        for name, more in (("second", {"port": PORT + 1}), ("far", {"host": "h2", "address": address("h2")})):
+            os.makedirs(tmp_path / name)
+            proxies.append(Proxy(tmp_path / name, **more))
+            # A VM shows the same token to all of them.
+            proxies[-1].token.write_text(proxy.token.read_text())
+            proxies[-1].start()
+            stack.callback(proxies[-1].stop)
+        program = Program("mover", "/opencl/waves", *WAVES, "20", "/tmp/mover.wait")
+        wait_for(lambda: program.ask("said"))
+        others = [stack.enter_context(Beside(each, folder, expected)) for each in proxies]
+        here = proxy
+        for _ in range(100):
+            here = chance.choice([other for other in proxies if other is not here])
+            time.sleep(chance.random() * 0.2)
+            moved = json.loads(node.run("proxy", "move", GUEST, "--to", here.address, "-o", "json"))
+            [one] = moved["guest"]["programs"]
+            assert (one["state"], one["at"]) == ("away", f"proxy:{here.address}"), moved
+            stops.append(one["stop_ns"] / 1e6)
+        tell("h1", GUEST, "opencl go mover")
+        assert program.end().split()[-1] == expected
+        stack.pop_all().close()
+    print(f"{len(stops)} moves: stood still for {sorted(stops)[len(stops) // 2]:.0f} ms, {max(stops):.0f} ms at most; "
+          f"{[other.runs for other in others]} runs beside")
+    assert not sum((other.wrong for other in others), []) and all(other.runs for other in others)
 
 
 # ---- what changes ----
