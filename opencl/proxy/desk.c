@@ -28,7 +28,7 @@ vg_desk_open(struct proxy_desk *desk)
         desk->fds[i] = -1;
     if (!desk->path)
         return true;
-    desk->fds[0] = vg_proxy_listen(desk->path, SOCK_SEQPACKET, 0600);
+    desk->fds[0] = vg_proxy_listen(desk->path, SOCK_SEQPACKET, desk->mode);
     return desk->fds[0] >= 0;
 }
 
@@ -198,8 +198,10 @@ desk_list(const struct proxy_desk *desk)
         return -1;
     }
     fprintf(file, "{\"pid\":%d,\"version\":\"" PACKAGE_VERSION "\",\"sockets\":[", (int)getpid());
-    for (unsigned i = 0; i < desk->n_tenants; i++) {
-        if (i > 0)
+    for (unsigned i = 0, told = 0; i < desk->n_tenants; i++) {
+        if (desk->tenants[i].is_gone)
+            continue;
+        if (told++ > 0)
             fputc(',', file);
         desk_put_tenant(desk, &desk->tenants[i], file);
     }
@@ -219,7 +221,7 @@ desk_set_weight(const struct proxy_desk *desk, const char *text)
     if (end == text || *end != ' ' || weight < 1 || weight > PROXY_WEIGHT_MAX)
         return "error a weight is a number from 1 to 1000";
     for (unsigned i = 0; i < desk->n_tenants; i++)
-        if (strcmp(desk->tenants[i].path, end + 1) == 0) {
+        if (!desk->tenants[i].is_gone && strcmp(desk->tenants[i].path, end + 1) == 0) {
             vg_share_set_weight(desk->share, &desk->tenants[i], (unsigned)weight);
             return "ok";
         }

@@ -16,13 +16,13 @@
 
 #include "opencl/proxy/share.h"
 
-#define PROXY_WEIGHT_MAX 1000
-#define PROXY_DESK_FDS   5 /* that are polled: the listener, and who asks */
+#define PROXY_DESK_FDS 5 /* that are polled: the listener, and who asks */
 
 struct proxy_desk {
     const char *path; /* NULL: nobody asks */
+    mode_t mode;      /* who may */
     int fds[PROXY_DESK_FDS];
-    struct proxy_tenant *tenants; /* N_TENANTS of them */
+    struct proxy_tenant *tenants; /* N_TENANTS of them; those that are gone are not told of */
     unsigned n_tenants;
     const struct proxy_share *share;
     int64_t asked; /* when, last, by CLOCK_MONOTONIC; 0: not for a while */

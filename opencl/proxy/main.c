@@ -33,8 +33,8 @@
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/proxy/desk.h"
-#include "opencl/proxy/listen.h"
 #include "opencl/proxy/share.h"
+#include "opencl/proxy/sockets.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 #include "opencl/wire/link-shared.h"
@@ -42,10 +42,9 @@
 #include "opencl/wire/serve-turn.h"
 #include "opencl/wire/serve.h"
 
-#define PROXY_KEPT        (32 << 20) /* bytes */
-#define PROXY_TENANTS_MAX 256
-#define PROXY_BACK_MAX    16 /* that come back at a time, besides those that are there */
-#define PROXY_TENANTS     (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
+#define PROXY_KEPT     (32 << 20) /* bytes */
+#define PROXY_BACK_MAX 16         /* that come back at a time, besides those that are there */
+#define PROXY_TENANTS  (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
 
 struct proxy {
     const char *user; /* of the clients' processes; NULL: this one's */
@@ -53,9 +52,8 @@ struct proxy {
     bool is_strict; /* what a client's process may not do ends it */
     int signals;
     unsigned drain_s, clients_max, linger_s;
-    size_t staging;               /* bytes of memory in common with each client */
-    struct proxy_tenant *tenants; /* N_TENANTS of them */
-    unsigned n_tenants;
+    size_t staging; /* bytes of memory in common with each client */
+    struct proxy_sockets sockets;
     struct proxy_share share;
     struct proxy_desk desk;
     struct pollfd *at; /* the signals, then the desk's, then the tenants, then the clients */
@@ -69,6 +67,7 @@ static const char proxy_usage[] =
     "\n"
     "  --allow-binaries   take programs that were compiled elsewhere\n"
     "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
+    "  --ask-mode=OCTAL   who may ask (0600)\n"
     "  --clients=NUMBER   at most so many at a time (64)\n"
     "  --depth=NUMBER     commands while an event of the program's is not set (65536)\n"
     "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
@@ -79,6 +78,7 @@ static const char proxy_usage[] =
     "  --mode=OCTAL       who may connect (0600)\n"
     "  --objects=NUMBER   objects of each client (65536)\n"
     "  --pending=MIB      data of each client's commands that are not done (4096)\n"
+    "  --sockets=FOLDER   files NAME.conf with more sockets, a line each; read again at SIGHUP\n"
     "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
     "  --strict           end a client's process that does what it may not\n"
     "  --user=NAME        whose the clients' processes are (this one's)\n"
@@ -111,8 +111,7 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
     struct vg_wire_link link;
     sigset_t none;
 
-    for (unsigned i = 0; i < proxy->n_tenants; i++)
-        close(proxy->tenants[i].listener);
+    vg_sockets_leave(&proxy->sockets);
     for (unsigned i = 0; i < proxy->share.n_clients; i++) {
         if (proxy->share.clients[i].fd >= 0)
             close(proxy->share.clients[i].fd);
@@ -247,8 +246,10 @@ proxy_reap(struct proxy *proxy)
 static void
 proxy_tell(const struct proxy *proxy)
 {
-    for (unsigned i = 0; i < proxy->n_tenants; i++) {
-        const struct proxy_tenant *tenant = &proxy->tenants[i];
+    for (unsigned i = 0; i < proxy->sockets.n; i++) {
+        const struct proxy_tenant *tenant = &proxy->sockets.tenants[i];
+        if (tenant->is_gone)
+            continue;
         vg_cl_say("%s: weight %u, had the device for %.6f s in %llu turns, %llu ended",
                   tenant->path, tenant->weight, (double)vg_share_held(&proxy->share, tenant) / 1e9,
                   (unsigned long long)tenant->turns, (unsigned long long)tenant->ended);
@@ -263,30 +264,32 @@ proxy_get_signal(const struct proxy *proxy, struct signalfd_siginfo *info)
     return read(proxy->signals, info, sizeof *info) == (ssize_t)sizeof *info;
 }
 
-static void
-proxy_unlisten(struct proxy *proxy)
-{
-    for (unsigned i = 0; i < proxy->n_tenants; i++) {
-        close(proxy->tenants[i].listener);
-        proxy->tenants[i].listener = -1;
-        if (!vg_wire_address_is_far(proxy->tenants[i].path))
-            unlink(proxy->tenants[i].path);
-    }
-}
-
 /* Waits for up to MS; -1: for ever. */
 static bool
 proxy_wait(struct proxy *proxy, int ms)
 {
-    struct pollfd *tenants = &proxy->at[PROXY_TENANTS], *clients = tenants + proxy->n_tenants;
+    struct pollfd *tenants = &proxy->at[PROXY_TENANTS], *clients = tenants + proxy->sockets.n;
 
     proxy->at[0] = (struct pollfd){.fd = proxy->signals, .events = POLLIN};
     vg_desk_poll(&proxy->desk, &proxy->at[1]);
-    for (unsigned i = 0; i < proxy->n_tenants; i++)
-        tenants[i] = (struct pollfd){.fd = proxy->tenants[i].listener, .events = POLLIN};
+    for (unsigned i = 0; i < proxy->sockets.n; i++)
+        tenants[i] = (struct pollfd){.fd = proxy->sockets.tenants[i].listener, .events = POLLIN};
     for (unsigned i = 0; i < proxy->share.n_clients; i++)
         clients[i] = (struct pollfd){.fd = proxy->share.clients[i].fd, .events = POLLIN};
-    return poll(proxy->at, PROXY_TENANTS + proxy->n_tenants + proxy->share.n_clients, ms) >= 0;
+    return poll(proxy->at, PROXY_TENANTS + proxy->sockets.n + proxy->share.n_clients, ms) >= 0;
+}
+
+/* Takes what the folder says now. What was polled has been looked at. */
+static void
+proxy_read(struct proxy *proxy)
+{
+    if (!proxy->sockets.folder)
+        vg_cl_say("there is no folder of sockets (--sockets) to be read again");
+    else if (vg_sockets_read(&proxy->sockets, &proxy->share))
+        vg_cl_say("the sockets are those that %s has now", proxy->sockets.folder);
+    else
+        vg_cl_say("the sockets stay as they were");
+    proxy->desk.n_tenants = proxy->sockets.n;
 }
 
 /* Returns when it was told to stop, and its clients have left. */
@@ -298,29 +301,37 @@ proxy_run(struct proxy *proxy)
     while (until == INT64_MAX || (proxy_clients_n(proxy) && vg_cl_now() < until)) {
         int ms = vg_share_decide(&proxy->share), desk_ms = vg_desk_look(&proxy->desk);
         struct signalfd_siginfo info;
+        int sockets_ms = vg_sockets_look(&proxy->sockets);
+        bool is_to_read = false;
         if (desk_ms >= 0 && (ms < 0 || ms > desk_ms))
             ms = desk_ms;
+        if (sockets_ms >= 0 && (ms < 0 || ms > sockets_ms))
+            ms = sockets_ms;
         if (until != INT64_MAX && (ms < 0 || ms > 200))
             ms = 200;
         if (!proxy_wait(proxy, ms))
             continue;
         /* Those that are there, before others come to their places. */
         for (unsigned i = 0; i < proxy->share.n_clients; i++)
-            if (proxy->at[PROXY_TENANTS + proxy->n_tenants + i].revents)
+            if (proxy->at[PROXY_TENANTS + proxy->sockets.n + i].revents)
                 vg_share_hear(&proxy->share, &proxy->share.clients[i]);
         if ((proxy->at[0].revents & POLLIN) && proxy_get_signal(proxy, &info)) {
             if (info.ssi_signo == SIGUSR1) {
                 proxy_tell(proxy);
+            } else if (info.ssi_signo == SIGHUP) {
+                is_to_read = true;
             } else if (info.ssi_signo != SIGCHLD && until == INT64_MAX) {
                 until = vg_cl_now() + proxy->drain_s * INT64_C(1000000000);
-                proxy_unlisten(proxy);
+                vg_sockets_close(&proxy->sockets);
             }
         }
         proxy_reap(proxy);
-        for (unsigned i = 0; i < proxy->n_tenants && until == INT64_MAX; i++)
+        for (unsigned i = 0; i < proxy->sockets.n && until == INT64_MAX; i++)
             if (proxy->at[PROXY_TENANTS + i].revents & POLLIN)
-                proxy_accept(proxy, &proxy->tenants[i]);
+                proxy_accept(proxy, &proxy->sockets.tenants[i]);
         vg_desk_serve(&proxy->desk, &proxy->at[1]);
+        if (is_to_read && until == INT64_MAX)
+            proxy_read(proxy);
     }
     for (unsigned i = 0; i < proxy->share.n_clients; i++)
         if (proxy->share.clients[i].pid)
@@ -345,89 +356,44 @@ proxy_number(const char *text, int base, unsigned most, unsigned *number)
     return true;
 }
 
-/* SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME][,token=FILE][,cid=NUMBER] */
-static bool
-proxy_add_tenant(struct proxy *proxy, char *text)
-{
-    struct proxy_tenant *tenant = &proxy->tenants[proxy->n_tenants];
-    char *rest = text;
-
-    *tenant = (struct proxy_tenant){
-        .path = strsep(&rest, ","), .weight = 1, .memory = proxy->limits.memory, .listener = -1};
-    proxy->n_tenants++;
-    for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
-        unsigned number = 0;
-        if (strncmp(word, "weight=", 7) == 0) {
-            if (!proxy_number(word + 7, 10, PROXY_WEIGHT_MAX, &tenant->weight))
-                return false;
-        } else if (strncmp(word, "memory=", 7) == 0) {
-            if (!proxy_number(word + 7, 10, UINT_MAX, &number))
-                return false;
-            tenant->memory = (uint64_t)number << 20;
-        } else if (strncmp(word, "vm=", 3) == 0 && word[3]) {
-            tenant->vm = word + 3;
-        } else if (strncmp(word, "cid=", 4) == 0) {
-            if (!proxy_number(word + 4, 10, UINT_MAX, &tenant->cid))
-                return false;
-        } else if (strncmp(word, "token=", 6) == 0) {
-            tenant->has_token = vg_wire_address_token(word + 6, tenant->token);
-            if (!tenant->has_token) {
-                fprintf(stderr, "vgpu-proxy: no token of 16 to %d bytes in '%s': %s\n",
-                        VG_WIRE_TOKEN_MAX, word + 6, strerror(errno));
-                return false;
-            }
-        } else {
-            fprintf(stderr, "vgpu-proxy: '%s' is nothing that a socket has\n", word);
-            return false;
-        }
-    }
-    bool is_known = !vg_wire_address_is_far(tenant->path) || tenant->has_token;
-    if (*tenant->path && tenant->weight > 0 && tenant->memory > 0 && is_known)
-        return true;
-    fprintf(stderr, "vgpu-proxy: a socket has a path, a weight and memory, and one that is not of "
-                    "this machine a token\n");
-    return false;
-}
-
 /* All the sockets of the command line, which are listened on. */
 static int
-proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
+proxy_begin(struct proxy *proxy, int n, char **sockets)
 {
     sigset_t signals;
 
-    proxy->tenants = calloc((size_t)n, sizeof *proxy->tenants);
+    bool ok = vg_sockets_open(&proxy->sockets);
     proxy->share.n_clients = proxy->clients_max + PROXY_BACK_MAX;
     proxy->share.clients = calloc(proxy->share.n_clients, sizeof *proxy->share.clients);
-    proxy->at = calloc(PROXY_TENANTS + (size_t)n + proxy->share.n_clients, sizeof *proxy->at);
+    proxy->at =
+        calloc(PROXY_TENANTS + PROXY_TENANTS_MAX + proxy->share.n_clients, sizeof *proxy->at);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     proxy->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (!proxy->tenants || !proxy->share.clients || !proxy->at || proxy->signals < 0) {
+    if (!ok || !proxy->share.clients || !proxy->at || proxy->signals < 0) {
         fprintf(stderr, "vgpu-proxy: %s\n", strerror(errno));
         return EXIT_FAILURE;
     }
     for (unsigned i = 0; i < proxy->share.n_clients; i++)
         proxy->share.clients[i].fd = -1;
     for (int i = 0; i < n; i++)
-        if (!proxy_add_tenant(proxy, sockets[i]))
+        if (!vg_sockets_add(&proxy->sockets, sockets[i]))
             return 2;
-    for (unsigned i = 0; i < proxy->n_tenants; i++) {
-        struct proxy_tenant *tenant = &proxy->tenants[i];
-        tenant->listener = vg_wire_address_is_far(tenant->path)
-                               ? vg_wire_address_listen(tenant->path)
-                               : vg_proxy_listen(tenant->path, SOCK_STREAM, (mode_t)mode);
-        if (tenant->listener < 0) {
-            fprintf(stderr, "vgpu-proxy: %s: %s\n", tenant->path, strerror(errno));
-            return EXIT_FAILURE;
-        }
+    const char *path = vg_sockets_listen(&proxy->sockets);
+    if (path) {
+        fprintf(stderr, "vgpu-proxy: %s: %s\n", path, strerror(errno));
+        return EXIT_FAILURE;
     }
-    proxy->desk.tenants = proxy->tenants;
-    proxy->desk.n_tenants = proxy->n_tenants;
+    if (!vg_sockets_read(&proxy->sockets, &proxy->share))
+        return 2;
+    proxy->desk.tenants = proxy->sockets.tenants;
+    proxy->desk.n_tenants = proxy->sockets.n;
     proxy->desk.share = &proxy->share;
     if (!vg_desk_open(&proxy->desk)) {
         fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->desk.path, strerror(errno));
@@ -438,6 +404,7 @@ proxy_begin(struct proxy *proxy, unsigned mode, int n, char **sockets)
 
 /* What options say that are numbers. */
 enum {
+    PROXY_ASK_MODE,
     PROXY_CLIENTS,
     PROXY_DEPTH,
     PROXY_DRAIN,
@@ -455,11 +422,17 @@ static const struct {
     unsigned most, usual;
     int base;
 } proxy_numbers[PROXY_NUMBERS] = {
-    [PROXY_CLIENTS] = {4096, 64, 10},       [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
-    [PROXY_DRAIN] = {86400, 30, 10},        [PROXY_LINGER] = {86400, 60, 10},
-    [PROXY_MAX_KERNEL] = {86400, 30, 10},   [PROXY_MEMORY] = {UINT_MAX, 0, 10},
-    [PROXY_MODE] = {0777, 0600, 8},         [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
-    [PROXY_PENDING] = {UINT_MAX, 4096, 10}, [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
+    [PROXY_ASK_MODE] = {0777, 0600, 8},
+    [PROXY_CLIENTS] = {4096, 64, 10},
+    [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
+    [PROXY_DRAIN] = {86400, 30, 10},
+    [PROXY_LINGER] = {86400, 60, 10},
+    [PROXY_MAX_KERNEL] = {86400, 30, 10},
+    [PROXY_MEMORY] = {UINT_MAX, 0, 10},
+    [PROXY_MODE] = {0777, 0600, 8},
+    [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
+    [PROXY_PENDING] = {UINT_MAX, 4096, 10},
+    [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
 };
 
 static void
@@ -474,6 +447,9 @@ proxy_set(struct proxy *proxy, const unsigned numbers[PROXY_NUMBERS])
     proxy->staging = (size_t)numbers[PROXY_STAGING] << 20;
     proxy->limits.max_kernel_s = numbers[PROXY_MAX_KERNEL];
     proxy->limits.memory = mebibytes ? (uint64_t)mebibytes << 20 : UINT64_MAX;
+    proxy->sockets.memory = proxy->limits.memory;
+    proxy->sockets.mode = (mode_t)numbers[PROXY_MODE];
+    proxy->desk.mode = (mode_t)numbers[PROXY_ASK_MODE];
     proxy->limits.objects = numbers[PROXY_OBJECTS];
     proxy->limits.data = (uint64_t)numbers[PROXY_PENDING] << 20;
     proxy->limits.depth = numbers[PROXY_DEPTH];
@@ -483,6 +459,7 @@ int
 main(int argc, char **argv)
 {
     static const struct option options[] = {
+        {"ask-mode", required_argument, NULL, PROXY_ASK_MODE},
         {"clients", required_argument, NULL, PROXY_CLIENTS},
         {"depth", required_argument, NULL, PROXY_DEPTH},
         {"drain", required_argument, NULL, PROXY_DRAIN},
@@ -495,6 +472,7 @@ main(int argc, char **argv)
         {"staging", required_argument, NULL, PROXY_STAGING},
         {"allow-binaries", no_argument, NULL, 'b'},
         {"ask", required_argument, NULL, 'a'},
+        {"sockets", required_argument, NULL, 'f'},
         {"strict", no_argument, NULL, 's'},
         {"user", required_argument, NULL, 'u'},
         {"vendors", required_argument, NULL, 'v'},
@@ -518,6 +496,9 @@ main(int argc, char **argv)
         case 'b':
             proxy.limits.is_with_binaries = true;
             break;
+        case 'f':
+            proxy.sockets.folder = optarg;
+            break;
         case 's':
             proxy.is_strict = true;
             break;
@@ -538,9 +519,11 @@ main(int argc, char **argv)
         default:
             ok = proxy_number(optarg, proxy_numbers[c].base, proxy_numbers[c].most, &numbers[c]);
         }
-    if (ok && (optind == argc || argc - optind > PROXY_TENANTS_MAX))
+    const int n = argc - optind;
+    bool is_wrong = (n == 0 && !proxy.sockets.folder) || n > PROXY_TENANTS_MAX;
+    if (ok && is_wrong)
         fputs(proxy_usage, stderr);
-    if (!ok || optind == argc || argc - optind > PROXY_TENANTS_MAX)
+    if (!ok || is_wrong)
         return 2;
     proxy_set(&proxy, numbers);
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
@@ -549,12 +532,12 @@ main(int argc, char **argv)
     setenv("VGPU_OPENCL_VENDORS", vendors, 1);
     vg_cl_control_forbid();
     vg_cl_vendors_forbid_proxies();
-    int status = proxy_begin(&proxy, numbers[PROXY_MODE], argc - optind, argv + optind);
+    int status = proxy_begin(&proxy, n, argv + optind);
     if (status == EXIT_SUCCESS)
         proxy_run(&proxy);
     if (status == EXIT_SUCCESS)
         vg_desk_close(&proxy.desk);
-    free(proxy.tenants);
+    free(proxy.sockets.tenants);
     free(proxy.share.clients);
     free(proxy.at);
     return status;

@@ -15,6 +15,8 @@
 #include "opencl/wire/serve-meter.h"
 #include "opencl/wire/session.h"
 
+#define PROXY_WEIGHT_MAX 1000
+
 struct proxy_client;
 
 /* What clients did (opencl/wire/serve-meter.h). */
@@ -26,6 +28,9 @@ struct proxy_did {
 /* Whose the clients are that come by one socket. */
 struct proxy_tenant {
     char *path;
+    char
+        *text; /* owned: the line of a file, whose parts the others are; NULL: the command line's */
+    bool is_gone; /* it is closed; its place is free once its clients are gone, too */
     unsigned weight;
     uint64_t memory; /* bytes of each client */
     unsigned cid;    /* of the only VM that may connect; 0: any */

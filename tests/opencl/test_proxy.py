@@ -2,6 +2,7 @@
 """Programs whose OpenCL is behind vgpu-proxy: what they see is what they see with PoCL alone, and what happens to one
 of them is nothing to the others."""
 import errno
+import glob
 import mmap
 import os
 import random
@@ -439,6 +440,61 @@ def test_told_by_the_agent(tmp_path, far):
         proxy.process.send_signal(signal.SIGSTOP)
         assert output(["clinfo", "-l"], environment).count("(vgpud)") == 1
         proxy.process.send_signal(signal.SIGCONT)
+
+
+def test_a_folder_of_sockets(tmp_path):
+    """What its files say is taken at SIGHUP, all of it or nothing: sockets come, change and go, and those that stay go on."""
+    folder, token = tmp_path / "sockets", tmp_path / "token"
+    folder.mkdir()
+    token.write_text("a-token-of-the-tests\n")
+    (folder / "a.conf").write_text(f"# of a\n\n  {tmp_path}/a.sock,vm=a,weight=2 \n")
+    (folder / "notes.txt").write_text("nothing\n")
+    with Proxy(tmp_path, f"--sockets={folder}", f"--ask={tmp_path}/near.sock.ask", sockets=("near.sock",)) as proxy, \
+            socket.create_server(("127.0.0.1", 0)) as taken_port:
+        port = taken_port.getsockname()[1]
+
+        def read_again(words):
+            before = len(proxy.log.read_text())
+            proxy.process.send_signal(signal.SIGHUP)
+            while words not in proxy.log.read_text()[before:]:
+                time.sleep(0.01)
+            return {s["vm"]: (s["socket"], s["weight"]) for s in proxy.ask()["sockets"]}
+
+        def program(at):
+            return subprocess.Popen([built("tests/opencl/waves"), "64", "4", "0", str(tmp_path / "wait")], text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    env=proxy.environment(VGPU_OPENCL=f"proxy:{tmp_path}/{at}"))
+
+        (tmp_path / "wait").touch()
+        programs = [program("near.sock"), program("a.sock")]
+        assert [p.stdout.readline() for p in programs] == ["ready\n"] * 2
+        (folder / "a.conf").write_text(f"{tmp_path}/a.sock,vm=a,weight=5\n")
+        (folder / "b.conf").write_text(f"tcp:127.0.0.1:{port},vm=b,token={token}\n{tmp_path}/c.sock,vm=c\n")
+        told_of = read_again(f"tcp:127.0.0.1:{port}: Address already in use; it is tried again")
+        assert told_of == {"": (proxy.path, 1), "a": (f"{tmp_path}/a.sock", 5), "b": (f"tcp:127.0.0.1:{port}", 1),
+                           "c": (f"{tmp_path}/c.sock", 1)}
+        taken_port.close()
+        (folder / "bad.conf").write_text(f"\n{tmp_path}/d.sock,color=1\n")
+        (folder / "a.conf").unlink()
+        assert read_again("the sockets stay as they were") == told_of
+        assert f"{folder}/bad.conf:2: 'color=1' is nothing that a socket has" in proxy.log.read_text()
+        (folder / "bad.conf").write_text(f"{proxy.path}\n")
+        assert read_again("the sockets stay as they were") == told_of
+        (folder / "bad.conf").unlink()
+        assert sorted(read_again("closed, as the folder")) == ["", "b", "c"]
+        assert programs[1].wait(60) == 1 and "the proxy is gone" in programs[1].communicate()[1]
+        assert not os.path.exists(tmp_path / "a.sock")
+        while f"tcp:127.0.0.1:{port}: listening now" not in proxy.log.read_text():
+            time.sleep(0.05)
+        # Its place is taken again.
+        (folder / "a.conf").write_text(f"{tmp_path}/again.sock,vm=a\n")
+        assert read_again("the sockets are those that")["a"] == (f"{tmp_path}/again.sock", 1)
+        programs.append(program("again.sock"))
+        assert programs[2].stdout.readline() == "ready\n"
+        (tmp_path / "wait").unlink()
+        for each in programs[0], programs[2]:
+            assert "steps 4 sum" in each.communicate(timeout=120)[0] and each.returncode == 0
+    assert not glob.glob(f"{tmp_path}/*.sock")
 
 
 def test_tcp_without_the_token(tmp_path, far):

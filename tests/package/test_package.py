@@ -11,7 +11,7 @@ import pytest
 from vgpuctl import ROOT
 
 SUITES = ["bookworm", "trixie"]
-NAMES = ["vgpu-guestd", "vgpu-opencl", "vgpuctl", "vgpud"]
+NAMES = ["vgpu-guestd", "vgpu-opencl", "vgpu-proxy", "vgpuctl", "vgpud"]
 # For a build, or for apt and a slow mirror.
 LIMIT_S = 1800
 
@@ -116,6 +116,10 @@ def test_what_is_where(packages):
                           ("/usr/sbin/vgpu-guestd", "vgpu-guestd"),
                           ("/etc/vgpud/vgpu-guestd.conf", "vgpu-guestd"),
                           ("/lib/systemd/system/vgpu-guestd.service", "vgpu-guestd"),
+                          ("/etc/default/vgpu-proxy", "vgpu-proxy"), ("/usr/sbin/vgpu-proxy", "vgpu-proxy"),
+                          ("/lib/systemd/system/vgpu-proxy.service", "vgpu-proxy"),
+                          ("/usr/lib/sysusers.d/vgpu-proxy.conf", "vgpu-proxy"),
+                          ("/usr/lib/tmpfiles.d/vgpu-proxy.conf", "vgpu-proxy"),
                           ("/etc/OpenCL/vendors/vgpu-opencl.icd", "vgpu-opencl")):
         assert files[name] == package
     pages = {os.path.basename(page) for page in glob.glob(os.path.join(ROOT, "docs", "*.[0-9]"))}
@@ -130,15 +134,20 @@ def test_installed_run_purged(debian):
     assert version in inside(debian, "vgpuctl", "--version")
     assert version in inside(debian, "vgpud", "--version")
     assert version in inside(debian, "vgpu-guestd", "--version")
+    assert version in inside(debian, "vgpu-proxy", "--version")
     inside(debian, "vgpud", "--check-config")
     assert "vgpud" in inside(debian, "id", "vgpud")
     assert inside(debian, "stat", "-c", "%U %a", "/var/lib/vgpud").strip() == "vgpud 750"
     assert inside(debian, "dpkg-query", "-W", "-f", "${Conffiles}", "vgpud").split()[0] == "/etc/vgpud/vgpud.conf"
     assert inside(debian, "dpkg-query", "-W", "-f", "${Conffiles}", "vgpu-guestd").split()[0] == \
         "/etc/vgpud/vgpu-guestd.conf"
+    # vgpud asks the proxy, and reads what it has of tokens; nobody else does.
+    assert inside(debian, "stat", "-c", "%U %G %a", "/etc/vgpud/proxy.d").strip() == "root vgpu-proxy 750"
+    assert "vgpu-proxy" in inside(debian, "id", "-Gn", "vgpud").split()
+    assert inside(debian, "id", "-Gn", "vgpu-proxy").split() == ["vgpu-proxy"]
     library = inside(debian, "cat", "/etc/OpenCL/vendors/vgpu-opencl.icd").strip()
     assert os.path.exists(path(debian, library))
-    for unit in ("vgpud", "vgpu-guestd"):
+    for unit in ("vgpud", "vgpu-guestd", "vgpu-proxy"):
         done = debian("systemd-analyze", "verify", "--man=no", f"/lib/systemd/system/{unit}.service")
         assert done.returncode == 0 and unit not in done.stderr, done.stderr
         assert os.path.islink(path(debian, f"/etc/systemd/system/multi-user.target.wants/{unit}.service"))
@@ -148,14 +157,14 @@ def test_installed_run_purged(debian):
 
     # What stays and what goes.
     for name in ("/etc/vgpud/host.key", "/etc/vgpud/conf.d/peers.conf", "/var/lib/vgpud/state.db",
-                 "/etc/vgpud/guest-hooks.d/prepare/10-stop"):
+                 "/etc/vgpud/guest-hooks.d/prepare/10-stop", "/etc/vgpud/proxy.d/web.conf"):
         with open(path(debian, name), "w", encoding="utf-8") as file:
             file.write("\n")
     inside(debian, "apt-get", "remove", "-y", *NAMES)
     assert os.path.exists(path(debian, "/etc/vgpud/vgpud.conf"))
     assert os.path.exists(path(debian, "/var/lib/vgpud/state.db"))
     inside(debian, "apt-get", "purge", "-y", "vgpud")
-    assert sorted(os.listdir(path(debian, "/etc/vgpud"))) == ["guest-hooks.d", "vgpu-guestd.conf"]
+    assert sorted(os.listdir(path(debian, "/etc/vgpud"))) == ["guest-hooks.d", "proxy.d", "vgpu-guestd.conf"]
     # apt does not know any more what is gone.
     inside(debian, "dpkg", "--purge", *NAMES)
     for name in ("/etc/vgpud", "/var/lib/vgpud", "/usr/sbin/vgpud", "/usr/bin/vgpuctl"):
