@@ -161,6 +161,14 @@ kinds_ask_one(const struct vg_cl_object *object, struct kinds_spare *spare, cl_u
         else if (strcmp(type, "sampler_t") != 0)
             arg->declared = (uint8_t)kinds_look_named(object, spare, i);
     }
+    /* By a name of the program's own it may be anything. */
+    if (access != CL_KERNEL_ARG_ACCESS_NONE || address == CL_KERNEL_ARG_ADDRESS_GLOBAL ||
+        address == CL_KERNEL_ARG_ADDRESS_CONSTANT)
+        arg->takes = VG_CL_TAKES_MEM;
+    else if (strcmp(type, "sampler_t") == 0)
+        arg->takes = VG_CL_TAKES_SAMPLER;
+    else if (arg->declared == VG_CL_DECLARED_VALUE)
+        arg->takes = VG_CL_TAKES_VALUE;
     arg->is_read =
         address == CL_KERNEL_ARG_ADDRESS_CONSTANT || access == CL_KERNEL_ARG_ACCESS_READ_ONLY;
     arg->is_const =

@@ -173,9 +173,18 @@ enum vg_cl_declared {
     VG_CL_DECLARED_OPAQUE,  /* an image or a sampler, or a number */
 };
 
+/* What the compiler says of it. */
+enum vg_cl_takes {
+    VG_CL_TAKES_UNKNOWN,
+    VG_CL_TAKES_VALUE,
+    VG_CL_TAKES_MEM,
+    VG_CL_TAKES_SAMPLER,
+};
+
 struct vg_cl_arg {
     uint8_t kind;     /* enum vg_cl_arg_kind, of the value that is set */
     uint8_t declared; /* enum vg_cl_declared */
+    uint8_t takes;    /* enum vg_cl_takes */
     bool is_read;     /* by its declaration: the kernel does not write to the object */
     bool is_const;    /* likewise, but it may: where the object may be written to at all */
     bool is_long;     /* `bytes` is in use */

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/icd/say.h"
 #include "opencl/track/calls.h"
 #include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
 #include "opencl/track/tell.h"
+
+#define PROGRAM_DEPTH_MAX 32 /* of libraries that were linked from libraries */
 
 /* ---- the end ---- */
 
@@ -43,6 +46,8 @@ program_free_binaries(struct vg_cl_program *program)
 static void
 program_forget_build(struct vg_cl_program *program)
 {
+    for (cl_uint i = 0; program->step == VG_CL_PROGRAM_COMPILED && i < program->n_inputs; i++)
+        atomic_fetch_sub(&program->inputs[i]->program->n_compiled, 1);
     program_free_objects(program->inputs, program->n_inputs);
     program_free_strings(program->names, program->n_inputs);
     free(program->built);
@@ -50,6 +55,7 @@ program_forget_build(struct vg_cl_program *program)
     program->inputs = NULL;
     program->names = NULL;
     program->n_inputs = 0;
+    program->depth = 0;
     program->built = NULL;
     program->n_built = 0;
     program->options = NULL;
@@ -283,8 +289,12 @@ program_keep_build(struct vg_cl_program *program, enum vg_cl_program_step step, 
     program->n_built = program->built ? n_devices : 0;
     program->inputs = vg_cl_copy(inputs, n_inputs, sizeof *inputs);
     program->n_inputs = program->inputs ? n_inputs : 0;
-    for (cl_uint i = 0; i < program->n_inputs; i++)
-        vg_cl_use(program->inputs[i]);
+    for (cl_uint i = 0; i < program->n_inputs; i++) {
+        struct vg_cl_program *input = vg_cl_use(program->inputs[i])->program;
+        program->depth = input->depth >= program->depth ? input->depth + 1 : program->depth;
+        if (step == VG_CL_PROGRAM_COMPILED)
+            atomic_fetch_add(&input->n_compiled, 1);
+    }
     return program->n_inputs == n_inputs ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
@@ -352,6 +362,22 @@ program_keep_names(struct vg_cl_program *program, cl_uint n, const char **names)
     return n == 0 || program->names ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
+/* What a header was compiled with itself is kept for as long as what was compiled with it. A
+ * program must not keep itself so, by way of whichever others. */
+static bool
+program_may_take(const struct vg_cl_object *program, cl_uint n, struct vg_cl_object *const *headers)
+{
+    bool may = n == 0 || program->program->n_compiled == 0;
+
+    for (cl_uint i = 0; i < n; i++) {
+        const struct vg_cl_object *header = vg_cl_as(headers[i], VG_CL_PROGRAM);
+        may = may && header != program && !(header && header->program->n_inputs);
+    }
+    if (!may)
+        vg_cl_say("a program that was compiled with headers is no header of another one here");
+    return may;
+}
+
 cl_int
 vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
                      struct vg_cl_object *const *device_list, const char *options,
@@ -366,6 +392,8 @@ vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
     if ((!pfn_notify && user_data) ||
         (num_input_headers == 0) != (!input_headers || !header_include_names))
         return CL_INVALID_VALUE;
+    if (!program_may_take(program, num_input_headers, input_headers))
+        return CL_INVALID_OPERATION;
     cl_device_id *reals = program_reals(num_devices, device_list, &result);
     cl_program *headers = program_real_programs(num_input_headers, input_headers, &result);
     if (result == CL_SUCCESS)
@@ -385,6 +413,18 @@ vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
     return result;
 }
 
+/* Whether inputs are not made of others that are made of others, and so on. */
+static bool
+program_is_flat(cl_uint n, struct vg_cl_object *const *inputs)
+{
+    for (cl_uint i = 0; inputs && i < n; i++) {
+        const struct vg_cl_object *input = vg_cl_as(inputs[i], VG_CL_PROGRAM);
+        if (input && input->program->depth >= PROGRAM_DEPTH_MAX)
+            return false;
+    }
+    return true;
+}
+
 struct vg_cl_object *
 vg_cl_LinkProgram(struct vg_cl_object *context, cl_uint num_devices,
                   struct vg_cl_object *const *device_list, const char *options,
@@ -397,6 +437,8 @@ vg_cl_LinkProgram(struct vg_cl_object *context, cl_uint num_devices,
 
     if (context && (num_input_programs == 0 || !input_programs || (!pfn_notify && user_data)))
         error = CL_INVALID_VALUE;
+    else if (!program_is_flat(num_input_programs, input_programs))
+        error = CL_OUT_OF_RESOURCES;
     vg_cl_set_error(errcode_ret, error);
     struct vg_cl_object *object = error == CL_SUCCESS
                                       ? program_new(context, VG_CL_PROGRAM_LINKED, num_devices,

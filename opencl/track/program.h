@@ -60,7 +60,9 @@ struct vg_cl_program {
                                      each is in use */
     char **names;                 /* of headers; owned */
     cl_uint n_inputs;
-    char **logs; /* of the build, one per device, once the vendor's is gone; owned */
+    cl_uint depth;          /* of inputs of inputs, and so on */
+    atomic_uint n_compiled; /* other programs that were compiled with it as a header */
+    char **logs;            /* of the build, one per device, once the vendor's is gone; owned */
 };
 
 /* Frees PROGRAM, which may be NULL, and ends its uses of others. */

@@ -258,6 +258,53 @@ vg_serve_CreateKernelsInProgram(struct vg_serve_call *call)
     return result;
 }
 
+/* What an argument of KERNEL takes; NULL: there is none. */
+static const struct vg_cl_arg *
+calls_arg(cl_kernel kernel, cl_uint i)
+{
+    const struct vg_cl_object *object = vg_cl_as(kernel, VG_CL_KERNEL);
+
+    return object && i < object->kernel.n_args ? &object->kernel.args[i] : NULL;
+}
+
+/* Vendors take the bytes of an argument that is memory for a pointer of theirs, and follow it:
+ * these must not be the client's. */
+static cl_int
+calls_check_bytes(const struct vg_serve_call *call, const struct vg_cl_arg *arg, size_t size,
+                  const void *value)
+{
+    uint64_t bytes = 0;
+
+    if (size == sizeof bytes && value)
+        memcpy(&bytes, value, sizeof bytes);
+    if (!bytes || !arg || arg->declared == VG_CL_DECLARED_VALUE || arg->takes == VG_CL_TAKES_VALUE)
+        return CL_SUCCESS;
+    if (arg->takes == VG_CL_TAKES_MEM)
+        return CL_INVALID_MEM_OBJECT;
+    if (arg->takes == VG_CL_TAKES_SAMPLER)
+        return CL_INVALID_SAMPLER;
+    /* Who may send code of his own may send this. */
+    return arg->declared == VG_CL_DECLARED_OPAQUE && vg_serve_may_have_binaries(call->serve)
+               ? CL_SUCCESS
+               : CL_INVALID_ARG_VALUE;
+}
+
+static cl_int
+calls_set_object(struct vg_serve_call *call, cl_kernel kernel, cl_uint i, uint64_t type)
+{
+    const struct vg_cl_arg *arg = calls_arg(kernel, i);
+    bool is_sampler = type == VG_CL_SAMPLER;
+    void *object = type <= VG_CL_EVENT ? vg_serve_object(call, (enum vg_cl_type)type) : NULL;
+
+    if (call->in.is_bad)
+        return CL_INVALID_VALUE;
+    if (arg && (!object || (!is_sampler && type != VG_CL_MEM) ||
+                (arg->takes == VG_CL_TAKES_MEM && is_sampler) ||
+                (arg->takes == VG_CL_TAKES_SAMPLER && !is_sampler)))
+        return is_sampler ? CL_INVALID_SAMPLER : CL_INVALID_MEM_OBJECT;
+    return CL.clSetKernelArg(kernel, i, sizeof object, &object);
+}
+
 cl_int
 vg_serve_SetKernelArg(struct vg_serve_call *call)
 {
@@ -266,19 +313,18 @@ vg_serve_SetKernelArg(struct vg_serve_call *call)
     uint64_t type = vg_wire_get(&call->in);
     cl_kernel kernel = vg_serve_object(call, VG_CL_KERNEL);
 
-    if (type != VG_CL_NONE) {
-        void *object = type <= VG_CL_EVENT ? vg_serve_object(call, (enum vg_cl_type)type) : NULL;
-        return call->in.is_bad ? CL_INVALID_VALUE
-                               : CL.clSetKernelArg(kernel, i, sizeof object, &object);
-    }
+    if (type != VG_CL_NONE)
+        return calls_set_object(call, kernel, i, type);
     const void *value = vg_wire_get_list(&call->in, &has);
     bool is_long = value && has == 0 && size > 0;
     if (value && has != size && !is_long)
         call->in.is_bad = true;
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    if (!is_long)
-        return CL.clSetKernelArg(kernel, i, size, value);
+    if (!is_long) {
+        cl_int wrong = calls_check_bytes(call, calls_arg(kernel, i), size, value);
+        return wrong != CL_SUCCESS ? wrong : CL.clSetKernelArg(kernel, i, size, value);
+    }
     /* Longer than any argument is. */
     cl_int result = CL.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
     return result != CL_SUCCESS ? result : i < n ? CL_INVALID_ARG_SIZE : CL_INVALID_ARG_INDEX;

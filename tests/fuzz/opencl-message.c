@@ -225,7 +225,7 @@ script_put_pairs(struct message_script *script, struct message *message)
         pairs[2 * i] = names[message_byte(script) % (sizeof names / sizeof *names)];
         pairs[2 * i + 1] = script_number(script);
     }
-    pairs[2 * n] = byte & 0x40 ? script_number(script) : 0;
+    pairs[2 * n] = byte < SCRIPT_NULL && (byte & 0x40) ? script_number(script) : 0;
     vg_wire_put_list(&message->body, byte >= SCRIPT_NULL ? NULL : pairs, (2 * n + 1) * 8);
 }
 
@@ -570,7 +570,7 @@ message_next(struct message_script *script, struct message *message)
 {
     if (script->left == 0)
         return false;
-    unsigned op = message_byte(script) % VG_WIRE_OPS;
+    unsigned op = (message_byte(script) + 1U) % VG_WIRE_OPS;
     uint8_t how = message_byte(script);
     size_t size = 0;
 
