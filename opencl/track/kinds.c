@@ -154,6 +154,7 @@ kinds_ask_one(const struct vg_cl_object *object, struct kinds_spare *spare, cl_u
                                &access, NULL) != CL_SUCCESS)
         return false;
     cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type, type, NULL);
+    type[sizeof type - 1] = '\0';
     cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof how, &how, NULL);
     if (address == CL_KERNEL_ARG_ADDRESS_PRIVATE && access == CL_KERNEL_ARG_ACCESS_NONE) {
         if (kinds_is_number(type))

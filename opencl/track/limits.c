@@ -54,6 +54,8 @@ vg_cl_limits_ask(struct vg_cl_limits *limits, const cl_icd_dispatch *cl, cl_devi
     *limits = (struct vg_cl_limits){.extensions = NULL};
     cl->clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof limits->name, limits->name, NULL);
     cl->clGetDeviceInfo(device, CL_DRIVER_VERSION, sizeof limits->driver, limits->driver, NULL);
+    limits->name[sizeof limits->name - 1] = '\0';
+    limits->driver[sizeof limits->driver - 1] = '\0';
     for (size_t i = 0; i < VG_CL_LIMITS; i++)
         cl->clGetDeviceInfo(device, limits_table[i].param, sizeof limits->values[i],
                             &limits->values[i], NULL);

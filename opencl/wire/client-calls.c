@@ -11,7 +11,8 @@
 #include "opencl/wire/client-later.h"
 #include "opencl/wire/client-table.h"
 
-#define CALLS_ARG_MAX 65536 /* bytes of an argument; vendors allow a few thousand */
+#define CALLS_MADE_MAX 4096  /* objects, formats or lists of an answer */
+#define CALLS_ARG_MAX  65536 /* bytes of an argument; vendors allow a few thousand */
 
 /* ---- platforms, devices, contexts ---- */
 
@@ -50,7 +51,8 @@ vg_wire_GetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t par
     cl_int result = vg_wire_ask_GetDeviceInfo(device, param_name, param_value_size, param_value,
                                               param_value_size_ret);
 
-    if (result == CL_SUCCESS && param_value && param_name == CL_DEVICE_EXECUTION_CAPABILITIES)
+    if (result == CL_SUCCESS && param_value && param_name == CL_DEVICE_EXECUTION_CAPABILITIES &&
+        param_value_size >= sizeof(cl_device_exec_capabilities))
         *(cl_device_exec_capabilities *)param_value &=
             ~(cl_device_exec_capabilities)CL_EXEC_NATIVE_KERNEL;
     return result;
@@ -106,7 +108,7 @@ calls_made(struct vg_wire_call *call, bool ok, cl_uint n, struct vg_wire_object 
     cl_int result = ok ? vg_wire_call_ask(call) : CL_OUT_OF_HOST_MEMORY;
     uint64_t there = result == CL_SUCCESS ? vg_wire_get(&call->in) : 0;
 
-    if (result == CL_SUCCESS && call->in.is_bad)
+    if (result == CL_SUCCESS && (call->in.is_bad || (made && there > n)))
         result = VG_WIRE_BROKEN;
     for (cl_uint i = 0; i < n; i++)
         if (result != CL_SUCCESS || i >= there) {
@@ -118,8 +120,6 @@ calls_made(struct vg_wire_call *call, bool ok, cl_uint n, struct vg_wire_object 
     vg_wire_call_end(call);
     return result;
 }
-
-#define CALLS_MADE_MAX 4096
 
 cl_int CL_API_CALL
 vg_wire_CreateSubDevices(cl_device_id in_device, const cl_device_partition_property *properties,
@@ -163,8 +163,13 @@ vg_wire_GetSupportedImageFormats(cl_context context, cl_mem_flags flags,
     cl_int result = vg_wire_call_ask(&call);
     uint64_t n = vg_wire_get(&call.in);
     const void *list = vg_wire_get_list(&call.in, &size);
-    if (result == CL_SUCCESS && list && image_formats &&
-        size <= (uint64_t)num_entries * sizeof *image_formats)
+    uint64_t most = n < num_entries ? n : num_entries;
+    if (result == CL_SUCCESS &&
+        (call.in.is_bad ||
+         (image_formats && (!list || size > most * sizeof *image_formats ||
+                            (size < most * sizeof *image_formats && most <= CALLS_MADE_MAX)))))
+        result = VG_WIRE_BROKEN;
+    if (result == CL_SUCCESS && image_formats)
         memcpy(image_formats, list, size);
     if (result == CL_SUCCESS && num_image_formats)
         *num_image_formats = (cl_uint)n;
@@ -238,7 +243,30 @@ vg_wire_CreateProgramWithBinary(cl_context context, cl_uint num_devices,
     return NULL;
 }
 
-/* Binaries are written to where a list says that they shall be. */
+/* Remembers what the program makes room for: N sizes at VALUE. */
+static void
+calls_keep_sizes(struct vg_wire_object *program, const void *value, size_t n)
+{
+    size_t *sizes = vg_cl_copy(value, n, sizeof *sizes);
+
+    vg_wire_lock(program->client);
+    free(program->sizes);
+    program->sizes = sizes;
+    program->n_sizes = sizes ? n : 0;
+    vg_wire_unlock(program->client);
+}
+
+/* Whether the program was told of so large a binary. */
+static bool
+calls_has_size(const struct vg_wire_object *program, uint64_t i, size_t size)
+{
+    vg_wire_lock(program->client);
+    bool has = i < program->n_sizes && size <= program->sizes[i];
+    vg_wire_unlock(program->client);
+    return has;
+}
+
+/* Binaries are written to where a list says that they shall be, by sizes that were asked for. */
 static cl_int
 calls_get_binaries(cl_program program, size_t size, unsigned char **lists, size_t *size_ret)
 {
@@ -248,12 +276,16 @@ calls_get_binaries(cl_program program, size_t size, unsigned char **lists, size_
     vg_wire_put_object(&call.out, program);
     cl_int result = vg_wire_call_ask(&call);
     uint64_t n = result == CL_SUCCESS ? vg_wire_get(&call.in) : 0;
+    if (result == CL_SUCCESS && n > CALLS_MADE_MAX)
+        result = VG_WIRE_BROKEN;
     if (result == CL_SUCCESS && lists && size < n * sizeof *lists)
         result = CL_INVALID_VALUE;
     for (uint64_t i = 0; result == CL_SUCCESS && lists && i < n; i++) {
         size_t has;
         const void *binary = vg_wire_get_list(&call.in, &has);
-        if (binary && lists[i])
+        if (call.in.is_bad || (binary && !calls_has_size(vg_wire_object(program), i, has)))
+            result = CL_INVALID_VALUE;
+        else if (binary && lists[i])
             memcpy(lists[i], binary, has);
     }
     if (result == CL_SUCCESS && size_ret)
@@ -266,10 +298,18 @@ cl_int CL_API_CALL
 vg_wire_GetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size,
                        void *param_value, size_t *param_value_size_ret)
 {
+    size_t size = SIZE_MAX;
+
     if (param_name == CL_PROGRAM_BINARIES)
         return calls_get_binaries(program, param_value_size, param_value, param_value_size_ret);
-    return vg_wire_ask_GetProgramInfo(program, param_name, param_value_size, param_value,
-                                      param_value_size_ret);
+    cl_int result =
+        vg_wire_ask_GetProgramInfo(program, param_name, param_value_size, param_value, &size);
+    if (param_value_size_ret && size != SIZE_MAX)
+        *param_value_size_ret = size;
+    if (result == CL_SUCCESS && param_value && param_name == CL_PROGRAM_BINARY_SIZES)
+        calls_keep_sizes(vg_wire_object(program), param_value,
+                         (size < param_value_size ? size : param_value_size) / sizeof size);
+    return result;
 }
 
 cl_int CL_API_CALL

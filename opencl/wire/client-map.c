@@ -51,6 +51,7 @@ map_end(struct vg_wire_call *call, struct vg_wire_object *mem, struct vg_wire_ma
     cl_int result =
         map->pointer && size ? map_read(call, map, blocking, n, list, event) : CL_MAP_FAILURE;
     vg_cl_set_error(errcode_ret, result);
+    map->token = call->token;
     if (result == CL_SUCCESS) {
         vg_wire_lock(mem->client);
         map->next = mem->mem.maps;
@@ -160,7 +161,9 @@ vg_wire_EnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj, voi
 
     if (!map)
         return CL_INVALID_VALUE;
-    if (map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION))
+    /* Before it is there, the program cannot have written to it. */
+    bool is_there = !vg_wire_leave_read(mem->client, map->token);
+    if (is_there && (map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
         rows = map->rows;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueUnmapMemObject);
     vg_wire_put(&call.out, map->number);

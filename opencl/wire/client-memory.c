@@ -25,23 +25,31 @@ struct vg_wire_end {
 
 /* ---- objects ---- */
 
-/* The end of a call that makes MADE, which is as the rest says. */
+/* The end of a call that makes MADE, which is as the rest says. How large the elements of an image
+ * are is known here: what is read and written of the program's memory must not be the proxy's to
+ * say. */
 static cl_mem
 memory_made(struct vg_wire_call *call, struct vg_wire_object *made, const struct vg_wire_mem *mem,
             cl_int *errcode_ret)
 {
     cl_int result = made ? vg_wire_call_ask(call) : CL_OUT_OF_HOST_MEMORY;
     uint64_t element = result == CL_SUCCESS ? vg_wire_get(&call->in) : 0;
+    bool is_image = mem->kind != CL_MEM_OBJECT_BUFFER;
 
     vg_wire_call_end(call);
-    vg_cl_set_error(errcode_ret, result);
-    if (result != CL_SUCCESS) {
-        vg_wire_free(made);
-        return NULL;
+    if (result == CL_SUCCESS) {
+        made->mem = *mem;
+        if (element != mem->element || (is_image && !element)) {
+            vg_wire_ReleaseMemObject((cl_mem)made);
+            vg_cl_set_error(errcode_ret, is_image ? CL_IMAGE_FORMAT_NOT_SUPPORTED : VG_WIRE_BROKEN);
+            return NULL;
+        }
     }
-    made->mem = *mem;
-    made->mem.element = element;
-    return (cl_mem)made;
+    vg_cl_set_error(errcode_ret, result);
+    if (result == CL_SUCCESS)
+        return (cl_mem)made;
+    vg_wire_free(made);
+    return NULL;
 }
 
 /* Has ROWS go with CALL: by way of an area, or from where they are, or gathered, in memory that is
@@ -146,7 +154,9 @@ vg_wire_CreateImageWithProperties(cl_context context, const cl_mem_properties *p
                                   cl_int *errcode_ret)
 {
     struct vg_wire_call call;
-    struct vg_wire_mem mem = {.flags = flags, .kind = image_desc->image_type};
+    struct vg_wire_mem mem = {.flags = flags,
+                              .kind = image_desc->image_type,
+                              .element = vg_wire_image_element(image_format)};
     struct vg_wire_rows rows;
     bool has_data = host_ptr && (flags & MEMORY_COPIED) &&
                     memory_image_rows(image_format, image_desc, host_ptr, &rows) &&
@@ -206,6 +216,7 @@ vg_wire_ReleaseMemObject(cl_mem memobj)
     while (mem->mem.maps) {
         struct vg_wire_map *map = mem->mem.maps;
         mem->mem.maps = map->next;
+        vg_wire_leave_read(mem->client, map->token);
         if (map->is_own)
             free(map->pointer);
         free(map);
@@ -234,7 +245,7 @@ vg_wire_GetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_
 
     cl_int result = vg_wire_ask_GetImageInfo(image, param_name, param_value_size, param_value,
                                              param_value_size_ret);
-    if (result == CL_SUCCESS && param_value && mem->host &&
+    if (result == CL_SUCCESS && param_value && param_value_size >= sizeof pitch && mem->host &&
         (is_row || (param_name == CL_IMAGE_SLICE_PITCH && has_slices)))
         memcpy(param_value, &pitch, sizeof pitch);
     return result;
@@ -272,6 +283,7 @@ vg_wire_memory_read(struct vg_wire_call *call, const struct vg_wire_rows *rows, 
     vg_wire_put(&call->out, n);
     vg_wire_put_objects(&call->out, n, list);
     struct vg_wire_object *made = vg_wire_new_event(call, event);
+    call->token = token;
     call->area = area;
     call->has_area = area && !token;
     call->sink = is_one ? rows->at : all;

@@ -14,7 +14,8 @@ struct vg_wire_map {
     void *pointer;
     struct vg_wire_rows rows;
     cl_map_flags flags;
-    bool is_own; /* `pointer` is freed */
+    uint64_t token; /* of what is read for it, if that is not waited for */
+    bool is_own;    /* `pointer` is freed */
 };
 
 /* What the vendor would say of a command that cannot be sent; FORBIDDEN are flags of memory that

@@ -110,6 +110,7 @@ vg_wire_free(struct vg_wire_object *object)
         client->free_ids[client->n_free++] = object->id;
     pthread_mutex_unlock(&client->lock);
     free(object->kernel);
+    free(object->sizes);
     free(object);
 }
 
@@ -163,7 +164,9 @@ vg_wire_call_info(struct vg_wire_call *call, size_t size, void *value, size_t *s
     size_t n = vg_wire_get(&call->in), has;
     const void *bytes = vg_wire_get_list(&call->in, &has);
 
-    if (result == CL_SUCCESS && (call->in.is_bad || (value && (!bytes || has > size))))
+    /* As much as there is, or as fits. */
+    if (result == CL_SUCCESS &&
+        (call->in.is_bad || (value && (!bytes || has != (n < size ? n : size)))))
         result = VG_WIRE_BROKEN;
     if (result == CL_SUCCESS && value && has)
         memcpy(value, bytes, has);

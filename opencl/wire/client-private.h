@@ -16,6 +16,8 @@ struct client_read {
     uint64_t token;
     struct vg_wire_rows rows;
     unsigned char *area; /* NULL: the data come with the message */
+    bool is_coming;      /* it is written to, by the thread that receives */
+    bool is_left;        /* nobody wants it any more */
 };
 
 struct client_event {

@@ -96,52 +96,89 @@ receive_answer(struct vg_wire_client *client, const struct vg_wire_head *head)
     return ok;
 }
 
+/* Under the lock. */
 static struct client_read *
-receive_take_read(struct vg_wire_client *client, uint64_t token)
+receive_find_read(struct vg_wire_client *client, uint64_t token)
 {
-    struct client_read *found = NULL;
+    struct client_read *read = client->reads;
 
-    pthread_mutex_lock(&client->lock);
-    for (struct client_read **link = &client->reads; *link; link = &(*link)->next)
-        if ((*link)->token == token) {
-            found = *link;
-            *link = found->next;
-            break;
-        }
-    pthread_mutex_unlock(&client->lock);
-    return found;
+    while (read && read->token != token)
+        read = read->next;
+    return read;
 }
 
+/* Likewise: READ is over. */
 static void
-receive_free_read(struct vg_wire_client *client, struct client_read *read)
+receive_end_read(struct vg_wire_client *client, struct client_read *read)
 {
-    if (read && read->area)
-        vg_wire_unstage(client, read->area);
+    struct client_read **link = &client->reads;
+
+    while (*link != read)
+        link = &(*link)->next;
+    *link = read->next;
+    if (read->area)
+        vg_wire_link_unstage(&client->link, read->area);
     free(read);
+    pthread_cond_broadcast(&client->changed);
+}
+
+/* Takes SIZE bytes that nobody wants. */
+static bool
+receive_nothing(struct vg_wire_client *client, size_t size)
+{
+    char bytes[4096];
+
+    for (size_t n; size > 0; size -= n) {
+        n = size < sizeof bytes ? size : sizeof bytes;
+        if (!vg_wire_link_receive(&client->link, bytes, n))
+            return false;
+    }
+    return true;
+}
+
+/* The data of a read that is coming. */
+static bool
+receive_data(struct vg_wire_client *client, const struct client_read *read, bool is_staged)
+{
+    size_t size = vg_wire_rows_size(&read->rows);
+
+    if (read->is_left)
+        return is_staged || receive_nothing(client, size);
+    if (is_staged) {
+        vg_wire_rows_scatter(&read->rows, read->area);
+        return true;
+    }
+    if (vg_wire_rows_are_one(&read->rows))
+        return vg_wire_link_receive(&client->link, read->rows.at, size);
+    void *all = malloc(size);
+    bool ok = all && vg_wire_link_receive(&client->link, all, size);
+    if (ok)
+        vg_wire_rows_scatter(&read->rows, all);
+    free(all);
+    return ok;
 }
 
 /* Without data: the command has failed. */
 static bool
 receive_read(struct vg_wire_client *client, const struct vg_wire_head *head)
 {
-    struct client_read *read = receive_take_read(client, head->number);
     bool is_staged = head->flags & VG_WIRE_ROOM;
+
+    pthread_mutex_lock(&client->lock);
+    struct client_read *read = receive_find_read(client, head->number);
     bool ok = read && head->size == 0 &&
               (head->data == 0 ||
                (head->data == vg_wire_rows_size(&read->rows) && is_staged == (read->area != NULL)));
-
-    if (ok && head->data && is_staged) {
-        vg_wire_rows_scatter(&read->rows, read->area);
-    } else if (ok && head->data && vg_wire_rows_are_one(&read->rows)) {
-        ok = vg_wire_link_receive(&client->link, read->rows.at, head->data);
-    } else if (ok && head->data) {
-        void *all = malloc(head->data);
-        ok = all && vg_wire_link_receive(&client->link, all, head->data);
-        if (ok)
-            vg_wire_rows_scatter(&read->rows, all);
-        free(all);
-    }
-    receive_free_read(client, read);
+    if (ok)
+        read->is_coming = true;
+    pthread_mutex_unlock(&client->lock);
+    if (!ok)
+        return false;
+    if (head->data)
+        ok = receive_data(client, read, is_staged);
+    pthread_mutex_lock(&client->lock);
+    receive_end_read(client, read);
+    pthread_mutex_unlock(&client->lock);
     return ok;
 }
 
@@ -396,7 +433,8 @@ vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *ro
     if (!read)
         return 0;
     pthread_mutex_lock(&client->lock);
-    *read = (struct client_read){client->reads, ++client->token, *rows, area};
+    *read = (struct client_read){
+        .next = client->reads, .token = ++client->token, .rows = *rows, .area = area};
     client->reads = read;
     vg_wire_client_need_helper(client);
     uint64_t token = read->token;
@@ -405,10 +443,36 @@ vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *ro
     return token;
 }
 
+/* Under the lock: the same, but for what is coming, which is waited for. */
+static struct client_read *
+receive_await_read(struct vg_wire_client *client, uint64_t token)
+{
+    struct client_read *read;
+
+    while ((read = receive_find_read(client, token)) != NULL && read->is_coming)
+        pthread_cond_wait(&client->changed, &client->lock);
+    return read;
+}
+
 void
 vg_wire_forget_read(struct vg_wire_client *client, uint64_t token)
 {
-    receive_free_read(client, receive_take_read(client, token));
+    pthread_mutex_lock(&client->lock);
+    struct client_read *read = receive_await_read(client, token);
+    if (read)
+        receive_end_read(client, read);
+    pthread_mutex_unlock(&client->lock);
+}
+
+bool
+vg_wire_leave_read(struct vg_wire_client *client, uint64_t token)
+{
+    pthread_mutex_lock(&client->lock);
+    struct client_read *read = token ? receive_await_read(client, token) : NULL;
+    if (read)
+        read->is_left = true;
+    pthread_mutex_unlock(&client->lock);
+    return read;
 }
 
 uint64_t

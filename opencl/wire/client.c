@@ -61,6 +61,7 @@ vg_wire_call_begin(struct vg_wire_call *call, const void *lead, enum vg_wire_op 
     call->has_new = false;
     call->answer = NULL;
     call->got = 0;
+    call->token = 0;
     call->small[0] = 0;
     vg_wire_in_begin(&call->in, call->small, 0);
     vg_wire_out_begin(&call->out);
@@ -218,13 +219,13 @@ client_hello(struct vg_wire_client *client)
     client->memory_most = vg_wire_get(&call.in);
     size_t n = size / sizeof *n_devices, all = 0;
     for (size_t i = 0; !wrong && i < n; i++) {
-        all += n_devices[i] < 1024 ? 1 + n_devices[i] : 0;
-        if (all > 4096)
+        all += n_devices[i] < 4096 ? 1 + n_devices[i] : 4096;
+        if (all >= 4096)
             wrong = "the proxy has too many devices";
     }
     client->roots = wrong ? NULL : calloc(all ? all : 1, sizeof(struct vg_wire_object *));
     for (size_t i = 0; client->roots && i < n; i++)
-        for (uint64_t d = 0; d <= n_devices[i] && client->n_roots < all; d++) {
+        for (uint64_t d = 0; d <= n_devices[i]; d++) {
             struct vg_wire_object *root =
                 vg_wire_object_new(client, d ? VG_CL_DEVICE : VG_CL_PLATFORM, NULL);
             if (root)
@@ -309,6 +310,11 @@ vg_wire_disconnect(struct vg_wire_client *client)
     while (client->events) {
         struct client_event *event = client->events;
         client->events = event->next;
+        free(event);
+    }
+    while (client->ready) {
+        struct client_event *event = client->ready;
+        client->ready = event->next;
         free(event);
     }
     while (client->reads)

@@ -43,7 +43,9 @@ struct vg_wire_object {
         size_t origin;            /* of a part of a buffer */
     } mem;
     struct vg_wire_kernel *kernel; /* owned; NULL: none, or nothing is known yet */
-    _Atomic int order;             /* of a queue: enum vg_wire_order */
+    size_t *sizes;                 /* of a program's binaries, as it was told; owned; N_SIZES */
+    size_t n_sizes;
+    _Atomic int order; /* of a queue: enum vg_wire_order */
 };
 
 enum vg_wire_order {
@@ -69,6 +71,7 @@ struct vg_wire_call {
     bool has_area;        /* it is freed with the call, if it was not lent */
     struct vg_wire_in in; /* the answer, after its result */
     size_t got;           /* bytes in the sink */
+    uint64_t token;       /* of what it reads and does not wait for; 0: none */
 
     /* the client's own */
     uint64_t number;
@@ -134,6 +137,9 @@ void vg_wire_unstage(struct vg_wire_client *client, const unsigned char *area);
 uint64_t vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *rows,
                              unsigned char *area);
 void vg_wire_forget_read(struct vg_wire_client *client, uint64_t token);
+
+/* Has what comes for TOKEN, which may be 0, be taken and left. Returns false if it has come. */
+bool vg_wire_leave_read(struct vg_wire_client *client, uint64_t token);
 
 /* Has CALL called when the proxy says so. Returns a token, or 0. */
 typedef void(CL_CALLBACK *vg_wire_notify)(cl_event event, cl_int status, void *user_data);

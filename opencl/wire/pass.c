@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 union pass_control {
     struct cmsghdr align;
@@ -41,8 +42,17 @@ vg_wire_pass_receive(int socket, void *bytes, size_t size, int *fd, int flags)
     *fd = -1;
     ssize_t n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
-        head->cmsg_len == CMSG_LEN(sizeof *fd))
-        memcpy(fd, CMSG_DATA(head), sizeof *fd);
+    if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+        return n;
+    size_t n_fds = (head->cmsg_len - CMSG_LEN(0)) / sizeof *fd;
+    for (size_t i = 0; i < n_fds; i++) {
+        int one;
+        memcpy(&one, CMSG_DATA(head) + i * sizeof one, sizeof one);
+        /* There is one, or whoever sent them lies. */
+        if (n_fds == 1)
+            *fd = one;
+        else
+            close(one);
+    }
     return n;
 }
