@@ -12,7 +12,8 @@ HAND = ("GetDeviceIDs CreateContext CreateBufferWithProperties CreateSubBuffer C
 # By hand, in the program alone: made of others, or not for a proxy.
 ALONE = "CreateBuffer CreateImage SetMemObjectDestructorCallback EnqueueNativeKernel".split()
 # Generated, and called by a function of the same name that is written by hand and says more.
-WRAPPED = "GetDeviceInfo GetProgramInfo GetMemObjectInfo GetImageInfo ReleaseMemObject".split()
+WRAPPED = ("GetDeviceInfo GetProgramInfo GetMemObjectInfo GetImageInfo GetEventInfo ReleaseMemObject CreateCommandQueue "
+           "CreateCommandQueueWithProperties Finish WaitForEvents").split()
 # What the tracker does not call of its vendor, or what is not offered.
 LEFT = ("GetPlatformIDs CreateContextFromType SetCommandQueueProperty CreateImage2D CreateImage3D UnloadCompiler "
         "EnqueueMarker EnqueueWaitForEvents GetExtensionFunctionAddress GetExtensionFunctionAddressForPlatform "

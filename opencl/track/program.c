@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/icd/say.h"
 #include "opencl/track/calls.h"
 #include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
@@ -373,8 +372,6 @@ program_may_take(const struct vg_cl_object *program, cl_uint n, struct vg_cl_obj
         const struct vg_cl_object *header = vg_cl_as(headers[i], VG_CL_PROGRAM);
         may = may && header != program && !(header && header->program->n_inputs);
     }
-    if (!may)
-        vg_cl_say("a program that was compiled with headers is no header of another one here");
     return may;
 }
 

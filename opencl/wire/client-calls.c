@@ -85,6 +85,82 @@ vg_wire_CreateContext(const cl_context_properties *properties, cl_uint num_devic
     return vg_wire_call_made(&call, made, errcode_ret);
 }
 
+/* ---- queues, and what they have done ---- */
+
+static cl_command_queue
+calls_note_order(cl_command_queue queue, cl_command_queue_properties properties)
+{
+    if (queue)
+        vg_wire_object(queue)->order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+                                           ? VG_WIRE_ORDER_OUT
+                                           : VG_WIRE_ORDER_IN;
+    return queue;
+}
+
+cl_command_queue CL_API_CALL
+vg_wire_CreateCommandQueue(cl_context context, cl_device_id device,
+                           cl_command_queue_properties properties, cl_int *errcode_ret)
+{
+    return calls_note_order(
+        vg_wire_ask_CreateCommandQueue(context, device, properties, errcode_ret), properties);
+}
+
+cl_command_queue CL_API_CALL
+vg_wire_CreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+                                         const cl_queue_properties *properties, cl_int *errcode_ret)
+{
+    cl_command_queue_properties bits = 0;
+
+    for (size_t i = 0; properties && properties[i]; i += 2)
+        if (properties[i] == CL_QUEUE_PROPERTIES)
+            bits = properties[i + 1];
+    return calls_note_order(
+        vg_wire_ask_CreateCommandQueueWithProperties(context, device, properties, errcode_ret),
+        bits);
+}
+
+cl_int CL_API_CALL
+vg_wire_Finish(cl_command_queue command_queue)
+{
+    const struct vg_wire_object *queue = vg_wire_object(command_queue);
+
+    if (!queue)
+        return CL_INVALID_COMMAND_QUEUE;
+    uint64_t last = vg_wire_last(queue->client);
+    cl_int result = vg_wire_ask_Finish(command_queue);
+    return result == CL_SUCCESS ? vg_wire_settle(queue->client, queue->serial, 0, last) : result;
+}
+
+cl_int CL_API_CALL
+vg_wire_WaitForEvents(cl_uint num_events, const cl_event *event_list)
+{
+    cl_int result = vg_wire_ask_WaitForEvents(num_events, event_list);
+    bool are_over = result == CL_SUCCESS || result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+
+    for (cl_uint i = 0; are_over && i < num_events; i++)
+        if (vg_wire_settle_event(vg_wire_object(event_list[i])) != CL_SUCCESS)
+            result = VG_WIRE_BROKEN;
+    return result;
+}
+
+cl_int CL_API_CALL
+vg_wire_GetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size,
+                     void *param_value, size_t *param_value_size_ret)
+{
+    cl_int status = CL_QUEUED;
+    cl_int result = vg_wire_ask_GetEventInfo(event, param_name, param_value_size, param_value,
+                                             param_value_size_ret);
+
+    if (result == CL_SUCCESS && param_name == CL_EVENT_COMMAND_EXECUTION_STATUS && param_value &&
+        param_value_size >= sizeof status)
+        memcpy(&status, param_value, sizeof status);
+    return status <= CL_COMPLETE && vg_wire_settle_event(vg_wire_object(event)) != CL_SUCCESS
+               ? VG_WIRE_BROKEN
+               : result;
+}
+
+/* ---- several objects at a time ---- */
+
 /* Puts N new objects of TYPE, whose room is MADE. */
 static bool
 calls_put_new(struct vg_wire_call *call, enum vg_cl_type type, const void *context, cl_uint n,

@@ -299,6 +299,9 @@ vg_wire_memory_read(struct vg_wire_call *call, const struct vg_wire_rows *rows, 
         vg_wire_forget_read(call->client, token);
     vg_wire_call_end(call);
     free(all);
+    if (result == CL_SUCCESS && blocking && call->lead->order == VG_WIRE_ORDER_IN)
+        result = vg_wire_settle(call->client, call->lead->serial, 0, call->number);
+    vg_wire_note_event(made, call);
     if (result == CL_SUCCESS && event)
         *event = (cl_event)made;
     else
@@ -316,8 +319,11 @@ vg_wire_memory_write(struct vg_wire_call *call, const struct vg_wire_rows *rows,
     struct vg_wire_object *made = vg_wire_new_event(call, event);
     void *all = rows->at ? memory_put_data(call, rows) : NULL;
     call->flags = blocking ? VG_WIRE_WAITS : 0;
+    uint64_t last = vg_wire_last(call->client);
     cl_int result = vg_wire_call_enqueued(call, made, event);
     free(all);
+    if (result == CL_SUCCESS && blocking && call->lead->order == VG_WIRE_ORDER_IN)
+        result = vg_wire_settle(call->client, call->lead->serial, 0, last);
     return result;
 }
 

@@ -141,6 +141,16 @@ vg_wire_call_release(struct vg_wire_call *call, struct vg_wire_object *object)
     return result;
 }
 
+void
+vg_wire_note_event(struct vg_wire_object *event, const struct vg_wire_call *call)
+{
+    if (!event)
+        return;
+    event->queue = call->lead->serial;
+    event->number = call->number;
+    event->order = call->lead->order;
+}
+
 cl_int
 vg_wire_call_enqueued(struct vg_wire_call *call, struct vg_wire_object *made, cl_event *event)
 {
@@ -149,6 +159,7 @@ vg_wire_call_enqueued(struct vg_wire_call *call, struct vg_wire_object *made, cl
                                      : vg_wire_call_ask(call);
 
     vg_wire_call_end(call);
+    vg_wire_note_event(made, call);
     if (result == CL_SUCCESS && event)
         *event = (cl_event)made;
     else

@@ -14,6 +14,7 @@
 struct client_read {
     struct client_read *next;
     uint64_t token;
+    uint64_t queue, number; /* the serial of the queue that it is in, and its message */
     struct vg_wire_rows rows;
     unsigned char *area; /* NULL: the data come with the message */
     bool is_coming;      /* it is written to, by the thread that receives */
@@ -24,7 +25,8 @@ struct client_event {
     struct client_event *next;
     uint64_t token;
     vg_wire_notify call;
-    cl_event event;
+    cl_event event;                /* which may be gone: */
+    uint64_t queue, first, number; /* what is done when it is, as vg_wire_settle() takes it */
     cl_int status;
     void *user_data;
 };

@@ -347,6 +347,9 @@ receive_run_ready(struct vg_wire_client *client)
     if (!client->ready)
         client->ready_end = &client->ready;
     pthread_mutex_unlock(&client->lock);
+    if (event->status <= CL_COMPLETE && event->queue &&
+        vg_wire_settle(client, event->queue, event->first, event->number) != CL_SUCCESS)
+        event->status = VG_WIRE_BROKEN;
     event->call(event->event, event->status, event->user_data);
     free(event);
     pthread_mutex_lock(&client->lock);
@@ -424,6 +427,57 @@ vg_wire_client_need_helper(struct vg_wire_client *client)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* What was put into a queue before an event's command is done as well, where it is in order. */
+static uint64_t
+receive_first(const struct vg_wire_object *event)
+{
+    return event->order == VG_WIRE_ORDER_IN ? 0 : event->number;
+}
+
+/* Under the lock: whether something is to come yet of what is read by QUEUE. */
+static bool
+receive_is_awaited(const struct vg_wire_client *client, uint64_t queue, uint64_t first,
+                   uint64_t last)
+{
+    for (const struct client_read *read = client->reads; read; read = read->next)
+        if (read->queue == queue && read->number >= first && read->number <= last && !read->is_left)
+            return true;
+    return false;
+}
+
+cl_int
+vg_wire_settle(struct vg_wire_client *client, uint64_t queue, uint64_t first, uint64_t last)
+{
+    bool is_awaited;
+
+    pthread_mutex_lock(&client->lock);
+    while ((is_awaited = receive_is_awaited(client, queue, first, last)) && !client->is_broken) {
+        if (client->is_receiving)
+            pthread_cond_wait(&client->changed, &client->lock);
+        else
+            receive_one(client);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return is_awaited ? VG_WIRE_BROKEN : CL_SUCCESS;
+}
+
+cl_int
+vg_wire_settle_event(const struct vg_wire_object *event)
+{
+    return event->queue
+               ? vg_wire_settle(event->client, event->queue, receive_first(event), event->number)
+               : CL_SUCCESS;
+}
+
+uint64_t
+vg_wire_last(struct vg_wire_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    uint64_t last = client->number;
+    pthread_mutex_unlock(&client->lock);
+    return last;
+}
+
 uint64_t
 vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *rows,
                     unsigned char *area)
@@ -480,12 +534,19 @@ vg_wire_expect_event(struct vg_wire_client *client, vg_wire_notify call, cl_even
                      void *user_data)
 {
     struct client_event *expected = malloc(sizeof *expected);
+    const struct vg_wire_object *object = vg_wire_object(event);
 
     if (!expected)
         return 0;
     pthread_mutex_lock(&client->lock);
-    *expected =
-        (struct client_event){client->events, ++client->token, call, event, CL_SUCCESS, user_data};
+    *expected = (struct client_event){.next = client->events,
+                                      .token = ++client->token,
+                                      .call = call,
+                                      .event = event,
+                                      .queue = object->queue,
+                                      .first = receive_first(object),
+                                      .number = object->number,
+                                      .user_data = user_data};
     client->events = expected;
     vg_wire_client_need_helper(client);
     uint64_t token = expected->token;

@@ -62,9 +62,9 @@ client_clGetContextInfo(cl_context context, cl_context_info param_name, size_t p
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
-static cl_command_queue CL_API_CALL
-client_clCreateCommandQueue(cl_context context, cl_device_id device,
-                            cl_command_queue_properties properties, cl_int *errcode_ret)
+cl_command_queue CL_API_CALL
+vg_wire_ask_CreateCommandQueue(cl_context context, cl_device_id device,
+                               cl_command_queue_properties properties, cl_int *errcode_ret)
 {
     struct vg_wire_call call;
 
@@ -314,8 +314,8 @@ client_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
-static cl_int CL_API_CALL
-client_clWaitForEvents(cl_uint num_events, const cl_event *event_list)
+cl_int CL_API_CALL
+vg_wire_ask_WaitForEvents(cl_uint num_events, const cl_event *event_list)
 {
     struct vg_wire_call call;
 
@@ -330,9 +330,9 @@ client_clWaitForEvents(cl_uint num_events, const cl_event *event_list)
     return result;
 }
 
-static cl_int CL_API_CALL
-client_clGetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size,
-                      void *param_value, size_t *param_value_size_ret)
+cl_int CL_API_CALL
+vg_wire_ask_GetEventInfo(cl_event event, cl_event_info param_name, size_t param_value_size,
+                         void *param_value, size_t *param_value_size_ret)
 {
     struct vg_wire_call call;
 
@@ -386,8 +386,8 @@ client_clFlush(cl_command_queue command_queue)
     return result;
 }
 
-static cl_int CL_API_CALL
-client_clFinish(cl_command_queue command_queue)
+cl_int CL_API_CALL
+vg_wire_ask_Finish(cl_command_queue command_queue)
 {
     struct vg_wire_call call;
 
@@ -831,10 +831,10 @@ client_clEnqueueBarrierWithWaitList(cl_command_queue command_queue, cl_uint num_
     return vg_wire_call_enqueued(&call, made, event);
 }
 
-static cl_command_queue CL_API_CALL
-client_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
-                                          const cl_queue_properties *properties,
-                                          cl_int *errcode_ret)
+cl_command_queue CL_API_CALL
+vg_wire_ask_CreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+                                             const cl_queue_properties *properties,
+                                             cl_int *errcode_ret)
 {
     struct vg_wire_call call;
 
@@ -991,7 +991,7 @@ const cl_icd_dispatch vg_wire_dispatch = {
     .clCreateContext = vg_wire_CreateContext,
     .clReleaseContext = client_clReleaseContext,
     .clGetContextInfo = client_clGetContextInfo,
-    .clCreateCommandQueue = client_clCreateCommandQueue,
+    .clCreateCommandQueue = vg_wire_CreateCommandQueue,
     .clReleaseCommandQueue = client_clReleaseCommandQueue,
     .clGetCommandQueueInfo = client_clGetCommandQueueInfo,
     .clCreateBuffer = vg_wire_CreateBuffer,
@@ -1014,12 +1014,12 @@ const cl_icd_dispatch vg_wire_dispatch = {
     .clSetKernelArg = vg_wire_SetKernelArg,
     .clGetKernelInfo = client_clGetKernelInfo,
     .clGetKernelWorkGroupInfo = client_clGetKernelWorkGroupInfo,
-    .clWaitForEvents = client_clWaitForEvents,
-    .clGetEventInfo = client_clGetEventInfo,
+    .clWaitForEvents = vg_wire_WaitForEvents,
+    .clGetEventInfo = vg_wire_GetEventInfo,
     .clReleaseEvent = client_clReleaseEvent,
     .clGetEventProfilingInfo = client_clGetEventProfilingInfo,
     .clFlush = client_clFlush,
-    .clFinish = client_clFinish,
+    .clFinish = vg_wire_Finish,
     .clEnqueueReadBuffer = vg_wire_EnqueueReadBuffer,
     .clEnqueueWriteBuffer = vg_wire_EnqueueWriteBuffer,
     .clEnqueueCopyBuffer = client_clEnqueueCopyBuffer,
@@ -1056,7 +1056,7 @@ const cl_icd_dispatch vg_wire_dispatch = {
     .clEnqueueMigrateMemObjects = client_clEnqueueMigrateMemObjects,
     .clEnqueueMarkerWithWaitList = client_clEnqueueMarkerWithWaitList,
     .clEnqueueBarrierWithWaitList = client_clEnqueueBarrierWithWaitList,
-    .clCreateCommandQueueWithProperties = client_clCreateCommandQueueWithProperties,
+    .clCreateCommandQueueWithProperties = vg_wire_CreateCommandQueueWithProperties,
     .clCreateSamplerWithProperties = client_clCreateSamplerWithProperties,
     .clCloneKernel = client_clCloneKernel,
     .clCreateProgramWithIL = client_clCreateProgramWithIL,

@@ -23,6 +23,12 @@ cl_context CL_API_CALL vg_wire_CreateContext(const cl_context_properties *proper
                                              cl_uint num_devices, const cl_device_id *devices,
                                              vg_cl_context_notify pfn_notify, void *user_data,
                                              cl_int *errcode_ret);
+cl_command_queue CL_API_CALL vg_wire_CreateCommandQueue(cl_context context, cl_device_id device,
+                                                        cl_command_queue_properties properties,
+                                                        cl_int *errcode_ret);
+cl_command_queue CL_API_CALL vg_wire_ask_CreateCommandQueue(cl_context context, cl_device_id device,
+                                                            cl_command_queue_properties properties,
+                                                            cl_int *errcode_ret);
 cl_mem CL_API_CALL vg_wire_CreateBuffer(cl_context context, cl_mem_flags flags, size_t size,
                                         void *host_ptr, cl_int *errcode_ret);
 cl_int CL_API_CALL vg_wire_ReleaseMemObject(cl_mem memobj);
@@ -62,6 +68,16 @@ cl_int CL_API_CALL vg_wire_CreateKernelsInProgram(cl_program program, cl_uint nu
                                                   cl_kernel *kernels, cl_uint *num_kernels_ret);
 cl_int CL_API_CALL vg_wire_SetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
                                         const void *arg_value);
+cl_int CL_API_CALL vg_wire_WaitForEvents(cl_uint num_events, const cl_event *event_list);
+cl_int CL_API_CALL vg_wire_ask_WaitForEvents(cl_uint num_events, const cl_event *event_list);
+cl_int CL_API_CALL vg_wire_GetEventInfo(cl_event event, cl_event_info param_name,
+                                        size_t param_value_size, void *param_value,
+                                        size_t *param_value_size_ret);
+cl_int CL_API_CALL vg_wire_ask_GetEventInfo(cl_event event, cl_event_info param_name,
+                                            size_t param_value_size, void *param_value,
+                                            size_t *param_value_size_ret);
+cl_int CL_API_CALL vg_wire_Finish(cl_command_queue command_queue);
+cl_int CL_API_CALL vg_wire_ask_Finish(cl_command_queue command_queue);
 cl_int CL_API_CALL vg_wire_EnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer,
                                              cl_bool blocking_read, size_t offset, size_t size,
                                              void *ptr, cl_uint num_events_in_wait_list,
@@ -133,6 +149,12 @@ cl_mem CL_API_CALL vg_wire_CreateImage(cl_context context, cl_mem_flags flags,
                                        const cl_image_format *image_format,
                                        const cl_image_desc *image_desc, void *host_ptr,
                                        cl_int *errcode_ret);
+cl_command_queue CL_API_CALL vg_wire_CreateCommandQueueWithProperties(
+    cl_context context, cl_device_id device, const cl_queue_properties *properties,
+    cl_int *errcode_ret);
+cl_command_queue CL_API_CALL vg_wire_ask_CreateCommandQueueWithProperties(
+    cl_context context, cl_device_id device, const cl_queue_properties *properties,
+    cl_int *errcode_ret);
 cl_mem CL_API_CALL vg_wire_CreateBufferWithProperties(cl_context context,
                                                       const cl_mem_properties *properties,
                                                       cl_mem_flags flags, size_t size,

@@ -92,6 +92,11 @@ client_head(struct vg_wire_call *call, uint16_t flags)
                                 .data = call->data_size};
 
     call->number = head.number;
+    for (struct client_read *read = client->reads; call->token && read; read = read->next)
+        if (read->token == call->token) {
+            read->queue = call->lead->serial;
+            read->number = head.number;
+        }
     if (!call->area)
         return head;
     if (call->sink_size) {

@@ -45,7 +45,8 @@ struct vg_wire_object {
     struct vg_wire_kernel *kernel; /* owned; NULL: none, or nothing is known yet */
     size_t *sizes;                 /* of a program's binaries, as it was told; owned; N_SIZES */
     size_t n_sizes;
-    _Atomic int order; /* of a queue: enum vg_wire_order */
+    _Atomic int order;      /* of a queue, or of an event's: enum vg_wire_order */
+    uint64_t queue, number; /* of an event: the serial of its queue, and its message */
 };
 
 enum vg_wire_order {
@@ -140,6 +141,19 @@ void vg_wire_forget_read(struct vg_wire_client *client, uint64_t token);
 
 /* Has what comes for TOKEN, which may be 0, be taken and left. Returns false if it has come. */
 bool vg_wire_leave_read(struct vg_wire_client *client, uint64_t token);
+
+/* Waits for what is read by QUEUE, of messages FIRST to LAST, as the proxy has said that it is
+ * done: the program's memory must not be written to after that. */
+cl_int vg_wire_settle(struct vg_wire_client *client, uint64_t queue, uint64_t first, uint64_t last);
+
+/* The same for what is done when EVENT is. */
+cl_int vg_wire_settle_event(const struct vg_wire_object *event);
+
+/* Returns the number of the last message that was sent. */
+uint64_t vg_wire_last(struct vg_wire_client *client);
+
+/* Notes of which command EVENT, which may be NULL, is the event. */
+void vg_wire_note_event(struct vg_wire_object *event, const struct vg_wire_call *call);
 
 /* Has CALL called when the proxy says so. Returns a token, or 0. */
 typedef void(CL_CALLBACK *vg_wire_notify)(cl_event event, cl_int status, void *user_data);

@@ -35,13 +35,20 @@ static struct {
     cl_program program;
     cl_kernel kernel;
     struct client_mem mems[CLIENT_EACH];
-    cl_event events[CLIENT_EACH];
-    void *reads[CLIENT_EACH]; /* of the events */
-    void *rooms[CLIENT_ROOMS];
+    cl_event events[CLIENT_EACH], last; /* of the last read or write, if it has one */
+    void *rooms[CLIENT_ROOMS];          /* that commands may use */
     unsigned n_rooms;
 } has;
 
-/* Memory that is there until the end. */
+/* The queue, which is in order, has done all that was put into it. */
+static void
+free_rooms(void)
+{
+    while (has.n_rooms)
+        free(has.rooms[--has.n_rooms]);
+}
+
+/* Memory that is there until commands are done. */
 static void *
 room(size_t size)
 {
@@ -319,6 +326,7 @@ read_and_write(void)
         return;
     liar_expect(size, 0);
     cl_event *event = new_event();
+    has.last = NULL;
     if (mem->element && how & 4)
         CL.clEnqueueReadImage(has.queue, mem->mem, is_blocking, origin, region, 0, 0, bytes, 0,
                               NULL, event);
@@ -335,6 +343,7 @@ read_and_write(void)
         CL.clEnqueueReadBuffer(has.queue, mem->mem, is_blocking, 0, size, bytes, 0, NULL, event);
     else
         CL.clEnqueueWriteBuffer(has.queue, mem->mem, is_blocking, 0, size, bytes, 0, NULL, event);
+    has.last = event ? *event : NULL;
 }
 
 /* What failed, and what is not waited for and failed, is freed at once. */
@@ -346,6 +355,7 @@ read_and_free(void)
     if (!mem || mem->element || !has.queue)
         return;
     unsigned char *bytes = malloc(mem->size);
+    has.last = NULL;
     liar_expect(mem->size, 0);
     cl_int result =
         CL.clEnqueueReadBuffer(has.queue, mem->mem, CL_FALSE, 0, mem->size, bytes, 0, NULL, NULL);
@@ -416,10 +426,10 @@ wait(void)
     liar_expect(0, 0);
     if (*event && liar_byte() & 1)
         CL.clSetEventCallback(*event, CL_COMPLETE, on_event, NULL);
-    else if (*event)
-        CL.clWaitForEvents(1, event);
-    else if (has.queue)
-        CL.clFinish(has.queue);
+    else if (*event && CL.clWaitForEvents(1, event) == CL_SUCCESS && *event == has.last)
+        free_rooms();
+    else if (!*event && has.queue && CL.clFinish(has.queue) == CL_SUCCESS)
+        free_rooms();
 }
 
 static void
@@ -466,8 +476,7 @@ end(struct vg_wire_client *client)
     if (has.context)
         CL.clReleaseContext(has.context);
     vg_wire_disconnect(client);
-    while (has.n_rooms)
-        free(has.rooms[--has.n_rooms]);
+    free_rooms();
 }
 
 int
