@@ -249,14 +249,14 @@ static void CL_CALLBACK
 on_event(cl_event event, cl_int status, void *data)
 {
     (void)event;
-    *(volatile cl_int *)data = status + 100;
+    *(_Atomic cl_int *)data = status + 100;
 }
 
 void
 step_event(void)
 {
     int i = (int)draw(EVENTS);
-    static volatile cl_int told[64];
+    static _Atomic cl_int told[64];
     static unsigned n;
     cl_ulong begin = 0, end = 0;
     cl_int status = 99;
@@ -275,7 +275,7 @@ step_event(void)
     say("profile", error, begin <= end);
     if (status != CL_COMPLETE)
         return;
-    volatile cl_int *answer = &told[n++ % 64];
+    _Atomic cl_int *answer = &told[n++ % 64];
     *answer = 0;
     error = clSetEventCallback(w.events[i], CL_COMPLETE, on_event, (void *)answer);
     for (int try = 0; error == CL_SUCCESS && *answer == 0 && try < 60000; try++)

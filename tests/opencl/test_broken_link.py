@@ -504,3 +504,51 @@ def test_lies(tmp_path, lie):
         wait_until(lambda: not link.proxy.children())
         lines = output([built("tests/opencl/hammer"), "5", "4", "100"], link.environment())
         assert lines.endswith(" 0 wrong\n")
+
+
+class Liar(threading.Thread):
+    """A proxy's side that welcomes whom it likes, and then says SAYS."""
+
+    def __init__(self, says, *welcomes):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.says, self.welcomes = says, list(welcomes)
+        self.start()
+
+    def run(self):
+        while self.welcomes:
+            connection, _ = self.listener.accept()
+            with connection:
+                connection.settimeout(60)
+                try:
+                    connection.recv(24 + 64 + 24, socket.MSG_WAITALL)
+                    connection.sendall(self.welcomes.pop(0) + self.says)
+                    connection.recv(65536)
+                except OSError:
+                    pass
+        self.listener.close()
+
+
+def welcome(session=b"s" * 16, taken=0, linger=2, magic=MAGIC):
+    return magic + session + struct.pack("<QQ", taken, linger)
+
+
+@some
+@pytest.mark.parametrize("lie", ["taken", "much", "noise", "silence", "magic", "another", "ahead"])
+def test_a_lying_proxy(tmp_path, lie):
+    """A program bears what it is told, and gets an error."""
+    token = tmp_path / "token"
+    token.write_text("a token of the tests\n")
+    answer = struct.pack("<IHHQQQ", 32, 0, 0, 1, 0, 0) + struct.pack("<qQQQ", 0, 8, 0, 1 << 20)
+    frame = struct.pack("<QII", 0, len(answer), 0)
+    says = {"taken": struct.pack("<QII", 1 << 40, 0, 0), "much": struct.pack("<QII", 0, (1 << 32) - 1, 0) + bytes(6 << 20),
+            "noise": random.Random(SEED).randbytes(4096), "silence": b"", "magic": b"", "another": frame + answer,
+            "ahead": frame + answer}[lie]
+    welcomes = {"magic": [welcome(magic=b"12345678")], "another": [welcome(), welcome(b"x" * 16)],
+                "ahead": [welcome(), welcome(taken=1 << 20)]}.get(lie, [welcome()])
+    liar = Liar(says, *welcomes)
+    environment = {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
+                   "VGPU_OPENCL_TOKEN": str(token), "VGPU_OPENCL": f"proxy:tcp:127.0.0.1:{liar.port}"}
+    done = subprocess.run(CALLS, env=environment, capture_output=True, timeout=120, check=False)
+    assert done.returncode > 0 and b"Sanitizer" not in done.stderr and b"prox" in done.stderr, done
