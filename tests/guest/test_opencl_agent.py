@@ -445,6 +445,32 @@ def test_a_proxy_that_does_not_answer(guest, agent, host):
         assert one.end() == 0
 
 
+# For full runs, one of them.
+@pytest.mark.parametrize("comes", [pytest.param(True, marks=pytest.mark.drawn("lab-many")),
+                                   pytest.param(False, marks=pytest.mark.drawn("opencl-faults"))])
+def test_the_agent_ends_on_the_way(guest, comes):
+    """A program that stands still then, as where it shall go is no more, goes on where it was: when the next agent has
+    waited for somebody to have it do so, or by itself."""
+    with a_proxy(guest) as (first, _), a_proxy(guest, "other.sock") as (other, second), \
+            a_proxy(guest, "third.sock") as (place, _), Program(guest, mib=1, VGPU_OPENCL=first, VGPU_OPENCL_ALONE="1") as one:
+        with Agent(guest) as agent, agent.host() as host:
+            connected(agent, 1)
+            assert at(switch(host, place), one) == ("away", place)
+            second.send_signal(signal.SIGSTOP)
+            host.request("switch", deadline_ms=LONG_MS, opencl_at=other)
+            host.until_step("switch")
+            wait_for(lambda: "released: " in guest.read("opencl.log")[guest.read("opencl.log").find("resumed: "):])
+            agent.process.kill()
+            agent.process.wait()
+        second.kill()
+        if not comes:
+            wait_for(lambda: "resumed: " in guest.read("opencl.log").rsplit("released: ", 1)[1])
+        with Agent(guest) as agent, agent.host() as host:
+            wait_for(lambda: told(opencl_of(host.ask("status"))).get(one.pid, {}).get("at") == place)
+            assert at(switch(host, "direct"), one) == ("running", None)
+        assert one.end() == 0
+
+
 # For full runs.
 @pytest.mark.drawn("lab-many")
 def test_the_host_does_not_come_back(guest):
