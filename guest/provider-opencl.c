@@ -270,29 +270,6 @@ opencl_stop(struct vg_guest_work *work)
     return opencl_check_stopped(work);
 }
 
-/* Waits until none of the programs that have let go is seen to have a GPU, as one that ends may for
- * a moment, and stops those that have come meanwhile. */
-static int
-opencl_stop_all(struct vg_guest_work *work)
-{
-    while (opencl_find(work) > 0) {
-        const struct vg_opencl_program *bad = vg_opencl_ask(work);
-        if (bad)
-            return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
-                                      "process %d (%s) has a GPU and cannot be released: %s",
-                                      (int)bad->pid, bad->comm, bad->why);
-        if (vg_opencl_check_memory(work) != 0 || opencl_stop(work) != 0)
-            return -1;
-        vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
-        if (vg_opencl_link_wait(&opencl_programs, vg_guest_now_ms()) != 0)
-            return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
-                                      "programs of OpenCL cannot be reached any more");
-    }
-    return 0;
-}
-
-/* ---- going on at a proxy ---- */
-
 /* Has the programs that stand still go on at the proxy that the host has named. One that cannot
  * waits, as it would without a proxy, and why is told. */
 static int
@@ -318,6 +295,32 @@ opencl_send_away(struct vg_guest_work *work)
     return 0;
 }
 
+/* Waits until none of the programs that have let go is seen to have a GPU, as one that ends may for
+ * a moment, and stops those that have come meanwhile. */
+static int
+opencl_stop_all(struct vg_guest_work *work)
+{
+    while (opencl_find(work) > 0) {
+        const struct vg_opencl_program *bad = vg_opencl_ask(work);
+        if (bad)
+            return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
+                                      "process %d (%s) has a GPU and cannot be released: %s",
+                                      (int)bad->pid, bad->comm, bad->why);
+        if (vg_opencl_check_memory(work) != 0 || opencl_stop(work) != 0)
+            return -1;
+        /* At once, as they stand still until they are there. */
+        if (*work->order->request.opencl_at && opencl_send_away(work) != 0)
+            return -1;
+        vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
+        if (vg_opencl_link_wait(&opencl_programs, vg_guest_now_ms()) != 0)
+            return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
+                                      "programs of OpenCL cannot be reached any more");
+    }
+    return 0;
+}
+
+/* ---- coming back from a proxy ---- */
+
 /* Stops those that are at a proxy, as they are to take a GPU here. */
 static int
 opencl_fetch(struct vg_guest_work *work)
@@ -340,8 +343,6 @@ opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
     if (!vg_opencl_open(work))
         return 0;
     int result = opencl_stop_all(work);
-    if (result == 0 && *work->order->request.opencl_at)
-        result = opencl_send_away(work);
     vg_opencl_tell(work->details, false);
     return result;
 }
