@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "host/vulkan-xml.h"
 
-/* libvirt may have to start QEMU to find out what it can do. */
-#define VULKAN_CALL_NS (20 * VG_NS_PER_S)
+/* libvirt may have to start QEMU several times to find out what it can do. */
+#define VULKAN_CALL_NS (45 * VG_NS_PER_S)
 
 #define VULKAN_XML_FLAGS (VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE)
 

@@ -261,6 +261,31 @@ show_proxy(const struct vm_args *args, vg_client *client, json_object *vm)
     return g_string_free(to, FALSE);
 }
 
+/* For people, what programs in the guest have of the host's GPU through virtio-gpu. The caller
+ * frees it; NULL: nothing. */
+static char *
+cmd_vm_virtio_gpu(const struct vm_args *args, json_object *vm)
+{
+    const char *name = json_object_get_string(vg_output_member(vm, "domain.virtio_gpu"));
+    const int64_t bytes = json_object_get_int64(vg_output_member(vm, "domain.hostmem_bytes"));
+    static const char *const words[][2] = {
+        {"virgl", "OpenGL (virgl)"},
+        {"venus", "Vulkan (Venus)"},
+        {"native-context", "the host's own driver (native contexts)"},
+    };
+
+    if (!name || args->online.watch_s > 0)
+        return NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strcmp(name, words[i][0]) == 0)
+            name = words[i][1];
+    if (bytes <= 0)
+        return g_strdup_printf("virtio-gpu: %s\n", name);
+    return g_strdup_printf("virtio-gpu: %s, the guest can map %" G_GINT64_FORMAT
+                           " MiB of the host (hostmem)\n",
+                           name, bytes >> 20);
+}
+
 /* The processes behind host:user. */
 static json_object *
 process_rows(json_object *vm, enum vg_output_format format)
@@ -285,6 +310,7 @@ show_vm(void *data, vg_client *client, GError **err)
         return -1;
     g_autofree char *movable = show_movable(args, client, vm);
     g_autofree char *proxy = show_proxy(args, client, vm);
+    g_autofree char *virtio_gpu = cmd_vm_virtio_gpu(args, vm);
     g_autoptr(json_object) items = array_of(vm);
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
@@ -309,6 +335,8 @@ show_vm(void *data, vg_client *client, GError **err)
         return -1;
     const bool for_people =
         args->online.format == VG_OUTPUT_TABLE || args->online.format == VG_OUTPUT_WIDE;
+    if (virtio_gpu && for_people && vg_cli_print(virtio_gpu, err) < 0)
+        return -1;
     if (movable && for_people && vg_cli_print(movable, err) < 0)
         return -1;
     return proxy && for_people ? vg_cli_print(proxy, err) : 0;

@@ -142,7 +142,10 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
       { head: "Ran", number: true, cell: (one) => seconds(one.busy_ns) },
       { head: "Waited", number: true, cell: (one) => seconds(one.wait_ns) },
       { head: "Requests", number: true, cell: (one) => String(one.requests) },
+      { head: "Contexts", number: true, cell: (one) => one.contexts ? String(one.contexts) : "-" },
     ] as Column<api.GpuVm>[], users.vms, "No VM uses it.")];
+  if (gpu.note)
+    elements.push(el("p", { class: "note" }, gpu.note));
   if (answer instanceof api.ApiError)
     return { elements: [...elements, el("h2", {}, "Requests"), el("p", { class: "note" }, answer.message)] };
   const lasted = answer.items.flatMap((one) => { const from = beginOf(one); return from !== null && one.end_ns !== null ? [one.end_ns - from] : []; });
