@@ -18,7 +18,8 @@ usage: tests/vfio/host.sh COMMAND
                              COMMANDS and API are ports of 127.0.0.1 for scripts (host-command)
                              and for vgpud's socket; LINK and PEER are UDP ports of this host and of
                              the other one, which are a cable between them. IOMMU is on, or off: the
-                             kernel does not use it then
+                             kernel does not use it then; or vulkan: a host without cards, that has
+                             Debian 13's system as a second disk for guests
 END
 }
 
@@ -64,12 +65,44 @@ make_guest()
     done
 }
 
+# emulated PROGRAM WORD...: runs a program of Debian 13, with its own libc.
+emulated()
+{
+    "$cache/root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$cache/root/usr/lib/x86_64-linux-gnu" \
+        "$cache/root/usr/bin/$1" "${@:2}"
+}
+
+# make_work DIRECTORY PROGRAMS: a program of Vulkan and its shaders, for hosts and guests.
+make_work()
+{
+    local directory=$1 programs=$2 shader
+    for shader in comp:compute vert:vertex frag:fragment; do
+        emulated glslangValidator -V --vn "${shader#*:}_code" -o "$directory/vulkan-work.${shader%:*}.h" \
+            "$here/vulkan-work.${shader%:*}" > "$directory/glslang.log" || die "$(cat "$directory/glslang.log")"
+    done
+    "${CC:-cc}" -std=gnu17 -O2 -I"$programs" -I"$directory" -I"$cache/root/usr/include" "$here/vulkan-work.c" \
+        "$cache/root/usr/lib/x86_64-linux-gnu/libvulkan.so.1" -Wl,--allow-shlib-undefined \
+        -o "$directory/vulkan-work"
+}
+
+# A guest that works with Vulkan has Debian 13's system as a disk.
+make_vulkan_guest()
+{
+    local root=$1 work=$2
+    mkdir -p "$root"/{bin,proc,sys,dev,root}
+    (cd "$root" && cpio -id --quiet 'modules/*') < "$cache/initramfs.cpio"
+    cp "$cache/root/usr/bin/busybox" "$root/bin/"
+    ln -s busybox "$root/bin/sh"
+    cp "$work/vulkan-work" "$root/"
+    install -m 755 "$here/guest-vulkan-init" "$root/init"
+}
+
 pack()
 {
-    local directory=$1 programs=$2 root name file
+    local directory=$1 programs=$2 root name file emulators
     [ -f "$cache/made-from" ] || die "there is no image: image.sh build makes it"
     root=$(mktemp -d "$directory/pack.XXXXXX")
-    mkdir -p "$root"/host/{bin,brought/{opt/vgpud/lib,guest}} "$root/guest"
+    mkdir -p "$root"/host/{bin,brought/{opt/vgpud/lib,guest}} "$root"/{guest,vulkan,work}
     ln -s busybox "$root/host/bin/sh"
     for name in vgpud vgpuctl; do
         strip -o "$root/host/brought/opt/vgpud/$name" "$programs/$name"
@@ -81,6 +114,15 @@ pack()
     install -m 755 "$here/host-mount" "$root/host/init"
     make_guest "$root/guest" "$programs"
     archive "$root/guest" "$root/host/brought/guest/initrd"
+    make_work "$root/work" "$programs"
+    make_vulkan_guest "$root/vulkan" "$root/work"
+    archive "$root/vulkan" "$root/host/brought/guest/vulkan-initrd"
+    cp "$root/work/vulkan-work" "$root/host/brought/opt/vgpud/"
+    # Where vgpud was built to look for it.
+    emulators=$(grep -aom 1 '/[a-z/]*/vgpud/spawn' "$programs/vgpud" | head -n 1)
+    mkdir -p "$root/host/brought$emulators"
+    strip -o "$root/host/brought${emulators%/*}/vgpud-qemu-spawn" "$programs/vgpud-qemu-spawn"
+    ln -s ../vgpud-qemu-spawn "$root/host/brought$emulators/qemu-system-x86_64"
     archive "$root/host" "$root/host.cpio"
     # The kernel takes several archives, one after the other.
     cat "$cache/initramfs.cpio" "$root/host.cpio" > "$directory/initramfs"
@@ -103,12 +145,8 @@ add_port()
     done
 }
 
-boot()
+add_cards()
 {
-    local number=$1 directory=$2 commands=$3 api=$4 link=$5 peer=$6 iommu=${7-on} root=$cache/root
-    local -a cards=() words=(console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable
-        no_timer_check random.trust_cpu=on nohz=off highres=off "intel_iommu=$iommu"
-        "host=h$number" "link=10.77.0.$number")
     # 01 and 02: GPUs to be passed through; 03, 04 and 08: parents of mediated devices; 05: a GPU
     # that shares its IOMMU group; 06 and 07: accelerators that have no class of one, the second
     # with virtual functions.
@@ -121,12 +159,27 @@ boot()
     cards+=(-device "nvme-subsys,id=subsystem")
     add_port 7 nvme,serial=vfio,subsys=subsystem,sriov_max_vfs=2,sriov_vq_flexible=4,sriov_vi_flexible=2
     add_port 8 bochs-display
+}
+
+boot()
+{
+    local number=$1 directory=$2 commands=$3 api=$4 link=$5 peer=$6 kind=${7-on} root=$cache/root memory=3072
+    local -a cards=() words=(console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable
+        no_timer_check random.trust_cpu=on nohz=off highres=off "intel_iommu=${kind/vulkan/off}"
+        "host=h$number" "link=10.77.0.$number")
+    local system="file=$cache/disk,format=raw,if=none,id=system,readonly=on"
+    if [ "$kind" = vulkan ]; then
+        memory=4608
+        cards=(-drive "$system" -device "virtio-blk-pci,drive=system")
+    else
+        add_cards
+    fi
     # Debian 13's own emulator, with its own libc.
     QEMU_MODULE_DIR=$root/usr/lib/x86_64-linux-gnu/qemu exec \
         "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" \
         -name "vfio-h$number" -accel tcg,thread=multi,tb-size=512 -machine q35,kernel-irqchip=split \
-        -cpu max,la57=off -smp 1 -m 3072 -device intel-iommu,intremap=on -nodefaults -display none \
+        -cpu max,la57=off -smp 1 -m $memory -device intel-iommu,intremap=on -nodefaults -display none \
         -no-reboot -kernel "$cache/vmlinuz" -initrd "$directory/initramfs" \
         -append "${words[*]}" \
         -serial "file:$directory/console-$number" -monitor "unix:$directory/monitor-$number,server=on,wait=off" \

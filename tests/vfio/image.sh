@@ -11,13 +11,13 @@ usage()
     cat << 'END'
 usage: tests/vfio/image.sh build | cache
 
-  build    make them, unless they are there (three minutes; 550 MB are downloaded)
+  build    make them, unless they are there (four minutes; 800 MB are downloaded)
   cache    where they are
 
 The exit status of build is 77 where this machine lacks something.
 
 Environment:
-  VG_VFIO_CACHE    for what is made ($XDG_CACHE_HOME/vgpud/vfio); 2 GB
+  VG_VFIO_CACHE    for what is made ($XDG_CACHE_HOME/vgpud/vfio); 3 GB
 END
 }
 
@@ -27,6 +27,9 @@ base='base-files base-passwd bash coreutils dash grep sed gawk util-linux mount 
     tar gzip libc-bin procps'
 virtualization='libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-driver-nodedev
     libvirt-clients qemu-system-x86 seabios mdevctl udev kmod pciutils iproute2 busybox-static socat'
+# Vulkan of hosts and, by Venus, of guests, and what makes programs of it.
+vulkan='mesa-vulkan-drivers vulkan-tools virgl-server libvirglrenderer1 qemu-system-modules-opengl
+    libegl1 libegl-mesa0 libgbm1 libgl1 libgl1-mesa-dri libvulkan-dev glslang-tools'
 drivers='mtty mdpy mbochs'
 
 die()
@@ -101,7 +104,7 @@ make_root()
 {
     local name
     # shellcheck disable=SC2086 # lists of words
-    fetch $base $virtualization > packages
+    fetch $base $virtualization $vulkan > packages
     mkdir -p root/usr/{bin,sbin,lib,lib64} root/{proc,sys,dev,tmp,run,root,etc,mnt} \
         root/var/{log,cache,lib}
     for name in bin sbin lib lib64; do
@@ -129,22 +132,29 @@ find_version()
     [ -n "$version" ] || lacking "the archive has no linux-image-amd64"
 }
 
-# The guests boot the bare ELF kernel, which is not unpacked under emulation. Behind the compressed
-# kernel is its loader, which is what zstd complains of.
+# unpack_kernel COMPRESSED FILE: guests boot the bare ELF kernel, which is not unpacked under emulation.
+# Behind the compressed kernel is its loader, which is what zstd complains of.
+unpack_kernel()
+{
+    local offset
+    offset=$(LC_ALL=C grep -obUaPm1 '\x28\xb5\x2f\xfd' "$1" | head -n 1)
+    [ -n "$offset" ] || die "the guests' kernel is not compressed with zstd"
+    tail -c "+$((${offset%%:*} + 1))" "$1" | zstd -dcq > "$2" 2> /dev/null || true
+    [ "$(head -c 4 "$2")" = $'\x7fELF' ] || die "there is no ELF kernel in $1"
+}
+
+# The small one has no virtio-gpu.
 fetch_kernels()
 {
-    local package cloud=linux-image-${version%-amd64}-cloud-amd64 offset
+    local package cloud=linux-image-${version%-amd64}-cloud-amd64
     mkdir host-kernel guest-kernel
     for package in "linux-image-$version" "$cloud" linux-source-6.12; do
         trixie apt-get download "$package" || lacking "cannot fetch $package"
     done
     dpkg-deb -x "linux-image-$version"_*.deb host-kernel
     dpkg-deb -x "$cloud"_*.deb guest-kernel
-    offset=$(LC_ALL=C grep -obUaPm1 '\x28\xb5\x2f\xfd' guest-kernel/boot/vmlinuz-* | head -n 1)
-    [ -n "$offset" ] || die "the guests' kernel is not compressed with zstd"
-    tail -c "+$((${offset%%:*} + 1))" guest-kernel/boot/vmlinuz-* | zstd -dcq > vmlinux 2> /dev/null ||
-        true
-    [ "$(head -c 4 vmlinux)" = $'\x7fELF' ] || die "there is no ELF kernel in the compressed one"
+    unpack_kernel guest-kernel/boot/vmlinuz-* vmlinux
+    unpack_kernel "host-kernel/boot/vmlinuz-$version" vmlinux-full
     cp "host-kernel/boot/vmlinuz-$version" vmlinuz
     cp -a host-kernel/usr/lib/modules root/usr/lib/
 }
@@ -200,7 +210,7 @@ make_initramfs()
 make_disk()
 {
     mkdir root/guest
-    cp vmlinux root/guest/
+    cp vmlinux vmlinux-full root/guest/
     mke2fs -q -t ext4 -O ^has_journal -E lazy_itable_init=1 -L host -d root disk 3G
 }
 

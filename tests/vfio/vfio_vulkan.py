@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests that use Vulkan by Venus, in an emulated host (README) whose libvirt keeps its sandbox.
+Not named test_*: runs only when it is asked for (tools/check --vfio)."""
+import json
+import subprocess
+import time
+
+import pytest
+from vfiolab import IMAGE, wait_for
+from vulkanlab import HOSTMEM, VulkanLab
+
+pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
+
+# For how long two guests are watched, and how much vgpud may tell otherwise than the kernel.
+WATCHED_S, AGREE = 60, 0.02
+# What the first guest does all the time, and the second one for a part of it.
+GUESTS = {"vm-much": "load 1000 0", "vm-little": "load 200 600"}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    done = subprocess.run([IMAGE, "build"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-3000:]
+    made = VulkanLab(tmp_path_factory.mktemp("vulkan"))
+    try:
+        made.boot()
+        made.start_vgpud()
+        yield made
+    finally:
+        made.close()
+        for why in made.retried:
+            print("once more with", why)
+
+
+def enable(lab, guest, *words):
+    return json.loads(lab.host.vgpuctl(f"vulkan enable {guest} --hostmem {HOSTMEM} --loosen-sandbox -o json "
+                                       + " ".join(words)))
+
+
+def test_there_and_back(lab):
+    """The definition is what it was, to the letter, and a dry run changes nothing."""
+    lab.define("vm-back", "load 1 1")
+    before = lab.definition("vm-back")
+    would = enable(lab, "vm-back", "--dry-run")
+    assert lab.definition("vm-back") == before
+    done = enable(lab, "vm-back", "--yes")
+    assert done["changed"] and not done["running"] and "any program of the host" in done["notes"][0]
+    # What libvirt adds to a video card is not known before.
+    assert {line for line in would["changes"] if "<model " not in line} <= set(done["changes"])
+    assert "vgpud/spawn/qemu-system-x86_64" in lab.definition("vm-back")
+    assert not enable(lab, "vm-back", "--yes")["changed"]
+    lab.host.vgpuctl("vulkan disable vm-back --yes")
+    assert lab.definition("vm-back") == before
+    lab.host.virsh("undefine vm-back")
+
+
+def watch(lab):
+    """Guest to seconds that vgpud tells more, and the kernel, over some time."""
+    def read():
+        return lab.busy(), lab.schedstats()[0]
+    told, ran = read()
+    time.sleep(WATCHED_S)
+    told_after, ran_after = read()
+    return ({guest: told_after[guest] - told[guest] for guest in told},
+            {guest: ran_after[guest] - ran[guest] for guest in ran})
+
+
+def test_two_guests(lab):
+    """vgpud tells who takes how much as the kernel does; what a guest is, and why it does not move; and a guest
+    that is killed leaves nothing."""
+    for guest, work in GUESTS.items():
+        lab.define(guest, work)
+        enable(lab, guest, "--yes")
+        lab.start(guest, "LOADING")
+        assert "DEVICE Virtio-GPU Venus (llvmpipe" in lab.told(guest)
+    processes = lab.schedstats()[1]
+    for guest in GUESTS:
+        assert {comm for name, comm in processes if name == guest} >= {"virgl_render_se"}
+    wait_for(lambda: set(lab.busy()) == set(GUESTS))
+
+    told, ran = watch(lab)
+    shares = {guest: told[guest] / sum(told.values()) for guest in GUESTS}
+    wanted = {guest: ran[guest] / sum(ran.values()) for guest in GUESTS}
+    print(f"seconds that vgpud tells: {told}; that the kernel tells: {ran}")
+    assert wanted["vm-much"] > 1.2 * wanted["vm-little"], wanted
+    for guest in GUESTS:
+        assert abs(shares[guest] - wanted[guest]) <= AGREE, (shares, wanted)
+        assert abs(told[guest] / ran[guest] - 1) <= 3 * AGREE, (told, ran)
+
+    shown = lab.host.vgpuctl("vm show vm-much")
+    assert "virtio-gpu: Vulkan (Venus), the guest can map 256 MiB of the host (hostmem)" in shown, shown
+    assert "movable: no, because - virtio-gpu with Venus cannot be migrated live" in " ".join(shown.split()), shown
+    assert "QEMU says: virgl is not yet migratable" in " ".join(shown.split()), shown
+
+    lab.host.run("kill -9 $(pgrep -f 'qemu-system-x86_64 -name guest=vm-much,')")
+    wait_for(lambda: lab.host.virsh("domstate vm-much").strip() == "shut off")
+    wait_for(lambda: {name for name, _ in lab.schedstats()[1]} == {"vm-little"})
+    wait_for(lambda: not lab.host.knows("vm-much") and set(lab.busy()) == {"vm-little"})
+    lab.host.virsh("destroy vm-little")
+    # No render server is left to somebody else, either.
+    wait_for(lambda: lab.host.run("pgrep -c virgl", check=False).split()[0] == "0")
+    wait_for(lambda: not lab.busy())
