@@ -71,6 +71,53 @@ map_forget(struct vg_cl_map *map)
     free(map);
 }
 
+/* Forgets it now, or when nobody writes to it any more. */
+static void
+map_leave(struct vg_cl_map *map)
+{
+    vg_cl_lock();
+    bool is_pending = map->is_pending;
+    map->is_left = true;
+    vg_cl_unlock();
+    if (!is_pending)
+        map_forget(map);
+}
+
+static void
+map_on_read(struct vg_cl_object *event, cl_int status, void *data)
+{
+    struct vg_cl_map *map = data;
+    struct vg_cl_object *mem = map->mem;
+
+    (void)event;
+    (void)status;
+    vg_cl_lock();
+    bool is_left = map->is_left;
+    map->is_pending = false;
+    vg_cl_unlock();
+    if (is_left)
+        map_forget(map);
+    vg_cl_unuse(mem);
+}
+
+/* The vendor writes to a shadow which the program does not wait for: it stays until that is done,
+ * also if the program releases MEM meanwhile. Ends the event unless that is the program's. */
+static void
+map_await_read(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_map *map,
+               bool is_wanted)
+{
+    map->mem = vg_cl_use(mem);
+    map->is_pending = true;
+    if (vg_cl_callback_add(e->cl, e->real, CL_COMPLETE, NULL, map_on_read, map) != CL_SUCCESS) {
+        e->cl->clWaitForEvents(1, &e->real);
+        map_on_read(NULL, CL_COMPLETE, map);
+    }
+    if (is_wanted)
+        return;
+    e->cl->clReleaseEvent(e->real);
+    e->real = NULL;
+}
+
 static void
 map_keep(struct vg_cl_object *mem, struct vg_cl_map *map)
 {
@@ -93,7 +140,8 @@ map_end(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_map *map
     result = vg_cl_enqueue_end(e, result, command, event);
     vg_cl_set_error(errcode_ret, result);
     if (result != CL_SUCCESS) {
-        map_forget(map);
+        if (map)
+            map_leave(map);
         return NULL;
     }
     void *pointer = map->pointer;
@@ -112,6 +160,8 @@ map_read_buffer(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_
         return CL_INVALID_VALUE;
     if (!map_get_shadow(map))
         return CL_MAP_FAILURE;
+    if (!blocking)
+        e->event = &e->real;
     if ((map->flags & MAP_ALL) == CL_MAP_WRITE_INVALIDATE_REGION)
         return e->cl->clEnqueueMarkerWithWaitList(e->queue, e->n, e->list, e->event);
     return e->cl->clEnqueueReadBuffer(e->queue, mem->real, blocking, map->origin[0], map->size,
@@ -144,6 +194,8 @@ vg_cl_EnqueueMapBuffer(struct vg_cl_object *command_queue, struct vg_cl_object *
                                                     offset, size, e.n, e.list, e.event, &result);
         else
             result = map_read_buffer(&e, buffer, map, blocking_map);
+        if (result == CL_SUCCESS && map->is_shadow && !blocking_map)
+            map_await_read(&e, buffer, map, event != NULL);
     }
     return map_end(&e, buffer, map, result, CL_COMMAND_MAP_BUFFER, event, errcode_ret);
 }
@@ -163,6 +215,8 @@ map_read_image(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_m
         return CL_INVALID_VALUE;
     if (!map_get_shadow(map))
         return CL_MAP_FAILURE;
+    if (!blocking)
+        e->event = &e->real;
     /* Also when all of it is to be written anew: this checks the region. */
     return e->cl->clEnqueueReadImage(e->queue, mem->real, blocking, map->origin, map->region,
                                      map->row_pitch,
@@ -215,6 +269,8 @@ vg_cl_EnqueueMapImage(struct vg_cl_object *command_queue, struct vg_cl_object *i
                 image_slice_pitch, e.n, e.list, e.event, &result);
         else
             result = map_read_image(&e, image, map, blocking_map);
+        if (result == CL_SUCCESS && map->is_shadow && !blocking_map)
+            map_await_read(&e, image, map, event != NULL);
         if (result == CL_SUCCESS && map->is_shadow)
             map_tell_pitches(image, map, image_row_pitch, image_slice_pitch);
     }
@@ -244,7 +300,7 @@ map_on_written(struct vg_cl_object *event, cl_int status, void *data)
 {
     (void)event;
     (void)status;
-    map_forget(data);
+    map_leave(data);
 }
 
 static cl_int
@@ -275,7 +331,7 @@ map_unmap_shadow(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl
     vg_cl_written(mem);
     if (vg_cl_callback_add(e->cl, e->real, CL_COMPLETE, NULL, map_on_written, map) != CL_SUCCESS) {
         e->cl->clWaitForEvents(1, &e->real);
-        map_forget(map);
+        map_leave(map);
     }
     if (event)
         return vg_cl_enqueue_end(e, result, CL_COMMAND_UNMAP_MEM_OBJECT, event);

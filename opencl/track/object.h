@@ -112,7 +112,10 @@ struct vg_cl_map {
     struct vg_cl_map *next;
     void *pointer; /* what the program has */
     cl_map_flags flags;
-    bool is_shadow;              /* `pointer` is ours and is written back by unmapping */
+    bool is_shadow;  /* `pointer` is ours and is written back by unmapping */
+    bool is_pending; /* a command is yet to write there, until when MEM is in use */
+    bool is_left;    /* it is freed after that */
+    struct vg_cl_object *mem;
     size_t origin[3], region[3]; /* bytes of a buffer in the first; texels of an image */
     size_t row_pitch, slice_pitch;
     size_t size; /* bytes at `pointer` */
