@@ -30,9 +30,9 @@ static const struct vg_column proxy_columns[] = {
     {"VM", "vm", VG_CELL_NAME, false},
     {"WEIGHT", "weight", VG_CELL_COUNT, false},
     {"CLIENTS", "clients", VG_CELL_COUNT, false},
-    {"HELD s", "held_ns", VG_CELL_SECONDS, false},
+    {"HELD s", "held_ns", VG_CELL_SECONDS, true},
     {"SHARE %", "share", VG_CELL_PERCENT, false},
-    {"COMMANDS", "commands", VG_CELL_COUNT, false},
+    {"COMMANDS", "commands", VG_CELL_COUNT, true},
     {"WAIT ms", "mean_wait_ns", VG_CELL_MILLISECONDS, false},
     {"RUN ms", "mean_run_ns", VG_CELL_MILLISECONDS, false},
     {"P99 ms", "took_p99_ns", VG_CELL_MILLISECONDS, false},
@@ -41,7 +41,7 @@ static const struct vg_column proxy_columns[] = {
     {"ENDED", "ended", VG_CELL_COUNT, true},
     {"DEVICE", "device", VG_CELL_TEXT, true},
     {"SOCKET", "socket", VG_CELL_TEXT, false},
-    {"IN THE GUEST", "guest_text", VG_CELL_TEXT, false},
+    {"TOLD", "guest_text", VG_CELL_TEXT, false},
 };
 
 static int64_t

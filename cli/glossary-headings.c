@@ -202,7 +202,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"socket", "By which programs of the VM come to the proxy."},
     {"program", "The name of a process in the guest, as its kernel has it."},
     {"at", "The proxy at which a program of the VM computes, as the guest reaches it."},
-    {"in the guest", "Whether the guest knows where its programs of OpenCL find the proxy."},
+    {"told", "Whether the guest knows where its programs of OpenCL find the proxy."},
     {"url", "Where it is asked."},
     {"libvirt", "How its libvirt is reached for moves."},
     {"begin", "When the step began."},
