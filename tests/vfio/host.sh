@@ -20,6 +20,9 @@ usage: tests/vfio/host.sh COMMAND
                              the other one, which are a cable between them. IOMMU is on, or off: the
                              kernel does not use it then; or vulkan: a host without cards, that has
                              Debian 13's system as a second disk for guests
+
+Environment:
+  VG_VFIO_CPUS    CPUs of a host (default: 1; README says what more cost)
 END
 }
 
@@ -179,7 +182,7 @@ boot()
         "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" \
         -name "vfio-h$number" -accel tcg,thread=multi,tb-size=512 -machine q35,kernel-irqchip=split \
-        -cpu max,la57=off -smp 1 -m $memory -device intel-iommu,intremap=on -nodefaults -display none \
+        -cpu max,la57=off -smp "${VG_VFIO_CPUS:-1}" -m $memory -device intel-iommu,intremap=on -nodefaults -display none \
         -no-reboot -kernel "$cache/vmlinuz" -initrd "$directory/initramfs" \
         -append "${words[*]}" \
         -serial "file:$directory/console-$number" -monitor "unix:$directory/monitor-$number,server=on,wait=off" \

@@ -526,7 +526,7 @@ measure(const char *name, void (*round)(const void *), const void *data)
 static void
 bench(void)
 {
-    static const uint32_t rounds[] = {1, 10, 30, 100};
+    static const uint32_t rounds[] = {1, 10, 30, 100, 1000};
     static const struct scene scenes[] = {{"frame-clear", WIDTH, HEIGHT, 0, 0},
                                           {"frame-triangles", 128, 72, 4, 0},
                                           {"frame-shading", 64, 36, 1, 4}};
