@@ -145,6 +145,18 @@ teller_find(const vg_view *view, const struct teller_vm *vm)
     return NULL;
 }
 
+/* Returns whether libvirt of this host has the VM, whether it runs or not. */
+static bool
+teller_is_defined(const vg_view *view, const struct teller_vm *vm)
+{
+    for (guint i = 0; i < view->inventory->vms->len; i++) {
+        const struct vg_inv_vm *here = view->inventory->vms->pdata[i];
+        if (here->uuid && vg_drift_is_vm(vm->name, here->name, here->uuid))
+            return true;
+    }
+    return false;
+}
+
 /* Has the file say that the guest may know of a proxy, before it does. */
 static void
 teller_note_early(vg_proxy_teller *teller, struct teller_vm *vm)
@@ -197,7 +209,8 @@ teller_note(vg_proxy_teller *teller, struct teller_vm *vm, const GError *error)
 
 /* Notes what is seen of a VM. Returns whether it is to be told now. */
 static bool
-teller_is_due(vg_proxy_teller *teller, struct teller_vm *vm, const struct vg_inv_vm *here)
+teller_is_due(vg_proxy_teller *teller, struct teller_vm *vm, const vg_view *view,
+              const struct vg_inv_vm *here)
 {
     VG_LOCK_SCOPE(&teller->lock);
 
@@ -205,7 +218,10 @@ teller_is_due(vg_proxy_teller *teller, struct teller_vm *vm, const struct vg_inv
         vm->is_told = false;
         vm->id = 0;
         g_free(vm->reason);
-        vm->reason = g_strdup("it does not run here");
+        vm->reason = g_strdup(teller_is_defined(view, vm)
+                                  ? "it does not run here"
+                                  : "this host has no such VM; if it is no more, remove its group, "
+                                    "and its socket and token of vgpu-proxy");
         return false;
     }
     g_free(vm->uuid);
@@ -267,7 +283,7 @@ teller_round(vg_proxy_teller *teller, vg_thread *self)
         for (guint i = 0; i < vms->len && !vg_thread_stopping(self); i++) {
             struct teller_vm *vm = vms->pdata[i];
             const struct vg_inv_vm *here = teller_find(view, vm);
-            if (!teller_is_due(teller, vm, here) || (vm->pause_ns > 0) != tried)
+            if (!teller_is_due(teller, vm, view, here) || (vm->pause_ns > 0) != tried)
                 continue;
             g_autoptr(GError) error = NULL;
             if (!vm->is_gone || !teller_has_group(vms, here))
@@ -287,8 +303,8 @@ teller_run(vg_thread *self, void *arg)
 
     while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + TELLER_LOOK_NS)) {
         g_autoptr(vg_view) view = vg_node_view(teller->node);
-        /* Until libvirt has been asked, nobody runs here. */
-        if (view->inventory->vms->len == 0)
+        /* Until libvirt has answered, nobody is known to run here, or not to. */
+        if (!view->inventory->libvirt_uri)
             continue;
         teller_round(teller, self);
         teller_write(teller);
@@ -384,7 +400,7 @@ vg_proxy_teller_list(vg_proxy_teller *teller)
         guest->told_ns = vm->is_told ? vm->told_ns : 0;
         guest->reason = g_strdup(vm->is_told  ? ""
                                  : vm->reason ? vm->reason
-                                              : "it was not asked yet");
+                                              : "libvirt has not told yet whether it runs here");
         g_ptr_array_add(list, guest);
     }
     return list;

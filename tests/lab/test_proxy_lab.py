@@ -408,9 +408,14 @@ def test_a_group_that_is_taken_away(node, proxy):
     node.knows(proxy.address)
 
 
-# The last one: the agent's place is taken.
+# The last ones: the agent's place is taken, and the VM is no more.
 def test_an_old_agent(node, proxy):
     lab("tell", "h1", GUEST, "hostile liar")
     wait_for(lambda: [g for g in node.guests() if "too old" in g["reason"]], 2 * HANG_S)
     for args in (("vm", "show", GUEST), ("proxy", "list")):
         assert f"does not know {proxy.address}: its agent is too old to be told" in " ".join(node.run(*args).split())
+
+
+def test_a_vm_that_is_no_more(node):
+    remove_guest(GUEST)
+    wait_for(lambda: [g for g in node.guests() if "this host has no such VM" in g["reason"]])
