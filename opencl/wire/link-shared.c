@@ -248,12 +248,14 @@ shared_wait_for_room(struct vg_wire_shared *shared, int fd, void (*help)(void *d
         shared_pause();
     }
     while (!shared_room(shared)) {
-        if (help && shared_has(shared)) {
+        uint64_t has = shared_has(shared);
+        /* What has come may be left there, once the link is broken. */
+        if (has > SHARED_RING || shared_is_over(fd, false))
+            return false;
+        if (help && has) {
             help(data);
             continue;
         }
-        if (shared_is_over(fd, false))
-            return false;
         shared_nap(nap);
         nap = nap < SHARED_NAP / 2 ? 2 * nap : SHARED_NAP;
     }

@@ -340,6 +340,7 @@ end(struct vg_serve *serve)
 {
     fake_settle_all();
     let_others_run();
+    fake_settle_all();
     is_serving = false;
     pthread_mutex_unlock(&world);
     vg_serve_drop_maps(serve, NULL);
