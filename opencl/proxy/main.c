@@ -537,7 +537,7 @@ main(int argc, char **argv)
         proxy_run(&proxy);
     if (status == EXIT_SUCCESS)
         vg_desk_close(&proxy.desk);
-    free(proxy.sockets.tenants);
+    vg_sockets_free(&proxy.sockets);
     free(proxy.share.clients);
     free(proxy.at);
     return status;

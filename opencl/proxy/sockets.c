@@ -174,6 +174,15 @@ vg_sockets_close(struct proxy_sockets *sockets)
 }
 
 void
+vg_sockets_free(struct proxy_sockets *sockets)
+{
+    for (unsigned i = 0; sockets->tenants && i < sockets->n; i++)
+        free(sockets->tenants[i].text);
+    free(sockets->tenants);
+    sockets->tenants = NULL;
+}
+
+void
 vg_sockets_leave(const struct proxy_sockets *sockets)
 {
     for (unsigned i = 0; i < sockets->n; i++)

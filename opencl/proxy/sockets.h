@@ -46,6 +46,9 @@ int vg_sockets_look(struct proxy_sockets *sockets);
 /* Nobody can come any more. */
 void vg_sockets_close(struct proxy_sockets *sockets);
 
+/* Frees what vg_sockets_open() and vg_sockets_read() took. */
+void vg_sockets_free(struct proxy_sockets *sockets);
+
 /* Closes what a client's process has of them. */
 void vg_sockets_leave(const struct proxy_sockets *sockets);
 
