@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long work of Vulkan takes in an emulated host with lavapipe, and by Venus in a guest of it, in turns: lines
 "NAME NATIVE_MS VENUS_MS", medians of all rounds. For tools/bench vulkan."""
+import contextlib
 import os
 import pathlib
 import statistics
@@ -47,7 +48,8 @@ def main():
     os.environ.setdefault("VG_VFIO_CPUS", CPUS)
     if subprocess.run([IMAGE, "build"], stdout=sys.stderr, check=False).returncode != 0:
         return 1
-    with tempfile.TemporaryDirectory() as directory:
+    # What the lab says of hosts and guests that broke is no figure.
+    with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(sys.stderr):
         lab = VulkanLab(pathlib.Path(directory))
         try:
             lab.boot()
