@@ -302,6 +302,12 @@ calls_set_object(struct vg_serve_call *call, cl_kernel kernel, cl_uint i, uint64
                 (arg->takes == VG_CL_TAKES_MEM && is_sampler) ||
                 (arg->takes == VG_CL_TAKES_SAMPLER && !is_sampler)))
         return is_sampler ? CL_INVALID_SAMPLER : CL_INVALID_MEM_OBJECT;
+    /* What is an image, a sampler or a number may be nothing else: it would be passed on as a
+     * number, which the vendor may take for a handle of its own. */
+    if (arg && (arg->declared == VG_CL_DECLARED_VALUE ||
+                (arg->declared == VG_CL_DECLARED_OPAQUE && !is_sampler &&
+                 !((const struct vg_cl_object *)object)->mem.image)))
+        return CL_INVALID_ARG_VALUE;
     return CL.clSetKernelArg(kernel, i, sizeof object, &object);
 }
 

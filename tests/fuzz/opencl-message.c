@@ -491,6 +491,7 @@ script_spoil(struct message_script *script, struct message *message)
     uint64_t number = script_number(script);
     size_t fields = message->body.size / 8;
 
+    message->is_wrong = true;
     switch (how % 8) {
     case 0:
         message->head.size -= (uint32_t)(number % 64);

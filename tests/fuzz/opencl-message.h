@@ -44,6 +44,7 @@ struct message {
     struct vg_wire_out body;
     size_t data;   /* bytes that follow, and of whichever content */
     bool is_cut;   /* nothing comes after it */
+    bool is_wrong; /* its head may be: what follows may be read as others than were made */
     bool settles;  /* commands are done before it comes */
     uint8_t fails; /* which call of the vendor fails; 0: none */
 };
