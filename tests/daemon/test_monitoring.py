@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alerts of [alert NAME], and the samples for Prometheus and Grafana."""
+import glob
 import json
 import os
 import re
@@ -142,6 +143,14 @@ if os.environ["VGPUD_ALERT_NAME"] == "everyone":
 """
 
 
+def children(pid):
+    out = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        with open(path, encoding="utf-8") as file:
+            out += file.read().split()
+    return out
+
+
 def test_a_program_is_run_for_alerts(tmp_path):
     """It knows what happened, and has none of what vgpud may do; where it fails, this is told and counted."""
     script, told = write_script(tmp_path / "tell", SCRIPT), tmp_path / "told"
@@ -154,6 +163,7 @@ def test_a_program_is_run_for_alerts(tmp_path):
         daemon.write_config(config.replace("lost_cores=0.9", "lost_cores=0.8"))
         daemon.process.send_signal(1)
         wait_for(lambda: len(runs()) == 6 and metric(daemon, "vgpud_alert_command_failures_total") == 2)
+        wait_for(lambda: not children(daemon.process.pid))
         daemon.stop()
         log = daemon.log()
     with Daemon(tmp_path, config=ALERTS) as daemon:

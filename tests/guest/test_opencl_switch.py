@@ -94,7 +94,7 @@ def test_at_random_moments(tmp_path, guest):
         for other in others:
             stack.enter_context(other)
         connected(agent, 1)
-        place, before = places[0], None
+        place, before = "direct", None  # as it was started
         while len(stops) < moves:
             place = chance.choice([other for other in places if other != place])
             time.sleep(chance.random() * 0.1)

@@ -149,9 +149,9 @@ def a_guest_that_never_releases(movelab, *_):
         start_deaf_guest("h1", name)
         knows(movelab, "h1", name)
         movelab.nodes["h2"].reload("[gpu standin]\nslots=2\n")
-        node.reload("[actions]\nunplug_deadline=8s\n")
+        node.reload("[gpu standin]\nslots=2\n[actions]\nunplug_deadline=8s\n")
         move = node.ended(node.move(name, "h2"))
-        assert move["state"] == "rolled_back" and move["cause"].startswith("detach: "), move
+        assert move["state"] == "rolled_back" and move["cause"].startswith("detach: "), move["cause"]
         check_end(movelab, name, "h1")
     finally:
         remove_guest(name)
