@@ -43,9 +43,8 @@ struct vg_serve {
     bool has_sender, has_more;
     pthread_cond_t more;  /* for the sender */
     pthread_mutex_t lock; /* of the table, and of: */
-    pthread_cond_t idle;
-    unsigned n_threads; /* calls that wait in threads of their own */
-    cl_int late;        /* the first error that nobody was told of yet */
+    unsigned n_threads;   /* calls that wait in threads of their own */
+    cl_int late;          /* the first error that nobody was told of yet */
     bool is_bad;
     struct serve_slot *slots;
     uint64_t n_slots, n_roots, n_objects;

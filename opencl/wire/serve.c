@@ -96,7 +96,6 @@ serve_run(void *data)
     vg_serve_leave_bytes(serve, size);
     pthread_mutex_lock(&serve->lock);
     serve->n_threads--;
-    pthread_cond_broadcast(&serve->idle);
     pthread_mutex_unlock(&serve->lock);
     return NULL;
 }
@@ -273,7 +272,6 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_cond_init(&serve->more, NULL);
     serve->said_end = &serve->said;
     pthread_mutex_init(&serve->lock, NULL);
-    pthread_cond_init(&serve->idle, NULL);
     if (!serve_add_roots(serve)) {
         vg_cl_say("there is no device of OpenCL");
         return NULL;

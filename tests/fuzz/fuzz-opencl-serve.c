@@ -341,9 +341,9 @@ release(const struct serve_slot *slot)
 static void
 end(struct vg_serve *serve)
 {
-    fake_settle_all();
-    let_others_run();
-    fake_settle_all();
+    /* Whoever goes on may give another command, and wait for that. */
+    for (fake_settle_all(); is_any_done() || n_running > 0; fake_settle_all())
+        let_others_run();
     is_serving = false;
     pthread_mutex_unlock(&world);
     vg_serve_drop_maps(serve, NULL);
