@@ -221,7 +221,8 @@ def test_large(tmp_path):
         assert link.relay.n_connections > 10
 
 
-@some
+# Who is stopped while an answer is on its way is lost until it has come, which a busy machine makes likely.
+@pytest.mark.host
 def test_stops(tmp_path):
     """A program whose link is broken is not stopped, and says why in time; and is when the link is mended."""
     os.makedirs(tmp_path / "program")
