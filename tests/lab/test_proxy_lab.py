@@ -236,6 +236,8 @@ def test_x264(node, folder):  # pylint: disable=unused-argument
     assert abs(rates[0] / rates[1] - 1) < 0.02, rates
 
 
+# A window that comes late on a busy machine is not told, and what it had is missing.
+@pytest.mark.host
 def test_what_vgpud_tells(node, proxy):
     """Source "proxy" tells of this VM what its proxy counted."""
     def figures():

@@ -105,7 +105,7 @@ pack()
     local directory=$1 programs=$2 root name file emulators
     [ -f "$cache/made-from" ] || die "there is no image: image.sh build makes it"
     root=$(mktemp -d "$directory/pack.XXXXXX")
-    mkdir -p "$root"/host/{bin,brought/{opt/vgpud/lib,guest}} "$root"/{guest,vulkan,work}
+    mkdir -p "$root"/host/{bin,brought/{opt/vgpud/lib,guest}} "$root"/{guest,vulkan,built}
     ln -s busybox "$root/host/bin/sh"
     for name in vgpud vgpuctl; do
         strip -o "$root/host/brought/opt/vgpud/$name" "$programs/$name"
@@ -117,10 +117,10 @@ pack()
     install -m 755 "$here/host-mount" "$root/host/init"
     make_guest "$root/guest" "$programs"
     archive "$root/guest" "$root/host/brought/guest/initrd"
-    make_work "$root/work" "$programs"
-    make_vulkan_guest "$root/vulkan" "$root/work"
+    make_work "$root/built" "$programs"
+    make_vulkan_guest "$root/vulkan" "$root/built"
     archive "$root/vulkan" "$root/host/brought/guest/vulkan-initrd"
-    cp "$root/work/vulkan-work" "$root/host/brought/opt/vgpud/"
+    cp "$root/built/vulkan-work" "$root/host/brought/opt/vgpud/"
     # Where vgpud was built to look for it.
     emulators=$(grep -aom 1 '/[a-z/]*/vgpud/spawn' "$programs/vgpud" | head -n 1)
     mkdir -p "$root/host/brought$emulators"
