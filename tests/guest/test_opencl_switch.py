@@ -6,14 +6,11 @@ import os
 import random
 import re
 import socket
-import subprocess
-import threading
 import time
 
 import pytest
 from guestd import LONG_MS, Agent, Guest
-from opencl import FULL, SEED, Proxy, built, native, need_pocl, output, taken
-from settings import HANG_S
+from opencl import FULL, SEED, Beside, Proxy, built, native, need_pocl, output, taken
 from test_opencl_agent import Program, connected, told
 from unixhttp import wait_for
 
@@ -49,31 +46,6 @@ def three_proxies(tmp_path):
         yield proxies, str(token)
 
 
-class Beside:
-    """Runs a program again and again, each time with the same result, until it is to end."""
-
-    def __init__(self, argv, environment, expected, inherit=()):
-        self.argv, self.environment, self.expected, self.inherit = argv, environment, expected, inherit
-        self.runs, self.wrong, self.ended = 0, [], False
-        self.thread = threading.Thread(target=self.work)
-
-    def work(self):
-        while not self.ended:
-            done = subprocess.run(self.argv, env=self.environment, capture_output=True, text=True, timeout=HANG_S,
-                                  pass_fds=self.inherit, check=False)
-            self.runs += 1
-            if done.returncode != 0 or done.stdout != self.expected:
-                self.wrong.append((done.returncode, done.stdout[-300:], done.stderr[-300:]))
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended = True
-        self.thread.join()
-
-
 def test_at_random_moments(tmp_path, guest):
     """Results are equal, whoever else uses the proxies gets his, and nothing is left behind."""
     moves, chance, stops = 100 if FULL else 2, random.Random(SEED), []
@@ -88,9 +60,9 @@ def test_at_random_moments(tmp_path, guest):
         others = []
         if FULL:
             lines = output(hammer, native())
-            others = [Beside(hammer, proxy.environment(**more), lines) for proxy in proxies]
+            others = [Beside(hammer, proxy.environment(**more), lines.__eq__) for proxy in proxies]
             others.append(Beside(calls, proxies[0].environment(VGPU_OPENCL_AGENT=one.reach.path, **more),
-                                 output(calls[:3], native()), [one.reach.dir]))
+                                 output(calls[:3], native()).__eq__, [one.reach.dir]))
         for other in others:
             stack.enter_context(other)
         connected(agent, 1)

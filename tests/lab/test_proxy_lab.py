@@ -10,14 +10,13 @@ import random
 import re
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
 from labdaemon import LabDaemon, prefix
 from labhost import BUILD, LAB, lab
 from movelab import address, console, remove_guest, start_guest, tell
-from opencl import POCL, SEED, native, need, need_pocl, told
+from opencl import POCL, SEED, Beside, native, need, need_pocl, told
 from settings import HANG_S
 from unixhttp import wait_for
 import vgpuctl
@@ -264,34 +263,16 @@ def test_what_vgpud_tells(node, proxy):
 
 # ---- which GPU ----
 
-class Beside:
-    """A program of the host's that uses one of the proxies meanwhile, again and again, each time with the same result."""
-
-    def __init__(self, proxy, folder, expected):
-        self.proxy, self.folder, self.expected, self.runs, self.wrong, self.ended = proxy, folder, expected, 0, [], False
-        self.thread = threading.Thread(target=self.work)
-
-    def work(self):
-        environment = {**os.environ, "OCL_ICD_VENDORS": os.path.join(BUILD, "libvgpu-opencl.so"),
-                       "VGPU_OPENCL_AGENT": "/nowhere", "VGPU_OPENCL": f"proxy:{self.proxy.address}",
-                       "VGPU_OPENCL_TOKEN": str(self.proxy.token)}
-        while not self.ended:
-            done = subprocess.run([*prefix("h1"), os.path.join(BUILD, "tests", "opencl", "waves"), *WAVES, "5"],
-                                  env=environment, capture_output=True, text=True, timeout=5 * HANG_S, check=False)
-            self.runs += 1
-            if done.returncode != 0 or done.stdout.split()[-1] != self.expected:
-                self.wrong.append((done.returncode, done.stdout[-200:], done.stderr[-200:]))
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended = True
-        self.thread.join()
-
-
 WAVES = ["256", "100"]
+
+
+def beside(proxy, expected):
+    """A program of the host's that uses one of the proxies meanwhile."""
+    environment = {**os.environ, "OCL_ICD_VENDORS": os.path.join(BUILD, "libvgpu-opencl.so"),
+                   "VGPU_OPENCL_AGENT": "/nowhere", "VGPU_OPENCL": f"proxy:{proxy.address}",
+                   "VGPU_OPENCL_TOKEN": str(proxy.token)}
+    argv = [*prefix("h1"), os.path.join(BUILD, "tests", "opencl", "waves"), *WAVES, "5"]
+    return Beside(argv, environment, lambda text: text.split()[-1] == expected)
 
 
 def test_from_proxy_to_proxy_of_two_hosts(node, proxy, folder, tmp_path):
@@ -313,7 +294,7 @@ def test_from_proxy_to_proxy_of_two_hosts(node, proxy, folder, tmp_path):
             stack.callback(proxies[-1].stop)
         program = Program("mover", "/opencl/waves", *WAVES, "20", "/tmp/mover.wait")
         wait_for(lambda: program.ask("said"))
-        others = [stack.enter_context(Beside(each, folder, expected)) for each in proxies]
+        others = [stack.enter_context(beside(each, expected)) for each in proxies]
         here = proxy
         for _ in range(100):
             here = chance.choice([other for other in proxies if other is not here])

@@ -11,8 +11,10 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
+from settings import HANG_S
 from unixhttp import ROOT, build_dir
 
 POCL = "libpocl.so.2"
@@ -257,3 +259,28 @@ class Proxy:
         if way == 0:
             assert connection.recv(24) == LINK + bytes(16)
         return connection
+
+
+class Beside:
+    """Runs a program again and again until it is to end, and keeps what it said when that was not right."""
+
+    def __init__(self, argv, environment, is_right, inherit=()):
+        self.argv, self.environment, self.is_right, self.inherit = argv, environment, is_right, inherit
+        self.runs, self.wrong, self.ended = 0, [], False
+        self.thread = threading.Thread(target=self.work)
+
+    def work(self):
+        while not self.ended:
+            done = subprocess.run(self.argv, env=self.environment, capture_output=True, text=True, timeout=5 * HANG_S,
+                                  pass_fds=self.inherit, check=False)
+            self.runs += 1
+            if done.returncode != 0 or not self.is_right(done.stdout):
+                self.wrong.append((done.returncode, done.stdout[-300:], done.stderr[-300:]))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
