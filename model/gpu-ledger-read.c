@@ -81,10 +81,10 @@ gpu_read_need_build(struct reading *reading, struct vg_process *process,
 }
 
 static bool
-gpu_read_is_idle(const struct vg_gpu_sample *sample)
+gpu_read_has_nothing(const struct vg_gpu_sample *sample)
 {
     return sample->requests == 0 && sample->partial == 0 && sample->exec_ns == 0 &&
-           sample->wait_ns == 0;
+           sample->wait_ns == 0 && sample->mem_bytes == 0;
 }
 
 static void
@@ -177,10 +177,10 @@ gpu_read_hand_out(struct reading *reading)
 {
     for (guint i = 0; i < reading->builds->len; i++) {
         struct build *build = g_ptr_array_index(reading->builds, i);
-        if (gpu_read_is_idle(&build->sample))
+        gpu_read_add_memory(reading, build);
+        if (gpu_read_has_nothing(&build->sample))
             continue;
         gpu_meter_finish_sample(&build->sample, &build->latency, gpu_read_length(reading));
-        gpu_read_add_memory(reading, build);
         gpu_read_add_slices(reading, build);
         if (build->process->is_vm)
             g_array_append_val(gpu_read_need_vm(reading->window, build->process)->gpus,

@@ -82,40 +82,104 @@ add_lost_process(GArray *processes, const struct vg_lost_process *more)
         rows[least] = fresh;
 }
 
-/* Percentiles are those of the window with most requests, which need not be the last. */
-static void
-add_to_gpu(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *more, int64_t sum_ns,
-           int64_t more_ns)
+/* ---- use of GPUs ---- */
+
+/* How long the sum was before a window was added, how long the window is, and the sum with it,
+ * which may have a gap between them. */
+struct sum_lengths {
+    int64_t before_ns;
+    int64_t more_ns;
+    int64_t all_ns;
+};
+
+/* Returns the mean over the sum of what had these means before the window and in it. */
+static double
+window_sum_mean(double before, double more, const struct sum_lengths *lengths)
 {
-    if (more->requests > gpu->requests) {
-        gpu->latency_mean_ns = more->latency_mean_ns;
-        gpu->latency_p50_ns = more->latency_p50_ns;
-        gpu->latency_p95_ns = more->latency_p95_ns;
-        gpu->latency_p99_ns = more->latency_p99_ns;
+    if (lengths->all_ns <= 0)
+        return more;
+    return (before * (double)lengths->before_ns + more * (double)lengths->more_ns) /
+           (double)lengths->all_ns;
+}
+
+/* Lets the time of a window pass for a row that the window may not have: nobody told then that
+ * anything waits, is open or is held at its end. */
+static void
+window_sum_pass(struct vg_gpu_sample *gpu, const struct sum_lengths *lengths)
+{
+    gpu->queue_len_avg = window_sum_mean(gpu->queue_len_avg, 0, lengths);
+    gpu->mem_bytes = 0;
+    gpu->contexts = 0;
+}
+
+static void
+window_sum_pass_all(struct vg_window *sum, const struct sum_lengths *lengths)
+{
+    for (guint i = 0; i < sum->gpus->len; i++)
+        window_sum_pass(&g_array_index(sum->gpus, struct vg_gpu_sample, i), lengths);
+    for (guint i = 0; i < sum->gpu_processes->len; i++)
+        window_sum_pass(&g_array_index(sum->gpu_processes, struct vg_gpu_process_sample, i).gpu,
+                        lengths);
+    for (guint i = 0; i < sum->vms->len; i++) {
+        const GArray *gpus = g_array_index(sum->vms, struct vg_vm_sample, i).gpus;
+        for (guint k = 0; k < gpus->len; k++)
+            window_sum_pass(&g_array_index(gpus, struct vg_gpu_sample, k), lengths);
     }
-    gpu->requests += more->requests;
-    gpu->partial += more->partial;
-    gpu->busy_ns = vg_time_sum(gpu->busy_ns, more->busy_ns);
-    gpu->exec_ns = vg_time_sum(gpu->exec_ns, more->exec_ns);
-    gpu->wait_ns = vg_time_sum(gpu->wait_ns, more->wait_ns);
-    gpu->vgpu_queue_ns = vg_time_sum(gpu->vgpu_queue_ns, more->vgpu_queue_ns);
-    gpu->dependency_ns = vg_time_sum(gpu->dependency_ns, more->dependency_ns);
-    gpu->driver_queue_ns = vg_time_sum(gpu->driver_queue_ns, more->driver_queue_ns);
-    gpu->coalesced += more->coalesced;
-    gpu->slices += more->slices;
-    gpu->suspended_ns = vg_time_sum(gpu->suspended_ns, more->suspended_ns);
-    gpu->mem_bytes = more->mem_bytes;
-    gpu->contexts = more->contexts;
-    gpu->mem_peak_bytes = MAX(gpu->mem_peak_bytes, more->mem_peak_bytes);
-    gpu->latency_max_ns = MAX(gpu->latency_max_ns, more->latency_max_ns);
-    if (sum_ns + more_ns > 0) {
-        gpu->queue_len_avg =
-            (gpu->queue_len_avg * (double)sum_ns + more->queue_len_avg * (double)more_ns) /
-            (double)(sum_ns + more_ns);
-        gpu->confidence = (gpu->confidence * (double)sum_ns + more->confidence * (double)more_ns) /
-                          (double)(sum_ns + more_ns);
+}
+
+/* Makes a row of a sum of one of a window. */
+static void
+window_sum_begin_row(struct vg_gpu_sample *gpu, const struct sum_lengths *lengths)
+{
+    gpu->queue_len_avg = window_sum_mean(0, gpu->queue_len_avg, lengths);
+    if (gpu->told_ns == 0)
+        gpu->told_ns = lengths->more_ns;
+    if (gpu->most_requests == 0)
+        gpu->most_requests = gpu->requests;
+}
+
+/* Adds a row of a window to one that time has passed for. Percentiles are those of the window with
+ * most requests, which need not be the last. */
+static void
+window_sum_add_row(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *of_window,
+                   const struct sum_lengths *lengths)
+{
+    struct vg_gpu_sample more = *of_window;
+
+    window_sum_begin_row(&more, lengths);
+    /* A sum that began as a copy of a window. */
+    if (gpu->told_ns == 0)
+        gpu->told_ns = lengths->before_ns;
+    if (gpu->most_requests == 0)
+        gpu->most_requests = gpu->requests;
+    if (more.most_requests > gpu->most_requests) {
+        gpu->most_requests = more.most_requests;
+        gpu->latency_mean_ns = more.latency_mean_ns;
+        gpu->latency_p50_ns = more.latency_p50_ns;
+        gpu->latency_p95_ns = more.latency_p95_ns;
+        gpu->latency_p99_ns = more.latency_p99_ns;
     }
-    gpu->queue_len_max = MAX(gpu->queue_len_max, more->queue_len_max);
+    gpu->requests += more.requests;
+    gpu->partial += more.partial;
+    gpu->busy_ns = vg_time_sum(gpu->busy_ns, more.busy_ns);
+    gpu->exec_ns = vg_time_sum(gpu->exec_ns, more.exec_ns);
+    gpu->wait_ns = vg_time_sum(gpu->wait_ns, more.wait_ns);
+    gpu->vgpu_queue_ns = vg_time_sum(gpu->vgpu_queue_ns, more.vgpu_queue_ns);
+    gpu->dependency_ns = vg_time_sum(gpu->dependency_ns, more.dependency_ns);
+    gpu->driver_queue_ns = vg_time_sum(gpu->driver_queue_ns, more.driver_queue_ns);
+    gpu->coalesced += more.coalesced;
+    gpu->slices += more.slices;
+    gpu->suspended_ns = vg_time_sum(gpu->suspended_ns, more.suspended_ns);
+    gpu->mem_bytes = more.mem_bytes;
+    gpu->contexts = more.contexts;
+    gpu->mem_peak_bytes = MAX(gpu->mem_peak_bytes, more.mem_peak_bytes);
+    gpu->latency_max_ns = MAX(gpu->latency_max_ns, more.latency_max_ns);
+    gpu->queue_len_avg += more.queue_len_avg;
+    gpu->queue_len_max = MAX(gpu->queue_len_max, more.queue_len_max);
+    const struct sum_lengths told = {gpu->told_ns, more.told_ns,
+                                     vg_time_sum(gpu->told_ns, more.told_ns)};
+    gpu->confidence = window_sum_mean(gpu->confidence, more.confidence, &told);
+    gpu->told_ns = told.all_ns;
 }
 
 static bool
@@ -125,16 +189,19 @@ is_same_engine(const struct vg_gpu_sample *a, const struct vg_gpu_sample *b)
 }
 
 static void
-add_gpu(GArray *gpus, const struct vg_gpu_sample *more, int64_t sum_ns, int64_t more_ns)
+add_gpu(GArray *gpus, const struct vg_gpu_sample *more, const struct sum_lengths *lengths)
 {
+    struct vg_gpu_sample fresh = *more;
+
     for (guint i = 0; i < gpus->len; i++) {
         struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
         if (is_same_engine(gpu, more)) {
-            add_to_gpu(gpu, more, sum_ns, more_ns);
+            window_sum_add_row(gpu, more, lengths);
             return;
         }
     }
-    g_array_append_vals(gpus, more, 1);
+    window_sum_begin_row(&fresh, lengths);
+    g_array_append_val(gpus, fresh);
 }
 
 /* The row that was not told of for longest, of these the least busy one. */
@@ -155,8 +222,8 @@ least_wanted(const GArray *processes)
 }
 
 static void
-add_gpu_process(struct vg_window *sum, const struct vg_gpu_process_sample *more, int64_t sum_ns,
-                int64_t more_ns)
+add_gpu_process(struct vg_window *sum, const struct vg_gpu_process_sample *more,
+                const struct sum_lengths *lengths)
 {
     GArray *processes = sum->gpu_processes;
     struct vg_gpu_process_sample fresh = *more;
@@ -166,7 +233,7 @@ add_gpu_process(struct vg_window *sum, const struct vg_gpu_process_sample *more,
         struct vg_gpu_process_sample *process =
             &g_array_index(processes, struct vg_gpu_process_sample, i);
         if (process->pid == more->pid && is_same_engine(&process->gpu, &more->gpu)) {
-            add_to_gpu(&process->gpu, &more->gpu, sum_ns, more_ns);
+            window_sum_add_row(&process->gpu, &more->gpu, lengths);
             process->seen_ns = sum->end_ns;
             return;
         }
@@ -175,11 +242,12 @@ add_gpu_process(struct vg_window *sum, const struct vg_gpu_process_sample *more,
         g_array_remove_index_fast(processes, least_wanted(processes));
         sum->gpu_processes_left_out++;
     }
+    window_sum_begin_row(&fresh.gpu, lengths);
     g_array_append_val(processes, fresh);
 }
 
 static void
-add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, int64_t more_ns)
+add_vm(struct vg_window *sum, const struct vg_vm_sample *more, const struct sum_lengths *lengths)
 {
     struct vg_vm_sample *vm = need_vm(sum, more->id);
 
@@ -203,30 +271,32 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, i
     if (more->lost_processes->len > 0)
         vg_window_sort_lost_processes(vm->lost_processes);
     for (guint i = 0; i < more->gpus->len; i++)
-        add_gpu(vm->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
+        add_gpu(vm->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), lengths);
     vg_window_update_cpus(vm->cpus, more);
 }
 
 void
 vg_window_add(struct vg_window *sum, const struct vg_window *more)
 {
-    int64_t sum_ns = sum->end_ns - sum->begin_ns;
-    int64_t more_ns = more->end_ns - more->begin_ns;
+    struct sum_lengths lengths = {.before_ns = sum->end_ns - sum->begin_ns,
+                                  .more_ns = more->end_ns - more->begin_ns};
 
-    if (sum_ns == 0)
+    if (lengths.before_ns == 0)
         sum->begin_ns = more->begin_ns;
     sum->end_ns = more->end_ns;
+    lengths.all_ns = sum->end_ns - sum->begin_ns;
+    window_sum_pass_all(sum, &lengths);
     sum->lost_events += more->lost_events;
     sum->lost_packets += more->lost_packets;
     sum->discontinuities += more->discontinuities;
     for (guint i = 0; i < more->vms->len; i++)
-        add_vm(sum, &g_array_index(more->vms, struct vg_vm_sample, i), sum_ns, more_ns);
+        add_vm(sum, &g_array_index(more->vms, struct vg_vm_sample, i), &lengths);
     vg_window_sort_vms(sum);
     for (guint i = 0; i < more->gpus->len; i++)
-        add_gpu(sum->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
+        add_gpu(sum->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), &lengths);
     for (guint i = 0; i < more->gpu_processes->len; i++)
         add_gpu_process(sum, &g_array_index(more->gpu_processes, struct vg_gpu_process_sample, i),
-                        sum_ns, more_ns);
+                        &lengths);
 }
 
 /* ---- who is gone ---- */

@@ -3,6 +3,8 @@
  * Windows added up: totals since a start, minutes made of seconds. VMs are matched by their id
  * and vCPUs by tid, so all windows must come from one source of ids. What cannot be added (latency
  * percentiles of GPU requests) keeps the value of the window in which there were most requests.
+ * What is told of an end (memory, contexts) is that of the newest window: 0 where it has no such
+ * row. Means are over the whole sum, and 0 where nobody told, but for confidence.
  * One thread at a time.
  */
 #ifndef VG_MODEL_WINDOW_SUM_H

@@ -71,13 +71,17 @@ struct vg_gpu_sample {
     int64_t latency_max_ns;
     double queue_len_avg; /* waiting requests, over time */
     uint64_t queue_len_max;
-    /* Of the whole vGPU or process on this device: the same for each of its engines. 0: not told */
+    /* Of the whole vGPU or process on this device: the same for each of its engines. 0: none, or
+     * not told; at the end of a sum, it is what its newest window tells */
     int64_t mem_bytes; /* at the end */
     int64_t mem_peak_bytes;
     uint32_t contexts;    /* that a guest has open at the end; 0: none, or not told */
     uint64_t slices;      /* how often the GPU became this vGPU's */
     int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
     double confidence;    /* records that its source told / (told + lost): 0 to 1 */
+    /* Of a sum; else 0. */
+    int64_t told_ns;        /* length of its windows that have the row: what confidence is over */
+    uint64_t most_requests; /* of the window whose latencies these are */
 };
 
 /* Use of one engine by one process that is no VM. A sum of windows has at most this many: those

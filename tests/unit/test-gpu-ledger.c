@@ -642,6 +642,32 @@ test_windows(void **state)
     expect(host, 40 * MS, "all rcs0 requests=2 partial=1 busy=6 exec=6 wait=3");
 }
 
+/* A program that holds memory is told with it in each window, also while nothing of it runs, and no
+ * longer when it has given all back. */
+static void
+test_memory_of_who_does_nothing(void **state)
+{
+    static const int64_t held[] = {4096, 4096, 0};
+    struct gpu_host *host = *state;
+
+    feed(host, "0 begin; 0 made object=1 f=1000 by=500; 1 queued 30:1 by=500; 2 running 30:1; 3 "
+               "done 30:1");
+    for (int i = 0; i < 3; i++) {
+        struct vg_window window;
+        vg_window_init(&window, false);
+        if (i == 2)
+            feed(host, "25 freed object=1 by=500");
+        vg_gpu_ledger_close_window(host->ledger, (i + 1) * 10 * MS, &window);
+        const struct vg_gpu_sample *row = gpu_host_row(&window, "500", "rcs0");
+        assert_int_equal(row != NULL, held[i] > 0);
+        if (row)
+            assert_int_equal(row->mem_bytes, held[i]);
+        if (row)
+            assert_int_equal(row->requests, i == 0);
+        vg_window_clear(&window);
+    }
+}
+
 static void
 count_life(void *data, const struct vg_gpu_life *life)
 {
@@ -807,6 +833,7 @@ main(void)
         cmocka_unit_test(test_lives),
         CASE(test_activity),
         CASE(test_windows),
+        CASE(test_memory_of_who_does_nothing),
         CASE(test_lives_are_told),
         CASE(test_long_beside_many_short),
         CASE(test_requests_of_a_window_are_of_all),
