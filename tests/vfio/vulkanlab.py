@@ -50,7 +50,8 @@ class VulkanLab(VfioLab):
         return self.hosts[HOST]
 
     def start_vgpud(self):
-        self.host.put(f"{CONFIG_DIR}/vgpud.conf", "[libvirt]\nuse=yes\n[live]\nbpf=no\nperf=no\n"
+        # Work of a window that is read late by a window's length is not told, which windows of a second are on a busy machine.
+        self.host.put(f"{CONFIG_DIR}/vgpud.conf", "[daemon]\nwindow=5s\n[libvirt]\nuse=yes\n[live]\nbpf=no\nperf=no\n"
                                                   "[gpu]\nenable=yes\n[actions]\nenabled=yes\n")
         self.host.start_vgpud()
 
