@@ -484,8 +484,8 @@ class GpuOracle:
         else:
             if step.cancels and not job.runs:
                 job.cancelled = True
-            if step.op == RETIRED and (job.engine, DONE) in self.told:
-                self.drop(job)              # it is done by now
+            if step.op == RETIRED and (job.passed or (job.engine, DONE) in self.told):
+                self.drop(job)              # it was done before, and when is told or not known
             else:
                 self.finish(job, t)
 
