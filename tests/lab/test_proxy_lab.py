@@ -341,7 +341,7 @@ def test_another_address_and_token(node, proxy, folder):
     wait_for(lambda: "wrong" if platforms("wrong") == 0 else None, pause=1)
     refused = Program("refused", "clinfo", "-l")
     refused.end()
-    assert f"proxy:{proxy.address}: Permission denied" in refused.complaint()
+    assert f"proxy:{proxy.address}: it takes another token" in refused.complaint()
     proxy.stop()
     other.start()
     node.reload(group_of(other))

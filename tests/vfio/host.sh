@@ -10,8 +10,9 @@ usage()
     cat << 'END'
 usage: tests/vfio/host.sh COMMAND
 
-  pack DIRECTORY PROGRAMS    make DIRECTORY/initramfs, for all hosts: vgpud, vgpuctl and
-                             vgpu-guestd of the directory PROGRAMS, with their libraries
+  pack DIRECTORY PROGRAMS    make DIRECTORY/initramfs, for all hosts: vgpud, vgpuctl,
+                             vgpu-guestd and vgpu-proxy of the build directory PROGRAMS, with
+                             their libraries
   boot NUMBER DIRECTORY COMMANDS API LINK PEER [IOMMU]
                              become the emulator of host NUMBER (1 or 2), with its console in
                              DIRECTORY/console-NUMBER and its monitor at DIRECTORY/monitor-NUMBER.
@@ -83,20 +84,30 @@ make_work()
         emulated glslangValidator -V --vn "${shader#*:}_code" -o "$directory/vulkan-work.${shader%:*}.h" \
             "$here/vulkan-work.${shader%:*}" > "$directory/glslang.log" || die "$(cat "$directory/glslang.log")"
     done
-    "${CC:-cc}" -std=gnu17 -O2 -I"$programs" -I"$directory" -I"$cache/root/usr/include" "$here/vulkan-work.c" \
+    "${CC:-cc}" -std=gnu17 -O2 -I"$programs" -I"$directory" -idirafter "$cache/root/usr/include" "$here/vulkan-work.c" \
         "$cache/root/usr/lib/x86_64-linux-gnu/libvulkan.so.1" -Wl,--allow-shlib-undefined \
         -o "$directory/vulkan-work"
 }
 
-# A guest that works with Vulkan has Debian 13's system as a disk.
+# make_opencl DIRECTORY PROGRAMS: a program of OpenCL, and the library that has it use a proxy.
+make_opencl()
+{
+    local directory=$1 programs=$2
+    mkdir -p "$directory"
+    strip -o "$directory/libvgpu-opencl.so" "$programs/libvgpu-opencl.so"
+    strip -o "$directory/waves" "$programs/tests/opencl/waves"
+}
+
+# A guest that works with Vulkan or OpenCL has Debian 13's system as a disk.
 make_vulkan_guest()
 {
-    local root=$1 work=$2
+    local root=$1 work=$2 programs=$3
     mkdir -p "$root"/{bin,proc,sys,dev,root}
     (cd "$root" && cpio -id --quiet 'modules/*') < "$cache/initramfs.cpio"
     cp "$cache/root/usr/bin/busybox" "$root/bin/"
     ln -s busybox "$root/bin/sh"
     cp "$work/vulkan-work" "$root/"
+    make_opencl "$root/opencl" "$programs"
     install -m 755 "$here/guest-vulkan-init" "$root/init"
 }
 
@@ -113,14 +124,17 @@ pack()
             cp -L "$file" "$root/host/brought/opt/vgpud/lib/"
         done
     done
-    install -m 755 "$here/host-init" "$here/host-command" "$root/host/brought/"
+    install -m 755 "$here/host-init" "$here/host-command" "$here/host-systemd" "$root/host/brought/"
     install -m 755 "$here/host-mount" "$root/host/init"
     make_guest "$root/guest" "$programs"
     archive "$root/guest" "$root/host/brought/guest/initrd"
     make_work "$root/built" "$programs"
-    make_vulkan_guest "$root/vulkan" "$root/built"
+    make_vulkan_guest "$root/vulkan" "$root/built" "$programs"
     archive "$root/vulkan" "$root/host/brought/guest/vulkan-initrd"
     cp "$root/built/vulkan-work" "$root/host/brought/opt/vgpud/"
+    make_opencl "$root/host/brought/opt/vgpud/opencl" "$programs"
+    make -s -C "$programs" install-proxy "DESTDIR=$root/host/brought" > "$root/built/install.log" 2>&1 ||
+        die "$(cat "$root/built/install.log")"
     # Where vgpud was built to look for it.
     emulators=$(grep -aom 1 '/[a-z/]*/vgpud/spawn' "$programs/vgpud" | head -n 1)
     mkdir -p "$root/host/brought$emulators"

@@ -30,6 +30,8 @@ virtualization='libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-driver-
 # Vulkan of hosts and, by Venus, of guests, and what makes programs of it.
 vulkan='mesa-vulkan-drivers vulkan-tools virgl-server libvirglrenderer1 qemu-system-modules-opengl
     libegl1 libegl-mesa0 libgbm1 libgl1 libgl1-mesa-dri libvulkan-dev glslang-tools'
+# A service and a device of OpenCL for it.
+service='systemd pocl-opencl-icd ocl-icd-libopencl1'
 drivers='mtty mdpy mbochs'
 
 die()
@@ -104,7 +106,7 @@ make_root()
 {
     local name
     # shellcheck disable=SC2086 # lists of words
-    fetch $base $virtualization $vulkan > packages
+    fetch $base $virtualization $vulkan $service > packages
     mkdir -p root/usr/{bin,sbin,lib,lib64} root/{proc,sys,dev,tmp,run,root,etc,mnt} \
         root/var/{log,cache,lib}
     for name in bin sbin lib lib64; do

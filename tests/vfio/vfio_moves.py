@@ -354,6 +354,33 @@ def test_held_in_the_guest(lab, guest):
     assert lab.running_on(guest) == [] and lab.defined_on(guest) == ["h1"] and target.mdevs() == []
 
 
+@again_if_broken
+def test_vulkan(lab, guest):
+    """A VM with Vulkan is not moved while it runs: a dry run says so, with QEMU's own reason and what can be done.
+    That is done, and nothing speaks against the move any more."""
+    source = lab.hosts["h1"]
+    source.run("modprobe vgem; udevadm settle")
+    lab.define_guest("h1", guest, "")
+    path = f"/v1/vms/{guest}/vulkan"
+    wait_for(lambda: source.request("POST", path, {"enabled": True, "dry_run": True})[0] == 200)
+    source.vgpuctl(f"vulkan enable {guest} --hostmem 256M --yes")
+    lab.start_defined("h1", guest)
+    wait_for(lambda: source.knows(guest))
+    said = " ".join(source.vgpuctl(f"migrate {guest} --to h2 --dry-run", check=False).split())
+    tell(f"{guest}: {said}")
+    for words in ("virtio-gpu with Venus cannot be migrated live", "QEMU says: virgl is not yet migratable",
+                  "shut the VM down, and start it on the other host", "`vgpuctl vulkan disable`"):
+        assert words in said, (words, said)
+    end = source.ended(source.move(guest, "h2"))
+    assert end["state"] == "failed" and "virtio-gpu with Venus cannot be migrated live" in end["cause"], end
+    assert lab.running_on(guest) == ["h1"]
+    source.vgpuctl(f"vulkan disable {guest} --yes")
+    source.virsh(f"destroy {guest}")
+    lab.start_defined("h1", guest)
+    wait_for(lambda: source.knows(guest))
+    assert source.move(guest, "h2", 200, dry_run=True)["problems"] == []
+
+
 def test_a_shared_group_is_told(lab):
     """The GPU is bound to its own driver and nobody works with it, but its neighbour has one, too."""
     for host in lab.hosts.values():

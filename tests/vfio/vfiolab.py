@@ -343,7 +343,7 @@ class VfioLab:
 
     # ---- guests ----
 
-    def start_guest(self, host, guest, device, words="", override=""):
+    def define_guest(self, host, guest, device, words="", override=""):
         """device: the XML of what it has from its host; words: more for its kernel; override: more for QEMU."""
         with open(os.path.join(HERE, "guest.xml.in"), encoding="utf-8") as file:
             xml = file.read()
@@ -353,6 +353,14 @@ class VfioLab:
         there = self.hosts[host]
         there.put(f"/tmp/{guest}.xml", xml)
         there.virsh(f"define /tmp/{guest}.xml")
+
+    def start_guest(self, host, guest, *args, **more):
+        """As define_guest()."""
+        self.define_guest(host, guest, *args, **more)
+        self.start_defined(host, guest)
+
+    def start_defined(self, host, guest):
+        there = self.hosts[host]
         for _ in range(GUEST_STARTS):
             there.run(f"rm -f {console_path(guest)}; : > {EVENTS}")
             there.virsh(f"start {guest}")

@@ -25,7 +25,9 @@ done
 """
 
 
-class VulkanLab(VfioLab):
+class SystemLab(VfioLab):
+    """One emulated host without cards, whose guests have Debian 13's system."""
+
     def boot(self):
         for last in (False, True):
             self.hosts = {HOST: Host(HOST, self.directory, *free_ports(2, socket.SOCK_DGRAM), "vulkan")}
@@ -38,39 +40,23 @@ class VulkanLab(VfioLab):
                 if last or not why:
                     raise
                 self.retry("a start", why)
-        # libvirt asks each emulator once what it can do, which takes long in here.
-        self.host.virsh("domcapabilities --virttype kvm --emulatorbin $(echo /usr/*libexec/vgpud/spawn/* "
-                        "/usr/*/libexec/vgpud/spawn/* | tr ' ' '\\n' | grep -v '[*]')")
-        # Drivers of GPUs that are not here are not asked.
-        self.host.run("modprobe vgem; find /usr/share/vulkan/icd.d ! -name 'lvp_*' -type f -delete; "
-                      f"[ -c {NODE} ] && [ -c /dev/udmabuf ]")
 
     @property
     def host(self):
         return self.hosts[HOST]
 
-    def start_vgpud(self):
-        # Work of a window that is read late by a window's length is not told, which windows of a second are on a busy machine.
-        self.host.put(f"{CONFIG_DIR}/vgpud.conf", "[daemon]\nwindow=5s\n[libvirt]\nuse=yes\n[live]\nbpf=no\nperf=no\n"
-                                                  "[gpu]\nenable=yes\n[actions]\nenabled=yes\n")
-        self.host.start_vgpud()
-
-    def define(self, guest, work, memory_mib=640):
-        """work: the words of vulkan-work. As a VM of anybody, without a display and without Vulkan."""
+    def define(self, guest, work, memory_mib=640, words="", devices=""):
+        """work: that of guest-vulkan-init; words: more for its kernel; devices: XML. As a VM of anybody, without a
+        display and without Vulkan."""
         words = "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check " \
-                f"random.trust_cpu=on drm_kms_helper.fbdev_emulation=0 work={work.replace(' ', ',')}"
+                f"random.trust_cpu=on drm_kms_helper.fbdev_emulation=0 work={work.replace(' ', ',')} {words}"
         with open(f"{HERE}/guest-vulkan.xml.in", encoding="utf-8") as file:
             xml = file.read()
         for what, by in (("@NAME@", guest), ("@UUID@", str(uuid.uuid5(uuid.NAMESPACE_DNS, guest))),
-                         ("@MEMORY@", str(memory_mib)), ("@WORDS@", words)):
+                         ("@MEMORY@", str(memory_mib)), ("@WORDS@", words), ("@DEVICES@", devices)):
             xml = xml.replace(what, by)
         self.host.put(f"/tmp/{guest}.xml", xml)
         self.host.virsh(f"define /tmp/{guest}.xml")
-        # As one that does not run, it is known to vgpud, but not measured.
-        wait_for(lambda: self.host.request("POST", f"/v1/vms/{guest}/vulkan", {"enabled": True, "dry_run": True})[0] == 200)
-
-    def definition(self, guest):
-        return self.host.virsh(f"dumpxml --inactive --security-info {guest}")
 
     def start(self, guest, words):
         """Until the guest has said these words."""
@@ -89,6 +75,31 @@ class VulkanLab(VfioLab):
 
     def told(self, guest):
         return self.host.run(f"cat {console_path(guest)} 2> /dev/null", check=False)
+
+
+class VulkanLab(SystemLab):
+    def boot(self):
+        super().boot()
+        # libvirt asks each emulator once what it can do, which takes long in here.
+        self.host.virsh("domcapabilities --virttype kvm --emulatorbin $(echo /usr/*libexec/vgpud/spawn/* "
+                        "/usr/*/libexec/vgpud/spawn/* | tr ' ' '\\n' | grep -v '[*]')")
+        # Drivers of GPUs that are not here are not asked.
+        self.host.run("modprobe vgem; find /usr/share/vulkan/icd.d ! -name 'lvp_*' -type f -delete; "
+                      f"[ -c {NODE} ] && [ -c /dev/udmabuf ]")
+
+    def start_vgpud(self):
+        # Work of a window that is read late by a window's length is not told, which windows of a second are on a busy machine.
+        self.host.put(f"{CONFIG_DIR}/vgpud.conf", "[daemon]\nwindow=5s\n[libvirt]\nuse=yes\n[live]\nbpf=no\nperf=no\n"
+                                                  "[gpu]\nenable=yes\n[actions]\nenabled=yes\n")
+        self.host.start_vgpud()
+
+    def define(self, guest, *args, **more):
+        super().define(guest, *args, **more)
+        # As one that does not run, it is known to vgpud, but not measured.
+        wait_for(lambda: self.host.request("POST", f"/v1/vms/{guest}/vulkan", {"enabled": True, "dry_run": True})[0] == 200)
+
+    def definition(self, guest):
+        return self.host.virsh(f"dumpxml --inactive --security-info {guest}")
 
     def schedstats(self):
         """Guest to seconds that the processes have run which its QEMU has started, and all processes."""

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpu-proxy as a service of systemd, in an emulated host (README): as `make install-proxy` puts it there, with PoCL;
+and a guest that uses it by vsock. Not named test_*: runs only when it is asked for (tools/check --vfio)."""
+import functools
+import re
+import subprocess
+
+import pytest
+from vfiolab import IMAGE, wait_for
+from vulkanlab import SystemLab
+
+pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
+
+FOLDER = "/etc/vgpud/proxy.d"
+SOCKET = "/run/vgpu-proxy/here.sock"
+OPENCL = "/opt/vgpud/opencl"
+WORK = f"{OPENCL}/waves 32 10 0"
+TOKEN = "of-the-guest-alone-0123456789"
+CID, OTHER_CID = 42, 43
+# What `systemd-analyze security` says, 0 to 10, of which 10 is not confined at all.
+EXPOSED_MOST = 2.0
+
+
+class ProxyLab(SystemLab):
+    def boot(self):
+        super().boot()
+        # A node of a GPU, which the proxy may open.
+        self.host.run("modprobe vgem; modprobe vhost_vsock; /host-systemd start")
+        # As the package does once it is unpacked.
+        self.inside("sh -c 'systemd-sysusers vgpu-proxy.conf && systemd-tmpfiles --create vgpu-proxy.conf'")
+
+    def inside(self, words, check=True):
+        """Where systemd is."""
+        return self.host.run(f"/host-systemd run {words}", check)
+
+    def put_socket(self, name, line):
+        self.host.put(f"{FOLDER}/{name}.conf", line + "\n")
+
+    def state(self):
+        shown = self.inside("systemctl show -p ActiveState -p SubState -p Result vgpu-proxy")
+        return dict(line.split("=", 1) for line in shown.split())
+
+    def journal(self):
+        return self.inside("journalctl -b -u vgpu-proxy -o cat --no-pager")
+
+    @functools.cached_property
+    def alone(self):
+        """The sum of PoCL itself."""
+        return total(self.host.run(f"POCL_CACHE_DIR=/tmp/pocl {WORK}"))
+
+    def client(self, work=WORK):
+        """A shell command of a program that uses the proxy's socket, which is where systemd is."""
+        return (f"/host-systemd run env OCL_ICD_VENDORS={OPENCL}/libvgpu-opencl.so VGPU_OPENCL=proxy:{SOCKET} "
+                f"HOME=/tmp {work}")
+
+
+def total(text):
+    """The sum of all bits of what a program has computed."""
+    return re.findall(r"sum (\w{16})", text)[-1]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    done = subprocess.run([IMAGE, "build"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-3000:]
+    made = ProxyLab(tmp_path_factory.mktemp("proxy"))
+    try:
+        made.boot()
+        made.put_socket("here", f"{SOCKET},vm=here")
+        made.inside("systemctl start vgpu-proxy")
+        yield made
+    finally:
+        made.close()
+        for why in made.retried:
+            print("once more with", why)
+
+
+def test_it_serves(lab):
+    """What a program computes by it is what PoCL computes."""
+    assert lab.state() == {"ActiveState": "active", "SubState": "running", "Result": "success"}, lab.journal()
+    assert total(lab.host.run(lab.client())) == lab.alone
+
+
+# What a process of the service, and so a client's, can do of these.
+TRIES = {
+    "the null device": ("head -c 0 /dev/null", True),
+    "a GPU's node": ("true < /dev/dri/renderD128", True),
+    "a disk": ("head -c 1 /dev/vda", False),
+    "the kernel's log": ("head -c 1 /dev/kmsg", False),
+}
+
+
+def test_it_is_confined(lab):
+    """Its processes have no capability, another user, a system that they only read, and of devices only those of
+    GPUs."""
+    pid = lab.inside("systemctl show -p MainPID --value vgpu-proxy").strip()
+    status = dict(re.findall(r"^(\w+):\t(.*)$", lab.inside(f"cat /proc/{pid}/status"), re.M))
+    assert (status["CapEff"], status["CapBnd"], status["NoNewPrivs"], status["Seccomp"]) == (
+        "0" * 16, "0" * 16, "1", "2"), status
+    uid = lab.inside("id -u vgpu-proxy").strip()
+    assert int(uid) > 0 and set(status["Uid"].split()) == {uid}, status["Uid"]
+    root = [line.split() for line in lab.inside(f"cat /proc/{pid}/mounts").splitlines() if line.split()[1] == "/"]
+    assert root and "ro" in root[-1][3].split(","), root
+    # A root who is in its control group has what the devices' rule leaves, and nothing else keeps him.
+    group = lab.inside("systemctl show -p ControlGroup --value vgpu-proxy").strip()
+    for what, (command, may) in TRIES.items():
+        said = lab.inside(f"sh -c 'echo $$ > /sys/fs/cgroup{group}/cgroup.procs; {command} > /tmp/tried 2>&1 && echo may || "
+                          "{ cat /tmp/tried; echo may not; }'")
+        assert said.strip().splitlines()[-1] == ("may" if may else "may not"), (what, said)
+        assert may or "Operation not permitted" in said, (what, said)
+    found = re.search(r"Overall exposure level for vgpu-proxy.service: ([\d.]+)",
+                      lab.inside("systemd-analyze security --no-pager vgpu-proxy.service"))
+    print(f"systemd-analyze security: {found[1]}")
+    assert float(found[1]) <= EXPOSED_MOST
+
+
+def test_a_guest_by_vsock(lab):
+    """It has a card of vsock and no network; a proxy's socket for another VM's number refuses it, and a wrong token
+    does."""
+    lab.host.put(f"{FOLDER}/guest.token", TOKEN + "\n")
+    lab.host.put(f"{FOLDER}/other.token", "other-" + TOKEN + "\n")
+    lab.host.run(f"cd {FOLDER} && chown root:$(/host-systemd run id -g vgpu-proxy) *.token && chmod 640 *.token")
+    lab.put_socket("guest", "\n".join((f"vsock:7000,vm=vm-vsock,token={FOLDER}/guest.token,cid={CID}",
+                                       f"vsock:7001,vm=other,token={FOLDER}/guest.token,cid={OTHER_CID}",
+                                       f"vsock:7002,vm=another,token={FOLDER}/other.token")))
+    lab.inside("systemctl reload vgpu-proxy")
+    proxies = ",".join(f"vsock:2:{port}" for port in (7000, 7001, 7002, 7003))
+    lab.define("vm-vsock", "opencl", words=f"proxies={proxies} token={TOKEN}",
+               devices=f"<vsock model='virtio'><cid auto='no' address='{CID}'/></vsock>")
+    lab.start("vm-vsock", "GUEST-DONE")
+    told = lab.told("vm-vsock").replace("\r", "")
+    lab.host.virsh("destroy vm-vsock")
+    said = {at.split("\n", 1)[0]: at for at in told.split("AT vsock:2:")[1:]}
+    print(told)
+    assert total(said["7000"]) == lab.alone and "ENDED 0" in said["7000"]
+    for port in ("7001", "7002", "7003"):
+        assert "sum" not in said[port] and "ENDED 1" in said[port], said[port]
+    for port in ("7001", "7002"):
+        assert "it takes another token or another VM" in said[port], said[port]
+    assert f"a client of another VM than {OTHER_CID} is refused" in lab.journal()
+
+
+def test_stop_drains(lab):
+    """A program that is at work comes to its end, no other one is taken, and the service has ended well."""
+    lab.host.run(f"rm -f /tmp/go; touch /tmp/go; ({lab.client(f'{OPENCL}/waves 32 10 0 /tmp/go')} > /tmp/out 2>&1; echo $? > /tmp/status) "
+                 "< /dev/null > /dev/null 2>&1 &")
+    wait_for(lambda: "ready" in lab.host.run("cat /tmp/out"))
+    lab.inside("systemctl stop --no-block vgpu-proxy")
+    wait_for(lambda: lab.state()["ActiveState"] == "deactivating")
+    late = lab.host.run(lab.client("timeout 60 " + WORK), check=False)
+    assert "sum" not in late, late
+    lab.host.run("rm /tmp/go; until [ -s /tmp/status ]; do sleep 0.2; done")
+    assert total(lab.host.run("cat /tmp/out")) == lab.alone and lab.host.run("cat /tmp/status").strip() == "0"
+    wait_for(lambda: lab.state() == {"ActiveState": "inactive", "SubState": "dead", "Result": "success"})
