@@ -78,6 +78,7 @@ static const char proxy_usage[] =
     "  --mode=OCTAL       who may connect (0600)\n"
     "  --objects=NUMBER   objects of each client (65536)\n"
     "  --pending=MIB      data of each client's commands that are not done (4096)\n"
+    "  --pinned=MIB       of each client's --staging, known to the vendor's library (64; 0: none)\n"
     "  --sockets=FOLDER   files NAME.conf with more sockets, a line each; read again at SIGHUP\n"
     "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
     "  --strict           end a client's process that does what it may not\n"
@@ -414,6 +415,7 @@ enum {
     PROXY_MODE,
     PROXY_OBJECTS,
     PROXY_PENDING,
+    PROXY_PINNED,
     PROXY_STAGING,
     PROXY_NUMBERS,
 };
@@ -432,6 +434,7 @@ static const struct {
     [PROXY_MODE] = {0777, 0600, 8},
     [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
     [PROXY_PENDING] = {UINT_MAX, 4096, 10},
+    [PROXY_PINNED] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
     [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
 };
 
@@ -453,6 +456,7 @@ proxy_set(struct proxy *proxy, const unsigned numbers[PROXY_NUMBERS])
     proxy->limits.objects = numbers[PROXY_OBJECTS];
     proxy->limits.data = (uint64_t)numbers[PROXY_PENDING] << 20;
     proxy->limits.depth = numbers[PROXY_DEPTH];
+    proxy->limits.pinned = (uint64_t)numbers[PROXY_PINNED] << 20;
 }
 
 int
@@ -469,6 +473,7 @@ main(int argc, char **argv)
         {"mode", required_argument, NULL, PROXY_MODE},
         {"objects", required_argument, NULL, PROXY_OBJECTS},
         {"pending", required_argument, NULL, PROXY_PENDING},
+        {"pinned", required_argument, NULL, PROXY_PINNED},
         {"staging", required_argument, NULL, PROXY_STAGING},
         {"allow-binaries", no_argument, NULL, 'b'},
         {"ask", required_argument, NULL, 'a'},

@@ -447,6 +447,13 @@ vg_wire_link_area(const struct vg_wire_link *link, uint64_t at, size_t size)
     return at < all && at % SHARED_BLOCK == 0 && size <= all - at ? shared->staging + at : NULL;
 }
 
+unsigned char *
+vg_wire_link_staging(const struct vg_wire_link *link, size_t *size)
+{
+    *size = link->shared ? link->shared->n_blocks * SHARED_BLOCK : 0;
+    return link->shared ? link->shared->staging : NULL;
+}
+
 bool
 vg_wire_link_leave(const struct vg_wire_link *link, const void *pointer)
 {

@@ -109,6 +109,10 @@ void vg_wire_link_unstage(struct vg_wire_link *link, const unsigned char *area);
  * they are not. What they hold may change at any time. */
 unsigned char *vg_wire_link_area(const struct vg_wire_link *link, uint64_t at, size_t size);
 
+/* Of the proxy's side. Returns where all areas are, those that are used first at its beginning, and
+ * their *SIZE in bytes; NULL, and 0: there is no such memory. */
+unsigned char *vg_wire_link_staging(const struct vg_wire_link *link, size_t *size);
+
 /* Leaves an area, which is the other side's again. False: POINTER is not in one. */
 bool vg_wire_link_leave(const struct vg_wire_link *link, const void *pointer);
 

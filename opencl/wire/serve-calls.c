@@ -6,6 +6,7 @@
 
 #include "opencl/icd/entries.h"
 #include "opencl/wire/serve-hand.h"
+#include "opencl/wire/serve-pinned.h"
 
 #define CL vg_cl_dispatch
 
@@ -77,6 +78,7 @@ vg_serve_CreateContext(struct vg_serve_call *call)
     cl_context made =
         CL.clCreateContext(properties, (cl_uint)n_devices, devices, NULL, NULL, &error);
     vg_serve_made(call, id, VG_CL_CONTEXT, made);
+    vg_serve_pinned_come(call->serve, made);
     vg_wire_put(&call->out, made != NULL);
     return error;
 }

@@ -97,7 +97,11 @@ vg_serve_take_data(struct vg_serve *serve, size_t size)
 void
 vg_serve_free_data(struct vg_serve *serve, void *data, size_t size)
 {
-    if (!data || vg_wire_link_leave(serve->link, data))
+    if (data && vg_wire_link_leave(serve->link, data)) {
+        vg_serve_area_end(serve);
+        return;
+    }
+    if (!data)
         return;
     free(data);
     vg_serve_leave_bytes(serve, size);

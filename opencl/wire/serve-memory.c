@@ -9,6 +9,7 @@
 #include "opencl/icd/entries.h"
 #include "opencl/wire/image.h"
 #include "opencl/wire/serve-hand.h"
+#include "opencl/wire/serve-pinned.h"
 
 #define CL vg_cl_dispatch
 
@@ -206,7 +207,8 @@ vg_serve_command_rows(struct vg_serve_command *command, void *at, size_t row, si
 
 /* Room for what is read. */
 static bool
-memory_read_begin(struct vg_serve_call *call, struct vg_serve_command *command)
+memory_read_begin(struct vg_serve_call *call, struct vg_serve_command *command,
+                  cl_command_queue queue)
 {
     size_t size = vg_wire_rows_size(&command->rows);
 
@@ -214,6 +216,7 @@ memory_read_begin(struct vg_serve_call *call, struct vg_serve_command *command)
         return false;
     bool has_room = call->room && call->room_size == size;
     command->rows.at = has_room ? call->room : vg_serve_take_data(call->serve, size);
+    vg_serve_pin(call, queue, size);
     return command->rows.at;
 }
 
@@ -248,11 +251,14 @@ vg_serve_command_event(struct vg_serve_command *command, bool is_needed)
 }
 
 static bool
-memory_write_begin(struct vg_serve_call *call, struct vg_serve_command *command)
+memory_write_begin(struct vg_serve_call *call, struct vg_serve_command *command,
+                   cl_command_queue queue)
 {
     command->rows.at = call->data;
     if (vg_wire_rows_size(&command->rows) != call->head.data || !call->head.data)
         call->in.is_bad = true;
+    if (!call->in.is_bad)
+        vg_serve_pin(call, queue, call->head.data);
     return !call->in.is_bad;
 }
 
@@ -286,7 +292,7 @@ vg_serve_EnqueueReadBuffer(struct vg_serve_call *call)
 
     vg_serve_command_begin(call, &c);
     vg_serve_command_rows(&c, NULL, size, 1, 1);
-    if (!memory_read_begin(call, &c))
+    if (!memory_read_begin(call, &c, queue))
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result = CL.clEnqueueReadBuffer(queue, buffer, !c.token, offset, size, c.rows.at, c.n,
                                            c.list, vg_serve_command_event(&c, c.token));
@@ -303,7 +309,7 @@ vg_serve_EnqueueWriteBuffer(struct vg_serve_call *call)
 
     vg_serve_command_begin(call, &c);
     vg_serve_command_rows(&c, NULL, size, 1, 1);
-    if (!memory_write_begin(call, &c))
+    if (!memory_write_begin(call, &c, queue))
         return CL_INVALID_VALUE;
     cl_int result = CL.clEnqueueWriteBuffer(queue, buffer, c.token != 0, offset, size, c.rows.at,
                                             c.n, c.list, vg_serve_command_event(&c, !c.token));
@@ -342,7 +348,7 @@ vg_serve_EnqueueReadBufferRect(struct vg_serve_call *call)
     struct vg_serve_command c;
 
     memory_rect_begin(call, &rect, &c);
-    if (!memory_read_begin(call, &c))
+    if (!memory_read_begin(call, &c, rect.queue))
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result = CL.clEnqueueReadBufferRect(
         rect.queue, rect.buffer, !c.token, rect.origin, memory_zero, rect.region, rect.row_pitch,
@@ -358,7 +364,7 @@ vg_serve_EnqueueWriteBufferRect(struct vg_serve_call *call)
     struct vg_serve_command c;
 
     memory_rect_begin(call, &rect, &c);
-    if (!memory_write_begin(call, &c))
+    if (!memory_write_begin(call, &c, rect.queue))
         return CL_INVALID_VALUE;
     cl_int result = CL.clEnqueueWriteBufferRect(
         rect.queue, rect.buffer, c.token != 0, rect.origin, memory_zero, rect.region,
@@ -403,7 +409,7 @@ vg_serve_EnqueueReadImage(struct vg_serve_call *call)
     vg_serve_command_begin(call, &c);
     if (!vg_serve_part_rows(call, &part, &c))
         return CL_INVALID_MEM_OBJECT;
-    if (!memory_read_begin(call, &c))
+    if (!memory_read_begin(call, &c, part.queue))
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result =
         CL.clEnqueueReadImage(part.queue, part.image, !c.token, part.origin, part.region, 0, 0,
@@ -421,7 +427,7 @@ vg_serve_EnqueueWriteImage(struct vg_serve_call *call)
     vg_serve_command_begin(call, &c);
     if (!vg_serve_part_rows(call, &part, &c))
         return CL_INVALID_MEM_OBJECT;
-    if (!memory_write_begin(call, &c))
+    if (!memory_write_begin(call, &c, part.queue))
         return CL_INVALID_VALUE;
     cl_int result =
         CL.clEnqueueWriteImage(part.queue, part.image, c.token != 0, part.origin, part.region, 0, 0,

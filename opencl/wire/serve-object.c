@@ -298,6 +298,8 @@ vg_serve_forget(struct vg_serve_call *call, enum vg_cl_type type, uint64_t id)
     pthread_mutex_unlock(&serve->lock);
     if (slot.type == VG_CL_MEM)
         vg_serve_drop_maps(serve, slot.handle);
+    else if (slot.type == VG_CL_CONTEXT)
+        vg_serve_pinned_leave(serve, slot.handle);
 }
 
 void *

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "opencl/wire/serve-pinned.h"
 #include "opencl/wire/serve.h"
 
 struct serve_slot {
@@ -49,6 +50,7 @@ struct vg_serve {
     struct serve_slot *slots;
     uint64_t n_slots, n_roots, n_objects;
     uint64_t n_data; /* bytes */
+    struct vg_serve_pinned pinned;
 };
 
 /* Forgets what the client has mapped of MEM; NULL: of all. */

@@ -103,6 +103,8 @@ serve_send_reads(struct vg_serve *serve)
         serve_send_read(serve, read, read->status == CL_COMPLETE);
         vg_cl_dispatch.clReleaseEvent(read->event);
         vg_serve_free_data(serve, read->bytes, vg_wire_rows_size(&read->rows));
+        if (read->room)
+            vg_serve_area_end(serve);
         free(read);
     }
 }
@@ -152,6 +154,8 @@ vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
                                 .bytes = bytes};
     serve->reads = read;
     pthread_mutex_unlock(&serve->listing);
+    if (room)
+        call->room = NULL;
     /* Also without it, the data come with the next answer. */
     vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, serve_on_read, serve);
     return true;

@@ -30,6 +30,8 @@ serve_free(struct vg_serve_call *call)
     vg_wire_out_end(&call->out);
     free(call->body);
     vg_serve_free_data(call->serve, call->data, call->head.data);
+    if (call->room)
+        vg_serve_area_end(call->serve);
     free(call);
 }
 
@@ -183,6 +185,7 @@ serve_receive_data(struct vg_serve_call *call)
         serve->is_bad = true;
         return false;
     }
+    vg_serve_area_begin(serve);
     if (call->head.flags & VG_WIRE_STAGED) {
         call->data = area;
     } else {
@@ -297,6 +300,7 @@ vg_serve_run(struct vg_serve *serve)
     bool ok = call && call->head.op == VG_WIRE_OP_HELLO && !call->head.flags;
 
     while (call && ok) {
+        vg_serve_pinned_look(serve);
         serve_begin(call);
         call = serve_receive(serve);
     }

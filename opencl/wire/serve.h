@@ -26,6 +26,7 @@ struct vg_serve_limits {
     uint64_t memory;       /* bytes in memory objects */
     uint64_t objects;      /* of all types */
     uint64_t data;         /* bytes that came with messages, or go with them, and are kept */
+    uint64_t pinned;       /* bytes of the memory in common that the vendor may know of */
     unsigned depth;        /* commands while an event is not set that others may wait for */
     bool is_with_binaries; /* of programs, which nobody here has compiled */
     int turns;             /* serve-turn.h: the socket to the proxy */

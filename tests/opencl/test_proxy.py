@@ -6,6 +6,7 @@ import glob
 import mmap
 import os
 import random
+import re
 import signal
 import socket
 import struct
@@ -18,7 +19,7 @@ import pytest
 from guestd import Agent, Guest
 from opencl import FULL, LINK, POCL, SEED, Proxy, Stopped, built, make_film, native, need, need_pocl, output, taken, told
 from test_opencl import CRASHES, every_function, twice
-from unixhttp import wait_for
+from unixhttp import ROOT, wait_for
 
 
 # Where PoCL bears what the standard forbids, and a proxy must not pass it on; and what cannot be run elsewhere.
@@ -171,6 +172,32 @@ def test_places_that_do_not_serve(tmp_path, proxy):
         os.kill(proxy.children()[0], signal.SIGKILL)
         answer = stopped.say("prepare 30000")
         assert answer.startswith("refused"), answer
+
+
+# How many copies are made while contexts come and go.
+def transfers(proxy, seconds):
+    argv = [sys.executable, os.path.join(ROOT, "tests", "opencl", "transfers.py"), built("libvgpu-opencl.so"), str(seconds)]
+    said = output(argv, proxy.environment())
+    assert " 0 wrong, errors: none" in said
+    return int(said.split()[0])
+
+
+@pytest.mark.parametrize("how", ["known", "refused", "none"])
+def test_the_vendor_knows_the_memory_in_common(tmp_path, monkeypatch, how):
+    """A buffer lies over it for one context at a time, which goes before the context does; also where the vendor has no
+    such buffers, copies bring what they should."""
+    if how == "refused":
+        monkeypatch.setenv("VG_REFUSES", "1")
+    pinned = 0 if how == "none" else 3
+    with Proxy(tmp_path, f"--pinned={pinned}", vendor=built("tests/opencl/knowing-vendor.so")) as proxy:
+        assert transfers(proxy, 20 if FULL else 2) > 0
+        said = re.findall(r"^(known|unknown|refused)\b(?:: (\d+) bytes)?(?:, (\d+) contexts)?", proxy.log.read_text(), re.M)
+    print(len(said), "lines", said[:6])
+    assert (how == "none") == (not said)
+    if how == "refused":
+        assert said == [("refused", str(3 << 20), "")]
+    for n, (word, size, contexts) in enumerate(said if how == "known" else []):
+        assert word == ("unknown" if n % 2 else "known") and size in ("", str(3 << 20)) and int(contexts) > 0
 
 
 def test_hammer(proxy):
