@@ -55,10 +55,12 @@ mend_look(struct vg_wire_session *session, uint64_t *n_frames)
 
 /* ---- another connection ---- */
 
+/* Whether the other side can have taken so much: not less than it said before, nor what was never
+ * sent over any connection. */
 static bool
 mend_can_take(const struct vg_wire_session *session, uint64_t taken)
 {
-    return taken - session->kept.begin <= session->kept.end - session->kept.begin;
+    return taken - session->kept.begin <= session->reached - session->kept.begin;
 }
 
 /* From what the other side has taken, which is TAKEN, and what was taken here. */
@@ -96,11 +98,11 @@ mend_by_connecting(struct vg_wire_session *session)
             mend_go_on(session, fd, welcome.taken);
             return;
         }
-        if (fd >= 0) {
+        if (fd >= 0)
             close(fd);
-            error = EPROTO;
-        }
-        if (error == ESRCH || error == EPROTO)
+        if (fd >= 0 && session->state == SESSION_DOWN)
+            vg_wire_session_over(session, "it has taken what was not sent");
+        else if (error == ESRCH || error == EPROTO)
             vg_wire_session_over(session, "it does not know this program any more");
         else if (vg_cl_now() - session->broken >= session->linger)
             vg_wire_session_over(session, "it cannot be reached any more");

@@ -56,6 +56,7 @@ struct vg_wire_session {
     /* what is sent: kept from what the other side has taken to what was given here */
     struct session_ring kept;
     uint64_t sent, frame_end; /* of the frame that is being sent */
+    uint64_t reached;         /* the furthest end of a frame; the other side has no more */
     struct session_frame out;
     size_t out_left; /* bytes of OUT that are not sent */
     bool is_beating;

@@ -143,6 +143,8 @@ session_begin_frame(struct vg_wire_session *session)
     session->out_left = sizeof session->out;
     session->told = session->taken;
     session->frame_end = session->sent + size;
+    if (session->reached < session->frame_end)
+        session->reached = session->frame_end;
     session->is_beating = false;
     session->is_leaving = session->is_leaving && size > 0;
     session->n_frames++;

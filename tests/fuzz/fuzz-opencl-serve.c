@@ -377,6 +377,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         asked[message.head.number] = true;
     }
     counts.is_wanted = (how & 2) != 0;
+    fake_is_trusting = (how & 4) != 0;
     const struct vg_serve_limits limits = {.memory = SERVE_MEMORY,
                                            .objects = SERVE_OBJECTS,
                                            .data = 1 << 20,

@@ -44,6 +44,9 @@ struct fake_object {
     bool is_silent;
 };
 
+/* Returns the object at HANDLE; NULL: there is none. */
+struct fake_object *fake_find(const void *handle);
+
 /* Returns the object at HANDLE, which has to be there; NULL: it is NULL, or of another type. */
 struct fake_object *fake_as(const void *handle, enum vg_cl_type type);
 

@@ -27,6 +27,8 @@ static const struct {
     {"mine", 40, CL_KERNEL_ARG_ADDRESS_PRIVATE, CL_KERNEL_ARG_ACCESS_NONE, VG_CL_NONE},
 };
 
+bool fake_is_trusting;
+
 #define PROGRAM_ARGS (sizeof program_args / sizeof *program_args)
 
 static cl_program CL_API_CALL
@@ -263,9 +265,10 @@ fake_clCloneKernel(cl_kernel handle, cl_int *error)
 static cl_int CL_API_CALL
 fake_clSetKernelArg(cl_kernel kernel, cl_uint i, size_t size, const void *value)
 {
+    const struct fake_object *object = fake_as(kernel, VG_CL_KERNEL);
     void *handle = NULL;
 
-    if (!fake_as(kernel, VG_CL_KERNEL))
+    if (!object)
         return CL_INVALID_KERNEL;
     if (i >= PROGRAM_ARGS)
         return CL_INVALID_ARG_INDEX;
@@ -278,8 +281,11 @@ fake_clSetKernelArg(cl_kernel kernel, cl_uint i, size_t size, const void *value)
     fake_read(value, size);
     if (program_args[i].object == VG_CL_NONE)
         return CL_SUCCESS;
-    /* Vendors look into what it names, and what is none would end the process. */
+    /* Vendors look into what it names, and what is none would end the process. Of a buffer that is
+     * found out; of an image and a sampler of a kernel that tells nothing it cannot be. */
     memcpy(&handle, value, sizeof handle);
+    if (fake_is_trusting && object->is_silent && i > 0 && !fake_find(handle))
+        return CL_INVALID_ARG_VALUE;
     if (!handle && i == 0)
         return CL_SUCCESS;
     return fake_as(handle, program_args[i].object) ? CL_SUCCESS : CL_INVALID_ARG_VALUE;

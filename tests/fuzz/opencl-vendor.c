@@ -77,19 +77,25 @@ fake_fails(void)
 /* ---- objects ---- */
 
 struct fake_object *
-fake_as(const void *handle, enum vg_cl_type type)
+fake_find(const void *handle)
 {
     struct fake_object *object = fake_all;
 
-    if (!handle)
-        return NULL;
     if (handle == &fake_platform || handle == &fake_devices[0] || handle == &fake_devices[1])
         object = (struct fake_object *)(uintptr_t)handle;
     while (object && object != handle)
         object = object->next;
-    if (!object)
+    return object;
+}
+
+struct fake_object *
+fake_as(const void *handle, enum vg_cl_type type)
+{
+    struct fake_object *object = handle ? fake_find(handle) : NULL;
+
+    if (handle && !object)
         fake_die("a handle that is none");
-    return object->type == type ? object : NULL;
+    return object && object->type == type ? object : NULL;
 }
 
 struct fake_object *

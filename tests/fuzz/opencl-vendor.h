@@ -30,6 +30,9 @@ void fake_fail_at(unsigned n);
 /* Returns how many objects there are that were not released, and tells of them. */
 unsigned fake_objects_n(void);
 
+/* Whether who calls may have code of his own, and so pass what is no handle to a kernel of it. */
+extern bool fake_is_trusting;
+
 /* What waits until IS_DONE says so; false: it cannot wait here. */
 extern bool (*fake_wait)(bool (*is_done)(const void *), const void *data);
 
