@@ -30,7 +30,7 @@
 #include "model/proposal.h"
 #include "model/provenance.h"
 #include "model/proxy-move.h"
-#include "model/proxy-socket.h"
+#include "model/proxy-show.h"
 #include "model/reservation.h"
 #include "model/snapshot.h"
 #include "model/source-state.h"
@@ -189,6 +189,9 @@ struct vg_backend_measurement {
     vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
     /* Returns struct vg_proxy_socket of all proxies of this host; the caller frees the list. */
     GPtrArray *(*list_proxies)(void *data, GError **err);
+    /* Returns all that there is to a VM's sockets of these proxies; the caller frees it.
+     * VG_E_NOT_FOUND: it has none, and its guest knows of no proxy. */
+    vg_proxy_show *(*show_proxy)(void *data, const char *vm, GError **err);
     /* Returns struct vg_proxy_guest: which guests are to know of a proxy, and do. */
     GPtrArray *(*list_proxy_guests)(void *data);
     /* Returns struct vg_happening, oldest first, as vg_journal_list_events() does. */

@@ -7,7 +7,7 @@
 #include "api/route.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "model/proxy-socket.h"
+#include "model/proxy-show.h"
 
 #define VG_LOG_TAG "api"
 
@@ -69,6 +69,27 @@ vg_handle_proxies(struct vg_request *request)
 {
     request->lane = VG_LANE_HERE;
     request->job = proxies_run_list;
+}
+
+static void
+proxies_run_show(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    g_autoptr(vg_proxy_show) show =
+        backend->measurement->show_proxy(backend->data, request->id, &err);
+
+    if (show)
+        vg_answer_json(request, 200, vg_record_write(&vg_proxy_show_record, show));
+    else
+        vg_answer_error(request, err);
+}
+
+void
+vg_handle_show_proxy(struct vg_request *request)
+{
+    request->lane = VG_LANE_HERE;
+    request->job = proxies_run_show;
 }
 
 static void

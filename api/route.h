@@ -104,6 +104,7 @@ vg_handler vg_handle_retry_migration;
 vg_handler vg_handle_movable;
 vg_handler vg_handle_vulkan;
 vg_handler vg_handle_proxies;
+vg_handler vg_handle_show_proxy;
 vg_handler vg_handle_limit_proxy;
 vg_handler vg_handle_move_proxy;
 vg_handler vg_handle_list_reservations;

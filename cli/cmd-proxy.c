@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl proxy list|limit|move: what VMs do by vgpu-proxy, how much of a GPU each gets, and at
- * which proxy each is.
+ * vgpuctl proxy list|show|limit|move: what VMs do by vgpu-proxy, how much of a GPU each gets, and
+ * at which proxy each is.
  */
 #include "config.h"
 
@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
+#include "cli/proxy-show.h"
 #include "cli/vm-proxy.h"
 #include "model/histogram.h"
 #include "model/proxy-move.h"
@@ -150,6 +151,14 @@ proxy_list(void *data, vg_client *client, GError **err)
 }
 
 static int
+proxy_show(void *data, vg_client *client, GError **err)
+{
+    const struct proxy_args *args = data;
+
+    return vg_proxy_show_vm(client, args->online.object, args->online.format, err);
+}
+
+static int
 proxy_limit(void *data, vg_client *client, GError **err)
 {
     const struct proxy_args *args = data;
@@ -257,6 +266,8 @@ vg_cmd_proxy(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, proxy_list},
+        {"show", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl proxy list` shows those with a socket",
+         proxy_show},
         {"limit", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl proxy list` shows those with a socket",
          proxy_limit},
         {"move", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl vm list` shows them", proxy_move}};
@@ -273,9 +284,10 @@ vg_cmd_proxy(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = proxy_parse,
-        .args_doc = "list\nlimit VM --weight NUMBER\nmove VM --to PLACE",
+        .args_doc = "list\nshow VM\nlimit VM --weight NUMBER\nmove VM --to PLACE",
         .doc =
-            "Shows what VMs do with a GPU of this host by vgpu-proxy, gives one more or less of "
+            "Shows what VMs do with a GPU of this host by vgpu-proxy, or all about one of them, "
+            "gives one more or less of "
             "it, and has a VM's programs go on at another proxy, of this host or of another one.",
         .children = children,
     };

@@ -100,6 +100,7 @@ vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,
 /* daemon/backend-proxies.c: of struct vg_backend_measurement and struct vg_backend_moves */
 GPtrArray *backend_list_proxies(void *data, GError **err);
 GPtrArray *backend_list_proxy_guests(void *data);
+vg_proxy_show *backend_show_proxy(void *data, const char *id, GError **err);
 GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,
                                GError **err);
 

@@ -172,6 +172,100 @@ proxies_choose(vg_daemon_backend *backend, const struct vg_inv_vm *vm, char **re
     return place;
 }
 
+/* ---- all there is to one VM ---- */
+
+static void
+proxies_add_place(struct vg_proxy_show *show, const char *place, char *take_why)
+{
+    for (guint i = 0; i < show->places->len; i++) {
+        const struct vg_proxy_place *other = show->places->pdata[i];
+        if (strcmp(other->place, place) == 0) {
+            g_free(take_why);
+            return;
+        }
+    }
+    struct vg_proxy_place *to = vg_record_new(&vg_proxy_place_record);
+    to->place = g_strdup(place);
+    to->why = take_why;
+    g_ptr_array_add(show->places, to);
+}
+
+static bool
+proxies_is_name(const char *name, const char *id, const struct vg_inv_vm *vm)
+{
+    return name && *name &&
+           (strcmp(name, id) == 0 || (vm && vg_drift_is_vm(name, vm->name, vm->uuid)));
+}
+
+/* What the guest is told of, and where else programs of other machines find a socket of the VM's.
+ */
+static void
+proxies_add_places(struct vg_proxy_show *show)
+{
+    for (guint i = 0; i < show->guests->len; i++) {
+        const struct vg_proxy_guest *guest = show->guests->pdata[i];
+        if (strcmp(guest->address, "none") != 0)
+            proxies_add_place(show, guest->address,
+                              g_strdup_printf("[proxy %s] in vgpud.conf names it", guest->vm));
+    }
+    for (guint i = 0; i < show->items->len; i++) {
+        const struct vg_proxy_shown *shown = show->items->pdata[i];
+        if (proxies_is_reached(shown->socket.socket))
+            proxies_add_place(show, shown->socket.socket,
+                              g_strdup_printf("the vgpu-proxy that is asked at %s has it for "
+                                              "this VM",
+                                              shown->socket.proxy));
+    }
+}
+
+static int
+proxies_add_shown(struct vg_proxy_show *show, const struct vg_proxy_socket *socket, GError **err)
+{
+    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(socket->proxy, err);
+    struct vg_proxy_shown *shown = desk ? vg_proxy_desk_show(desk, socket->socket, err) : NULL;
+
+    if (!shown)
+        return -1;
+    g_ptr_array_add(show->items, shown);
+    return 0;
+}
+
+vg_proxy_show *
+backend_show_proxy(void *data, const char *id, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    const struct vg_inv_vm *vm = backend_find_here(view, id);
+    g_autoptr(GPtrArray) sockets = backend_list_proxies(data, err);
+    g_autoptr(GPtrArray) guests = vg_proxy_teller_list(backend->teller);
+    g_autoptr(vg_proxy_show) show = vg_record_new(&vg_proxy_show_record);
+
+    show->vm = g_strdup(vm ? vm->name : id);
+    show->uuid = g_strdup(vm && vm->uuid ? vm->uuid : "");
+    for (guint i = 0; sockets && i < sockets->len; i++)
+        if (proxies_is_of(sockets->pdata[i], id, vm) &&
+            proxies_add_shown(show, sockets->pdata[i], err) < 0)
+            return NULL;
+    for (guint i = 0; i < guests->len; i++) {
+        const struct vg_proxy_guest *guest = guests->pdata[i];
+        if (proxies_is_name(guest->vm, id, vm) || proxies_is_name(guest->uuid, id, vm))
+            g_ptr_array_add(show->guests, vg_record_copy(&vg_proxy_guest_record, guest));
+    }
+    if (!sockets)
+        return NULL;
+    if (show->items->len == 0 && show->guests->len == 0) {
+        vg_error(err, VG_E_NOT_FOUND,
+                 "no socket of a vgpu-proxy of this host is that of '%s', and no [proxy %s] in "
+                 "vgpud.conf names one of another host",
+                 id, id);
+        return NULL;
+    }
+    proxies_add_places(show);
+    return g_steal_pointer(&show);
+}
+
+/* ---- moves ---- */
+
 struct vg_migration *
 backend_prepare_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
                      const struct vg_migration_request *request, GError **err)

@@ -453,6 +453,7 @@ static const struct vg_backend_measurement backend_measurement = {
     .gather = backend_gather,
     .list_proxies = backend_list_proxies,
     .list_proxy_guests = backend_list_proxy_guests,
+    .show_proxy = backend_show_proxy,
     .list_events = list_events,
 };
 

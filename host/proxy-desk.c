@@ -122,22 +122,61 @@ desk_read_file(const vg_proxy_desk *desk, int fd, GError **err)
     return object;
 }
 
-GPtrArray *
-vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
+/* Asks by a line that is answered by a file. Returns what it holds; NULL: it cannot, or will not.
+ */
+static json_object *
+desk_ask_file(const vg_proxy_desk *desk, const char *line, int64_t *pid, GError **err)
 {
     char text[256];
-    int fd = desk_ask(desk, "list", text, sizeof(text), err);
+    int fd = desk_ask(desk, line, text, sizeof(text), err);
 
-    if (fd == -2)
+    if (fd == -2 && g_str_has_prefix(text, "error "))
+        vg_error(err, strstr(text, "no such socket") ? VG_E_NOT_FOUND : VG_E_EXTERNAL, "%s: %s",
+                 desk->path, text + strlen("error "));
+    else if (fd == -2)
         vg_error(err, VG_E_EXTERNAL, "%s: it answers without a file", desk->path);
     if (fd < 0)
         return NULL;
     g_autoptr(json_object) object = desk_read_file(desk, fd, err);
-    struct vg_json_node root = vg_json_root(object), pid, sockets;
-    int64_t number;
-    if (!object || vg_json_member(&root, "pid", VG_JSON_REQUIRED, &pid, err) < 0 ||
-        vg_json_int64(&pid, 1, INT32_MAX, &number, err) < 0 ||
-        vg_json_member(&root, "sockets", VG_JSON_REQUIRED, &sockets, err) < 0 ||
+    struct vg_json_node root = vg_json_root(object), number;
+    if (!object || vg_json_member(&root, "pid", VG_JSON_REQUIRED, &number, err) < 0 ||
+        vg_json_int64(&number, 1, INT32_MAX, pid, err) < 0)
+        return NULL;
+    return g_steal_pointer(&object);
+}
+
+/* Says of a socket whose it is. */
+static void
+desk_sign(const vg_proxy_desk *desk, struct vg_proxy_socket *socket, int64_t pid)
+{
+    g_free(socket->proxy);
+    socket->proxy = g_strdup(desk->path);
+    socket->pid = pid;
+}
+
+struct vg_proxy_shown *
+vg_proxy_desk_show(vg_proxy_desk *desk, const char *socket, GError **err)
+{
+    g_autofree char *line = g_strconcat("show ", socket, NULL);
+    int64_t pid;
+    g_autoptr(json_object) object = desk_ask_file(desk, line, &pid, err);
+    struct vg_json_node root = vg_json_root(object);
+    struct vg_proxy_shown *shown =
+        object ? vg_record_read(&vg_proxy_shown_record, &root, err) : NULL;
+
+    if (shown)
+        desk_sign(desk, &shown->socket, pid);
+    return shown;
+}
+
+GPtrArray *
+vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
+{
+    int64_t pid;
+    g_autoptr(json_object) object = desk_ask_file(desk, "list", &pid, err);
+    struct vg_json_node root = vg_json_root(object), sockets;
+
+    if (!object || vg_json_member(&root, "sockets", VG_JSON_REQUIRED, &sockets, err) < 0 ||
         vg_json_array(&sockets, VG_PROXY_SOCKETS_MAX, err) < 0)
         return NULL;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
@@ -146,9 +185,7 @@ vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
         struct vg_proxy_socket *socket = vg_record_read(&vg_proxy_socket_record, &item, err);
         if (!socket)
             return NULL;
-        g_free(socket->proxy);
-        socket->proxy = g_strdup(desk->path);
-        socket->pid = number;
+        desk_sign(desk, socket, pid);
         g_ptr_array_add(list, socket);
     }
     return g_steal_pointer(&list);

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-#include "model/proxy-socket.h"
+#include "model/proxy-show.h"
 
 typedef struct vg_proxy_desk vg_proxy_desk;
 
@@ -21,6 +21,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_proxy_desk, vg_proxy_desk_close)
 /* Returns struct vg_proxy_socket, which the caller frees, or NULL: the desk is of no use any more
  * then. Waits for up to 0.2 s. */
 GPtrArray *vg_proxy_desk_list(vg_proxy_desk *desk, GError **err);
+
+/* Returns all that there is to a socket, which the caller frees. VG_E_NOT_FOUND: it has none of
+ * that path. Otherwise as vg_proxy_desk_list(). */
+struct vg_proxy_shown *vg_proxy_desk_show(vg_proxy_desk *desk, const char *socket, GError **err);
 
 /* Gives a socket another weight. VG_E_NOT_FOUND: it has none of that path. Otherwise as
  * vg_proxy_desk_list(). */

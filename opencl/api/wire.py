@@ -2,6 +2,7 @@
 """What generate.py writes of opencl.api for the way to a proxy: the numbers of messages, the side of the program, which
 encodes a call, and that of the proxy, which decodes it and calls the tracker. First come a message's numbers, then its
 objects and lists, each in the order of the function's parameters."""
+import re
 
 # By hand, on both sides: their memory is the program's, or what they are given names other objects.
 HAND = ("GetDeviceIDs CreateContext CreateBufferWithProperties CreateSubBuffer CreateImageWithProperties "
@@ -254,9 +255,11 @@ def serve_c(head, functions, types):
     table = "[VG_WIRE_OP_HELLO] = vg_serve_hello,\n"
     table += "".join(f"[VG_WIRE_OP_{short(f)}] = serve_{short(f)},\n" for f in ours)
     table += "".join(f"[VG_WIRE_OP_{name}] = vg_serve_{name},\n" for name in HAND + MORE)
+    named = re.sub(r"= (?:vg_)?serve_(\w+),", r'= "cl\1",', table).replace("clhello", "the first message")
     return (head + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/wire/serve-hand.h"\n' +
             "".join("\n" + serve(f, types) for f in ours) +
-            "\nconst vg_serve_function vg_serve_functions[VG_WIRE_OPS] = {\n" + table + "};\n")
+            "\nconst vg_serve_function vg_serve_functions[VG_WIRE_OPS] = {\n" + table + "};\n" +
+            "\nconst char *const vg_serve_names[VG_WIRE_OPS] = {\n" + named + "};\n")
 
 
 def ops_h(head, functions):

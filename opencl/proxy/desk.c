@@ -4,20 +4,19 @@
 #include "opencl/proxy/desk.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "opencl/proxy/desk-tell.h"
 #include "opencl/proxy/listen.h"
 #include "opencl/track/clock.h"
 
 /* Who asks less often than this is not counted for. */
 #define DESK_WANTED INT64_C(10000000000) /* ns */
+
+#define DESK_NO_SOCKET "error there is no such socket"
 
 /* ---- the connections ---- */
 
@@ -28,7 +27,8 @@ vg_desk_open(struct proxy_desk *desk)
         desk->fds[i] = -1;
     if (!desk->path)
         return true;
-    desk->fds[0] = vg_proxy_listen(desk->path, SOCK_SEQPACKET, desk->mode);
+    desk->marks = vg_desk_new_marks();
+    desk->fds[0] = desk->marks ? vg_proxy_listen(desk->path, SOCK_SEQPACKET, desk->mode) : -1;
     return desk->fds[0] >= 0;
 }
 
@@ -46,6 +46,8 @@ vg_desk_close(struct proxy_desk *desk)
     vg_desk_leave(desk);
     if (desk->path)
         unlink(desk->path);
+    free(desk->marks);
+    desk->marks = NULL;
 }
 
 static void
@@ -98,119 +100,16 @@ desk_answer(struct proxy_desk *desk, unsigned i, const char *text, int file)
         desk_end(desk, i);
 }
 
-/* ---- what is told ---- */
-
-#define DESK_TEXT_MAX   4096 /* bytes */
-#define DESK_NUMBER_MAX (UINT64_C(1) << 62)
-
-static void
-desk_put_text(FILE *file, const char *name, const char *text, size_t most)
-{
-    fprintf(file, ",\"%s\":\"", name);
-    for (size_t i = 0; i < most && text[i]; i++) {
-        if (text[i] == '"' || text[i] == '\\')
-            fputc('\\', file);
-        fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], file);
-    }
-    fputc('"', file);
-}
-
-/* The client's process has written it, whatever that is by now. */
-static void
-desk_copy_device(char *device, const struct vg_serve_counts *counts)
-{
-    if (!counts->device[0])
-        return;
-    memcpy(device, counts->device, sizeof counts->device);
-    for (size_t i = 0; i < sizeof counts->device; i++)
-        if ((unsigned char)device[i] >= 0x7f)
-            device[i] = '?';
-}
-
-static uint64_t
-desk_number(uint64_t number)
-{
-    return number > DESK_NUMBER_MAX ? DESK_NUMBER_MAX : number;
-}
-
-static void
-desk_put_took(FILE *file, const struct proxy_did *did)
-{
-    bool is_first = true;
-
-    fputs(",\"took\":[", file);
-    for (unsigned i = 0; i < VG_SERVE_TOOK; i++) {
-        if (!did->took[i])
-            continue;
-        fprintf(file, "%s{\"ns\":%" PRId64 ",\"commands\":%" PRIu64 "}", is_first ? "" : ",",
-                vg_serve_took_middle(i), desk_number(did->took[i]));
-        is_first = false;
-    }
-    fputs("]", file);
-}
-
-static void
-desk_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
-{
-    struct proxy_did did = tenant->did;
-    char device[sizeof(((struct vg_serve_counts *)NULL)->device)] = "";
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < desk->share->n_clients; i++) {
-        const struct proxy_client *client = &desk->share->clients[i];
-        if (client->tenant != tenant || !client->counts)
-            continue;
-        vg_share_add_did(&did, client->counts);
-        did.used += client->counts->memory;
-        desk_copy_device(device, client->counts);
-        n++;
-    }
-    fprintf(
-        file,
-        "{\"weight\":%u,\"memory_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64 ",\"clients\":%u"
-        ",\"held_ns\":%" PRId64 ",\"turns\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64
-        ",\"done\":%" PRIu64 ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
-        tenant->weight, tenant->memory == UINT64_MAX ? 0 : tenant->memory, desk_number(did.used), n,
-        vg_share_held(desk->share, tenant), tenant->turns, tenant->ended, desk_number(did.came),
-        desk_number(did.done), desk_number(did.wait_ns), desk_number(did.run_ns));
-    desk_put_text(file, "socket", tenant->path, DESK_TEXT_MAX);
-    desk_put_text(file, "vm", tenant->vm ? tenant->vm : "", DESK_TEXT_MAX);
-    desk_put_text(file, "device", device, sizeof device);
-    desk_put_took(file, &did);
-    fputs("}", file);
-}
-
-/* A file of all that there is; -1, with errno. */
-static int
-desk_list(const struct proxy_desk *desk)
-{
-    int fd = memfd_create("vgpu-proxy", MFD_CLOEXEC);
-    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
-
-    if (!file) {
-        int error = errno;
-        if (copy >= 0)
-            close(copy);
-        if (fd >= 0)
-            close(fd);
-        errno = error;
-        return -1;
-    }
-    fprintf(file, "{\"pid\":%d,\"version\":\"" PACKAGE_VERSION "\",\"sockets\":[", (int)getpid());
-    for (unsigned i = 0, told = 0; i < desk->n_tenants; i++) {
-        if (desk->tenants[i].is_gone)
-            continue;
-        if (told++ > 0)
-            fputc(',', file);
-        desk_put_tenant(desk, &desk->tenants[i], file);
-    }
-    fputs("]}\n", file);
-    fclose(file);
-    return fd;
-}
-
 /* ---- what is asked ---- */
+
+static struct proxy_tenant *
+desk_find(const struct proxy_desk *desk, const char *path)
+{
+    for (unsigned i = 0; i < desk->n_tenants; i++)
+        if (!desk->tenants[i].is_gone && strcmp(desk->tenants[i].path, path) == 0)
+            return &desk->tenants[i];
+    return NULL;
+}
 
 static const char *
 desk_set_weight(const struct proxy_desk *desk, const char *text)
@@ -220,29 +119,41 @@ desk_set_weight(const struct proxy_desk *desk, const char *text)
 
     if (end == text || *end != ' ' || weight < 1 || weight > PROXY_WEIGHT_MAX)
         return "error a weight is a number from 1 to 1000";
-    for (unsigned i = 0; i < desk->n_tenants; i++)
-        if (!desk->tenants[i].is_gone && strcmp(desk->tenants[i].path, end + 1) == 0) {
-            vg_share_set_weight(desk->share, &desk->tenants[i], (unsigned)weight);
-            return "ok";
-        }
-    return "error there is no such socket";
+    struct proxy_tenant *tenant = desk_find(desk, end + 1);
+    if (!tenant)
+        return DESK_NO_SOCKET;
+    vg_share_set_weight(desk->share, tenant, (unsigned)weight);
+    return "ok";
+}
+
+/* FILE is one of vg_desk_list() or vg_desk_show(). */
+static void
+desk_answer_file(struct proxy_desk *desk, unsigned i, int file)
+{
+    desk->asked = vg_cl_now();
+    desk_answer(desk, i, file >= 0 ? "ok" : "error there is no memory", file);
+    if (file >= 0)
+        close(file);
 }
 
 static void
 desk_do(struct proxy_desk *desk, unsigned i, const char *line)
 {
-    static const char weight[] = "weight ";
+    static const char weight[] = "weight ", show[] = "show ";
 
     if (strcmp(line, "list") == 0) {
-        int file = desk_list(desk);
-        desk->asked = vg_cl_now();
-        desk_answer(desk, i, file >= 0 ? "ok" : "error there is no memory", file);
-        if (file >= 0)
-            close(file);
+        desk_answer_file(desk, i, vg_desk_list(desk));
+    } else if (strncmp(line, show, sizeof show - 1) == 0) {
+        const struct proxy_tenant *tenant = desk_find(desk, line + sizeof show - 1);
+        if (tenant)
+            desk_answer_file(desk, i, vg_desk_show(desk, tenant));
+        else
+            desk_answer(desk, i, DESK_NO_SOCKET, -1);
     } else if (strncmp(line, weight, sizeof weight - 1) == 0) {
         desk_answer(desk, i, desk_set_weight(desk, line + sizeof weight - 1), -1);
     } else {
-        desk_answer(desk, i, "error it is asked by 'list' and 'weight NUMBER SOCKET'", -1);
+        desk_answer(desk, i,
+                    "error it is asked by 'list', 'show SOCKET' and 'weight NUMBER SOCKET'", -1);
     }
 }
 

@@ -4,6 +4,7 @@
  * to change a share. A message is a line, and so is its answer:
  *
  *   list                        ok, with a file of JSON (docs/vgpu-proxy.8)
+ *   show SOCKET                 the same, of one socket and its clients
  *   weight NUMBER SOCKET        ok
  *                               or  error REASON
  *
@@ -18,6 +19,8 @@
 
 #define PROXY_DESK_FDS 5 /* that are polled: the listener, and who asks */
 
+struct proxy_marks;
+
 struct proxy_desk {
     const char *path; /* NULL: nobody asks */
     mode_t mode;      /* who may */
@@ -25,7 +28,12 @@ struct proxy_desk {
     struct proxy_tenant *tenants; /* N_TENANTS of them; those that are gone are not told of */
     unsigned n_tenants;
     const struct proxy_share *share;
-    int64_t asked; /* when, last, by CLOCK_MONOTONIC; 0: not for a while */
+    const struct vg_serve_limits *limits; /* of each client, but for memory */
+    unsigned clients_max, linger_s;
+    size_t staging; /* bytes */
+    mode_t socket_mode;
+    struct proxy_marks *marks; /* owned: what sockets had lately; desk-tell.c */
+    int64_t asked;             /* when, last, by CLOCK_MONOTONIC; 0: not for a while */
 };
 
 /* Listens at DESK->path, unless that is NULL. False, with errno. */

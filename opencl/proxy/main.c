@@ -25,7 +25,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <linux/vm_sockets.h>
 #include <malloc.h>
 
 #include "opencl/icd/control.h"
@@ -33,6 +32,7 @@
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/proxy/desk.h"
+#include "opencl/proxy/peer.h"
 #include "opencl/proxy/share.h"
 #include "opencl/proxy/sockets.h"
 #include "opencl/track/clock.h"
@@ -99,6 +99,30 @@ proxy_hand_over(const struct vg_wire_link *link, int turns,
     return vg_wire_pass(turns, &message, sizeof message, link->fd, 0);
 }
 
+/* By errno. */
+static void
+proxy_say_refused(const struct proxy *proxy, const struct proxy_client *client)
+{
+    char why[2 * VG_SERVE_NOTE_MAX];
+
+    if (errno == EUSERS)
+        snprintf(why, sizeof why, "a program more than the %u of this proxy", proxy->clients_max);
+    else if (errno == EACCES)
+        snprintf(why, sizeof why, "a program with another token, from %s", client->from);
+    else if (errno == ETIMEDOUT)
+        snprintf(why, sizeof why, "one who says nothing for %d s, from %s", VG_WIRE_OPEN_S,
+                 client->from);
+    else if (errno == EPROTO)
+        snprintf(why, sizeof why, "one who does not speak as the library does, from %s",
+                 client->from);
+    else
+        snprintf(why, sizeof why, "a program from %s that went before it had begun: %s",
+                 client->from, strerror(errno));
+    vg_cl_say("%s: a client is refused: %s", client->tenant->path, why);
+    if (client->counts)
+        vg_serve_note(&client->counts->refused, "%s", why);
+}
+
 /* CLIENT is what the proxy knows of it. It may begin a session, or else only come back to one. */
 static _Noreturn void
 proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd, int turns,
@@ -140,10 +164,8 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
     enum vg_wire_taken taken = vg_wire_link_take(&link, fd, &offer, &hello);
     if (taken == VG_WIRE_COMES_BACK)
         _exit(proxy_hand_over(&link, turns, &hello) ? EXIT_SUCCESS : EXIT_FAILURE);
-    if (taken == VG_WIRE_REFUSED && errno == EUSERS)
-        vg_cl_say("a client more than %u is refused", proxy->clients_max);
-    else if (taken == VG_WIRE_REFUSED)
-        vg_cl_say("a client cannot be served: %s", strerror(errno));
+    if (taken == VG_WIRE_REFUSED)
+        proxy_say_refused(proxy, client);
     bool ok = taken == VG_WIRE_TAKEN && may_begin;
     struct vg_serve *serve = ok ? vg_serve_begin(&link, &limits) : NULL;
     ok = serve && vg_serve_run(serve);
@@ -151,18 +173,6 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
         vg_cl_say("a client is given up, as %s", vg_wire_link_why(&link));
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
-}
-
-/* Returns which VM the other side of a vsock is; 0: it is none. */
-static unsigned
-proxy_cid(int fd)
-{
-    struct sockaddr_vm other = {.svm_family = 0};
-    socklen_t size = sizeof other;
-
-    return getpeername(fd, (struct sockaddr *)&other, &size) == 0 && other.svm_family == AF_VSOCK
-               ? other.svm_cid
-               : 0;
 }
 
 static unsigned
@@ -191,8 +201,10 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
 
     if (fd < 0)
         return;
-    if (tenant->cid && proxy_cid(fd) != tenant->cid) {
+    if (tenant->cid && vg_peer_cid(fd) != tenant->cid) {
         vg_cl_say("a client of another VM than %u is refused", tenant->cid);
+        vg_serve_note(&tenant->refused, "a program of VM %u by vsock, not %u", vg_peer_cid(fd),
+                      tenant->cid);
         close(fd);
         return;
     }
@@ -202,9 +214,13 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
         i++;
     if (i == proxy->share.n_clients || (!may_begin && !tenant->has_token)) {
         vg_cl_say("a client more than %u is refused", proxy->clients_max);
+        vg_serve_note(&tenant->refused, "a program more than the %u of this proxy",
+                      proxy->clients_max);
         close(fd);
         return;
     }
+    client.came = vg_cl_now();
+    vg_peer_describe(fd, client.from);
     client.counts = proxy->desk.path ? vg_share_new_counts() : NULL;
     bool ok = proxy_draw(client.session, sizeof client.session) &&
               socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0;
@@ -396,6 +412,11 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     proxy->desk.tenants = proxy->sockets.tenants;
     proxy->desk.n_tenants = proxy->sockets.n;
     proxy->desk.share = &proxy->share;
+    proxy->desk.limits = &proxy->limits;
+    proxy->desk.clients_max = proxy->clients_max;
+    proxy->desk.linger_s = proxy->linger_s;
+    proxy->desk.staging = proxy->staging;
+    proxy->desk.socket_mode = proxy->sockets.mode;
     if (!vg_desk_open(&proxy->desk)) {
         fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->desk.path, strerror(errno));
         return EXIT_FAILURE;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -148,6 +149,8 @@ vg_share_gone(struct proxy_client *client)
         close(client->fd);
     if (client->counts) {
         vg_share_add_did(&client->tenant->did, client->counts);
+        vg_share_add_note(&client->tenant->refused, &client->counts->refused);
+        vg_share_add_note(&client->tenant->failed, &client->counts->failed);
         vg_share_free_counts(client->counts);
     }
     *client = (struct proxy_client){.fd = -1};
@@ -176,8 +179,26 @@ vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts)
     did->came += counts->came;
     did->wait_ns += (uint64_t)counts->wait_ns;
     did->run_ns += (uint64_t)counts->run_ns;
-    for (unsigned i = 0; i < VG_SERVE_TOOK; i++)
+    for (unsigned i = 0; i < VG_SERVE_TOOK; i++) {
         did->took[i] += counts->took[i];
+        did->waited[i] += counts->waited[i];
+        did->ran[i] += counts->ran[i];
+    }
+}
+
+void
+vg_share_add_note(struct vg_serve_note *sum, const struct vg_serve_note *note)
+{
+    const int64_t at = note->at;
+
+    sum->n += note->n;
+    if (!note->n || at < sum->at || at > vg_cl_now())
+        return;
+    sum->at = at;
+    memcpy(sum->text, note->text, sizeof sum->text - 1);
+    for (size_t i = 0; i < sizeof sum->text - 1; i++)
+        if ((unsigned char)sum->text[i] >= 0x7f)
+            sum->text[i] = '?';
 }
 
 void
@@ -294,6 +315,9 @@ vg_share_decide(const struct proxy_share *share)
         vg_cl_say("the process %d of a client keeps the device for longer than %u s: it is ended",
                   (int)holder->pid, share->max_kernel_s);
         holder->tenant->ended++;
+        vg_serve_note(&holder->tenant->failed,
+                      "a program kept the device for longer than %u s, and was ended",
+                      share->max_kernel_s);
         kill(holder->pid, SIGKILL);
         holder->asked = vg_cl_now(); /* until it is gone */
         left = SHARE_SLACK;

@@ -16,13 +16,14 @@
 #include "opencl/wire/session.h"
 
 #define PROXY_WEIGHT_MAX 1000
+#define PROXY_FROM_MAX   80 /* bytes */
 
 struct proxy_client;
 
 /* What clients did (opencl/wire/serve-meter.h). */
 struct proxy_did {
     uint64_t came, done, used, wait_ns, run_ns;
-    uint64_t took[VG_SERVE_TOOK];
+    uint64_t took[VG_SERVE_TOOK], waited[VG_SERVE_TOOK], ran[VG_SERVE_TOOK];
 };
 
 /* Whose the clients are that come by one socket. */
@@ -41,8 +42,9 @@ struct proxy_tenant {
         passed; /* ns of the device divided by the weight, but for times in which it wanted none */
     int64_t held; /* ns, in all turns that have ended */
     uint64_t turns, ended;
-    const char *vm;       /* whose the socket is; NULL: nobody said */
-    struct proxy_did did; /* of clients that have left */
+    const char *vm;                       /* whose the socket is; NULL: nobody said */
+    struct proxy_did did;                 /* of clients that have left */
+    struct vg_serve_note refused, failed; /* likewise, and what came of others */
 };
 
 struct proxy_client {
@@ -52,7 +54,8 @@ struct proxy_client {
     struct proxy_tenant *tenant;
     unsigned char session[VG_WIRE_SESSION_ID]; /* by which it comes back */
     bool wants, has, is_told;
-    int64_t wanted, given, asked; /* when, in ns */
+    int64_t came, wanted, given, asked; /* when, in ns */
+    char from[PROXY_FROM_MAX];          /* who is at the other side, in words */
 };
 
 struct proxy_share {
@@ -71,6 +74,9 @@ void vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
 struct vg_serve_counts *vg_share_new_counts(void);
 void vg_share_free_counts(struct vg_serve_counts *counts);
 void vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts);
+
+/* Adds one that a client's process may be writing. */
+void vg_share_add_note(struct vg_serve_note *sum, const struct vg_serve_note *note);
 
 /* What TENANT has had by now stays as it was. */
 void vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *tenant,

@@ -193,15 +193,30 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
 
 /* ---- the beginning: the proxy's side ---- */
 
-/* Whether the other side has the token that it needs. */
+/* Receives what the other side has to say at once; false, with errno. */
+static bool
+link_hear(struct vg_wire_link *link, void *to, size_t size)
+{
+    errno = 0;
+    if (vg_wire_link_receive(link, to, size))
+        return true;
+    if (errno == 0)
+        errno = ECONNRESET;
+    else if (errno == EAGAIN)
+        errno = ETIMEDOUT;
+    return false;
+}
+
+/* Whether the other side has the token that it needs; false, with errno. */
 static bool
 link_check_token(struct vg_wire_link *link, const char *token)
 {
     char shown[VG_WIRE_TOKEN_MAX];
     unsigned char differs = 0;
 
-    if (!vg_wire_link_receive(link, shown, sizeof shown))
+    if (!link_hear(link, shown, sizeof shown))
         return false;
+    errno = EACCES;
     for (size_t i = 0; token && i < sizeof shown; i++)
         differs |= (unsigned char)(shown[i] ^ token[i]);
     return !differs;
@@ -216,7 +231,7 @@ link_take_session(struct vg_wire_link *link, const struct vg_wire_offer *offer,
                                               .linger_s = offer->linger_s};
     struct iovec part = {&welcome, sizeof welcome};
 
-    if (!vg_wire_link_receive(link, hello, sizeof *hello))
+    if (!link_hear(link, hello, sizeof *hello))
         return VG_WIRE_REFUSED;
     vg_wire_address_limit(link->fd, 0);
     if (memcmp(hello->id, none, sizeof none) != 0)
@@ -247,13 +262,15 @@ vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_offer 
     *link = (struct vg_wire_link){.fd = fd};
     vg_wire_address_tune(fd);
     vg_wire_address_limit(fd, VG_WIRE_OPEN_S);
-    bool ok = vg_wire_link_receive(link, &hello, sizeof hello) && hello.magic == LINK_MAGIC &&
-              hello.way <= LINK_SESSION && (!offer->token || hello.way >= LINK_TOKEN) &&
-              (offer->token || hello.way < LINK_SESSION);
-    if (!ok || (hello.way >= LINK_TOKEN && !link_check_token(link, offer->token))) {
-        errno = ok ? EACCES : EPROTO;
+    if (!link_hear(link, &hello, sizeof hello))
         return VG_WIRE_REFUSED;
-    }
+    bool ok = hello.magic == LINK_MAGIC && hello.way <= LINK_SESSION &&
+              (!offer->token || hello.way >= LINK_TOKEN) &&
+              (offer->token || hello.way < LINK_SESSION);
+    if (!ok)
+        errno = offer->token && hello.magic == LINK_MAGIC ? EACCES : EPROTO;
+    if (!ok || (hello.way >= LINK_TOKEN && !link_check_token(link, offer->token)))
+        return VG_WIRE_REFUSED;
     if (hello.way == LINK_SESSION)
         return link_take_session(link, offer, back);
     vg_wire_address_limit(fd, 0);

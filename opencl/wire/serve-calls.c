@@ -201,6 +201,7 @@ vg_serve_CreateProgramWithBinary(struct vg_serve_call *call)
     if (!vg_serve_may_have_binaries(call->serve)) {
         for (uint64_t i = 0; i < n; i++)
             status[i] = CL_INVALID_BINARY;
+        call->why = "a program that was compiled elsewhere";
         vg_wire_put_list(&call->out, status, n * sizeof *status);
         return CL_INVALID_BINARY;
     }

@@ -66,6 +66,15 @@ memory_drop(cl_mem made, cl_int why, cl_int *error)
     return NULL;
 }
 
+static bool
+memory_may_have(struct vg_serve_call *call, uint64_t bytes)
+{
+    if (vg_serve_may_have(call->serve, bytes))
+        return true;
+    call->why = "more memory than it may have";
+    return false;
+}
+
 cl_int
 vg_serve_CreateBufferWithProperties(struct vg_serve_call *call)
 {
@@ -82,7 +91,7 @@ vg_serve_CreateBufferWithProperties(struct vg_serve_call *call)
         call->in.is_bad = true;
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    if (!vg_serve_may_have(call->serve, size))
+    if (!memory_may_have(call, size))
         return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     void *host = memory_source(call, &flags, has_host, &is_lacking);
     cl_mem made = has_properties
@@ -156,14 +165,14 @@ vg_serve_CreateImageWithProperties(struct vg_serve_call *call)
     }
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    if (!vg_serve_may_have(call->serve, call->head.data))
+    if (!memory_may_have(call, call->head.data))
         return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     void *host = memory_source(call, &flags, has_host, &is_lacking);
     cl_mem made = memory_make_image(context, has_properties, flags, format, &desc, host, &error);
     if (is_lacking && made)
         made = memory_drop(made, CL_INVALID_IMAGE_DESCRIPTOR, &error);
     /* What an image takes is known when it is there. */
-    if (made && !vg_serve_may_have(call->serve, 0))
+    if (made && !memory_may_have(call, 0))
         made = memory_drop(made, CL_MEM_OBJECT_ALLOCATION_FAILURE, &error);
     memory_put(call, id, made, error);
     return error;

@@ -24,14 +24,47 @@ unsigned vg_serve_took_bucket(int64_t ns);
 /* Returns the middle of a bucket in ns, which is within 1.6 % of all that is in it. */
 int64_t vg_serve_took_middle(unsigned bucket);
 
+#define VG_SERVE_NOTE_MAX 128 /* bytes */
+
+/* What happened again and again. */
+struct vg_serve_note {
+    _Atomic uint64_t n;
+    _Atomic int64_t at; /* when, last, by vg_cl_now() */
+    char text[VG_SERVE_NOTE_MAX];
+};
+
+/* By what a client's bytes come. */
+enum vg_serve_way {
+    VG_SERVE_WAY_NONE, /* it has not said yet */
+    VG_SERVE_WAY_SOCKET,
+    VG_SERVE_WAY_SHARED,
+    VG_SERVE_WAY_SESSION,
+};
+
 struct vg_serve_counts {
     atomic_bool is_wanted;                /* by the proxy: somebody asks */
     _Atomic uint64_t came, done;          /* commands */
     _Atomic int64_t wait_ns, run_ns;      /* of those that are done */
     _Atomic uint64_t took[VG_SERVE_TOOK]; /* of them, by wait and run */
-    _Atomic uint64_t memory;              /* bytes of memory objects */
-    char device[64]; /* name of the device that was used first; empty: none yet */
+    _Atomic uint64_t waited[VG_SERVE_TOOK], ran[VG_SERVE_TOOK];
+    _Atomic uint64_t memory;  /* bytes of memory objects */
+    _Atomic uint64_t objects; /* of all types */
+    _Atomic unsigned way;     /* enum vg_serve_way */
+    struct vg_wire_session_told link;
+    struct vg_serve_note refused; /* what it may not have */
+    struct vg_serve_note failed;  /* what gave an error, but for questions */
+    char device[64];              /* name of the device that was used first; empty: none yet */
 };
+
+/* Counts in *NOTE, from one thread at a time, and keeps the text as the last one. */
+void vg_serve_note(struct vg_serve_note *note, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* COUNTS may be NULL. */
+void vg_serve_meter_link(struct vg_serve_counts *counts, const struct vg_wire_link *link);
+
+/* CALL has got this result. */
+void vg_serve_meter_result(const struct vg_serve_call *call, cl_int result);
 
 /* Before CALL is done. */
 void vg_serve_meter_came(struct vg_serve_call *call);

@@ -16,6 +16,7 @@
 #include "opencl/wire/serve-turn.h"
 
 #define SERVE_THREADS_MAX 512 /* of calls that wait */
+#define SERVE_WHY_DATA    "more data of commands that are not done than it may have"
 
 /* ---- calls ---- */
 
@@ -61,8 +62,10 @@ serve_do(void *data)
 
     vg_serve_meter_came(call);
     bool is_in = !call->refused && vg_serve_turn_enter(serve->turn, call->head.op);
-    if (!is_in && !call->refused)
+    if (!is_in && !call->refused) {
         call->refused = CL_OUT_OF_RESOURCES;
+        call->why = "more commands than it may give before an event is set";
+    }
     call->entered = call->is_metered ? vg_cl_now() : 0;
     cl_int result = is_in ? vg_serve_functions[call->head.op](call) : call->refused;
     vg_serve_meter_back(call);
@@ -79,6 +82,7 @@ serve_do(void *data)
         vg_cl_say("a client sent what is no message: %u", call->head.op);
         vg_serve_break(serve);
     } else {
+        vg_serve_meter_result(call, result);
         result = serve_tell_late(call, result);
         if (!(call->head.flags & VG_WIRE_LATER))
             vg_serve_answer(call, result);
@@ -123,11 +127,15 @@ serve_begin(struct vg_serve_call *call)
         return;
     }
     pthread_mutex_lock(&serve->lock);
-    if (serve->n_threads >= SERVE_THREADS_MAX)
+    if (serve->n_threads >= SERVE_THREADS_MAX) {
         call->refused = CL_OUT_OF_RESOURCES;
+        call->why = "more calls that wait than it may have";
+    }
     pthread_mutex_unlock(&serve->lock);
-    if (!call->refused && !vg_serve_take_bytes(serve, call->head.size))
+    if (!call->refused && !vg_serve_take_bytes(serve, call->head.size)) {
         call->refused = CL_OUT_OF_HOST_MEMORY;
+        call->why = SERVE_WHY_DATA;
+    }
     if (call->refused) {
         serve_do(call);
         return;
@@ -177,6 +185,7 @@ serve_receive_data(struct vg_serve_call *call)
         if (call->data || size == 0)
             return vg_wire_link_receive(serve->link, call->data, size);
         call->refused = CL_OUT_OF_HOST_MEMORY;
+        call->why = SERVE_WHY_DATA;
         return serve_skip_data(serve, size);
     }
     unsigned char *area = vg_wire_link_area(serve->link, call->head.at, size);
@@ -285,6 +294,7 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
         vg_cl_say("there is no thread for a client's turns");
         return NULL;
     }
+    vg_serve_meter_link(serve->limits.counts, link);
     if (link->session && !vg_serve_begin_sender(serve)) {
         vg_cl_say("there is no thread for what a client is told");
         return NULL;

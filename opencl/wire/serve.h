@@ -55,6 +55,7 @@ struct vg_serve_call {
     struct vg_wire_head head;
     struct vg_wire_in in;
     cl_int refused;         /* the client may not have so much: the result */
+    const char *why;        /* what the client may not have; NULL: it may */
     struct vg_wire_out out; /* the answer, after its result */
     void *body;             /* owned; NULL: of no bytes */
     void *data;             /* likewise, of HEAD.data bytes; vg_serve_free_data() */
@@ -151,6 +152,7 @@ uint64_t vg_serve_id_of(struct vg_serve *serve, const void *root);
 /* Each does one function, and returns its result. */
 typedef cl_int (*vg_serve_function)(struct vg_serve_call *call);
 extern const vg_serve_function vg_serve_functions[];
+extern const char *const vg_serve_names[]; /* of the program's functions */
 
 /* Begins to serve one client, of which a process has no other, and whose threads are there to its
  * end. NULL: there is no device, or no memory. */

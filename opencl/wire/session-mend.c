@@ -76,6 +76,10 @@ mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
     session->in_left = 0;
     session->heard = vg_cl_now();
     session->state = SESSION_UP;
+    if (session->told_of) {
+        session->told_of->n_mended++;
+        session->told_of->broken = 0;
+    }
     vg_cl_log("the link to the other side is mended after %.1f s",
               (double)(session->heard - session->broken) / 1e9);
     pthread_cond_broadcast(&session->changed);

@@ -74,6 +74,7 @@ struct vg_wire_session {
     int64_t heard, broken, begun;
     int next; /* another connection; -1: none */
     uint64_t next_taken;
+    struct vg_wire_session_told *told_of; /* or NULL */
 };
 
 /* All with the lock, which those that wait let go of. */

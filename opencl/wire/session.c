@@ -86,6 +86,8 @@ vg_wire_session_down(struct vg_wire_session *session)
     }
     session->state = SESSION_DOWN;
     session->broken = vg_cl_now();
+    if (session->told_of)
+        session->told_of->broken = session->broken;
     shutdown(session->fd, SHUT_RDWR);
     pthread_cond_signal(&session->work);
     pthread_cond_broadcast(&session->changed);
@@ -497,6 +499,14 @@ vg_wire_session_begin(int fd, const struct vg_wire_session_welcome *welcome,
     session_free(session);
     errno = ENOMEM;
     return NULL;
+}
+
+void
+vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_told *told)
+{
+    pthread_mutex_lock(&session->lock);
+    session->told_of = told;
+    pthread_mutex_unlock(&session->lock);
 }
 
 void

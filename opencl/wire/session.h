@@ -51,6 +51,15 @@ typedef int (*vg_wire_session_again)(void *data, const struct vg_wire_session_he
 struct vg_wire_session *vg_wire_session_begin(int fd, const struct vg_wire_session_welcome *welcome,
                                               vg_wire_session_again again, void *data);
 
+/* What becomes of the connection, where another process can have it in common. */
+struct vg_wire_session_told {
+    _Atomic int64_t broken; /* since when it is, by vg_cl_now(); 0: it is not */
+    _Atomic uint64_t n_mended;
+};
+
+/* Has TOLD, which stays the caller's, told from now on. */
+void vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_told *told);
+
 /* From now on it outlives its connection, and nothing has to come within VG_WIRE_OPEN_S. */
 void vg_wire_session_stay(struct vg_wire_session *session);
 

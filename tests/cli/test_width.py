@@ -96,7 +96,7 @@ COMMANDS = {
              ["nova", "check", "--socket"]],
     GPU: [["gpu", "list"], ["gpu", "requests"], ["gpu", "show"], ["vm", "show", BUSY]],
     FAKE: [["vm", "list"], ["vm", "show", "alpha"], ["host", "show"], ["host", "cpus"], ["host", "history"], ["migration", "list"], ["migration", "list", "--all"],
-           ["migration", "show"], ["vulkan", "enable", "alpha", "--dry-run"], ["proxy", "list"], ["proxy", "move", "alpha", "--to", "tcp:192.168.122.1:7000"], ["migrate", "alpha", "--to", "host-b", "--dry-run"],
+           ["migration", "show"], ["vulkan", "enable", "alpha", "--dry-run"], ["proxy", "list"], ["proxy", "show", "alpha"], ["proxy", "move", "alpha", "--to", "tcp:192.168.122.1:7000"], ["migrate", "alpha", "--to", "host-b", "--dry-run"],
            ["peer", "list"], ["plan", "show"], ["gpu", "list"], ["token", "list"], ["audit"],
            ["preemptions"], ["preemptions", "--matrix"], ["doctor"], ["vm", "history", "alpha"]],
     NOWHERE: [["analyze", LTTNG, "--vm-map", "names.map"], ["analyze", LTTNG, "--vm-map", "names.map", "--tasks"],

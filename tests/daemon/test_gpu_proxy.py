@@ -134,7 +134,7 @@ def test_vgpuctl(tmp_path, proxy):
         assert code == 0 and len(text.splitlines()) == 4 and re.search(r"^nobody +1 ", text, re.M), text
         code, text = ask("limit", "gamma", "--weight", "7")
         assert code == 3 and "no socket of a vgpu-proxy of this host is that of 'gamma'" in text, (code, text)
-        for bad in ("limit", ALPHA), ("limit", ALPHA, "--weight", "0"), ("list", "--weight", "2"), ("show", ALPHA):
+        for bad in ("limit", ALPHA), ("limit", ALPHA, "--weight", "0"), ("list", "--weight", "2"), ("show",):
             assert ask(*bad)[0] == 2, bad
         daemon.stop()
 

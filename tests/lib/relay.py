@@ -95,10 +95,14 @@ class Relay(threading.Thread):
             self.cut_at = self.n_bytes + n
 
     def close(self):
-        """For good."""
+        """For good, or until reopen()."""
         with self.lock:
             self.is_closed = True
             self._drop()
+
+    def reopen(self):
+        with self.lock:
+            self.is_closed = False
 
     def silence(self, is_silent):
         """Forwards nothing, and neither side is told; what is there then stays as it is."""

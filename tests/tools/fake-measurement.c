@@ -165,6 +165,55 @@ fake_list_proxies(void *data, GError **err)
     return sockets;
 }
 
+static vg_proxy_show *
+fake_show_proxy(void *data, const char *vm, GError **err)
+{
+    if (strcmp(vm, "alpha") != 0) {
+        vg_error(err, VG_E_NOT_FOUND, "no socket of a vgpu-proxy of this host is that of '%s'", vm);
+        return NULL;
+    }
+    g_autoptr(GPtrArray) sockets = fake_list_proxies(data, err);
+    vg_proxy_show *show = vg_record_new(&vg_proxy_show_record);
+    struct vg_proxy_shown *shown = vg_record_new(&vg_proxy_shown_record);
+    struct vg_proxy_socket *first = vg_record_copy(&vg_proxy_socket_record, sockets->pdata[0]);
+    struct vg_proxy_program *program = vg_record_new(&vg_proxy_program_record);
+    struct vg_proxy_place *place = vg_record_new(&vg_proxy_place_record);
+
+    show->vm = g_strdup(vm);
+    show->uuid = g_strdup("");
+    shown->socket = *first;
+    g_free(first);
+    shown->identity = g_strdup("a token");
+    shown->listens = true;
+    shown->limits = (struct vg_proxy_limits){64, 65536, 4LL << 30, 65536, 64 << 20, 30, 60};
+    shown->window = (struct vg_proxy_window){.span_ns = VG_NS_PER_S,
+                                             .held_ns = VG_NS_PER_S / 4,
+                                             .all_held_ns = VG_NS_PER_S,
+                                             .weights = 3,
+                                             .done = 1000,
+                                             .wait = {1000000, 2000000, 3000000},
+                                             .run = {100000, 200000, 300000},
+                                             .took = {1100000, 2200000, 3300000}};
+    shown->refused = (struct vg_proxy_note){
+        2, 5 * VG_NS_PER_S, g_strdup("clCreateBuffer: more memory than it may have")};
+    program->pid = 4712;
+    program->from = g_strdup("192.168.122.7:40312");
+    program->transport = g_strdup("tcp");
+    program->link = g_strdup("broken");
+    program->since_ns = 60 * VG_NS_PER_S;
+    program->broken_ns = 2 * VG_NS_PER_S;
+    program->resumed = 1;
+    program->device = g_strdup("idle");
+    program->used_bytes = 64 << 20;
+    g_ptr_array_add(shown->programs, program);
+    g_ptr_array_add(show->items, shown);
+    place->place = g_strdup("tcp:192.168.122.1:7000");
+    place->why = g_strdup("[proxy alpha] in vgpud.conf names it");
+    g_ptr_array_add(show->places, place);
+    g_ptr_array_add(show->guests, g_ptr_array_steal_index(fake_list_proxy_guests(data), 0));
+    return show;
+}
+
 /* One that answers and one that does not. */
 static GPtrArray *
 list_peers(void *data)
@@ -443,6 +492,7 @@ const struct vg_backend_measurement fake_measurement = {
     .read_cluster = fake_read_cluster,
     .gather = gather,
     .list_proxies = fake_list_proxies,
+    .show_proxy = fake_show_proxy,
     .list_proxy_guests = fake_list_proxy_guests,
     .list_events = list_events,
 };

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/proxy/desk-tell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "opencl/proxy/sockets.h"
+#include "opencl/track/clock.h"
+
+#define TELL_LATELY INT64_C(900000000)   /* ns: a mark that is younger is none to compare with */
+#define TELL_FORGET INT64_C(60000000000) /* likewise one that is older */
+
+/* What a socket had at some time. */
+struct tell_mark {
+    int64_t at; /* 0: none */
+    int64_t held;
+    uint64_t done;
+    uint64_t took[VG_SERVE_TOOK], waited[VG_SERVE_TOOK], ran[VG_SERVE_TOOK];
+};
+
+/* Two for each place of a socket, the newer one first. */
+struct proxy_marks {
+    struct tell_mark of[PROXY_TENANTS_MAX][2];
+};
+
+#define TELL_TEXT_MAX   4096 /* bytes */
+#define TELL_NUMBER_MAX (UINT64_C(1) << 62)
+
+static void
+tell_put_text(FILE *file, const char *name, const char *text, size_t most)
+{
+    fprintf(file, ",\"%s\":\"", name);
+    for (size_t i = 0; i < most && text[i]; i++) {
+        /* It may be another character by the next look. */
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            fputc('\\', file);
+        fputc(c < 0x20 || c == 0x7f ? '?' : c, file);
+    }
+    fputc('"', file);
+}
+
+/* The client's process has written it, whatever that is by now. */
+static void
+tell_copy_device(char *device, const struct vg_serve_counts *counts)
+{
+    if (!counts->device[0])
+        return;
+    memcpy(device, counts->device, sizeof counts->device);
+    for (size_t i = 0; i < sizeof counts->device; i++)
+        if ((unsigned char)device[i] >= 0x7f)
+            device[i] = '?';
+}
+
+static uint64_t
+tell_number(uint64_t number)
+{
+    return number > TELL_NUMBER_MAX ? TELL_NUMBER_MAX : number;
+}
+
+/* What the tenant's clients did by now. Returns how many there are. */
+static unsigned
+tell_sum(const struct proxy_desk *desk, const struct proxy_tenant *tenant, struct proxy_did *did)
+{
+    unsigned n = 0;
+
+    *did = tenant->did;
+    for (unsigned i = 0; i < desk->share->n_clients; i++) {
+        const struct proxy_client *client = &desk->share->clients[i];
+        if (client->tenant != tenant || !client->counts)
+            continue;
+        vg_share_add_did(did, client->counts);
+        did->used += client->counts->memory;
+        n++;
+    }
+    return n;
+}
+
+static void
+tell_put_took(FILE *file, const struct proxy_did *did)
+{
+    bool is_first = true;
+
+    fputs(",\"took\":[", file);
+    for (unsigned i = 0; i < VG_SERVE_TOOK; i++) {
+        if (!did->took[i])
+            continue;
+        fprintf(file, "%s{\"ns\":%" PRId64 ",\"commands\":%" PRIu64 "}", is_first ? "" : ",",
+                vg_serve_took_middle(i), tell_number(did->took[i]));
+        is_first = false;
+    }
+    fputs("]", file);
+}
+
+static void
+tell_device(const struct proxy_desk *desk, const struct proxy_tenant *tenant,
+            char device[sizeof(((struct vg_serve_counts *)NULL)->device)])
+{
+    for (unsigned i = 0; i < desk->share->n_clients; i++)
+        if (desk->share->clients[i].tenant == tenant && desk->share->clients[i].counts)
+            tell_copy_device(device, desk->share->clients[i].counts);
+}
+
+static void
+tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+{
+    struct proxy_did did;
+    char device[sizeof(((struct vg_serve_counts *)NULL)->device)] = "";
+    unsigned n = tell_sum(desk, tenant, &did);
+
+    tell_device(desk, tenant, device);
+    fprintf(
+        file,
+        "{\"weight\":%u,\"memory_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64 ",\"clients\":%u"
+        ",\"held_ns\":%" PRId64 ",\"turns\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64
+        ",\"done\":%" PRIu64 ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
+        tenant->weight, tenant->memory == UINT64_MAX ? 0 : tenant->memory, tell_number(did.used), n,
+        vg_share_held(desk->share, tenant), tenant->turns, tenant->ended, tell_number(did.came),
+        tell_number(did.done), tell_number(did.wait_ns), tell_number(did.run_ns));
+    tell_put_text(file, "socket", tenant->path, TELL_TEXT_MAX);
+    tell_put_text(file, "vm", tenant->vm ? tenant->vm : "", TELL_TEXT_MAX);
+    tell_put_text(file, "device", device, sizeof device);
+    tell_put_took(file, &did);
+    fputs("}", file);
+}
+
+/* ---- what sockets had a little before ---- */
+
+struct proxy_marks *
+vg_desk_new_marks(void)
+{
+    return calloc(1, sizeof(struct proxy_marks));
+}
+
+static void
+tell_take_mark(const struct proxy_desk *desk, const struct proxy_tenant *tenant,
+               struct tell_mark *mark)
+{
+    struct proxy_did did;
+
+    tell_sum(desk, tenant, &did);
+    mark->at = vg_cl_now();
+    mark->held = vg_share_held(desk->share, tenant);
+    mark->done = did.done;
+    memcpy(mark->took, did.took, sizeof mark->took);
+    memcpy(mark->waited, did.waited, sizeof mark->waited);
+    memcpy(mark->ran, did.ran, sizeof mark->ran);
+}
+
+/* Whoever asks keeps what there is now, to be compared with later. */
+static void
+tell_mark_all(const struct proxy_desk *desk)
+{
+    for (unsigned i = 0; i < desk->n_tenants; i++) {
+        struct tell_mark *marks = desk->marks->of[i];
+        if (desk->tenants[i].is_gone) {
+            marks[0].at = marks[1].at = 0; /* the place may be another one's next */
+            continue;
+        }
+        if (marks[0].at && vg_cl_now() - marks[0].at < TELL_LATELY)
+            continue;
+        marks[1] = marks[0];
+        tell_take_mark(desk, &desk->tenants[i], &marks[0]);
+    }
+}
+
+/* Returns the newest mark of the tenant's that it can be compared with; NULL: there is none. */
+static const struct tell_mark *
+tell_mark_of(const struct proxy_desk *desk, const struct proxy_tenant *tenant)
+{
+    const struct tell_mark *marks = desk->marks->of[tenant - desk->tenants];
+
+    for (unsigned i = 0; i < 2; i++) {
+        const int64_t age = marks[i].at ? vg_cl_now() - marks[i].at : 0;
+        if (age >= TELL_LATELY && age <= TELL_FORGET)
+            return &marks[i];
+    }
+    return NULL;
+}
+
+/* ---- the share of a window ---- */
+
+static bool
+tell_wants(const struct proxy_desk *desk, const struct proxy_tenant *tenant)
+{
+    for (unsigned i = 0; i < desk->share->n_clients; i++)
+        if (desk->share->clients[i].tenant == tenant &&
+            (desk->share->clients[i].wants || desk->share->clients[i].has))
+            return true;
+    return false;
+}
+
+/* Sums of all sockets that had the device, or want it. */
+static void
+tell_put_shares(const struct proxy_desk *desk, FILE *file)
+{
+    int64_t held = 0;
+    uint64_t weights = 0;
+
+    for (unsigned i = 0; i < desk->n_tenants; i++) {
+        const struct proxy_tenant *tenant = &desk->tenants[i];
+        const struct tell_mark *mark = tenant->is_gone ? NULL : tell_mark_of(desk, tenant);
+        const int64_t had = mark ? vg_share_held(desk->share, tenant) - mark->held : 0;
+        held += had;
+        if (had > 0 || (!tenant->is_gone && tell_wants(desk, tenant)))
+            weights += tenant->weight;
+    }
+    fprintf(file, ",\"all_held_ns\":%" PRId64 ",\"weights\":%" PRIu64, held, weights);
+}
+
+/* What PART of those counted in NOW and not yet in BEFORE did not exceed; 0: there are none. */
+static int64_t
+tell_quantile(const uint64_t *now, const uint64_t *before, double part)
+{
+    uint64_t n = 0, sum = 0;
+
+    for (unsigned i = 0; i < VG_SERVE_TOOK; i++)
+        n += now[i] > before[i] ? tell_number(now[i] - before[i]) : 0;
+    const double rank = part * (double)n;
+    for (unsigned i = 0; n > 0 && i < VG_SERVE_TOOK; i++) {
+        sum += now[i] > before[i] ? tell_number(now[i] - before[i]) : 0;
+        if (sum > 0 && (double)sum >= rank)
+            return vg_serve_took_middle(i);
+    }
+    return 0;
+}
+
+static void
+tell_put_quantiles(FILE *file, const char *name, const uint64_t *now, const uint64_t *before)
+{
+    fprintf(file, ",\"%s\":{\"p50_ns\":%" PRId64 ",\"p95_ns\":%" PRId64 ",\"p99_ns\":%" PRId64 "}",
+            name, tell_quantile(now, before, 0.50), tell_quantile(now, before, 0.95),
+            tell_quantile(now, before, 0.99));
+}
+
+static void
+tell_put_window(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+{
+    const struct tell_mark *mark = tell_mark_of(desk, tenant);
+    struct proxy_did did;
+
+    if (!mark)
+        return;
+    tell_sum(desk, tenant, &did);
+    fprintf(file, ",\"window\":{\"span_ns\":%" PRId64 ",\"held_ns\":%" PRId64 ",\"done\":%" PRIu64,
+            vg_cl_now() - mark->at, vg_share_held(desk->share, tenant) - mark->held,
+            did.done > mark->done ? tell_number(did.done - mark->done) : 0);
+    tell_put_shares(desk, file);
+    tell_put_quantiles(file, "wait", did.waited, mark->waited);
+    tell_put_quantiles(file, "run", did.ran, mark->ran);
+    tell_put_quantiles(file, "took", did.took, mark->took);
+    fputs("}", file);
+}
+
+/* ---- one socket ---- */
+
+static int64_t
+tell_age(int64_t at)
+{
+    const int64_t age = at > 0 ? vg_cl_now() - at : 0;
+
+    return age > 0 ? age : 0;
+}
+
+static void
+tell_put_note(FILE *file, const char *name, const struct vg_serve_note *note)
+{
+    fprintf(file, ",\"%s\":{\"times\":%" PRIu64 ",\"ago_ns\":%" PRId64, name, tell_number(note->n),
+            tell_age(note->at));
+    tell_put_text(file, "last", note->text, sizeof note->text - 1);
+    fputs("}", file);
+}
+
+static void
+tell_put_notes(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+{
+    struct vg_serve_note refused = tenant->refused, failed = tenant->failed;
+
+    for (unsigned i = 0; i < desk->share->n_clients; i++) {
+        const struct proxy_client *client = &desk->share->clients[i];
+        if (client->tenant != tenant || !client->counts)
+            continue;
+        vg_share_add_note(&refused, &client->counts->refused);
+        vg_share_add_note(&failed, &client->counts->failed);
+    }
+    tell_put_note(file, "refused", &refused);
+    tell_put_note(file, "failed", &failed);
+}
+
+static void
+tell_put_limits(const struct proxy_desk *desk, FILE *file)
+{
+    fprintf(file,
+            ",\"limits\":{\"clients\":%u,\"objects\":%" PRIu64 ",\"pending_bytes\":%" PRIu64
+            ",\"depth\":%u,\"staging_bytes\":%" PRIu64 ",\"max_kernel_s\":%u,\"linger_s\":%u}",
+            desk->clients_max, desk->limits->objects, desk->limits->data, desk->limits->depth,
+            (uint64_t)desk->staging, desk->limits->max_kernel_s, desk->linger_s);
+}
+
+/* By what the socket's programs are known to be those that they should be. */
+static void
+tell_put_identity(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+{
+    char text[64];
+
+    if (!vg_wire_address_is_far(tenant->path))
+        snprintf(text, sizeof text, "the socket's mode is %04o", (unsigned)desk->socket_mode);
+    else if (tenant->cid)
+        snprintf(text, sizeof text, "a token, vsock CID %u", tenant->cid);
+    else
+        snprintf(text, sizeof text, "a token");
+    tell_put_text(file, "identity", text, sizeof text);
+    fprintf(file, ",\"listens\":%s", tenant->listener >= 0 ? "true" : "false");
+}
+
+static const char *
+tell_transport(const struct proxy_tenant *tenant, unsigned way)
+{
+    if (strncmp(tenant->path, "tcp:", 4) == 0)
+        return "tcp";
+    if (strncmp(tenant->path, "vsock:", 6) == 0)
+        return "vsock";
+    return way == VG_SERVE_WAY_SHARED ? "memory in common" : "unix socket";
+}
+
+static void
+tell_put_program(const struct proxy_client *client, FILE *file)
+{
+    const struct vg_serve_counts *counts = client->counts;
+    const uint64_t came = tell_number(counts->came), done = tell_number(counts->done);
+    const int64_t broken = counts->link.broken;
+    const unsigned way = counts->way;
+
+    fprintf(file,
+            "{\"pid\":%d,\"since_ns\":%" PRId64 ",\"broken_ns\":%" PRId64 ",\"resumed\":%" PRIu64
+            ",\"device\":\"%s\",\"device_ns\":%" PRId64 ",\"used_bytes\":%" PRIu64
+            ",\"objects\":%" PRIu64 ",\"queued\":%" PRIu64 ",\"done\":%" PRIu64,
+            (int)client->pid, tell_age(client->came), tell_age(broken),
+            tell_number(counts->link.n_mended),
+            client->has     ? "has"
+            : client->wants ? "waits"
+                            : "idle",
+            client->has     ? tell_age(client->given)
+            : client->wants ? tell_age(client->wanted)
+                            : 0,
+            tell_number(counts->memory), tell_number(counts->objects),
+            came > done ? came - done : 0, done);
+    tell_put_text(file, "link", !way ? "begins" : broken ? "broken" : "up", 16);
+    tell_put_text(file, "transport", tell_transport(client->tenant, way), 32);
+    tell_put_text(file, "from", client->from, sizeof client->from);
+    tell_put_note(file, "refused", &counts->refused);
+    tell_put_note(file, "failed", &counts->failed);
+    fputs("}", file);
+}
+
+static void
+tell_put_programs(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+{
+    unsigned n = 0;
+
+    fputs(",\"programs\":[", file);
+    for (unsigned i = 0; i < desk->share->n_clients; i++) {
+        const struct proxy_client *client = &desk->share->clients[i];
+        if (!client->pid || client->tenant != tenant || !client->counts)
+            continue;
+        if (n++ > 0)
+            fputc(',', file);
+        tell_put_program(client, file);
+    }
+    fputs("]", file);
+}
+
+/* ---- files ---- */
+
+/* Returns a file to write into, which is *FD's, too; NULL, with errno. */
+static FILE *
+tell_open(int *fd)
+{
+    *fd = memfd_create("vgpu-proxy", MFD_CLOEXEC);
+    int copy = *fd < 0 ? -1 : fcntl(*fd, F_DUPFD_CLOEXEC, 0);
+    FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+
+    if (file) {
+        fprintf(file, "{\"pid\":%d,\"version\":\"" PACKAGE_VERSION "\"", (int)getpid());
+        return file;
+    }
+    int error = errno;
+    if (copy >= 0)
+        close(copy);
+    if (*fd >= 0)
+        close(*fd);
+    errno = error;
+    return NULL;
+}
+
+int
+vg_desk_list(struct proxy_desk *desk)
+{
+    int fd;
+    FILE *file = tell_open(&fd);
+
+    if (!file)
+        return -1;
+    fputs(",\"sockets\":[", file);
+    for (unsigned i = 0, told = 0; i < desk->n_tenants; i++) {
+        if (desk->tenants[i].is_gone)
+            continue;
+        if (told++ > 0)
+            fputc(',', file);
+        tell_put_tenant(desk, &desk->tenants[i], file);
+    }
+    fputs("]}\n", file);
+    fclose(file);
+    tell_mark_all(desk);
+    return fd;
+}
+
+int
+vg_desk_show(struct proxy_desk *desk, const struct proxy_tenant *tenant)
+{
+    int fd;
+    FILE *file = tell_open(&fd);
+
+    if (!file)
+        return -1;
+    fputs(",\"socket\":", file);
+    tell_put_tenant(desk, tenant, file);
+    tell_put_identity(desk, tenant, file);
+    tell_put_limits(desk, file);
+    tell_put_window(desk, tenant, file);
+    tell_put_programs(desk, tenant, file);
+    tell_put_notes(desk, tenant, file);
+    fputs("}\n", file);
+    fclose(file);
+    tell_mark_all(desk);
+    return fd;
+}
