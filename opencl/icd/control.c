@@ -99,6 +99,7 @@ control_is_aborted(void *data)
 struct control_watch {
     const struct control *control; /* NULL: there is no agent */
     const char *word;              /* of the line for the agent */
+    const char *who;               /* does not come back */
     const struct vg_cl_switch *s;  /* `last` of it alone */
     int64_t late_ns;
     pthread_t thread;
@@ -121,11 +122,11 @@ control_watch_run(void *data)
     if (!watch->has_ended) {
         const char *last = watch->s->last;
         watch->has_told = true;
-        vg_cl_say("the vendor's library does not come back%s%s: the program waits",
+        vg_cl_say("%s does not come back%s%s: the program waits", watch->who,
                   last && *last ? " after " : "", last ? last : "");
         if (watch->control)
-            control_tell(watch->control, "%s the vendor's library does not come back%s%s",
-                         watch->word, last && *last ? " after " : "", last ? last : "");
+            control_tell(watch->control, "%s %s does not come back%s%s", watch->word, watch->who,
+                         last && *last ? " after " : "", last ? last : "");
     }
     pthread_mutex_unlock(&watch->lock);
     return NULL;
@@ -133,11 +134,16 @@ control_watch_run(void *data)
 
 static void
 control_watch_begin(struct control_watch *watch, const struct control *control,
-                    const struct vg_cl_switch *s, const char *word, int64_t late_ns)
+                    const struct vg_cl_switch *s, const char *word, const char *place,
+                    int64_t late_ns)
 {
     pthread_condattr_t attr;
 
-    *watch = (struct control_watch){.control = control, .s = s, .word = word, .late_ns = late_ns};
+    *watch = (struct control_watch){.control = control,
+                                    .s = s,
+                                    .word = word,
+                                    .who = *place ? "the proxy" : "the vendor's library",
+                                    .late_ns = late_ns};
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -171,7 +177,8 @@ control_prepare(struct control *control, int64_t ms)
         .deadline_ns = begin + ms * MS, .is_aborted = control_is_aborted, .data = control};
 
     struct control_watch watch;
-    control_watch_begin(&watch, control, &s, "lost", s.deadline_ns + CONTROL_LATE_MS * MS);
+    control_watch_begin(&watch, control, &s, "lost", vg_cl_place(),
+                        s.deadline_ns + CONTROL_LATE_MS * MS);
     enum vg_cl_stopped stopped = vg_cl_stop(&s);
     bool has_told = control_watch_end(&watch);
     vg_cl_log("%s: %s", stopped == VG_CL_STOPPED ? "released" : s.reason, s.steps);
@@ -191,7 +198,8 @@ control_prepare(struct control *control, int64_t ms)
     return control_tell(control, "lost %s", s.reason);
 }
 
-/* Has no deadline, as nobody has another use for the program meanwhile: but if it takes long, that
+/* With a vendor's library it has no deadline, as nobody has another use for the program meanwhile,
+ * nor is there a way to end it; a proxy has to answer in time (wire/link.h). If it takes long, that
  * is told. CONTROL may be NULL. */
 static bool
 control_return(const struct control *control, struct vg_cl_switch *s, const char *place)
@@ -200,7 +208,7 @@ control_return(const struct control *control, struct vg_cl_switch *s, const char
     struct control_watch watch;
 
     s->deadline_ns = INT64_MAX;
-    control_watch_begin(&watch, control, s, "late", vg_cl_now() + long_s * 1000 * MS);
+    control_watch_begin(&watch, control, s, "late", place, vg_cl_now() + long_s * 1000 * MS);
     bool ok = vg_cl_resume(s, place);
     control_watch_end(&watch);
     return ok;

@@ -155,6 +155,21 @@ switch_stay(void)
     return false;
 }
 
+/* A proxy whose link breaks meanwhile is why it fails, whatever did not work then: no calls of the
+ * program's were there yet. */
+static bool
+switch_inject(struct vg_cl_switch *s)
+{
+    bool ok = vg_cl_inject(s, switch_stream.base, switch_stream.used);
+    const char *why = vg_cl_vendors_why();
+
+    if (why)
+        return vg_cl_fail(s, "%.64s: %s", vg_cl_vendors_place(), why);
+    if (ok)
+        vg_cl_vendors_stay();
+    return ok;
+}
+
 /* The way back from where stopping had come to. */
 static enum vg_cl_stopped
 switch_go_on(struct vg_cl_switch *s)
@@ -162,7 +177,7 @@ switch_go_on(struct vg_cl_switch *s)
     struct vg_cl_switch back = {.deadline_ns = INT64_MAX};
 
     vg_wire_set_patience(NULL, NULL);
-    if (switch_reload(&back) && vg_cl_inject(&back, switch_stream.base, switch_stream.used)) {
+    if (switch_reload(&back) && switch_inject(&back)) {
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;
@@ -287,7 +302,7 @@ vg_cl_resume(struct vg_cl_switch *s, const char *place)
     if (!switch_reload(s))
         return switch_stay();
     vg_cl_step(s, "loading");
-    if (!vg_cl_inject(s, switch_stream.base, switch_stream.used))
+    if (!switch_inject(s))
         return switch_stay();
     switch_is_stopped = false;
     vg_cl_gate_set(VG_CL_GATE_OPEN);

@@ -220,6 +220,12 @@ vendor_add(const char *path, bool is_wrapped)
     *vendor = (struct vg_cl_vendor){.path = strdup(path), .library = library};
     if (is_wrapped)
         vendor_add_platforms(vendor);
+    if (vendor_proxy(path)) {
+        why = vg_wire_why(library);
+        if (why)
+            vg_cl_say("%s: %s", path, why);
+        vg_wire_stay(library);
+    }
     if (vendor->n_tracks || !is_wrapped)
         vendors_n++;
 }
@@ -432,6 +438,10 @@ vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
     cl_platform_id *platforms = vg_cl_vendor_platforms(vendor, &n);
     wrong = vendor_find_all_again(vendor, platforms, platforms ? n : 0);
     free(platforms);
+    /* What it has not answered it may have all the same. */
+    const char *broken =
+        vendor_proxy(vg_cl_vendor_where(vendor)) ? vg_wire_why(vendor->library) : NULL;
+    wrong = broken ? broken : wrong;
     if (!wrong)
         return NULL;
     vg_cl_vendor_unload(vendor);
@@ -474,12 +484,42 @@ vg_cl_vendors_are_remote(void)
     return false;
 }
 
+/* Returns VENDOR's proxy, if that is what is loaded; NULL: it is a library, or nothing. */
+static struct vg_wire_client *
+vendor_client(const struct vg_cl_vendor *vendor)
+{
+    return vendor_proxy(vg_cl_vendor_where(vendor)) ? vendor->library : NULL;
+}
+
 bool
 vg_cl_vendors_are_cut(void)
 {
-    for (cl_uint i = 0; i < vendors_n; i++)
-        if (vendors[i].library && vendor_proxy(vg_cl_vendor_where(&vendors[i])) &&
-            vg_wire_is_cut(vendors[i].library))
+    for (cl_uint i = 0; i < vendors_n; i++) {
+        const struct vg_wire_client *client = vendor_client(&vendors[i]);
+        if (client && vg_wire_is_cut(client))
             return true;
+    }
     return false;
+}
+
+void
+vg_cl_vendors_stay(void)
+{
+    for (cl_uint i = 0; i < vendors_n; i++) {
+        struct vg_wire_client *client = vendor_client(&vendors[i]);
+        if (client)
+            vg_wire_stay(client);
+    }
+}
+
+const char *
+vg_cl_vendors_why(void)
+{
+    const char *why = NULL;
+
+    for (cl_uint i = 0; i < vendors_n && !why; i++) {
+        struct vg_wire_client *client = vendor_client(&vendors[i]);
+        why = client ? vg_wire_why(client) : NULL;
+    }
+    return why;
 }

@@ -64,6 +64,13 @@ bool vg_cl_vendors_are_remote(void);
 /* Returns whether the link to a vendor that is a proxy is broken, or seems to be. */
 bool vg_cl_vendors_are_cut(void);
 
+/* Has proxies that were loaded again take as long as they want from now on: the program goes on
+ * there. */
+void vg_cl_vendors_stay(void);
+
+/* Returns why the link to a vendor that is a proxy is broken for good; NULL: none is. */
+const char *vg_cl_vendors_why(void);
+
 /* Lets VENDOR's library go. Its objects were released before. */
 void vg_cl_vendor_unload(struct vg_cl_vendor *vendor);
 

@@ -205,36 +205,40 @@ extract_keep_logs(struct vg_cl_object *object)
     }
 }
 
-static void
-extract_event(struct vg_cl_object *event)
+/* One whose status is not known would be waited for without end where it goes. */
+static bool
+extract_event(struct vg_cl_switch *s, struct vg_cl_object *event)
 {
     const cl_icd_dispatch *cl = event->track->cl;
     cl_ulong times[5];
     bool has_times = true;
 
     if (!event->real)
-        return;
-    cl->clGetEventInfo(event->real, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof event->event.status,
-                       &event->event.status, NULL);
+        return true;
+    cl_int error = cl->clGetEventInfo(event->real, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                      sizeof event->event.status, &event->event.status, NULL);
+    if (error != CL_SUCCESS)
+        return vg_cl_fail(s, "an event's status is not known: OpenCL's error %d", error);
     for (cl_uint i = 0; has_times && i < 5; i++)
         has_times = cl->clGetEventProfilingInfo(event->real, CL_PROFILING_COMMAND_QUEUED + i,
                                                 sizeof *times, &times[i], NULL) == CL_SUCCESS;
     free(event->event.profile);
     event->event.profile = has_times ? vg_cl_copy(times, 5, sizeof *times) : NULL;
+    return true;
 }
 
 /* ---- all ---- */
 
-static void
-extract_small(struct vg_cl_writer *writer, struct vg_cl_object *object)
+static bool
+extract_small(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_object *object)
 {
     if (object->type == VG_CL_PROGRAM) {
         extract_keep_logs(object);
         extract_program(writer, object);
-        return;
+        return true;
     }
-    if (object->type == VG_CL_EVENT)
-        extract_event(object);
+    if (object->type == VG_CL_EVENT && !extract_event(s, object))
+        return false;
     vg_cl_writer_begin(writer, object->type, object->id);
     if (object->type == VG_CL_KERNEL)
         vg_cl_state_put_kernel(writer, object);
@@ -243,6 +247,7 @@ extract_small(struct vg_cl_writer *writer, struct vg_cl_object *object)
     else
         vg_cl_state_put_small(writer, object);
     vg_cl_writer_end(writer);
+    return true;
 }
 
 static bool
@@ -254,9 +259,7 @@ extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl
             continue;
         if (vg_cl_is_over(s))
             return false;
-        if (type != VG_CL_MEM)
-            extract_small(writer, o);
-        else if (!extract_mem(s, writer, copier, o))
+        if (!(type == VG_CL_MEM ? extract_mem(s, writer, copier, o) : extract_small(s, writer, o)))
             return false;
     }
     return true;

@@ -109,7 +109,8 @@ address_try(const struct sockaddr *address, socklen_t size, int limit_s)
     vg_wire_address_limit(fd, limit_s);
     if (connect(fd, address, size) == 0)
         return fd;
-    int error = errno;
+    /* What connect() says when the limit is over. */
+    int error = errno == EINPROGRESS || errno == EAGAIN ? ETIMEDOUT : errno;
     close(fd);
     errno = error;
     return -1;

@@ -78,7 +78,8 @@ vg_wire_new(struct vg_wire_call *call, enum vg_cl_type type, const void *context
     struct vg_wire_object *object = vg_wire_object_new(call->client, type, context);
 
     vg_wire_put(&call->out, object ? object->id : 0);
-    call->has_new = true;
+    call->n_new++;
+    call->made = object;
     return object;
 }
 
@@ -106,7 +107,7 @@ vg_wire_free(struct vg_wire_object *object)
             client->free_room = room;
         }
     }
-    if (client->n_free < client->free_room)
+    if (client->n_free < client->free_room && !object->is_left)
         client->free_ids[client->n_free++] = object->id;
     pthread_mutex_unlock(&client->lock);
     free(object->kernel);

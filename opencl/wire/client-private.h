@@ -47,7 +47,7 @@ struct vg_wire_client {
 
     pthread_mutex_t lock;
     pthread_cond_t changed, helps; /* the second one is waited for by the helper alone */
-    bool is_receiving, is_broken, is_closing, is_gathering, is_pausing;
+    bool is_receiving, is_broken, is_closing, is_gathering, is_pausing, is_staying;
     struct vg_wire_call *waiting;
     uint64_t left[CLIENT_LEFT_MAX]; /* numbers of calls whose answers nobody waits for any more */
     unsigned n_left;

@@ -19,7 +19,8 @@ vg_wire_client_break(struct vg_wire_client *client)
     const char *why = vg_wire_link_why(&client->link);
 
     pthread_mutex_lock(&client->lock);
-    if (!client->is_broken && !client->is_closing && !vg_wire_link_has_left(&client->link))
+    if (!client->is_broken && !client->is_closing && client->is_staying &&
+        !vg_wire_link_has_left(&client->link))
         vg_cl_say("the proxy is gone%s%s: OpenCL does not work any more in this program",
                   why ? ", as " : "", why ? why : "");
     client->is_broken = true;
@@ -268,13 +269,13 @@ vg_wire_is_cut(const struct vg_wire_client *client)
     return vg_wire_link_is_cut(&client->link);
 }
 
-/* Leaves CALL, unless its answer is on its way already, or makes something; under the lock. */
+/* Leaves CALL, unless its answer is on its way already, or it makes much; under the lock. */
 static bool
 receive_leave(struct vg_wire_call *call)
 {
     struct vg_wire_client *client = call->client;
 
-    if (call->has_new || client->n_left == CLIENT_LEFT_MAX || !vg_wire_is_cut(client) ||
+    if (call->n_new > 1 || client->n_left == CLIENT_LEFT_MAX || !vg_wire_is_cut(client) ||
         !receive_is_over(receive_is_over_data))
         return false;
     for (struct vg_wire_call **link = &client->waiting; *link; link = &(*link)->next)
@@ -283,6 +284,8 @@ receive_leave(struct vg_wire_call *call)
             client->left[client->n_left++] = call->number;
             call->is_done = true;
             call->is_broken = true;
+            if (call->made)
+                call->made->is_left = true;
             return true;
         }
     return false;

@@ -58,7 +58,8 @@ vg_wire_call_begin(struct vg_wire_call *call, const void *lead, enum vg_wire_op 
     call->has_area = false;
     call->is_done = false;
     call->is_broken = false;
-    call->has_new = false;
+    call->n_new = 0;
+    call->made = NULL;
     call->answer = NULL;
     call->got = 0;
     call->token = 0;
@@ -251,7 +252,8 @@ vg_wire_connect(const char *address, const char **why)
     if (!client || !client->batch || !vg_wire_link_open(&client->link, address)) {
         *why = errno == EACCES   ? "it takes another token or another VM, or is of another version"
                : errno == EUSERS ? "it has as many clients as it may"
-                                 : strerror(errno);
+               : errno == ETIMEDOUT ? "it does not answer"
+                                    : strerror(errno);
         if (client)
             free(client->batch);
         free(client);
@@ -267,11 +269,30 @@ vg_wire_connect(const char *address, const char **why)
     pthread_cond_init(&client->helps, &attr);
     pthread_condattr_destroy(&attr);
     *why = client_hello(client);
-    vg_wire_link_stay(&client->link);
+    vg_wire_link_return(&client->link);
     if (!*why)
         return client;
     vg_wire_disconnect(client);
     return NULL;
+}
+
+void
+vg_wire_stay(struct vg_wire_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    client->is_staying = true;
+    pthread_mutex_unlock(&client->lock);
+    vg_wire_link_stay(&client->link);
+}
+
+const char *
+vg_wire_why(struct vg_wire_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    bool is_broken = client->is_broken;
+    pthread_mutex_unlock(&client->lock);
+    const char *why = is_broken ? vg_wire_link_why(&client->link) : NULL;
+    return !is_broken || why ? why : "it has ended, or does not answer";
 }
 
 cl_platform_id *

@@ -45,6 +45,7 @@ struct vg_wire_object {
     struct vg_wire_kernel *kernel; /* owned; NULL: none, or nothing is known yet */
     size_t *sizes;                 /* of a program's binaries, as it was told; owned; N_SIZES */
     size_t n_sizes;
+    bool is_left;           /* the proxy may have it, as nobody waited for it: its id is not free */
     _Atomic int order;      /* of a queue, or of an event's: enum vg_wire_order */
     uint64_t queue, number; /* of an event: the serial of its queue, and its message */
 };
@@ -76,7 +77,9 @@ struct vg_wire_call {
 
     /* the client's own */
     uint64_t number;
-    bool is_done, is_broken, has_new;
+    bool is_done, is_broken;
+    unsigned n_new; /* what it makes; the last one of it: */
+    struct vg_wire_object *made;
     struct vg_wire_call *next;
     unsigned char *answer;
     uint64_t small[64];
@@ -177,8 +180,14 @@ extern const cl_icd_dispatch vg_wire_dispatch;
 
 #define VG_WIRE_PREFIX "proxy:"
 
-/* Connects to the proxy at ADDRESS. NULL, with a line of what is wrong in *WHY. */
+/* Connects to the proxy at ADDRESS. NULL, with a line of what is wrong in *WHY. Until
+ * vg_wire_stay(), what the proxy does not answer in time breaks the link (link.h), of which the
+ * program is not told. */
 struct vg_wire_client *vg_wire_connect(const char *address, const char **why);
+void vg_wire_stay(struct vg_wire_client *client);
+
+/* Returns why the link is broken for good; NULL: it is not. */
+const char *vg_wire_why(struct vg_wire_client *client);
 
 /* The platforms; N of them. */
 cl_platform_id *vg_wire_platforms(struct vg_wire_client *client, cl_uint *n);
@@ -189,8 +198,9 @@ struct vg_wire_object *vg_wire_root(struct vg_wire_client *client, uint64_t id);
 /* Whether the link to the proxy is broken, or seems to be. */
 bool vg_wire_is_cut(const struct vg_wire_client *client);
 
-/* Of this thread: as long as a link is cut and IS_OVER, it leaves calls that make nothing, which
- * return VG_WIRE_BROKEN. NULL: it waits for what comes of them. */
+/* Of this thread: as long as a link is cut and IS_OVER, it leaves calls that make one object at
+ * most, which return VG_WIRE_BROKEN; what the proxy makes for one stays there. NULL: it waits for
+ * what comes of them. */
 void vg_wire_set_patience(bool (*is_over)(void *data), void *data);
 
 /* Leaves the proxy, which forgets all that the program had there. No call is inside. */

@@ -240,7 +240,7 @@ shared_nap(int64_t ns)
 static bool
 shared_wait_for_room(struct vg_wire_shared *shared, int fd, void (*help)(void *data), void *data)
 {
-    int64_t nap = 50000;
+    int64_t nap = 50000, slept = 0;
 
     for (unsigned i = 0; i < SHARED_SPINS && !shared->is_single; i++) {
         if (shared_room(shared))
@@ -256,7 +256,10 @@ shared_wait_for_room(struct vg_wire_shared *shared, int fd, void (*help)(void *d
             help(data);
             continue;
         }
+        if (shared->limit_ms >= 0 && slept > shared->limit_ms * INT64_C(1000000))
+            return false;
         shared_nap(nap);
+        slept += nap;
         nap = nap < SHARED_NAP / 2 ? 2 * nap : SHARED_NAP;
     }
     return true;

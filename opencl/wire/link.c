@@ -42,8 +42,21 @@ struct vg_wire_way {
 static const char *link_token_path = LINK_TOKEN_PATH;
 
 void
+vg_wire_link_return(struct vg_wire_link *link)
+{
+    if (link->session)
+        vg_wire_session_return(link->session);
+    else
+        vg_wire_address_limit(link->fd, VG_WIRE_RETURN_S);
+    if (link->shared)
+        vg_wire_shared_limit(link->shared, VG_WIRE_RETURN_S * 1000);
+    link->limit_ms = VG_WIRE_RETURN_S * 1000;
+}
+
+void
 vg_wire_link_stay(struct vg_wire_link *link)
 {
+    link->limit_ms = -1;
     if (link->session)
         vg_wire_session_stay(link->session);
     else
@@ -70,9 +83,9 @@ link_ask(struct vg_wire_link *link, uint64_t way)
 
     if (!vg_wire_link_send(link, &part, 1, NULL, NULL))
         return false;
-    bool ok = vg_wire_pass_receive(link->fd, &hello, sizeof hello, &memory, MSG_WAITALL) ==
-                  (ssize_t)sizeof hello &&
-              hello.magic == LINK_MAGIC;
+    ssize_t n = vg_wire_pass_receive(link->fd, &hello, sizeof hello, &memory, MSG_WAITALL);
+    int error = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? ETIMEDOUT : EPROTO;
+    bool ok = n == (ssize_t)sizeof hello && hello.magic == LINK_MAGIC;
     if (ok && way == LINK_SHARED && hello.way == LINK_SHARED)
         link->shared = vg_wire_shared_open(memory, hello.staging);
     if (link->shared)
@@ -81,7 +94,7 @@ link_ask(struct vg_wire_link *link, uint64_t way)
         close(memory);
     if (ok && hello.way == (link->shared ? LINK_SHARED : LINK_SOCKET))
         return true;
-    errno = EPROTO;
+    errno = error;
     return false;
 }
 
@@ -106,9 +119,10 @@ link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_se
         {(void *)(uintptr_t)hello, sizeof *hello},
     };
     bool is_new = memcmp(hello->id, none, sizeof none) == 0;
+    errno = 0;
     if (!vg_wire_link_send(&link, parts, 3, NULL, NULL) ||
         !vg_wire_link_receive(&link, welcome, sizeof *welcome))
-        errno = EACCES;
+        errno = errno == EAGAIN || errno == EWOULDBLOCK ? ETIMEDOUT : EACCES;
     else if (welcome->magic != VG_WIRE_SESSION_MAGIC)
         errno = EPROTO;
     else if (memcmp(welcome->id, none, sizeof none) == 0)
@@ -333,9 +347,10 @@ static bool
 link_wait_to_send(struct vg_wire_link *link, void (*help)(void *data), void *data)
 {
     struct pollfd at = {.fd = link->fd, .events = (short)(POLLOUT | (help ? POLLIN : 0))};
+    int n = poll(&at, 1, link->limit_ms > 0 ? link->limit_ms : -1);
 
-    if (poll(&at, 1, -1) < 0)
-        return errno == EINTR;
+    if (n <= 0)
+        return n < 0 && errno == EINTR;
     if (help && (at.revents & POLLIN))
         help(data);
     return true;

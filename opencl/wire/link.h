@@ -24,6 +24,7 @@ struct vg_wire_way;
 
 struct vg_wire_link {
     int fd;                          /* -1: it has a session */
+    int limit_ms;                    /* for what is sent by FD; less than 1: none */
     struct vg_wire_shared *shared;   /* NULL: all bytes go through FD, or: */
     struct vg_wire_session *session; /* of links to another machine; NULL: none */
     struct vg_wire_way *way;         /* by which the program's side gets there again */
@@ -32,11 +33,15 @@ struct vg_wire_link {
 /* Has the token in the file PATH shown, where no variable names another one. PATH is kept. */
 void vg_wire_link_set_token(const char *path);
 
-/* Connects to the proxy at ADDRESS. False, with errno. Until
- * vg_wire_link_stay() is called, what takes longer than VG_WIRE_OPEN_S seconds breaks the link: a
- * proxy may listen and do nothing. */
-#define VG_WIRE_OPEN_S 30
+/* Connects to the proxy at ADDRESS. False, with errno, which is ETIMEDOUT if it does not answer.
+ * What takes longer than VG_WIRE_OPEN_S seconds breaks the link, as a proxy may listen and do
+ * nothing; after vg_wire_link_return(), what it does not answer for VG_WIRE_RETURN_S, or has no
+ * connection for VG_WIRE_OPEN_S, as the program's state is not its alone yet; and after
+ * vg_wire_link_stay(), nothing that may go on. */
+#define VG_WIRE_OPEN_S   30
+#define VG_WIRE_RETURN_S 300
 bool vg_wire_link_open(struct vg_wire_link *link, const char *address);
+void vg_wire_link_return(struct vg_wire_link *link);
 void vg_wire_link_stay(struct vg_wire_link *link);
 
 /* What those get that connect. */

@@ -33,6 +33,19 @@ mend_is_silent(const struct vg_wire_session *session, int64_t ns)
     return vg_cl_now() - session->heard > ns && poll(&at, 1, 0) == 0;
 }
 
+/* Whether the other side, which is there, has neither taken nor said anything for too long. */
+static bool
+mend_is_stuck(struct vg_wire_session *session)
+{
+    uint64_t went_to = session->taken + session->kept.begin;
+
+    if (session->went_to != went_to) {
+        session->went_to = went_to;
+        session->went_on = vg_cl_now();
+    }
+    return session->is_returning && vg_cl_now() - session->went_on > VG_WIRE_RETURN_S * MEND_SECOND;
+}
+
 /* Once a second. */
 static void
 mend_look(struct vg_wire_session *session, uint64_t *n_frames)
@@ -44,9 +57,14 @@ mend_look(struct vg_wire_session *session, uint64_t *n_frames)
         return;
     if (!session->is_staying && vg_cl_now() - session->begun > VG_WIRE_OPEN_S * MEND_SECOND)
         vg_wire_session_over(session, NULL);
+    else if (session->again && mend_is_stuck(session))
+        vg_wire_session_over(session, "it does not answer");
     else if (session->again && session->is_staying && session->linger &&
              mend_is_silent(session, MEND_SILENT))
         vg_wire_session_down(session);
+    else if (session->again && session->is_staying &&
+             mend_is_silent(session, VG_WIRE_OPEN_S * MEND_SECOND))
+        vg_wire_session_over(session, "nothing comes from it any more");
     /* What is not read must not fill the way to who is stopped. */
     session->is_beating = !has_spoken && (session->again || !mend_is_silent(session, MEND_MUTE));
     vg_wire_session_push(session);
@@ -108,7 +126,7 @@ mend_by_connecting(struct vg_wire_session *session)
             vg_wire_session_over(session, "it has taken what was not sent");
         else if (error == ESRCH || error == EPROTO)
             vg_wire_session_over(session, "it does not know this program any more");
-        else if (vg_cl_now() - session->broken >= session->linger)
+        else if (vg_cl_now() - session->broken >= vg_wire_session_most(session))
             vg_wire_session_over(session, "it cannot be reached any more");
         else if (session->state == SESSION_DOWN)
             vg_wire_session_sleep(session, &session->work, pause);

@@ -51,7 +51,7 @@ struct vg_wire_session {
     int fd;           /* -1: none */
     unsigned n_users; /* threads that use it without the lock */
     bool is_reading, is_writing;
-    bool is_staying, is_closing, is_leaving, has_left;
+    bool is_staying, is_returning, is_closing, is_leaving, has_left;
 
     /* what is sent: kept from what the other side has taken to what was given here */
     struct session_ring kept;
@@ -71,13 +71,17 @@ struct vg_wire_session {
     unsigned char *raw;
 
     /* in ns */
-    int64_t heard, broken, begun;
-    int next; /* another connection; -1: none */
+    int64_t heard, broken, begun, went_on;
+    uint64_t went_to; /* bytes that had been taken by both sides when it went on */
+    int next;         /* another connection; -1: none */
     uint64_t next_taken;
     struct vg_wire_session_told *told_of; /* or NULL */
 };
 
 /* All with the lock, which those that wait let go of. */
+
+/* Returns for how many ns it may be without a connection. */
+int64_t vg_wire_session_most(const struct vg_wire_session *session);
 
 /* The connection is broken. */
 void vg_wire_session_down(struct vg_wire_session *session);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "opencl/track/clock.h"
+#include "opencl/wire/link.h"
 #include "opencl/wire/session-private.h"
 
 #define SESSION_FRAME  (UINT64_C(256) << 10)      /* bytes at most */
@@ -75,6 +76,14 @@ vg_wire_session_over(struct vg_wire_session *session, const char *why)
     pthread_cond_broadcast(&session->changed);
 }
 
+int64_t
+vg_wire_session_most(const struct vg_wire_session *session)
+{
+    const int64_t returning = VG_WIRE_OPEN_S * SESSION_SECOND;
+
+    return session->is_returning && session->linger > returning ? returning : session->linger;
+}
+
 void
 vg_wire_session_down(struct vg_wire_session *session)
 {
@@ -99,7 +108,7 @@ session_pause(struct vg_wire_session *session)
 {
     vg_wire_session_sleep(session, &session->changed, SESSION_SECOND);
     if (session->state == SESSION_DOWN &&
-        vg_cl_now() - session->broken > session->linger + SESSION_SLACK)
+        vg_cl_now() - session->broken > vg_wire_session_most(session) + SESSION_SLACK)
         vg_wire_session_over(session, "it cannot be reached any more");
 }
 
@@ -510,10 +519,20 @@ vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_tol
 }
 
 void
+vg_wire_session_return(struct vg_wire_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    session->is_staying = session->is_returning = true;
+    session->went_on = vg_cl_now();
+    pthread_mutex_unlock(&session->lock);
+}
+
+void
 vg_wire_session_stay(struct vg_wire_session *session)
 {
     pthread_mutex_lock(&session->lock);
     session->is_staying = true;
+    session->is_returning = false;
     pthread_mutex_unlock(&session->lock);
 }
 

@@ -10,8 +10,9 @@
  * As long as nothing else is to be said, an empty frame each second says that a side is there.
  *
  * A connection is broken when it says so, or, on the program's side, when nothing has come for
- * VG_WIRE_SESSION_SILENT_S. The program's side then makes another one; the proxy's side waits for
- * it. Either gives up after the seconds that the proxy has said.
+ * VG_WIRE_SESSION_SILENT_S, or VG_WIRE_OPEN_S where there will be no other one. The program's side
+ * then makes another one; the proxy's side waits for it. Either gives up after the seconds that the
+ * proxy has said.
  */
 #ifndef VG_OPENCL_WIRE_SESSION_H
 #define VG_OPENCL_WIRE_SESSION_H
@@ -60,7 +61,10 @@ struct vg_wire_session_told {
 /* Has TOLD, which stays the caller's, told from now on. */
 void vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_told *told);
 
-/* From now on it outlives its connection, and nothing has to come within VG_WIRE_OPEN_S. */
+/* From now on it outlives its connection: for VG_WIRE_OPEN_S at most, and if something is taken by
+ * either side every VG_WIRE_RETURN_S; after vg_wire_session_stay(), for as long as the proxy waits,
+ * and nothing has to come. */
+void vg_wire_session_return(struct vg_wire_session *session);
 void vg_wire_session_stay(struct vg_wire_session *session);
 
 /* Of the proxy's side: FD, which is the session's from now on, is another connection, whose other

@@ -181,7 +181,8 @@ add_opencl()
     local root=$1 file
     install -D -m 755 "$here/guest-opencl" "$root/opencl/guest-opencl"
     for file in "${opencl[@]}"; do
-        install -m 755 "$file" "$root/opencl"
+        # A demo builds only what it needs.
+        [ ! -e "$file" ] || install -m 755 "$file" "$root/opencl"
     done
 }
 
@@ -191,7 +192,8 @@ make_image()
     local agent=${LAB_AGENT:-$here/guest-agent} guestd=${LAB_GUESTD:-$here/../../build/vgpu-guestd}
     local fake=${guestd%/*}/tests/guest build=${guestd%/*}
     local -a opencl=("$build/libvgpu-opencl.so" "$build/tests/opencl/leaky-vendor.so"
-        "$build/tests/opencl/waves" "$build/tests/opencl/random-calls" "$build/vgpu-proxy")
+        "$build/tests/opencl/waves" "$build/tests/opencl/frames" "$build/tests/opencl/random-calls"
+        "$build/vgpu-proxy")
     local -a parts=("$here/guest-init" "$here/guest-hook" "$here/guest-cuda" "$here/guest-qemu" "$agent")
     if [ -x "$guestd" ]; then
         parts+=("$guestd")
@@ -493,7 +495,8 @@ guest()
     rm -f "$console"
     inside "$host" virsh -q define "/var/lib/libvirt/$name.xml"
     inside "$host" virsh -q start "$name"
-    for ((i = 0; i < 400; i++)); do
+    # As long as a busy machine may take.
+    for ((i = 0; i < 3600; i++)); do
         if grep -qs GUEST-READY "$console"; then
             grep -o 'GUEST-READY.*' "$console"
             return

@@ -144,6 +144,41 @@ def test_stops(tmp_path):
     assert text == output(argv[:3], native())
 
 
+@some
+@pytest.mark.parametrize("how", ["stopped", "silent"])
+def test_a_return_to_who_does_not_answer(tmp_path, how):
+    """A program that is to go on at a proxy which has stopped, though its machine takes what is sent, or that stops in the
+    middle of it, is told to have failed, in time and why; it goes on where it was, and nothing is lost."""
+    os.makedirs(tmp_path / "program")
+    argv = [built("tests/opencl/frames"), "16", "20", "5", str(tmp_path / "wait")]
+    (tmp_path / "wait").touch()
+    with Link(tmp_path) as link, Stopped(tmp_path / "program", argv, **link.token) as stopped:
+        assert stopped.process.stdout.readline().startswith(b"frame 1 ")
+        assert stopped.say("prepare 30000").startswith("released")
+        if how == "stopped":
+            link.proxy.process.send_signal(signal.SIGSTOP)
+        else:
+            # Where half of its memory has been sent.
+            threading.Thread(target=lambda: (wait_until(lambda: link.relay.n_bytes > 8 << 20),
+                                             link.relay.silence(True)), daemon=True).start()
+        begun = time.monotonic()
+        said = stopped.say(f"resume at proxy:tcp:127.0.0.1:{link.relay.port}")
+        if said.startswith("late "):
+            assert said.startswith("late the proxy does not come back"), said
+            said = stopped.lines.readline().strip()
+        print(f"{said}, after {time.monotonic() - begun:.0f} s")
+        why = {"stopped": "it does not answer", "silent": "it cannot be reached any more"}[how]
+        assert said == f"failed proxy:tcp:127.0.0.1:{link.relay.port}: {why}"
+        link.relay.silence(False)
+        link.proxy.process.send_signal(signal.SIGCONT)
+        assert stopped.say("resume").startswith("resumed")
+        os.unlink(tmp_path / "wait")
+        last = stopped.process.stdout.read().decode().splitlines()[-1]
+        assert stopped.process.wait() == 0
+    n = last.split()[1]
+    assert last == output([*argv[:2], n, "0"], native()).splitlines()[-1]
+
+
 READER = """
 import ctypes, sys
 cl = ctypes.CDLL("libOpenCL.so.1")
