@@ -150,10 +150,16 @@ move_check_add_standstill(GString *text, json_object *check)
 
     if (s > 0) {
         g_autofree char *time = vg_move_text_seconds((int64_t)(s * 1e9));
-        vg_printable_append_line(text,
-                                 "Programs with a GPU are expected to stand still for %s: release, "
-                                 "unplug, migrate, plug, take back.",
-                                 time);
+        if (vg_output_member(check, "gpu_during"))
+            vg_printable_append_line(text,
+                                     "Those that go on there are expected to stand still for %s at "
+                                     "most: to go there, and to come back.",
+                                     time);
+        else
+            vg_printable_append_line(text,
+                                     "Programs with a GPU are expected to stand still for %s: "
+                                     "release, unplug, migrate, plug, take back.",
+                                     time);
     }
 }
 

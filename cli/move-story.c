@@ -211,7 +211,14 @@ move_story_program(GString *to, const struct vg_guest_program *program, int widt
     }
     if (program->stop_ns > 0) {
         g_autofree char *time = vg_move_text_time(program->stop_ns);
-        g_string_append_printf(what, "; stood still for %s", time);
+        if (program->away_ns > 0) {
+            g_autofree char *away = vg_move_text_time(program->away_ns);
+            g_string_append_printf(what, "; stood still for %s until it was at the proxy, and then",
+                                   away);
+        } else {
+            g_string_append(what, "; stood still");
+        }
+        g_string_append_printf(what, " for %s", time);
     }
     move_story_add_copy(what, "released", program->gpu_bytes, program->checkpoint_ns,
                         program->lock_ns);

@@ -58,6 +58,7 @@ backend_add_forecast(vg_daemon_backend *backend, json_object *document, const st
                                               .migrate_ns = settings->migrate_deadline_ns};
     struct vg_forecast_past past;
     struct vg_forecast_facts facts = {.native = migration->mode == VG_MODE_NATIVE,
+                                      .is_away = migration->gpu_during != NULL,
                                       .memory_bytes = vm->memory_bytes,
                                       .has_programs = migration->guest.total > 0,
                                       .gpu_bytes = migration->guest.gpu_bytes,

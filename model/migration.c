@@ -112,6 +112,7 @@ static const struct vg_field program_fields[] = {
     COUNT(restore_ns),
     COUNT(unlock_ns),
     COUNT(stop_ns),
+    COUNT(away_ns),
     VG_ROW_STRING(at, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
 };
 const struct vg_record_type vg_guest_program_record = VG_ROW_TYPE(program_fields);
@@ -268,12 +269,29 @@ vg_guest_programs_free(void *programs)
         vg_record_free(&vg_guest_programs_record, programs);
 }
 
+/* One that comes back from a proxy was stopped twice, and the guest tells only of the last time. */
+static void
+programs_keep_away(const struct vg_guest_programs *before, struct vg_guest_program *now)
+{
+    for (guint i = 0; i < before->programs->len; i++) {
+        const struct vg_guest_program *was = before->programs->pdata[i];
+        if (was->pid != now->pid || g_strcmp0(was->by, now->by) != 0)
+            continue;
+        if (g_strcmp0(was->state, "away") == 0 && g_strcmp0(now->state, "away") != 0)
+            now->away_ns = was->stop_ns;
+        else if (was->away_ns > 0)
+            now->away_ns = was->away_ns;
+    }
+}
+
 void
 vg_guest_programs_replace(struct vg_guest_programs *to, struct vg_guest_programs *take_from)
 {
     if (!take_from)
         return;
     const struct vg_guest_programs before = *to;
+    for (guint i = 0; i < take_from->programs->len; i++)
+        programs_keep_away(&before, take_from->programs->pdata[i]);
     *to = *take_from;
     *take_from = before;
     /* Each keeps its `doing`. */

@@ -234,7 +234,10 @@ vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *
         step->expected_s = forecast_expected_s(verb, facts);
         step->deadline_s = forecast_deadline_s(verb, limits);
         ret->expected_s += step->expected_s;
-        if (has_gpus && !facts->native && verb >= VG_MOVE_QUIESCE && verb <= VG_MOVE_RESUME)
+        /* One that goes away stands still within two of them alone. */
+        const bool stands = facts->is_away ? verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME
+                                           : verb >= VG_MOVE_QUIESCE && verb <= VG_MOVE_RESUME;
+        if (has_gpus && !facts->native && stands)
             ret->standstill_s += step->expected_s;
     }
     if (has_gpus && facts->native)

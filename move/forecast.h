@@ -24,6 +24,7 @@ void vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forec
 /* The sizes and rates that determine the duration. */
 struct vg_forecast_facts {
     bool native;                   /* as of vg_move */
+    bool is_away;                  /* programs compute at a proxy while there is no GPU */
     int64_t memory_bytes;          /* the VM's memory */
     bool has_programs;             /* some of its programs use its GPUs */
     int64_t gpu_bytes;             /* their GPU memory */

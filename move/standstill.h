@@ -2,7 +2,8 @@
  *
  * Measures how long the programs that use a VM's GPUs stand still: from the moment at which they
  * are to release them, or from the unplugging if the guest is not asked, until they have them
- * again. Pure.
+ * again. Where all of them compute at a proxy in between, it is how long the one that stood still
+ * longest did in all. Pure.
  */
 #ifndef VG_MOVE_STANDSTILL_H
 #define VG_MOVE_STANDSTILL_H
