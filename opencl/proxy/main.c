@@ -78,7 +78,7 @@ static const char proxy_usage[] =
     "  --mode=OCTAL       who may connect (0600)\n"
     "  --objects=NUMBER   objects of each client (65536)\n"
     "  --pending=MIB      data of each client's commands that are not done (4096)\n"
-    "  --pinned=MIB       of each client's --staging, known to the vendor's library (64; 0: none)\n"
+    "  --pinned=MIB       of each client's --staging, known to the vendor's library (16; 0: none)\n"
     "  --sockets=FOLDER   files NAME.conf with more sockets, a line each; read again at SIGHUP\n"
     "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
     "  --strict           end a client's process that does what it may not\n"
@@ -455,7 +455,7 @@ static const struct {
     [PROXY_MODE] = {0777, 0600, 8},
     [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
     [PROXY_PENDING] = {UINT_MAX, 4096, 10},
-    [PROXY_PINNED] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
+    [PROXY_PINNED] = {VG_WIRE_STAGING_MAX >> 20, 16, 10},
     [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
 };
 
