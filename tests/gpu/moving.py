@@ -10,13 +10,15 @@ import subprocess
 import threading
 import time
 
-from opencl import Beside
+from opencl import Beside, taken
 from relay import Relay
 
 # Programs at a time, how often each is to go elsewhere, the steps that it makes and its pauses in ms.
 PROGRAMS, SWITCHES, STEPS, PAUSE_MS = 6, 60, 1500, 20
 CUTS, CUT_STEPS = 100, 1500
 SEED = 100
+# Of those that go for long: as above.
+LASTING, LASTING_SWITCHES, LASTING_STEPS = 3, 400, 4000
 LIMIT_S = 150
 # The vendor's error and the library's for a read or write that is wrong in two ways, one of which is looked for first.
 EITHER = (" -30 ", " -59 ")
@@ -70,24 +72,28 @@ def alone_twice(tools, argv):
     return texts[0].splitlines() if texts[0] == texts[1] else None
 
 
-def goes_around(tools, count, seed, places):
-    """A program goes from one place to the next, and says what it says alone; nothing says so if that is not the same
-    twice."""
-    argv = [tools.SETTING.path("random-calls"), str(seed), str(STEPS)]
+def goes_around(tools, count, seed, places, most=SWITCHES, steps=STEPS):
+    """A program goes from one place to the next, and says what it says alone; it is left out if that is not the same
+    twice. Returns its threads, descriptors and MiB after a third of the switches, and after all."""
+    argv = [tools.SETTING.path("random-calls"), str(seed), str(steps)]
     alone, text, status = alone_twice(tools, argv), [], None
     if alone is None:
         count.left_out += 1
-        return
+        return None
     with tools.stopped([*argv, str(PAUSE_MS)]) as program:
         reader = threading.Thread(target=lambda: text.append(program.process.stdout.read().decode()))
         reader.start()
         try:
-            switches, refusals = program.stop_at_random(seed, SWITCHES, *places)
+            switches, refusals = program.stop_at_random(seed, most // 3, *places)
+            before = taken(program.process.pid)
+            more, more_refusals = program.stop_at_random(seed + 1, most - most // 3, *places)
+            after = taken(program.process.pid) if program.process.poll() is None else before
+            switches, refusals = switches + more, refusals + more_refusals
             status = program.process.wait(LIMIT_S)
         except (AssertionError, subprocess.TimeoutExpired, OSError) as error:
             count.fail(f"seed {seed}:", repr(error)[:500])
             tools.what_hangs(program.process)
-            return
+            return None
         finally:
             if status is None:
                 program.process.kill()
@@ -98,6 +104,26 @@ def goes_around(tools, count, seed, places):
     with count.lock:
         count.switches += switches
     count.compare(f"seed {seed}, {switches} switches,", alone, text[0].splitlines())
+    return before, after
+
+
+def lasting(tools):
+    """A few programs that go from place to place for long, and take no more for it."""
+    count, began = Count(tools), time.monotonic()
+    with tools.Proxy("one", "--allow-binaries") as one, tools.Proxy("two", "--allow-binaries") as two, \
+            concurrent.futures.ThreadPoolExecutor(LASTING) as pool:
+        places = ["proxy:" + one.sockets[0], "proxy:" + two.sockets[0], ""]
+        running = [pool.submit(goes_around, tools, count, SEED + 50 + n, places, LASTING_SWITCHES, LASTING_STEPS)
+                   for n in range(LASTING)]
+        takes = [one.result() for one in running]
+    tools.say(f"{LASTING} programs, {count.switches} switches in {time.monotonic() - began:.0f} s: {count.equal} say "
+              f"what they say alone but for {count.either} errors of two, {count.left_out} not the same twice alone")
+    for before, after in filter(None, takes):
+        tools.say(f"threads, descriptors, MiB: {before[0]}, {before[1]}, {before[2]:.0f} after a third of the switches,"
+                  f" {after[0]}, {after[1]}, {after[2]:.0f} after all")
+        grown = [now - then for then, now in zip(before, after)]
+        count.good = count.good and grown[0] <= 2 and grown[1] <= 8 and grown[2] < 256
+    return count.good and count.switches > LASTING_SWITCHES
 
 
 def many(tools, count, places, beside):

@@ -123,14 +123,15 @@ def data_of(seed, size):
     return (seed.to_bytes(8, "little") * (size // 8 + 1))[:size]
 
 
-def check(side, memory, rounds, chance):
+def check(side, memory, rounds, chance, middle=None):
     """What the other process writes comes to the device, and back to elsewhere, and what is read it sees; all that was
-    not read to stays. Returns how often not."""
+    not read to stays. All is around MIDDLE, if that is given. Returns how often not."""
     wrong, plain = 0, ctypes.create_string_buffer(EACH)
     marks = {}
     for _ in range(rounds):
         size = chance.choice((1, 100, 4096, 65536, 65536 + 7, MIB, EACH))
-        at = chance.randrange(0, memory.size - size + 1) & ~63
+        lowest, highest = (0, memory.size - size) if middle is None else (middle - size, middle)
+        at = chance.randrange(lowest, highest + 1) & ~63
         seed, marks = chance.getrandbits(60), {k: v for k, v in marks.items() if k + v[0] <= at or k >= at + size}
         memory.ask("write", at, size, seed)
         side.move("WriteBuffer", memory.at + at, size)
@@ -192,6 +193,7 @@ def main():
     times("pinned for 16 MiB, 40 MiB on", side, memory.at + 40 * MIB)
     times("pinned for 16 MiB, half of it", side, memory.at + 14 * MIB)
     wrong = check(second, memory, 30, chance) + check(side, memory, 30, chance)
+    wrong += check(side, memory, 60, chance, 16 * MIB)
     try:
         again = second.pin(memory.at, 16 * MIB, INVALIDATES)
         times("pinned by both", second, memory.at)
