@@ -69,10 +69,11 @@ doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **er
 {
     static const char *const host_lists[] = {"parts", NULL};
     static const char *const peer_lists[] = {"items", NULL};
+    static const char *const proxy_lists[] = {"items", NULL};
     g_autoptr(vg_client) client = vg_client_new(remote, err);
-    g_autoptr(json_object) host = NULL, peers = NULL;
+    g_autoptr(json_object) host = NULL, peers = NULL, proxies = NULL;
     g_autofree char *metrics = NULL;
-    g_autoptr(GError) peers_error = NULL;
+    g_autoptr(GError) peers_error = NULL, proxies_error = NULL;
     size_t size = 0;
 
     if (!client || vg_client_get(client, "/v1/host", host_lists, &host, err) < 0 ||
@@ -84,6 +85,10 @@ doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **er
         vg_doctor_add(checks, "peers", VG_HEALTH_BROKEN, NULL, "%s", peers_error->message);
     else
         vg_doctor_read_peers(checks, peers);
+    if (vg_client_get(client, "/v1/proxies", proxy_lists, &proxies, &proxies_error) < 0)
+        vg_doctor_add(checks, "proxy", VG_HEALTH_BROKEN, NULL, "%s", proxies_error->message);
+    else
+        vg_doctor_read_proxies(checks, proxies);
     return true;
 }
 

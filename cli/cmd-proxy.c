@@ -275,7 +275,8 @@ vg_cmd_proxy(int argc, char **argv)
         {"weight", KEY_WEIGHT, "NUMBER", 0,
          "limit: one with 3 gets three times the time of one with 1, while both want it", 1},
         {"to", KEY_TO, "PLACE", 0,
-         "move: a vgpu-proxy as the guest reaches it, PATH or tcp:HOST:PORT or vsock:CID:PORT; "
+         "move: a vgpu-proxy as the guest reaches it, PATH, tls:HOST:PORT, tcp:HOST:PORT or "
+         "vsock:CID:PORT; "
          "direct: the programs' own OpenCL",
          1},
         {0},

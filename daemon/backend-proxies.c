@@ -112,7 +112,7 @@ proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, G
     for (guint i = 0; i < guests->len; i++) {
         const struct vg_proxy_guest *guest = guests->pdata[i];
         if (!vg_drift_is_vm(guest->vm, vm->name, vm->uuid) ||
-            !g_str_has_prefix(guest->address, "tcp:"))
+            !(g_str_has_prefix(guest->address, "tcp:") || g_str_has_prefix(guest->address, "tls:")))
             continue;
         g_string_append_printf(why, "[proxy %s] in vgpud.conf names it", guest->vm);
         if (!guest->told)
@@ -128,9 +128,11 @@ proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, G
 static bool
 proxies_is_reached(const char *socket)
 {
-    return g_str_has_prefix(socket, "tcp:") && !g_str_has_prefix(socket, "tcp:0.0.0.0:") &&
-           !g_str_has_prefix(socket, "tcp:127.") && !g_str_has_prefix(socket, "tcp:localhost:") &&
-           !g_str_has_prefix(socket, "tcp:[");
+    if (!g_str_has_prefix(socket, "tcp:") && !g_str_has_prefix(socket, "tls:"))
+        return false;
+    const char *host = socket + strlen("tcp:");
+    return !g_str_has_prefix(host, "0.0.0.0:") && !g_str_has_prefix(host, "127.") &&
+           !g_str_has_prefix(host, "localhost:") && !g_str_has_prefix(host, "[");
 }
 
 static char *
@@ -163,11 +165,12 @@ proxies_choose(vg_daemon_backend *backend, const struct vg_inv_vm *vm, char **re
     if (!place)
         place = proxies_place_of_socket(backend, vm, why);
     if (!place)
-        g_string_append_printf(why,
-                               "vgpud knows no vgpu-proxy that programs of '%s' reach by TCP: no "
-                               "[proxy %s] in vgpud.conf, and no socket of a proxy of this host "
-                               "that is for it; they stand still",
-                               vm->name, vm->name);
+        g_string_append_printf(
+            why,
+            "vgpud knows no vgpu-proxy that programs of '%s' reach by TCP or TLS: no "
+            "[proxy %s] in vgpud.conf, and no socket of a proxy of this host "
+            "that is for it; they stand still",
+            vm->name, vm->name);
     *ret_why = g_string_free(g_steal_pointer(&why), FALSE);
     return place;
 }

@@ -13,7 +13,8 @@
 static bool
 share_is_shared(const char *place)
 {
-    return g_str_has_prefix(place, "proxy:tcp:") || g_str_has_prefix(place, "proxy:vsock:");
+    return g_str_has_prefix(place, "proxy:tcp:") || g_str_has_prefix(place, "proxy:tls:") ||
+           g_str_has_prefix(place, "proxy:vsock:");
 }
 
 int

@@ -15,7 +15,7 @@
 
 const struct vg_conf_key vg_proxy_keys[VG_PROXY_N_KEYS] = {
     {"proxy", "address", VG_CONF_STRING, AT_PROXY(address), "", 0, 118, NULL,
-     "How its programs reach a vgpu-proxy: tcp:HOST:PORT, vsock:2:PORT, or none."},
+     "How its programs reach a vgpu-proxy: tls:HOST:PORT, tcp:HOST:PORT, vsock:2:PORT, or none."},
     {"proxy", "token_file", VG_CONF_STRING, AT_PROXY(token_file), "", 0, 4000, NULL,
      "File with the token of the proxy's socket, which not everybody may read."},
 };
@@ -40,8 +40,8 @@ proxy_config_is_address(const char *address)
     }
     if (g_str_has_prefix(address, "vsock:2:"))
         return proxy_config_is_port(address + strlen("vsock:2:"));
-    return g_str_has_prefix(address, "tcp:") && colon > address + strlen("tcp:") &&
-           proxy_config_is_port(colon + 1);
+    return (g_str_has_prefix(address, "tcp:") || g_str_has_prefix(address, "tls:")) &&
+           colon > address + strlen("tcp:") && proxy_config_is_port(colon + 1);
 }
 
 /* Returns the mistake in a group, or NULL; the caller frees it. */
@@ -53,7 +53,8 @@ proxy_config_fault(const struct vg_proxy_config *proxy)
     if (strcmp(proxy->address, "none") == 0)
         return NULL;
     if (!proxy_config_is_address(proxy->address))
-        return g_strdup_printf("address: '%s' is neither tcp:HOST:PORT nor vsock:2:PORT, nor none",
+        return g_strdup_printf("address: '%s' is neither tls:HOST:PORT nor tcp:HOST:PORT nor "
+                               "vsock:2:PORT, nor none",
                                proxy->address);
     if (!proxy->token_file[0])
         return g_strdup("token_file is missing: the proxy takes nobody without a token");

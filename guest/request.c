@@ -308,10 +308,11 @@ request_proxy(json_object *root, struct vg_guest_request *request, struct vg_gue
     if (!json_object_object_get_ex(root, "at", &value))
         return 0;
     const char *at = request_word(value, 1, sizeof request->opencl_at);
-    if (!at || (strncmp(at, "proxy:tcp:", 10) != 0 && strncmp(at, "proxy:vsock:", 12) != 0))
+    if (!at || (strncmp(at, "proxy:tcp:", 10) != 0 && strncmp(at, "proxy:tls:", 10) != 0 &&
+                strncmp(at, "proxy:vsock:", 12) != 0))
         return request_fault(fault, VG_GUEST_BAD_REQUEST,
-                             "'at' must be like \"proxy:tcp:192.168.122.1:7000\" or "
-                             "\"proxy:vsock:2:7000\"");
+                             "'at' must be like \"proxy:tls:192.168.122.1:7000\", "
+                             "\"proxy:tcp:192.168.122.1:7000\" or \"proxy:vsock:2:7000\"");
     const char *token = json_object_object_get_ex(root, "token", &value)
                             ? request_word(value, VG_GUEST_TOKEN_MIN, sizeof request->token)
                             : NULL;

@@ -309,9 +309,17 @@ tell_put_limits(const struct proxy_desk *desk, FILE *file)
 static void
 tell_put_identity(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
 {
+    const bool is_tls = vg_wire_address_is_tls(tenant->path);
     char text[64];
 
-    if (!vg_wire_address_is_far(tenant->path))
+    if (is_tls && tenant->vm && desk->tls->ca)
+        snprintf(text, sizeof text, "a certificate of the VM%s, in TLS",
+                 tenant->has_token ? ", or a token" : "");
+    else if (is_tls)
+        snprintf(text, sizeof text, "a token, in TLS");
+    else if (vg_wire_address_is_clear(tenant->path))
+        snprintf(text, sizeof text, "a token, in clear");
+    else if (!vg_wire_address_is_far(tenant->path))
         snprintf(text, sizeof text, "the socket's mode is %04o", (unsigned)desk->socket_mode);
     else if (tenant->cid)
         snprintf(text, sizeof text, "a token, vsock CID %u", tenant->cid);
@@ -324,6 +332,8 @@ tell_put_identity(const struct proxy_desk *desk, const struct proxy_tenant *tena
 static const char *
 tell_transport(const struct proxy_tenant *tenant, unsigned way)
 {
+    if (vg_wire_address_is_tls(tenant->path))
+        return "tls";
     if (strncmp(tenant->path, "tcp:", 4) == 0)
         return "tcp";
     if (strncmp(tenant->path, "vsock:", 6) == 0)

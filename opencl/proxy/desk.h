@@ -16,6 +16,7 @@
 #include <poll.h>
 
 #include "opencl/proxy/share.h"
+#include "opencl/wire/tls.h"
 
 #define PROXY_DESK_FDS 5 /* that are polled: the listener, and who asks */
 
@@ -32,6 +33,7 @@ struct proxy_desk {
     unsigned clients_max, linger_s;
     size_t staging; /* bytes */
     mode_t socket_mode;
+    const struct vg_wire_tls_files *tls;
     struct proxy_marks *marks; /* owned: what sockets had lately; desk-tell.c */
     int64_t asked;             /* when, last, by CLOCK_MONOTONIC; 0: not for a while */
 };

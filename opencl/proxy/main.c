@@ -7,8 +7,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,12 +30,13 @@
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/proxy/desk.h"
+#include "opencl/proxy/front.h"
+#include "opencl/proxy/options.h"
 #include "opencl/proxy/peer.h"
 #include "opencl/proxy/share.h"
 #include "opencl/proxy/sockets.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
-#include "opencl/wire/link-shared.h"
 #include "opencl/wire/pass.h"
 #include "opencl/wire/serve-turn.h"
 #include "opencl/wire/serve.h"
@@ -56,36 +55,9 @@ struct proxy {
     struct proxy_sockets sockets;
     struct proxy_share share;
     struct proxy_desk desk;
-    struct pollfd *at; /* the signals, then the desk's, then the tenants, then the clients */
+    struct proxy_fronts fronts;
+    struct pollfd *at; /* the signals, the desk's, the tenants, the clients, and the fronts */
 };
-
-static const char proxy_usage[] =
-    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME]\n"
-    "       [,token=FILE][,cid=NUMBER]...\n"
-    "Serves programs on unix sockets, tcp:HOST:PORT or vsock:PORT with the OpenCL of this "
-    "machine's vendors.\n"
-    "\n"
-    "  --allow-binaries   take programs that were compiled elsewhere\n"
-    "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
-    "  --ask-mode=OCTAL   who may ask (0600)\n"
-    "  --clients=NUMBER   at most so many at a time (64)\n"
-    "  --depth=NUMBER     commands while an event of the program's is not set (65536)\n"
-    "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
-    "  --linger=SECONDS   wait so long for one whose link by TCP or vsock is broken (60; 0: do "
-    "not)\n"
-    "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
-    "  --memory=MIB       memory of the device for each client (all there is)\n"
-    "  --mode=OCTAL       who may connect (0600)\n"
-    "  --objects=NUMBER   objects of each client (65536)\n"
-    "  --pending=MIB      data of each client's commands that are not done (4096)\n"
-    "  --pinned=MIB       of each client's --staging, known to the vendor's library (16; 0: none)\n"
-    "  --sockets=FOLDER   files NAME.conf with more sockets, a line each; read again at SIGHUP\n"
-    "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
-    "  --strict           end a client's process that does what it may not\n"
-    "  --user=NAME        whose the clients' processes are (this one's)\n"
-    "  --vendors=FOLDER   where the vendors' .icd files are (/etc/OpenCL/vendors)\n"
-    "  -h, --help         show this help\n"
-    "  -V, --version      show the version\n";
 
 /* ---- a client's process ---- */
 
@@ -99,16 +71,36 @@ proxy_hand_over(const struct vg_wire_link *link, int turns,
     return vg_wire_pass(turns, &message, sizeof message, link->fd, 0);
 }
 
+/* Closes what a process has of the proxy that is not to have it. */
+static void
+proxy_leave(const void *data)
+{
+    const struct proxy *proxy = data;
+
+    vg_sockets_leave(&proxy->sockets);
+    for (unsigned i = 0; i < proxy->share.n_clients; i++) {
+        if (proxy->share.clients[i].fd >= 0)
+            close(proxy->share.clients[i].fd);
+        vg_share_free_counts(proxy->share.clients[i].counts);
+    }
+    vg_desk_leave(&proxy->desk);
+    close(proxy->signals);
+    vg_fronts_leave(&proxy->fronts);
+}
+
 /* By errno. */
 static void
 proxy_say_refused(const struct proxy *proxy, const struct proxy_client *client)
 {
-    char why[2 * VG_SERVE_NOTE_MAX];
+    char why[VG_SERVE_NOTE_MAX];
 
     if (errno == EUSERS)
         snprintf(why, sizeof why, "a program more than the %u of this proxy", proxy->clients_max);
     else if (errno == EACCES)
         snprintf(why, sizeof why, "a program with another token, from %s", client->from);
+    else if (errno == EPROTONOSUPPORT)
+        snprintf(why, sizeof why, "one who speaks TLS, which this address does not, from %s",
+                 client->from);
     else if (errno == ETIMEDOUT)
         snprintf(why, sizeof why, "one who says nothing for %d s, from %s", VG_WIRE_OPEN_S,
                  client->from);
@@ -129,21 +121,17 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
             bool may_begin)
 {
     const struct proxy_tenant *tenant = client->tenant;
-    const struct vg_wire_offer offer = {proxy->staging, tenant->has_token ? tenant->token : NULL,
-                                        may_begin ? client->session : NULL, proxy->linger_s};
+    const struct vg_wire_offer offer = {.staging = proxy->staging,
+                                        .token = tenant->has_token ? tenant->token : NULL,
+                                        .is_known = client->is_known,
+                                        .id = may_begin ? client->session : NULL,
+                                        .linger_s = proxy->linger_s};
     struct vg_serve_limits limits = proxy->limits;
     struct vg_wire_session_hello hello;
     struct vg_wire_link link;
     sigset_t none;
 
-    vg_sockets_leave(&proxy->sockets);
-    for (unsigned i = 0; i < proxy->share.n_clients; i++) {
-        if (proxy->share.clients[i].fd >= 0)
-            close(proxy->share.clients[i].fd);
-        vg_share_free_counts(proxy->share.clients[i].counts);
-    }
-    vg_desk_leave(&proxy->desk);
-    close(proxy->signals);
+    proxy_leave(proxy);
     limits.counts = client->counts;
     limits.memory = tenant->memory;
     limits.turns = turns;
@@ -191,28 +179,21 @@ proxy_draw(unsigned char *id, size_t size)
     return getrandom(id, size, 0) == (ssize_t)size;
 }
 
+/* FD is not the caller's any more. FROM is who is there; whether that one IS_KNOWN to be the VM's
+ * already. */
 static void
-proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
+proxy_take(struct proxy *proxy, struct proxy_tenant *tenant, int fd, const char *from,
+           bool is_known)
 {
-    int fd = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
-    struct proxy_client client = {.fd = -1, .tenant = tenant};
+    struct proxy_client client = {.fd = -1, .tenant = tenant, .is_known = is_known};
     int pair[2] = {-1, -1};
     unsigned i = 0;
 
-    if (fd < 0)
-        return;
-    if (tenant->cid && vg_peer_cid(fd) != tenant->cid) {
-        vg_cl_say("a client of another VM than %u is refused", tenant->cid);
-        vg_serve_note(&tenant->refused, "a program of VM %u by vsock, not %u", vg_peer_cid(fd),
-                      tenant->cid);
-        close(fd);
-        return;
-    }
     /* Those that come back come in besides: what they say is for a process to hear. */
     bool may_begin = proxy_clients_n(proxy) < proxy->clients_max;
     while (i < proxy->share.n_clients && proxy->share.clients[i].pid)
         i++;
-    if (i == proxy->share.n_clients || (!may_begin && !tenant->has_token)) {
+    if (i == proxy->share.n_clients || (!may_begin && !vg_wire_address_is_far(tenant->path))) {
         vg_cl_say("a client more than %u is refused", proxy->clients_max);
         vg_serve_note(&tenant->refused, "a program more than the %u of this proxy",
                       proxy->clients_max);
@@ -220,7 +201,7 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
         return;
     }
     client.came = vg_cl_now();
-    vg_peer_describe(fd, client.from);
+    snprintf(client.from, sizeof client.from, "%s", from);
     client.counts = proxy->desk.path ? vg_share_new_counts() : NULL;
     bool ok = proxy_draw(client.session, sizeof client.session) &&
               socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0;
@@ -241,6 +222,44 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
     if (pair[1] >= 0)
         close(pair[1]);
     close(fd);
+}
+
+static void
+proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
+{
+    int fd = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
+    char from[PROXY_FROM_MAX];
+
+    if (fd < 0)
+        return;
+    if (tenant->cid && vg_peer_cid(fd) != tenant->cid) {
+        vg_cl_say("a client of another VM than %u is refused", tenant->cid);
+        vg_serve_note(&tenant->refused, "a program of VM %u by vsock, not %u", vg_peer_cid(fd),
+                      tenant->cid);
+        close(fd);
+        return;
+    }
+    vg_peer_describe(fd, from);
+    if (vg_wire_address_is_tls(tenant->path))
+        vg_front_begin(&proxy->fronts, tenant, fd, from, proxy_leave, proxy);
+    else
+        proxy_take(proxy, tenant, fd, from, false);
+}
+
+/* Takes those who have shaken hands. */
+static void
+proxy_hear_fronts(struct proxy *proxy, const struct pollfd *at, bool is_ending)
+{
+    struct proxy_front front;
+
+    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++) {
+        if (!at[i].revents || !vg_front_hear(&proxy->fronts, i, &front))
+            continue;
+        if (is_ending)
+            close(front.plain);
+        else
+            proxy_take(proxy, front.tenant, front.plain, front.from, front.is_known);
+    }
 }
 
 static void
@@ -293,7 +312,10 @@ proxy_wait(struct proxy *proxy, int ms)
         tenants[i] = (struct pollfd){.fd = proxy->sockets.tenants[i].listener, .events = POLLIN};
     for (unsigned i = 0; i < proxy->share.n_clients; i++)
         clients[i] = (struct pollfd){.fd = proxy->share.clients[i].fd, .events = POLLIN};
-    return poll(proxy->at, PROXY_TENANTS + proxy->sockets.n + proxy->share.n_clients, ms) >= 0;
+    vg_fronts_poll(&proxy->fronts, clients + proxy->share.n_clients);
+    return poll(proxy->at,
+                PROXY_TENANTS + proxy->sockets.n + proxy->share.n_clients + PROXY_FRONTS_MAX,
+                ms) >= 0;
 }
 
 /* Takes what the folder says now. What was polled has been looked at. */
@@ -343,6 +365,9 @@ proxy_run(struct proxy *proxy)
             }
         }
         proxy_reap(proxy);
+        proxy_hear_fronts(proxy,
+                          &proxy->at[PROXY_TENANTS + proxy->sockets.n + proxy->share.n_clients],
+                          until != INT64_MAX);
         for (unsigned i = 0; i < proxy->sockets.n && until == INT64_MAX; i++)
             if (proxy->at[PROXY_TENANTS + i].revents & POLLIN)
                 proxy_accept(proxy, &proxy->sockets.tenants[i]);
@@ -358,21 +383,6 @@ proxy_run(struct proxy *proxy)
 
 /* ---- the command line ---- */
 
-static bool
-proxy_number(const char *text, int base, unsigned most, unsigned *number)
-{
-    char *end;
-
-    errno = 0;
-    unsigned long value = strtoul(text, &end, base);
-    if (errno || end == text || *end || *text == '-' || value > most) {
-        fprintf(stderr, "vgpu-proxy: '%s' is no number up to %u\n", text, most);
-        return false;
-    }
-    *number = (unsigned)value;
-    return true;
-}
-
 /* All the sockets of the command line, which are listened on. */
 static int
 proxy_begin(struct proxy *proxy, int n, char **sockets)
@@ -383,7 +393,8 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     proxy->share.n_clients = proxy->clients_max + PROXY_BACK_MAX;
     proxy->share.clients = calloc(proxy->share.n_clients, sizeof *proxy->share.clients);
     proxy->at =
-        calloc(PROXY_TENANTS + PROXY_TENANTS_MAX + proxy->share.n_clients, sizeof *proxy->at);
+        calloc(PROXY_TENANTS + PROXY_TENANTS_MAX + proxy->share.n_clients + PROXY_FRONTS_MAX,
+               sizeof *proxy->at);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
@@ -392,6 +403,7 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    vg_fronts_open(&proxy->fronts);
     proxy->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!ok || !proxy->share.clients || !proxy->at || proxy->signals < 0) {
         fprintf(stderr, "vgpu-proxy: %s\n", strerror(errno));
@@ -416,6 +428,7 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     proxy->desk.clients_max = proxy->clients_max;
     proxy->desk.linger_s = proxy->linger_s;
     proxy->desk.staging = proxy->staging;
+    proxy->desk.tls = proxy->sockets.tls;
     proxy->desk.socket_mode = proxy->sockets.mode;
     if (!vg_desk_open(&proxy->desk)) {
         fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->desk.path, strerror(errno));
@@ -424,45 +437,10 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     return EXIT_SUCCESS;
 }
 
-/* What options say that are numbers. */
-enum {
-    PROXY_ASK_MODE,
-    PROXY_CLIENTS,
-    PROXY_DEPTH,
-    PROXY_DRAIN,
-    PROXY_LINGER,
-    PROXY_MAX_KERNEL,
-    PROXY_MEMORY,
-    PROXY_MODE,
-    PROXY_OBJECTS,
-    PROXY_PENDING,
-    PROXY_PINNED,
-    PROXY_STAGING,
-    PROXY_NUMBERS,
-};
-
-static const struct {
-    unsigned most, usual;
-    int base;
-} proxy_numbers[PROXY_NUMBERS] = {
-    [PROXY_ASK_MODE] = {0777, 0600, 8},
-    [PROXY_CLIENTS] = {4096, 64, 10},
-    [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
-    [PROXY_DRAIN] = {86400, 30, 10},
-    [PROXY_LINGER] = {86400, 60, 10},
-    [PROXY_MAX_KERNEL] = {86400, 30, 10},
-    [PROXY_MEMORY] = {UINT_MAX, 0, 10},
-    [PROXY_MODE] = {0777, 0600, 8},
-    [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
-    [PROXY_PENDING] = {UINT_MAX, 4096, 10},
-    [PROXY_PINNED] = {VG_WIRE_STAGING_MAX >> 20, 16, 10},
-    [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
-};
-
 static void
-proxy_set(struct proxy *proxy, const unsigned numbers[PROXY_NUMBERS])
+proxy_set(struct proxy *proxy, const struct proxy_options *options)
 {
-    const unsigned mebibytes = numbers[PROXY_MEMORY];
+    const unsigned *numbers = options->numbers, mebibytes = numbers[PROXY_MEMORY];
 
     proxy->clients_max = numbers[PROXY_CLIENTS];
     proxy->drain_s = numbers[PROXY_DRAIN];
@@ -478,87 +456,36 @@ proxy_set(struct proxy *proxy, const unsigned numbers[PROXY_NUMBERS])
     proxy->limits.data = (uint64_t)numbers[PROXY_PENDING] << 20;
     proxy->limits.depth = numbers[PROXY_DEPTH];
     proxy->limits.pinned = (uint64_t)numbers[PROXY_PINNED] << 20;
+    proxy->limits.is_with_binaries = options->is_with_binaries;
+    proxy->is_strict = options->is_strict;
+    proxy->user = options->user;
+    proxy->desk.path = options->ask;
+    proxy->sockets.folder = options->sockets;
+    proxy->sockets.tls = &options->tls;
+    proxy->fronts.tls = &options->tls;
+    proxy->fronts.user = options->user;
+    proxy->fronts.is_strict = options->is_strict;
 }
 
 int
 main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"ask-mode", required_argument, NULL, PROXY_ASK_MODE},
-        {"clients", required_argument, NULL, PROXY_CLIENTS},
-        {"depth", required_argument, NULL, PROXY_DEPTH},
-        {"drain", required_argument, NULL, PROXY_DRAIN},
-        {"linger", required_argument, NULL, PROXY_LINGER},
-        {"max-kernel", required_argument, NULL, PROXY_MAX_KERNEL},
-        {"memory", required_argument, NULL, PROXY_MEMORY},
-        {"mode", required_argument, NULL, PROXY_MODE},
-        {"objects", required_argument, NULL, PROXY_OBJECTS},
-        {"pending", required_argument, NULL, PROXY_PENDING},
-        {"pinned", required_argument, NULL, PROXY_PINNED},
-        {"staging", required_argument, NULL, PROXY_STAGING},
-        {"allow-binaries", no_argument, NULL, 'b'},
-        {"ask", required_argument, NULL, 'a'},
-        {"sockets", required_argument, NULL, 'f'},
-        {"strict", no_argument, NULL, 's'},
-        {"user", required_argument, NULL, 'u'},
-        {"vendors", required_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0},
-    };
     struct proxy proxy = {.user = NULL};
-    unsigned numbers[PROXY_NUMBERS];
-    const char *vendors = "/etc/OpenCL/vendors";
-    bool ok = true;
-    int c;
+    struct proxy_options options;
+    int status = vg_options_read(&options, argc, argv);
 
-    for (c = 0; c < PROXY_NUMBERS; c++)
-        numbers[c] = proxy_numbers[c].usual;
-    while (ok && (c = getopt_long(argc, argv, "hV", options, NULL)) != -1)
-        switch (c) {
-        case 'a':
-            proxy.desk.path = optarg;
-            break;
-        case 'b':
-            proxy.limits.is_with_binaries = true;
-            break;
-        case 'f':
-            proxy.sockets.folder = optarg;
-            break;
-        case 's':
-            proxy.is_strict = true;
-            break;
-        case 'u':
-            proxy.user = optarg;
-            break;
-        case 'v':
-            vendors = optarg;
-            break;
-        case 'h':
-            fputs(proxy_usage, stdout);
-            return EXIT_SUCCESS;
-        case 'V':
-            puts("vgpu-proxy " PACKAGE_VERSION);
-            return EXIT_SUCCESS;
-        case '?':
-            return 2;
-        default:
-            ok = proxy_number(optarg, proxy_numbers[c].base, proxy_numbers[c].most, &numbers[c]);
-        }
-    const int n = argc - optind;
-    bool is_wrong = (n == 0 && !proxy.sockets.folder) || n > PROXY_TENANTS_MAX;
-    if (ok && is_wrong)
-        fputs(proxy_usage, stderr);
-    if (!ok || is_wrong)
+    if (status >= 0)
+        return status;
+    proxy_set(&proxy, &options);
+    if (options.tls.certificate && !vg_front_check(&options.tls))
         return 2;
-    proxy_set(&proxy, numbers);
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
     unsetenv("VGPU_OPENCL");
     unsetenv("VGPU_OPENCL_AS_GPU");
-    setenv("VGPU_OPENCL_VENDORS", vendors, 1);
+    setenv("VGPU_OPENCL_VENDORS", options.vendors, 1);
     vg_cl_control_forbid();
     vg_cl_vendors_forbid_proxies();
-    int status = proxy_begin(&proxy, n, argv + optind);
+    status = proxy_begin(&proxy, options.n_paths, options.paths);
     if (status == EXIT_SUCCESS)
         proxy_run(&proxy);
     if (status == EXIT_SUCCESS)

@@ -101,7 +101,7 @@ share_bring_back(const struct proxy_share *share, const struct proxy_client *cli
     for (unsigned i = 0; i < share->n_clients; i++) {
         const struct proxy_client *other = &share->clients[i];
         if (other->pid && other != client && other->tenant == client->tenant &&
-            share_is_session(other, link->hello.id))
+            other->is_known == client->is_known && share_is_session(other, link->hello.id))
             found = other;
     }
     if (found)

@@ -53,6 +53,7 @@ struct proxy_client {
     struct vg_serve_counts *counts; /* owned, by vg_share_new_counts(); NULL: none */
     struct proxy_tenant *tenant;
     unsigned char session[VG_WIRE_SESSION_ID]; /* by which it comes back */
+    bool is_known;                             /* by a certificate of the socket's VM */
     bool wants, has, is_told;
     int64_t came, wanted, given, asked; /* when, in ns */
     char from[PROXY_FROM_MAX];          /* who is at the other side, in words */

@@ -90,12 +90,18 @@ sockets_parse(const struct proxy_sockets *sockets, char *text, struct proxy_tena
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ","))
         if (!sockets_word(tenant, word, fault))
             return false;
+    const bool is_tls = vg_wire_address_is_tls(tenant->path);
+    if (is_tls && !sockets->tls->certificate) {
+        snprintf(fault, SOCKETS_FAULT, "'%s' needs --tls-certificate and --tls-key", tenant->path);
+        return false;
+    }
     if (*tenant->path && tenant->weight > 0 && tenant->memory > 0 &&
-        (!vg_wire_address_is_far(tenant->path) || tenant->has_token))
+        (!vg_wire_address_is_far(tenant->path) || tenant->has_token ||
+         (is_tls && sockets->tls->ca && tenant->vm)))
         return true;
     snprintf(fault, SOCKETS_FAULT,
              "a socket has a path, a weight and memory, and one that is not "
-             "of this machine a token");
+             "of this machine a token, or TLS with --tls-client-ca and a VM");
     return false;
 }
 
@@ -120,6 +126,9 @@ sockets_listen(const struct proxy_sockets *sockets, struct proxy_tenant *tenant)
     tenant->listener = vg_wire_address_is_far(tenant->path)
                            ? vg_wire_address_listen(tenant->path)
                            : vg_proxy_listen(tenant->path, SOCK_STREAM, sockets->mode);
+    if (tenant->listener >= 0 && vg_wire_address_is_clear(tenant->path))
+        vg_cl_say("%s: what goes by it, the token too, is in clear; at a tls address it is not",
+                  tenant->path);
     return tenant->listener >= 0;
 }
 

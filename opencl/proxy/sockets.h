@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "opencl/proxy/share.h"
+#include "opencl/wire/tls.h"
 
 #define PROXY_TENANTS_MAX 256
 
@@ -19,8 +20,9 @@ struct proxy_sockets {
     uint64_t memory;              /* of each client, where its socket does not say */
     mode_t mode;                  /* who may connect to a unix socket */
     const char *folder;           /* NULL: there is none */
-    int64_t retry;                /* by vg_cl_now(), when to listen at those that could not be;
-                                   * INT64_MAX: there are none */
+    const struct vg_wire_tls_files *tls; /* what is shown at those of TLS */
+    int64_t retry; /* by vg_cl_now(), when to listen at those that could not be;
+                    * INT64_MAX: there are none */
 };
 
 /* Makes room. False, with errno. */

@@ -18,6 +18,7 @@
 #include <netinet/tcp.h>
 
 #define ADDRESS_TCP   "tcp:"
+#define ADDRESS_TLS   "tls:"
 #define ADDRESS_VSOCK "vsock:"
 
 /* Returns what comes after WORD; NULL: it does not begin so. */
@@ -29,10 +30,51 @@ address_after(const char *address, const char *word)
     return strncmp(address, word, size) == 0 ? address + size : NULL;
 }
 
+/* Returns HOST:PORT; NULL: it is no such address. */
+static const char *
+address_tcp(const char *address)
+{
+    const char *tls = address_after(address, ADDRESS_TLS);
+
+    return tls ? tls : address_after(address, ADDRESS_TCP);
+}
+
 bool
 vg_wire_address_is_far(const char *address)
 {
-    return address_after(address, ADDRESS_TCP) || address_after(address, ADDRESS_VSOCK);
+    return address_tcp(address) || address_after(address, ADDRESS_VSOCK);
+}
+
+bool
+vg_wire_address_is_tls(const char *address)
+{
+    return address_after(address, ADDRESS_TLS);
+}
+
+bool
+vg_wire_address_host(const char *address, char host[VG_WIRE_HOST_MAX])
+{
+    const char *tcp = address_tcp(address), *colon = tcp ? strrchr(tcp, ':') : NULL;
+
+    if (!colon || colon == tcp)
+        return false;
+    const bool has_brackets = *tcp == '[' && colon[-1] == ']';
+    const size_t size = (size_t)(colon - tcp) - (has_brackets ? 2 : 0);
+    if (size == 0 || size >= VG_WIRE_HOST_MAX)
+        return false;
+    memcpy(host, tcp + has_brackets, size);
+    host[size] = '\0';
+    return true;
+}
+
+bool
+vg_wire_address_is_clear(const char *address)
+{
+    char host[VG_WIRE_HOST_MAX];
+
+    return address_after(address, ADDRESS_TCP) && vg_wire_address_host(address, host) &&
+           strncmp(host, "127.", 4) != 0 && strcmp(host, "::1") != 0 &&
+           strcmp(host, "localhost") != 0;
 }
 
 void
@@ -119,7 +161,7 @@ address_try(const struct sockaddr *address, socklen_t size, int limit_s)
 int
 vg_wire_address_connect(const char *address, int limit_s)
 {
-    const char *tcp = address_after(address, ADDRESS_TCP);
+    const char *tcp = address_tcp(address);
     const char *vsock = address_after(address, ADDRESS_VSOCK);
     struct sockaddr_un path = {.sun_family = AF_UNIX};
     struct sockaddr_vm vm;
@@ -167,7 +209,7 @@ address_bind(const struct sockaddr *address, socklen_t size)
 int
 vg_wire_address_listen(const char *address)
 {
-    const char *tcp = address_after(address, ADDRESS_TCP);
+    const char *tcp = address_tcp(address);
     const char *vsock = address_after(address, ADDRESS_VSOCK);
     struct sockaddr_vm vm;
 

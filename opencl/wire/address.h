@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a proxy is: the path of a unix socket, `tcp:HOST:PORT`, or `vsock:CID:PORT`, where a proxy
- * that listens has `vsock:PORT`.
+ * Where a proxy is: the path of a unix socket, `tcp:HOST:PORT`, `tls:HOST:PORT`, which is the same
+ * with TLS, or `vsock:CID:PORT`, where a proxy that listens has `vsock:PORT`.
  */
 #ifndef VG_OPENCL_WIRE_ADDRESS_H
 #define VG_OPENCL_WIRE_ADDRESS_H
 
 #include <stdbool.h>
 
-#define VG_WIRE_TOKEN_MAX 64 /* bytes */
+#define VG_WIRE_TOKEN_MAX 64  /* bytes */
+#define VG_WIRE_HOST_MAX  256 /* bytes */
 
 /* Whether ADDRESS is that of another machine, whose programs have to show who they are. */
 bool vg_wire_address_is_far(const char *address);
+
+/* Whether what goes to and from ADDRESS is to be encrypted. */
+bool vg_wire_address_is_tls(const char *address);
+
+/* Whether what goes to and from ADDRESS, which may be one to listen at, is seen in clear by others
+ * than this machine and its VMs: it is one of TCP, and not of this machine alone. */
+bool vg_wire_address_is_clear(const char *address);
+
+/* Says the HOST of an address of TCP or TLS, without brackets. False: there is none. */
+bool vg_wire_address_host(const char *address, char host[VG_WIRE_HOST_MAX]);
 
 /* Returns a socket that is connected to ADDRESS, for which all that is done takes up to LIMIT_S
  * seconds (vg_wire_address_limit); -1, with errno. */

@@ -250,7 +250,8 @@ vg_wire_connect(const char *address, const char **why)
     if (client)
         client->batch = malloc(VG_WIRE_BATCH);
     if (!client || !client->batch || !vg_wire_link_open(&client->link, address)) {
-        *why = errno == EACCES   ? "it takes another token or another VM, or is of another version"
+        *why = vg_wire_link_fault() ? vg_wire_link_fault()
+               : errno == EACCES ? "it takes another token or another VM, or is of another version"
                : errno == EUSERS ? "it has as many clients as it may"
                : errno == ETIMEDOUT ? "it does not answer"
                                     : strerror(errno);

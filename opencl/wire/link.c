@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,12 +15,17 @@
 #include "opencl/wire/address.h"
 #include "opencl/wire/link-shared.h"
 #include "opencl/wire/pass.h"
+#include "opencl/wire/tls.h"
 
 #define LINK_MAGIC      UINT64_C(0x314B4E4C55504756) /* "VGPULNK1" */
 #define LINK_STREAM     "stream:"
 #define LINK_TOKEN_PATH "/etc/vgpud/proxy.token"
+#define LINK_CA_PATH    "/etc/vgpud/proxy-ca.pem"
+#define LINK_CERT_PATH  "/etc/vgpud/proxy-cert.pem"
+#define LINK_KEY_PATH   "/etc/vgpud/proxy-key.pem"
 
-#define LINK_AGAIN_S 5 /* for each try to connect again */
+#define LINK_AGAIN_S 5    /* for each try to connect again */
+#define LINK_TLS     0x16 /* byte with which one begins who speaks TLS */
 
 enum {
     LINK_SOCKET,
@@ -36,10 +42,25 @@ struct link_hello {
 };
 
 struct vg_wire_way {
-    char *address, *token; /* the token's file */
+    char *address, *token;        /* the token's file */
+    char *ca, *certificate, *key; /* likewise; NULL: it is not of TLS, or has none */
 };
 
 static const char *link_token_path = LINK_TOKEN_PATH;
+static _Thread_local char link_fault[VG_WIRE_TLS_FAULT];
+
+const char *
+vg_wire_link_fault(void)
+{
+    return *link_fault ? link_fault : NULL;
+}
+
+void
+vg_wire_refusal_make(struct vg_wire_refusal *refusal, const char *why)
+{
+    *refusal = (struct vg_wire_refusal){.magic = VG_WIRE_REFUSAL_MAGIC};
+    strncpy(refusal->why, why, sizeof refusal->why - 1);
+}
 
 void
 vg_wire_link_return(struct vg_wire_link *link)
@@ -98,6 +119,68 @@ link_ask(struct vg_wire_link *link, uint64_t way)
     return false;
 }
 
+/* Returns a connection to another machine, which may be one to a thread that carries what goes by
+ * TLS; -1, with errno, and a fault if there is more to say. */
+static int
+link_reach(const struct vg_wire_way *way, int limit_s)
+{
+    const struct vg_wire_tls_files files = {way->ca, way->certificate, way->key};
+    char host[VG_WIRE_HOST_MAX];
+    int fd = vg_wire_address_connect(way->address, limit_s);
+
+    if (fd < 0)
+        return -1;
+    vg_wire_address_tune(fd);
+    if (!vg_wire_address_is_tls(way->address))
+        return fd;
+    struct vg_wire_tls *tls = vg_wire_address_host(way->address, host)
+                                  ? vg_wire_tls_connect(fd, host, &files, limit_s, link_fault)
+                                  : NULL;
+    int plain = -1;
+    errno = ECONNABORTED;
+    if (tls) {
+        vg_wire_address_limit(fd, 0);
+        plain = vg_wire_tls_carry_beside(tls, fd);
+    }
+    if (plain >= 0) {
+        vg_wire_address_limit(plain, limit_s);
+        vg_wire_address_tune(plain);
+        return plain;
+    }
+    int error = errno;
+    vg_wire_tls_free(tls);
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* The token that is shown; none is needed by who has a certificate. */
+static bool
+link_read_token(const struct vg_wire_way *way, char token[VG_WIRE_TOKEN_MAX])
+{
+    memset(token, 0, VG_WIRE_TOKEN_MAX);
+    return vg_wire_address_token(way->token, token) || way->certificate;
+}
+
+/* Takes the rest of what says why this side is refused, of which WELCOME has the first bytes. */
+static void
+link_hear_refusal(struct vg_wire_link *link, const struct vg_wire_session_welcome *welcome)
+{
+    struct vg_wire_refusal refusal;
+
+    memcpy(&refusal, welcome, sizeof *welcome);
+    if (!vg_wire_link_receive(link, (char *)&refusal + sizeof *welcome,
+                              sizeof refusal - sizeof *welcome)) {
+        errno = ECONNRESET;
+        return;
+    }
+    refusal.why[sizeof refusal.why - 1] = '\0';
+    for (char *at = refusal.why; *at; at++)
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    snprintf(link_fault, sizeof link_fault, "%s", refusal.why);
+    errno = ECONNREFUSED;
+}
+
 /* Returns a connection to another machine, which has welcomed what says HELLO; -1, with errno. */
 static int
 link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_session_hello *hello,
@@ -107,12 +190,12 @@ link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_se
     struct link_hello first = {LINK_MAGIC, LINK_SESSION, 0};
     char token[VG_WIRE_TOKEN_MAX];
 
-    if (!vg_wire_address_token(way->token, token))
+    link_fault[0] = '\0';
+    if (!link_read_token(way, token))
         return -1;
-    struct vg_wire_link link = {.fd = vg_wire_address_connect(way->address, limit_s)};
+    struct vg_wire_link link = {.fd = link_reach(way, limit_s)};
     if (link.fd < 0)
         return -1;
-    vg_wire_address_tune(link.fd);
     struct iovec parts[3] = {
         {&first, sizeof first},
         {token, sizeof token},
@@ -120,9 +203,12 @@ link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_se
     };
     bool is_new = memcmp(hello->id, none, sizeof none) == 0;
     errno = 0;
-    if (!vg_wire_link_send(&link, parts, 3, NULL, NULL) ||
-        !vg_wire_link_receive(&link, welcome, sizeof *welcome))
+    /* Who is refused at once may be told so before it has said anything. */
+    vg_wire_link_send(&link, parts, 3, NULL, NULL);
+    if (!vg_wire_link_receive(&link, welcome, sizeof *welcome))
         errno = errno == EAGAIN || errno == EWOULDBLOCK ? ETIMEDOUT : EACCES;
+    else if (welcome->magic == VG_WIRE_REFUSAL_MAGIC)
+        link_hear_refusal(&link, welcome);
     else if (welcome->magic != VG_WIRE_SESSION_MAGIC)
         errno = EPROTO;
     else if (memcmp(welcome->id, none, sizeof none) == 0)
@@ -154,8 +240,35 @@ link_free_way(struct vg_wire_way *way)
     if (way) {
         free(way->address);
         free(way->token);
+        free(way->ca);
+        free(way->certificate);
+        free(way->key);
     }
     free(way);
+}
+
+static char *
+link_path(const char *variable, const char *usual)
+{
+    const char *path = secure_getenv(variable);
+
+    return strdup(path ? path : usual);
+}
+
+/* Where files are may not be known later, as the program may change its environment. */
+static bool
+link_find_files(struct vg_wire_way *way)
+{
+    const char *certificate = secure_getenv("VGPU_OPENCL_CERT");
+
+    if (!vg_wire_address_is_tls(way->address))
+        return true;
+    way->ca = link_path("VGPU_OPENCL_CA", LINK_CA_PATH);
+    way->key = link_path("VGPU_OPENCL_KEY", LINK_KEY_PATH);
+    if (!certificate && access(LINK_CERT_PATH, R_OK) == 0)
+        certificate = LINK_CERT_PATH;
+    way->certificate = certificate ? strdup(certificate) : NULL;
+    return way->ca && way->key && (!certificate || way->certificate);
 }
 
 static bool
@@ -170,7 +283,7 @@ link_open_far(struct vg_wire_link *link, const char *address)
     if (link->way) {
         link->way->address = strdup(address);
         link->way->token = strdup(path ? path : link_token_path);
-        if (link->way->address && link->way->token)
+        if (link->way->address && link->way->token && link_find_files(link->way))
             fd = link_connect(link->way, VG_WIRE_OPEN_S, &hello, &welcome);
     }
     if (fd >= 0)
@@ -190,6 +303,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
 {
     bool is_stream = strncmp(address, LINK_STREAM, strlen(LINK_STREAM)) == 0;
 
+    link_fault[0] = '\0';
     address += is_stream ? strlen(LINK_STREAM) : 0;
     if (vg_wire_address_is_far(address))
         return link_open_far(link, address);
@@ -223,7 +337,7 @@ link_hear(struct vg_wire_link *link, void *to, size_t size)
 
 /* Whether the other side has the token that it needs; false, with errno. */
 static bool
-link_check_token(struct vg_wire_link *link, const char *token)
+link_check_token(struct vg_wire_link *link, const char *token, bool is_known)
 {
     char shown[VG_WIRE_TOKEN_MAX];
     unsigned char differs = 0;
@@ -231,6 +345,8 @@ link_check_token(struct vg_wire_link *link, const char *token)
     if (!link_hear(link, shown, sizeof shown))
         return false;
     errno = EACCES;
+    if (is_known)
+        return true;
     for (size_t i = 0; token && i < sizeof shown; i++)
         differs |= (unsigned char)(shown[i] ^ token[i]);
     return !differs;
@@ -278,12 +394,14 @@ vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_offer 
     vg_wire_address_limit(fd, VG_WIRE_OPEN_S);
     if (!link_hear(link, &hello, sizeof hello))
         return VG_WIRE_REFUSED;
+    const bool is_far = offer->token || offer->is_known;
     bool ok = hello.magic == LINK_MAGIC && hello.way <= LINK_SESSION &&
-              (!offer->token || hello.way >= LINK_TOKEN) &&
-              (offer->token || hello.way < LINK_SESSION);
-    if (!ok)
-        errno = offer->token && hello.magic == LINK_MAGIC ? EACCES : EPROTO;
-    if (!ok || (hello.way >= LINK_TOKEN && !link_check_token(link, offer->token)))
+              (!is_far || hello.way >= LINK_TOKEN) && (is_far || hello.way < LINK_SESSION);
+    if (!ok) {
+        const bool is_tls = *(const unsigned char *)&hello.magic == LINK_TLS;
+        errno = is_tls ? EPROTONOSUPPORT : is_far && hello.magic == LINK_MAGIC ? EACCES : EPROTO;
+    }
+    if (!ok || (hello.way >= LINK_TOKEN && !link_check_token(link, offer->token, offer->is_known)))
         return VG_WIRE_REFUSED;
     if (hello.way == LINK_SESSION)
         return link_take_session(link, offer, back);

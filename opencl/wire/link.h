@@ -7,7 +7,7 @@
  * An ADDRESS is the path of a unix socket, whose two sides have memory in common, or `stream:` and
  * such a path, if all is to go through the socket; or one of another machine (address.h), to which
  * the token in the file VGPU_OPENCL_TOKEN is shown, and the way to which may break for a while
- * (session.h).
+ * (session.h). What goes to a tls address is carried by a thread of its own (tls.h).
  */
 #ifndef VG_OPENCL_WIRE_LINK_H
 #define VG_OPENCL_WIRE_LINK_H
@@ -18,6 +18,9 @@
 #include <sys/uio.h>
 
 #include "opencl/wire/session.h"
+
+#define VG_WIRE_REFUSAL_MAGIC UINT64_C(0x3153554645525056) /* "VPREFUS1" */
+#define VG_WIRE_REFUSAL_MAX   184                          /* bytes */
 
 struct vg_wire_shared;
 struct vg_wire_way;
@@ -32,6 +35,17 @@ struct vg_wire_link {
 
 /* Has the token in the file PATH shown, where no variable names another one. PATH is kept. */
 void vg_wire_link_set_token(const char *path);
+
+/* What the proxy's side says instead of a welcome to whom it refuses. */
+struct vg_wire_refusal {
+    uint64_t magic;
+    char why[VG_WIRE_REFUSAL_MAX];
+};
+void vg_wire_refusal_make(struct vg_wire_refusal *refusal, const char *why);
+
+/* Returns why a link of this thread could not be opened, last, if there is more to say than errno
+ * does; or else NULL. It holds until the thread opens the next one. */
+const char *vg_wire_link_fault(void);
 
 /* Connects to the proxy at ADDRESS. False, with errno, which is ETIMEDOUT if it does not answer.
  * What takes longer than VG_WIRE_OPEN_S seconds breaks the link, as a proxy may listen and do
@@ -48,6 +62,7 @@ void vg_wire_link_stay(struct vg_wire_link *link);
 struct vg_wire_offer {
     size_t staging;          /* bytes of memory for data, if they want memory in common */
     const char *token;       /* that they have to show; NULL: none */
+    bool is_known;           /* they have shown by other means who they are, on another machine */
     const unsigned char *id; /* of a new session; NULL: there may be none */
     unsigned linger_s;       /* that it outlives its connection */
 };

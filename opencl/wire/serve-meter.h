@@ -24,7 +24,7 @@ unsigned vg_serve_took_bucket(int64_t ns);
 /* Returns the middle of a bucket in ns, which is within 1.6 % of all that is in it. */
 int64_t vg_serve_took_middle(unsigned bucket);
 
-#define VG_SERVE_NOTE_MAX 128 /* bytes */
+#define VG_SERVE_NOTE_MAX 384 /* bytes */
 
 /* What happened again and again. */
 struct vg_serve_note {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -15,12 +16,14 @@
 #include "opencl/track/clock.h"
 #include "opencl/wire/link.h"
 #include "opencl/wire/session-private.h"
+#include "opencl/wire/tls.h"
 
 #define MEND_SECOND INT64_C(1000000000)
 #define MEND_SILENT (VG_WIRE_SESSION_SILENT_S * MEND_SECOND)
 #define MEND_MUTE   (60 * MEND_SECOND) /* who says nothing for so long is told nothing */
 #define MEND_FIRST  (MEND_SECOND / 20) /* between two tries; twice as long each time */
 #define MEND_MOST   MEND_SECOND
+#define MEND_SETTLE 500 /* ms that a program waits at its end for what carries its last words */
 
 /* ---- while the connection is there ---- */
 
@@ -104,6 +107,18 @@ mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
     vg_wire_session_flush(session);
 }
 
+/* Why there is no other connection, as it was found last. */
+static const char *
+mend_why(struct vg_wire_session *session)
+{
+    const char *fault = vg_wire_link_fault();
+
+    if (!fault)
+        return "it cannot be reached any more";
+    snprintf(session->fault, sizeof session->fault, "it cannot be reached any more: %s", fault);
+    return session->fault;
+}
+
 static void
 mend_by_connecting(struct vg_wire_session *session)
 {
@@ -127,7 +142,7 @@ mend_by_connecting(struct vg_wire_session *session)
         else if (error == ESRCH || error == EPROTO)
             vg_wire_session_over(session, "it does not know this program any more");
         else if (vg_cl_now() - session->broken >= vg_wire_session_most(session))
-            vg_wire_session_over(session, "it cannot be reached any more");
+            vg_wire_session_over(session, mend_why(session));
         else if (session->state == SESSION_DOWN)
             vg_wire_session_sleep(session, &session->work, pause);
         pause = pause * 2 < MEND_MOST ? pause * 2 : MEND_MOST;
@@ -258,6 +273,8 @@ mend_try_lock(struct vg_wire_session *session)
  * process that it has forked, whose connection is the program's; and not at any price. */
 static void __attribute__((destructor)) mend_leave_all(void)
 {
+    bool has_left = false;
+
     if (pthread_mutex_trylock(&mend_lock) != 0)
         return;
     for (struct vg_wire_session *one = mend_all; one; one = one->next_of_all) {
@@ -266,6 +283,9 @@ static void __attribute__((destructor)) mend_leave_all(void)
         one->has_left = true;
         vg_wire_session_leave(one);
         pthread_mutex_unlock(&one->lock);
+        has_left = true;
     }
     pthread_mutex_unlock(&mend_lock);
+    if (has_left)
+        vg_wire_tls_settle(MEND_SETTLE);
 }

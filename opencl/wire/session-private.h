@@ -48,6 +48,7 @@ struct vg_wire_session {
     pthread_t thread;
     enum session_state state;
     const char *why;
+    char fault[640];  /* what it may say */
     int fd;           /* -1: none */
     unsigned n_users; /* threads that use it without the lock */
     bool is_reading, is_writing;

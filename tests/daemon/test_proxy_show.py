@@ -86,7 +86,8 @@ def shown(daemon):
 
 def test_show(tmp_path, served):
     proxy, relay, token = served
-    config = f"[daemon]\nwindow=200ms\n[gpu]\nnvml=no\nfdinfo=no\ntracepoints=no\nproxies={proxy.path}.ask\n"
+    config = f"[daemon]\nwindow=200ms\n[gpu]\nnvml=no\nfdinfo=no\ntracepoints=no\nproxies={proxy.path}.ask\n" \
+             f"[proxy {ALPHA}]\naddress=tls:192.168.122.1:7000\ntoken_file={token}\n"
     with BusyVm(name=ALPHA), Daemon(tmp_path, config=config) as daemon:
         wait_for(lambda: shown(daemon)["window"]["span_ns"] > 0)
         item = shown(daemon)
@@ -129,10 +130,15 @@ def test_show(tmp_path, served):
         assert shown(daemon)["refused"]["times"] == 2
 
         # vgpuctl, for people and programs.
-        def ask(*argv):
-            done = subprocess.run([vgpuctl.program(), "proxy", "show", *argv, "--socket", daemon.socket],
+        def ask(*argv, command=("proxy", "show")):
+            done = subprocess.run([vgpuctl.program(), *command, *argv, "--socket", daemon.socket],
                                   capture_output=True, text=True, check=False, timeout=60)
             return done.returncode, done.stdout, done.stderr
+        [place] = daemon.get(f"/v1/vms/{ALPHA}/proxy")["places"]
+        assert place == {"place": "tls:192.168.122.1:7000", "why": f"[proxy {ALPHA}] in vgpud.conf names it"}
+        [check] = [one for one in json.loads(ask("-o", "json", command=("doctor",))[1])["checks"] if
+                   one["what"].startswith("proxy ")]
+        assert (check["what"], check["state"]) == ("proxy tls:192.168.122.1:7000", "ok")
         code, text, _ = ask(ALPHA)
         assert code == 0 and "a token" in text and "more memory than it may have" in text and "16" in text, text
         code, text, _ = ask(ALPHA, "-o", "json")

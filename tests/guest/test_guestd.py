@@ -510,7 +510,8 @@ def test_proxy(guest, host):
     place, token = "run/vgpu-guestd/proxy", "run/vgpu-guestd/proxy.token"
     for at, secret, changed in (("proxy:tcp:192.168.122.1:7000", "0123456789abcdef", True),
                                 ("proxy:tcp:192.168.122.1:7000", "0123456789abcdef", False),
-                                ("proxy:tcp:192.168.122.1:7000", "f" * 64, True), ("proxy:vsock:2:7000", "f" * 64, True)):
+                                ("proxy:tcp:192.168.122.1:7000", "f" * 64, True), ("proxy:vsock:2:7000", "f" * 64, True),
+                                ("proxy:tls:192.168.122.1:7000", "f" * 64, True)):
         told = host.ask("proxy", at=at, token=secret)
         assert (told["type"], told["at"], told["changed"]) == ("proxy", at, changed)
         assert (guest.read(place), guest.read(token)) == (at + "\n", secret + "\n")

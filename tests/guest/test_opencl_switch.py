@@ -5,12 +5,13 @@ import contextlib
 import os
 import random
 import re
-import socket
 import time
 
 import pytest
+from certs import Authority
+from etcd import free_ports
 from guestd import LONG_MS, Agent, Guest
-from opencl import FULL, SEED, Beside, Proxy, built, native, need_pocl, output, taken
+from opencl import FULL, SEED, Beside, Proxy, built, native, need, need_pocl, output, taken
 from test_opencl_agent import Program, connected, told
 from unixhttp import wait_for
 
@@ -30,32 +31,35 @@ def a_guest(tmp_path):
 
 
 @contextlib.contextmanager
-def three_proxies(tmp_path):
-    """The places of two of one host, and of one that is reached as another host's, by TCP with a token."""
+def four_proxies(tmp_path):
+    """The places of two of one host, and of two that are reached as other hosts', by TCP and by TLS with a token; and what
+    a program needs to come there."""
     token = tmp_path / "token"
     token.write_text("a token of the tests\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    sockets = (["a.sock"], ["b.sock"], [f"tcp:127.0.0.1:{port},token={token}", "c.sock"])
+    authority = Authority(tmp_path / "ca")
+    certificate, key = authority.issue("proxy", 'ip_address = "127.0.0.1"')
+    ports = free_ports(2)
+    sockets = (["a.sock"], ["b.sock"], [f"tcp:127.0.0.1:{ports[0]},token={token}", "c.sock"],
+               [f"tls:127.0.0.1:{ports[1]},token={token}", "d.sock"])
     with contextlib.ExitStack() as stack:
         proxies = []
-        for name, its in zip("abc", sockets):
+        for name, its in zip("abcd", sockets):
             os.makedirs(tmp_path / name)
-            proxies.append(stack.enter_context(Proxy(tmp_path / name, "--allow-binaries", sockets=its)))
-        yield proxies, str(token)
+            options = [f"--tls-certificate={certificate}", f"--tls-key={key}"] if name == "d" else []
+            proxies.append(stack.enter_context(Proxy(tmp_path / name, "--allow-binaries", *options, sockets=its)))
+        yield proxies, {"VGPU_OPENCL_TOKEN": str(token), "VGPU_OPENCL_CA": authority.certificate}
 
 
 def test_at_random_moments(tmp_path, guest):
     """Results are equal, whoever else uses the proxies gets his, and nothing is left behind."""
+    need("certtool")
     moves, chance, stops = 100 if FULL else 2, random.Random(SEED), []
     hammer = [built("tests/opencl/hammer"), "5", "4", "100"]
     calls = [built("tests/opencl/random-calls"), str(SEED), "200", "2"]
-    with three_proxies(tmp_path) as (proxies, token), Agent(guest) as agent, agent.host() as host, \
-            Program(guest, VGPU_OPENCL="proxy:" + proxies[0].path, VGPU_OPENCL_TOKEN=token) as one, \
+    with four_proxies(tmp_path) as (proxies, more), Agent(guest) as agent, agent.host() as host, \
+            Program(guest, VGPU_OPENCL="proxy:" + proxies[0].path, **more) as one, \
             contextlib.ExitStack() as stack:
         places = ["proxy:" + proxy.path for proxy in proxies] + ["direct"]
-        more = {"VGPU_OPENCL_TOKEN": token}
         # Three that stay, and one that is moved as well.
         others = []
         if FULL:
@@ -68,7 +72,8 @@ def test_at_random_moments(tmp_path, guest):
         connected(agent, 1)
         place, before = "direct", None  # as it was started
         while len(stops) < moves:
-            place = chance.choice([other for other in places if other != place])
+            # By TLS, and then anywhere.
+            place = places[3] if not stops else chance.choice([other for other in places if other != place])
             time.sleep(chance.random() * 0.1)
             done = host.ask("switch", deadline_ms=LONG_MS, opencl_at=place)
             # Others than this one may be stopped at no moment.

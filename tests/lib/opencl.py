@@ -192,7 +192,7 @@ class Proxy:
     """vgpu-proxy with PoCL, or another vendor."""
 
     def __init__(self, folder, *options, sockets=("proxy.sock",), prefix=(), vendor=POCL):
-        self.sockets = [name if name.startswith("tcp:") else str(folder / name) for name in sockets]
+        self.sockets = [name if name.startswith(("tcp:", "tls:")) else str(folder / name) for name in sockets]
         self.path = self.sockets[0].split(",")[0]
         self.log = folder / "proxy.log"
         os.makedirs(folder / "vendors", exist_ok=True)
@@ -234,8 +234,18 @@ class Proxy:
                                 stderr=subprocess.PIPE)
 
     def children(self):
+        """The clients' processes, without those that carry TLS before them."""
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
+            pids = [int(pid) for pid in file.read().split()]
+        return [pid for pid in pids if self.name(pid) != "vgpu-proxy-tls"]
+
+    @staticmethod
+    def name(pid):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                return file.read().strip()
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
 
     def ask(self, line="list"):
         """The answer of the socket where it is asked: what it tells, or a line."""

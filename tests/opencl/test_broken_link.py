@@ -27,6 +27,7 @@ def _pocl():
 
 class Link:
     """A proxy on TCP, and a relay before it."""
+    tls = None  # an Authority: by TLS
 
     def __init__(self, folder, *options):
         token = folder / "token"
@@ -35,7 +36,12 @@ class Link:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.token = {"VGPU_OPENCL_TOKEN": str(token)}
-        sockets = (f"tcp:127.0.0.1:{self.port},token={token}", "near.sock")
+        self.way = "tls" if self.tls else "tcp"
+        if self.tls:
+            certificate, key = self.tls.issue("proxy", 'ip_address = "127.0.0.1"')
+            options += (f"--tls-certificate={certificate}", f"--tls-key={key}")
+            self.token["VGPU_OPENCL_CA"] = self.tls.certificate
+        sockets = (f"{self.way}:127.0.0.1:{self.port},token={token}", "near.sock")
         self.proxy = Proxy(folder, "--allow-binaries", *options, sockets=sockets)
         self.relay = Relay(self.port)
 
@@ -47,7 +53,7 @@ class Link:
         self.proxy.__exit__(*error)
 
     def environment(self, **more):
-        return self.proxy.environment(VGPU_OPENCL=f"proxy:tcp:127.0.0.1:{self.relay.port}", **self.token, **more)
+        return self.proxy.environment(VGPU_OPENCL=f"proxy:{self.way}:127.0.0.1:{self.relay.port}", **self.token, **more)
 
     def run(self, argv, **more):
         return subprocess.Popen(argv, env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether what VMs say to proxies of OpenCL can be read on its way.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/doctor.h"
+#include "cli/output.h"
+
+/* Tells whether an address is one of TCP, and not of this machine alone. */
+static bool
+proxies_is_clear(const char *address)
+{
+    return g_str_has_prefix(address, "tcp:") && !g_str_has_prefix(address, "tcp:127.") &&
+           !g_str_has_prefix(address, "tcp:localhost:") && !g_str_has_prefix(address, "tcp:[::1]:");
+}
+
+static const char *
+proxies_string(json_object *row, const char *name)
+{
+    const char *text = json_object_get_string(vg_output_member(row, name));
+
+    return text ? text : "";
+}
+
+/* Takes the addresses of rows, each once, that are in clear, or those that are not. */
+static void
+proxies_find(json_object *rows, const char *member, bool is_clear, GPtrArray *found)
+{
+    for (size_t i = 0; i < vg_output_length(rows); i++) {
+        const char *address = proxies_string(json_object_array_get_idx(rows, i), member);
+        const bool is_wanted =
+            is_clear ? proxies_is_clear(address) : g_str_has_prefix(address, "tls:");
+        if (is_wanted && !g_ptr_array_find_with_equal_func(found, address, g_str_equal, NULL))
+            g_ptr_array_add(found, (char *)address);
+    }
+}
+
+void
+vg_doctor_read_proxies(json_object *checks, json_object *document)
+{
+    g_autoptr(GPtrArray) clear = g_ptr_array_new(), encrypted = g_ptr_array_new();
+    json_object *items = vg_output_member(document, "items");
+    json_object *guests = vg_output_member(document, "guests");
+
+    proxies_find(items, "socket", true, clear);
+    proxies_find(guests, "address", true, clear);
+    proxies_find(items, "socket", false, encrypted);
+    proxies_find(guests, "address", false, encrypted);
+    for (guint i = 0; i < clear->len; i++) {
+        g_autofree char *what = g_strdup_printf("proxy %s", (const char *)clear->pdata[i]);
+        vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy",
+                      "all that goes by it, the token too, is in clear: whoever sees that network "
+                      "can be the VM; at a tls address it is not");
+    }
+    for (guint i = 0; i < encrypted->len; i++) {
+        g_autofree char *what = g_strdup_printf("proxy %s", (const char *)encrypted->pdata[i]);
+        vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "all that goes by it is encrypted");
+    }
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/proxy/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "opencl/proxy/sockets.h"
+#include "opencl/wire/link-shared.h"
+
+static const char options_usage[] =
+    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME]\n"
+    "       [,token=FILE][,cid=NUMBER]...\n"
+    "Serves programs on unix sockets, tcp:HOST:PORT, tls:HOST:PORT or\n"
+    "vsock:PORT with the OpenCL of this "
+    "machine's vendors.\n"
+    "\n"
+    "  --allow-binaries   take programs that were compiled elsewhere\n"
+    "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
+    "  --ask-mode=OCTAL   who may ask (0600)\n"
+    "  --clients=NUMBER   at most so many at a time (64)\n"
+    "  --depth=NUMBER     commands while an event of the program's is not set (65536)\n"
+    "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
+    "  --linger=SECONDS   wait so long for one whose link by TCP or vsock is broken (60; 0: do "
+    "not)\n"
+    "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
+    "  --memory=MIB       memory of the device for each client (all there is)\n"
+    "  --mode=OCTAL       who may connect (0600)\n"
+    "  --objects=NUMBER   objects of each client (65536)\n"
+    "  --pending=MIB      data of each client's commands that are not done (4096)\n"
+    "  --pinned=MIB       of each client's --staging, known to the vendor's library (16; 0: none)\n"
+    "  --sockets=FOLDER   files NAME.conf with more sockets, a line each; read again at SIGHUP\n"
+    "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
+    "  --strict           end a client's process that does what it may not\n"
+    "  --user=NAME        whose the clients' processes are (this one's)\n"
+    "  --tls-certificate=FILE  what is shown at tls:HOST:PORT, with its chain\n"
+    "  --tls-key=FILE     its key\n"
+    "  --tls-client-ca=FILE  whose certificates say which VM it is\n"
+    "  --vendors=FOLDER   where the vendors' .icd files are (/etc/OpenCL/vendors)\n"
+    "  -h, --help         show this help\n"
+    "  -V, --version      show the version\n";
+
+static const struct {
+    unsigned most, usual;
+    int base;
+} options_numbers[PROXY_NUMBERS] = {
+    [PROXY_ASK_MODE] = {0777, 0600, 8},
+    [PROXY_CLIENTS] = {4096, 64, 10},
+    [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
+    [PROXY_DRAIN] = {86400, 30, 10},
+    [PROXY_LINGER] = {86400, 60, 10},
+    [PROXY_MAX_KERNEL] = {86400, 30, 10},
+    [PROXY_MEMORY] = {UINT_MAX, 0, 10},
+    [PROXY_MODE] = {0777, 0600, 8},
+    [PROXY_OBJECTS] = {UINT_MAX, 65536, 10},
+    [PROXY_PENDING] = {UINT_MAX, 4096, 10},
+    [PROXY_PINNED] = {VG_WIRE_STAGING_MAX >> 20, 16, 10},
+    [PROXY_STAGING] = {VG_WIRE_STAGING_MAX >> 20, 64, 10},
+};
+
+static bool
+options_number(const char *text, int base, unsigned most, unsigned *number)
+{
+    char *end;
+
+    errno = 0;
+    unsigned long value = strtoul(text, &end, base);
+    if (errno || end == text || *end || *text == '-' || value > most) {
+        fprintf(stderr, "vgpu-proxy: '%s' is no number up to %u\n", text, most);
+        return false;
+    }
+    *number = (unsigned)value;
+    return true;
+}
+
+/* What belongs together is there together. */
+static bool
+options_check_tls(const struct vg_wire_tls_files *tls)
+{
+    if (!tls->certificate == !tls->key && (tls->certificate || !tls->ca))
+        return true;
+    fputs("vgpu-proxy: --tls-certificate and --tls-key belong together, and --tls-client-ca to "
+          "them\n",
+          stderr);
+    return false;
+}
+
+int
+vg_options_read(struct proxy_options *options, int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"ask-mode", required_argument, NULL, PROXY_ASK_MODE},
+        {"clients", required_argument, NULL, PROXY_CLIENTS},
+        {"depth", required_argument, NULL, PROXY_DEPTH},
+        {"drain", required_argument, NULL, PROXY_DRAIN},
+        {"linger", required_argument, NULL, PROXY_LINGER},
+        {"max-kernel", required_argument, NULL, PROXY_MAX_KERNEL},
+        {"memory", required_argument, NULL, PROXY_MEMORY},
+        {"mode", required_argument, NULL, PROXY_MODE},
+        {"objects", required_argument, NULL, PROXY_OBJECTS},
+        {"pending", required_argument, NULL, PROXY_PENDING},
+        {"pinned", required_argument, NULL, PROXY_PINNED},
+        {"staging", required_argument, NULL, PROXY_STAGING},
+        {"allow-binaries", no_argument, NULL, 'b'},
+        {"ask", required_argument, NULL, 'a'},
+        {"sockets", required_argument, NULL, 'f'},
+        {"strict", no_argument, NULL, 's'},
+        {"user", required_argument, NULL, 'u'},
+        {"tls-certificate", required_argument, NULL, 'c'},
+        {"tls-client-ca", required_argument, NULL, 'C'},
+        {"tls-key", required_argument, NULL, 'k'},
+        {"vendors", required_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
+    bool ok = true;
+    int c;
+
+    *options = (struct proxy_options){.vendors = "/etc/OpenCL/vendors"};
+    for (c = 0; c < PROXY_NUMBERS; c++)
+        options->numbers[c] = options_numbers[c].usual;
+    while (ok && (c = getopt_long(argc, argv, "hV", known, NULL)) != -1)
+        switch (c) {
+        case 'a':
+            options->ask = optarg;
+            break;
+        case 'b':
+            options->is_with_binaries = true;
+            break;
+        case 'c':
+            options->tls.certificate = optarg;
+            break;
+        case 'C':
+            options->tls.ca = optarg;
+            break;
+        case 'f':
+            options->sockets = optarg;
+            break;
+        case 'k':
+            options->tls.key = optarg;
+            break;
+        case 's':
+            options->is_strict = true;
+            break;
+        case 'u':
+            options->user = optarg;
+            break;
+        case 'v':
+            options->vendors = optarg;
+            break;
+        case 'h':
+            fputs(options_usage, stdout);
+            return EXIT_SUCCESS;
+        case 'V':
+            puts("vgpu-proxy " PACKAGE_VERSION);
+            return EXIT_SUCCESS;
+        case '?':
+            return 2;
+        default:
+            ok = options_number(optarg, options_numbers[c].base, options_numbers[c].most,
+                                &options->numbers[c]);
+        }
+    options->n_paths = argc - optind;
+    options->paths = argv + optind;
+    bool is_wrong =
+        (options->n_paths == 0 && !options->sockets) || options->n_paths > PROXY_TENANTS_MAX;
+    if (ok && is_wrong)
+        fputs(options_usage, stderr);
+    return ok && !is_wrong && options_check_tls(&options->tls) ? -1 : 2;
+}

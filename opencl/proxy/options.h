@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the command line of the proxy says.
+ */
+#ifndef VG_OPENCL_PROXY_OPTIONS_H
+#define VG_OPENCL_PROXY_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "opencl/wire/tls.h"
+
+/* What options say that are numbers. */
+enum {
+    PROXY_ASK_MODE,
+    PROXY_CLIENTS,
+    PROXY_DEPTH,
+    PROXY_DRAIN,
+    PROXY_LINGER,
+    PROXY_MAX_KERNEL,
+    PROXY_MEMORY,
+    PROXY_MODE,
+    PROXY_OBJECTS,
+    PROXY_PENDING,
+    PROXY_PINNED,
+    PROXY_STAGING,
+    PROXY_NUMBERS,
+};
+
+/* Texts are those of the command line; NULL: it does not say. */
+struct proxy_options {
+    unsigned numbers[PROXY_NUMBERS];
+    bool is_with_binaries, is_strict;
+    const char *ask, *sockets, *user, *vendors;
+    struct vg_wire_tls_files tls;
+    int n_paths;
+    char **paths; /* the sockets */
+};
+
+/* Returns -1, or the exit status of a program that has nothing more to do, after a message. */
+int vg_options_read(struct proxy_options *options, int argc, char **argv);
+
+#endif
