@@ -139,7 +139,8 @@ def test_a_guest_by_vsock(lab):
         assert "sum" not in said[port] and "ENDED 1" in said[port], said[port]
     for port in ("7001", "7002"):
         assert "it takes another token or another VM" in said[port], said[port]
-    assert f"a client of another VM than {OTHER_CID} is refused" in lab.journal()
+    journal = lab.journal()
+    assert f"a client of another VM than {OTHER_CID} is refused" in journal and "a program with another token, from" in journal, journal
 
 
 def test_stop_drains(lab):
