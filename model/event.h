@@ -31,6 +31,9 @@ vg_time_sum(int64_t a, int64_t b)
 #define VG_TID_LIMIT 4194304
 #define VG_CPU_LIMIT 8192
 
+/* So late may what a GPU event tells be recorded. */
+#define VG_GPU_TOLD_LATE_NS INT64_C(1000000000)
+
 /* "not in the record" for tids, pids and CPUs. */
 #define VG_NONE (-1)
 
@@ -120,8 +123,10 @@ enum vg_gpu_flag {
                                     * may run on several */
     /* RUNNING tells that the hardware is given a request. It runs one of an engine at a time, in
      * the order in which it was given them, but for these: */
-    VG_GPU_ANY_ORDER = 128,   /* a firmware chooses the next one */
-    VG_GPU_SIDE_BY_SIDE = 256 /* the engine, as it is told, is several; each context has one */
+    VG_GPU_ANY_ORDER = 128,    /* a firmware chooses the next one */
+    VG_GPU_SIDE_BY_SIDE = 256, /* the engine, as it is told, is several; each context has one */
+    VG_GPU_OF_VM = 512,        /* `vgpu` is the number of a name: that of its VM */
+    VG_GPU_TOLD_LATE = 1024    /* it was so at told_ns, at most VG_GPU_TOLD_LATE_NS before */
 };
 
 /* Whoever makes an event keeps these ranges, the ledgers index by them: every tid and pid is
@@ -173,7 +178,10 @@ struct vg_event {
         } lost;
         struct {
             uint64_t context; /* of its dma_fence: a timeline on which seqnos only grow; 0: none */
-            uint64_t seqno;
+            union {
+                uint64_t seqno;
+                int64_t told_ns; /* of VG_GPU_TOLD_LATE, whose context is 0 */
+            };
             uint64_t id;     /* see id_space */
             uint64_t fence;  /* address of its fence, used again after its end; 0: not told */
             int32_t vgpu;    /* > 0, or VG_NONE: the host's own, or not told */

@@ -499,6 +499,18 @@ gpu_ledger_lose(struct vg_gpu_ledger *ledger, const struct vg_event *event)
     gpu_life_doubt_all(ledger);
 }
 
+/* When it was so. What a record tells is not later than the record, nor of long ago. */
+static int64_t
+gpu_ledger_time(const struct vg_event *event)
+{
+    const int64_t told_ns = event->gpu.told_ns;
+
+    return event->gpu.flags & VG_GPU_TOLD_LATE && told_ns > 0 && told_ns <= event->ts_ns &&
+                   event->ts_ns - told_ns <= VG_GPU_TOLD_LATE_NS
+               ? told_ns
+               : event->ts_ns;
+}
+
 void
 vg_gpu_ledger_feed(vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -508,11 +520,12 @@ vg_gpu_ledger_feed(vg_gpu_ledger *ledger, const struct vg_event *event)
         gpu_ledger_lose(ledger, event);
     if (event->type != VG_EVENT_GPU)
         return;
+    const int64_t t_ns = gpu_ledger_time(event);
     if (!ledger->begun)
-        vg_gpu_ledger_begin(ledger, event->ts_ns);
+        vg_gpu_ledger_begin(ledger, t_ns);
     if (event->ts_ns < ledger->now)
         ledger->stats.discontinuities++;
-    ledger->now = MAX(ledger->now, event->ts_ns);
+    ledger->now = MAX(ledger->now, t_ns);
     ledger->stats.events++;
     gpu_life_close_old(ledger);
     if (gpu_ledger_is_by_its_maker(event))

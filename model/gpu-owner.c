@@ -301,9 +301,10 @@ gpu_ledger_find_vgpu(const struct vg_gpu_ledger *ledger, uint16_t device, int32_
     return index == GPU_NO_INDEX ? NULL : gpu_vgpu_at(ledger, index);
 }
 
-/* A vGPU is somebody's from the start: until its VM is seen, of a VM that is named after it. */
+/* A vGPU is somebody's from the start: of the VM that is told, or, until its VM is seen, of one
+ * that is named after it. */
 static struct gpu_vgpu *
-gpu_owner_make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t number)
+gpu_owner_make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t number, bool is_named)
 {
     char name[VG_VM_NAME_MAX];
 
@@ -321,7 +322,14 @@ gpu_owner_make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t numbe
             g_snprintf(name, sizeof(name), "%s:vgpu-%d", vg_names_text(ledger->names, device),
                        number);
     }
-    uint32_t owner = gpu_ledger_owner(ledger, vg_topology_add_vm(ledger->topology, name), "");
+    struct vg_process *process = NULL;
+    if (is_named) {
+        g_strlcpy(name, vg_names_text(ledger->names, (uint16_t)number), sizeof(name));
+        process = vg_topology_vm_named(ledger->topology, name);
+    }
+    if (!process)
+        process = vg_topology_add_vm(ledger->topology, name);
+    uint32_t owner = gpu_ledger_owner(ledger, process, "");
     struct gpu_vgpu *vgpu = g_new0(struct gpu_vgpu, 1);
     vgpu->device = device;
     vgpu->number = number;
@@ -338,7 +346,7 @@ static void
 gpu_owner_bind_vgpu(struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu,
                     const struct vg_event *event)
 {
-    if (vgpu->bound || event->gpu.op != VG_GPU_QUEUED)
+    if (vgpu->bound || event->gpu.op != VG_GPU_QUEUED || event->gpu.flags & VG_GPU_OF_VM)
         return;
     const struct vg_thread *thread = gpu_owner_recording_thread(ledger, event);
     if (!thread)
@@ -360,7 +368,8 @@ gpu_ledger_vgpu(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
     uint32_t index = gpu_owner_vgpu_index(ledger, event->gpu.device, event->gpu.vgpu);
     struct gpu_vgpu *vgpu = index == GPU_NO_INDEX
-                                ? gpu_owner_make_vgpu(ledger, event->gpu.device, event->gpu.vgpu)
+                                ? gpu_owner_make_vgpu(ledger, event->gpu.device, event->gpu.vgpu,
+                                                      event->gpu.flags & VG_GPU_OF_VM)
                                 : gpu_vgpu_at(ledger, index);
 
     if (index != GPU_NO_INDEX)

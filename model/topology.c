@@ -378,6 +378,18 @@ vg_topology_replace_vm(vg_topology *topology, struct vg_process *stand_in,
     stand_in->threads = stand_in->living = 0;
 }
 
+struct vg_process *
+vg_topology_vm_named(const vg_topology *topology, const char *name)
+{
+    for (uint32_t i = 0; i < vg_topology_process_count(topology); i++) {
+        struct vg_process *process = vg_topology_process_at(topology, i);
+        if (process && process->is_vm && !process->ended && !process->merged_into &&
+            strcmp(process->name, name) == 0)
+            return process;
+    }
+    return NULL;
+}
+
 void
 vg_topology_make_vm(vg_topology *topology, struct vg_process *process)
 {

@@ -115,6 +115,9 @@ struct vg_process *vg_topology_add_vm(vg_topology *topology, const char *name);
 void vg_topology_replace_vm(vg_topology *topology, struct vg_process *stand_in,
                             struct vg_process *process);
 
+/* A VM that has this name and has not ended; NULL: there is none. */
+struct vg_process *vg_topology_vm_named(const vg_topology *topology, const char *name);
+
 /* The process is a VM by what it does, unless only vg_topology_tell() makes VMs. */
 void vg_topology_make_vm(vg_topology *topology, struct vg_process *process);
 

@@ -7,7 +7,7 @@
 
 static const struct vg_adapter *const families[] = {
     vg_adapt_sched, vg_adapt_kvm,    vg_adapt_gvt, vg_adapt_i915,
-    vg_adapt_drm,   vg_adapt_amdgpu, vg_adapt_xe,
+    vg_adapt_drm,   vg_adapt_amdgpu, vg_adapt_xe,  vg_adapt_vgpu_proxy,
 };
 
 /* Who wrote the record: a context of the tracer, or perf's own payload fields. */

@@ -69,6 +69,8 @@ enum vg_slot {
     VG_SLOT_ENTITY, /* address of that of the DRM scheduler */
     VG_SLOT_OBJECT,
     VG_SLOT_SIZE,
+    VG_SLOT_VM, /* its name */
+    VG_SLOT_AT, /* ns of the recording's clock: when it was so, which is recorded later */
     VG_SLOT_CONTEXT_TID,
     VG_SLOT_CONTEXT_PID,
     VG_SLOT_CONTEXT_COMM,
@@ -182,5 +184,6 @@ extern const struct vg_adapter vg_adapt_i915[];
 extern const struct vg_adapter vg_adapt_drm[];
 extern const struct vg_adapter vg_adapt_amdgpu[];
 extern const struct vg_adapter vg_adapt_xe[];
+extern const struct vg_adapter vg_adapt_vgpu_proxy[];
 
 #endif

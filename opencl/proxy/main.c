@@ -35,6 +35,7 @@
 #include "opencl/proxy/peer.h"
 #include "opencl/proxy/share.h"
 #include "opencl/proxy/sockets.h"
+#include "opencl/proxy/trace.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 #include "opencl/wire/pass.h"
@@ -56,6 +57,8 @@ struct proxy {
     struct proxy_share share;
     struct proxy_desk desk;
     struct proxy_fronts fronts;
+    struct proxy_trace trace;
+    bool is_traced;
     struct pollfd *at; /* the signals, the desk's, the tenants, the clients, and the fronts */
 };
 
@@ -84,6 +87,8 @@ proxy_leave(const void *data)
         vg_share_free_counts(proxy->share.clients[i].counts);
     }
     vg_desk_leave(&proxy->desk);
+    if (proxy->trace.fd >= 0)
+        close(proxy->trace.fd);
     close(proxy->signals);
     vg_fronts_leave(&proxy->fronts);
 }
@@ -186,7 +191,7 @@ proxy_take(struct proxy *proxy, struct proxy_tenant *tenant, int fd, const char 
            bool is_known)
 {
     struct proxy_client client = {.fd = -1, .tenant = tenant, .is_known = is_known};
-    int pair[2] = {-1, -1};
+    int pair[2] = {-1, -1}, memory = -1;
     unsigned i = 0;
 
     /* Those that come back come in besides: what they say is for a process to hear. */
@@ -202,13 +207,15 @@ proxy_take(struct proxy *proxy, struct proxy_tenant *tenant, int fd, const char 
     }
     client.came = vg_cl_now();
     snprintf(client.from, sizeof client.from, "%s", from);
-    client.counts = proxy->desk.path ? vg_share_new_counts() : NULL;
+    client.counts = proxy->desk.path || proxy->is_traced ? vg_share_new_counts(&memory) : NULL;
     bool ok = proxy_draw(client.session, sizeof client.session) &&
               socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0;
     client.pid = ok ? fork() : -1;
     client.fd = pair[0];
     if (client.pid == 0) {
         close(pair[0]);
+        if (memory >= 0)
+            close(memory);
         proxy_serve(proxy, &client, fd, pair[1], may_begin);
     }
     if (client.pid < 0) {
@@ -218,7 +225,10 @@ proxy_take(struct proxy *proxy, struct proxy_tenant *tenant, int fd, const char 
         vg_share_free_counts(client.counts);
     } else {
         proxy->share.clients[i] = client;
+        vg_trace_tell(&proxy->trace, &client, memory);
     }
+    if (memory >= 0)
+        close(memory);
     if (pair[1] >= 0)
         close(pair[1]);
     close(fd);
@@ -270,9 +280,11 @@ proxy_reap(struct proxy *proxy)
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         for (unsigned i = 0; i < proxy->share.n_clients; i++)
-            if (proxy->share.clients[i].pid == pid)
+            if (proxy->share.clients[i].pid == pid) {
+                vg_trace_tell(&proxy->trace, &proxy->share.clients[i], -1);
                 vg_share_gone(&proxy->share.clients[i]);
-        if (WIFSIGNALED(status))
+            }
+        if (!vg_trace_is_gone(&proxy->trace, pid) && WIFSIGNALED(status))
             vg_cl_say("the process %d of a client was ended by signal %d", (int)pid,
                       WTERMSIG(status));
     }
@@ -403,6 +415,8 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    if (proxy->is_traced)
+        vg_trace_begin(&proxy->trace);
     vg_fronts_open(&proxy->fronts);
     proxy->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!ok || !proxy->share.clients || !proxy->at || proxy->signals < 0) {
@@ -458,6 +472,7 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
     proxy->limits.pinned = (uint64_t)numbers[PROXY_PINNED] << 20;
     proxy->limits.is_with_binaries = options->is_with_binaries;
     proxy->is_strict = options->is_strict;
+    proxy->is_traced = options->is_traced;
     proxy->user = options->user;
     proxy->desk.path = options->ask;
     proxy->sockets.folder = options->sockets;
@@ -470,7 +485,7 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
 int
 main(int argc, char **argv)
 {
-    struct proxy proxy = {.user = NULL};
+    struct proxy proxy = {.user = NULL, .trace.fd = -1};
     struct proxy_options options;
     int status = vg_options_read(&options, argc, argv);
 

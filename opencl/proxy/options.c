@@ -36,6 +36,7 @@ static const char options_usage[] =
     "  --sockets=FOLDER   files NAME.conf with more sockets, a line each; read again at SIGHUP\n"
     "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
     "  --strict           end a client's process that does what it may not\n"
+    "  --trace            tell LTTng what becomes of commands, by vgpu-proxy-trace\n"
     "  --user=NAME        whose the clients' processes are (this one's)\n"
     "  --tls-certificate=FILE  what is shown at tls:HOST:PORT, with its chain\n"
     "  --tls-key=FILE     its key\n"
@@ -109,6 +110,7 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
         {"ask", required_argument, NULL, 'a'},
         {"sockets", required_argument, NULL, 'f'},
         {"strict", no_argument, NULL, 's'},
+        {"trace", no_argument, NULL, 't'},
         {"user", required_argument, NULL, 'u'},
         {"tls-certificate", required_argument, NULL, 'c'},
         {"tls-client-ca", required_argument, NULL, 'C'},
@@ -146,6 +148,9 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
             break;
         case 's':
             options->is_strict = true;
+            break;
+        case 't':
+            options->is_traced = true;
             break;
         case 'u':
             options->user = optarg;

@@ -29,7 +29,7 @@ enum {
 /* Texts are those of the command line; NULL: it does not say. */
 struct proxy_options {
     unsigned numbers[PROXY_NUMBERS];
-    bool is_with_binaries, is_strict;
+    bool is_with_binaries, is_strict, is_traced;
     const char *ask, *sockets, *user, *vendors;
     struct vg_wire_tls_files tls;
     int n_paths;

@@ -4,6 +4,7 @@
 #include "opencl/proxy/share.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -157,12 +158,22 @@ vg_share_gone(struct proxy_client *client)
 }
 
 struct vg_serve_counts *
-vg_share_new_counts(void)
+vg_share_new_counts(int *fd)
 {
-    void *counts = mmap(NULL, sizeof(struct vg_serve_counts), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const size_t size = sizeof(struct vg_serve_counts);
+    void *counts = MAP_FAILED;
 
-    return counts == MAP_FAILED ? NULL : counts;
+    /* Whoever has it reads all of it: it must not become shorter. */
+    *fd = memfd_create("vgpu-proxy-counts", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd >= 0 && ftruncate(*fd, (off_t)size) == 0 &&
+        fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        counts = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (counts != MAP_FAILED)
+        return counts;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    return NULL;
 }
 
 void

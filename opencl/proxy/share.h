@@ -71,8 +71,9 @@ int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant
 /* Takes what CLIENT's process says. */
 void vg_share_hear(const struct proxy_share *share, struct proxy_client *client);
 
-/* Memory in common with a client's process; NULL, with errno. */
-struct vg_serve_counts *vg_share_new_counts(void);
+/* Memory in common with a client's process, and whoever gets *FD, which is the caller's; NULL, with
+ * errno. */
+struct vg_serve_counts *vg_share_new_counts(int *fd);
 void vg_share_free_counts(struct vg_serve_counts *counts);
 void vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opencl/icd/entries.h"
 #include "opencl/track/clock.h"
@@ -15,14 +16,96 @@
 #include "opencl/wire/serve-private.h"
 #include "opencl/wire/serve-turn.h"
 
-/* A command that is at the device. */
-struct meter_command {
+/* A command that has come. */
+struct vg_serve_command {
     struct vg_serve_counts *counts;
     int64_t came, entered; /* when */
+    /* of one that is told of: */
+    struct vg_serve_told_record told;
+    struct vg_serve_command *next; /* that was given to the device after it */
+    bool is_told, is_given;
 };
 
-static pthread_mutex_t meter_lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t meter_last; /* when a command was done, last; under the lock */
+static pthread_mutex_t meter_lock = PTHREAD_MUTEX_INITIALIZER; /* of: */
+static int64_t meter_last;                                     /* when a command was done, last */
+static uint32_t meter_number; /* of the last command that was told of */
+static struct vg_serve_command *meter_given, **meter_end = &meter_given; /* and told of */
+
+/* ---- what is told ---- */
+
+static enum vg_serve_told_kind
+meter_kind(unsigned op)
+{
+    switch (op) {
+    case VG_WIRE_OP_EnqueueReadBuffer:
+    case VG_WIRE_OP_EnqueueReadBufferRect:
+    case VG_WIRE_OP_EnqueueReadImage:
+        return VG_SERVE_READ;
+    case VG_WIRE_OP_EnqueueWriteBuffer:
+    case VG_WIRE_OP_EnqueueWriteBufferRect:
+    case VG_WIRE_OP_EnqueueWriteImage:
+        return VG_SERVE_WRITE;
+    case VG_WIRE_OP_EnqueueFillBuffer:
+    case VG_WIRE_OP_EnqueueFillImage:
+        return VG_SERVE_FILL;
+    case VG_WIRE_OP_EnqueueMapBuffer:
+    case VG_WIRE_OP_EnqueueMapImage:
+        return VG_SERVE_MAP;
+    case VG_WIRE_OP_EnqueueUnmapMemObject:
+        return VG_SERVE_UNMAP;
+    case VG_WIRE_OP_EnqueueMigrateMemObjects:
+        return VG_SERVE_MIGRATE;
+    case VG_WIRE_OP_EnqueueNDRangeKernel:
+    case VG_WIRE_OP_EnqueueTask:
+        return VG_SERVE_KERNEL;
+    default:
+        return VG_SERVE_COPY;
+    }
+}
+
+/* With the lock. */
+static void
+meter_tell(struct vg_serve_command *command, enum vg_serve_told_what what, int64_t at)
+{
+    command->told.what = (uint8_t)what;
+    command->told.at = at;
+    vg_serve_tell(&command->counts->told, &command->told);
+}
+
+/* COMMAND is at the device, and runs when all before it is done. With the lock. */
+static void
+meter_give(struct vg_serve_command *command)
+{
+    command->is_given = true;
+    meter_tell(command, VG_SERVE_SUBMITTED, command->entered);
+    if (!meter_given)
+        meter_tell(command, VG_SERVE_RUNNING, command->entered);
+    *meter_end = command;
+    meter_end = &command->next;
+}
+
+/* COMMAND is done; what was given after it runs, if nothing before does. With the lock. */
+static void
+meter_take(struct vg_serve_command *command, int64_t now)
+{
+    struct vg_serve_command **link = &meter_given;
+
+    if (command->is_given && meter_given != command)
+        meter_tell(command, VG_SERVE_RUNNING, now);
+    meter_tell(command, command->told.status < 0 ? VG_SERVE_FAILED : VG_SERVE_DONE, now);
+    if (!command->is_given)
+        return;
+    bool was_running = meter_given == command;
+    while (*link != command)
+        link = &(*link)->next;
+    *link = command->next;
+    if (!*link)
+        meter_end = link;
+    if (was_running && meter_given)
+        meter_tell(meter_given, VG_SERVE_RUNNING, now);
+}
+
+/* ---- what is counted ---- */
 
 static void
 meter_count(_Atomic uint64_t *buckets, int64_t ns)
@@ -31,14 +114,21 @@ meter_count(_Atomic uint64_t *buckets, int64_t ns)
 }
 
 static void
-meter_done(const struct meter_command *command)
+meter_done(struct vg_serve_command *command, cl_int status)
 {
     struct vg_serve_counts *counts = command->counts;
 
     pthread_mutex_lock(&meter_lock);
     int64_t now = vg_cl_now();
-    int64_t begin = command->entered > meter_last ? command->entered : meter_last;
+    /* What was refused has not been there. */
+    int64_t entered = command->entered ? command->entered : now;
+    int64_t begin = entered > meter_last ? entered : meter_last;
     meter_last = now;
+    command->told.status = status;
+    command->told.wait_ns = begin - command->came;
+    command->told.run_ns = now - begin;
+    if (command->is_told)
+        meter_take(command, now);
     pthread_mutex_unlock(&meter_lock);
     atomic_fetch_add_explicit(&counts->wait_ns, begin - command->came, memory_order_relaxed);
     atomic_fetch_add_explicit(&counts->run_ns, now - begin, memory_order_relaxed);
@@ -46,15 +136,14 @@ meter_done(const struct meter_command *command)
     meter_count(counts->waited, begin - command->came);
     meter_count(counts->ran, now - begin);
     atomic_fetch_add_explicit(&counts->done, 1, memory_order_release);
+    free(command);
 }
 
 static void CL_CALLBACK
 meter_hear(cl_event event, cl_int status, void *data)
 {
     (void)event;
-    (void)status;
-    meter_done(data);
-    free(data);
+    meter_done(data, status);
 }
 
 static void
@@ -73,42 +162,79 @@ vg_serve_meter_came(struct vg_serve_call *call)
 {
     struct vg_serve_counts *counts = vg_serve_counts_of(call->serve);
 
-    call->is_metered = counts && vg_serve_turn_is_command(call->head.op) &&
-                       call->head.op != VG_WIRE_OP_SetUserEventStatus &&
-                       atomic_load_explicit(&counts->is_wanted, memory_order_relaxed);
-    if (!call->is_metered)
+    if (!counts || !vg_serve_turn_is_command(call->head.op) ||
+        call->head.op == VG_WIRE_OP_SetUserEventStatus)
         return;
-    call->came = vg_cl_now();
+    bool is_told = atomic_load_explicit(&counts->told.is_wanted, memory_order_relaxed);
+    call->is_metered = is_told || atomic_load_explicit(&counts->is_wanted, memory_order_relaxed);
+    struct vg_serve_command *command = call->is_metered ? calloc(1, sizeof *command) : NULL;
+    call->is_metered = command != NULL;
+    if (!command)
+        return;
+    call->command = command;
+    command->counts = counts;
+    command->is_told = is_told;
     atomic_fetch_add_explicit(&counts->came, 1, memory_order_relaxed);
     atomic_store_explicit(&counts->memory, vg_cl_mem_bytes(), memory_order_relaxed);
     atomic_store_explicit(&counts->objects, call->serve->n_objects, memory_order_relaxed);
+    if (!is_told) {
+        command->came = vg_cl_now();
+        return;
+    }
+    command->told.kind = (uint8_t)meter_kind(call->head.op);
+    command->told.bytes = call->head.data ? call->head.data : call->room_size;
+    pthread_mutex_lock(&meter_lock);
+    command->came = vg_cl_now();
+    command->told.request = (uint64_t)getpid() << 32 | ++meter_number;
+    meter_tell(command, VG_SERVE_QUEUED, command->came);
+    pthread_mutex_unlock(&meter_lock);
+}
+
+void
+vg_serve_meter_entered(struct vg_serve_call *call)
+{
+    struct vg_serve_command *command = call->command;
+
+    if (!command || call->refused)
+        return;
+    if (!command->is_told) {
+        command->entered = vg_cl_now();
+        return;
+    }
+    pthread_mutex_lock(&meter_lock);
+    command->entered = vg_cl_now();
+    meter_give(command);
+    pthread_mutex_unlock(&meter_lock);
 }
 
 void
 vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_event event)
 {
     struct vg_serve_counts *counts = vg_serve_counts_of(call->serve);
-    struct meter_command *command = call->is_metered && event ? malloc(sizeof *command) : NULL;
+    struct vg_serve_command *command = event ? call->command : NULL;
 
     if (!command)
         return;
     if (!counts->device[0])
         meter_note_device(counts, queue);
-    *command = (struct meter_command){counts, call->came, call->entered};
-    if (vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, meter_hear, command) == CL_SUCCESS)
+    if (command->is_told) {
+        pthread_mutex_lock(&meter_lock);
+        command->told.queue = ((const struct vg_cl_object *)queue)->id;
+        pthread_mutex_unlock(&meter_lock);
+    }
+    if (vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, meter_hear, command) == CL_SUCCESS) {
         call->is_metered = false;
-    else
-        free(command);
+        call->command = NULL;
+    }
 }
 
 void
-vg_serve_meter_back(struct vg_serve_call *call)
+vg_serve_meter_back(struct vg_serve_call *call, cl_int result)
 {
-    struct vg_serve_counts *counts = vg_serve_counts_of(call->serve);
-
-    if (call->is_metered)
-        meter_done(&(struct meter_command){counts, call->came, call->entered});
+    if (call->command)
+        meter_done(call->command, result);
     call->is_metered = false;
+    call->command = NULL;
 }
 
 /* ---- what goes wrong ---- */

@@ -4,13 +4,15 @@
  * common with the proxy, which reads it. A command waits from when it came until all that was given
  * to the device before it is done, and it runs from then on until it is done itself: one client at
  * a time has the device, and what two queues do at once counts once. While nobody asks, nothing is
- * counted, and it costs nothing.
+ * counted, and it costs nothing. The same is told of each command, one by one, while somebody
+ * traces.
  */
 #ifndef VG_OPENCL_WIRE_SERVE_METER_H
 #define VG_OPENCL_WIRE_SERVE_METER_H
 
 #include <stdatomic.h>
 
+#include "opencl/wire/serve-told.h"
 #include "opencl/wire/serve.h"
 
 /* How long commands took is counted in buckets: 32 for each power of two of ns, from 2^10 (1 us) to
@@ -54,6 +56,7 @@ struct vg_serve_counts {
     struct vg_serve_note refused; /* what it may not have */
     struct vg_serve_note failed;  /* what gave an error, but for questions */
     char device[64];              /* name of the device that was used first; empty: none yet */
+    struct vg_serve_told told;
 };
 
 /* Counts in *NOTE, from one thread at a time, and keeps the text as the last one. */
@@ -66,13 +69,14 @@ void vg_serve_meter_link(struct vg_serve_counts *counts, const struct vg_wire_li
 /* CALL has got this result. */
 void vg_serve_meter_result(const struct vg_serve_call *call, cl_int result);
 
-/* Before CALL is done. */
+/* Before CALL is done, and before its command is given to the device. */
 void vg_serve_meter_came(struct vg_serve_call *call);
+void vg_serve_meter_entered(struct vg_serve_call *call);
 
 /* CALL has given a command to the device, whose end EVENT tells. */
 void vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_event event);
 
-/* CALL has come back. What it gave to the device and no event tells of is done. */
-void vg_serve_meter_back(struct vg_serve_call *call);
+/* CALL has come back, with RESULT. What it gave to the device and no event tells of is done. */
+void vg_serve_meter_back(struct vg_serve_call *call, cl_int result);
 
 #endif

@@ -9,7 +9,6 @@
 #include "opencl/icd/entries.h"
 #include "opencl/icd/say.h"
 #include "opencl/track/callback.h"
-#include "opencl/track/clock.h"
 #include "opencl/track/memory.h"
 #include "opencl/wire/serve-meter.h"
 #include "opencl/wire/serve-private.h"
@@ -66,9 +65,9 @@ serve_do(void *data)
         call->refused = CL_OUT_OF_RESOURCES;
         call->why = "more commands than it may give before an event is set";
     }
-    call->entered = call->is_metered ? vg_cl_now() : 0;
+    vg_serve_meter_entered(call);
     cl_int result = is_in ? vg_serve_functions[call->head.op](call) : call->refused;
-    vg_serve_meter_back(call);
+    vg_serve_meter_back(call, result);
     if (is_in)
         vg_serve_turn_leave(serve->turn, call->head.op);
     if (call->refused) {

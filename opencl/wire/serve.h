@@ -18,6 +18,7 @@
 
 struct vg_serve;
 struct vg_serve_counts;
+struct vg_serve_command;
 
 #define VG_SERVE_VALUE_MAX (UINT64_C(48) << 20) /* bytes of a value that is asked for */
 
@@ -69,7 +70,7 @@ struct vg_serve_call {
     bool is_beside;  /* it is in a thread of its own, and keeps what it has found: */
     struct vg_cl_object **held;
     size_t n_held, held_room;
-    int64_t came, entered;
+    struct vg_serve_command *command; /* of one that is metered; owned */
 };
 
 /* Memory for as long as the call; NULL, with is_bad, if there is none. */

@@ -23,7 +23,8 @@
 #define DAY_NS       (INT64_C(86400) * 1000000000)
 
 static const struct vg_adapter *const families[] = {
-    vg_adapt_gvt, vg_adapt_i915, vg_adapt_drm, vg_adapt_amdgpu, vg_adapt_xe, vg_adapt_sched,
+    vg_adapt_gvt, vg_adapt_i915,       vg_adapt_drm,   vg_adapt_amdgpu,
+    vg_adapt_xe,  vg_adapt_vgpu_proxy, vg_adapt_sched,
 };
 
 static const int64_t numbers[] = {0,

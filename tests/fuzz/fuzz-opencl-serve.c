@@ -362,6 +362,27 @@ end(struct vg_serve *serve)
         vg_wire_out_end(&message.body);
 }
 
+/* What is told of that has come is told of that it is over, and in the order of time. */
+static void
+check_told(struct vg_serve_told *told)
+{
+    static struct vg_serve_told_record records[VG_SERVE_TOLD];
+    const unsigned n = vg_serve_hear(told, records, VG_SERVE_TOLD);
+    int stages[VG_SERVE_WHATS] = {0};
+
+    for (unsigned i = 0; i < n; i++) {
+        stages[records[i].what]++;
+        if (i > 0 && records[i].at < records[i - 1].at)
+            die("it tells of what was before what it has told of");
+    }
+    if (told->lost)
+        return;
+    const int ends = stages[VG_SERVE_DONE] + stages[VG_SERVE_FAILED];
+    if (stages[VG_SERVE_QUEUED] != ends || stages[VG_SERVE_SUBMITTED] > ends ||
+        stages[VG_SERVE_RUNNING] != stages[VG_SERVE_SUBMITTED])
+        die("it does not tell what becomes of a command");
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -376,7 +397,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         message_at = 0;
         asked[message.head.number] = true;
     }
+    memset(&counts, 0, sizeof counts);
     counts.is_wanted = (how & 2) != 0;
+    counts.told.is_wanted = (how & 8) != 0;
     fake_is_trusting = (how & 4) != 0;
     const struct vg_serve_limits limits = {.memory = SERVE_MEMORY,
                                            .objects = SERVE_OBJECTS,
@@ -390,5 +413,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     vg_serve_run(serve);
     fake_fail_at(0);
     end(serve);
+    check_told(&counts.told);
     return 0;
 }

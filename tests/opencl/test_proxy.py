@@ -493,6 +493,9 @@ def test_a_folder_of_sockets(tmp_path):
                                     env=proxy.environment(VGPU_OPENCL=f"proxy:{tmp_path}/{at}"))
 
         (tmp_path / "wait").touch()
+        # Those of the folder come after those of the command line.
+        while not os.path.exists(tmp_path / "a.sock"):
+            time.sleep(0.01)
         programs = [program("near.sock"), program("a.sock")]
         assert [p.stdout.readline() for p in programs] == ["ready\n"] * 2
         (folder / "a.conf").write_text(f"{tmp_path}/a.sock,vm=a,weight=5\n")
