@@ -140,6 +140,8 @@ pack()
     mkdir -p "$root/host/brought$emulators"
     strip -o "$root/host/brought${emulators%/*}/vgpud-qemu-spawn" "$programs/vgpud-qemu-spawn"
     ln -s ../vgpud-qemu-spawn "$root/host/brought$emulators/qemu-system-x86_64"
+    "${CC:-cc}" -O2 "$here/tsc-khz.c" -o "$root/built/tsc-khz"
+    "$root/built/tsc-khz" > "$directory/tsc-khz"
     archive "$root/host" "$root/host.cpio"
     # The kernel takes several archives, one after the other.
     cat "$cache/initramfs.cpio" "$root/host.cpio" > "$directory/initramfs"
@@ -183,7 +185,7 @@ boot()
     local number=$1 directory=$2 commands=$3 api=$4 link=$5 peer=$6 kind=${7-on} root=$cache/root memory=3072
     local -a cards=() words=(console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable
         no_timer_check random.trust_cpu=on nohz=off highres=off "intel_iommu=${kind/vulkan/off}"
-        "host=h$number" "link=10.77.0.$number")
+        "tsc_early_khz=$(cat "$directory/tsc-khz")" "host=h$number" "link=10.77.0.$number")
     local system="file=$cache/disk,format=raw,if=none,id=system,readonly=on"
     if [ "$kind" = vulkan ]; then
         memory=4608
