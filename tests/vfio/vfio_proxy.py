@@ -17,6 +17,7 @@ OPENCL = "/opt/vgpud/opencl"
 WORK = f"{OPENCL}/waves 32 10 0"
 TOKEN = "of-the-guest-alone-0123456789"
 CID, OTHER_CID = 42, 43
+DRAIN_S = 900
 # What `systemd-analyze security` says, 0 to 10, of which 10 is not confined at all.
 EXPOSED_MOST = 2.0
 
@@ -28,6 +29,10 @@ class ProxyLab(SystemLab):
         self.host.run("modprobe vgem; modprobe vhost_vsock; /host-systemd start")
         # As the package does once it is unpacked.
         self.inside("sh -c 'systemd-sysusers vgpu-proxy.conf && systemd-tmpfiles --create vgpu-proxy.conf'")
+        # Clients that are at work have more than half a minute, as all takes long in here.
+        self.host.put("/etc/default/vgpu-proxy", f"OPTIONS=--drain={DRAIN_S}\n")
+        self.host.put("/etc/systemd/system/vgpu-proxy.service.d/lab.conf", f"[Service]\nTimeoutStopSec={DRAIN_S + 60}\n")
+        self.inside("systemctl daemon-reload")
 
     def inside(self, words, check=True):
         """Where systemd is."""
