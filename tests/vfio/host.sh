@@ -140,7 +140,7 @@ pack()
     mkdir -p "$root/host/brought$emulators"
     strip -o "$root/host/brought${emulators%/*}/vgpud-qemu-spawn" "$programs/vgpud-qemu-spawn"
     ln -s ../vgpud-qemu-spawn "$root/host/brought$emulators/qemu-system-x86_64"
-    "${CC:-cc}" -O2 "$here/tsc-khz.c" -o "$root/built/tsc-khz"
+    "${CC:-cc}" -std=gnu17 -O2 -I"$programs" "$here/tsc-khz.c" -o "$root/built/tsc-khz"
     "$root/built/tsc-khz" > "$directory/tsc-khz"
     archive "$root/host" "$root/host.cpio"
     # The kernel takes several archives, one after the other.

@@ -3,6 +3,8 @@
  * Says how many thousand ticks a second this machine's TSC makes. An emulated host has the same
  * one, and a busy machine does not let it count them by itself.
  */
+#include "config.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
