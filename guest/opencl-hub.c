@@ -117,6 +117,8 @@ hub_add_worker(vg_opencl_hub *hub)
         return;
     }
     *worker = (struct hub_worker){.fd = fd};
+    /* What was listed before is not there any more. */
+    text[0] = '\0';
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
         if (hub->programs[i].number != 0 && hub->programs[i].is_known)
             vg_opencl_hub_describe(&hub->programs[i], text + used, sizeof text - used);

@@ -353,6 +353,9 @@ def test_at_a_proxy_meanwhile(guest, agent, host):
             assert told(opencl_of(again.ask("status")))[one.pid]["state"] == "away"
             assert told(resume(again))[one.pid]["state"] == "running" and one.holds()
             assert one.end() == 0
+            # Nobody waits for it any more.
+            wait_for(lambda: opencl_of(again.ask("status"))["connected"] == 0)
+            assert resume(again)["type"] == "resumed"
 
 
 def test_no_proxy_meanwhile(guest, agent, host):
