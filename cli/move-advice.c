@@ -3,6 +3,7 @@
 
 #include "cli/move-advice.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/printable.h"
@@ -55,8 +56,33 @@ advice_on_source(const vg_migration *move, const char *retry, bool has_its_gpus)
                            vm, to, move->no_agent ? " --no-agent" : "");
 }
 
-char *
-vg_move_advice(const vg_migration *move, const char *peer)
+/* The programs that have not come back from their proxy, to be freed; NULL: none. */
+static char *
+advice_lost(const vg_migration *move)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    guint n = 0;
+
+    for (guint i = 0; i < move->guest.programs->len; i++) {
+        const struct vg_guest_program *program = move->guest.programs->pdata[i];
+        const bool is_gone = g_strcmp0(program->state, "gone") == 0 && program->away_ns > 0;
+        const bool is_lost = g_strcmp0(program->state, "away") == 0 && program->why;
+        if (!is_gone && !is_lost)
+            continue;
+        n++;
+        g_string_append_printf(names, "%s%" PRId64 " (%s)", names->len > 0 ? ", " : "",
+                               program->pid, program->comm ? program->comm : "?");
+    }
+    if (n == 0)
+        return NULL;
+    return g_strdup_printf("see in what %s %s said, in the guest, whether %s lost what %s had at "
+                           "the proxy; end it where it has not ended, and begin it again",
+                           n == 1 ? "program" : "programs", names->str,
+                           n == 1 ? "it has" : "they have", n == 1 ? "it" : "they");
+}
+
+static char *
+advice_of_move(const vg_migration *move, const char *peer)
 {
     const bool has_its_gpus = move->devices->len == 0 || move->gpu == VG_GPU_ATTACHED;
     g_autofree char *retry = vg_move_advice_command(move, peer, "retry");
@@ -93,4 +119,17 @@ vg_move_advice(const vg_migration *move, const char *peer)
     default:
         return g_strdup_printf("`%s` looks again, and does what is left", retry);
     }
+}
+
+char *
+vg_move_advice(const vg_migration *move, const char *peer)
+{
+    char *advice = advice_of_move(move, peer);
+    g_autofree char *lost = vg_migration_has_ended(move->state) ? advice_lost(move) : NULL;
+
+    if (!lost)
+        return advice;
+    char *both = g_strconcat(lost, advice ? "; then " : NULL, advice, NULL);
+    g_free(advice);
+    return both;
 }

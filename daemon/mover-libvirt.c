@@ -190,6 +190,9 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
         status = libvirt_check_lost(answer.programs, err);
     if (status == 0)
         ret->text = g_strdup(answer.text);
+    /* Those that were at a proxy may all have ended. */
+    if (answer.ok && !answer.programs && verb != VG_MOVE_QUIESCE)
+        answer.programs = vg_record_new(&vg_guest_programs_record);
     pthread_mutex_lock(&move->mover->lock);
     vg_guest_programs_replace(&move->record->guest, g_steal_pointer(&answer.programs));
     move->record->guest_pause_ns = MAX(move->record->guest_pause_ns, answer.pause_ns);

@@ -284,14 +284,49 @@ programs_keep_away(const struct vg_guest_programs *before, struct vg_guest_progr
     }
 }
 
+static bool
+programs_have(const struct vg_guest_programs *programs, const struct vg_guest_program *wanted)
+{
+    for (guint i = 0; i < programs->programs->len; i++) {
+        const struct vg_guest_program *program = programs->programs->pdata[i];
+        if (program->pid == wanted->pid && g_strcmp0(program->by, wanted->by) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* One that was at a proxy, and of which the guest knows nothing any more, stays as one that has
+ * ended: it may have lost what it had there. */
+static void
+programs_keep_gone(struct vg_guest_programs *before, struct vg_guest_programs *now)
+{
+    for (guint i = before->programs->len; i > 0; i--) {
+        struct vg_guest_program *was = before->programs->pdata[i - 1];
+        if (g_strcmp0(was->state, "away") != 0 || programs_have(now, was) ||
+            now->programs->len >= VG_GUEST_PROGRAMS_MAX)
+            continue;
+        g_ptr_array_add(now->programs, g_ptr_array_steal_index(before->programs, i - 1));
+        now->total++;
+        g_free(was->state);
+        g_free(was->why);
+        was->state = g_strdup("gone");
+        was->why = g_strdup_printf("it ended while it computed at %s, by itself or as it lost what "
+                                   "it had there",
+                                   was->at ? was->at : "a proxy");
+        was->away_ns = was->stop_ns;
+        was->stop_ns = 0;
+    }
+}
+
 void
 vg_guest_programs_replace(struct vg_guest_programs *to, struct vg_guest_programs *take_from)
 {
     if (!take_from)
         return;
-    const struct vg_guest_programs before = *to;
+    struct vg_guest_programs before = *to;
     for (guint i = 0; i < take_from->programs->len; i++)
         programs_keep_away(&before, take_from->programs->pdata[i]);
+    programs_keep_gone(&before, take_from);
     *to = *take_from;
     *take_from = before;
     /* Each keeps its `doing`. */

@@ -284,7 +284,10 @@ vg_cl_stop(struct vg_cl_switch *s)
     vg_wire_set_patience(switch_is_over, s);
     enum vg_cl_stopped stopped = switch_stop(s);
     vg_wire_set_patience(NULL, NULL);
-    if (stopped == VG_CL_GOES_ON && vg_cl_vendors_are_cut())
+    const char *why = stopped == VG_CL_GOES_ON ? vg_cl_vendors_why() : NULL;
+    if (why)
+        vg_cl_fail(s, "the proxy is lost with all that it had there, as %s", why);
+    else if (stopped == VG_CL_GOES_ON && vg_cl_vendors_are_cut())
         vg_cl_fail(s, "the link to its proxy is broken");
     return stopped;
 }

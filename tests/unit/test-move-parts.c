@@ -244,6 +244,52 @@ test_standstill(void **state)
     assert_int_equal(standstill_when(true, true, VG_MOVE_RESUME, false), 7);
 }
 
+static struct vg_guest_programs *
+one_program(int64_t pid, const char *at_state, int64_t stop_ns)
+{
+    struct vg_guest_programs *programs = vg_record_new(&vg_guest_programs_record);
+    struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
+
+    program->by = g_strdup("opencl");
+    program->pid = pid;
+    program->state = g_strdup(at_state);
+    program->stop_ns = stop_ns;
+    g_ptr_array_add(programs->programs, program);
+    programs->total = 1;
+    return programs;
+}
+
+/* It computes at a proxy while there is no GPU, and stands still twice. */
+static void
+test_standstill_away(void **state)
+{
+    static const struct {
+        int64_t pid; /* of the program that the guest tells of in the end */
+        int64_t expected_ns;
+        const char *state; /* of the first one then */
+    } ends[] = {{7, 500, "running"}, {8, 0, "gone"}};
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autoptr(vg_migration) record = vg_migration_new();
+        struct vg_move move;
+        vg_move_init(&move, true, true);
+        vg_standstill_begin(record, &move, VG_MOVE_QUIESCE, 1000);
+        vg_guest_programs_replace(&record->guest, one_program(7, "away", 300));
+        vg_standstill_end(record, &move, VG_MOVE_QUIESCE, true, 1400);
+        assert_int_equal(record->standstill_began_ns, 0);
+        vg_guest_programs_replace(&record->guest, one_program(ends[i].pid, "running", 200));
+        vg_standstill_end(record, &move, VG_MOVE_RESUME, true, 9000);
+        assert_int_equal(record->standstill_ns, ends[i].expected_ns);
+        const guint last = record->guest.programs->len - 1;
+        const struct vg_guest_program *program = record->guest.programs->pdata[last];
+        assert_int_equal(program->pid, 7);
+        assert_string_equal(program->state, ends[i].state);
+        assert_int_equal(program->away_ns, 300);
+        assert_int_equal(program->why != NULL, i == 1);
+    }
+}
+
 /* Short names, for the table. NO_ANSWER is no place. */
 enum { NO_ANSWER = -1, ABSENT = VG_DOMAIN_ABSENT, HERE = VG_DOMAIN_HERE };
 enum { LEAVING = VG_DOMAIN_LEAVING, INCOMING = VG_DOMAIN_INCOMING, STILL = VG_DOMAIN_STILL };
@@ -332,8 +378,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forecast),        cmocka_unit_test(test_forecast_of_less),
         cmocka_unit_test(test_forecast_learns), cmocka_unit_test(test_standstill),
-        cmocka_unit_test(test_place_of_hosts),  cmocka_unit_test(test_place_of_nova),
-        cmocka_unit_test(test_effect),
+        cmocka_unit_test(test_standstill_away), cmocka_unit_test(test_place_of_hosts),
+        cmocka_unit_test(test_place_of_nova),   cmocka_unit_test(test_effect),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
