@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bundled recordings of real virtual machines, against the figures in their README and
 against the oracle."""
+import json
 import os
 
 import pytest
@@ -84,3 +85,20 @@ def test_both_recordings_at_once_are_two_documents():
     doc = analyze(os.path.join(DEMO, "inner-host-3vms"), "--vm-map", VM_MAP).doc()
     assert len(doc["traces"]) == 2
     assert sorted(d["trace"]["events"] for d in doc["traces"]) == sorted(EVENTS.values())
+
+
+def test_proxy():
+    """Requests of VMs at a proxy, recorded by LTTng-UST beside the scheduler's events: to the ns what the proxy counted
+    (tests/data/vgpu-proxy/README.md)."""
+    data = os.path.join(ROOT, "tests", "data", "vgpu-proxy")
+    with open(os.path.join(data, "counted.json"), encoding="ascii") as file:
+        counted = json.load(file)
+    doc = analyze(os.path.join(data, "trace"), "--vm-map", os.path.join(data, "vm-map.txt")).doc()
+    check_identities(doc)
+    assert doc["trace"]["problems"] == []
+    vms = {vm["name"]: vm for vm in doc["vms"]}
+    assert {name: vm["observed_ns"] > 0 for name, vm in vms.items()} == {"vm-a": True, "vm-b": False}
+    for name, vm in vms.items():
+        gpu, = vm["gpu"]
+        assert (gpu["device"], gpu["engine"], gpu["partial"]) == ("vgpu-proxy", "opencl", 0)
+        assert {"done": gpu["requests"], "run_ns": gpu["exec_ns"], "wait_ns": gpu["wait_ns"]} == counted[name]
