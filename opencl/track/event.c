@@ -95,10 +95,16 @@ vg_cl_SetUserEventStatus(struct vg_cl_object *event, cl_int execution_status)
     if (!event->real)
         return execution_status <= CL_COMPLETE ? CL_INVALID_OPERATION : CL_INVALID_VALUE;
     cl_int result = event->track->cl->clSetUserEventStatus(event->real, execution_status);
-    if (result == CL_SUCCESS) {
+    if (result != CL_SUCCESS)
+        return result;
+    /* NVIDIA's takes another status of one that is set. */
+    vg_cl_lock();
+    bool is_first = event->event.status > CL_COMPLETE;
+    if (is_first)
         event->event.status = execution_status;
+    vg_cl_unlock();
+    if (is_first)
         atomic_fetch_sub(&vg_cl_user_events_n, 1);
-    }
     return result;
 }
 

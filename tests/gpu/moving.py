@@ -17,11 +17,12 @@ from relay import Relay
 PROGRAMS, SWITCHES, STEPS, PAUSE_MS = 6, 60, 1500, 20
 CUTS, CUT_STEPS = 100, 1500
 SEED = 100
-# Of those that go for long: as above.
-LASTING, LASTING_SWITCHES, LASTING_STEPS = 3, 400, 4000
+# Of those that go for long: as above. NVIDIA's driver can be loaded 127 times in a process, which is every third time.
+LASTING, LASTING_SWITCHES, LASTING_STEPS = 4, 240, 3000
 LIMIT_S = 150
-# The vendor's error and the library's for a read or write that is wrong in two ways, one of which is looked for first.
-EITHER = (" -30 ", " -59 ")
+# What the vendor says and what the library does: of a read or write that is wrong in two ways, one of which is looked for
+# first; and of an event that is set again, which NVIDIA's lets be, and is an error where it has been moved meanwhile.
+EITHER = ((" -30 ", " -59 "), (" set 0 ", " set -59 "))
 
 
 def differences(alone, ours):
@@ -32,7 +33,7 @@ def differences(alone, ours):
         if what == "equal":
             continue
         pairs = list(zip(alone[a:b], ours[c:d]))
-        if what == "replace" and b - a == d - c and all(x.replace(*EITHER) == y for x, y in pairs):
+        if what == "replace" and b - a == d - c and all(y in (x.replace(*way) for way in EITHER) for x, y in pairs):
             either += len(pairs)
             continue
         left += ["-" + line for line in alone[a:b]] + ["+" + line for line in ours[c:d]]
@@ -117,7 +118,7 @@ def lasting(tools):
                    for n in range(LASTING)]
         takes = [one.result() for one in running]
     tools.say(f"{LASTING} programs, {count.switches} switches in {time.monotonic() - began:.0f} s: {count.equal} say "
-              f"what they say alone but for {count.either} errors of two, {count.left_out} not the same twice alone")
+              f"what they say alone but for {count.either} errors of either, {count.left_out} not the same twice alone")
     for before, after in filter(None, takes):
         tools.say(f"threads, descriptors, MiB: {before[0]}, {before[1]}, {before[2]:.0f} after a third of the switches,"
                   f" {after[0]}, {after[1]}, {after[2]:.0f} after all")
@@ -137,7 +138,7 @@ def many(tools, count, places, beside):
             one.result()
     tools.say(f"{PROGRAMS} programs at a time, {count.left_out} of them not the same twice with the vendor alone: "
               f"{count.switches} switches between the device and two proxies in {time.monotonic() - began:.0f} s; "
-              f"{count.equal} say what they say alone but for {count.either} errors of two; "
+              f"{count.equal} say what they say alone but for {count.either} errors of either; "
               f"a client beside them ran {other.runs} times, {len(other.wrong)} times wrong", *other.wrong[:1])
     return count.good and count.switches > 0 and other.runs > 0 and not other.wrong
 
@@ -150,7 +151,7 @@ def unmoved(tools, count, proxy):
         alone = alone_twice(tools, argv)
         if alone is not None:
             count.compare(f"seed {seed} at a proxy", alone, tools.output(argv, proxy.environment()).splitlines())
-    tools.say(f"at a proxy, not moved: {count.equal} say what they say alone but for {count.either} errors of two")
+    tools.say(f"at a proxy, not moved: {count.equal} say what they say alone but for {count.either} errors of either")
     return count.good
 
 
@@ -253,7 +254,7 @@ def broken_links(tools):
             with Relay(port) as relay:
                 cut(tools, count, relay, SEED + n, over(proxy, relay, token))
         tools.say(f"sessions over TCP: {count.switches} cuts, {count.equal} programs say what they say alone but for "
-                  f"{count.either} errors of two, {count.left_out} not the same twice alone")
+                  f"{count.either} errors of either, {count.left_out} not the same twice alone")
         with Relay(port) as relay:
             good = cut_six(tools, relay, over(proxy, relay, token))
     return good and count.good and count.switches > 0

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A vendor of OpenCL: PoCL, which says on stderr when a buffer over memory of the host comes and
- * goes, and how many contexts there are then. With VG_REFUSES it has no such buffers.
+ * goes, and how many contexts there are then. With VG_REFUSES it has no such buffers. It lets the
+ * status of an event be set again, as NVIDIA's does.
  */
 #include "config.h"
 
@@ -59,6 +60,14 @@ release_context(cl_context context)
 }
 
 static cl_int CL_API_CALL
+set_status(cl_event event, cl_int status)
+{
+    cl_int result = real.clSetUserEventStatus(event, status);
+
+    return result == CL_INVALID_OPERATION ? CL_SUCCESS : result;
+}
+
+static cl_int CL_API_CALL
 platforms(cl_uint n, cl_platform_id *list, cl_uint *n_ret)
 {
     vendor_get_platforms get = (vendor_get_platforms)vendor_pocl("clIcdGetPlatformIDsKHR");
@@ -70,6 +79,7 @@ platforms(cl_uint n, cl_platform_id *list, cl_uint *n_ret)
         table->clReleaseMemObject = release_mem;
         table->clCreateContext = create_context;
         table->clReleaseContext = release_context;
+        table->clSetUserEventStatus = set_status;
     }
     return get(n, list, n_ret);
 }

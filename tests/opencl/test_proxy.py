@@ -200,6 +200,36 @@ def test_the_vendor_knows_the_memory_in_common(tmp_path, monkeypatch, how):
         assert word == ("unknown" if n % 2 else "known") and size in ("", str(3 << 20)) and int(contexts) > 0
 
 
+SET_TWICE = """
+import ctypes, threading, time
+cl = ctypes.CDLL("libOpenCL.so.1")
+P = ctypes.c_void_p
+for name in ("clCreateContext", "clCreateCommandQueue", "clCreateUserEvent"):
+    getattr(cl, name).restype = P
+platform, device, error = P(), P(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = P(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+queue = P(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+one, other = (P(cl.clCreateUserEvent(context, None)) for _ in range(2))
+assert [cl.clSetUserEventStatus(other, 0) for _ in range(2)] == [0, 0]
+assert cl.clEnqueueMarkerWithWaitList(queue, 1, ctypes.byref(one), None) == 0
+finishing = threading.Thread(target=lambda: cl.clFinish(queue), daemon=True)
+finishing.start()
+time.sleep(0.3)
+assert cl.clSetUserEventStatus(one, 0) == 0
+finishing.join(60)
+assert not finishing.is_alive()
+"""
+
+
+def test_an_event_is_set_twice(tmp_path):
+    """Where the vendor lets it be, others that are not set are waited for as before."""
+    with Proxy(tmp_path, vendor=built("tests/opencl/knowing-vendor.so")) as proxy:
+        done = subprocess.run([sys.executable, "-c", SET_TWICE], env=proxy.environment(), timeout=100, check=False)
+        assert done.returncode == 0
+
+
 def test_hammer(proxy):
     """Many threads call at random, and one sets events that others wait for."""
     argv = [built("tests/opencl/hammer"), "3", "8", "4000" if FULL else "500"]
