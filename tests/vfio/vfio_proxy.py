@@ -152,7 +152,8 @@ def test_stop_drains(lab):
     """A program that is at work comes to its end, no other one is taken, and the service has ended well."""
     lab.host.run(f"rm -f /tmp/go; touch /tmp/go; ({lab.client(f'{OPENCL}/waves 32 10 0 /tmp/go')} > /tmp/out 2>&1; echo $? > /tmp/status) "
                  "< /dev/null > /dev/null 2>&1 &")
-    wait_for(lambda: "ready" in lab.host.run("cat /tmp/out"))
+    # A question takes from PoCL, which compiles, a second of the host's only CPU.
+    wait_for(lambda: "ready" in lab.host.run("cat /tmp/out"), pause=5)
     lab.inside("systemctl stop --no-block vgpu-proxy")
     wait_for(lambda: lab.state()["ActiveState"] == "deactivating")
     late = lab.host.run(lab.client("timeout 60 " + WORK), check=False)
