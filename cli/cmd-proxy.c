@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fold.h"
 #include "cli/online-args.h"
 #include "cli/proxy-show.h"
 #include "cli/vm-proxy.h"
@@ -19,12 +20,13 @@
 /* More than a vgpud waits for a guest's agent ([actions] guest_deadline). */
 #define MOVE_LIMIT_S 3700
 
-enum { KEY_WEIGHT = 0xc00, KEY_TO };
+enum { KEY_WEIGHT = 0xc00, KEY_TO, KEY_DRY_RUN };
 
 struct proxy_args {
     struct vg_online_args online;
     int64_t weight; /* 0: none was given */
     const char *to; /* or NULL */
+    bool dry_run;
 };
 
 static const struct vg_column proxy_columns[] = {
@@ -40,7 +42,9 @@ static const struct vg_column proxy_columns[] = {
     {"MEM MiB", "used_bytes", VG_CELL_MIB, false},
     {"LIMIT MiB", "limit_bytes", VG_CELL_MIB, true},
     {"ENDED", "ended", VG_CELL_COUNT, true},
+    {"GPU", "gpu", VG_CELL_TEXT, true},
     {"DEVICE", "device", VG_CELL_TEXT, true},
+    {"LACKED s", "lacked_ns", VG_CELL_SECONDS, true},
     {"SOCKET", "socket", VG_CELL_TEXT, false},
     {"TOLD", "guest_text", VG_CELL_TEXT, false},
 };
@@ -182,13 +186,38 @@ static const struct vg_column move_columns[] = {
     {"WHY", "why", VG_CELL_TEXT, true},
 };
 
-/* What programs connect to: "proxy:" may be left out. */
+/* What programs connect to: "proxy:" may be left out. What is neither a path nor an address is the
+ * name of a GPU or host, which vgpud knows. */
 static char *
 proxy_place(const char *to)
 {
-    const bool is_whole = strcmp(to, VG_PROXY_PLACE_DIRECT) == 0 || g_str_has_prefix(to, "proxy:");
+    const bool is_bare = to[0] == '/' || g_str_has_prefix(to, "tcp:") ||
+                         g_str_has_prefix(to, "tls:") || g_str_has_prefix(to, "vsock:");
 
-    return g_strconcat(is_whole ? "" : "proxy:", to, NULL);
+    return g_strconcat(is_bare ? "proxy:" : "", to, NULL);
+}
+
+static bool
+proxy_is_text(const struct proxy_args *args)
+{
+    return args->online.format == VG_OUTPUT_TABLE || args->online.format == VG_OUTPUT_WIDE;
+}
+
+/* Tells people which place was chosen for the name that they gave. */
+static void
+proxy_tell_choice(const struct proxy_args *args, json_object *document)
+{
+    const char *why = json_object_get_string(vg_output_member(document, "why"));
+    const char *to = json_object_get_string(vg_output_member(document, "to"));
+
+    if (!proxy_is_text(args) || (!why && !args->dry_run))
+        return;
+    g_autofree char *line = g_strdup_printf(
+        "%s %s%s%s%s.", args->dry_run ? "Programs would go on at" : "To:", to ? to : args->to,
+        why ? " (" : "", why ? why : "", why ? ")" : "");
+    g_autoptr(GString) text = g_string_new(NULL);
+    vg_fold_append(text, line, 0, vg_fold_terminal());
+    puts(text->str);
 }
 
 static int
@@ -200,9 +229,14 @@ proxy_move(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) body = json_object_new_object(), document = NULL;
 
     vg_json_add_string(body, "to", to);
+    if (args->dry_run)
+        vg_json_add_bool(body, "dry_run", true);
     vg_client_set_limit(client, MOVE_LIMIT_S);
     if (vg_client_post(client, path, body, &document, err) < 0)
         return -1;
+    proxy_tell_choice(args, document);
+    if (args->dry_run && proxy_is_text(args))
+        return 0;
     json_object *programs = vg_output_member(vg_output_member(document, "guest"), "programs");
     g_autoptr(json_object) rows = vg_online_rows(programs);
     const struct vg_table table = {
@@ -225,8 +259,8 @@ proxy_check(const struct proxy_args *args, const struct argp_state *state)
         argp_error(state, "--weight belongs to `proxy limit`");
     if (is_move && (!args->to || !args->to[0]))
         argp_error(state, "say with --to at which proxy the programs shall go on");
-    if (!is_move && args->to)
-        argp_error(state, "--to belongs to `proxy move`");
+    if (!is_move && (args->to || args->dry_run))
+        argp_error(state, "--to and --dry-run belong to `proxy move`");
     if ((is_limit || is_move) && args->online.watch_s > 0)
         argp_error(state, "--watch looks again and again, and `proxy %s` changes something",
                    args->online.verb->name);
@@ -252,6 +286,9 @@ proxy_parse(int key, char *arg, struct argp_state *state)
     case KEY_TO:
         args->to = arg;
         break;
+    case KEY_DRY_RUN:
+        args->dry_run = true;
+        break;
     case ARGP_KEY_END:
         proxy_check(args, state);
         break;
@@ -275,9 +312,11 @@ vg_cmd_proxy(int argc, char **argv)
         {"weight", KEY_WEIGHT, "NUMBER", 0,
          "limit: one with 3 gets three times the time of one with 1, while both want it", 1},
         {"to", KEY_TO, "PLACE", 0,
-         "move: a vgpu-proxy as the guest reaches it, PATH, tls:HOST:PORT, tcp:HOST:PORT or "
-         "vsock:CID:PORT; "
-         "direct: the programs' own OpenCL",
+         "move: a GPU of this host, as `vgpuctl gpu list` names it, a host, or HOST/GPU; a "
+         "vgpu-proxy as the guest reaches it, PATH, tls:HOST:PORT, tcp:HOST:PORT or "
+         "vsock:CID:PORT; direct: the programs' own OpenCL",
+         1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "move: only say at which proxy they would go on, and why",
          1},
         {0},
     };
@@ -285,7 +324,7 @@ vg_cmd_proxy(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = proxy_parse,
-        .args_doc = "list\nshow VM\nlimit VM --weight NUMBER\nmove VM --to PLACE",
+        .args_doc = "list\nshow VM\nlimit VM --weight NUMBER\nmove VM --to PLACE [--dry-run]",
         .doc =
             "Shows what VMs do with a GPU of this host by vgpu-proxy, or all about one of them, "
             "gives one more or less of "

@@ -12,6 +12,7 @@
 #include "cli/fold.h"
 #include "cli/follow.h"
 #include "cli/move-check.h"
+#include "cli/plan-proxy.h"
 #include "cli/plan-text.h"
 #include "cli/printable.h"
 
@@ -206,6 +207,12 @@ apply_run(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *p
 {
     g_autoptr(json_object) results = json_object_new_array();
 
+    if (vg_plan_proxy_apply(apply, client, plan, results, err) < 0) {
+        for (guint i = 0; i < plan->actions->len; i++)
+            apply_note(results, plan->actions->pdata[i], "not-begun", NULL, NULL);
+        apply_print(apply, results, NULL);
+        return -1;
+    }
     if (apply->dry_run) {
         int status = apply_check_all(apply, client, plan, results, err);
         return apply_print(apply, results, status < 0 ? NULL : err) < 0 ? -1 : status;
@@ -226,11 +233,12 @@ vg_plan_apply_run(const struct vg_plan_apply *apply, vg_client *client, GError *
     g_autofree char *text = vg_plan_text(plan, false, vg_fold_terminal());
     fputs(text, vg_follow_stream(apply->format));
     fflush(stdout);
-    if (plan->actions->len > 0 && !apply->dry_run && !apply->yes &&
-        !vg_cli_agrees("Carry out %s: %u move%s?", plan->id, plan->actions->len,
-                       plan->actions->len == 1 ? "" : "s"))
+    const guint n = plan->actions->len + plan->proxies->len;
+    if (n > 0 && !apply->dry_run && !apply->yes &&
+        !vg_cli_agrees("Carry out %s: %u %s%s?", plan->id, n,
+                       plan->proxies->len > 0 ? "change" : "move", n == 1 ? "" : "s"))
         return vg_error(err, VG_E_INVALID, "nothing was done");
-    if (plan->actions->len == 0 && vg_follow_stream(apply->format) == stdout)
+    if (n == 0 && vg_follow_stream(apply->format) == stdout)
         return 0;
     return apply_run(apply, client, plan, err);
 }

@@ -116,6 +116,27 @@ append_action(struct plan_lines *lines, const struct vg_plan_action *action, uns
     }
 }
 
+/* Adds what is done for a VM whose programs are at a proxy. */
+static void
+append_proxy(struct plan_lines *lines, const struct vg_plan_proxy_action *action,
+             unsigned int number)
+{
+    if (action->to)
+        append_line(lines, "%u. Have programs of %s go on at GPU %s of %s  (%s, %s)", number,
+                    action->vm, action->to_gpu, action->to_host, action->kind, action->price);
+    else
+        append_line(lines, "%u. Give %s the weight %d, not %d, at GPU %s of %s  (%s, %s)", number,
+                    action->vm, (int)action->weight, (int)action->weight_before, action->from_gpu,
+                    action->from_host, action->kind, action->price);
+    append_line(lines, "   why:       %s", action->reason.text);
+    append_line(lines, "   gain:      %+.2f of a GPU that is no longer waited for",
+                (double)action->gain.gpu_wait_ns_per_s / NS_PER_S);
+    if (action->to)
+        append_line(lines, "   cost:      %.2f s of standstill, %.2f s of them to copy %.2f GiB",
+                    action->cost.stun_s + action->cost.migration_s, action->cost.migration_s,
+                    (double)action->cost.memory_bytes / GIB);
+}
+
 static void
 append_list(struct plan_lines *lines, const char *title, const GPtrArray *sentences)
 {
@@ -146,15 +167,20 @@ vg_plan_text(const vg_plan *plan, bool commands, size_t width)
     struct plan_lines lines = {text, width};
 
     append_line(&lines, "%s (rule %s): %s", plan->id, plan->rule, verdict_text(plan->verdict));
+    for (unsigned int i = 0; i < plan->proxies->len; i++) {
+        g_string_append_c(text, '\n');
+        append_proxy(&lines, g_ptr_array_index(plan->proxies, i), i + 1);
+    }
     for (unsigned int i = 0; i < plan->actions->len; i++) {
         g_string_append_c(text, '\n');
-        append_action(&lines, g_ptr_array_index(plan->actions, i), i + 1);
+        append_action(&lines, g_ptr_array_index(plan->actions, i), plan->proxies->len + i + 1);
         if (commands)
             append_commands(text, g_ptr_array_index(plan->actions, i));
     }
     if (plan->why->len + plan->skipped->len + plan->notes->len > 0)
         g_string_append_c(text, '\n');
-    append_list(&lines, plan->actions->len > 0 ? "No more:   " : "Because:   ", plan->why);
+    append_list(&lines, plan->actions->len + plan->proxies->len > 0 ? "No more:   " : "Because:   ",
+                plan->why);
     for (unsigned int i = 0; i < plan->skipped->len; i++) {
         const struct vg_plan_skip *skip = g_ptr_array_index(plan->skipped, i);
         append_line(&lines, "Skipped:   %s on %s: %s", skip->vm, skip->host, skip->reason);

@@ -11,6 +11,8 @@
 #include "base/json.h"
 #include "cluster/peers-private.h"
 
+#define PEER_MOVES_SOCKETS_MAX 4096 /* of all proxies of a host */
+
 /* ---- reservations ---- */
 
 static char *
@@ -144,6 +146,51 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
         return 0;
     g_propagate_error(err, g_steal_pointer(&error));
     return -1;
+}
+
+/* ---- proxies ---- */
+
+/* A vgpud that is older than this one does not tell all. */
+static void
+peer_moves_fill_in(char **text)
+{
+    if (!*text)
+        *text = g_strdup("");
+}
+
+GPtrArray *
+vg_peer_list_proxies(vg_peers *peers, const char *peer, int64_t limit_ns, GError **err)
+{
+    g_autoptr(json_object) answer = NULL;
+    struct vg_json_node items;
+
+    if (peers_request(peers, peer,
+                      &(struct peers_question){"GET", "/v1/proxies", NULL, limit_ns, NULL, NULL},
+                      &answer, err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(answer);
+    g_autoptr(GError) bad = NULL;
+    g_autoptr(GPtrArray) sockets = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
+    bool ok = answer && vg_json_member(&root, "items", VG_JSON_REQUIRED, &items, &bad) >= 0 &&
+              vg_json_array(&items, PEER_MOVES_SOCKETS_MAX, &bad) >= 0;
+    for (size_t i = 0; ok && i < vg_json_length(&items); i++) {
+        const struct vg_json_node item = vg_json_item(&items, i);
+        struct vg_proxy_socket *socket = vg_record_read(&vg_proxy_socket_record, &item, &bad);
+        ok = socket != NULL;
+        if (!ok)
+            break;
+        peer_moves_fill_in(&socket->proxy);
+        peer_moves_fill_in(&socket->vm);
+        peer_moves_fill_in(&socket->address);
+        peer_moves_fill_in(&socket->gpu);
+        peer_moves_fill_in(&socket->gpu_name);
+        g_ptr_array_add(sockets, socket);
+    }
+    if (ok)
+        return g_steal_pointer(&sockets);
+    vg_error(err, VG_E_EXTERNAL, "peer '%s': its answer cannot be used: %s", peer,
+             bad ? bad->message : "it is empty");
+    return NULL;
 }
 
 /* ---- paths ---- */

@@ -14,6 +14,7 @@
 #include "model/drain.h"
 #include "model/migration.h"
 #include "model/path.h"
+#include "model/proxy-socket.h"
 #include "model/reservation.h"
 
 /* Has the peer reserve GPUs for a move. Returns the reservation, with its id and its devices, as
@@ -34,6 +35,9 @@ int vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, 
  * vg_path_seen, in the same order, freed with the array. */
 GPtrArray *vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths,
                                  int64_t limit_ns, GError **err);
+
+/* Lists the sockets of the peer's proxies (struct vg_proxy_socket), which the caller frees. */
+GPtrArray *vg_peer_list_proxies(vg_peers *peers, const char *peer, int64_t limit_ns, GError **err);
 
 /* A request that is passed on to the vgpud that has the VM. */
 struct vg_peer_order {

@@ -30,6 +30,8 @@ struct counters {
 /* A socket, as it was read last. */
 struct reading {
     struct counters counters;
+    int64_t lacked_ns, open;         /* commands that had come, and were not done */
+    int64_t at_ns;                   /* CLOCK_MONOTONIC; 0: it was not read yet */
     GHashTable *took;                /* ns -> commands; both int64_t */
     char device[VG_GPU_DEVICE_SIZE]; /* of its last client; empty: there was none */
 };
@@ -207,8 +209,63 @@ gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket, c
     }
 }
 
+/* ---- how much of a GPU each had, and wanted ---- */
+
+static double
+gpu_proxy_part(int64_t ns, int64_t span_ns)
+{
+    return span_ns > 0 ? CLAMP((double)ns / (double)span_ns, 0.0, 1.0) : 0;
+}
+
+/* Tells of a socket since its last reading. A command counts when it is done: while some were not,
+ * at both readings, the socket wanted the GPU all the time between. */
 static void
-gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *socket)
+gpu_proxy_tell_use(const struct round *round, const struct vg_proxy_socket *socket,
+                   struct reading *last, int64_t run_ns, int64_t now_ns)
+{
+    const int64_t span_ns = last->at_ns > 0 ? now_ns - last->at_ns : 0;
+    const int64_t open = socket->commands - socket->done;
+    struct vg_proxy_use use = {
+        .gpus = socket->gpus,
+        .gpu_memory_bytes = socket->gpu_memory_bytes,
+        .weight = socket->weight,
+        .configured_weight = socket->configured_weight,
+        .memory_bytes = socket->memory_bytes,
+        .used_bytes = socket->used_bytes,
+        .clients = socket->clients,
+        .is_known = span_ns > 0,
+        .run = gpu_proxy_part(run_ns, span_ns),
+        .lacked = gpu_proxy_part(socket->lacked_ns - last->lacked_ns, span_ns),
+    };
+
+    if (socket->clients > 0 && open > 0 && last->open > 0)
+        use.run = MAX(use.run, 1 - use.lacked);
+    g_strlcpy(use.proxy, socket->proxy, sizeof(use.proxy));
+    g_strlcpy(use.socket, socket->socket, sizeof(use.socket));
+    g_strlcpy(use.address, socket->address, sizeof(use.address));
+    g_strlcpy(use.vm, socket->vm ? socket->vm : "", sizeof(use.vm));
+    g_strlcpy(use.gpu, socket->gpu, sizeof(use.gpu));
+    if (strlen(socket->socket) < sizeof(use.socket) && strlen(socket->proxy) < sizeof(use.proxy))
+        g_array_append_val(round->window->proxies, use);
+    last->lacked_ns = socket->lacked_ns;
+    last->open = open;
+    last->at_ns = now_ns;
+}
+
+static void
+gpu_proxy_tell_problem(const struct round *round, const struct proxy *proxy, const char *why)
+{
+    struct vg_proxy_use use = {.is_known = false};
+
+    g_strlcpy(use.proxy, proxy->path, sizeof(use.proxy));
+    g_strlcpy(use.problem, why, sizeof(use.problem));
+    if (strlen(proxy->path) < sizeof(use.proxy))
+        g_array_append_val(round->window->proxies, use);
+}
+
+static void
+gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *socket,
+                      int64_t now_ns)
 {
     const struct counters now = {.done = socket->done,
                                  .turns = socket->turns,
@@ -226,6 +283,7 @@ gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *s
     if (socket->device && socket->device[0])
         g_strlcpy(last->device, socket->device, sizeof(last->device));
     const struct counters more = gpu_proxy_advance(last, &now);
+    gpu_proxy_tell_use(round, socket, last, more.run_ns, now_ns);
     if (more.done < 0 || more.turns < 0 || more.wait_ns < 0 || more.run_ns < 0)
         return;
     struct vg_histogram latency = {0};
@@ -239,8 +297,10 @@ gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now
 {
     g_autoptr(GError) err = NULL;
 
-    if (!proxy->desk && now_ns < proxy->retry_ns)
+    if (!proxy->desk && now_ns < proxy->retry_ns) {
+        gpu_proxy_tell_problem(round, proxy, proxy->why ? proxy->why : "it does not answer");
         return;
+    }
     if (!proxy->desk)
         proxy->desk = vg_proxy_desk_open(proxy->path, &err);
     g_autoptr(GPtrArray) sockets = proxy->desk ? vg_proxy_desk_list(proxy->desk, &err) : NULL;
@@ -248,9 +308,10 @@ gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now
     proxy->why = err ? g_strdup(err->message) : NULL;
     if (sockets) {
         for (unsigned i = 0; i < sockets->len; i++)
-            gpu_proxy_read_socket(round, sockets->pdata[i]);
+            gpu_proxy_read_socket(round, sockets->pdata[i], now_ns);
         return;
     }
+    gpu_proxy_tell_problem(round, proxy, proxy->why ? proxy->why : "it does not answer");
     g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
     proxy->retry_ns = now_ns + RETRY_NS;
 }

@@ -114,6 +114,12 @@ struct vg_migration *backend_prepare_move(vg_daemon_backend *backend, const stru
 struct vg_proxy_move *backend_move_proxy(void *data, const char *id,
                                          const struct vg_proxy_move_request *request, GError **err);
 
+/* daemon/backend-proxy-place.c: sets in move what the name of a GPU, a host or HOST/GPU means for a
+ * VM: to, host, gpu and why. VG_E_NOT_FOUND: there is no such GPU or host; VG_E_CONFLICT: that
+ * could be several; VG_E_REFUSED: the VM has no socket there that its programs reach. Blocks. */
+int backend_find_place(vg_daemon_backend *backend, const struct vg_inv_vm *vm, const char *name,
+                       struct vg_proxy_move *move, GError **err);
+
 /* Merges this host, as the view shows it, with all peers; the gather of struct
  * vg_backend_measurement. */
 vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);

@@ -57,14 +57,12 @@ backend_list_proxy_guests(void *data)
     return vg_proxy_teller_list(backend->teller);
 }
 
-/* Tells whether a socket is this VM's, which it may name by name or UUID. */
+/* Tells whether a socket is this VM's, of which libvirt may know nothing. */
 static bool
 proxies_is_of(const struct vg_proxy_socket *socket, const char *id, const struct vg_inv_vm *vm)
 {
-    const char *name = socket->vm ? socket->vm : "";
-
-    return *name && (strcmp(name, id) == 0 ||
-                     (vm && (strcmp(name, vm->name) == 0 || g_strcmp0(name, vm->uuid) == 0)));
+    return vg_proxy_socket_is_of(socket, id, NULL) ||
+           (vm && vg_proxy_socket_is_of(socket, vm->name, vm->uuid));
 }
 
 static int
@@ -76,20 +74,65 @@ proxies_limit(const struct vg_proxy_socket *socket, const struct vg_proxy_limit 
     return desk ? vg_proxy_desk_set_weight(desk, socket->socket, limit->weight, err) : -1;
 }
 
+/* Checks that what a plan proposes for a VM still holds; to: where its programs go, or NULL. Sets
+ * *ret_socket, unless NULL, to the place that they are at, which the caller frees. */
+static int
+proxies_check_plan(vg_daemon_backend *backend, const vg_view *view, const char *plan_id,
+                   const char *vm, const char *to, int64_t weight, char **ret_place, GError **err)
+{
+    struct vg_saved_plan *saved = vg_journal_read_plan(backend->parts.journal, plan_id, err);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+
+    if (!saved)
+        return -1;
+    g_autoptr(vg_plan) plan = vg_plan_from_json(saved->text, strlen(saved->text), err);
+    vg_saved_plan_free(saved);
+    const struct vg_plan_proxy_action *action =
+        plan ? vg_drift_find_proxy_action(plan, vm, to, weight, err) : NULL;
+    const char *host = action ? (to ? action->host : action->from_host) : NULL;
+    if (!action)
+        return -1;
+    if (strcmp(host, vg_mover_host(backend->parts.mover)) != 0)
+        return vg_error(
+            err, VG_E_CONFLICT,
+            "the vgpud of host '%s' does this: have that one make the plan and apply it", host);
+    g_autoptr(vg_snapshot) snapshot = backend->ops.measurement->gather(backend, view, notes);
+    if (vg_drift_check_proxy(snapshot, plan, action, err) < 0)
+        return -1;
+    if (ret_place)
+        *ret_place = g_strdup(action->from);
+    return 0;
+}
+
+/* Returns whether a socket is the one at a place of a plan. */
+static bool
+proxies_is_at(const struct vg_proxy_socket *socket, const char *place)
+{
+    const char *at = g_str_has_prefix(place, "proxy:") ? place + strlen("proxy:") : place;
+
+    return strcmp(socket->address, at) == 0 || strcmp(socket->socket, at) == 0;
+}
+
 GPtrArray *
 backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit, GError **err)
 {
-    const vg_daemon_backend *backend = data;
+    vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     const struct vg_inv_vm *vm = backend_find_here(view, id);
-    g_autoptr(GPtrArray) sockets = backend_list_proxies(data, err);
+    g_autofree char *place = NULL;
 
+    if (limit->plan_id &&
+        proxies_check_plan(backend, view, limit->plan_id, id, NULL, limit->weight, &place, err) < 0)
+        return NULL;
+    g_autoptr(GPtrArray) sockets = backend_list_proxies(data, err);
     for (unsigned i = sockets ? sockets->len : 0; i > 0; i--) {
         struct vg_proxy_socket *socket = sockets->pdata[i - 1];
-        if (!proxies_is_of(socket, id, vm)) {
+        if (!proxies_is_of(socket, id, vm) || (place && !proxies_is_at(socket, place))) {
             g_ptr_array_remove_index(sockets, i - 1);
             continue;
         }
+        if (limit->dry_run)
+            continue;
         if (proxies_limit(socket, limit, err) < 0)
             return NULL;
         socket->weight = limit->weight;
@@ -124,17 +167,6 @@ proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, G
     return NULL;
 }
 
-/* Tells whether programs of other machines reach a socket at the address at which it listens. */
-static bool
-proxies_is_reached(const char *socket)
-{
-    if (!g_str_has_prefix(socket, "tcp:") && !g_str_has_prefix(socket, "tls:"))
-        return false;
-    const char *host = socket + strlen("tcp:");
-    return !g_str_has_prefix(host, "0.0.0.0:") && !g_str_has_prefix(host, "127.") &&
-           !g_str_has_prefix(host, "localhost:") && !g_str_has_prefix(host, "[");
-}
-
 static char *
 proxies_place_of_socket(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GString *why)
 {
@@ -143,11 +175,11 @@ proxies_place_of_socket(vg_daemon_backend *backend, const struct vg_inv_vm *vm, 
 
     for (guint i = 0; sockets && i < sockets->len; i++) {
         const struct vg_proxy_socket *socket = sockets->pdata[i];
-        if (!proxies_is_of(socket, vm->name, vm) || !proxies_is_reached(socket->socket))
+        if (!proxies_is_of(socket, vm->name, vm) || !vg_proxy_address_is_far(socket->address))
             continue;
         g_string_append_printf(why, "the vgpu-proxy that is asked at %s has it for this VM",
                                socket->proxy);
-        return g_strconcat("proxy:", socket->socket, NULL);
+        return g_strconcat("proxy:", socket->address, NULL);
     }
     if (error)
         g_string_append_printf(why, "%s; ", error->message);
@@ -213,7 +245,7 @@ proxies_add_places(struct vg_proxy_show *show)
     }
     for (guint i = 0; i < show->items->len; i++) {
         const struct vg_proxy_shown *shown = show->items->pdata[i];
-        if (proxies_is_reached(shown->socket.socket))
+        if (vg_proxy_address_is_far(shown->socket.address))
             proxies_add_place(show, shown->socket.socket,
                               g_strdup_printf("the vgpu-proxy that is asked at %s has it for "
                                               "this VM",
@@ -289,16 +321,56 @@ backend_prepare_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
 
 /* ---- having programs go on elsewhere ---- */
 
+/* Remembers for how long programs stood still: a mean, in which the newest counts most. */
+static void
+proxies_note_stop(vg_daemon_backend *backend, const struct vg_proxy_move *move)
+{
+    int64_t longest_ns = 0;
+
+    for (guint i = 0; i < move->guest.programs->len; i++) {
+        const struct vg_guest_program *program = move->guest.programs->pdata[i];
+        longest_ns = MAX(longest_ns, program->stop_ns);
+    }
+    if (!move->dry_run && longest_ns > 0)
+        vg_node_note_proxy_stop(backend->parts.node, longest_ns);
+}
+
+static struct vg_proxy_move *
+proxies_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
+             const struct vg_proxy_move_request *request, GError **err)
+{
+    struct vg_proxy_move *move = vg_record_new(&vg_proxy_move_record);
+    int status = 0;
+
+    move->vm = g_strdup(vm->name);
+    move->uuid = g_strdup(vm->uuid);
+    move->to = g_strdup(request->to);
+    move->dry_run = request->dry_run;
+    if (!vg_proxy_move_is_place(request->to))
+        status = backend_find_place(backend, vm, request->to, move, err);
+    if (status == 0)
+        status = vg_mover_switch(backend->parts.mover, move, err);
+    if (status == 0) {
+        proxies_note_stop(backend, move);
+        return move;
+    }
+    vg_proxy_move_free(move);
+    return NULL;
+}
+
 struct vg_proxy_move *
 backend_move_proxy(void *data, const char *id, const struct vg_proxy_move_request *request,
                    GError **err)
 {
-    const vg_daemon_backend *backend = data;
+    vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     const struct vg_inv_vm *vm = backend_find_here(view, id);
 
+    if (request->plan_id &&
+        proxies_check_plan(backend, view, request->plan_id, id, request->to, 0, NULL, err) < 0)
+        return NULL;
     if (vm)
-        return vg_mover_switch(backend->parts.mover, vm, request->to, err);
+        return proxies_move(backend, vm, request, err);
     vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
     return NULL;
 }

@@ -57,29 +57,22 @@ switch_run(vg_mover *mover, const vg_move_settings *settings, struct vg_proxy_mo
 
     if (other)
         return vg_error(err, VG_E_CONFLICT, "'%s' is being moved, by '%s'", move->vm, other);
+    if (move->dry_run)
+        return 0;
     return switch_ask(settings, move, err);
 }
 
-struct vg_proxy_move *
-vg_mover_switch(vg_mover *mover, const struct vg_inv_vm *vm, const char *to, GError **err)
+int
+vg_mover_switch(vg_mover *mover, struct vg_proxy_move *move, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
 
-    if (!settings->enabled) {
-        vg_error(err, VG_E_REFUSED,
-                 "acting is off on this host ([actions] enabled=yes allows it), and so is asking "
-                 "guests");
-        return NULL;
-    }
-    struct vg_proxy_move *move = vg_record_new(&vg_proxy_move_record);
-    move->vm = g_strdup(vm->name);
-    move->uuid = g_strdup(vm->uuid);
-    move->to = g_strdup(to);
-    mover_begin_asking(mover, vm->uuid);
+    if (!settings->enabled)
+        return vg_error(err, VG_E_REFUSED,
+                        "acting is off on this host ([actions] enabled=yes allows it), and so is "
+                        "asking guests");
+    mover_begin_asking(mover, move->uuid);
     const int status = switch_run(mover, settings, move, err);
-    mover_end_asking(mover, vm->uuid);
-    if (status == 0)
-        return move;
-    vg_proxy_move_free(move);
-    return NULL;
+    mover_end_asking(mover, move->uuid);
+    return status;
 }

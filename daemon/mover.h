@@ -65,10 +65,10 @@ int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *p
 struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm);
 
 /* Has programs of OpenCL of a VM that compute at a vgpu-proxy go on at another place, which has
- * been checked. NULL: VG_E_REFUSED, as acting is off or the guest could not, VG_E_CONFLICT, as the
- * VM is being moved, or as for asking the guest. Blocks. */
-struct vg_proxy_move *vg_mover_switch(vg_mover *mover, const struct vg_inv_vm *vm, const char *to,
-                                      GError **err);
+ * been checked: move says of which VM and where, and what comes of it is put in; in a dry run the
+ * guest is not asked. -1: VG_E_REFUSED, as acting is off or the guest could not, VG_E_CONFLICT, as
+ * the VM is being moved, or as for asking the guest. Blocks. */
+int vg_mover_switch(vg_mover *mover, struct vg_proxy_move *move, GError **err);
 
 /* Tells the guest where its programs of OpenCL find a GPU, "proxy:tcp:HOST:PORT", and the token
  * that they show there; at is NULL where they find none. Returns -1 and sets *err if it cannot be

@@ -60,8 +60,9 @@ struct vg_node {
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
     uint64_t seq;
     atomic_bool maintenance;
-    bool told_maintenance; /* of the newest view */
-    pthread_mutex_t lock;  /* protects view */
+    _Atomic int64_t proxy_stop_ns; /* a mean; 0: none was measured */
+    bool told_maintenance;         /* of the newest view */
+    pthread_mutex_t lock;          /* protects view */
     vg_view *view;
 };
 
@@ -216,6 +217,7 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
     vg_inventory_describe(inventory, taken, host);
     node->told_maintenance = atomic_load(&node->maintenance);
     host->maintenance = node->told_maintenance;
+    host->proxy_stop_ns = atomic_load(&node->proxy_stop_ns);
     vg_snapshot *snapshot = vg_engine_snapshot(node->engine, &part, hosts, 1, &error);
     if (snapshot)
         return snapshot;
@@ -320,6 +322,14 @@ only_in(const struct vg_window *these, const struct vg_window *those)
             g_ptr_array_add(only, vm);
     }
     return only;
+}
+
+void
+vg_node_note_proxy_stop(vg_node *node, int64_t stop_ns)
+{
+    const int64_t before_ns = atomic_load(&node->proxy_stop_ns);
+
+    atomic_store(&node->proxy_stop_ns, before_ns > 0 ? (before_ns + stop_ns) / 2 : stop_ns);
 }
 
 void

@@ -85,4 +85,8 @@ const char *vg_node_boot_id(const vg_node *node);
 /* Returns the newest view, which is never NULL; the caller unrefs it. Any thread. */
 vg_view *vg_node_view(vg_node *node);
 
+/* Takes into account for how long programs stood still that went on at another proxy. Any thread.
+ */
+void vg_node_note_proxy_stop(vg_node *node, int64_t stop_ns);
+
 #endif

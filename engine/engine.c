@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/proxy-track.h"
 #include "engine/vm-track.h"
 
 struct host_track {
@@ -19,6 +20,7 @@ struct host_track {
     int64_t own_covered_ns; /* the sum of the lengths of these windows */
     double own_ewma;        /* in cores */
     GPtrArray *vms;         /* struct vg_vm_track, owned */
+    GPtrArray *proxies;     /* engine/proxy-track.h */
     guint next;             /* where to look for the next sample's first */
 };
 
@@ -40,6 +42,7 @@ free_host(void *data)
 {
     struct host_track *host = data;
     g_ptr_array_free(host->vms, TRUE);
+    g_ptr_array_unref(host->proxies);
     g_free(host);
 }
 
@@ -86,6 +89,7 @@ need_host(vg_engine *engine, const char *name, const struct vg_window *window)
     host = g_new0(struct host_track, 1);
     host->begin_ns = window->begin_ns;
     host->vms = g_ptr_array_new_with_free_func(free_track);
+    host->proxies = vg_proxy_tracks_new();
     g_hash_table_insert(engine->hosts, g_strdup(name), host);
     return host;
 }
@@ -156,6 +160,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     host->lost_events += window->lost_events;
     host->last_lost_events = window->lost_events;
     engine_feed_own(engine, host, window);
+    vg_proxy_tracks_feed(host->proxies, window);
     /* All tracks are needed first: a VM may have lost time to one that comes after it. */
     g_autoptr(GPtrArray) tracks = g_ptr_array_new();
     for (guint i = 0; i < window->vms->len; i++)
@@ -414,6 +419,7 @@ read_host(const vg_engine *engine, const struct vg_engine_part *part,
                          ? (double)track->own_ns / (double)track->own_covered_ns
                          : 0;
         host->own_share = MIN(own, VG_SNAPSHOT_SHARE_MAX);
+        vg_proxy_tracks_read(track->proxies, host->proxies);
     }
     fill_host(engine, part, track, description, host);
     if (host->cpus == 0)

@@ -359,6 +359,7 @@ gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
             g_strlcpy(vm->uuid, more->uuid, sizeof(vm->uuid));
     }
     join_gpus(lead->gpus, other->gpus);
+    g_array_append_vals(lead->proxies, other->proxies->data, other->proxies->len);
     join_requests(lead, other);
     g_array_append_vals(lead->gpu_processes, other->gpu_processes->data, other->gpu_processes->len);
 }

@@ -145,15 +145,6 @@ desk_ask_file(const vg_proxy_desk *desk, const char *line, int64_t *pid, GError 
     return g_steal_pointer(&object);
 }
 
-/* Says of a socket whose it is. */
-static void
-desk_sign(const vg_proxy_desk *desk, struct vg_proxy_socket *socket, int64_t pid)
-{
-    g_free(socket->proxy);
-    socket->proxy = g_strdup(desk->path);
-    socket->pid = pid;
-}
-
 struct vg_proxy_shown *
 vg_proxy_desk_show(vg_proxy_desk *desk, const char *socket, GError **err)
 {
@@ -164,9 +155,22 @@ vg_proxy_desk_show(vg_proxy_desk *desk, const char *socket, GError **err)
     struct vg_proxy_shown *shown =
         object ? vg_record_read(&vg_proxy_shown_record, &root, err) : NULL;
 
+    struct vg_proxy_told *told = shown ? vg_record_read(&vg_proxy_told_record, &root, err) : NULL;
+    if (told) {
+        vg_proxy_socket_complete(&shown->socket, told, desk->path);
+        vg_record_free(&vg_proxy_told_record, told);
+        return shown;
+    }
     if (shown)
-        desk_sign(desk, &shown->socket, pid);
-    return shown;
+        vg_record_free(&vg_proxy_shown_record, shown);
+    return NULL;
+}
+
+static void *
+desk_copy_socket(const void *socket, void *data)
+{
+    (void)data;
+    return vg_record_copy(&vg_proxy_socket_record, socket);
 }
 
 GPtrArray *
@@ -175,19 +179,17 @@ vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
     int64_t pid;
     g_autoptr(json_object) object = desk_ask_file(desk, "list", &pid, err);
     struct vg_json_node root = vg_json_root(object), sockets;
+    struct vg_proxy_told *told = NULL;
 
-    if (!object || vg_json_member(&root, "sockets", VG_JSON_REQUIRED, &sockets, err) < 0 ||
-        vg_json_array(&sockets, VG_PROXY_SOCKETS_MAX, err) < 0)
+    if (object && vg_json_member(&root, "sockets", VG_JSON_REQUIRED, &sockets, err) >= 0)
+        told = vg_record_read(&vg_proxy_told_record, &root, err);
+    if (!told)
         return NULL;
+    for (guint i = 0; i < told->sockets->len; i++)
+        vg_proxy_socket_complete(told->sockets->pdata[i], told, desk->path);
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
-    for (size_t i = 0; i < vg_json_length(&sockets); i++) {
-        struct vg_json_node item = vg_json_item(&sockets, i);
-        struct vg_proxy_socket *socket = vg_record_read(&vg_proxy_socket_record, &item, err);
-        if (!socket)
-            return NULL;
-        desk_sign(desk, socket, pid);
-        g_ptr_array_add(list, socket);
-    }
+    g_ptr_array_extend(list, told->sockets, desk_copy_socket, NULL);
+    vg_record_free(&vg_proxy_told_record, told);
     return g_steal_pointer(&list);
 }
 

@@ -107,6 +107,28 @@ static const struct vg_field action_fields[] = {
 const struct vg_record_type vg_plan_action_record = VG_ROW_TYPE(action_fields);
 #undef THIS
 
+#define THIS vg_plan_proxy_action
+static const struct vg_field proxy_action_fields[] = {
+    STRING(kind, REQ),
+    STRING(vm, REQ),
+    STRING(uuid, 0),
+    STRING(host, REQ),
+    STRING(from, REQ),
+    STRING(from_host, REQ),
+    STRING(from_gpu, REQ),
+    STRING(to, VG_FIELD_OMIT),
+    STRING(to_host, VG_FIELD_OMIT),
+    STRING(to_gpu, VG_FIELD_OMIT),
+    STRING(price, REQ),
+    INT(weight_before),
+    INT(weight),
+    PART(reason, &reason_record),
+    PART(gain, &gain_record),
+    PART(cost, &cost_record),
+};
+const struct vg_record_type vg_plan_proxy_action_record = VG_ROW_TYPE(proxy_action_fields);
+#undef THIS
+
 #define THIS vg_plan_skip
 static const struct vg_field skip_fields[] = {
     STRING(vm, REQ),
@@ -124,6 +146,7 @@ static const struct vg_field plan_fields[] = {
     STRING(rule, REQ),
     ENUM(verdict, vg_plan_verdict_names),
     LIST(actions, &vg_plan_action_record),
+    VG_ROW_LIST(proxies, VG_FIELD_OMIT, PLAN_ITEMS_MAX, &vg_plan_proxy_action_record),
     LIST(skipped, &vg_plan_skip_record),
     STRINGS(why),
     STRINGS(notes),

@@ -88,6 +88,27 @@ struct vg_plan_action {
     struct vg_plan_facts facts;
 };
 
+/* What is done for a remoted VM, whose programs use a GPU by a vgpu-proxy, before any VM moves. */
+struct vg_plan_proxy_action {
+    char *kind; /* "proxy-move": its programs go on at another GPU; "proxy-weight": it gets more of
+                   it */
+    char *vm;
+    char *uuid; /* or NULL */
+    char *host; /* of the VM */
+    char *from; /* the socket of a proxy by which its programs come now */
+    char *from_host;
+    char *from_gpu;
+    char *to; /* proxy-move: the place, as in struct vg_proxy_move_request; otherwise NULL */
+    char *to_host;
+    char *to_gpu;
+    char *price; /* "live": VMs go on running */
+    int64_t weight_before;
+    int64_t weight; /* that it has afterwards */
+    struct vg_plan_reason reason;
+    struct vg_plan_gain gain;
+    struct vg_plan_cost cost; /* of a move: its programs stand still, and their memory is copied */
+};
+
 struct vg_plan_skip {
     char *vm;
     char *host;
@@ -101,6 +122,7 @@ struct vg_plan {
     char *rule;
     enum vg_plan_verdict verdict;
     GPtrArray *actions;      /* struct vg_plan_action, in the order in which to run them */
+    GPtrArray *proxies;      /* struct vg_plan_proxy_action, to be done before the actions */
     GPtrArray *skipped;      /* struct vg_plan_skip, by host, then VM */
     GPtrArray *why;          /* char *: why nothing, or nothing more, is proposed */
     GPtrArray *notes;        /* char *: assumptions and doubts about the input */
@@ -140,6 +162,7 @@ typedef struct vg_explanation vg_explanation;
 
 extern const struct vg_record_type vg_plan_input_record;
 extern const struct vg_record_type vg_plan_action_record;
+extern const struct vg_record_type vg_plan_proxy_action_record;
 extern const struct vg_record_type vg_plan_skip_record;
 extern const struct vg_record_type vg_plan_record;
 extern const struct vg_record_type vg_plan_candidate_record;

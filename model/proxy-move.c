@@ -7,11 +7,14 @@
 
 #include "base/error.h"
 
-#define NEEDED(name) VG_ROW_STRING(name, VG_FIELD_REQUIRED, 1, VG_MIGRATION_NAME_MAX)
+#define PROXY_MOVE_WHY_MAX 4096
+#define NEEDED(name)       VG_ROW_STRING(name, VG_FIELD_REQUIRED, 1, VG_MIGRATION_NAME_MAX)
 
 #define THIS vg_proxy_move_request
 static const struct vg_field request_fields[] = {
     NEEDED(to),
+    VG_ROW_BOOL(dry_run, 0),
+    VG_ROW_STRING(plan_id, 0, 1, VG_MIGRATION_NAME_MAX),
 };
 const struct vg_record_type vg_proxy_move_request_record = VG_ROW_TYPE(request_fields);
 #undef THIS
@@ -21,20 +24,34 @@ static const struct vg_field move_fields[] = {
     NEEDED(vm),
     NEEDED(uuid),
     NEEDED(to),
+    VG_ROW_STRING(host, VG_FIELD_OMIT, 0, VG_MIGRATION_NAME_MAX),
+    VG_ROW_STRING(gpu, VG_FIELD_OMIT, 0, VG_MIGRATION_NAME_MAX),
+    VG_ROW_STRING(why, VG_FIELD_OMIT, 0, PROXY_MOVE_WHY_MAX),
+    VG_ROW_BOOL(dry_run, VG_FIELD_OMIT),
     VG_ROW_PART(guest, 0, &vg_guest_programs_record),
 };
 const struct vg_record_type vg_proxy_move_record = VG_ROW_TYPE(move_fields);
 #undef THIS
 
+bool
+vg_proxy_move_is_place(const char *to)
+{
+    return strcmp(to, VG_PROXY_PLACE_DIRECT) == 0 || vg_migration_is_place(to);
+}
+
 int
 vg_proxy_move_check(const struct vg_proxy_move_request *request, GError **err)
 {
-    if (strcmp(request->to, VG_PROXY_PLACE_DIRECT) == 0 || vg_migration_is_place(request->to))
+    bool is_name = request->to[0] != '/' && !g_str_has_prefix(request->to, "proxy:");
+
+    for (const char *at = request->to; is_name && *at; at++)
+        is_name = !g_ascii_iscntrl(*at);
+    if (is_name || vg_proxy_move_is_place(request->to))
         return 0;
     return vg_error(err, VG_E_INVALID,
                     "'%s' is neither \"direct\" nor like \"proxy:/run/vgpu-proxy.sock\" or "
                     "\"proxy:tcp:192.168.122.1:7000\", of up to %d bytes: how a program in the "
-                    "guest reaches a vgpu-proxy",
+                    "guest reaches a vgpu-proxy; nor the name of a GPU or host",
                     request->to, VG_MIGRATION_PLACE_MAX - 1);
 }
 

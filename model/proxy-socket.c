@@ -3,6 +3,8 @@
 
 #include "model/proxy-socket.h"
 
+#include <string.h>
+
 #define PROXY_TEXT_MAX 4096
 #define COUNT(name)    VG_ROW_INT(name, 0, 0, 0x1p62)
 
@@ -21,11 +23,18 @@ static const struct vg_field socket_fields[] = {
     VG_ROW_STRING(socket, VG_FIELD_REQUIRED, 1, PROXY_TEXT_MAX),
     VG_ROW_STRING(vm, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_STRING(device, 0, 0, PROXY_TEXT_MAX),
+    VG_ROW_STRING(address, 0, 0, PROXY_TEXT_MAX),
+    VG_ROW_STRING(gpu, 0, 0, PROXY_TEXT_MAX),
+    VG_ROW_STRING(gpu_name, 0, 0, PROXY_TEXT_MAX),
+    COUNT(gpus),
+    COUNT(gpu_memory_bytes),
     VG_ROW_INT(weight, VG_FIELD_REQUIRED, 1, VG_PROXY_WEIGHT_MAX),
+    VG_ROW_INT(configured_weight, 0, 0, VG_PROXY_WEIGHT_MAX),
     COUNT(memory_bytes),
     COUNT(used_bytes),
     COUNT(clients),
     COUNT(held_ns),
+    COUNT(lacked_ns),
     COUNT(turns),
     COUNT(ended),
     COUNT(commands),
@@ -35,6 +44,24 @@ static const struct vg_field socket_fields[] = {
     VG_ROW_LIST(took, 0, VG_PROXY_TOOK_MAX, &vg_proxy_took_record),
 };
 const struct vg_record_type vg_proxy_socket_record = VG_ROW_TYPE(socket_fields);
+#undef THIS
+
+#define THIS vg_proxy_device
+static const struct vg_field proxy_device_fields[] = {
+    VG_ROW_STRING(name, VG_FIELD_REQUIRED, 0, PROXY_TEXT_MAX),
+    VG_ROW_STRING(pci, 0, 0, PROXY_TEXT_MAX),
+    COUNT(memory_bytes),
+};
+static const struct vg_record_type proxy_device_record = VG_ROW_TYPE(proxy_device_fields);
+#undef THIS
+
+#define THIS vg_proxy_told
+static const struct vg_field told_fields[] = {
+    VG_ROW_INT(pid, VG_FIELD_REQUIRED, 1, INT32_MAX),
+    VG_ROW_LIST(devices, 0, VG_PROXY_DEVICES_MAX, &proxy_device_record),
+    VG_ROW_LIST(sockets, 0, VG_PROXY_SOCKETS_MAX, &vg_proxy_socket_record),
+};
+const struct vg_record_type vg_proxy_told_record = VG_ROW_TYPE(told_fields);
 #undef THIS
 
 #define THIS vg_proxy_guest
@@ -52,9 +79,61 @@ const struct vg_record_type vg_proxy_guest_record = VG_ROW_TYPE(guest_fields);
 #define THIS vg_proxy_limit
 static const struct vg_field limit_fields[] = {
     VG_ROW_INT(weight, VG_FIELD_REQUIRED, 1, VG_PROXY_WEIGHT_MAX),
+    VG_ROW_STRING(plan_id, 0, 1, 255),
+    VG_ROW_BOOL(dry_run, 0),
 };
 const struct vg_record_type vg_proxy_limit_record = VG_ROW_TYPE(limit_fields);
 #undef THIS
+
+/* Makes the address by which guests reach a socket that listens at this one. The caller frees it.
+ */
+static char *
+proxy_socket_address(const char *socket)
+{
+    static const char *const own[] = {"0.0.0.0:", "127.", "localhost:", "["};
+    static const char vsock[] = "vsock:";
+
+    /* The host's number is 2. */
+    if (g_str_has_prefix(socket, vsock))
+        return g_strconcat("vsock:2:", socket + strlen(vsock), NULL);
+    bool ok = vg_proxy_address_is_far(socket);
+    for (size_t i = 0; ok && i < G_N_ELEMENTS(own); i++)
+        ok = !g_str_has_prefix(socket + strlen("tcp:"), own[i]);
+    return g_strdup(ok ? socket : "");
+}
+
+void
+vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_told *told,
+                         const char *proxy)
+{
+    const struct vg_proxy_device *only = told->devices->len == 1 ? told->devices->pdata[0] : NULL;
+
+    g_free(socket->proxy);
+    g_free(socket->address);
+    g_free(socket->gpu);
+    g_free(socket->gpu_name);
+    socket->proxy = g_strdup(proxy);
+    socket->pid = told->pid;
+    socket->address = proxy_socket_address(socket->socket);
+    socket->gpus = told->devices->len;
+    socket->gpu = g_strdup(!only ? "" : only->pci && only->pci[0] ? only->pci : only->name);
+    socket->gpu_name = g_strdup(only ? only->name : "");
+    socket->gpu_memory_bytes = only ? only->memory_bytes : 0;
+}
+
+bool
+vg_proxy_socket_is_of(const struct vg_proxy_socket *socket, const char *name, const char *uuid)
+{
+    const char *vm = socket->vm ? socket->vm : "";
+
+    return *vm && (strcmp(vm, name) == 0 || (uuid && g_ascii_strcasecmp(vm, uuid) == 0));
+}
+
+bool
+vg_proxy_address_is_far(const char *address)
+{
+    return g_str_has_prefix(address, "tcp:") || g_str_has_prefix(address, "tls:");
+}
 
 void
 vg_proxy_guest_free(void *guest)

@@ -12,6 +12,7 @@
 
 #define VG_PROXY_WEIGHT_MAX  1000
 #define VG_PROXY_SOCKETS_MAX 256 /* of one proxy */
+#define VG_PROXY_DEVICES_MAX 64  /* of one proxy */
 
 #define VG_PROXY_TOOK_MAX 1024
 
@@ -28,11 +29,22 @@ struct vg_proxy_socket {
     char *socket;
     char *vm;     /* name or UUID; empty: nobody has said whose it is */
     char *device; /* the one that was used first; empty: none yet */
+    /* What vgpud adds to it: how programs in a guest reach the socket, "tcp:HOST:PORT" or
+     * "vsock:2:PORT"; empty: they do not. */
+    char *address;
+    /* the GPU that the proxy serves, as it is called wherever GPUs are listed; empty: not known, or
+     * it is one of several, of which gpus is the number (0: nobody has looked yet) */
+    char *gpu;
+    char *gpu_name; /* as its OpenCL calls it; empty likewise */
+    int64_t gpus;
+    int64_t gpu_memory_bytes; /* 0: not known */
     int64_t weight;
-    int64_t memory_bytes; /* what each client may have; 0: there is no limit */
-    int64_t used_bytes;   /* in buffers and images, of all clients */
+    int64_t configured_weight; /* that of its line; 0: not known */
+    int64_t memory_bytes;      /* what each client may have; 0: there is no limit */
+    int64_t used_bytes;        /* in buffers and images, of all clients */
     int64_t clients;
-    int64_t held_ns; /* in which one of its clients had the device; in so many turns: */
+    int64_t held_ns;   /* in which one of its clients had the device; in so many turns: */
+    int64_t lacked_ns; /* in which one of its clients wanted the device, and none of them had it */
     int64_t turns;
     int64_t ended;    /* clients that were ended, as they kept the device */
     int64_t commands; /* that came while somebody asked; of them: */
@@ -42,8 +54,25 @@ struct vg_proxy_socket {
     GPtrArray *took; /* struct vg_proxy_took, by ns; owned */
 };
 
+/* A device of a proxy's vendors. */
+struct vg_proxy_device {
+    char *name; /* as its OpenCL calls it */
+    char *pci;  /* "0000:3b:00.0"; empty: nobody tells */
+    int64_t memory_bytes;
+};
+
+/* What a proxy tells; its sockets have no more than it told. Of one socket alone it tells in
+ * another record. */
+struct vg_proxy_told {
+    int64_t pid;
+    GPtrArray *devices; /* struct vg_proxy_device; owned */
+    GPtrArray *sockets; /* struct vg_proxy_socket; owned */
+};
+
 struct vg_proxy_limit {
     int64_t weight;
+    char *plan_id; /* of the plan that proposes it, and then for one socket alone; or NULL */
+    bool dry_run;
 };
 
 /* What a guest knows of the proxy that its programs of OpenCL use a GPU by: [proxy VM]. */
@@ -60,6 +89,20 @@ extern const struct vg_record_type vg_proxy_guest_record;
 extern const struct vg_record_type vg_proxy_took_record;
 extern const struct vg_record_type vg_proxy_socket_record;
 extern const struct vg_record_type vg_proxy_limit_record;
+
+extern const struct vg_record_type vg_proxy_told_record;
+
+/* Fills in what vgpud adds to a socket, from what its proxy tells. */
+void vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_told *told,
+                              const char *proxy);
+
+/* Returns whether the socket is that of a VM, which it may name by name or UUID; uuid may be NULL.
+ */
+bool vg_proxy_socket_is_of(const struct vg_proxy_socket *socket, const char *name,
+                           const char *uuid);
+
+/* Returns whether other machines than guests of its host reach an address. */
+bool vg_proxy_address_is_far(const char *address);
 
 void vg_proxy_guest_free(void *guest);   /* NULL is fine */
 void vg_proxy_socket_free(void *socket); /* NULL is fine */

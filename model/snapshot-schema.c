@@ -118,6 +118,36 @@ static const struct vg_field vm_fields[] = {
 const struct vg_record_type vg_snap_vm_record = VG_ROW_TYPE(vm_fields);
 #undef THIS
 
+#define THIS vg_snap_proxy_socket
+static const struct vg_field proxy_socket_fields[] = {
+    NAME(socket, REQ),
+    NAME(address, OMIT),
+    NAME(vm, OMIT),
+    VG_ROW_INT(weight, REQ, 1, VG_PROXY_WEIGHT_MAX),
+    VG_ROW_INT(configured_weight, OMIT, 0, VG_PROXY_WEIGHT_MAX),
+    VG_ROW_INT(memory_bytes, 0, 0, BYTES_MAX),
+    VG_ROW_INT(used_bytes, 0, 0, BYTES_MAX),
+    VG_ROW_INT(clients, 0, 0, COUNT_MAX),
+    VG_ROW_DOUBLES(run, REQ, 1, VG_SNAPSHOT_PROFILE_MAX),
+    VG_ROW_DOUBLES(lacked, REQ, 1, VG_SNAPSHOT_PROFILE_MAX),
+};
+const struct vg_record_type vg_snap_proxy_socket_record = VG_ROW_TYPE(proxy_socket_fields);
+#undef THIS
+
+#define THIS vg_snap_proxy
+static const struct vg_field proxy_fields[] = {
+    NAME(at, REQ),
+    NAME(gpu, OMIT),
+    VG_ROW_INT(gpus, 0, 0, COUNT_MAX),
+    VG_ROW_INT(memory_bytes, 0, 0, BYTES_MAX),
+    TEXT(problem, OMIT),
+    VG_ROW_INT(window_ns, REQ, 0, TIME_MAX),
+    VG_ROW_INTS(known, REQ, 1, VG_SNAPSHOT_PROFILE_MAX),
+    VG_ROW_LIST(sockets, REQ, VG_PROXY_SOCKETS_MAX, &vg_snap_proxy_socket_record),
+};
+const struct vg_record_type vg_snap_proxy_record = VG_ROW_TYPE(proxy_fields);
+#undef THIS
+
 #define THIS vg_snap_host
 static const struct vg_field host_fields[] = {
     NAME(name, REQ | FACT),
@@ -135,6 +165,8 @@ static const struct vg_field host_fields[] = {
     VG_ROW_INT(lost_events, OMIT, 0, TIME_MAX),
     VG_ROW_LIST(gpus, FACT, VG_SNAPSHOT_GPUS_MAX, &vg_snap_gpu_record),
     VG_ROW_LIST(vms, 0, VG_SNAPSHOT_VMS_MAX, &vg_snap_vm_record),
+    VG_ROW_LIST(proxies, OMIT, VG_SNAPSHOT_PROXIES_MAX, &vg_snap_proxy_record),
+    VG_ROW_INT(proxy_stop_ns, OMIT, 0, TIME_MAX),
 };
 const struct vg_record_type vg_snap_host_record = VG_ROW_TYPE(host_fields);
 #undef THIS

@@ -22,6 +22,7 @@
 
 #include "base/record.h"
 #include "model/event.h"
+#include "model/proxy-socket.h"
 #include "model/score.h"
 
 #define VG_SNAPSHOT_SCHEMA  "vgpud.snapshot"
@@ -41,6 +42,7 @@
 #define VG_SNAPSHOT_NAME_MAX       255   /* bytes of a name, NUL not counted */
 #define VG_SNAPSHOT_TEXT_FIELD_MAX 1024  /* bytes of note and problem */
 #define VG_SNAPSHOT_PROFILE_MAX    300   /* windows */
+#define VG_SNAPSHOT_PROXIES_MAX    64    /* per host */
 
 /* Cores or engines. Every CPU there can be, eight times over: shares of waiting count every vCPU
  * that waits, so they may pass the number of CPUs. */
@@ -131,6 +133,32 @@ struct vg_snap_vm {
     char *problem;      /* not NULL: the data of this VM is bad, do not plan with it; why */
 };
 
+/* What programs of one VM did by a socket of a vgpu-proxy. */
+struct vg_snap_proxy_socket {
+    char *socket;
+    char *address; /* how programs in a guest reach it; NULL: they do not */
+    char *vm;      /* name or UUID; NULL: nobody has said whose it is */
+    int64_t weight;
+    int64_t configured_weight; /* that its proxy was begun with */
+    int64_t memory_bytes;      /* that each program may have; 0: there is no limit */
+    int64_t used_bytes;
+    int64_t clients;
+    GArray *run;    /* double, 0..1, window by window: part of the time in which its commands ran */
+    GArray *lacked; /* double, 0..1: in which it wanted the GPU and did not have it */
+};
+
+/* A vgpu-proxy, and what its clients did in the last windows. */
+struct vg_snap_proxy {
+    char *at;  /* where it is asked */
+    char *gpu; /* that it serves; NULL: not known, or one of several */
+    int64_t gpus;
+    int64_t memory_bytes; /* of that GPU; 0: not known */
+    char *problem;        /* why nothing is known of the newest window; NULL: it is */
+    int64_t window_ns;
+    GArray *known;      /* int32_t, newest last: 1 where the figures of a window are known, or 0 */
+    GPtrArray *sockets; /* struct vg_snap_proxy_socket, whose histories are as long as known */
+};
+
 struct vg_snap_host {
     char *name;
     char *uuid;
@@ -149,6 +177,10 @@ struct vg_snap_host {
         lost_events; /* dropped by the recorder (live: in the newest window): figures may be low */
     GPtrArray *gpus; /* struct vg_snap_gpu */
     GPtrArray *vms;  /* struct vg_snap_vm */
+    GPtrArray *proxies; /* struct vg_snap_proxy */
+    /* How long the last programs stood still that were moved from proxy to proxy from here, as a
+     * mean; 0: none was moved. */
+    int64_t proxy_stop_ns;
 };
 
 struct vg_snapshot {
@@ -169,6 +201,8 @@ extern const struct vg_record_type vg_snap_gpu_use_record;
 extern const struct vg_record_type vg_snap_loss_record;
 extern const struct vg_record_type vg_snap_profile_record;
 extern const struct vg_record_type vg_snap_vm_record;
+extern const struct vg_record_type vg_snap_proxy_socket_record;
+extern const struct vg_record_type vg_snap_proxy_record;
 extern const struct vg_record_type vg_snap_host_record;
 extern const struct vg_record_type vg_snapshot_record;
 extern const char *const vg_snapshot_source_names[];

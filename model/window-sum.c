@@ -446,5 +446,6 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
     g_array_append_vals(to->gpu_processes, from->gpu_processes->data, from->gpu_processes->len);
     g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);
     g_array_append_vals(to->cpus, from->cpus->data, from->cpus->len);
+    g_array_append_vals(to->proxies, from->proxies->data, from->proxies->len);
     to->gpu_processes_left_out = from->gpu_processes_left_out;
 }

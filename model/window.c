@@ -58,6 +58,7 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .gpu_requests = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_request_sample)),
         .host = vg_host_sample_none(),
         .cpus = g_array_new(FALSE, TRUE, sizeof(struct vg_host_cpu)),
+        .proxies = g_array_new(FALSE, TRUE, sizeof(struct vg_proxy_use)),
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
 }
@@ -72,6 +73,7 @@ vg_window_clear(struct vg_window *window)
     g_clear_pointer(&window->gpu_processes, g_array_unref);
     g_clear_pointer(&window->gpu_requests, g_array_unref);
     g_clear_pointer(&window->cpus, g_array_unref);
+    g_clear_pointer(&window->proxies, g_array_unref);
 }
 
 struct vg_vm_sample *

@@ -12,6 +12,7 @@
 #include <glib.h>
 
 #include "model/cpu-figures.h"
+#include "model/proxy-use.h"
 #include "model/topology.h"
 
 enum vg_aggressor_kind {
@@ -216,6 +217,7 @@ struct vg_window {
         *gpu_requests; /* struct vg_gpu_request_sample, by end; empty where nobody asked for them */
     struct vg_host_sample host;
     GArray *cpus; /* struct vg_host_cpu, by CPU; empty where nobody told. Of one window: no sums */
+    GArray *proxies; /* struct vg_proxy_use, proxy by proxy; likewise */
 };
 
 /* A window with empty arrays; tasks only if asked for. */

@@ -90,3 +90,72 @@ vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *othe
     }
     return 0;
 }
+
+/* ---- proxies ---- */
+
+const struct vg_plan_proxy_action *
+vg_drift_find_proxy_action(const vg_plan *plan, const char *vm, const char *to, int64_t weight,
+                           GError **err)
+{
+    for (guint i = 0; i < plan->proxies->len; i++) {
+        const struct vg_plan_proxy_action *action = plan->proxies->pdata[i];
+        if (vg_drift_is_vm(vm, action->vm, action->uuid) && g_strcmp0(action->to, to) == 0 &&
+            (to || action->weight == weight))
+            return action;
+    }
+    vg_error(err, VG_E_CONFLICT, "plan '%s' has no such change for the programs of '%s'", plan->id,
+             vm);
+    return NULL;
+}
+
+/* Finds the socket at a place of a host, as a plan calls it, and its proxy. */
+static const struct vg_snap_proxy_socket *
+drift_find_socket(const vg_snapshot *snapshot, const char *host_name, const char *place,
+                  const struct vg_snap_proxy **ret_proxy)
+{
+    const struct vg_snap_host *host = vg_snapshot_find_host(snapshot, host_name);
+    const char *at = g_str_has_prefix(place, "proxy:") ? place + strlen("proxy:") : place;
+
+    for (guint p = 0; host && p < host->proxies->len; p++) {
+        const struct vg_snap_proxy *proxy = host->proxies->pdata[p];
+        for (guint i = 0; i < proxy->sockets->len; i++) {
+            const struct vg_snap_proxy_socket *socket = proxy->sockets->pdata[i];
+            *ret_proxy = proxy;
+            if (g_strcmp0(socket->address, at) == 0 || strcmp(socket->socket, at) == 0)
+                return socket;
+        }
+    }
+    return NULL;
+}
+
+int
+vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
+                     const struct vg_plan_proxy_action *action, GError **err)
+{
+    const struct vg_snap_proxy *from_proxy = NULL, *to_proxy = NULL;
+    const struct vg_snap_proxy_socket *from =
+        drift_find_socket(snapshot, action->from_host, action->from, &from_proxy);
+    const struct vg_snap_proxy_socket *to =
+        action->to ? drift_find_socket(snapshot, action->to_host, action->to, &to_proxy) : NULL;
+    const char *uuid = action->uuid ? action->uuid : action->vm;
+    static const char again[] = "; make a new plan";
+
+    if (!from || !from->vm || from->clients == 0 || from_proxy->problem ||
+        g_strcmp0(from_proxy->gpu, action->from_gpu) != 0 ||
+        !vg_drift_is_vm(from->vm, action->vm, uuid))
+        return vg_error(err, VG_E_CONFLICT,
+                        "no program of '%s' is known to be at %s of host '%s' now, as plan '%s' "
+                        "has it%s",
+                        action->vm, action->from, action->from_host, plan->id, again);
+    if (!action->to && from->weight != action->weight_before)
+        return vg_error(err, VG_E_CONFLICT,
+                        "'%s' has the weight %d now, and not %d, as plan '%s' has it%s", action->vm,
+                        (int)from->weight, (int)action->weight_before, plan->id, again);
+    if (action->to &&
+        (!to || !to->vm || to_proxy->problem || g_strcmp0(to_proxy->gpu, action->to_gpu) != 0 ||
+         !vg_drift_is_vm(to->vm, action->vm, uuid)))
+        return vg_error(err, VG_E_CONFLICT,
+                        "the proxy at %s of host '%s' is not as it was when plan '%s' was made%s",
+                        action->to, action->to_host, plan->id, again);
+    return 0;
+}

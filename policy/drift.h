@@ -23,6 +23,17 @@ const struct vg_plan_action *vg_drift_find_action(const vg_plan *plan, const cha
 int vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
                    const struct vg_plan_action *action, GError **err);
 
+/* Finds what a plan does for the programs of a VM at proxies: to is where they go, or NULL for
+ * another weight. VG_E_CONFLICT: it does not. */
+const struct vg_plan_proxy_action *vg_drift_find_proxy_action(const vg_plan *plan, const char *vm,
+                                                              const char *to, int64_t weight,
+                                                              GError **err);
+
+/* Checks that a VM's programs are where they were when the plan was made, and that the proxy to
+ * which they go has the socket for it, and the same GPU. Returns 0, or -1 with VG_E_CONFLICT. */
+int vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
+                         const struct vg_plan_proxy_action *action, GError **err);
+
 /* Checks that VMs which must not be on one host are moved one after the other. Returns 0, or -1
  * with VG_E_CONFLICT if `other`, which is being moved, is in an anti-affinity group of `vm`. */
 int vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *other,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "policy/constraints.h"
 #include "policy/gates.h"
+#include "policy/proxies.h"
 #include "policy/rule.h"
 
 /* So many names stand in one note. */
@@ -196,6 +197,7 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         vg_error(err, VG_E_BUG, "there is no rule %d", (int)rule);
         return NULL;
     }
+    vg_proxies_plan(cluster, plan);
     return g_steal_pointer(&plan);
 }
 

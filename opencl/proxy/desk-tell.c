@@ -109,6 +109,26 @@ tell_device(const struct proxy_desk *desk, const struct proxy_tenant *tenant,
             tell_copy_device(device, desk->share->clients[i].counts);
 }
 
+/* Null: they are not known yet. */
+static void
+tell_put_devices(FILE *file, const struct proxy_look *look)
+{
+    fputs(",\"devices\":", file);
+    if (!look->is_known) {
+        fputs("null", file);
+        return;
+    }
+    for (unsigned i = 0; i < look->known.n; i++) {
+        const struct proxy_look_device *device = &look->known.devices[i];
+        fprintf(file, "%s{\"memory_bytes\":%" PRIu64, i > 0 ? "," : "[",
+                tell_number(device->memory));
+        tell_put_text(file, "name", device->name, sizeof device->name);
+        tell_put_text(file, "pci", device->pci, sizeof device->pci);
+        fputc('}', file);
+    }
+    fputc(']', file);
+}
+
 static void
 tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
 {
@@ -117,14 +137,16 @@ tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant
     unsigned n = tell_sum(desk, tenant, &did);
 
     tell_device(desk, tenant, device);
-    fprintf(
-        file,
-        "{\"weight\":%u,\"memory_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64 ",\"clients\":%u"
-        ",\"held_ns\":%" PRId64 ",\"turns\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64
-        ",\"done\":%" PRIu64 ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
-        tenant->weight, tenant->memory == UINT64_MAX ? 0 : tenant->memory, tell_number(did.used), n,
-        vg_share_held(desk->share, tenant), tenant->turns, tenant->ended, tell_number(did.came),
-        tell_number(did.done), tell_number(did.wait_ns), tell_number(did.run_ns));
+    fprintf(file,
+            "{\"weight\":%u,\"configured_weight\":%u,\"memory_bytes\":%" PRIu64
+            ",\"used_bytes\":%" PRIu64 ",\"clients\":%u"
+            ",\"held_ns\":%" PRId64 ",\"lacked_ns\":%" PRId64 ",\"turns\":%" PRIu64
+            ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"done\":%" PRIu64
+            ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
+            tenant->weight, tenant->configured, tenant->memory == UINT64_MAX ? 0 : tenant->memory,
+            tell_number(did.used), n, vg_share_held(desk->share, tenant), vg_share_lacked(tenant),
+            tenant->turns, tenant->ended, tell_number(did.came), tell_number(did.done),
+            tell_number(did.wait_ns), tell_number(did.run_ns));
     tell_put_text(file, "socket", tenant->path, TELL_TEXT_MAX);
     tell_put_text(file, "vm", tenant->vm ? tenant->vm : "", TELL_TEXT_MAX);
     tell_put_text(file, "device", device, sizeof device);
@@ -392,7 +414,7 @@ tell_put_programs(const struct proxy_desk *desk, const struct proxy_tenant *tena
 
 /* Returns a file to write into, which is *FD's, too; NULL, with errno. */
 static FILE *
-tell_open(int *fd)
+tell_open(const struct proxy_desk *desk, int *fd)
 {
     *fd = memfd_create("vgpu-proxy", MFD_CLOEXEC);
     int copy = *fd < 0 ? -1 : fcntl(*fd, F_DUPFD_CLOEXEC, 0);
@@ -400,6 +422,7 @@ tell_open(int *fd)
 
     if (file) {
         fprintf(file, "{\"pid\":%d,\"version\":\"" PACKAGE_VERSION "\"", (int)getpid());
+        tell_put_devices(file, desk->look);
         return file;
     }
     int error = errno;
@@ -415,7 +438,7 @@ int
 vg_desk_list(struct proxy_desk *desk)
 {
     int fd;
-    FILE *file = tell_open(&fd);
+    FILE *file = tell_open(desk, &fd);
 
     if (!file)
         return -1;
@@ -437,7 +460,7 @@ int
 vg_desk_show(struct proxy_desk *desk, const struct proxy_tenant *tenant)
 {
     int fd;
-    FILE *file = tell_open(&fd);
+    FILE *file = tell_open(desk, &fd);
 
     if (!file)
         return -1;

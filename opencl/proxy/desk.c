@@ -142,6 +142,7 @@ desk_do(struct proxy_desk *desk, unsigned i, const char *line)
     static const char weight[] = "weight ", show[] = "show ";
 
     if (strcmp(line, "list") == 0) {
+        vg_look_want(desk->look);
         desk_answer_file(desk, i, vg_desk_list(desk));
     } else if (strncmp(line, show, sizeof show - 1) == 0) {
         const struct proxy_tenant *tenant = desk_find(desk, line + sizeof show - 1);

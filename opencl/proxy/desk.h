@@ -15,6 +15,7 @@
 
 #include <poll.h>
 
+#include "opencl/proxy/look.h"
 #include "opencl/proxy/share.h"
 #include "opencl/wire/tls.h"
 
@@ -34,6 +35,7 @@ struct proxy_desk {
     size_t staging; /* bytes */
     mode_t socket_mode;
     const struct vg_wire_tls_files *tls;
+    struct proxy_look *look;   /* devices are looked for once somebody asks */
     struct proxy_marks *marks; /* owned: what sockets had lately; desk-tell.c */
     int64_t asked;             /* when, last, by CLOCK_MONOTONIC; 0: not for a while */
 };

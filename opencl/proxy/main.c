@@ -31,6 +31,7 @@
 #include "opencl/proxy/confine.h"
 #include "opencl/proxy/desk.h"
 #include "opencl/proxy/front.h"
+#include "opencl/proxy/look.h"
 #include "opencl/proxy/options.h"
 #include "opencl/proxy/peer.h"
 #include "opencl/proxy/share.h"
@@ -56,6 +57,7 @@ struct proxy {
     struct proxy_sockets sockets;
     struct proxy_share share;
     struct proxy_desk desk;
+    struct proxy_look look;
     struct proxy_fronts fronts;
     struct proxy_trace trace;
     bool is_traced;
@@ -279,10 +281,12 @@ proxy_reap(struct proxy *proxy)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (vg_look_ended(&proxy->look, pid, status))
+            continue;
         for (unsigned i = 0; i < proxy->share.n_clients; i++)
             if (proxy->share.clients[i].pid == pid) {
                 vg_trace_tell(&proxy->trace, &proxy->share.clients[i], -1);
-                vg_share_gone(&proxy->share.clients[i]);
+                vg_share_gone(&proxy->share, &proxy->share.clients[i]);
             }
         if (!vg_trace_is_gone(&proxy->trace, pid) && WIFSIGNALED(status))
             vg_cl_say("the process %d of a client was ended by signal %d", (int)pid,
@@ -371,6 +375,7 @@ proxy_run(struct proxy *proxy)
                 proxy_tell(proxy);
             } else if (info.ssi_signo == SIGHUP) {
                 is_to_read = true;
+                vg_look_again(&proxy->look);
             } else if (info.ssi_signo != SIGCHLD && until == INT64_MAX) {
                 until = vg_cl_now() + proxy->drain_s * INT64_C(1000000000);
                 vg_sockets_close(&proxy->sockets);
@@ -384,12 +389,16 @@ proxy_run(struct proxy *proxy)
             if (proxy->at[PROXY_TENANTS + i].revents & POLLIN)
                 proxy_accept(proxy, &proxy->sockets.tenants[i]);
         vg_desk_serve(&proxy->desk, &proxy->at[1]);
+        if (until == INT64_MAX)
+            vg_look_begin(&proxy->look, proxy->user, proxy->is_strict, proxy_leave, proxy);
         if (is_to_read && until == INT64_MAX)
             proxy_read(proxy);
     }
     for (unsigned i = 0; i < proxy->share.n_clients; i++)
         if (proxy->share.clients[i].pid)
             kill(proxy->share.clients[i].pid, SIGKILL);
+    if (proxy->look.pid)
+        kill(proxy->look.pid, SIGKILL);
     proxy_tell(proxy);
 }
 
@@ -438,6 +447,7 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     proxy->desk.tenants = proxy->sockets.tenants;
     proxy->desk.n_tenants = proxy->sockets.n;
     proxy->desk.share = &proxy->share;
+    proxy->desk.look = &proxy->look;
     proxy->desk.limits = &proxy->limits;
     proxy->desk.clients_max = proxy->clients_max;
     proxy->desk.linger_s = proxy->linger_s;

@@ -44,6 +44,23 @@ share_take_back(struct proxy_client *client)
     client->tenant->passed += (double)held / client->tenant->weight;
 }
 
+/* Counts for how long TENANT has wanted the device without having it. Called when one of its
+ * clients has come to want it, to have it or not to have it any more. */
+static void
+share_note_lack(const struct proxy_share *share, struct proxy_tenant *tenant)
+{
+    const int64_t now = vg_cl_now();
+    bool wants = false, has = false;
+
+    for (unsigned i = 0; i < share->n_clients; i++) {
+        wants |= share->clients[i].wants && share->clients[i].tenant == tenant;
+        has |= share->clients[i].has && share->clients[i].tenant == tenant;
+    }
+    if (tenant->lacks)
+        tenant->lacked += now - tenant->lacks;
+    tenant->lacks = wants && !has ? now : 0;
+}
+
 /* What the tenant of CLIENT has had by now. */
 static double
 share_passed(const struct proxy_client *client)
@@ -78,6 +95,7 @@ share_want(const struct proxy_share *share, struct proxy_client *client)
     }
     client->wants = true;
     client->wanted = vg_cl_now();
+    share_note_lack(share, client->tenant);
 }
 
 static bool
@@ -132,6 +150,7 @@ vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
         share_want(share, client);
     } else if (n == 1 && said == VG_TURN_BACK && client->has) {
         share_take_back(client);
+        share_note_lack(share, client->tenant);
     } else {
         if (n == 1)
             vg_cl_say("the process %d of a client is not in its mind", (int)client->pid);
@@ -142,10 +161,12 @@ vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
 }
 
 void
-vg_share_gone(struct proxy_client *client)
+vg_share_gone(const struct proxy_share *share, struct proxy_client *client)
 {
     if (client->has)
         share_take_back(client);
+    client->wants = false;
+    share_note_lack(share, client->tenant);
     if (client->fd >= 0)
         close(client->fd);
     if (client->counts) {
@@ -238,6 +259,12 @@ vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant
     return held;
 }
 
+int64_t
+vg_share_lacked(const struct proxy_tenant *tenant)
+{
+    return tenant->lacked + (tenant->lacks ? vg_cl_now() - tenant->lacks : 0);
+}
+
 static struct proxy_client *
 share_holder(const struct proxy_share *share)
 {
@@ -265,7 +292,7 @@ share_next(const struct proxy_share *share)
 }
 
 static void
-share_give(struct proxy_client *client)
+share_give(const struct proxy_share *share, struct proxy_client *client)
 {
     client->wants = false;
     client->has = true;
@@ -273,6 +300,7 @@ share_give(struct proxy_client *client)
     client->asked = 0;
     client->given = vg_cl_now();
     client->tenant->turns++;
+    share_note_lack(share, client->tenant);
     share_say(client, VG_TURN_GIVE);
 }
 
@@ -312,7 +340,7 @@ vg_share_decide(const struct proxy_share *share)
     int64_t left = -1;
 
     if (!holder && next) {
-        share_give(next);
+        share_give(share, next);
         holder = next;
         next = share_next(share);
     }

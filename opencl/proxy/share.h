@@ -32,15 +32,17 @@ struct proxy_tenant {
     char
         *text; /* owned: the line of a file, whose parts the others are; NULL: the command line's */
     bool is_gone; /* it is closed; its place is free once its clients are gone, too */
-    unsigned weight;
-    uint64_t memory; /* bytes of each client */
-    unsigned cid;    /* of the only VM that may connect; 0: any */
+    unsigned weight, configured; /* the one now, and that of its line */
+    uint64_t memory;             /* bytes of each client */
+    unsigned cid;                /* of the only VM that may connect; 0: any */
     bool has_token;
     char token[VG_WIRE_TOKEN_MAX]; /* that clients have to show */
     int listener;
     double
         passed; /* ns of the device divided by the weight, but for times in which it wanted none */
-    int64_t held; /* ns, in all turns that have ended */
+    int64_t held;   /* ns, in all turns that have ended */
+    int64_t lacked; /* ns in which it wanted the device and did not have it, until: */
+    int64_t lacks;  /* when it came to want it, and not to have it; 0: it does not now */
     uint64_t turns, ended;
     const char *vm;                       /* whose the socket is; NULL: nobody said */
     struct proxy_did did;                 /* of clients that have left */
@@ -68,6 +70,9 @@ struct proxy_share {
 /* Ns that the tenant's clients have had the device by now. */
 int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
+/* Ns that one of the tenant's clients has wanted the device by now, and none of them had it. */
+int64_t vg_share_lacked(const struct proxy_tenant *tenant);
+
 /* Takes what CLIENT's process says. */
 void vg_share_hear(const struct proxy_share *share, struct proxy_client *client);
 
@@ -85,7 +90,7 @@ void vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *t
                          unsigned weight);
 
 /* CLIENT's process has ended. */
-void vg_share_gone(struct proxy_client *client);
+void vg_share_gone(const struct proxy_share *share, struct proxy_client *client);
 
 /* Gives the device, asks for it, and ends who keeps it, as it is time. Returns for how many ms
  * nothing has to be done; -1: until somebody says something. */

@@ -95,6 +95,7 @@ sockets_parse(const struct proxy_sockets *sockets, char *text, struct proxy_tena
         snprintf(fault, SOCKETS_FAULT, "'%s' needs --tls-certificate and --tls-key", tenant->path);
         return false;
     }
+    tenant->configured = tenant->weight;
     if (*tenant->path && tenant->weight > 0 && tenant->memory > 0 &&
         (!vg_wire_address_is_far(tenant->path) || tenant->has_token ||
          (is_tls && sockets->tls->ca && tenant->vm)))
@@ -355,6 +356,7 @@ sockets_change(const struct proxy_share *share, struct proxy_tenant *tenant,
 {
     if (tenant->weight != next->weight)
         vg_share_set_weight(share, tenant, next->weight);
+    tenant->configured = next->configured;
     free(tenant->text);
     tenant->text = next->text;
     tenant->path = next->path;

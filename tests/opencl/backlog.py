@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program whose device always has something to do: backlog.py STEPS. It has 8 launches outstanding of a kernel that
 makes STEPS steps, and says "there" when the first one is done. With STEPS 0, the kernel never ends. It ends with the
-first error, which it says, or with its stdin."""
+first error, which it says, or with its stdin. backlog.py STEPS THINK: one launch at a time, and after each it does nothing
+for so many seconds."""
 import ctypes
 import select
 import sys
+import time
 
 SOURCE = b"""
 kernel void work(global volatile int *at, int steps)
@@ -32,6 +34,7 @@ def well(error):
 def main():
     platform, device, error = POINTER(), POINTER(), ctypes.c_int()
     steps = ctypes.c_int(int(sys.argv[1]))
+    think_s = float(sys.argv[2]) if len(sys.argv) > 2 else 0
     well(cl.clGetPlatformIDs(1, ctypes.byref(platform), None))
     well(cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None))
     context = POINTER(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, ctypes.byref(error)))
@@ -50,12 +53,13 @@ def main():
         event = POINTER()
         well(cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, ctypes.byref(one), None, 0, None, ctypes.byref(event)))
         events.append(event)
-        if len(events) == 8 or steps.value == 0:
+        if len(events) == (1 if think_s else 8) or steps.value == 0:
             well(cl.clWaitForEvents(1, ctypes.byref(events[0])))
             well(cl.clReleaseEvent(events.pop(0)))
             if not is_there:
                 print("there", flush=True)
             is_there = True
+            time.sleep(think_s)
 
 
 main()

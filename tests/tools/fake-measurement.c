@@ -149,7 +149,13 @@ fake_list_proxies(void *data, GError **err)
         socket->socket = g_strdup_printf("/run/vgpu-proxy/%c.sock", 'a' + i);
         socket->vm = g_strdup(i == 0 ? "alpha" : "beta");
         socket->device = g_strdup("NVIDIA L40");
-        socket->weight = 1 + i;
+        socket->address = g_strdup(i == 0 ? "tcp:192.168.122.1:7001" : "");
+        socket->gpu = g_strdup("0000:3b:00.0");
+        socket->gpu_name = g_strdup("NVIDIA L40");
+        socket->gpus = 1;
+        socket->gpu_memory_bytes = INT64_C(48) << 30;
+        socket->lacked_ns = i * VG_NS_PER_S;
+        socket->weight = socket->configured_weight = 1 + i;
         socket->clients = 1;
         socket->held_ns = (2 - i) * VG_NS_PER_S;
         socket->commands = socket->done = 100 * i;

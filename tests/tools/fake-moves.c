@@ -545,11 +545,19 @@ fake_move_proxy(void *data, const char *vm, const struct vg_proxy_move_request *
     move->vm = g_strdup("alpha");
     move->uuid = g_strdup("5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000");
     move->to = g_strdup(request->to);
+    move->dry_run = request->dry_run;
+    if (!vg_proxy_move_is_place(request->to)) {
+        g_free(move->to);
+        move->to = g_strdup("proxy:tcp:192.168.122.1:7001");
+        move->host = g_strdup("host-a");
+        move->gpu = g_strdup("0000:3b:00.0");
+        move->why = g_strdup_printf("'%s' is served there", request->to);
+    }
     program->by = g_strdup("opencl");
     program->pid = 4712;
     program->comm = g_strdup("waves");
     program->state = g_strdup("away");
-    program->at = g_strdup(request->to);
+    program->at = g_strdup(move->to);
     program->stop_ns = 120 * VG_NS_PER_MS;
     g_ptr_array_add(move->guest.programs, program);
     move->guest.total = 1;

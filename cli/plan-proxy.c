@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/plan-proxy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/follow.h"
+
+/* For how long the figures of proxies are looked at before and after. */
+#define PROXY_LOOK_NS (5 * VG_NS_PER_S)
+
+/* A part of the time by which waiting may grow, and counts as the same. */
+#define PROXY_WORSE 0.05
+
+/* More than a vgpud waits for a guest's agent ([actions] guest_deadline). */
+#define PROXY_LIMIT_S 3700
+
+/* How much of a time VMs waited for GPUs of this host's proxies. */
+struct plan_proxy_wait {
+    double vm, all;
+};
+
+/* Sums up for how long sockets have lacked their GPU; vm NULL: all. */
+static double
+plan_proxy_sum(json_object *items, const struct vg_plan_proxy_action *action)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < vg_output_length(items); i++) {
+        json_object *row = json_object_array_get_idx(items, i);
+        const char *vm = json_object_get_string(vg_output_member(row, "vm"));
+        if (!action || g_strcmp0(vm, action->vm) == 0 || g_strcmp0(vm, action->uuid) == 0)
+            sum += json_object_get_double(vg_output_member(row, "lacked_ns"));
+    }
+    return sum;
+}
+
+static int
+plan_proxy_read(vg_client *client, const struct vg_plan_proxy_action *action,
+                struct plan_proxy_wait *ret, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_client_get(client, "/v1/proxies", lists, &document, err) < 0)
+        return -1;
+    json_object *items = vg_output_member(document, "items");
+    ret->vm = plan_proxy_sum(items, action);
+    ret->all = plan_proxy_sum(items, NULL);
+    return 0;
+}
+
+/* Measures which part of some seconds the VM, and all VMs together, wait. */
+static int
+plan_proxy_measure(vg_client *client, const struct vg_plan_proxy_action *action,
+                   struct plan_proxy_wait *ret, GError **err)
+{
+    const int64_t begin_ns = vg_clock_monotonic_ns();
+    struct plan_proxy_wait before, after;
+
+    if (plan_proxy_read(client, action, &before, err) < 0)
+        return -1;
+    g_usleep(PROXY_LOOK_NS / 1000);
+    if (plan_proxy_read(client, action, &after, err) < 0)
+        return -1;
+    const double span_ns = (double)(vg_clock_monotonic_ns() - begin_ns);
+    ret->vm = (after.vm - before.vm) / span_ns;
+    ret->all = (after.all - before.all) / span_ns;
+    return 0;
+}
+
+/* Asks vgpud for an action, or for its opposite. */
+static int
+plan_proxy_ask(vg_client *client, const struct vg_plan_proxy_action *action, const char *plan,
+               bool dry_run, bool back, json_object **ret, GError **err)
+{
+    const char *vm = action->uuid ? action->uuid : action->vm;
+    g_autofree char *path = vg_client_vm_path(vm, action->to ? "/proxy/move" : "/proxy");
+    g_autoptr(json_object) body = json_object_new_object();
+
+    if (action->to)
+        vg_json_add_string(body, "to", back ? action->from : action->to);
+    else
+        vg_json_add_int64(body, "weight", back ? action->weight_before : action->weight);
+    if (!back)
+        vg_json_add_string(body, "plan_id", plan);
+    if (dry_run)
+        vg_json_add_bool(body, "dry_run", true);
+    vg_client_set_limit(client, PROXY_LIMIT_S);
+    return vg_client_post(client, path, body, ret, err);
+}
+
+/* Says what came of an action, and takes it back if more is waited for than before, by the VM or by
+ * all. Returns its result. */
+static const char *
+plan_proxy_judge(vg_client *client, const struct vg_plan_proxy_action *action,
+                 const struct plan_proxy_wait *before, const struct plan_proxy_wait *after,
+                 FILE *to, GError **err)
+{
+    g_autoptr(json_object) unused = NULL;
+    g_autoptr(GError) error = NULL;
+    const bool is_worse = after->vm > before->vm + PROXY_WORSE ||
+                          (action->to && after->all > before->all + PROXY_WORSE);
+
+    fprintf(to,
+            "It waits %.2f of the time now, and waited %.2f before; all VMs of this host's proxies "
+            "together %.2f and %.2f.\n",
+            after->vm, before->vm, after->all, before->all);
+    if (!is_worse)
+        return "done";
+    if (plan_proxy_ask(client, action, NULL, false, true, &unused, &error) < 0) {
+        vg_error(err, VG_E_REFUSED,
+                 "%s: more is waited for than before, and it cannot be taken "
+                 "back: %s",
+                 action->vm, error->message);
+        return "worse";
+    }
+    vg_error(err, VG_E_REFUSED, "%s: more was waited for than before, so that it was taken back",
+             action->vm);
+    return "undone";
+}
+
+static void
+plan_proxy_note(json_object *results, const struct vg_plan_proxy_action *action, const char *result,
+                const GError *error, const struct plan_proxy_wait *wait)
+{
+    json_object *entry = json_object_new_object();
+
+    vg_json_add_string(entry, "kind", action->kind);
+    vg_json_add_string(entry, "vm", action->vm);
+    vg_json_add_string(entry, "uuid", action->uuid);
+    vg_json_add_string(entry, "from", action->from);
+    if (action->to)
+        vg_json_add_string(entry, "to", action->to);
+    else
+        vg_json_add_int64(entry, "to", action->weight);
+    vg_json_add_string(entry, "result", result);
+    vg_json_add_string(entry, "error", error ? error->message : NULL);
+    if (wait) {
+        vg_json_add_double(entry, "waited_before", wait[0].vm);
+        vg_json_add_double(entry, "waited_after", wait[1].vm);
+    }
+    vg_json_append(results, entry);
+}
+
+static int
+plan_proxy_do(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, guint i,
+              json_object *results, GError **err)
+{
+    const struct vg_plan_proxy_action *action = plan->proxies->pdata[i];
+    FILE *to = vg_follow_stream(apply->format);
+    g_autoptr(json_object) answer = NULL;
+    g_autoptr(GError) error = NULL;
+    struct plan_proxy_wait wait[2];
+    /* Where programs leave this host, its proxies tell of them no more. */
+    const bool is_seen = !action->to || g_strcmp0(action->host, action->to_host) == 0;
+    bool is_measured = false;
+    const char *result = apply->dry_run ? "possible" : "done";
+
+    fprintf(to, "\n%s %u of %u: %s\n", action->kind, i + 1, plan->proxies->len, action->vm);
+    if (!apply->dry_run && is_seen && plan_proxy_measure(client, action, &wait[0], &error) < 0)
+        result = "refused";
+    else if (plan_proxy_ask(client, action, plan->id, apply->dry_run, false, &answer, &error) < 0)
+        result = apply->dry_run ? "impossible" : "refused";
+    else if (!apply->dry_run && is_seen)
+        is_measured = plan_proxy_measure(client, action, &wait[1], &error) == 0;
+    if (is_measured)
+        result = plan_proxy_judge(client, action, &wait[0], &wait[1], to, &error);
+    else if (!apply->dry_run && !error)
+        fputs("What came of it is seen where the programs are now: `vgpuctl proxy list` there.\n",
+              to);
+    plan_proxy_note(results, action, result, error, is_measured ? wait : NULL);
+    if (!error)
+        return 0;
+    g_propagate_prefixed_error(err, g_steal_pointer(&error), "%s of %s: ", action->kind,
+                               action->vm);
+    return -1;
+}
+
+int
+vg_plan_proxy_apply(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan,
+                    json_object *results, GError **err)
+{
+    int status = 0;
+
+    for (guint i = 0; i < plan->proxies->len; i++) {
+        if (status == 0)
+            status = plan_proxy_do(apply, client, plan, i, results, err);
+        else
+            plan_proxy_note(results, plan->proxies->pdata[i], "not-begun", NULL, NULL);
+    }
+    return status;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the clients of one socket of a vgpu-proxy did in a window. Plain data.
+ */
+#ifndef VG_MODEL_PROXY_USE_H
+#define VG_MODEL_PROXY_USE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VG_PROXY_USE_TEXT 128 /* bytes with the NUL; longer ones are left out */
+
+struct vg_proxy_use {
+    char proxy[VG_PROXY_USE_TEXT]; /* where it is asked */
+    /* why the proxy was not read in this window, and then the rest is empty; empty: it was */
+    char problem[VG_PROXY_USE_TEXT];
+    char socket[VG_PROXY_USE_TEXT];
+    char address[VG_PROXY_USE_TEXT]; /* as in struct vg_proxy_socket */
+    char vm[VG_PROXY_USE_TEXT];
+    char gpu[VG_PROXY_USE_TEXT];
+    int64_t gpus;
+    int64_t gpu_memory_bytes;
+    int64_t weight;
+    int64_t configured_weight;
+    int64_t memory_bytes;
+    int64_t used_bytes;
+    int64_t clients;
+    bool is_known; /* false: it is its first reading, and nothing is known of the time before */
+    double run;    /* 0..1, of the time since the last reading: its commands ran */
+    double lacked; /* 0..1: it wanted the GPU, and none of its clients had it */
+};
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What policy/proxies.c and policy/proxy-weights.c share.
+ */
+#ifndef VG_POLICY_PROXIES_PRIVATE_H
+#define VG_POLICY_PROXIES_PRIVATE_H
+
+#include "policy/proxies.h"
+
+#define PROXIES_EPSILON  1e-9
+#define PROXIES_NS_PER_S 1e9
+
+/* A GPU that a proxy serves, or several of its host's. */
+struct proxy_gpu {
+    const struct vg_snap_host *host;
+    const char *gpu;
+    int64_t window_ns, memory_bytes, used_bytes;
+    size_t windows;   /* that are looked at: those of the hold time */
+    size_t n_known;   /* of these */
+    size_t n_proxies; /* one alone divides the GPU by weights */
+    double own;       /* part of the time in which others than proxies use it */
+    double *wants;    /* window by window, newest last: what all its clients want; owned */
+    char *problem;    /* why nothing is planned with it, a clause; NULL: it is; owned */
+};
+
+/* A VM's socket there. */
+struct proxy_client {
+    const struct vg_snap_proxy_socket *socket;
+    const struct vg_snap_proxy *proxy;
+    size_t gpu;
+    const struct vg_snap_vm *vm; /* NULL: no host is known to have it */
+    const struct vg_snap_host *vm_host;
+    double run, lacked; /* means over the windows that are known */
+    double *wants;      /* window by window; owned */
+    size_t n_lacking;   /* windows in which it lacked the threshold */
+    bool is_settled;    /* the plan has something for it */
+};
+
+struct proxy_state {
+    const vg_cluster *cluster;
+    GArray *gpus;    /* struct proxy_gpu */
+    GArray *clients; /* struct proxy_client */
+    vg_plan *plan;
+};
+
+static inline struct proxy_gpu *
+proxies_gpu(const struct proxy_state *state, size_t i)
+{
+    return &g_array_index(state->gpus, struct proxy_gpu, i);
+}
+
+static inline struct proxy_client *
+proxies_client(const struct proxy_state *state, size_t i)
+{
+    return &g_array_index(state->clients, struct proxy_client, i);
+}
+
+/* Names a GPU for a sentence. The caller frees it. */
+char *proxies_name(const struct proxy_gpu *gpu);
+
+/* Adds an action for a VM to the plan; the caller adds what it does, and why. */
+struct vg_plan_proxy_action *proxies_new_action(const struct proxy_state *state,
+                                                const struct proxy_client *client,
+                                                const char *kind);
+
+/* Proposes another weight for a VM that has waited for long enough, or says why none. */
+void proxies_plan_weight(struct proxy_state *state, struct proxy_client *client);
+
+#endif

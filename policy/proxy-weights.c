@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a VM that waits for the GPU of a proxy should have another weight there.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "policy/proxies-private.h"
+
+/* Divides the time of a GPU, `all` seconds per second, among n clients that want some, as a proxy
+ * does by weights: nobody gets more than he wants, and who wants less leaves it to the others. */
+static void
+proxy_weights_divide(double all, size_t n, const double *wants, const double *weights,
+                     double *ret_gets)
+{
+    g_autofree bool *is_full = g_new0(bool, MAX(n, 1));
+    bool goes_on = true;
+
+    memset(ret_gets, 0, n * sizeof(*ret_gets));
+    while (goes_on) {
+        double sum = 0, left = all;
+        goes_on = false;
+        for (size_t i = 0; i < n; i++) {
+            sum += is_full[i] ? 0 : weights[i];
+            left -= is_full[i] ? wants[i] : 0;
+        }
+        for (size_t i = 0; i < n; i++) {
+            if (is_full[i])
+                continue;
+            ret_gets[i] = MAX(left, 0) * weights[i] / sum;
+            if (ret_gets[i] < wants[i] - PROXIES_EPSILON)
+                continue;
+            ret_gets[i] = wants[i];
+            is_full[i] = goes_on = true;
+        }
+    }
+}
+
+/* The clients of one proxy that want its GPU now, one of which waits. */
+struct proxy_round {
+    size_t n, who; /* who: which of them waits */
+    double all;    /* what all get together */
+    double wants[VG_PROXY_SOCKETS_MAX], weights[VG_PROXY_SOCKETS_MAX];
+    double runs[VG_PROXY_SOCKETS_MAX], gets[VG_PROXY_SOCKETS_MAX];
+};
+
+/* Returns what a program would take of the GPU if it never waited: while it waits, it asks for
+ * nothing more. */
+static double
+proxy_weights_unhindered(const struct proxy_client *client)
+{
+    const double left = 1 - client->lacked;
+
+    return left > PROXIES_EPSILON ? CLAMP(client->run / left, client->run, 1.0) : 1.0;
+}
+
+static void
+proxy_weights_gather(const struct proxy_state *state, const struct proxy_client *client,
+                     struct proxy_round *round)
+{
+    round->n = 0;
+    round->all = 0;
+    for (guint i = 0; i < state->clients->len && round->n < VG_PROXY_SOCKETS_MAX; i++) {
+        const struct proxy_client *other = proxies_client(state, i);
+        if (other->gpu != client->gpu || other->socket->clients == 0)
+            continue;
+        if (other == client)
+            round->who = round->n;
+        round->wants[round->n] = proxy_weights_unhindered(other);
+        round->weights[round->n] = (double)other->socket->weight;
+        round->runs[round->n] = other->run;
+        round->all += other->run;
+        round->n++;
+    }
+    round->all = MIN(round->all, 1.0);
+    proxy_weights_divide(round->all, round->n, round->wants, round->weights, round->gets);
+}
+
+/* Returns whether what was measured is what the weights say, within what is allowed. */
+static bool
+proxy_weights_fit(const struct proxy_state *state, const struct proxy_round *round)
+{
+    const struct vg_policy_config *config = state->cluster->config;
+
+    for (size_t i = 0; i < round->n; i++) {
+        if (fabs(round->gets[i] - round->runs[i]) >
+            MAX(config->gpu_mode.max_model_error * round->runs[i], config->contention_threshold))
+            return false;
+    }
+    return true;
+}
+
+/* Finds the weight that a VM should have: that of its line, where another one is in force; else one
+ * with which it gets what it wants, if that is no more than an equal part. 0: none, and *ret_why
+ * says why. */
+static int64_t
+proxy_weights_find(const struct proxy_client *client, const struct proxy_round *round,
+                   char **ret_why)
+{
+    const double wants = round->wants[round->who], equal = round->all / (double)round->n;
+    double others = 0;
+
+    if (client->socket->configured_weight > client->socket->weight)
+        return client->socket->configured_weight;
+    for (size_t i = 0; i < round->n; i++)
+        others += i == round->who ? 0 : round->weights[i];
+    if (wants > equal) {
+        *ret_why = g_strdup("it wants more than an equal part, and has what its weight says");
+        return 0;
+    }
+    const double weight = ceil(others * wants / (round->all - wants) - PROXIES_EPSILON);
+    if (weight <= (double)client->socket->weight)
+        *ret_why = g_strdup("its weight gives it all that it wants: it waits for commands of "
+                            "others to end, which no weight shortens");
+    else if (weight > VG_PROXY_WEIGHT_MAX)
+        *ret_why = g_strdup("there is no weight as large as it needs");
+    return *ret_why ? 0 : (int64_t)weight;
+}
+
+/* Returns whether another weight wins enough for the VM and takes no more from any other one than
+ * it may; *ret_gain is what the VM gets more. */
+static bool
+proxy_weights_win(const struct proxy_state *state, const struct proxy_round *round, int64_t weight,
+                  double *ret_gain, double *ret_worst)
+{
+    const struct vg_gpumode_config *config = &state->cluster->config->gpu_mode;
+    struct proxy_round then = *round;
+
+    then.weights[then.who] = (double)weight;
+    proxy_weights_divide(then.all, then.n, then.wants, then.weights, then.gets);
+    *ret_gain = then.gets[then.who] - round->gets[round->who];
+    *ret_worst = 0;
+    for (size_t i = 0; i < then.n; i++) {
+        if (i != then.who && round->gets[i] > PROXIES_EPSILON)
+            *ret_worst = MAX(*ret_worst, 1 - then.gets[i] / round->gets[i]);
+    }
+    return *ret_gain >= config->min_gain - PROXIES_EPSILON &&
+           *ret_worst <= config->max_worsening + PROXIES_EPSILON;
+}
+
+static void
+proxy_weights_commit(struct proxy_state *state, struct proxy_client *client, int64_t weight,
+                     double gain, double worst)
+{
+    struct vg_plan_proxy_action *action = proxies_new_action(state, client, "proxy-weight");
+    const bool is_configured = weight == client->socket->configured_weight;
+    g_autofree char *here = proxies_name(proxies_gpu(state, client->gpu));
+
+    action->weight = weight;
+    action->gain.gpu_wait_ns_per_s = (int64_t)llround(gain * PROXIES_NS_PER_S);
+    action->reason.rule = g_strdup("proxy-weight");
+    action->reason.text = g_strdup_printf(
+        "VM '%s' waits %.2f of the time for %s, and has %.2f of it with its weight of %d; %s, with "
+        "which it gets %.2f more, and no other VM loses more than %.0f %% of what it has",
+        client->vm->name, client->lacked, here, client->run, (int)client->socket->weight,
+        is_configured ? "its proxy was begun with another weight"
+                      : "it wants less than an equal part, which a larger weight gives it",
+        gain, worst * 100);
+    vg_plan_reason_add_input(&action->reason, "vm_gains_share", gain);
+    vg_plan_reason_add_input(&action->reason, "others_lose_at_most_part", worst);
+    client->is_settled = true;
+}
+
+void
+proxies_plan_weight(struct proxy_state *state, struct proxy_client *client)
+{
+    struct proxy_round round = {0};
+    g_autofree char *why = NULL;
+    double gain = 0, worst = 0;
+
+    if (proxies_gpu(state, client->gpu)->n_proxies > 1) {
+        vg_plan_add_why(state->plan,
+                        "no weight is proposed for VM '%s': several proxies share its "
+                        "GPU, and none knows of the others",
+                        client->vm->name);
+        return;
+    }
+    proxy_weights_gather(state, client, &round);
+    int64_t weight = 0;
+    if (round.n < 2)
+        why = g_strdup("no other VM is there now");
+    else if (client->socket->configured_weight <= client->socket->weight &&
+             !proxy_weights_fit(state, &round))
+        why = g_strdup("what the VMs of its GPU get is not what their weights say");
+    else
+        weight = proxy_weights_find(client, &round, &why);
+    if (weight > 0 && proxy_weights_win(state, &round, weight, &gain, &worst)) {
+        proxy_weights_commit(state, client, weight, gain, worst);
+        return;
+    }
+    if (!why)
+        why = g_strdup_printf("with %d it would get %.3f more, and another VM lose %.0f %% of what "
+                              "it has",
+                              (int)weight, gain, worst * 100);
+    vg_plan_add_why(state->plan, "no weight is proposed for VM '%s': %s", client->vm->name, why);
+}
