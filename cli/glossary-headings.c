@@ -201,6 +201,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"due",
      "The part of the GPU's time that the VM gets by its weight, if it always wants it as those do "
      "that had the GPU or want it."},
+    {"time", "Which time of a command it is: waited, ran or both."},
     {"waited", "As a time: from when a command came until the GPU was free for it."},
     {"ran", "As a time: from when the GPU was free for a command until it was done."},
     {"of each program", "What a program that uses the GPU by the proxy may have."},
