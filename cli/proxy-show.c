@@ -50,7 +50,7 @@ static const struct vg_column limit_columns[] = {
 
 static const struct vg_column program_columns[] = {
     {"PID", "pid", VG_CELL_COUNT, false},
-    {"FROM", "from", VG_CELL_TEXT, false},
+    {"CAME FROM", "from", VG_CELL_TEXT, false},
     {"BY", "transport", VG_CELL_TEXT, false},
     {"LINK", "link", VG_CELL_TEXT, false},
     {"BROKEN FOR s", "broken_ns", VG_CELL_SECONDS, false},
@@ -59,7 +59,7 @@ static const struct vg_column program_columns[] = {
     {"FOR s", "device_ns", VG_CELL_SECONDS, true},
     {"MEM MiB", "used_bytes", VG_CELL_MIB, false},
     {"OBJECTS", "objects", VG_CELL_COUNT, false},
-    {"QUEUED", "queued", VG_CELL_COUNT, false},
+    {"NOT DONE", "queued", VG_CELL_COUNT, false},
     {"DONE", "done", VG_CELL_COUNT, true},
     {"CONNECTED FOR s", "since_ns", VG_CELL_SECONDS, true},
 };

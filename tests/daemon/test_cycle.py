@@ -73,8 +73,8 @@ class Client(threading.Thread):
         daemon = self.vgpud
         for path in routes(daemon, self.vm):
             status, headers, body = daemon.request("GET", path)
-            # A VM that is measured need not be libvirt's, and no host is drained.
-            fine = (200, 404, 503) if path.endswith(("/movable", "/drain")) else (200, 503)
+            # A VM that is measured need not be libvirt's, nor at a proxy, and no host is drained.
+            fine = (200, 404, 503) if path.endswith(("/movable", "/drain", "/proxy")) else (200, 503)
             assert status in ((404,) if "no-such-thing" in path else fine), (path, body)
             if "ETag" in headers:
                 daemon.request("GET", path, headers={"If-None-Match": headers["ETag"]})

@@ -76,7 +76,8 @@ def test_what_is_not_known(site):
         try:
             plan = wait_for(lambda: [p for p in [plan_of(site.near)] if p and not p.get("proxies") and
                                      any("nothing is said" in why for why in p["why"])], pause=0.5)[0]
-            assert plan["verdict"] == "nothing-to-do"
+            # The VMs themselves may want another host, and there is none.
+            assert plan["verdict"] != "changes"
         finally:
             site.basic.proxy.process.send_signal(signal.SIGCONT)
 
