@@ -20,7 +20,8 @@
 #define NAME   "proxy"
 #define ENGINE "opencl"
 
-#define RETRY_NS (5 * VG_NS_PER_S)
+#define RETRY_NS        (5 * VG_NS_PER_S)
+#define PROXY_ANSWER_NS (200 * VG_NS_PER_MS) /* a window waits for it */
 
 /* Of a socket, as its proxy counts them. */
 struct counters {
@@ -302,7 +303,7 @@ gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now
         return;
     }
     if (!proxy->desk)
-        proxy->desk = vg_proxy_desk_open(proxy->path, &err);
+        proxy->desk = vg_proxy_desk_open(proxy->path, PROXY_ANSWER_NS, &err);
     g_autoptr(GPtrArray) sockets = proxy->desk ? vg_proxy_desk_list(proxy->desk, &err) : NULL;
     g_free(proxy->why);
     proxy->why = err ? g_strdup(err->message) : NULL;

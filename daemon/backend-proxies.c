@@ -6,18 +6,22 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "daemon/backend-private.h"
 #include "daemon/daemon-config.h"
 #include "host/proxy-desk.h"
 #include "policy/drift.h"
 
+/* Who asks can wait longer than a window can. */
+#define PROXIES_ANSWER_NS (2 * VG_NS_PER_S)
+
 /* Appends the sockets of the proxy that is asked at path. One that is not there has none. */
 static int
 proxies_add(const char *path, GPtrArray *sockets, GError **err)
 {
     GError *error = NULL;
-    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(path, &error);
+    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(path, PROXIES_ANSWER_NS, &error);
     g_autoptr(GPtrArray) list = desk ? vg_proxy_desk_list(desk, &error) : NULL;
 
     if (list) {
@@ -69,7 +73,7 @@ static int
 proxies_limit(const struct vg_proxy_socket *socket, const struct vg_proxy_limit *limit,
               GError **err)
 {
-    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(socket->proxy, err);
+    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(socket->proxy, PROXIES_ANSWER_NS, err);
 
     return desk ? vg_proxy_desk_set_weight(desk, socket->socket, limit->weight, err) : -1;
 }
@@ -256,7 +260,7 @@ proxies_add_places(struct vg_proxy_show *show)
 static int
 proxies_add_shown(struct vg_proxy_show *show, const struct vg_proxy_socket *socket, GError **err)
 {
-    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(socket->proxy, err);
+    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(socket->proxy, PROXIES_ANSWER_NS, err);
     struct vg_proxy_shown *shown = desk ? vg_proxy_desk_show(desk, socket->socket, err) : NULL;
 
     if (!shown)

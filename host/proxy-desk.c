@@ -15,12 +15,12 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#define ANSWER_NS  (200 * VG_NS_PER_MS)
 #define ANSWER_MAX (16 << 20) /* bytes */
 
 struct vg_proxy_desk {
     int fd;
     char *path;
+    int64_t limit_ns;
 };
 
 static int
@@ -37,7 +37,7 @@ desk_connect(int fd, const char *path)
 }
 
 vg_proxy_desk *
-vg_proxy_desk_open(const char *path, GError **err)
+vg_proxy_desk_open(const char *path, int64_t limit_ns, GError **err)
 {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -51,6 +51,7 @@ vg_proxy_desk_open(const char *path, GError **err)
     vg_proxy_desk *desk = g_new0(vg_proxy_desk, 1);
     desk->fd = fd;
     desk->path = g_strdup(path);
+    desk->limit_ns = limit_ns;
     return desk;
 }
 
@@ -99,7 +100,7 @@ desk_ask(const vg_proxy_desk *desk, const char *line, char *text, size_t size, G
 
     if (send(desk->fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return vg_error(err, VG_E_IO, "%s: %s", desk->path, g_strerror(errno));
-    if (vg_clock_poll(&answer, 1, vg_clock_monotonic_ns() + ANSWER_NS) <= 0)
+    if (vg_clock_poll(&answer, 1, vg_clock_monotonic_ns() + desk->limit_ns) <= 0)
         return vg_error(err, VG_E_TIMEOUT, "%s: it does not answer", desk->path);
     return desk_receive(desk, text, size, err);
 }

@@ -12,9 +12,9 @@
 
 typedef struct vg_proxy_desk vg_proxy_desk;
 
-/* Connects to the proxy that is asked at path. NULL: VG_E_IO, or VG_E_NOT_FOUND where there is
- * none. */
-vg_proxy_desk *vg_proxy_desk_open(const char *path, GError **err);
+/* Connects to the proxy that is asked at path, each of whose answers may take limit_ns. NULL:
+ * VG_E_IO, or VG_E_NOT_FOUND where there is none. */
+vg_proxy_desk *vg_proxy_desk_open(const char *path, int64_t limit_ns, GError **err);
 void vg_proxy_desk_close(vg_proxy_desk *desk); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_proxy_desk, vg_proxy_desk_close)
 
