@@ -26,6 +26,7 @@ class Copier(threading.Thread):
 
     def run(self):
         try:
+            self.with_a_context()
             while time.monotonic() < self.until:
                 self.with_a_context()
         except RuntimeError as error:
