@@ -20,6 +20,7 @@ struct proxy_gpu {
     size_t n_proxies; /* one alone divides the GPU by weights */
     double own;       /* part of the time in which others than proxies use it */
     double *wants;    /* window by window, newest last: what all its clients want; owned */
+    bool *known;      /* likewise: whether that is known; owned */
     char *problem;    /* why nothing is planned with it, a clause; NULL: it is; owned */
 };
 

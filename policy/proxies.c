@@ -69,6 +69,9 @@ proxies_need_gpu(struct proxy_state *state, const struct vg_snap_host *host,
     };
     gpu.n_known = gpu.windows;
     gpu.wants = g_new0(double, gpu.windows);
+    gpu.known = g_new(bool, gpu.windows);
+    for (size_t i = 0; i < gpu.windows; i++)
+        gpu.known[i] = true;
     if (!proxy->gpu)
         gpu.problem = proxy->gpus > 1
                           ? g_strdup_printf("it serves %d GPUs, and which one a program uses is "
@@ -88,8 +91,12 @@ proxies_take_known(const struct proxy_state *state, const struct vg_snap_proxy *
     size_t n = 0;
 
     gpu->n_proxies++;
-    for (size_t i = 0; i < there; i++)
-        n += g_array_index(proxy->known, int32_t, proxy->known->len - 1 - i) != 0;
+    for (size_t i = 0; i < wanted; i++) {
+        bool known =
+            i < there && g_array_index(proxy->known, int32_t, proxy->known->len - 1 - i) != 0;
+        gpu->known[wanted - 1 - i] = gpu->known[wanted - 1 - i] && known;
+        n += known;
+    }
     gpu->n_known = MIN(gpu->n_known, n);
     if (gpu->problem)
         return;
@@ -184,6 +191,7 @@ proxies_clear(struct proxy_state *state)
 {
     for (guint i = 0; i < state->gpus->len; i++) {
         g_free(proxies_gpu(state, i)->wants);
+        g_free(proxies_gpu(state, i)->known);
         g_free(proxies_gpu(state, i)->problem);
     }
     for (guint i = 0; i < state->clients->len; i++)
@@ -206,14 +214,18 @@ struct proxy_switch {
 };
 
 /* Returns what a GPU's clients want beyond its time, with somebody more (or less) there; sign 0:
- * nobody. A mean over the windows. */
+ * nobody. A mean over the windows; in one that is not known, who comes gets nothing. */
 static double
 proxies_lost(const struct proxy_gpu *gpu, const struct proxy_client *client, double sign)
 {
     double lost = 0;
 
-    for (size_t i = 0; i < gpu->windows; i++)
-        lost += MAX(gpu->wants[i] + sign * (sign != 0 ? client->wants[i] : 0) + gpu->own - 1, 0);
+    for (size_t i = 0; i < gpu->windows; i++) {
+        if (!gpu->known[i])
+            lost += sign > 0 ? client->wants[i] : 0;
+        else
+            lost += MAX(gpu->wants[i] + sign * client->wants[i] + gpu->own - 1, 0);
+    }
     return lost / (double)gpu->windows;
 }
 
@@ -415,11 +427,14 @@ proxies_new_action(const struct proxy_state *state, const struct proxy_client *c
 static double
 proxies_mean(const struct proxy_gpu *gpu)
 {
-    double sum = gpu->own * (double)gpu->windows;
+    double sum = 0;
+    size_t n = 0;
 
-    for (size_t i = 0; i < gpu->windows; i++)
-        sum += gpu->wants[i];
-    return sum / (double)gpu->windows;
+    for (size_t i = 0; i < gpu->windows; i++) {
+        sum += gpu->known[i] ? gpu->wants[i] : 0;
+        n += gpu->known[i];
+    }
+    return gpu->own + (n > 0 ? sum / (double)n : 0);
 }
 
 static void

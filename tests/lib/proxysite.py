@@ -113,14 +113,15 @@ class Host:
 
 
 class Site:
-    """near has the VM and GPUs basic and pthread; far has one more proxy. Both know the other's proxies."""
+    """near has the VM and GPUs basic and pthread, the latter for other_vms or near_vms; far has one more proxy. Both know
+    the other's proxies."""
 
-    def __init__(self, directory, more="", far_vms=(VM,), near_vms=(VM,), **options):
+    def __init__(self, directory, more="", far_vms=(VM,), near_vms=(VM,), other_vms=(), **options):
         self.stack = contextlib.ExitStack()
         try:
             authority = Authority(directory / "ca")
             self.basic = Gpu(self.stack, directory / "basic", "basic", near_vms, **options)
-            self.pthread = Gpu(self.stack, directory / "pthread", "pthread", near_vms, **options)
+            self.pthread = Gpu(self.stack, directory / "pthread", "pthread", other_vms or near_vms, **options)
             self.there = Gpu(self.stack, directory / "there", "basic", far_vms, **options)
             self.far = Host(directory / "far", "far", authority, [self.there], more)
             self.stack.enter_context(self.far.daemon)

@@ -4,11 +4,10 @@ Not named test_*: runs only when it is asked for (tools/check --vfio)."""
 import functools
 import os
 import re
-import subprocess
 
 import pytest
 from unixhttp import build_dir
-from vfiolab import ALIAS, IMAGE, VfioLab, hostdev, mdev, override, wait_for
+from vfiolab import ALIAS, VfioLab, hostdev, mdev, need_image, override, wait_for
 
 pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
 
@@ -26,10 +25,7 @@ FORWARD = {"detach": ["precheck", "reserve", "quiesce", "detach", "migrate", "at
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    done = subprocess.run([IMAGE, "build"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode == 77:
-        pytest.skip(done.stdout.splitlines()[-1])
-    assert done.returncode == 0, done.stdout[-3000:]
+    need_image()
     made = VfioLab(tmp_path_factory.mktemp("vfio"))
     try:
         begin_hosts(made)

@@ -3,10 +3,9 @@
 and a guest that uses it by vsock. Not named test_*: runs only when it is asked for (tools/check --vfio)."""
 import functools
 import re
-import subprocess
 
 import pytest
-from vfiolab import IMAGE, wait_for
+from vfiolab import need_image, wait_for
 from vulkanlab import SystemLab
 
 pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
@@ -66,10 +65,7 @@ def total(text):
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    done = subprocess.run([IMAGE, "build"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode == 77:
-        pytest.skip(done.stdout.splitlines()[-1])
-    assert done.returncode == 0, done.stdout[-3000:]
+    need_image()
     made = ProxyLab(tmp_path_factory.mktemp("proxy"))
     try:
         made.boot()

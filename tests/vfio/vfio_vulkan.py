@@ -2,10 +2,9 @@
 """Guests that use Vulkan by Venus, in an emulated host (README) whose libvirt keeps its sandbox.
 Not named test_*: runs only when it is asked for (tools/check --vfio)."""
 import json
-import subprocess
 
 import pytest
-from vfiolab import IMAGE, wait_for
+from vfiolab import need_image, wait_for
 from vulkanlab import HOSTMEM, VulkanLab
 
 pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
@@ -20,10 +19,7 @@ GUESTS = {"vm-much": "load 1000 0", "vm-little": "load 200 600"}
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    done = subprocess.run([IMAGE, "build"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode == 77:
-        pytest.skip(done.stdout.splitlines()[-1])
-    assert done.returncode == 0, done.stdout[-3000:]
+    need_image()
     made = VulkanLab(tmp_path_factory.mktemp("vulkan"))
     try:
         made.boot()

@@ -11,6 +11,7 @@ import time
 import uuid
 from http.client import HTTPConnection
 
+import pytest
 from certs import Authority
 import unixhttp
 from unixhttp import build_dir
@@ -36,6 +37,14 @@ ALIAS = "ua-gpu0"
 END = b"\n\004"
 # In a guest, behind its first root port.
 GUEST_ADDRESS = "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x0'/>"
+
+
+def need_image():
+    """Builds what the hosts boot, unless it is there; skips the test where this machine cannot."""
+    done = subprocess.run([IMAGE, "build"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def wait_for(what, pause=0.2):
