@@ -38,7 +38,8 @@ class Gpu:
         before = os.environ.get("POCL_DEVICES")
         os.environ["POCL_DEVICES"] = device
         try:
-            self.proxy = stack.enter_context(Proxy(folder, f"--ask={folder}/ask", *more.get("options", ()),
+            # A program that is killed is not to be waited for.
+            self.proxy = stack.enter_context(Proxy(folder, f"--ask={folder}/ask", "--linger=0", *more.get("options", ()),
                                                    sockets=(*sockets, "nobody,vm=nobody")))
         finally:
             del os.environ["POCL_DEVICES"]
