@@ -54,7 +54,7 @@ struct vg_view {
     uint64_t windows;    /* windows closed so far */
     uint64_t late;       /* parts that came after their window was closed */
     uint64_t duplicates; /* parts that came twice */
-    uint64_t missed;     /* windows that could not be measured */
+    uint64_t missed; /* windows that could not be measured, or whose use of GPUs came too late */
     struct vg_provenance provenance; /* provenance of the newest window; empty source: none yet */
     vg_snapshot *snapshot;           /* this host; sealed */
     vg_inventory *inventory;         /* never NULL */

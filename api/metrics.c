@@ -373,7 +373,8 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
     add_host(out, newest);
     single(out, "vgpud_collector_cost_seconds", "gauge",
            "CPU time that measuring the newest window took.", seconds(view->provenance.cost_ns));
-    single(out, "vgpud_windows_missed_total", "counter", "Windows that could not be measured.",
+    single(out, "vgpud_windows_missed_total", "counter",
+           "Windows that could not be measured, or whose use of GPUs was read too late.",
            (double)view->missed);
     single(out, "vgpud_effort_level", "gauge",
            "Effort left out of the newest window to stay within the budget; 0: none.",

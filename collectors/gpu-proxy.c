@@ -3,14 +3,21 @@
  * Asks proxies of OpenCL (vgpu-proxy) what the programs of VMs did with the GPUs of this host: one
  * client at a time has the device there, so that the proxy knows what each request waited and ran.
  * Figures of a socket are counters; a window is the difference of two readings, and a socket counts
- * from its first reading on. A proxy that does not answer at once is left out of the window.
+ * from its first reading on.
+ *
+ * All proxies are asked when a window ends, and nobody is waited for but by the window, for
+ * VG_GPU_AWAITS_NS. A proxy that has not answered then is silent: it is left out, and its question
+ * stays open. Of what its sockets did until it answers a window has its share; the rest is missed.
  */
 #include "config.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "collectors/gpu-source.h"
 #include "collectors/gpu-window.h"
 #include "host/proc-scan.h"
@@ -20,8 +27,7 @@
 #define NAME   "proxy"
 #define ENGINE "opencl"
 
-#define RETRY_NS        (5 * VG_NS_PER_S)
-#define PROXY_ANSWER_NS (200 * VG_NS_PER_MS) /* a window waits for it */
+#define RETRY_NS (5 * VG_NS_PER_S)
 
 /* Of a socket, as its proxy counts them. */
 struct counters {
@@ -31,8 +37,10 @@ struct counters {
 /* A socket, as it was read last. */
 struct reading {
     struct counters counters;
+    struct counters untold;          /* of them, what was after the end of the last window */
+    int64_t told_ns;                 /* CLOCK_MONOTONIC, up to when they were told */
     int64_t lacked_ns, open;         /* commands that had come, and were not done */
-    int64_t at_ns;                   /* CLOCK_MONOTONIC; 0: it was not read yet */
+    int64_t at_ns;                   /* likewise; 0: it was not read yet */
     GHashTable *took;                /* ns -> commands; both int64_t */
     char device[VG_GPU_DEVICE_SIZE]; /* of its last client; empty: there was none */
 };
@@ -41,7 +49,11 @@ struct proxy {
     char *path;
     vg_proxy_desk *desk; /* NULL: there is none */
     int64_t retry_ns;
-    char *why; /* why it was not read last; NULL: it was */
+    int64_t asked_ns;  /* and it has not answered; 0: nothing is asked */
+    bool is_silent;    /* for longer than a window waits */
+    GPtrArray *answer; /* struct vg_proxy_socket; NULL: none since it was asked */
+    int64_t answered_ns;
+    char *why; /* why there is no answer; NULL: there is, or it may still come */
 };
 
 struct source {
@@ -50,6 +62,8 @@ struct source {
     GHashTable *sockets;       /* pid and path -> struct reading */
     GString *strangers;        /* names that are of no VM here, or of several */
     unsigned n_vms;            /* that have a socket */
+    int64_t missed_ns;         /* before the window that was read last */
+    int epoll_fd;              /* readable when a proxy answers */
 };
 
 /* How long commands took that count in one row. */
@@ -72,6 +86,8 @@ gpu_proxy_free_proxy(void *data)
     struct proxy *proxy = data;
 
     vg_proxy_desk_close(proxy->desk);
+    if (proxy->answer)
+        g_ptr_array_unref(proxy->answer);
     g_free(proxy->why);
     g_free(proxy->path);
     g_free(proxy);
@@ -169,6 +185,30 @@ gpu_proxy_advance(struct reading *last, const struct counters *now)
                              .turns = now->turns - before.turns,
                              .wait_ns = now->wait_ns - before.wait_ns,
                              .run_ns = now->run_ns - before.run_ns};
+}
+
+/* Adds what the window did not tell before, and takes what is not of it: what came after its end,
+ * which the next one tells, and what came before its begin, as the proxy was silent, which none
+ * does. */
+static void
+gpu_proxy_cut(const struct round *round, struct reading *last, struct counters *more,
+              int64_t now_ns)
+{
+    const int64_t begin_ns = round->window->begin_ns, end_ns = round->window->end_ns;
+    const int64_t since_ns = last->told_ns;
+    int64_t *const figures[] = {&more->done, &more->turns, &more->wait_ns, &more->run_ns};
+    int64_t *const untold[] = {&last->untold.done, &last->untold.turns, &last->untold.wait_ns,
+                               &last->untold.run_ns};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(figures); i++) {
+        const int64_t all = *figures[i] + *untold[i];
+        const int64_t told = vg_gpu_window_share(all, since_ns, end_ns, now_ns);
+        *untold[i] = all - told;
+        *figures[i] = told - vg_gpu_window_share(told, since_ns, begin_ns, MIN(end_ns, now_ns));
+    }
+    if (since_ns < begin_ns)
+        round->source->missed_ns = MAX(round->source->missed_ns, begin_ns - since_ns);
+    last->told_ns = MAX(MIN(end_ns, now_ns), since_ns);
 }
 
 static void
@@ -279,42 +319,101 @@ gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *s
     if (is_first) {
         last = gpu_proxy_new_reading();
         last->counters = now;
+        last->told_ns = now_ns;
         g_hash_table_insert(round->source->sockets, g_steal_pointer(&key), last);
     }
     if (socket->device && socket->device[0])
         g_strlcpy(last->device, socket->device, sizeof(last->device));
-    const struct counters more = gpu_proxy_advance(last, &now);
+    struct counters more = gpu_proxy_advance(last, &now);
     gpu_proxy_tell_use(round, socket, last, more.run_ns, now_ns);
     if (more.done < 0 || more.turns < 0 || more.wait_ns < 0 || more.run_ns < 0)
         return;
+    gpu_proxy_cut(round, last, &more, now_ns);
     struct vg_histogram latency = {0};
     gpu_proxy_advance_took(last, socket->took, is_first ? NULL : &latency);
     gpu_proxy_add(round, socket, last->device, &more, &latency);
     vg_histogram_clear(&latency);
 }
 
+/* ---- asking ---- */
+
 static void
-gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now_ns)
+gpu_proxy_hang_up(struct source *source, struct proxy *proxy, int64_t now_ns, const GError *why)
+{
+    if (proxy->desk)
+        epoll_ctl(source->epoll_fd, EPOLL_CTL_DEL, vg_proxy_desk_fd(proxy->desk), NULL);
+    g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
+    proxy->asked_ns = 0;
+    proxy->is_silent = false;
+    proxy->retry_ns = now_ns + RETRY_NS;
+    g_free(proxy->why);
+    proxy->why = g_strdup(why->message);
+}
+
+static int
+gpu_proxy_open(const struct source *source, struct proxy *proxy, GError **err)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    proxy->desk = vg_proxy_desk_open(proxy->path, 0, err);
+    if (!proxy->desk)
+        return -1;
+    if (epoll_ctl(source->epoll_fd, EPOLL_CTL_ADD, vg_proxy_desk_fd(proxy->desk), &event) < 0)
+        return vg_error(err, VG_E_IO, "%s: %s", proxy->path, g_strerror(errno));
+    return 0;
+}
+
+static void
+gpu_proxy_ask(struct source *source, struct proxy *proxy, int64_t now_ns)
 {
     g_autoptr(GError) err = NULL;
 
-    if (!proxy->desk && now_ns < proxy->retry_ns) {
-        gpu_proxy_tell_problem(round, proxy, proxy->why ? proxy->why : "it does not answer");
+    g_clear_pointer(&proxy->answer, g_ptr_array_unref);
+    if (proxy->asked_ns > 0 || (!proxy->desk && now_ns < proxy->retry_ns))
+        return;
+    if ((!proxy->desk && gpu_proxy_open(source, proxy, &err) < 0) ||
+        vg_proxy_desk_ask_list(proxy->desk, &err) < 0) {
+        gpu_proxy_hang_up(source, proxy, now_ns, err);
         return;
     }
+    proxy->asked_ns = now_ns;
+}
+
+static void
+gpu_proxy_take(struct source *source, struct proxy *proxy, int64_t now_ns)
+{
+    g_autoptr(GError) err = NULL;
+
     if (!proxy->desk)
-        proxy->desk = vg_proxy_desk_open(proxy->path, PROXY_ANSWER_NS, &err);
-    g_autoptr(GPtrArray) sockets = proxy->desk ? vg_proxy_desk_list(proxy->desk, &err) : NULL;
-    g_free(proxy->why);
-    proxy->why = err ? g_strdup(err->message) : NULL;
-    if (sockets) {
-        for (unsigned i = 0; i < sockets->len; i++)
-            gpu_proxy_read_socket(round, sockets->pdata[i], now_ns);
         return;
+    g_autoptr(GPtrArray) sockets = vg_proxy_desk_take_list(proxy->desk, &err);
+    if (err)
+        gpu_proxy_hang_up(source, proxy, now_ns, err);
+    if (!sockets)
+        return;
+    if (proxy->answer)
+        g_ptr_array_unref(proxy->answer);
+    proxy->answer = g_steal_pointer(&sockets);
+    proxy->answered_ns = now_ns;
+    proxy->asked_ns = 0;
+    proxy->is_silent = false;
+    g_clear_pointer(&proxy->why, g_free);
+}
+
+static void
+gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now_ns)
+{
+    gpu_proxy_take(round->source, proxy, now_ns);
+    if (!proxy->answer && proxy->asked_ns > 0 && !proxy->is_silent) {
+        proxy->is_silent = true;
+        g_free(proxy->why);
+        proxy->why = g_strdup_printf("%s: it does not answer", proxy->path);
     }
-    gpu_proxy_tell_problem(round, proxy, proxy->why ? proxy->why : "it does not answer");
-    g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
-    proxy->retry_ns = now_ns + RETRY_NS;
+    for (unsigned i = 0; proxy->answer && i < proxy->answer->len; i++)
+        gpu_proxy_read_socket(round, proxy->answer->pdata[i], proxy->answered_ns);
+    if (!proxy->answer)
+        gpu_proxy_tell_problem(round, proxy, proxy->why ? proxy->why : "it does not answer");
+    g_clear_pointer(&proxy->answer, g_ptr_array_unref);
 }
 
 static void
@@ -345,6 +444,7 @@ gpu_proxy_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self
 
     g_string_truncate(source->strangers, 0);
     source->n_vms = 0;
+    source->missed_ns = 0;
     for (unsigned i = 0; i < source->proxies->len; i++) {
         gpu_proxy_read_proxy(&round, source->proxies->pdata[i], now_ns);
         vg_thread_beat(self);
@@ -367,6 +467,50 @@ gpu_proxy_ready(vg_gpu_source *base, int64_t now_ns)
             return true;
     }
     return false;
+}
+
+static void
+gpu_proxy_ask_all(vg_gpu_source *base, int64_t now_ns)
+{
+    struct source *source = (struct source *)base;
+
+    for (unsigned i = 0; i < source->proxies->len; i++)
+        gpu_proxy_ask(source, source->proxies->pdata[i], now_ns);
+}
+
+static void
+gpu_proxy_take_all(vg_gpu_source *base, int64_t now_ns)
+{
+    struct source *source = (struct source *)base;
+
+    for (unsigned i = 0; i < source->proxies->len; i++)
+        gpu_proxy_take(source, source->proxies->pdata[i], now_ns);
+}
+
+static int64_t
+gpu_proxy_awaits(const vg_gpu_source *base)
+{
+    const struct source *source = (const struct source *)base;
+    int64_t until_ns = 0;
+
+    for (unsigned i = 0; i < source->proxies->len; i++) {
+        const struct proxy *proxy = source->proxies->pdata[i];
+        if (proxy->asked_ns > 0 && !proxy->is_silent)
+            until_ns = MAX(until_ns, proxy->asked_ns + VG_GPU_AWAITS_NS);
+    }
+    return until_ns;
+}
+
+static int
+gpu_proxy_fd(const vg_gpu_source *base)
+{
+    return ((const struct source *)base)->epoll_fd;
+}
+
+static int64_t
+gpu_proxy_missed_ns(const vg_gpu_source *base)
+{
+    return ((const struct source *)base)->missed_ns;
 }
 
 static bool
@@ -403,6 +547,7 @@ gpu_proxy_close_source(vg_gpu_source *base)
     for (unsigned i = 0; i < source->proxies->len; i++) {
         struct proxy *proxy = source->proxies->pdata[i];
         g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
+        proxy->asked_ns = 0;
     }
     g_hash_table_remove_all(source->sockets);
 }
@@ -415,12 +560,19 @@ gpu_proxy_free_source(vg_gpu_source *base)
     g_ptr_array_unref(source->proxies);
     g_hash_table_unref(source->sockets);
     g_string_free(source->strangers, TRUE);
+    if (source->epoll_fd >= 0)
+        close(source->epoll_fd);
     g_free(source);
 }
 
 static const struct vg_gpu_source_ops gpu_proxy_ops = {
     .name = NAME,
     .ready = gpu_proxy_ready,
+    .fd = gpu_proxy_fd,
+    .ask = gpu_proxy_ask_all,
+    .take = gpu_proxy_take_all,
+    .awaits = gpu_proxy_awaits,
+    .missed_ns = gpu_proxy_missed_ns,
     .read = gpu_proxy_read_source,
     .describe = gpu_proxy_describe,
     .close = gpu_proxy_close_source,
@@ -438,6 +590,7 @@ vg_gpu_proxy_new(const char *paths)
     source->sockets =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, gpu_proxy_free_reading);
     source->strangers = g_string_new(NULL);
+    source->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     for (unsigned i = 0; list[i]; i++) {
         struct proxy *proxy = g_new0(struct proxy, 1);
         proxy->path = g_strdup(g_strstrip(list[i]));

@@ -18,6 +18,9 @@
 
 typedef struct vg_gpu_source vg_gpu_source;
 
+/* A source waits for an answer for this long at most. */
+#define VG_GPU_AWAITS_NS (3 * VG_NS_PER_S)
+
 struct vg_gpu_source_ops {
     const char *name; /* static */
     /* Tells if there is anything that it could see. Asked before each window; where there is
@@ -27,9 +30,18 @@ struct vg_gpu_source_ops {
     /* Samples: called several times in a window while it is ready, when fd() is readable, and right
      * before read(). NULL: not needed. */
     void (*sample)(vg_gpu_source *source, int64_t now_ns);
-    /* Returns a descriptor that is readable, while the source is ready, when sample() must be
-     * called soon, because memory fills up. NULL: that never happens. */
+    /* Returns a descriptor that is readable, while the source is ready, when take(), or else
+     * sample(), must be called soon, because memory fills up, or an answer has come. NULL: that
+     * never happens. */
     int (*fd)(const vg_gpu_source *source);
+    /* Takes answers that have come. NULL: it asks nobody. */
+    void (*take)(vg_gpu_source *source, int64_t now_ns);
+    /* Asks others what read() is to tell, and returns at once: called when a window ends. NULL: it
+     * asks nobody. */
+    void (*ask)(vg_gpu_source *source, int64_t now_ns);
+    /* Returns until when read() should wait for answers, which take() takes; 0: there is nothing
+     * to wait for. What is read later makes windows longer. NULL: it never waits. */
+    int64_t (*awaits)(const vg_gpu_source *source);
     /* Adds to the window the use since the last call, as far as it is known, up to now, or exactly
      * to end_ns of the window if it can. Called while it is ready. vms: struct vg_proc_vm *,
      * borrowed. */
@@ -38,6 +50,9 @@ struct vg_gpu_source_ops {
     /* Returns the CPU time that others than this thread spent for it between the last two reads.
      * NULL: none. */
     int64_t (*spent_ns)(const vg_gpu_source *source);
+    /* Returns the time before the window that was read last of which its figures are in no window:
+     * what it reads was silent. NULL: there is none. */
+    int64_t (*missed_ns)(const vg_gpu_source *source);
     /* Appends what it sees, or why it sees nothing. Returns true if that is less than it should
      * be. */
     bool (*describe)(const vg_gpu_source *source, GString *text);

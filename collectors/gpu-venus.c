@@ -36,6 +36,8 @@
 /* The total of the last reading. */
 struct venus_vm {
     int64_t cpu_ns;
+    int64_t untold_ns; /* of it, what was after the end of the last window */
+    int64_t told_ns;   /* up to when it was told */
     uint64_t generation;
 };
 
@@ -96,19 +98,24 @@ venus_read_process(const struct venus_source *source, int32_t pid, struct venus_
     reading->memory_bytes += venus_memory_of(source, pid);
 }
 
-/* Returns the CPU time since the last reading. What came before the first one of the VM is not
- * told, whether it had a render server then or not. */
+/* Returns the CPU time since what was told, up to end. What came before the first reading of the VM
+ * is not told, whether it had a render server then or not. */
 static int64_t
-venus_advance(struct venus_source *source, uint32_t vm_id, int64_t cpu_ns)
+venus_advance(struct venus_source *source, uint32_t vm_id, int64_t cpu_ns, int64_t end_ns,
+              int64_t now_ns)
 {
     void *key = GUINT_TO_POINTER(vm_id);
     struct venus_vm *vm = g_hash_table_lookup(source->vms, key);
-    const int64_t more_ns = vm ? MAX(cpu_ns - vm->cpu_ns, 0) : 0;
+    const int64_t all_ns = vm ? MAX(cpu_ns - vm->cpu_ns, 0) + vm->untold_ns : 0;
 
     if (!vm) {
         vm = g_new0(struct venus_vm, 1);
+        vm->told_ns = now_ns;
         g_hash_table_insert(source->vms, key, vm);
     }
+    const int64_t more_ns = vg_gpu_window_share(all_ns, vm->told_ns, end_ns, now_ns);
+    vm->untold_ns = all_ns - more_ns;
+    vm->told_ns = MAX(vm->told_ns, MIN(end_ns, now_ns));
     vm->cpu_ns = cpu_ns;
     vm->generation = source->generation;
     return more_ns;
@@ -179,7 +186,6 @@ venus_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, in
 {
     struct venus_source *source = (struct venus_source *)base;
 
-    (void)now_ns;
     source->generation++;
     source->with_server = 0;
     source->contexts = 0;
@@ -189,7 +195,8 @@ venus_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, in
         int32_t pid;
         for (unsigned k = 1; (pid = vg_proc_vm_pid_at(vm, k)) > 0; k++)
             venus_read_process(source, pid, &reading);
-        const int64_t cpu_ns = venus_advance(source, vm->id, reading.cpu_ns);
+        const int64_t cpu_ns =
+            venus_advance(source, vm->id, reading.cpu_ns, window->end_ns, now_ns);
         if (reading.any)
             venus_tell(source, vm, &reading, cpu_ns, window);
         vg_thread_beat(self);

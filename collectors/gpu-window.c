@@ -126,6 +126,16 @@ vg_gpu_window_lead(GArray *gpus, const GArray *better)
     }
 }
 
+int64_t
+vg_gpu_window_share(int64_t all, int64_t since_ns, int64_t end_ns, int64_t now_ns)
+{
+    if (end_ns >= now_ns)
+        return all;
+    if (end_ns <= since_ns)
+        return 0;
+    return (int64_t)((__int128)all * (end_ns - since_ns) / (now_ns - since_ns));
+}
+
 static uint32_t
 find_row(const GArray *gpus, const struct vg_gpu_sample *like)
 {

@@ -26,6 +26,10 @@ void vg_gpu_window_set_memory(GArray *gpus, const char *device, int64_t bytes, i
  * better source saw nothing and another one did, the other's figures stay. */
 void vg_gpu_window_lead(GArray *gpus, const GArray *better);
 
+/* Returns how much of what grew from since to now is of the time until end, which a window tells:
+ * spread evenly. The rest is of the next window. */
+int64_t vg_gpu_window_share(int64_t all, int64_t since_ns, int64_t end_ns, int64_t now_ns);
+
 /* Finds the index in the window's gpus by device and engine; adds it if it is not there. */
 uint32_t vg_gpu_window_row(struct vg_window *window, const struct vg_gpu_sample *gpu);
 

@@ -15,6 +15,8 @@
 
 /* The time between two heartbeats. */
 #define BEAT_NS VG_NS_PER_S
+/* How much later than those of others windows are taken: sources may wait for answers. */
+#define LAG_NS (VG_GPU_AWAITS_NS + VG_NS_PER_S)
 /* Sources are sampled because of their descriptors this often at most. */
 #define DRAIN_NS VG_NS_PER_MS
 
@@ -29,9 +31,9 @@ struct gpu {
     int wake_fd;
     int64_t sampled_ns; /* all of them */
     int64_t drained_ns;
-    int64_t cpu_ns;  /* of the thread, at the end of the last window */
-    uint64_t missed; /* windows, since the last that was told */
-    bool is_late;    /* this window ended before it could be read, and so did the one before */
+    int64_t cpu_ns; /* of the thread, at the end of the last window */
+    bool was_late;  /* the last window ended before it could be read */
+    bool is_late;   /* so did this one and the one before */
     struct vg_told_state told;
 };
 
@@ -45,7 +47,8 @@ gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *
     bool less = trouble != NULL || gpu->is_late;
 
     if (gpu->is_late)
-        g_string_append(text, "windows are missed, as reading takes longer than a window");
+        g_string_append(text,
+                        "windows are longer than they should be, as reading takes longer than one");
 
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         const vg_gpu_source *source = gpu->sources[i];
@@ -96,12 +99,15 @@ gpu_describe(struct gpu *gpu, const struct vg_window *window, struct vg_provenan
     }
     for (unsigned i = 0; i < VG_MEASURE_MAX; i++)
         vg_provenance_lacks(provenance, i, "nothing measures the CPUs of this host");
-    provenance->missed = gpu->missed;
     provenance->cost_ns = cpu_ns - gpu->cpu_ns;
+    int64_t missed_ns = 0;
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (gpu->ready[i] && gpu->sources[i]->ops->spent_ns)
             provenance->cost_ns += gpu->sources[i]->ops->spent_ns(gpu->sources[i]);
+        if (gpu->ready[i] && gpu->sources[i]->ops->missed_ns)
+            missed_ns = MAX(missed_ns, gpu->sources[i]->ops->missed_ns(gpu->sources[i]));
     }
+    provenance->gpu_missed = (uint64_t)((missed_ns + gpu->window_ns / 2) / MAX(gpu->window_ns, 1));
     gpu->cpu_ns = cpu_ns;
 }
 
@@ -118,22 +124,22 @@ gpu_sample(struct gpu *gpu, vg_thread *self)
     gpu->sampled_ns = vg_clock_monotonic_ns();
 }
 
-/* Asks the sources which may see something now; false: none. */
-static bool
+/* Finds which sources may see something now, and has them ask others what they see. */
+static void
 ask_who_is_ready(struct gpu *gpu, vg_thread *self)
 {
-    bool any = false;
-
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         gpu->ready[i] = gpu->sources[i]->ops->ready(gpu->sources[i], vg_clock_monotonic_ns());
-        any = any || gpu->ready[i];
+        if (gpu->ready[i] && gpu->sources[i]->ops->ask)
+            gpu->sources[i]->ops->ask(gpu->sources[i], vg_clock_monotonic_ns());
         vg_thread_beat(self);
     }
-    return any;
 }
 
-/* begin_ns 0: nothing was read at the begin of this window. */
-static void
+/* begin_ns 0: nothing was read at the begin of this window. Returns what that is for the next
+ * one, which begins when this one does where VMs could not be looked for: sources tell what was
+ * since they were read last. */
+static int64_t
 gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink,
                  int64_t begin_ns, int64_t end_ns)
 {
@@ -143,23 +149,27 @@ gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *
     vg_window_init(&report->window, false);
     report->window.begin_ns = begin_ns;
     report->window.end_ns = end_ns;
-    bool seen = ask_who_is_ready(gpu, self) &&
-                vg_proc_scan_update(gpu->scan, vg_clock_monotonic_ns(), &err) == 0;
     gpu_sample(gpu, self);
-    for (unsigned i = 0; seen && i < gpu->n_sources; i++) {
+    bool any = false;
+    for (unsigned i = 0; i < gpu->n_sources; i++)
+        any = any || gpu->ready[i];
+    if (any && vg_proc_scan_update(gpu->scan, vg_clock_monotonic_ns(), &err) < 0) {
+        gpu_tell_health(gpu, sink, err->message);
+        return begin_ns;
+    }
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (gpu->ready[i])
             gpu->sources[i]->ops->read(gpu->sources[i], vg_proc_scan_vms(gpu->scan), self,
                                        vg_clock_monotonic_ns(), &report->window);
         vg_thread_beat(self);
     }
     vg_gpu_window_finish(&report->window);
-    gpu_tell_health(gpu, sink, err ? err->message : NULL);
+    gpu_tell_health(gpu, sink, NULL);
     gpu_describe(gpu, &report->window, &report->provenance);
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
-    if (begin_ns > 0) {
-        gpu->missed = 0;
+    if (begin_ns > 0)
         sink->put(sink->data, g_steal_pointer(&report));
-    }
+    return end_ns;
 }
 
 /* ---- the thread ---- */
@@ -200,9 +210,43 @@ wait_a_while(struct gpu *gpu, int64_t now_ns, int64_t until_ns)
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (!fds[i + 1].revents)
             continue;
-        gpu->sources[i]->ops->sample(gpu->sources[i], vg_clock_monotonic_ns());
+        const struct vg_gpu_source_ops *ops = gpu->sources[i]->ops;
+        (ops->take ? ops->take : ops->sample)(gpu->sources[i], vg_clock_monotonic_ns());
         gpu->drained_ns = vg_clock_monotonic_ns();
     }
+}
+
+/* Returns until when answers are waited for; 0: they have all come. */
+static int64_t
+gpu_awaits(const struct gpu *gpu)
+{
+    int64_t until_ns = 0;
+
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        const vg_gpu_source *source = gpu->sources[i];
+        if (gpu->ready[i] && source->ops->awaits)
+            until_ns = MAX(until_ns, source->ops->awaits(source));
+    }
+    return until_ns;
+}
+
+/* Waits for answers to what was asked when the window ended, while samples are taken. false: the
+ * thread is to stop. */
+static bool
+wait_for_answers(struct gpu *gpu, vg_thread *self)
+{
+    int64_t now_ns, until_ns;
+
+    while (!vg_thread_stopping(self) && (until_ns = gpu_awaits(gpu)) > 0 &&
+           (now_ns = vg_clock_monotonic_ns()) < until_ns) {
+        const int64_t sample_at = wants_samples(gpu) ? gpu->sampled_ns + gpu->sample_ns : INT64_MAX;
+        vg_thread_beat(self);
+        if (now_ns >= sample_at)
+            gpu_sample(gpu, self);
+        else
+            wait_a_while(gpu, now_ns, MIN(MIN(until_ns, sample_at), now_ns + BEAT_NS));
+    }
+    return !vg_thread_stopping(self);
 }
 
 /* Waits until the window ends. false: the thread is to stop. */
@@ -237,17 +281,15 @@ gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *s
     vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
                          "looking for GPUs");
     while (wait_for_end(gpu, self, end_ns)) {
-        /* After sleeping too long, or waiting for a library, there is no window that fits those of
-         * others. */
-        int64_t late = (vg_clock_monotonic_ns() - end_ns) / gpu->window_ns;
-        gpu->is_late = late > 0 && gpu->missed > 0;
-        if (late > 0) {
-            gpu->missed += (uint64_t)late + 1;
-            begin_ns = 0;
-        }
-        end_ns += late * gpu->window_ns;
-        gpu_close_window(gpu, self, sink, begin_ns, end_ns);
-        begin_ns = end_ns;
+        /* Who sleeps too long, or waits for a library or an answer, makes one long window of it. */
+        const bool was_late = vg_clock_monotonic_ns() >= end_ns + gpu->window_ns;
+        ask_who_is_ready(gpu, self);
+        if (!wait_for_answers(gpu, self))
+            break;
+        gpu->is_late = was_late && gpu->was_late;
+        gpu->was_late = was_late;
+        end_ns += (vg_clock_monotonic_ns() - end_ns) / gpu->window_ns * gpu->window_ns;
+        begin_ns = gpu_close_window(gpu, self, sink, begin_ns, end_ns);
         end_ns += gpu->window_ns;
     }
     for (unsigned i = 0; i < gpu->n_sources; i++)
@@ -302,5 +344,6 @@ vg_gpu_new(const struct vg_gpu_options *options, vg_gpu_source *const *take_sour
         gpu->sources[i] = take_sources[i];
     gpu->n_sources = n_sources;
     gpu->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    gpu->base.lag_ns = LAG_NS;
     return &gpu->base;
 }

@@ -17,7 +17,8 @@
  * nothing.
  *
  * Windows end at multiples of window_ns of CLOCK_MONOTONIC, as those of collectors/live.h. There is
- * one also when there is nothing to tell, so that nobody waits for it.
+ * one also when there is nothing to tell, so that nobody waits for it. Who reads late makes a long
+ * one, in which nothing is lost (engine/gather.h cuts it).
  */
 #ifndef VG_COLLECTORS_GPU_H
 #define VG_COLLECTORS_GPU_H

@@ -88,6 +88,10 @@ vg_measuring_take(vg_measuring *measuring, const struct vg_gathered *gathered)
     if (provenance->missed > 0)
         vg_log_warn("windows could not be measured count=%" PRIu64 " before_ns=%" PRId64,
                     provenance->missed, begin_ns);
+    if (provenance->gpu_missed > 0)
+        vg_log_warn("the use of GPUs in windows was read too late for them count=%" PRIu64
+                    " before_ns=%" PRId64,
+                    provenance->gpu_missed, begin_ns);
     if (measuring->replay)
         return;
     measuring_take_who(measuring, provenance, begin_ns);

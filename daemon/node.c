@@ -54,7 +54,7 @@ struct vg_node {
     struct vg_window totals;
     struct vg_gathered newest; /* window.vms is NULL if there is none yet */
     vg_gpu_log *gpu_log;       /* NULL if there was no GPU request yet */
-    uint64_t missed;           /* windows that no collector could measure */
+    uint64_t missed;           /* windows that no collector could measure, or read of in time */
     int64_t stored_ns;         /* epoch, the end of the newest window that the store has taken */
     bool unpublished;
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
@@ -443,7 +443,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     node->gpu_log = vg_gpu_log_add(node->gpu_log, window);
     g_array_set_size(window->gpu_requests, 0);
     vg_measuring_take(node->measuring, take_gathered);
-    node->missed += take_gathered->provenance.missed;
+    node->missed += take_gathered->provenance.missed + take_gathered->provenance.gpu_missed;
     node->newest = *take_gathered;
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;

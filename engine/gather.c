@@ -1,62 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "engine/gather.h"
-
 #include <string.h>
 
 #include "base/error.h"
-#include "model/window-sum.h"
+#include "engine/gather-private.h"
+#include "model/window-cut.h"
 
 /* The number of parts of closed windows that are remembered, to tell late parts from double
  * ones. */
 #define CLOSED_MAX 64
-
-/* The number of windows for which the identity of a VM is remembered without being in them. */
-#define FORGET_WINDOWS 64
-
-/* One source's measurement of one window. */
-struct part {
-    unsigned int source;
-    struct vg_window window;
-    struct vg_provenance provenance;
-    int64_t clock_offset_ns;
-};
-
-struct source {
-    bool alive;
-    bool besides; /* its newest part has no CPU figures */
-    int64_t lag_ns;
-    int64_t passed_ns; /* the end of its newest part; INT64_MIN if there is none yet */
-};
-
-/* A VM of one source, and its name in gathered windows. */
-struct identity {
-    unsigned int source;
-    uint32_t source_id;
-    uint32_t id;
-    int32_t pid;
-    char uuid[VG_UUID_LEN];
-    uint64_t last_window;
-};
-
-struct vg_gather {
-    int64_t window_ns;
-    struct source sources[VG_GATHER_SOURCES_MAX];
-    unsigned int n_sources;
-    GPtrArray *parts;     /* struct part, sorted by end, then by source */
-    GPtrArray *pieces;    /* struct part that made no window, and may be pieces of the next one */
-    int64_t closed_ns;    /* the end of the newest window that was closed */
-    GArray *closed_parts; /* struct closed, the newest ones, to tell late parts from double ones */
-    GArray *identities;   /* struct identity */
-    uint32_t n_ids;
-    struct vg_gather_stats stats;
-};
-
-struct closed {
-    unsigned int source;
-    int64_t end_ns;
-};
 
 static void
 part_free(void *data)
@@ -75,7 +28,7 @@ vg_gather_new(int64_t window_ns)
     gather->window_ns = window_ns;
     gather->parts = g_ptr_array_new_with_free_func(part_free);
     gather->pieces = g_ptr_array_new_with_free_func(part_free);
-    gather->closed_ns = INT64_MIN;
+    gather->closed_ns = gather->measured_ns = INT64_MIN;
     gather->closed_parts = g_array_new(FALSE, FALSE, sizeof(struct closed));
     gather->identities = g_array_new(FALSE, FALSE, sizeof(struct identity));
     return gather;
@@ -141,6 +94,47 @@ compare_parts(const void *a, const void *b)
     return (x->source > y->source) - (x->source < y->source);
 }
 
+/* Returns how many windows end in this time. */
+uint64_t
+vg_gather_windows_in(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
+{
+    const int64_t length_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
+
+    return (uint64_t)((length_ns + gather->window_ns / 2) / gather->window_ns);
+}
+
+/* Counts the windows of which a part tells that comes too late to be in any. */
+static void
+gather_count_late(vg_gather *gather, const struct vg_window *window, bool besides)
+{
+    gather->stats.late++;
+    if (besides)
+        gather->gpu_missed += vg_gather_windows_in(gather, window->begin_ns, window->end_ns);
+    else
+        gather->cpu_missed += vg_gather_windows_in(
+            gather, MAX(window->begin_ns, gather->measured_ns), window->end_ns);
+}
+
+/* Takes back the pieces: a part has come that may be their window. */
+static void
+gather_take_back(vg_gather *gather)
+{
+    while (gather->pieces->len > 0)
+        g_ptr_array_add(gather->parts,
+                        g_ptr_array_steal_index(gather->pieces, gather->pieces->len - 1));
+}
+
+/* Returns whether a part is of a window that is closed. CPU figures are not cut: those that are of
+ * closed windows, too, are too late. */
+static bool
+gather_is_late(const vg_gather *gather, const struct vg_window *window, bool besides)
+{
+    if (window->end_ns <= gather->closed_ns)
+        return true;
+    return !besides && gather->closed_ns != INT64_MIN &&
+           vg_gather_windows_in(gather, window->begin_ns, gather->closed_ns) > 0;
+}
+
 enum vg_gather_taken
 vg_gather_put(vg_gather *gather, unsigned int source, struct vg_window *take_window,
               const struct vg_provenance *provenance, int64_t clock_offset_ns)
@@ -150,10 +144,11 @@ vg_gather_put(vg_gather *gather, unsigned int source, struct vg_window *take_win
 
     if (gather_is_known(gather, source, end_ns))
         taken = VG_GATHER_DUPLICATE;
-    else if (end_ns <= gather->closed_ns)
+    else if (gather_is_late(gather, take_window, provenance->besides))
         taken = VG_GATHER_LATE;
     gather->stats.duplicates += taken == VG_GATHER_DUPLICATE;
-    gather->stats.late += taken == VG_GATHER_LATE;
+    if (taken == VG_GATHER_LATE)
+        gather_count_late(gather, take_window, provenance->besides);
     if (taken != VG_GATHER_TAKEN) {
         vg_window_clear(take_window);
         return taken;
@@ -164,6 +159,8 @@ vg_gather_put(vg_gather *gather, unsigned int source, struct vg_window *take_win
     part->provenance = *provenance;
     part->clock_offset_ns = clock_offset_ns;
     *take_window = (struct vg_window){0};
+    if (!provenance->besides)
+        gather_take_back(gather);
     g_ptr_array_add(gather->parts, part);
     g_ptr_array_sort(gather->parts, compare_parts);
     gather->sources[source].besides = provenance->besides;
@@ -181,221 +178,30 @@ all_passed(const vg_gather *gather, int64_t end_ns)
     return true;
 }
 
-/* Returns how long after its end a window may still be incomplete. */
+/* Returns how long after its end a window may still be incomplete: as long as those that it lacks
+ * may be late. */
 static int64_t
-grace_of(const vg_gather *gather)
+grace_of(const vg_gather *gather, int64_t end_ns)
 {
     int64_t lag_ns = 0;
 
     for (unsigned int i = 0; i < gather->n_sources; i++) {
-        if (gather->sources[i].alive)
+        if (gather->sources[i].alive && gather->sources[i].passed_ns < end_ns)
             lag_ns = MAX(lag_ns, gather->sources[i].lag_ns);
     }
     return gather->window_ns + lag_ns;
 }
 
-/* ---- identity ---- */
-
-static bool
-is_same_vm(const struct identity *known, const struct vg_vm_sample *vm)
-{
-    if (known->uuid[0] && vm->uuid[0])
-        return strcmp(known->uuid, vm->uuid) == 0 && known->pid == vm->pid;
-    return known->pid > 0 && known->pid == vm->pid;
-}
-
-/* Returns the id of a VM in gathered windows. */
-static uint32_t
-identify(vg_gather *gather, unsigned int source, const struct vg_vm_sample *vm)
-{
-    struct identity *known, *same = NULL;
-
-    for (guint i = 0; i < gather->identities->len; i++) {
-        known = &g_array_index(gather->identities, struct identity, i);
-        if (known->source == source && known->source_id == vm->id) {
-            known->last_window = gather->stats.windows;
-            known->pid = vm->pid;
-            g_strlcpy(known->uuid, vm->uuid, sizeof(known->uuid));
-            return known->id;
-        }
-        if (known->source != source && is_same_vm(known, vm))
-            same = known;
-    }
-    struct identity identity = {
-        .source = source,
-        .source_id = vm->id,
-        .id = same ? same->id : gather->n_ids++,
-        .pid = vm->pid,
-        .last_window = gather->stats.windows,
-    };
-    g_strlcpy(identity.uuid, vm->uuid, sizeof(identity.uuid));
-    g_array_append_val(gather->identities, identity);
-    return identity.id;
-}
-
-static void
-forget_identities(vg_gather *gather)
-{
-    for (guint i = gather->identities->len; i > 0; i--) {
-        const struct identity *known = &g_array_index(gather->identities, struct identity, i - 1);
-        if (gather->stats.windows - known->last_window > FORGET_WINDOWS)
-            g_array_remove_index_fast(gather->identities, i - 1);
-    }
-}
-
-/* Gives the VMs of a part their common ids. */
-static void
-rename_vms(vg_gather *gather, struct part *part)
-{
-    GArray *vms = part->window.vms;
-    g_autoptr(GHashTable) ids = g_hash_table_new(NULL, NULL);
-
-    for (guint i = 0; i < vms->len; i++) {
-        struct vg_vm_sample *vm = &g_array_index(vms, struct vg_vm_sample, i);
-        uint32_t id = identify(gather, part->source, vm);
-        g_hash_table_insert(ids, GUINT_TO_POINTER(vm->id), GUINT_TO_POINTER(id));
-        vm->id = id;
-    }
-    for (guint i = 0; i < part->window.gpu_requests->len; i++) {
-        struct vg_gpu_request_sample *request =
-            &g_array_index(part->window.gpu_requests, struct vg_gpu_request_sample, i);
-        void *id;
-        request->vm = g_hash_table_lookup_extended(ids, GUINT_TO_POINTER(request->vm), NULL, &id)
-                          ? GPOINTER_TO_UINT(id)
-                          : VG_PROCESS_NO_ID;
-    }
-    for (guint i = 0; i < vms->len; i++) {
-        GArray *lost_to = g_array_index(vms, struct vg_vm_sample, i).lost_to;
-        for (guint k = 0; k < lost_to->len; k++) {
-            struct vg_lost_to *lost = &g_array_index(lost_to, struct vg_lost_to, k);
-            if (lost->kind == VG_AGGRESSOR_VM)
-                lost->vm_id =
-                    GPOINTER_TO_UINT(g_hash_table_lookup(ids, GUINT_TO_POINTER(lost->vm_id)));
-        }
-    }
-}
-
 /* ---- closing ---- */
 
-static struct vg_gpu_sample *
-gather_find_gpu(const GArray *gpus, const struct vg_gpu_sample *like)
-{
-    for (guint i = 0; i < gpus->len; i++) {
-        struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
-        if (strcmp(gpu->device, like->device) == 0 && strcmp(gpu->engine, like->engine) == 0)
-            return gpu;
-    }
-    return NULL;
-}
-
-/* Joins the GPU figures of a part. For an engine that both know, the lead's figures count; missing
- * ones come from the other part. */
 static void
-join_gpus(GArray *lead, const GArray *other)
-{
-    for (guint i = 0; i < other->len; i++) {
-        const struct vg_gpu_sample *more = &g_array_index(other, struct vg_gpu_sample, i);
-        struct vg_gpu_sample *gpu = gather_find_gpu(lead, more);
-        if (!gpu) {
-            g_array_append_vals(lead, more, 1);
-            continue;
-        }
-        if (gpu->mem_bytes == 0) {
-            gpu->mem_bytes = more->mem_bytes;
-            gpu->mem_peak_bytes = more->mem_peak_bytes;
-        }
-        if (gpu->contexts == 0)
-            gpu->contexts = more->contexts;
-        if (gpu->slices == 0)
-            gpu->slices = more->slices;
-    }
-}
-
-/* Joins the GPU requests, after join_gpus() or a sum, when every GPU of the other part is one of
- * the lead's. */
-static void
-join_requests(struct vg_window *lead, const struct vg_window *other)
-{
-    for (guint i = 0; i < other->gpu_requests->len; i++) {
-        struct vg_gpu_request_sample request =
-            g_array_index(other->gpu_requests, struct vg_gpu_request_sample, i);
-        const struct vg_gpu_sample *gpu =
-            &g_array_index(other->gpus, struct vg_gpu_sample, request.gpu);
-        request.gpu = (uint32_t)(gather_find_gpu(lead->gpus, gpu) -
-                                 &g_array_index(lead->gpus, struct vg_gpu_sample, 0));
-        g_array_append_val(lead->gpu_requests, request);
-    }
-}
-
-/* Joins a less trusted part: GPU use, and VMs that the lead does not see. A VM of which only GPU
- * use is known waits for the lead to see it, since its CPU figures would be zeros. */
-static void
-gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
-{
-    lead->begin_ns = MIN(lead->begin_ns, other->begin_ns);
-    lead->lost_events += other->lost_events;
-    lead->lost_packets += other->lost_packets;
-    if (lead->host.runnable < 0)
-        lead->host = other->host;
-    if (lead->cpus->len == 0)
-        g_array_append_vals(lead->cpus, other->cpus->data, other->cpus->len);
-    for (guint i = 0; i < other->vms->len; i++) {
-        struct vg_vm_sample *more = &g_array_index(other->vms, struct vg_vm_sample, i);
-        struct vg_vm_sample *vm = vg_window_find_vm(lead, more->id);
-        if (!vm && only_gpu)
-            continue;
-        if (!vm) {
-            struct vg_vm_sample taken = *more;
-            vg_vm_sample_init(more);
-            g_array_append_val(lead->vms, taken);
-            continue;
-        }
-        if (!vm->gpu_known && more->gpu_known) {
-            vm->gpu_known = true;
-            vm->gpu_active_ns = more->gpu_active_ns;
-        }
-        join_gpus(vm->gpus, more->gpus);
-        if (!vm->uuid[0])
-            g_strlcpy(vm->uuid, more->uuid, sizeof(vm->uuid));
-    }
-    join_gpus(lead->gpus, other->gpus);
-    g_array_append_vals(lead->proxies, other->proxies->data, other->proxies->len);
-    join_requests(lead, other);
-    g_array_append_vals(lead->gpu_processes, other->gpu_processes->data, other->gpu_processes->len);
-}
-
-/* Joins pieces. A source that was late makes one long window, while others went on; their pieces,
- * the last of which is this part, are put together again. */
-static void
-add_pieces(vg_gather *gather, struct part *last, int64_t begin_ns)
-{
-    struct vg_window sum = {0};
-
-    for (guint i = 0; i < gather->pieces->len; i++) {
-        struct part *piece = gather->pieces->pdata[i];
-        if (piece->source != last->source || piece->window.begin_ns < begin_ns)
-            continue;
-        rename_vms(gather, piece);
-        if (!sum.vms) {
-            vg_window_copy(&sum, &piece->window);
-            continue;
-        }
-        vg_window_add(&sum, &piece->window);
-        join_requests(&sum, &piece->window);
-    }
-    if (!sum.vms)
-        return;
-    vg_window_add(&sum, &last->window);
-    join_requests(&sum, &last->window);
-    vg_window_clear(&last->window);
-    last->window = sum;
-}
-
-static void
-remember_closed(vg_gather *gather, const struct part *part)
+remember_closed(vg_gather *gather, struct part *part)
 {
     const struct closed closed = {part->source, part->window.end_ns};
 
+    if (part->remembered)
+        return;
+    part->remembered = true;
     if (gather->closed_parts->len >= CLOSED_MAX)
         g_array_remove_index(gather->closed_parts, 0);
     g_array_append_val(gather->closed_parts, closed);
@@ -422,10 +228,14 @@ most_trusted(const vg_gather *gather, guint n)
 static uint64_t
 count_missed(const vg_gather *gather, const struct part *lead)
 {
-    if (gather->closed_ns == INT64_MIN)
-        return lead->provenance.missed;
-    int64_t gap_ns = MAX(lead->window.begin_ns - gather->closed_ns, 0);
-    return MIN(lead->provenance.missed, (uint64_t)(gap_ns / gather->window_ns));
+    const bool besides = lead->provenance.besides;
+    const int64_t since_ns = besides ? gather->closed_ns : gather->measured_ns;
+    const uint64_t missed = lead->provenance.missed + (besides ? 0 : gather->cpu_missed);
+
+    if (since_ns == INT64_MIN)
+        return missed;
+    int64_t gap_ns = MAX(lead->window.begin_ns - since_ns, 0);
+    return MIN(missed, (uint64_t)(gap_ns / gather->window_ns));
 }
 
 /* Names in words the source of the GPU figures. */
@@ -445,18 +255,47 @@ name_gpu_source(const struct part *part, char ret[VG_GPU_SOURCE_SIZE])
     g_strlcat(ret, name, VG_GPU_SOURCE_SIZE);
 }
 
+static bool
+gather_has_part_of(const vg_gather *gather, guint n, unsigned int source)
+{
+    for (guint i = 0; i < n; i++) {
+        if (((const struct part *)gather->parts->pdata[i])->source == source)
+            return true;
+    }
+    return false;
+}
+
+/* Has the newest piece of a source stand for its part, where that is not among the first n, which
+ * are of one window that begins then. Returns how many these are then. */
+static guint
+gather_recall(vg_gather *gather, guint n, int64_t begin_ns)
+{
+    for (guint i = gather->pieces->len; i > 0; i--) {
+        const struct part *piece = gather->pieces->pdata[i - 1];
+        if (piece->window.end_ns <= begin_ns || gather_has_part_of(gather, n, piece->source))
+            continue;
+        g_ptr_array_insert(gather->parts, (int)n, g_ptr_array_steal_index(gather->pieces, i - 1));
+        n++;
+    }
+    return n;
+}
+
 static void
 gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
 {
     char gpu_source[VG_GPU_SOURCE_SIZE] = "";
     guint best = most_trusted(gather, n);
     struct part *lead = gather->parts->pdata[best];
+    const int64_t begin_ns = MAX(lead->window.begin_ns, gather->closed_ns);
     int64_t cost_ns = 0;
+
+    if (!lead->provenance.besides)
+        n = gather_recall(gather, n, begin_ns);
 
     gather->stats.windows++;
     for (guint i = 0; i < n; i++) {
         struct part *part = gather->parts->pdata[i];
-        rename_vms(gather, part);
+        vg_gather_rename(gather, part);
         remember_closed(gather, part);
         name_gpu_source(part, gpu_source);
         cost_ns += part->provenance.cost_ns;
@@ -464,10 +303,14 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
     for (guint i = 0; i < n; i++) {
         struct part *part = gather->parts->pdata[i];
         bool only_gpu = part->provenance.besides && !lead->provenance.besides;
+        if (part->provenance.besides) {
+            vg_gather_trim(gather, part, begin_ns);
+            gather->gpu_missed += part->provenance.gpu_missed;
+        }
         if (only_gpu)
-            add_pieces(gather, part, lead->window.begin_ns);
+            vg_gather_add_pieces(gather, part, begin_ns);
         if (i != best)
-            gather_join(&lead->window, &part->window, only_gpu);
+            vg_gather_join(&lead->window, &part->window, only_gpu);
     }
     g_ptr_array_set_size(gather->pieces, 0);
     *ret = (struct vg_gathered){
@@ -478,12 +321,17 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
     ret->provenance.cost_ns = cost_ns;
     g_strlcpy(ret->provenance.gpu_source, gpu_source, sizeof(ret->provenance.gpu_source));
     ret->provenance.missed = count_missed(gather, lead);
-    if (gather->closed_ns != INT64_MIN)
-        ret->window.begin_ns = MAX(ret->window.begin_ns, gather->closed_ns);
+    ret->provenance.gpu_missed = gather->gpu_missed;
+    gather->gpu_missed = 0;
+    ret->window.begin_ns = MAX(ret->window.begin_ns, gather->closed_ns);
     gather->closed_ns = ret->window.end_ns;
+    if (!lead->provenance.besides) {
+        gather->measured_ns = ret->window.end_ns;
+        gather->cpu_missed = 0;
+    }
     lead->window = (struct vg_window){0};
     g_ptr_array_remove_range(gather->parts, 0, n);
-    forget_identities(gather);
+    vg_gather_forget(gather);
 }
 
 /* Returns whether the first n parts, which are of one window, make none. */
@@ -510,9 +358,72 @@ put_aside(vg_gather *gather, guint n)
     for (guint i = 0; i < n; i++) {
         struct part *part = gather->parts->pdata[0];
         remember_closed(gather, part);
-        if (gather->pieces->len >= VG_GATHER_PENDING_MAX)
+        if (gather->pieces->len >= VG_GATHER_PENDING_MAX) {
+            const struct part *oldest = gather->pieces->pdata[0];
+            gather->gpu_missed +=
+                vg_gather_windows_in(gather, oldest->window.begin_ns, oldest->window.end_ns);
             g_ptr_array_remove_index(gather->pieces, 0);
+        }
         g_ptr_array_add(gather->pieces, g_ptr_array_steal_index(gather->parts, 0));
+    }
+}
+
+/* Returns how many of the parts are of the window that ends first. */
+static guint
+gather_group(const vg_gather *gather, int64_t end_ns)
+{
+    guint n = 0;
+
+    while (n < gather->parts->len &&
+           ((const struct part *)gather->parts->pdata[n])->window.end_ns == end_ns)
+        n++;
+    return n;
+}
+
+/* Takes what belongs to the first n parts, which are of one window with CPU figures, out of longer
+ * ones that tell of GPUs: those were read late. */
+static void
+gather_cut_longer(vg_gather *gather, guint n, int64_t end_ns)
+{
+    const guint all = gather->parts->len;
+
+    for (guint i = n; i < all; i++) {
+        struct part *part = gather->parts->pdata[i];
+        if (!part->provenance.besides || part->window.begin_ns >= end_ns)
+            continue;
+        struct part *first = g_new0(struct part, 1);
+        *first = *part;
+        vg_window_cut(&part->window, end_ns, &first->window);
+        /* These are told once. */
+        part->provenance.cost_ns = 0;
+        part->provenance.gpu_missed = 0;
+        g_ptr_array_add(gather->parts, first);
+    }
+    if (gather->parts->len > all)
+        g_ptr_array_sort(gather->parts, compare_parts);
+}
+
+static bool
+gather_has_cpus(const vg_gather *gather, guint n)
+{
+    for (guint i = 0; i < n; i++) {
+        if (!((const struct part *)gather->parts->pdata[i])->provenance.besides)
+            return true;
+    }
+    return false;
+}
+
+/* Drops those of the first n parts whose CPU figures are of a window that was closed since they
+ * came. */
+static void
+gather_drop_late(vg_gather *gather, guint n)
+{
+    for (guint i = n; i > 0; i--) {
+        const struct part *part = gather->parts->pdata[i - 1];
+        if (!gather_is_late(gather, &part->window, part->provenance.besides))
+            continue;
+        gather_count_late(gather, &part->window, part->provenance.besides);
+        g_ptr_array_remove_index(gather->parts, i - 1);
     }
 }
 
@@ -526,13 +437,15 @@ next_window(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
     const struct part *first = gather->parts->pdata[0];
     int64_t end_ns = first->window.end_ns;
     bool complete = all_passed(gather, end_ns);
-    bool over = now_ns - grace_of(gather) >= end_ns;
+    bool over = now_ns - grace_of(gather, end_ns) >= end_ns;
     if (!complete && !over && gather->parts->len <= VG_GATHER_PENDING_MAX)
         return 0;
-    guint n = 0;
-    while (n < gather->parts->len &&
-           ((const struct part *)gather->parts->pdata[n])->window.end_ns == end_ns)
-        n++;
+    gather_drop_late(gather, gather_group(gather, end_ns));
+    if (gather_has_cpus(gather, gather_group(gather, end_ns)))
+        gather_cut_longer(gather, gather_group(gather, end_ns), end_ns);
+    const guint n = gather_group(gather, end_ns);
+    if (n == 0)
+        return -1;
     if (is_void(gather, n)) {
         put_aside(gather, n);
         return -1;

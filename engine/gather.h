@@ -3,15 +3,16 @@
  * Gathers the measurements of several collectors for the same time into one window. The windows of
  * all sources end at the same moments. A window is complete when all sources that are alive have
  * passed its end, or after one more window of grace, and the lag of those that are known to be
- * late. Later parts, and double ones, are counted and dropped. Windows come out in the order of
- * time and do not overlap.
+ * late and that it lacks. Later parts, and double ones, are counted and dropped, and so are the
+ * windows that thus lack something. Windows come out in the order of time and do not overlap.
  *
  * A VM that several sources see (by the same UUID, otherwise by the same pid) becomes one, with the
  * CPU figures of the source that is most to be trusted. A part without CPU figures (besides, in its
- * provenance) completes those of others, even a longer one that it is a piece of. It makes a window
- * of its own only where no source with CPU figures lives, and only if there is anything in it;
- * otherwise the window is missing as it would be without that part. VMs get ids that hold for all
- * windows and are never given to another one. Pure; one thread at a time.
+ * provenance) completes those of others, even a longer one that it is a piece of, and it may be
+ * longer than they are: then it is cut, and spread over those that are not closed. It makes a
+ * window of its own only where no source with CPU figures lives, and only if there is anything in
+ * it; otherwise the window is missing as it would be without that part. VMs get ids that hold for
+ * all windows and are never given to another one. Pure; one thread at a time.
  */
 #ifndef VG_ENGINE_GATHER_H
 #define VG_ENGINE_GATHER_H

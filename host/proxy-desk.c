@@ -16,6 +16,7 @@
 #include "base/json.h"
 
 #define ANSWER_MAX (16 << 20) /* bytes */
+#define LIST       "list"
 
 struct vg_proxy_desk {
     int fd;
@@ -92,14 +93,22 @@ desk_receive(const vg_proxy_desk *desk, char *text, size_t size, GError **err)
     return fd;
 }
 
+static int
+desk_send(const vg_proxy_desk *desk, const char *line, GError **err)
+{
+    if (send(desk->fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return vg_error(err, VG_E_IO, "%s: %s", desk->path, g_strerror(errno));
+    return 0;
+}
+
 /* Sends a line, and receives the answer, as desk_receive() does. */
 static int
 desk_ask(const vg_proxy_desk *desk, const char *line, char *text, size_t size, GError **err)
 {
     struct pollfd answer = {.fd = desk->fd, .events = POLLIN};
 
-    if (send(desk->fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return vg_error(err, VG_E_IO, "%s: %s", desk->path, g_strerror(errno));
+    if (desk_send(desk, line, err) < 0)
+        return -1;
     if (vg_clock_poll(&answer, 1, vg_clock_monotonic_ns() + desk->limit_ns) <= 0)
         return vg_error(err, VG_E_TIMEOUT, "%s: it does not answer", desk->path);
     return desk_receive(desk, text, size, err);
@@ -123,14 +132,11 @@ desk_read_file(const vg_proxy_desk *desk, int fd, GError **err)
     return object;
 }
 
-/* Asks by a line that is answered by a file. Returns what it holds; NULL: it cannot, or will not.
- */
+/* Returns what the file of an answer holds, which was received as desk_receive() says; NULL: there
+ * is none, or it cannot be read. */
 static json_object *
-desk_ask_file(const vg_proxy_desk *desk, const char *line, int64_t *pid, GError **err)
+desk_take_file(const vg_proxy_desk *desk, int fd, const char *text, int64_t *pid, GError **err)
 {
-    char text[256];
-    int fd = desk_ask(desk, line, text, sizeof(text), err);
-
     if (fd == -2 && g_str_has_prefix(text, "error "))
         vg_error(err, strstr(text, "no such socket") ? VG_E_NOT_FOUND : VG_E_EXTERNAL, "%s: %s",
                  desk->path, text + strlen("error "));
@@ -144,6 +150,17 @@ desk_ask_file(const vg_proxy_desk *desk, const char *line, int64_t *pid, GError 
         vg_json_int64(&number, 1, INT32_MAX, pid, err) < 0)
         return NULL;
     return g_steal_pointer(&object);
+}
+
+/* Asks by a line that is answered by a file. Returns what it holds; NULL: it cannot, or will not.
+ */
+static json_object *
+desk_ask_file(const vg_proxy_desk *desk, const char *line, int64_t *pid, GError **err)
+{
+    char text[256] = "";
+    const int fd = desk_ask(desk, line, text, sizeof(text), err);
+
+    return desk_take_file(desk, fd, text, pid, err);
 }
 
 struct vg_proxy_shown *
@@ -174,11 +191,9 @@ desk_copy_socket(const void *socket, void *data)
     return vg_record_copy(&vg_proxy_socket_record, socket);
 }
 
-GPtrArray *
-vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
+static GPtrArray *
+desk_read_list(const vg_proxy_desk *desk, json_object *object, GError **err)
 {
-    int64_t pid;
-    g_autoptr(json_object) object = desk_ask_file(desk, "list", &pid, err);
     struct vg_json_node root = vg_json_root(object), sockets;
     struct vg_proxy_told *told = NULL;
 
@@ -192,6 +207,41 @@ vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
     g_ptr_array_extend(list, told->sockets, desk_copy_socket, NULL);
     vg_record_free(&vg_proxy_told_record, told);
     return g_steal_pointer(&list);
+}
+
+GPtrArray *
+vg_proxy_desk_list(vg_proxy_desk *desk, GError **err)
+{
+    int64_t pid;
+    g_autoptr(json_object) object = desk_ask_file(desk, LIST, &pid, err);
+
+    return desk_read_list(desk, object, err);
+}
+
+int
+vg_proxy_desk_ask_list(vg_proxy_desk *desk, GError **err)
+{
+    return desk_send(desk, LIST, err);
+}
+
+GPtrArray *
+vg_proxy_desk_take_list(vg_proxy_desk *desk, GError **err)
+{
+    struct pollfd answer = {.fd = desk->fd, .events = POLLIN};
+    char text[256] = "";
+    int64_t pid;
+
+    if (poll(&answer, 1, 0) <= 0)
+        return NULL;
+    const int fd = desk_receive(desk, text, sizeof(text), err);
+    g_autoptr(json_object) object = desk_take_file(desk, fd, text, &pid, err);
+    return desk_read_list(desk, object, err);
+}
+
+int
+vg_proxy_desk_fd(const vg_proxy_desk *desk)
+{
+    return desk->fd;
 }
 
 int

@@ -19,8 +19,14 @@ void vg_proxy_desk_close(vg_proxy_desk *desk); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_proxy_desk, vg_proxy_desk_close)
 
 /* Returns struct vg_proxy_socket, which the caller frees, or NULL: the desk is of no use any more
- * then. Waits for up to 0.2 s. */
+ * then. */
 GPtrArray *vg_proxy_desk_list(vg_proxy_desk *desk, GError **err);
+
+/* The same without waiting: asks, and takes the answer, which NULL without an error has not come
+ * yet. The descriptor is readable when it has. */
+int vg_proxy_desk_ask_list(vg_proxy_desk *desk, GError **err);
+GPtrArray *vg_proxy_desk_take_list(vg_proxy_desk *desk, GError **err);
+int vg_proxy_desk_fd(const vg_proxy_desk *desk);
 
 /* Returns all that there is to a socket, which the caller frees. VG_E_NOT_FOUND: it has none of
  * that path. Otherwise as vg_proxy_desk_list(). */

@@ -40,9 +40,10 @@ struct vg_provenance {
     int64_t cost_ns; /* CPU time spent for the window: by the collector, and by its programs in the
                       * kernel where that is known */
     uint64_t missed; /* windows right before this one that could not be measured */
-    unsigned level;  /* of effort that was left out to stay within the budget; 0: everything */
-    bool silent;     /* something that was to tell of guests never did */
-    bool besides;    /* tells nothing of CPUs: it completes the windows of others */
+    uint64_t gpu_missed; /* windows before this one whose use of GPUs was read too late for them */
+    unsigned level;      /* of effort that was left out to stay within the budget; 0: everything */
+    bool silent;         /* something that was to tell of guests never did */
+    bool besides;        /* tells nothing of CPUs: it completes the windows of others */
     struct vg_measured measures[VG_MEASURE_MAX];
 };
 

@@ -100,7 +100,7 @@ def test_what_vms_do_by_a_proxy(tmp_path, proxy):
         daemon.stop()
 
 
-# Windows that come too late on a busy machine are not told.
+# What comes more than 4 s too late on a busy machine is not told, but counted.
 @pytest.mark.host
 def test_what_vms_do_agrees(tmp_path, proxy):
     with BusyVm(name=ALPHA) as alpha, BusyVm(name=BETA) as beta, daemon_of(tmp_path, proxy) as daemon:
@@ -148,7 +148,7 @@ def test_weights_change(proxy):
     assert "it is asked by" in proxy.ask("who are you")
 
 
-# A proxy has 0.2 s to answer.
+# A proxy has 3 s to answer.
 @pytest.mark.host
 def test_a_proxy_that_hangs_or_comes_late(tmp_path, proxy):
     """A window has what there is; a proxy that is there again counts from then on."""

@@ -544,6 +544,154 @@ test_gpu_use_of_a_long_window(void **state)
     vg_window_clear(&gathered.window);
 }
 
+/* A part that tells of GPUs only, from begin to end: the VM with this pid had one busy for half of
+ * it, and did 10 requests in a second. */
+static enum vg_gather_taken
+put_long(vg_gather *gather, unsigned int source, int64_t begin_ns, int64_t end_ns, int32_t pid)
+{
+    const struct vg_provenance provenance = {.besides = true, .cost_ns = 1, .gpu_source = "nvml"};
+    const int64_t length_ns = end_ns - begin_ns;
+    struct vg_window window = window_of(end_ns, 3, "vm", "", pid, 0);
+    struct vg_gpu_sample gpu = {.device = "0000:03:00.0",
+                                .engine = "render",
+                                .busy_ns = length_ns / 2,
+                                .requests = (uint64_t)(length_ns / (S / 10))};
+
+    window.begin_ns = begin_ns;
+    g_array_append_val(window.gpus, gpu);
+    g_array_append_val(vm_at(&window, 0)->gpus, gpu);
+    vm_at(&window, 0)->gpu_known = true;
+    vm_at(&window, 0)->gpu_active_ns = length_ns / 2;
+    const struct vg_gpu_request_sample request = {.vm = 3, .end_ns = end_ns};
+    g_array_append_val(window.gpu_requests, request);
+    return vg_gather_put(gather, source, &window, &provenance, 0);
+}
+
+/* Takes the next window, which has this, and returns how many lacked the use of GPUs before it. */
+static uint64_t
+take_with(vg_gather *gather, int64_t now_ns, int64_t end_ns, int64_t busy_ns, guint n_requests)
+{
+    struct vg_gathered gathered;
+
+    assert_true(vg_gather_next(gather, now_ns, &gathered));
+    assert_int_equal(gathered.window.end_ns, end_ns);
+    assert_int_equal(vm_at(&gathered.window, 0)->cpu.run_ns, 5);
+    assert_int_equal(vm_at(&gathered.window, 0)->gpu_known, busy_ns >= 0);
+    assert_int_equal(gathered.window.gpus->len, busy_ns >= 0);
+    for (guint i = 0; i < gathered.window.gpus->len; i++) {
+        const struct vg_gpu_sample *gpu =
+            &g_array_index(gathered.window.gpus, struct vg_gpu_sample, i);
+        assert_int_equal(gpu->busy_ns, busy_ns);
+        assert_int_equal(gpu->requests, busy_ns / (S / 20));
+        assert_int_equal(vm_at(&gathered.window, 0)->gpu_active_ns, busy_ns);
+    }
+    assert_int_equal(gathered.window.gpu_requests->len, n_requests);
+    assert_int_equal(gathered.provenance.missed, 0);
+    const uint64_t missed = gathered.provenance.gpu_missed;
+    vg_window_clear(&gathered.window);
+    return missed;
+}
+
+/* GPUs were read late, and have one long window: those that wait for it have it all, and others are
+ * counted. */
+static void
+test_gpu_use_that_comes_late(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+
+    (void)state;
+    vg_gather_set_lag(gather, gpu, 3 * S);
+    for (int64_t i = 1; i <= 3; i++)
+        put(gather, cpu, window_of(i * S, 0, "vm", "", 100, 5), 1);
+    assert_false(vg_gather_next(gather, 4 * S, &gathered));
+    put_long(gather, gpu, 0, 3 * S, 100);
+    assert_int_equal(take_with(gather, 4 * S, S, S / 2, 0), 0);
+    assert_int_equal(take_with(gather, 4 * S, 2 * S, S / 2, 0), 0);
+    assert_int_equal(take_with(gather, 4 * S, 3 * S, S / 2, 1), 0);
+    /* Two windows of the long one are closed already. */
+    for (int64_t i = 4; i <= 6; i++)
+        put(gather, cpu, window_of(i * S, 0, "vm", "", 100, 5), 1);
+    assert_int_equal(take_with(gather, 9 * S, 4 * S, -1, 0), 0);
+    assert_int_equal(take_with(gather, 9 * S, 5 * S, -1, 0), 0);
+    put_long(gather, gpu, 3 * S, 6 * S, 100);
+    assert_int_equal(take_with(gather, 9 * S, 6 * S, S / 2, 1), 2);
+    /* All of it is. */
+    put(gather, cpu, window_of(7 * S, 0, "vm", "", 100, 5), 1);
+    assert_int_equal(take_with(gather, 11 * S, 7 * S, -1, 0), 0);
+    assert_int_equal(put_long(gather, gpu, 6 * S, 7 * S, 100), VG_GATHER_LATE);
+    put(gather, cpu, window_of(8 * S, 0, "vm", "", 100, 5), 1);
+    put_long(gather, gpu, 7 * S, 8 * S, 100);
+    assert_int_equal(take_with(gather, 11 * S, 8 * S, S / 2, 1), 1);
+}
+
+/* What was put aside is not lost if who measures CPUs comes after all, whatever the lengths. */
+static void
+test_cpus_that_come_late(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+
+    (void)state;
+    put_long(gather, gpu, 0, S, 100);
+    put_long(gather, gpu, S, 4 * S, 100);
+    put_long(gather, gpu, 4 * S, 5 * S, 100);
+    assert_false(vg_gather_next(gather, 10 * S, &gathered));
+    put(gather, cpu, window_of(S, 0, "vm", "", 100, 5), 1);
+    assert_int_equal(take_with(gather, 10 * S, S, S / 2, 1), 0);
+    put(gather, cpu, window_of(2 * S, 0, "vm", "", 100, 5), 1);
+    assert_int_equal(take_with(gather, 10 * S, 2 * S, S / 2, 0), 0);
+    /* A long one of both kinds, the end of which GPU use lacks. */
+    struct vg_window window = window_of(6 * S, 0, "vm", "", 100, 5);
+    const struct vg_provenance provenance = {.confidence = 1};
+    window.begin_ns = 2 * S;
+    vg_gather_put(gather, cpu, &window, &provenance, 0);
+    assert_int_equal(take_with(gather, 10 * S, 6 * S, 3 * S / 2, 2), 0);
+    assert_int_equal(put_long(gather, gpu, 5 * S, 6 * S, 100), VG_GATHER_LATE);
+    put(gather, cpu, window_of(7 * S, 0, "vm", "", 100, 5), 1);
+    put_long(gather, gpu, 6 * S, 7 * S, 100);
+    assert_int_equal(take_with(gather, 10 * S, 7 * S, S / 2, 1), 1);
+}
+
+/* CPU figures of a time of which windows were closed without them are in none, which is counted. */
+static void
+test_cpus_of_closed_windows(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    struct vg_gather_stats stats;
+    unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+    const struct vg_provenance provenance = {.confidence = 1};
+
+    (void)state;
+    put(gather, cpu, window_of(S, 0, "vm", "", 100, 5), 1);
+    put_long(gather, gpu, 0, S, 100);
+    assert_int_equal(take_with(gather, S, S, S / 2, 1), 0);
+    /* It hangs, and windows with the use of GPUs alone go on. */
+    vg_gather_set_alive(gather, cpu, false);
+    for (int64_t i = 2; i <= 3; i++) {
+        put_long(gather, gpu, (i - 1) * S, i * S, 100);
+        assert_true(vg_gather_next(gather, i * S, &gathered));
+        assert_true(gathered.provenance.besides);
+        vg_window_clear(&gathered.window);
+    }
+    vg_gather_set_alive(gather, cpu, true);
+    struct vg_window window = window_of(4 * S, 0, "vm", "", 100, 5);
+    window.begin_ns = S;
+    assert_int_equal(vg_gather_put(gather, cpu, &window, &provenance, 0), VG_GATHER_LATE);
+    put(gather, cpu, window_of(5 * S, 0, "vm", "", 100, 5), 1);
+    put_long(gather, gpu, 3 * S, 4 * S, 100);
+    put_long(gather, gpu, 4 * S, 5 * S, 100);
+    assert_true(vg_gather_next(gather, 5 * S, &gathered));
+    assert_int_equal(gathered.window.begin_ns, 4 * S);
+    assert_int_equal(gathered.provenance.missed, 3);
+    vg_window_clear(&gathered.window);
+    vg_gather_read_stats(gather, &stats);
+    assert_int_equal(stats.late, 1);
+}
+
 static void
 test_gpu_use_alone(void **state)
 {
@@ -635,6 +783,9 @@ main(void)
         cmocka_unit_test(test_gpu_use_completes_a_window),
         cmocka_unit_test(test_gpu_use_makes_no_window_where_cpus_are_measured),
         cmocka_unit_test(test_gpu_use_of_a_long_window),
+        cmocka_unit_test(test_gpu_use_that_comes_late),
+        cmocka_unit_test(test_cpus_that_come_late),
+        cmocka_unit_test(test_cpus_of_closed_windows),
         cmocka_unit_test(test_gpu_use_alone),
         cmocka_unit_test(test_windows_add_up),
         cmocka_unit_test(test_gpu_requests),

@@ -31,6 +31,9 @@ struct fake {
     struct collector_run *run;
     int64_t silence_ns; /* of its thread, after a sample */
     atomic_llong drained_ns;
+    atomic_llong awaits_ns; /* after it was asked */
+    int64_t asked_ns;
+    int64_t read_ns;
 };
 
 static bool
@@ -66,11 +69,25 @@ static void
 read_nothing(vg_gpu_source *source, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
              struct vg_window *window)
 {
-    (void)source;
     (void)vms;
     (void)self;
-    (void)now_ns;
     (void)window;
+    ((struct fake *)source)->read_ns = now_ns;
+}
+
+static void
+fake_ask(vg_gpu_source *source, int64_t now_ns)
+{
+    ((struct fake *)source)->asked_ns = now_ns;
+}
+
+static int64_t
+fake_awaits(const vg_gpu_source *source)
+{
+    const struct fake *fake = (const struct fake *)source;
+    const int64_t ns = atomic_load(&fake->awaits_ns);
+
+    return ns > 0 ? fake->asked_ns + ns : 0;
 }
 
 static int64_t
@@ -108,6 +125,8 @@ static const struct vg_gpu_source_ops fake_ops = {
     .ready = always,
     .sample = fake_sample,
     .fd = fake_fd,
+    .ask = fake_ask,
+    .awaits = fake_awaits,
     .read = read_nothing,
     .spent_ns = an_hour,
     .describe = say_well,
@@ -161,7 +180,7 @@ test_drains(void **state)
     end(&fake);
 }
 
-/* A source that takes longer than a window makes windows late, which is told. */
+/* A source that takes longer than a window makes windows long, which is told. */
 static void
 test_source_is_slow(void **state)
 {
@@ -173,15 +192,17 @@ test_source_is_slow(void **state)
     fake.takes_ns = 250 * MS;
     fake.slow = 4;
     g_autoptr(vg_report) less = collector_run_state(fake.run, VG_COLLECTOR_DEGRADED);
-    assert_string_equal(less->text,
-                        "windows are missed, as reading takes longer than a window; fake: well");
+    assert_string_equal(
+        less->text,
+        "windows are longer than they should be, as reading takes longer than one; fake: "
+        "well");
     g_autoptr(vg_report) ok = collector_run_state(fake.run, VG_COLLECTOR_OK);
     assert_string_equal(ok->text, "fake: well");
     end(&fake);
 }
 
-/* The thread hangs with the source, which its heart shows, and no window of another length is made
- * of it. */
+/* The thread hangs with the source, which its heart shows, and what was meanwhile is in one long
+ * window: nothing is lost. */
 static void
 test_source_hangs(void **state)
 {
@@ -194,13 +215,39 @@ test_source_hangs(void **state)
     fake.takes_ns = 1200 * MS;
     g_autoptr(vg_report) after = next_window(&fake);
     assert_in_range(fake.silence_ns, 1200 * MS, 1210 * MS);
-    /* Of the 25 that end within 1250 ms, the last one is whole. */
-    assert_int_equal(after->window.begin_ns, before->window.end_ns + 1200 * MS);
-    assert_int_equal(after->window.end_ns, before->window.end_ns + 1250 * MS);
-    assert_int_equal(after->provenance.missed, 24);
+    /* It ends with the last of the windows that are over then. */
+    assert_int_equal(after->window.begin_ns, before->window.end_ns);
+    assert_int_equal(after->window.end_ns, before->window.end_ns + 1200 * MS);
+    assert_int_equal(after->provenance.missed, 0);
+    assert_int_equal(after->provenance.gpu_missed, 0);
     g_autoptr(vg_report) next = next_window(&fake);
     assert_int_equal(next->window.begin_ns, after->window.end_ns);
-    assert_int_equal(next->provenance.missed, 0);
+    assert_int_equal(next->window.end_ns, after->window.end_ns + 50 * MS);
+    end(&fake);
+}
+
+/* Windows wait for answers, until the time that their source says, and are long then; others are
+ * sampled meanwhile. */
+static void
+test_source_awaits(void **state)
+{
+    struct fake fake;
+
+    (void)state;
+    start(&fake, 100 * MS, 20 * MS);
+    g_autoptr(vg_report) before = next_window(&fake);
+    /* Not before the window after this one, so that it is known when it is asked. */
+    atomic_store(&fake.awaits_ns, 250 * MS);
+    g_autoptr(vg_report) after = next_window(&fake);
+    assert_int_equal(after->window.begin_ns, before->window.end_ns);
+    assert_int_equal(after->window.end_ns, before->window.end_ns + 300 * MS);
+    assert_in_range(fake.read_ns, before->window.end_ns + 350 * MS,
+                    before->window.end_ns + 360 * MS);
+    atomic_store(&fake.awaits_ns, 0);
+    g_autoptr(vg_report) next = next_window(&fake);
+    assert_int_equal(next->window.begin_ns, after->window.end_ns);
+    assert_int_equal(next->window.end_ns, after->window.end_ns + 100 * MS);
+    assert_string_equal(next->provenance.gpu_source, "fake");
     end(&fake);
 }
 
@@ -211,6 +258,7 @@ main(void)
         cmocka_unit_test(test_drains),
         cmocka_unit_test(test_source_is_slow),
         cmocka_unit_test(test_source_hangs),
+        cmocka_unit_test(test_source_awaits),
     };
 
     return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);
