@@ -403,8 +403,9 @@ gpu_hardware_leave(struct vg_gpu_ledger *ledger, uint32_t index, bool is_told)
 bool gpu_ring_is_nameless(const char *name);
 
 /* A job runs, on the engine that is given (or GPU_NO_INDEX): is that one of the rings whose name
- * was not told? */
-void gpu_ring_learn(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine);
+ * was not told? Returns the engine that it runs on, by its name where that is known now. */
+uint32_t gpu_ring_learn(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                        uint32_t engine);
 
 /* ---- model/gpu-tell.c: what is told as it happens ---- */
 

@@ -422,7 +422,7 @@ gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *eve
         event->gpu.context == 0 && engine != GPU_NO_INDEX)
         gpu_ledger_end_earlier(ledger, engine, event->gpu.id);
     if (ledger->n_nameless > 0 && event->gpu.op == VG_GPU_RUNNING)
-        gpu_ring_learn(ledger, event, engine);
+        engine = gpu_ring_learn(ledger, event, engine);
     uint32_t index = gpu_ledger_resolve(ledger, event, engine);
 
     if (index == GPU_NO_INDEX && begins) {

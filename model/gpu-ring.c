@@ -3,8 +3,9 @@
  * Rings that some records name, and others only by the address of their name, as events of the DRM
  * scheduler do before Linux 5.12 or so. Often the adapter has learned the name before. Where it has
  * not, as the jobs of a ring are all the kernel's, or another CPU's records are read first, the two
- * look like two engines: until a record with the name tells of a job that one ring without a name
- * has, and no other. Jobs are counted for each ring. If several have a job of that number, it is
+ * look like two engines: until the ring runs a job that was queued under the name, with the same
+ * number and fence, or a record with the name tells of a job that one ring without a name has, and
+ * no other. Jobs are counted for each ring. If several have a job of that number, it is
  * the one that the same thread told of before: the driver tells right after the scheduler
  * (since 5.7).
  */
@@ -91,28 +92,55 @@ gpu_ring_move(struct vg_gpu_ledger *ledger, uint32_t from, uint32_t to, const st
     }
 }
 
-void
-gpu_ring_learn(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+/* The engine with a name where the job of this record, which has the address of a name only, was
+ * queued: the scheduler's fence and the job's number are the same in both. GPU_NO_INDEX: none. */
+static uint32_t
+gpu_ring_find_by_fence(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
-    if (event->gpu.id_space != VG_GPU_ID_JOB || engine == GPU_NO_INDEX)
-        return;
-    if (gpu_engine_at(ledger, engine)->is_nameless) {
-        if (event->tid > 0)
-            ledger->ring_runs[(uint32_t)event->tid % GPU_RING_RUNS] =
-                (struct gpu_ring_run){event->tid, engine, event->gpu.id};
-        return;
-    }
-    if (gpu_requests_by_job(&ledger->requests, engine, event->gpu.id) != GPU_NO_INDEX)
-        return;
-    uint32_t nameless = gpu_ring_find_by_thread(ledger, event);
-    if (nameless == GPU_NO_INDEX)
-        nameless = gpu_ring_find(ledger, event);
-    if (nameless == GPU_NO_INDEX)
-        return;
+    uint32_t index = event->gpu.fence != 0
+                         ? gpu_requests_by_fence(&ledger->requests, event->gpu.fence)
+                         : GPU_NO_INDEX;
+
+    if (index == GPU_NO_INDEX)
+        return GPU_NO_INDEX;
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    return request->id_space == VG_GPU_ID_JOB && request->id == event->gpu.id &&
+                   request->engine != GPU_NO_INDEX && request->state < GPU_STATE_RUNNING &&
+                   !gpu_engine_at(ledger, request->engine)->is_nameless
+               ? request->engine
+               : GPU_NO_INDEX;
+}
+
+static uint32_t
+gpu_ring_name(struct vg_gpu_ledger *ledger, uint32_t nameless, uint32_t engine)
+{
     gpu_engine_at(ledger, nameless)->same_as = engine;
     gpu_engine_at(ledger, engine)->told_ops |= gpu_engine_at(ledger, nameless)->told_ops;
     ledger->n_nameless--;
     gpu_ring_move(ledger, nameless, engine, &ledger->requests.age);
     gpu_ring_move(ledger, nameless, engine, &ledger->requests.doubt);
     gpu_hardware_sort(ledger, engine);
+    return engine;
+}
+
+uint32_t
+gpu_ring_learn(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+{
+    if (event->gpu.id_space != VG_GPU_ID_JOB || engine == GPU_NO_INDEX)
+        return engine;
+    if (gpu_engine_at(ledger, engine)->is_nameless) {
+        uint32_t named = gpu_ring_find_by_fence(ledger, event);
+        if (named != GPU_NO_INDEX)
+            return gpu_ring_name(ledger, engine, named);
+        if (event->tid > 0)
+            ledger->ring_runs[(uint32_t)event->tid % GPU_RING_RUNS] =
+                (struct gpu_ring_run){event->tid, engine, event->gpu.id};
+        return engine;
+    }
+    if (gpu_requests_by_job(&ledger->requests, engine, event->gpu.id) != GPU_NO_INDEX)
+        return engine;
+    uint32_t nameless = gpu_ring_find_by_thread(ledger, event);
+    if (nameless == GPU_NO_INDEX)
+        nameless = gpu_ring_find(ledger, event);
+    return nameless == GPU_NO_INDEX ? engine : gpu_ring_name(ledger, nameless, engine);
 }

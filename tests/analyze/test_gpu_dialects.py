@@ -251,6 +251,18 @@ def test_end_told_twice(tmp_path, process_first):
         "requests": 1, "partial": 0, "busy_ns": 150000, "exec_ns": 150000, "wait_ns": 100000}
 
 
+def test_run_on_a_ring_whose_name_is_not_known_yet(tmp_path):
+    """Another CPU's records were read first: the ring that runs the job is told by an address, and
+    only its fence and its number say where it was queued."""
+    job = "entity=00000000aa, id=185904, fence=00000000bb, ring={}, job count:0, hw job count:1"
+    doc = text(tmp_path, (0, "app-7", CS), (1, "app-7", "drm_sched_job: " + job.format("gfx")),
+               (100, "gfx-9", "drm_run_job: " + job.format("ffff94d7a02bf397")),
+               (250, "<idle>-0", "drm_sched_process_job: fence=00000000bb signaled"))
+    assert row(doc, "amdgpu", "gfx") == {
+        "requests": 1, "partial": 0, "busy_ns": 150000, "exec_ns": 150000, "wait_ns": 100000}
+    assert len(doc["gpus"]) == 1
+
+
 def test_two_gpus_whose_rings_have_one_name(tmp_path):
     """Up to 6.16 nobody tells the device; schedulers count their jobs from 1."""
     def job(what, fence_address, number=1):
