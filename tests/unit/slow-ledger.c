@@ -347,17 +347,24 @@ play_kvm(slow_history *h, const struct vg_event *e)
         t->guest = open_interval(h, h->guests, thread, RUNNING, t->cpu);
 }
 
+/* Nobody knows of it until then, or until when nobody knew before; whoever sleeps sleeps on. */
+static void
+lose_track(slow_history *h, int thread, int64_t end_ns)
+{
+    struct thread *t = thread_at(h, thread);
+    int64_t resume = MAX(end_ns, h->now);
+    resume = MAX(resume, interval_at(h->segments, t->segment)->from);
+    set_state(h, thread, t->state == BLOCKED ? BLOCKED : LOST_TRACK, t->cpu);
+    interval_at(h->segments, t->segment)->from = resume;
+}
+
 static void
 play_lost(slow_history *h, int cpu, int64_t end_ns)
 {
     for (int i = 0; i < (int)h->threads->len; i++) {
-        struct thread *t = thread_at(h, i);
-        if (t->segment < 0 || t->cpu != cpu)
-            continue;
-        int64_t resume = MAX(end_ns, h->now);
-        resume = MAX(resume, interval_at(h->segments, t->segment)->from);
-        set_state(h, i, t->state == BLOCKED ? BLOCKED : LOST_TRACK, cpu);
-        interval_at(h->segments, t->segment)->from = resume;
+        const struct thread *t = thread_at(h, i);
+        if (t->segment >= 0 && t->cpu == cpu)
+            lose_track(h, i, end_ns);
     }
     occupy(h, cpu, NOBODY);
     h->dark[cpu] = MAX(h->dark[cpu], end_ns);
@@ -372,12 +379,9 @@ play_loss(slow_history *h, const struct vg_event *e)
     for (int cpu = 0; e->cpu < 0 && e->lost.any_cpu && cpu < SLOW_CPUS; cpu++)
         play_lost(h, cpu, e->lost.end_ns);
     for (int i = 0; e->cpu < 0 && e->lost.any_cpu && i < (int)h->threads->len; i++) {
-        struct thread *t = thread_at(h, i);
-        if (t->segment < 0 || (t->cpu >= 0 && t->cpu < SLOW_CPUS))
-            continue;
-        set_state(h, i, t->state == BLOCKED ? BLOCKED : LOST_TRACK, t->cpu);
-        struct interval *segment = interval_at(h->segments, t->segment);
-        segment->from = MAX(segment->from, MAX(e->lost.end_ns, h->now));
+        const struct thread *t = thread_at(h, i);
+        if (t->segment >= 0 && (t->cpu < 0 || t->cpu >= SLOW_CPUS))
+            lose_track(h, i, e->lost.end_ns);
     }
 }
 
