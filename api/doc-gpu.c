@@ -132,9 +132,7 @@ use_to_json(const vg_view *view, const struct use *use, int64_t duration_ns)
                        duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0);
     vg_json_add_int64(object, "busy_ns", gpu->busy_ns);
     vg_json_add_int64(object, "exec_ns", gpu->exec_ns);
-    vg_json_add_int64(object, "wait_ns", gpu->wait_ns);
-    vg_json_add_int64(object, "requests", (int64_t)gpu->requests);
-    vg_json_add_int64(object, "mem_bytes", gpu->mem_bytes);
+    vg_gpu_requests_to_json(object, gpu);
     if (gpu->contexts > 0)
         vg_json_add_int64(object, "contexts", gpu->contexts);
     return object;

@@ -201,8 +201,9 @@ add_gpus(GString *out, const GArray *rows)
 {
     static const char *const families[][2] = {
         {"vgpud_vm_gpu_busy_seconds_total", "Time that an engine worked for the VM."},
-        {"vgpud_vm_gpu_wait_seconds_total", "Time that requests of the VM waited, summed."},
-        {"vgpud_vm_gpu_requests_total", "Requests that were done."},
+        {"vgpud_vm_gpu_wait_seconds_total",
+         "Time that requests of the VM waited, summed; absent where nobody tells of requests."},
+        {"vgpud_vm_gpu_requests_total", "Requests that were done; absent likewise."},
     };
 
     for (int k = 0; k < (int)G_N_ELEMENTS(families); k++) {
@@ -215,6 +216,8 @@ add_gpus(GString *out, const GArray *rows)
                 g_autofree char *device = label("device", gpu->device);
                 g_autofree char *engine = label("engine", gpu->engine);
                 g_autofree char *labels = g_strconcat(row->labels, ",", device, ",", engine, NULL);
+                if (k > 0 && (gpu->lacks & VG_GPU_NO_REQUESTS))
+                    continue;
                 value(out, families[k][0], labels, gpu_value(gpu, k));
             }
         }

@@ -290,6 +290,7 @@ vg_fdinfo_parse(const char *text, struct vg_fdinfo *ret)
         return false;
     if (ret->device[0] == '\0')
         g_strlcpy(ret->device, ret->driver, sizeof(ret->device));
+    ret->tells_memory = reading.n_regions > 0;
     ret->memory_bytes = sum_memory(&reading);
     keep_counters(&reading);
     return true;

@@ -32,7 +32,8 @@ struct vg_fdinfo {
     char driver[32];
     char device[sizeof(((struct vg_gpu_sample *)NULL)->device)]; /* PCI address, or the driver */
     bool has_client;
-    uint64_t client;      /* unique for its device */
+    uint64_t client; /* unique for its device */
+    bool tells_memory;
     int64_t memory_bytes; /* use of the device's own memory; of all memory if it has none */
     unsigned n_engines;
     struct vg_fdinfo_engine engines[VG_FDINFO_ENGINES_MAX]; /* those with a counter */

@@ -303,7 +303,8 @@ add_work(const struct round *round, const char *device, const struct vg_fdinfo_e
          int64_t work_ns)
 {
     struct vg_gpu_sample more = {.busy_ns = work_ns / (int64_t)MIN(now->capacity, INT32_MAX),
-                                 .exec_ns = work_ns};
+                                 .exec_ns = work_ns,
+                                 .lacks = VG_GPU_ONLY_WORK | VG_GPU_NO_MEMORY};
     struct vg_vm_sample *vm = vg_gpu_window_vm(round->window, round->vm);
 
     g_strlcpy(more.device, device, sizeof(more.device));
@@ -341,8 +342,10 @@ update_client(const struct round *round, struct client *client, const struct vg_
     }
     if (info->n_engines > 0) {
         struct vg_vm_sample *vm = vg_gpu_window_vm(round->window, round->vm);
-        add_memory(vm->gpus, info, peak_bytes);
-        add_memory(round->window->gpus, info, peak_bytes);
+        if (info->tells_memory) {
+            add_memory(vm->gpus, info, peak_bytes);
+            add_memory(round->window->gpus, info, peak_bytes);
+        }
         round->process->had_client = true;
     }
     client->told_ns = client->read_ns > 0

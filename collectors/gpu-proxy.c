@@ -227,6 +227,7 @@ gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket, c
         .driver_queue_ns = more->wait_ns,
         .queue_len_avg = span_ns > 0 ? (double)more->wait_ns / (double)span_ns : 0,
         .slices = (uint64_t)more->turns,
+        .lacks = VG_GPU_NO_DETAILS | VG_GPU_NO_SUSPENSIONS | VG_GPU_NO_MEMORY,
         .confidence = 1,
     };
 
@@ -308,10 +309,7 @@ static void
 gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *socket,
                       int64_t now_ns)
 {
-    const struct counters now = {.done = socket->done,
-                                 .turns = socket->turns,
-                                 .wait_ns = socket->wait_ns,
-                                 .run_ns = socket->run_ns};
+    const struct counters now = {socket->done, socket->turns, socket->wait_ns, socket->run_ns};
     g_autofree char *key = g_strdup_printf("%" G_GINT64_FORMAT " %s", socket->pid, socket->socket);
     struct reading *last = g_hash_table_lookup(round->source->sockets, key);
 
@@ -546,8 +544,8 @@ gpu_proxy_close_source(vg_gpu_source *base)
 
     for (unsigned i = 0; i < source->proxies->len; i++) {
         struct proxy *proxy = source->proxies->pdata[i];
-        g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
         proxy->asked_ns = 0;
+        g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
     }
     g_hash_table_remove_all(source->sockets);
 }

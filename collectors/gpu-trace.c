@@ -407,7 +407,7 @@ keep_engines(struct vm *vm, GArray *gpus)
 {
     for (unsigned i = 0; i < gpus->len; i++) {
         const struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
-        struct vg_gpu_sample idle = {0};
+        struct vg_gpu_sample idle = {.lacks = gpu->lacks};
         memcpy(idle.device, gpu->device, sizeof(idle.device));
         memcpy(idle.engine, gpu->engine, sizeof(idle.engine));
         if (!has_engine(vm->engines, gpu))

@@ -157,6 +157,7 @@ venus_tell(struct venus_source *source, const struct vg_proc_vm *vm,
                                  .engine = ENGINE,
                                  .busy_ns = stands ? cpu_ns : 0,
                                  .exec_ns = stands ? cpu_ns : 0,
+                                 .lacks = VG_GPU_ONLY_WORK,
                                  .contexts = reading->contexts,
                                  .mem_bytes = reading->memory_bytes,
                                  .mem_peak_bytes = reading->memory_bytes};

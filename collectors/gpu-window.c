@@ -30,6 +30,7 @@ vg_gpu_window_add(GArray *gpus, const struct vg_gpu_sample *more)
         struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
         if (strcmp(gpu->device, more->device) != 0 || strcmp(gpu->engine, more->engine) != 0)
             continue;
+        gpu->lacks &= more->lacks;
         gpu->requests += more->requests;
         gpu->busy_ns += more->busy_ns;
         gpu->exec_ns += more->exec_ns;
@@ -66,6 +67,7 @@ vg_gpu_window_set_memory(GArray *gpus, const char *device, int64_t bytes, int64_
             continue;
         gpu->mem_bytes = bytes;
         gpu->mem_peak_bytes = MAX(bytes, peak_bytes);
+        gpu->lacks &= ~(unsigned int)VG_GPU_NO_MEMORY;
     }
 }
 

@@ -211,12 +211,14 @@ vg_nvml_device_read(vg_nvml_device *device, const GPtrArray *vms, int64_t now_ns
     if (!vg_nvml_use_take(&device->use, device->address, window->end_ns - window->begin_ns,
                           window->gpus))
         return;
-    for (unsigned i = 0; turns.slices > 0 && i < window->gpus->len; i++) {
+    for (unsigned i = 0; i < window->gpus->len; i++) {
         struct vg_gpu_sample *gpu = &g_array_index(window->gpus, struct vg_gpu_sample, i);
         if (strcmp(gpu->device, device->address) == 0 &&
             strcmp(gpu->engine, vg_nvml_engine_names[VG_NVML_SM]) == 0) {
+            gpu->lacks &= turns.lacks | ~(unsigned int)VG_GPU_NO_SLICES;
             gpu->slices = turns.slices;
-            gpu->exec_ns = turns.exec_ns;
+            if (turns.slices > 0)
+                gpu->exec_ns = turns.exec_ns;
         }
     }
 }

@@ -62,12 +62,14 @@ bool
 vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns, GArray *gpus)
 {
     bool known = use->known;
+    const unsigned int no_memory = use->peak_bytes > 0 ? 0 : VG_GPU_NO_MEMORY;
     double fit = use->span_ns > 0 ? (double)window_ns / (double)use->span_ns : 0;
 
     for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++) {
         int64_t busy_ns = llround(use->busy_ns[i] * fit);
         struct vg_gpu_sample more = {.busy_ns = busy_ns,
                                      .exec_ns = busy_ns,
+                                     .lacks = VG_GPU_ONLY_WORK | no_memory,
                                      .mem_bytes = use->memory_bytes,
                                      .mem_peak_bytes = use->peak_bytes};
         g_strlcpy(more.device, device, sizeof(more.device));

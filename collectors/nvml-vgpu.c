@@ -365,6 +365,9 @@ list_vgpus(vg_nvml_vgpus *vgpus)
 static void
 take_turns(vg_nvml_vgpus *vgpus, GArray *gpus_of_only_vm, struct vg_gpu_sample *ret)
 {
+    const bool has_log = vgpus->list->len > 0 && !(vgpus->no_log_v2.lacks && vgpus->no_log.lacks);
+
+    ret->lacks = has_log ? 0 : VG_GPU_NO_SLICES;
     ret->slices = vgpus->log.slices;
     ret->exec_ns = vgpus->log.run_ns;
     vgpus->log.slices = 0;
@@ -374,6 +377,7 @@ take_turns(vg_nvml_vgpus *vgpus, GArray *gpus_of_only_vm, struct vg_gpu_sample *
         if (strcmp(gpu->device, vgpus->address) != 0 || strcmp(gpu->engine, "sm") != 0)
             continue;
         gpu->slices = ret->slices;
+        gpu->lacks &= ret->lacks | ~(unsigned int)VG_GPU_NO_SLICES;
         if (ret->slices > 0)
             gpu->exec_ns = ret->exec_ns;
     }
@@ -396,7 +400,8 @@ vg_nvml_vgpus_read(vg_nvml_vgpus *vgpus, const GPtrArray *vms, int64_t now_ns,
         bytes = vg_time_sum(bytes, vgpu->use.memory_bytes);
         peak_bytes = vg_time_sum(peak_bytes, vgpu->use.peak_bytes);
         vg_nvml_use_take(&vgpu->use, vgpus->address, window->end_ns - window->begin_ns, gpus);
-        vg_gpu_window_set_memory(gpus, vgpus->address, bytes, peak_bytes);
+        if (peak_bytes > 0)
+            vg_gpu_window_set_memory(gpus, vgpus->address, bytes, peak_bytes);
     }
     take_turns(vgpus, vgpus->list->len == 1 ? gpus : NULL, ret);
     int lost = list_vgpus(vgpus);

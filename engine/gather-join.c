@@ -121,6 +121,7 @@ join_gpus(GArray *lead, const GArray *other)
         if (gpu->mem_bytes == 0) {
             gpu->mem_bytes = more->mem_bytes;
             gpu->mem_peak_bytes = more->mem_peak_bytes;
+            gpu->lacks &= more->lacks | ~(unsigned int)VG_GPU_NO_MEMORY;
         }
         if (gpu->contexts == 0)
             gpu->contexts = more->contexts;

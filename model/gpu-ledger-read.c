@@ -49,6 +49,8 @@ gpu_read_name_sample(const struct vg_gpu_ledger *ledger, const struct gpu_engine
 
     g_strlcpy(sample->device, device, sizeof(sample->device));
     g_strlcpy(sample->engine, vg_names_text(ledger->names, engine->name), sizeof(sample->engine));
+    if (ledger->holdings->len == 0)
+        sample->lacks = VG_GPU_NO_MEMORY;
 }
 
 static struct vg_process *

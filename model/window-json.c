@@ -89,37 +89,67 @@ vg_cpus_to_json(const GArray *cpus)
     return array;
 }
 
+/* Adds a figure; null: nobody can tell it. */
+static void
+window_json_add_known(json_object *object, const char *name, int64_t value, bool known)
+{
+    vg_json_add(object, name, known ? json_object_new_int64(value) : NULL);
+}
+
+void
+vg_gpu_requests_to_json(json_object *object, const struct vg_gpu_sample *gpu)
+{
+    const bool known = !(gpu->lacks & VG_GPU_NO_REQUESTS);
+
+    window_json_add_known(object, "wait_ns", gpu->wait_ns, known);
+    window_json_add_known(object, "requests", (int64_t)gpu->requests, known);
+    window_json_add_known(object, "mem_bytes", gpu->mem_bytes, !(gpu->lacks & VG_GPU_NO_MEMORY));
+}
+
+static void
+window_json_add_latencies(json_object *object, const struct vg_gpu_sample *gpu)
+{
+    const bool known = gpu->latency_max_ns > 0;
+
+    window_json_add_known(object, "latency_mean_ns", gpu->latency_mean_ns, known);
+    window_json_add_known(object, "latency_p50_ns", gpu->latency_p50_ns, known);
+    window_json_add_known(object, "latency_p95_ns", gpu->latency_p95_ns, known);
+    window_json_add_known(object, "latency_p99_ns", gpu->latency_p99_ns, known);
+    window_json_add_known(object, "latency_max_ns", gpu->latency_max_ns, known);
+}
+
 json_object *
 vg_gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
 {
     json_object *object = json_object_new_object();
+    const bool requests = !(gpu->lacks & VG_GPU_NO_REQUESTS);
+    const bool details = !(gpu->lacks & VG_GPU_NO_DETAILS);
+    const bool memory = !(gpu->lacks & VG_GPU_NO_MEMORY);
 
     vg_json_add_string(object, "device", gpu->device);
     vg_json_add_string(object, "engine", gpu->engine);
-    vg_json_add_int64(object, "requests", (int64_t)gpu->requests);
-    vg_json_add_int64(object, "partial", (int64_t)gpu->partial);
+    window_json_add_known(object, "requests", (int64_t)gpu->requests, requests);
+    window_json_add_known(object, "partial", (int64_t)gpu->partial, details);
     vg_json_add_int64(object, "busy_ns", gpu->busy_ns);
     vg_json_add_int64(object, "exec_ns", gpu->exec_ns);
-    vg_json_add_int64(object, "wait_ns", gpu->wait_ns);
+    window_json_add_known(object, "wait_ns", gpu->wait_ns, requests);
     vg_json_add_double(object, "share",
                        duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0);
-    vg_json_add_int64(object, "vgpu_queue_ns", gpu->vgpu_queue_ns);
-    vg_json_add_int64(object, "dependency_ns", gpu->dependency_ns);
-    vg_json_add_int64(object, "driver_queue_ns", gpu->driver_queue_ns);
-    vg_json_add_int64(object, "latency_mean_ns", gpu->latency_mean_ns);
-    vg_json_add_int64(object, "latency_p50_ns", gpu->latency_p50_ns);
-    vg_json_add_int64(object, "latency_p95_ns", gpu->latency_p95_ns);
-    vg_json_add_int64(object, "latency_p99_ns", gpu->latency_p99_ns);
-    vg_json_add_int64(object, "latency_max_ns", gpu->latency_max_ns);
-    vg_json_add_double(object, "queue_len_avg", gpu->queue_len_avg);
-    vg_json_add_int64(object, "queue_len_max", (int64_t)gpu->queue_len_max);
-    vg_json_add_int64(object, "coalesced", (int64_t)gpu->coalesced);
-    vg_json_add_int64(object, "mem_bytes", gpu->mem_bytes);
-    vg_json_add_int64(object, "mem_peak_bytes", gpu->mem_peak_bytes);
+    window_json_add_known(object, "vgpu_queue_ns", gpu->vgpu_queue_ns, details);
+    window_json_add_known(object, "dependency_ns", gpu->dependency_ns, details);
+    window_json_add_known(object, "driver_queue_ns", gpu->driver_queue_ns, details);
+    window_json_add_latencies(object, gpu);
+    vg_json_add(object, "queue_len_avg",
+                requests ? json_object_new_double(gpu->queue_len_avg) : NULL);
+    window_json_add_known(object, "queue_len_max", (int64_t)gpu->queue_len_max, details);
+    window_json_add_known(object, "coalesced", (int64_t)gpu->coalesced, details);
+    window_json_add_known(object, "mem_bytes", gpu->mem_bytes, memory);
+    window_json_add_known(object, "mem_peak_bytes", gpu->mem_peak_bytes, memory);
     if (gpu->contexts > 0)
         vg_json_add_int64(object, "contexts", gpu->contexts);
-    vg_json_add_int64(object, "slices", (int64_t)gpu->slices);
-    vg_json_add_int64(object, "suspended_ns", gpu->suspended_ns);
+    window_json_add_known(object, "slices", (int64_t)gpu->slices, !(gpu->lacks & VG_GPU_NO_SLICES));
+    window_json_add_known(object, "suspended_ns", gpu->suspended_ns,
+                          !(gpu->lacks & VG_GPU_NO_SUSPENSIONS));
     vg_json_add_double(object, "confidence", gpu->confidence);
     return object;
 }

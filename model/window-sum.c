@@ -159,6 +159,7 @@ window_sum_add_row(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *of_win
         gpu->latency_p95_ns = more.latency_p95_ns;
         gpu->latency_p99_ns = more.latency_p99_ns;
     }
+    gpu->lacks &= more.lacks;
     gpu->requests += more.requests;
     gpu->partial += more.partial;
     gpu->busy_ns = vg_time_sum(gpu->busy_ns, more.busy_ns);

@@ -51,6 +51,18 @@ struct vg_vcpu_sample {
 #define VG_GPU_DEVICE_SIZE 64
 #define VG_GPU_ENGINE_SIZE 64
 
+/* What nobody can tell of a row: the figures of that are 0 then, and no document has them. */
+enum vg_gpu_lack {
+    VG_GPU_NO_REQUESTS = 1 << 0, /* how many, their waits, latencies and the queue */
+    VG_GPU_NO_DETAILS = 1 << 1,  /* of requests: partial and coalesced, the parts of waits,
+                                  * queue_len_max */
+    VG_GPU_NO_SLICES = 1 << 2,
+    VG_GPU_NO_SUSPENSIONS = 1 << 3,
+    VG_GPU_NO_MEMORY = 1 << 4,
+};
+#define VG_GPU_ONLY_WORK                                                                           \
+ (VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS | VG_GPU_NO_SLICES | VG_GPU_NO_SUSPENSIONS)
+
 /* Use of one engine of one GPU by one VM or process, or by all (in vg_window.gpus). A request waits
  * from when it is queued until it runs; sums are clipped to the window. */
 struct vg_gpu_sample {
@@ -79,6 +91,7 @@ struct vg_gpu_sample {
     uint32_t contexts;    /* that a guest has open at the end; 0: none, or not told */
     uint64_t slices;      /* how often the GPU became this vGPU's */
     int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
+    unsigned int lacks;   /* enum vg_gpu_lack; of a sum: that no window of it tells */
     double confidence;    /* records that its source told / (told + lost): 0 to 1 */
     /* Of a sum; else 0. */
     int64_t told_ns;        /* length of its windows that have the row: what confidence is over */

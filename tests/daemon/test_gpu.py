@@ -6,6 +6,8 @@ import subprocess
 import time
 
 import pytest
+import vgpuctl
+from settings import HANG_S
 from vgpud import BusyVm, Daemon, wait_for
 from vgpuctl import ROOT
 
@@ -69,6 +71,26 @@ def metric(lines, name, **labels):
     return None
 
 
+NOT_TOLD = ("requests", "partial", "coalesced", "wait_ns", "vgpu_queue_ns", "dependency_ns", "driver_queue_ns",
+            "latency_mean_ns", "latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "latency_max_ns",
+            "queue_len_avg", "queue_len_max", "suspended_ns")
+
+
+def nobody_tells_of_requests(daemon, gpu):
+    """They are null, no samples, and a dash, not zeros; memory is told."""
+    for engine in gpu["engines"]:
+        assert {name: engine[name] for name in NOT_TOLD} == dict.fromkeys(NOT_TOLD), engine
+        assert engine["mem_bytes"] == 3000 << 20
+    assert all(row["requests"] is None and row["wait_ns"] is None for row in gpu["vms"])
+    text = metrics(daemon)
+    assert metric(text, "vgpud_vm_gpu_requests_total") is None and metric(text, "vgpud_vm_gpu_wait_seconds_total") is None
+    done = subprocess.run([vgpuctl.program(), "gpu", "show", gpu["id"], "--socket", daemon.socket],
+                          capture_output=True, text=True, check=True, timeout=HANG_S)
+    rows = done.stdout.split("Engines, since the start\n")[1].splitlines()
+    heads, sm = rows[0], next(row for row in rows if row.startswith("sm "))
+    assert sm[:heads.index("REQUESTS") + len("REQUESTS")].split()[-1] == "-", done.stdout
+
+
 def test_vgpus_are_told_of_their_vms(gpu, tmp_path):
     with BusyVm(name="alpha") as alpha, BusyVm(name="beta") as beta, BusyVm(name="gamma") as gamma:
         gpu.tell("gpu 0:C1:0 NVIDIA L40", "rates 65 10", "memory 3000 46068",
@@ -99,6 +121,7 @@ def test_vgpus_are_told_of_their_vms(gpu, tmp_path):
             assert {row["vm"]["id"] for row in known["vms"]} >= {alpha.uuid, beta.uuid}
             # Polled counters know no requests.
             assert daemon.get(f"/v1/gpus/{GPU}/requests")["items"] == []
+            nobody_tells_of_requests(daemon, known)
             assert {g["engine"] for g in daemon.get(f"/v1/vms/{alpha.uuid}/gpu")["gpu"]} >= {"sm", "enc"}
             part = daemon.part("collector:gpu")
             assert part["ready"] and part["state"] == "ok"

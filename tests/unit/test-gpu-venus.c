@@ -149,6 +149,7 @@ test_cpu_contexts_and_memory(void **state)
     /* What came before the first reading is not told. */
     assert_int_equal(of_vm(&h)->busy_ns, 0);
     assert_int_equal(of_vm(&h)->contexts, 1);
+    assert_int_equal(of_vm(&h)->lacks, VG_GPU_ONLY_WORK);
     assert_int_equal(of_vm(&h)->mem_bytes, 42 << 20);
 
     put(&h, SERVER, "virgl_render_se", 'S', 60, 0, 2);

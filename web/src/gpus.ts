@@ -2,7 +2,7 @@
 // GPUs: engines, queue, latency, who uses them, and when which request waited and ran.
 
 import * as api from "./api";
-import { bytes, el, labelOf, percent, seconds, table, type Column } from "./dom";
+import { bytes, el, labelOf, percent, seconds, table, told, type Column } from "./dom";
 import { link, tile, vmLink, type Context, type Shown } from "./parts";
 
 const MOST = 10000;                        // requests of one answer
@@ -113,26 +113,17 @@ function timeline(context: Context, answer: api.GpuRequests): { box: HTMLElement
   return { box, run };
 }
 
-// Of a source that counts work and no requests there is nothing to say of these.
-function ofRequests<T extends { busy_ns: number; requests: number; wait_ns: number }>(cell: (one: T) => string) {
-  return (one: T) => one.busy_ns && !one.requests && !one.wait_ns ? "-" : cell(one);
-}
-
-function memory(one: { mem_bytes: number }): string {
-  return one.mem_bytes ? bytes(one.mem_bytes) : "-";
-}
-
 function engineTable(engines: api.GpuUse[]): HTMLElement {
   return table("Engines", [
     { head: "Engine", cell: (one) => one.engine },
     { head: "Busy", number: true, cell: (one) => percent(one.share) },
-    { head: "Requests", number: true, cell: ofRequests((one) => String(one.requests)) },
-    { head: "Queue, mean", number: true, cell: ofRequests((one) => one.queue_len_avg.toFixed(2)) },
-    { head: "Queue, most", number: true, cell: ofRequests((one) => String(one.queue_len_max)) },
-    { head: "Latency p50", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p50_ns) : "-" },
-    { head: "Latency p99", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p99_ns) : "-" },
-    { head: "Waited", number: true, cell: ofRequests((one) => seconds(one.wait_ns)) },
-    { head: "Memory", number: true, cell: memory },
+    { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
+    { head: "Queue, mean", number: true, cell: (one) => told(one.queue_len_avg, (mean) => mean.toFixed(2)) },
+    { head: "Queue, most", number: true, cell: (one) => told(one.queue_len_max, String) },
+    { head: "Latency p50", number: true, cell: (one) => told(one.latency_p50_ns, seconds) },
+    { head: "Latency p99", number: true, cell: (one) => told(one.latency_p99_ns, seconds) },
+    { head: "Waited", number: true, cell: (one) => told(one.wait_ns, seconds) },
+    { head: "Memory", number: true, cell: (one) => told(one.mem_bytes, bytes) },
   ] as Column<api.GpuUse>[], engines, "Nobody tells how its engines are used.");
 }
 
@@ -149,9 +140,9 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
       { head: "Engine", cell: (one) => one.engine },
       { head: "Busy", number: true, cell: (one) => percent(one.share) },
       { head: "Ran", number: true, cell: (one) => seconds(one.busy_ns) },
-      { head: "Waited", number: true, cell: ofRequests((one) => seconds(one.wait_ns)) },
-      { head: "Requests", number: true, cell: ofRequests((one) => String(one.requests)) },
-      { head: "Memory", number: true, cell: memory },
+      { head: "Waited", number: true, cell: (one) => told(one.wait_ns, seconds) },
+      { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
+      { head: "Memory", number: true, cell: (one) => told(one.mem_bytes, bytes) },
       { head: "Contexts", number: true, cell: (one) => one.contexts ? String(one.contexts) : "-" },
     ] as Column<api.GpuVm>[], users.vms, "No VM uses it.")];
   if (gpu.note)

@@ -4,7 +4,7 @@
 
 import * as api from "./api";
 import { COLOURS, type Line, type Mark } from "./chart";
-import { clock, cores, el, labelOf, percent, seconds, table, type Column } from "./dom";
+import { clock, cores, el, labelOf, percent, seconds, table, told, type Column } from "./dom";
 import { moveForm, moveTable } from "./moves";
 import { chart, leftOut, link, lostOf, POINTS, tile, vmLink, withGaps, type Context, type Shown } from "./parts";
 import { periodOf, stepOf, timeOf } from "./state";
@@ -250,11 +250,11 @@ function gpuTable(context: Context, gpus: api.VmGpu): HTMLElement[] {
     { head: "GPU", cell: (one) => link(context, one.device, { page: "gpus", id: one.device }) },
     { head: "Engine", cell: (one) => one.engine },
     { head: "Busy", number: true, cell: (one) => percent(one.share) },
-    { head: "Waited", number: true, cell: (one) => seconds(one.wait_ns) },
+    { head: "Waited", number: true, cell: (one) => told(one.wait_ns, seconds) },
     { head: "Ran", number: true, cell: (one) => seconds(one.exec_ns) },
-    { head: "Requests", number: true, cell: (one) => String(one.requests) },
-    { head: "Latency p50", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p50_ns) : "-" },
-    { head: "Latency p99", number: true, cell: (one) => one.latency_max_ns ? seconds(one.latency_p99_ns) : "-" },
+    { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
+    { head: "Latency p50", number: true, cell: (one) => told(one.latency_p50_ns, seconds) },
+    { head: "Latency p99", number: true, cell: (one) => told(one.latency_p99_ns, seconds) },
   ] as Column<api.GpuUse>[], gpus.newest?.gpu ?? gpus.gpu, "It has done nothing on a GPU.")];
 }
 
