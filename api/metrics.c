@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/doc.h"
+#include "api/metrics-text.h"
 #include "api/route.h"
 #include "api/stats.h"
 #include "base/clock.h"
@@ -25,51 +26,6 @@ row_clear(void *data)
     g_free(((struct row *)data)->labels);
 }
 
-static void
-family(GString *out, const char *name, const char *type, const char *help)
-{
-    g_string_append_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void
-value(GString *out, const char *name, const char *labels, double number)
-{
-    char text[G_ASCII_DTOSTR_BUF_SIZE];
-
-    g_ascii_formatd(text, sizeof(text), "%.15g", number);
-    if (labels && *labels)
-        g_string_append_printf(out, "%s{%s} %s\n", name, labels, text);
-    else
-        g_string_append_printf(out, "%s %s\n", name, text);
-}
-
-static void
-single(GString *out, const char *name, const char *type, const char *help, double number)
-{
-    family(out, name, type, help);
-    value(out, name, NULL, number);
-}
-
-/* Writes name="text", with characters escaped that labels may not contain. The caller frees it. */
-static char *
-label(const char *name, const char *text)
-{
-    GString *out = g_string_new(name);
-
-    g_string_append(out, "=\"");
-    g_autofree char *valid = g_utf8_make_valid(text ? text : "", -1);
-    for (const char *at = valid; *at; at++) {
-        if (*at == '\\' || *at == '"')
-            g_string_append_c(out, '\\');
-        if (*at == '\n')
-            g_string_append(out, "\\n");
-        else
-            g_string_append_c(out, *at);
-    }
-    g_string_append_c(out, '"');
-    return g_string_free(out, FALSE);
-}
-
 static GArray *
 rows_of(const vg_view *view)
 {
@@ -80,8 +36,8 @@ rows_of(const vg_view *view)
         const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
         for (guint i = 0; i < host->vms->len; i++) {
             const struct vg_snap_vm *vm = host->vms->pdata[i];
-            g_autofree char *name = label("vm", vm->name);
-            g_autofree char *uuid = label("uuid", vm->uuid);
+            g_autofree char *name = vg_metrics_label("vm", vm->name);
+            g_autofree char *uuid = vg_metrics_label("uuid", vm->uuid);
             struct row row = {vm, vg_view_sample(&view->totals, vm),
                               g_strconcat(name, ",", uuid, NULL)};
             g_array_append_val(rows, row);
@@ -124,15 +80,15 @@ add_figures(GString *out, const GArray *rows)
     };
 
     for (size_t k = 0; k < G_N_ELEMENTS(figures); k++) {
-        family(out, figures[k].name, "counter", figures[k].help);
+        vg_metrics_family(out, figures[k].name, "counter", figures[k].help);
         for (guint i = 0; i < rows->len; i++) {
             const struct row *row = &g_array_index(rows, struct row, i);
             if (!row->sample)
                 continue;
             const void *at = (const char *)&row->sample->cpu + figures[k].offset;
-            value(out, figures[k].name, row->labels,
-                  figures[k].is_time ? seconds(*(const int64_t *)at)
-                                     : (double)*(const uint64_t *)at);
+            vg_metrics_value(out, figures[k].name, row->labels,
+                             figures[k].is_time ? seconds(*(const int64_t *)at)
+                                                : (double)*(const uint64_t *)at);
         }
     }
 }
@@ -142,15 +98,16 @@ add_exits(GString *out, const GArray *rows)
 {
     static const char name[] = "vgpud_vm_exits_total";
 
-    family(out, name, "counter", "Exits from the guest.");
+    vg_metrics_family(out, name, "counter", "Exits from the guest.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         for (int k = 0; row->sample && k < VG_EXIT_CLASS_MAX; k++) {
             if (row->sample->cpu.exits[k] == 0)
                 continue;
-            g_autofree char *class = label("class", vg_exit_class_name((enum vg_exit_class)k));
+            g_autofree char *class =
+                vg_metrics_label("class", vg_exit_class_name((enum vg_exit_class)k));
             g_autofree char *labels = g_strconcat(row->labels, ",", class, NULL);
-            value(out, name, labels, (double)row->sample->cpu.exits[k]);
+            vg_metrics_value(out, name, labels, (double)row->sample->cpu.exits[k]);
         }
     }
 }
@@ -162,7 +119,8 @@ metrics_add_lost(GString *out, const vg_view *view, const GArray *rows)
 {
     static const char name[] = "vgpud_vm_lost_seconds_total";
 
-    family(out, name, "counter", "Time that vCPUs waited while the aggressor had the CPU.");
+    vg_metrics_family(out, name, "counter",
+                      "Time that vCPUs waited while the aggressor had the CPU.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         g_autoptr(GHashTable) sums = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
@@ -180,10 +138,10 @@ metrics_add_lost(GString *out, const vg_view *view, const GArray *rows)
             *sum += lost->ns;
         }
         for (guint k = 0; k < order->len; k++) {
-            g_autofree char *who = label("aggressor", order->pdata[k]);
+            g_autofree char *who = vg_metrics_label("aggressor", order->pdata[k]);
             g_autofree char *labels = g_strconcat(row->labels, ",", who, NULL);
             const int64_t *sum = g_hash_table_lookup(sums, order->pdata[k]);
-            value(out, name, labels, seconds(*sum));
+            vg_metrics_value(out, name, labels, seconds(*sum));
         }
     }
 }
@@ -207,18 +165,18 @@ add_gpus(GString *out, const GArray *rows)
     };
 
     for (int k = 0; k < (int)G_N_ELEMENTS(families); k++) {
-        family(out, families[k][0], "counter", families[k][1]);
+        vg_metrics_family(out, families[k][0], "counter", families[k][1]);
         for (guint i = 0; i < rows->len; i++) {
             const struct row *row = &g_array_index(rows, struct row, i);
             for (guint g = 0; row->sample && g < row->sample->gpus->len; g++) {
                 const struct vg_gpu_sample *gpu =
                     &g_array_index(row->sample->gpus, struct vg_gpu_sample, g);
-                g_autofree char *device = label("device", gpu->device);
-                g_autofree char *engine = label("engine", gpu->engine);
+                g_autofree char *device = vg_metrics_label("device", gpu->device);
+                g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
                 g_autofree char *labels = g_strconcat(row->labels, ",", device, ",", engine, NULL);
                 if (k > 0 && (gpu->lacks & VG_GPU_NO_REQUESTS))
                     continue;
-                value(out, families[k][0], labels, gpu_value(gpu, k));
+                vg_metrics_value(out, families[k][0], labels, gpu_value(gpu, k));
             }
         }
     }
@@ -230,8 +188,8 @@ add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
 {
     static const char name[] = "vgpud_newest_window_vm_gpu_latency_seconds";
 
-    family(out, name, "gauge",
-           "From a request of the VM being queued to its end, in the newest window.");
+    vg_metrics_family(out, name, "gauge",
+                      "From a request of the VM being queued to its end, in the newest window.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         const struct vg_vm_sample *sample = vg_view_sample(&view->newest, row->vm);
@@ -243,13 +201,14 @@ add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
             } latencies[] = {{"50", gpu->latency_p50_ns},
                              {"95", gpu->latency_p95_ns},
                              {"99", gpu->latency_p99_ns}};
-            g_autofree char *device = label("device", gpu->device);
-            g_autofree char *engine = label("engine", gpu->engine);
+            g_autofree char *device = vg_metrics_label("device", gpu->device);
+            g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
             for (size_t k = 0; gpu->latency_max_ns > 0 && k < G_N_ELEMENTS(latencies); k++) {
-                g_autofree char *percentile = label("percentile", latencies[k].percentile);
+                g_autofree char *percentile =
+                    vg_metrics_label("percentile", latencies[k].percentile);
                 g_autofree char *labels =
                     g_strconcat(row->labels, ",", device, ",", engine, ",", percentile, NULL);
-                value(out, name, labels, seconds(latencies[k].ns));
+                vg_metrics_value(out, name, labels, seconds(latencies[k].ns));
             }
         }
     }
@@ -261,43 +220,45 @@ add_host_gpus(GString *out, const vg_view *view)
 {
     static const char name[] = "vgpud_gpu_busy_seconds_total";
 
-    family(out, name, "counter", "Time that an engine of a GPU worked.");
+    vg_metrics_family(out, name, "counter", "Time that an engine of a GPU worked.");
     for (guint i = 0; i < view->totals.gpus->len; i++) {
         const struct vg_gpu_sample *gpu =
             &g_array_index(view->totals.gpus, struct vg_gpu_sample, i);
-        g_autofree char *device = label("device", gpu->device);
-        g_autofree char *engine = label("engine", gpu->engine);
+        g_autofree char *device = vg_metrics_label("device", gpu->device);
+        g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
         g_autofree char *labels = g_strconcat(device, ",", engine, NULL);
-        value(out, name, labels, seconds(gpu->busy_ns));
+        vg_metrics_value(out, name, labels, seconds(gpu->busy_ns));
     }
 }
 
 static void
 add_intensities(GString *out, const GArray *rows)
 {
-    family(out, "vgpud_vm_info", "gauge", "Class of the VM, and its name in OpenStack.");
+    vg_metrics_family(out, "vgpud_vm_info", "gauge", "Class of the VM, and its name in OpenStack.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
-        g_autofree char *class = label("class", vg_vm_class_names[row->vm->vm_class]);
+        g_autofree char *class = vg_metrics_label("class", vg_vm_class_names[row->vm->vm_class]);
         g_autofree char *called =
-            row->vm->display_name ? label("display_name", row->vm->display_name) : NULL;
+            row->vm->display_name ? vg_metrics_label("display_name", row->vm->display_name) : NULL;
         g_autofree char *labels =
             g_strconcat(row->labels, ",", class, called ? "," : NULL, called, NULL);
-        value(out, "vgpud_vm_info", labels, 1);
+        vg_metrics_value(out, "vgpud_vm_info", labels, 1);
     }
-    family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",
-           "How much the VM wants the CPU, a moving mean; absent where nobody knows.");
+    vg_metrics_family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",
+                      "How much the VM wants the CPU, a moving mean; absent where nobody knows.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->sample)
-            value(out, "vgpud_vm_cpu_intensity_ratio", row->labels, row->vm->cpu_intensity);
+            vg_metrics_value(out, "vgpud_vm_cpu_intensity_ratio", row->labels,
+                             row->vm->cpu_intensity);
     }
-    family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
-           "How much the VM wants the GPU, a moving mean; absent where nobody knows.");
+    vg_metrics_family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
+                      "How much the VM wants the GPU, a moving mean; absent where nobody knows.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->vm->gpu_known)
-            value(out, "vgpud_vm_gpu_intensity_ratio", row->labels, row->vm->gpu_intensity);
+            vg_metrics_value(out, "vgpud_vm_gpu_intensity_ratio", row->labels,
+                             row->vm->gpu_intensity);
     }
 }
 
@@ -316,14 +277,16 @@ add_host(GString *out, const struct vg_window *newest)
     static const char *const loads[] = {"vgpud_host_load1", "vgpud_host_load5",
                                         "vgpud_host_load15"};
 
-    family(out, "vgpud_newest_window_host_cpu_seconds", "gauge",
-           "CPU time of all CPUs in the newest window, by what became of it.");
+    vg_metrics_family(out, "vgpud_newest_window_host_cpu_seconds", "gauge",
+                      "CPU time of all CPUs in the newest window, by what became of it.");
     for (size_t i = 0; i < G_N_ELEMENTS(uses); i++) {
         if (uses[i].ns >= 0)
-            value(out, "vgpud_newest_window_host_cpu_seconds", uses[i].labels, seconds(uses[i].ns));
+            vg_metrics_value(out, "vgpud_newest_window_host_cpu_seconds", uses[i].labels,
+                             seconds(uses[i].ns));
     }
-    family(out, "vgpud_newest_window_host_pressure_seconds", "gauge",
-           "Time of the newest window in which some or all waited for a resource of the host.");
+    vg_metrics_family(
+        out, "vgpud_newest_window_host_pressure_seconds", "gauge",
+        "Time of the newest window in which some or all waited for a resource of the host.");
     for (unsigned i = 0; i < VG_RESOURCE_MAX; i++) {
         const struct vg_pressure *pressure = &host->pressure[i];
         for (int full = 0; full < 2; full++) {
@@ -331,13 +294,14 @@ add_host(GString *out, const struct vg_window *newest)
             g_autofree char *labels = g_strdup_printf("resource=\"%s\",who=\"%s\"",
                                                       vg_resource_name(i), full ? "full" : "some");
             if (ns >= 0)
-                value(out, "vgpud_newest_window_host_pressure_seconds", labels, seconds(ns));
+                vg_metrics_value(out, "vgpud_newest_window_host_pressure_seconds", labels,
+                                 seconds(ns));
         }
     }
     for (size_t i = 0; i < G_N_ELEMENTS(loads); i++) {
         if (host->load[i] >= 0)
-            single(out, loads[i], "gauge", "Load average of the host, as its kernel tells it.",
-                   host->load[i]);
+            vg_metrics_single(out, loads[i], "gauge",
+                              "Load average of the host, as its kernel tells it.", host->load[i]);
     }
 }
 
@@ -346,60 +310,66 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
 {
     const struct vg_window *newest = &view->newest;
 
-    single(out, "vgpud_start_time_seconds", "gauge", "When the daemon started, since the epoch.",
-           seconds(view->started_ns));
-    single(out, "vgpud_window_length_seconds", "gauge", "Configured length of a window.",
-           seconds(view->window_ns));
-    single(out, "vgpud_windows_total", "counter", "Windows closed.", (double)view->windows);
-    single(out, "vgpud_window_parts_late_total", "counter",
-           "Parts that came after their window was closed.", (double)view->late);
-    single(out, "vgpud_window_parts_duplicate_total", "counter", "Parts that came twice.",
-           (double)view->duplicates);
+    vg_metrics_single(out, "vgpud_start_time_seconds", "gauge",
+                      "When the daemon started, since the epoch.", seconds(view->started_ns));
+    vg_metrics_single(out, "vgpud_window_length_seconds", "gauge", "Configured length of a window.",
+                      seconds(view->window_ns));
+    vg_metrics_single(out, "vgpud_windows_total", "counter", "Windows closed.",
+                      (double)view->windows);
+    vg_metrics_single(out, "vgpud_window_parts_late_total", "counter",
+                      "Parts that came after their window was closed.", (double)view->late);
+    vg_metrics_single(out, "vgpud_window_parts_duplicate_total", "counter",
+                      "Parts that came twice.", (double)view->duplicates);
     if (newest->end_ns > newest->begin_ns)
-        single(out, "vgpud_newest_window_end_timestamp_seconds", "gauge",
-               "End of the newest window, since the epoch.",
-               seconds(newest->end_ns + view->clock_offset_ns));
-    single(out, "vgpud_newest_window_lost_events", "gauge",
-           "Events that the recorder dropped in the newest window.", (double)newest->lost_events);
+        vg_metrics_single(out, "vgpud_newest_window_end_timestamp_seconds", "gauge",
+                          "End of the newest window, since the epoch.",
+                          seconds(newest->end_ns + view->clock_offset_ns));
+    vg_metrics_single(out, "vgpud_newest_window_lost_events", "gauge",
+                      "Events that the recorder dropped in the newest window.",
+                      (double)newest->lost_events);
     if (newest->host.steal_ns >= 0)
-        single(out, "vgpud_newest_window_steal_seconds", "gauge",
-               "CPU time of the newest window that the host itself was kept from, being a VM.",
-               seconds(newest->host.steal_ns));
+        vg_metrics_single(
+            out, "vgpud_newest_window_steal_seconds", "gauge",
+            "CPU time of the newest window that the host itself was kept from, being a VM.",
+            seconds(newest->host.steal_ns));
     if (newest->host.pressure_ns >= 0)
-        single(out, "vgpud_newest_window_pressure_seconds", "gauge",
-               "Time of the newest window in which a thread of machine.slice waited for a CPU.",
-               seconds(newest->host.pressure_ns));
+        vg_metrics_single(
+            out, "vgpud_newest_window_pressure_seconds", "gauge",
+            "Time of the newest window in which a thread of machine.slice waited for a CPU.",
+            seconds(newest->host.pressure_ns));
     if (newest->host.runnable >= 0)
-        single(out, "vgpud_runnable_threads", "gauge",
-               "Threads that ran or waited for a CPU when the newest window ended.",
-               (double)newest->host.runnable);
+        vg_metrics_single(out, "vgpud_runnable_threads", "gauge",
+                          "Threads that ran or waited for a CPU when the newest window ended.",
+                          (double)newest->host.runnable);
     add_host(out, newest);
-    single(out, "vgpud_collector_cost_seconds", "gauge",
-           "CPU time that measuring the newest window took.", seconds(view->provenance.cost_ns));
-    single(out, "vgpud_windows_missed_total", "counter",
-           "Windows that could not be measured, or whose use of GPUs was read too late.",
-           (double)view->missed);
-    single(out, "vgpud_effort_level", "gauge",
-           "Effort left out of the newest window to stay within the budget; 0: none.",
-           view->provenance.level);
-    single(out, "vgpud_confidence_ratio", "gauge", "Confidence in the newest window.",
-           view->provenance.confidence);
-    family(out, "vgpud_measure_confidence_ratio", "gauge",
-           "Confidence in a measure of the newest window; 0: not measured.");
+    vg_metrics_single(out, "vgpud_collector_cost_seconds", "gauge",
+                      "CPU time that measuring the newest window took.",
+                      seconds(view->provenance.cost_ns));
+    vg_metrics_single(out, "vgpud_windows_missed_total", "counter",
+                      "Windows that could not be measured, or whose use of GPUs was read too late.",
+                      (double)view->missed);
+    vg_metrics_single(out, "vgpud_effort_level", "gauge",
+                      "Effort left out of the newest window to stay within the budget; 0: none.",
+                      view->provenance.level);
+    vg_metrics_single(out, "vgpud_confidence_ratio", "gauge", "Confidence in the newest window.",
+                      view->provenance.confidence);
+    vg_metrics_family(out, "vgpud_measure_confidence_ratio", "gauge",
+                      "Confidence in a measure of the newest window; 0: not measured.");
     for (unsigned i = 0; i < VG_MEASURE_MAX; i++) {
         const struct vg_measured *measured = &view->provenance.measures[i];
-        g_autofree char *measure = label("measure", vg_measure_name(i));
-        g_autofree char *source = label("source", measured->source ? measured->source : "");
+        g_autofree char *measure = vg_metrics_label("measure", vg_measure_name(i));
+        g_autofree char *source =
+            vg_metrics_label("source", measured->source ? measured->source : "");
         g_autofree char *labels = g_strconcat(measure, ",", source, NULL);
-        value(out, "vgpud_measure_confidence_ratio", labels, measured->confidence);
+        vg_metrics_value(out, "vgpud_measure_confidence_ratio", labels, measured->confidence);
     }
-    family(out, "vgpud_part_ready", "gauge", "Does the part of the daemon work?");
+    vg_metrics_family(out, "vgpud_part_ready", "gauge", "Does the part of the daemon work?");
     for (guint i = 0; i < parts->len; i++) {
         const struct vg_part_status *part = parts->pdata[i];
-        g_autofree char *name = label("part", part->name);
-        g_autofree char *state = label("state", part->state);
+        g_autofree char *name = vg_metrics_label("part", part->name);
+        g_autofree char *state = vg_metrics_label("state", part->state);
         g_autofree char *labels = g_strconcat(name, ",", state, NULL);
-        value(out, "vgpud_part_ready", labels, part->ready ? 1 : 0);
+        vg_metrics_value(out, "vgpud_part_ready", labels, part->ready ? 1 : 0);
     }
 }
 
@@ -408,47 +378,53 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
 {
     const struct vg_store_health *store = &stats->store;
 
-    single(out, "vgpud_store_up", "gauge", "Does the store write?", store->state == VG_STORE_OK);
-    single(out, "vgpud_store_windows_committed_total", "counter", "Windows on disk.",
-           (double)store->committed);
-    single(out, "vgpud_store_windows_dropped_total", "counter",
-           "Windows that were lost because the store did not write.", (double)store->dropped);
-    single(out, "vgpud_store_failures_total", "counter", "Transactions that failed.",
-           (double)store->failures);
-    single(out, "vgpud_store_windows_pending", "gauge", "Windows in memory that are not on disk.",
-           (double)store->pending);
-    single(out, "vgpud_store_size_bytes", "gauge", "Size of all files.", (double)store->bytes);
+    vg_metrics_single(out, "vgpud_store_up", "gauge", "Does the store write?",
+                      store->state == VG_STORE_OK);
+    vg_metrics_single(out, "vgpud_store_windows_committed_total", "counter", "Windows on disk.",
+                      (double)store->committed);
+    vg_metrics_single(out, "vgpud_store_windows_dropped_total", "counter",
+                      "Windows that were lost because the store did not write.",
+                      (double)store->dropped);
+    vg_metrics_single(out, "vgpud_store_failures_total", "counter", "Transactions that failed.",
+                      (double)store->failures);
+    vg_metrics_single(out, "vgpud_store_windows_pending", "gauge",
+                      "Windows in memory that are not on disk.", (double)store->pending);
+    vg_metrics_single(out, "vgpud_store_size_bytes", "gauge", "Size of all files.",
+                      (double)store->bytes);
     if (store->free_bytes >= 0)
-        single(out, "vgpud_store_free_bytes", "gauge",
-               "What the file system of the store has left.", (double)store->free_bytes);
-    single(out, "vgpud_queue_reports_dropped_total", "counter",
-           "Reports of collectors that were dropped.", (double)stats->queue_dropped);
-    single(out, "vgpud_queue_high_water", "gauge", "Most reports that ever waited.",
-           (double)stats->queue_high_water);
-    single(out, "vgpud_reloads_total", "counter", "Configurations loaded again.",
-           (double)stats->reloads);
-    single(out, "vgpud_reload_failures_total", "counter", "Configurations that were refused.",
-           (double)stats->reload_failures);
-    single(out, "vgpud_alert_commands_total", "counter", "Runs of the command of alerts.",
-           (double)stats->alert_commands);
-    single(out, "vgpud_alert_command_failures_total", "counter",
-           "Runs of the command of alerts that failed or took too long.",
-           (double)stats->alert_command_failures);
-    single(out, "vgpud_alert_commands_dropped_total", "counter",
-           "Alerts whose command was not run, since too many waited.",
-           (double)stats->alert_commands_dropped);
-    single(out, "vgpud_libvirt_calls_given_up_total", "counter",
-           "Calls of libvirt that hung and were given up.", (double)stats->calls_given_up);
-    single(out, "vgpud_libvirt_calls_hanging", "gauge",
-           "Calls of libvirt that were given up and have not come back.", stats->calls_hanging);
-    family(out, "vgpud_peers", "gauge", "Other vgpuds that this one knows.");
+        vg_metrics_single(out, "vgpud_store_free_bytes", "gauge",
+                          "What the file system of the store has left.", (double)store->free_bytes);
+    vg_metrics_single(out, "vgpud_queue_reports_dropped_total", "counter",
+                      "Reports of collectors that were dropped.", (double)stats->queue_dropped);
+    vg_metrics_single(out, "vgpud_queue_high_water", "gauge", "Most reports that ever waited.",
+                      (double)stats->queue_high_water);
+    vg_metrics_single(out, "vgpud_reloads_total", "counter", "Configurations loaded again.",
+                      (double)stats->reloads);
+    vg_metrics_single(out, "vgpud_reload_failures_total", "counter",
+                      "Configurations that were refused.", (double)stats->reload_failures);
+    vg_metrics_single(out, "vgpud_alert_commands_total", "counter",
+                      "Runs of the command of alerts.", (double)stats->alert_commands);
+    vg_metrics_single(out, "vgpud_alert_command_failures_total", "counter",
+                      "Runs of the command of alerts that failed or took too long.",
+                      (double)stats->alert_command_failures);
+    vg_metrics_single(out, "vgpud_alert_commands_dropped_total", "counter",
+                      "Alerts whose command was not run, since too many waited.",
+                      (double)stats->alert_commands_dropped);
+    vg_metrics_single(out, "vgpud_libvirt_calls_given_up_total", "counter",
+                      "Calls of libvirt that hung and were given up.",
+                      (double)stats->calls_given_up);
+    vg_metrics_single(out, "vgpud_libvirt_calls_hanging", "gauge",
+                      "Calls of libvirt that were given up and have not come back.",
+                      stats->calls_hanging);
+    vg_metrics_family(out, "vgpud_peers", "gauge", "Other vgpuds that this one knows.");
     for (int i = 0; i < VG_PEER_STATE_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("state=\"%s\"", vg_peer_state_names[i]);
-        value(out, "vgpud_peers", labels, stats->peers[i]);
+        vg_metrics_value(out, "vgpud_peers", labels, stats->peers[i]);
     }
-    single(out, "process_cpu_seconds_total", "counter", "CPU time of the process.", stats->cpu_s);
-    single(out, "process_resident_memory_bytes", "gauge", "Memory of the process.",
-           (double)stats->rss_bytes);
+    vg_metrics_single(out, "process_cpu_seconds_total", "counter", "CPU time of the process.",
+                      stats->cpu_s);
+    vg_metrics_single(out, "process_resident_memory_bytes", "gauge", "Memory of the process.",
+                      (double)stats->rss_bytes);
 }
 
 static void
@@ -456,7 +432,7 @@ add_http(GString *out, const struct vg_http_stats *http)
 {
     static const char name[] = "vgpud_http_requests_total";
 
-    family(out, name, "counter", "Answers by route and status.");
+    vg_metrics_family(out, name, "counter", "Answers by route and status.");
     for (size_t i = 0; i <= VG_HTTP_ROUTES_MAX; i++) {
         const struct vg_route *route = i < http->n_routes ? &http->routes[i] : NULL;
         for (size_t k = 0; vg_http_codes[k]; k++) {
@@ -468,38 +444,39 @@ add_http(GString *out, const struct vg_http_stats *http)
             g_autofree char *labels = g_strdup_printf(
                 "route=\"%s\",method=\"%s\",code=\"%u\"", route ? route->path : "none",
                 route ? method : "none", (unsigned)vg_http_codes[k]);
-            value(out, name, labels, (double)n);
+            vg_metrics_value(out, name, labels, (double)n);
         }
     }
-    single(out, "vgpud_http_connections", "gauge", "Connections that are open.",
-           (double)__atomic_load_n(&http->connections, __ATOMIC_RELAXED));
-    single(out, "vgpud_http_streams", "gauge", "Streams and polls of events that are open.",
-           (double)__atomic_load_n(&http->streams, __ATOMIC_RELAXED));
-    single(out, "vgpud_http_jobs_refused_total", "counter",
-           "Requests refused because too many waited.",
-           (double)__atomic_load_n(&http->jobs_refused, __ATOMIC_RELAXED));
-    family(out, "vgpud_http_refused_total", "counter",
-           "Connections and requests refused to clients, by the reason.");
+    vg_metrics_single(out, "vgpud_http_connections", "gauge", "Connections that are open.",
+                      (double)__atomic_load_n(&http->connections, __ATOMIC_RELAXED));
+    vg_metrics_single(out, "vgpud_http_streams", "gauge",
+                      "Streams and polls of events that are open.",
+                      (double)__atomic_load_n(&http->streams, __ATOMIC_RELAXED));
+    vg_metrics_single(out, "vgpud_http_jobs_refused_total", "counter",
+                      "Requests refused because too many waited.",
+                      (double)__atomic_load_n(&http->jobs_refused, __ATOMIC_RELAXED));
+    vg_metrics_family(out, "vgpud_http_refused_total", "counter",
+                      "Connections and requests refused to clients, by the reason.");
     for (int i = 0; i < VG_REFUSED_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("reason=\"%s\"", vg_refused_names[i]);
-        value(out, "vgpud_http_refused_total", labels,
-              (double)__atomic_load_n(&http->refused[i], __ATOMIC_RELAXED));
+        vg_metrics_value(out, "vgpud_http_refused_total", labels,
+                         (double)__atomic_load_n(&http->refused[i], __ATOMIC_RELAXED));
     }
 }
 
 static void
 metrics_add_bare(GString *out, const GPtrArray *bare)
 {
-    family(out, "vgpud_vm_without_gpu", "gauge",
-           "VMs that a move has taken their GPUs, and that have not got them back: 1.");
+    vg_metrics_family(out, "vgpud_vm_without_gpu", "gauge",
+                      "VMs that a move has taken their GPUs, and that have not got them back: 1.");
     for (guint i = 0; i < bare->len; i++) {
         const struct vg_bare_vm *vm = bare->pdata[i];
-        g_autofree char *name = label("vm", vm->vm);
-        g_autofree char *uuid = label("uuid", vm->uuid);
-        g_autofree char *host = label("host", vm->host);
-        g_autofree char *move = label("move", vm->move);
+        g_autofree char *name = vg_metrics_label("vm", vm->vm);
+        g_autofree char *uuid = vg_metrics_label("uuid", vm->uuid);
+        g_autofree char *host = vg_metrics_label("host", vm->host);
+        g_autofree char *move = vg_metrics_label("move", vm->move);
         g_autofree char *labels = g_strjoin(",", name, uuid, host, move, NULL);
-        value(out, "vgpud_vm_without_gpu", labels, 1);
+        vg_metrics_value(out, "vgpud_vm_without_gpu", labels, 1);
     }
 }
 
@@ -508,19 +485,20 @@ metrics_add_alerts(GString *out, const vg_view *view)
 {
     static const char name[] = "vgpud_alert_active";
 
-    single(out, "vgpud_alert_rules", "gauge", "Alerts that are configured.",
-           (double)view->alert_rules);
-    family(out, name, "gauge",
-           "Alerts of the configuration that are raised: 1. An empty vm is the whole host.");
+    vg_metrics_single(out, "vgpud_alert_rules", "gauge", "Alerts that are configured.",
+                      (double)view->alert_rules);
+    vg_metrics_family(
+        out, name, "gauge",
+        "Alerts of the configuration that are raised: 1. An empty vm is the whole host.");
     for (guint i = 0; i < view->alerts->len; i++) {
         const struct vg_active_alert *alert = view->alerts->pdata[i];
-        g_autofree char *rule = label("rule", alert->alert);
-        g_autofree char *vm = label("vm", alert->vm ? alert->vm : "");
-        g_autofree char *uuid = label("uuid", alert->uuid ? alert->uuid : "");
+        g_autofree char *rule = vg_metrics_label("rule", alert->alert);
+        g_autofree char *vm = vg_metrics_label("vm", alert->vm ? alert->vm : "");
+        g_autofree char *uuid = vg_metrics_label("uuid", alert->uuid ? alert->uuid : "");
         g_autofree char *called =
-            label("display_name", alert->display_name ? alert->display_name : "");
+            vg_metrics_label("display_name", alert->display_name ? alert->display_name : "");
         g_autofree char *labels = g_strjoin(",", rule, vm, uuid, called, NULL);
-        value(out, name, labels, 1);
+        vg_metrics_value(out, name, labels, 1);
     }
 }
 
@@ -532,8 +510,8 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     int64_t begin = vg_clock_monotonic_ns();
     g_autoptr(GArray) rows = rows_of(view);
 
-    family(out, "vgpud_build_info", "gauge", "Version of the daemon.");
-    value(out, "vgpud_build_info", "version=\"" PACKAGE_VERSION "\"", 1);
+    vg_metrics_family(out, "vgpud_build_info", "gauge", "Version of the daemon.");
+    vg_metrics_value(out, "vgpud_build_info", "version=\"" PACKAGE_VERSION "\"", 1);
     add_measurement(out, view, parts);
     add_figures(out, rows);
     add_exits(out, rows);
@@ -541,16 +519,18 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     add_gpus(out, rows);
     add_gpu_latencies(out, view, rows);
     add_host_gpus(out, view);
+    vg_metrics_add_proxies(out, view->newest.proxies);
     add_intensities(out, rows);
     add_daemon(out, stats);
     metrics_add_alerts(out, view);
     metrics_add_bare(out, bare);
     if (certificate_end_ns < INT64_MAX)
-        single(out, "vgpud_tls_certificate_expiry_timestamp_seconds", "gauge",
-               "When the certificate of the API ends, since the epoch.",
-               seconds(certificate_end_ns));
+        vg_metrics_single(out, "vgpud_tls_certificate_expiry_timestamp_seconds", "gauge",
+                          "When the certificate of the API ends, since the epoch.",
+                          seconds(certificate_end_ns));
     add_http(out, http);
-    single(out, "vgpud_scrape_duration_seconds", "gauge", "Time that writing these metrics took.",
-           seconds(vg_clock_monotonic_ns() - begin));
+    vg_metrics_single(out, "vgpud_scrape_duration_seconds", "gauge",
+                      "Time that writing these metrics took.",
+                      seconds(vg_clock_monotonic_ns() - begin));
     return g_string_free(out, FALSE);
 }

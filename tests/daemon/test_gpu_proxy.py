@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import dashboard
 import pytest
 import vgpuctl
 from opencl import Proxy, need_pocl
@@ -71,6 +72,15 @@ def told_of_both(proxy, daemon, *vms):
 def both_read(daemon):
     wait_for(lambda: "2 VMs with a socket of vgpu-proxy; no VM here is 'nobody'" in
              (daemon.part("collector:gpu")["reason"] or ""))
+
+
+def test_the_dashboard_finds_proxies(tmp_path, proxy):
+    """Each of its queries that is about GPUs has samples, with the labels that it wants."""
+    with BusyVm(name=ALPHA), BusyVm(name=BETA), daemon_of(tmp_path, proxy) as daemon:
+        both_read(daemon)
+        with backlogged(proxy, 0, 1):
+            wait_for(lambda: not dashboard.missing(daemon.request("GET", "/metrics")[2].decode(), "(gpu|proxy)_"))
+        daemon.stop()
 
 
 def totals(proxy, daemon):
