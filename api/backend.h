@@ -297,6 +297,11 @@ struct vg_backend_moves {
     GPtrArray *(*limit_proxy)(void *data, const char *vm, const struct vg_proxy_limit *limit,
                               GError **err);
 
+    /* Has a proxy of this host keep memory for programs that will come. VG_E_NOT_FOUND: none has
+     * the socket; VG_E_CONFLICT: there is too little; VG_E_REFUSED: it keeps none. */
+    int (*reserve_room)(void *data, const struct vg_proxy_room *room, GError **err);
+    int (*release_room)(void *data, const char *id, GError **err);
+
     /* Has the VM's programs of OpenCL that are at a vgpu-proxy go on at another place; what came of
      * it, which the caller frees. Blocks for the guest. */
     struct vg_proxy_move *(*move_proxy)(void *data, const char *vm,

@@ -155,3 +155,55 @@ vg_handle_move_proxy(struct vg_request *request)
     }
     proxies_queue(request, wanted, vg_proxy_move_request_free, VG_LANE_MOVE, proxies_run_move);
 }
+
+static void
+proxies_run_reserve(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    const struct vg_proxy_room *room = request->job_data;
+    GError *err = NULL;
+
+    request->object = g_strdup(room->id);
+    if (backend->moves->reserve_room(backend->data, room, &err) < 0)
+        vg_answer_error(request, err);
+    else
+        vg_answer_json(request, 200, vg_record_write(&vg_proxy_room_record, room));
+}
+
+void
+vg_handle_reserve_room(struct vg_request *request)
+{
+    const GByteArray *body = request->body;
+    GError *err = NULL;
+    struct vg_proxy_room *room =
+        vg_parse_record(body ? (const char *)body->data : "", body ? body->len : 0,
+                        "{\"id\": \"a-name\", \"socket\": \"tcp:192.168.122.1:7000\", "
+                        "\"seconds\": 60, \"memory_bytes\": 1073741824}",
+                        &vg_proxy_room_record, &err);
+
+    if (!room || vg_proxy_room_check(room, &err) < 0) {
+        vg_proxy_room_free(room);
+        vg_answer_error(request, err);
+        return;
+    }
+    proxies_queue(request, room, vg_proxy_room_free, VG_LANE_HERE, proxies_run_reserve);
+}
+
+static void
+proxies_run_release(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+
+    if (backend->moves->release_room(backend->data, request->id, &err) < 0)
+        vg_answer_error(request, err);
+    else
+        request->answer.status = 204;
+}
+
+void
+vg_handle_release_room(struct vg_request *request)
+{
+    request->lane = VG_LANE_HERE;
+    request->job = proxies_run_release;
+}

@@ -107,6 +107,8 @@ vg_handler vg_handle_proxies;
 vg_handler vg_handle_show_proxy;
 vg_handler vg_handle_limit_proxy;
 vg_handler vg_handle_move_proxy;
+vg_handler vg_handle_reserve_room;
+vg_handler vg_handle_release_room;
 vg_handler vg_handle_list_reservations;
 vg_handler vg_handle_reserve;
 vg_handler vg_handle_renew;

@@ -41,6 +41,7 @@ static const struct vg_column proxy_columns[] = {
     {"P99 ms", "took_p99_ns", VG_CELL_MILLISECONDS, false},
     {"MEM MiB", "used_bytes", VG_CELL_MIB, false},
     {"LIMIT MiB", "limit_bytes", VG_CELL_MIB, true},
+    {"RESERVED MiB", "reserved_bytes", VG_CELL_MIB, true},
     {"ENDED", "ended", VG_CELL_COUNT, true},
     {"GPU", "gpu", VG_CELL_TEXT, true},
     {"DEVICE", "device", VG_CELL_TEXT, true},

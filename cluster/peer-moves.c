@@ -193,6 +193,34 @@ vg_peer_list_proxies(vg_peers *peers, const char *peer, int64_t limit_ns, GError
     return NULL;
 }
 
+static const char peer_moves_rooms[] = "/v1/proxies/reservations";
+
+int
+vg_peer_reserve_room(vg_peers *peers, const char *peer, const struct vg_proxy_room *room,
+                     int64_t limit_ns, GError **err)
+{
+    g_autoptr(json_object) body = vg_record_write(&vg_proxy_room_record, room);
+    g_autofree char *text = vg_json_to_text(body, false);
+    g_autoptr(json_object) answer = NULL;
+
+    return peers_request(
+        peers, peer, &(struct peers_question){"POST", peer_moves_rooms, text, limit_ns, NULL, NULL},
+        &answer, err);
+}
+
+int
+vg_peer_release_room(vg_peers *peers, const char *peer, const char *id, int64_t limit_ns,
+                     GError **err)
+{
+    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
+    g_autofree char *path = g_strconcat(peer_moves_rooms, "/", escaped, NULL);
+    g_autoptr(json_object) answer = NULL;
+
+    return peers_request(peers, peer,
+                         &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL},
+                         &answer, err);
+}
+
 /* ---- paths ---- */
 
 GPtrArray *

@@ -39,6 +39,13 @@ GPtrArray *vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrAr
 /* Lists the sockets of the peer's proxies (struct vg_proxy_socket), which the caller frees. */
 GPtrArray *vg_peer_list_proxies(vg_peers *peers, const char *peer, int64_t limit_ns, GError **err);
 
+/* Has the peer's proxy that has a socket keep GPU memory. Fails as vg_backend_moves.reserve_room.
+ */
+int vg_peer_reserve_room(vg_peers *peers, const char *peer, const struct vg_proxy_room *room,
+                         int64_t limit_ns, GError **err);
+int vg_peer_release_room(vg_peers *peers, const char *peer, const char *id, int64_t limit_ns,
+                         GError **err);
+
 /* A request that is passed on to the vgpud that has the VM. */
 struct vg_peer_order {
     const struct vg_migration_request *request;

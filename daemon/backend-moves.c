@@ -580,5 +580,7 @@ const struct vg_backend_moves backend_moves = {
     .end_drain = backend_end_drain,
     .set_vulkan = backend_set_vulkan,
     .limit_proxy = backend_limit_proxy,
+    .reserve_room = backend_reserve_room,
+    .release_room = backend_release_room,
     .move_proxy = backend_move_proxy,
 };

@@ -104,6 +104,10 @@ vg_proxy_show *backend_show_proxy(void *data, const char *id, GError **err);
 GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,
                                GError **err);
 
+/* likewise */
+int backend_reserve_room(void *data, const struct vg_proxy_room *room, GError **err);
+int backend_release_room(void *data, const char *id, GError **err);
+
 /* daemon/backend-proxies.c: finds out what a request for a move means. Where it leaves to vgpud at
  * which proxy programs go on meanwhile, that is chosen; gpu_during_why of the result says what was.
  */

@@ -10,47 +10,45 @@
 #include "base/error.h"
 #include "daemon/backend-private.h"
 #include "daemon/daemon-config.h"
+#include "daemon/proxy-room.h"
 #include "host/proxy-desk.h"
 #include "policy/drift.h"
 
 /* Who asks can wait longer than a window can. */
 #define PROXIES_ANSWER_NS (2 * VG_NS_PER_S)
 
-/* Appends the sockets of the proxy that is asked at path. One that is not there has none. */
-static int
-proxies_add(const char *path, GPtrArray *sockets, GError **err)
+/* Returns where proxies of this host are asked. The caller frees it. */
+static char *
+proxies_where(vg_daemon_backend *backend)
 {
-    GError *error = NULL;
-    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(path, PROXIES_ANSWER_NS, &error);
-    g_autoptr(GPtrArray) list = desk ? vg_proxy_desk_list(desk, &error) : NULL;
-
-    if (list) {
-        g_ptr_array_extend_and_steal(sockets, g_steal_pointer(&list));
-        return 0;
-    }
-    if (!desk && g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
-        g_error_free(error);
-        return 0;
-    }
-    g_propagate_error(err, error);
-    return -1;
+    VG_LOCK_SCOPE(&backend->lock);
+    return g_strdup(backend->access->gpu_proxies);
 }
 
 GPtrArray *
 backend_list_proxies(void *data, GError **err)
 {
-    vg_daemon_backend *backend = data;
-    pthread_mutex_lock(&backend->lock);
-    g_auto(GStrv) paths = g_strsplit(backend->access->gpu_proxies, ",", -1);
-    pthread_mutex_unlock(&backend->lock);
-    g_autoptr(GPtrArray) sockets = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
+    g_autofree char *proxies = proxies_where(data);
 
-    for (unsigned i = 0; paths[i]; i++) {
-        const char *path = g_strstrip(paths[i]);
-        if (*path && proxies_add(path, sockets, err) < 0)
-            return NULL;
-    }
-    return g_steal_pointer(&sockets);
+    return vg_proxy_room_list(proxies, err);
+}
+
+/* ---- memory that is kept for programs that will come ---- */
+
+int
+backend_reserve_room(void *data, const struct vg_proxy_room *room, GError **err)
+{
+    g_autofree char *proxies = proxies_where(data);
+
+    return vg_proxy_room_reserve(proxies, room, err);
+}
+
+int
+backend_release_room(void *data, const char *id, GError **err)
+{
+    g_autofree char *proxies = proxies_where(data);
+
+    return vg_proxy_room_release(proxies, id, err);
 }
 
 GPtrArray *

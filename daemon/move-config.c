@@ -75,6 +75,7 @@ move_settings_clear(void *data)
     vg_nova_settings_free(settings->nova);
     g_free(settings->libvirt_uri);
     g_free(settings->own_uri);
+    g_free(settings->proxies);
 }
 
 struct vg_move_settings *
@@ -85,6 +86,7 @@ vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
     settings->enabled = config->actions;
     settings->libvirt_uri = g_strdup(config->libvirt_uri);
     settings->own_uri = g_strdup(config->actions_uri);
+    settings->proxies = g_strdup(config->gpu_proxies);
     settings->moves = config->actions_moves;
     settings->bandwidth_bytes_per_s = config->actions_bandwidth * MIB;
     settings->downtime_max_ns = config->actions_downtime_ns;

@@ -15,6 +15,7 @@ struct vg_move_settings {
     bool enabled;
     char *libvirt_uri; /* the URI of this host's libvirt, for reading and writing */
     char *own_uri;     /* the URI for others; empty if they reach libvirt as they reach this host */
+    char *proxies;     /* where proxies of this host are asked, "PATH,PATH" */
     int64_t moves;     /* the maximum number of moves at once */
     int64_t bandwidth_bytes_per_s;
     int64_t downtime_max_ns;

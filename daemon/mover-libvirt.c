@@ -167,6 +167,27 @@ libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
     return 0;
 }
 
+/* Has the proxy at which the guest's programs of OpenCL go on meanwhile keep GPU memory for them.
+ */
+static int
+libvirt_keep_share(struct mover_move *move, struct mover_share *share, GError **err)
+{
+    const struct vg_migration *record = move->record;
+    struct mover_goal goal = {record->vm, record->uuid, record->gpu_during, 0};
+
+    pthread_mutex_lock(&move->mover->lock);
+    for (guint i = 0; i < record->guest.programs->len; i++) {
+        const struct vg_guest_program *program = record->guest.programs->pdata[i];
+        if (g_strcmp0(program->by, "opencl") == 0 && g_strcmp0(program->at, goal.place) != 0)
+            goal.bytes += program->gpu_bytes;
+    }
+    pthread_mutex_unlock(&move->mover->lock);
+    if (mover_keep_share(move->mover, move->settings, &goal, share, err) == 0)
+        return 0;
+    vg_move_guest_as_before(&move->machine);
+    return -1;
+}
+
 static int
 libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
                   GError **err)
@@ -176,12 +197,14 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
     const struct vg_migration *record = move->record;
     struct vg_guest_answer answer = {0};
 
-    if (!host)
+    struct mover_share share = {.id = NULL};
+    if (!host || (verb == VG_MOVE_QUIESCE && libvirt_keep_share(move, &share, err) < 0))
         return -1;
     int status = verb == VG_MOVE_QUIESCE
                      ? vg_guest_prepare(host, record->uuid, record->devices, record->gpu_during,
                                         &limits, &answer, err)
                      : vg_guest_resume(host, record->uuid, record->devices, &limits, &answer, err);
+    mover_leave_share(move->mover, move->settings, &share);
     if (status == 0 && !answer.ok && answer.undone && verb == VG_MOVE_QUIESCE)
         vg_move_guest_as_before(&move->machine);
     if (status == 0 && !answer.ok)

@@ -23,6 +23,7 @@ struct vg_mover {
     GPtrArray *moves;      /* struct mover_move that have not been forgotten */
     /* UUIDs, owned, of VMs that are asked without a move; protected by the lock */
     GHashTable *asked;
+    GHashTable *unkept; /* places, owned, at which no memory could be kept, and that was said */
     pthread_cond_t answered; /* signalled when one of them is no longer asked */
     atomic_uint writes;
     bool ending; /* protected by the lock: no move begins, and none migrates */
@@ -226,8 +227,26 @@ void mover_end_asking(vg_mover *mover, const char *uuid);
 
 /* daemon/mover-share.c */
 
-/* Checks that no other VM that is moved from here has programs at the same proxy meanwhile, by its
- * address. Called while no move begins. */
-int mover_check_share(vg_mover *mover, const struct vg_migration *migration, GError **err);
+/* Where programs of a VM are to go on. */
+struct mover_goal {
+    const char *vm, *uuid;
+    const char *place; /* "proxy:tcp:HOST:PORT" and so on; NULL: nowhere */
+    int64_t bytes;     /* GPU memory that they have; -1: what they have at other proxies */
+};
+
+/* What is kept for them. */
+struct mover_share {
+    char *id;   /* owned; NULL: nothing */
+    char *peer; /* owned: whose proxy keeps it; NULL: one of this host */
+};
+
+/* Has the proxy at the place keep as much GPU memory as they have. VG_E_CONFLICT: it has too
+ * little, and says what there is. Where none can be kept, that is no error. Blocks. */
+int mover_keep_share(vg_mover *mover, const vg_move_settings *settings,
+                     const struct mover_goal *goal, struct mover_share *ret, GError **err);
+
+/* They have come, or will not. Blocks. */
+void mover_leave_share(vg_mover *mover, const vg_move_settings *settings,
+                       struct mover_share *share);
 
 #endif

@@ -1,35 +1,169 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reserves the share of a vgpu-proxy at which programs of a VM go on while it moves.
+ * Has the vgpu-proxy at which programs of a VM are to go on keep GPU memory for them, until they
+ * are there: the proxy alone knows what others have been promised, by whichever vgpud. One that
+ * keeps none, or that nobody knows, is gone to all the same, and may have no room then.
  */
 #include "config.h"
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "cluster/peer-moves.h"
 #include "daemon/mover-private.h"
+#include "daemon/proxy-room.h"
+
+#define VG_LOG_TAG "mover"
+
+/* Longer than the guest may take. */
+#define SHARE_SLACK_S 60
 
 /* What a guest reaches by a path is its own. */
-static bool
-share_is_shared(const char *place)
+static const char *
+share_address(const char *place)
 {
-    return g_str_has_prefix(place, "proxy:tcp:") || g_str_has_prefix(place, "proxy:tls:") ||
-           g_str_has_prefix(place, "proxy:vsock:");
+    static const char prefix[] = "proxy:";
+    const char *address = g_str_has_prefix(place, prefix) ? place + strlen(prefix) : "";
+
+    return vg_proxy_address_is_far(address) || g_str_has_prefix(address, "vsock:") ? address : NULL;
+}
+
+/* ---- whose proxy it is ---- */
+
+/* Finds the socket of a VM at an address, and sums up what its programs have at others. */
+struct share_seen {
+    const char *vm, *uuid, *address;
+    int64_t used_bytes;
+    bool is_there;
+};
+
+static void
+share_see(struct share_seen *seen, const char *vm, const char *address, int64_t used_bytes)
+{
+    if (!vm || (strcmp(vm, seen->vm) != 0 && g_ascii_strcasecmp(vm, seen->uuid) != 0))
+        return;
+    if (g_strcmp0(address, seen->address) == 0)
+        seen->is_there = true;
+    else
+        seen->used_bytes += used_bytes;
+}
+
+static void
+share_see_host(struct share_seen *seen, const struct vg_snap_host *host)
+{
+    for (guint p = 0; p < host->proxies->len; p++) {
+        const struct vg_snap_proxy *proxy = host->proxies->pdata[p];
+        for (guint i = 0; i < proxy->sockets->len; i++) {
+            const struct vg_snap_proxy_socket *socket = proxy->sockets->pdata[i];
+            share_see(seen, socket->vm, socket->address, socket->used_bytes);
+        }
+    }
+}
+
+/* Looks at what other hosts have told of their proxies. Returns the name of the peer that has the
+ * socket, which the caller frees, or NULL. */
+static char *
+share_see_peers(vg_mover *mover, struct share_seen *seen)
+{
+    g_autoptr(GPtrArray) copies = vg_peers_copies(mover->parts.peers);
+    const bool was_there = seen->is_there;
+    char *name = NULL;
+
+    for (guint i = 0; i < copies->len; i++) {
+        const struct vg_peer_copy *copy = copies->pdata[i];
+        for (guint h = 0; h < copy->snapshot->hosts->len; h++) {
+            const struct vg_snap_host *host = copy->snapshot->hosts->pdata[h];
+            seen->is_there = false;
+            share_see_host(seen, host);
+            struct vg_peer_info *info =
+                seen->is_there && vg_proxy_address_is_far(seen->address) && !name
+                    ? vg_peers_find(mover->parts.peers, host->name)
+                    : NULL;
+            name = info ? g_strdup(info->name) : name;
+            vg_peer_info_free(info);
+        }
+    }
+    seen->is_there = was_there;
+    return name;
+}
+
+/* ---- asking ---- */
+
+static int
+share_reserve(vg_mover *mover, const char *proxies, const char *peer,
+              const struct vg_proxy_room *room, GError **err)
+{
+    return peer ? vg_peer_reserve_room(mover->parts.peers, peer, room, MOVER_PEER_NS, err)
+                : vg_proxy_room_reserve(proxies, room, err);
+}
+
+/* Says once of each place that nothing is kept there. */
+static void
+share_warn(vg_mover *mover, const char *place, const char *why)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    if (g_hash_table_add(mover->unkept, g_strdup(place)))
+        vg_log_warn("no GPU memory is kept for programs that go on at %s, where there may be "
+                    "too little then: %s",
+                    place, why);
 }
 
 int
-mover_check_share(vg_mover *mover, const struct vg_migration *migration, GError **err)
+mover_keep_share(vg_mover *mover, const vg_move_settings *settings, const struct mover_goal *goal,
+                 struct mover_share *ret, GError **err)
 {
-    if (!migration->gpu_during || !share_is_shared(migration->gpu_during))
+    const char *address = goal->place ? share_address(goal->place) : NULL;
+    struct share_seen seen = {.vm = goal->vm, .uuid = goal->uuid, .address = address};
+    g_autoptr(GError) error = NULL;
+
+    *ret = (struct mover_share){.id = NULL};
+    if (!address)
         return 0;
-    VG_LOCK_SCOPE(&mover->lock);
-    for (guint i = 0; i < mover->moves->len; i++) {
-        const struct mover_move *move = mover->moves->pdata[i];
-        if (!move->ended && g_strcmp0(move->record->gpu_during, migration->gpu_during) == 0)
-            return vg_error(err, VG_E_CONFLICT,
-                            "programs of '%s' compute at %s while it moves, by '%s', and have it "
-                            "until then",
-                            move->record->vm, migration->gpu_during, move->record->id);
+    g_autoptr(GPtrArray) here = vg_proxy_room_list(settings->proxies, &error);
+    for (guint i = 0; here && i < here->len; i++) {
+        const struct vg_proxy_socket *socket = here->pdata[i];
+        share_see(&seen, socket->vm, socket->address, socket->used_bytes);
     }
+    g_autofree char *peer = share_see_peers(mover, &seen);
+    struct vg_proxy_room room = {.socket = (char *)address,
+                                 .seconds =
+                                     settings->guest_deadline_ns / VG_NS_PER_S + SHARE_SLACK_S,
+                                 .memory_bytes = goal->bytes >= 0 ? goal->bytes : seen.used_bytes};
+    if (room.memory_bytes == 0)
+        return 0;
+    if (!seen.is_there && !peer) {
+        share_warn(mover, goal->place, error ? error->message : "no vgpud knows the proxy");
+        return 0;
+    }
+    g_clear_error(&error);
+    g_autofree char *id = vg_move_new_id("share");
+    room.id = id;
+    ret->peer = seen.is_there ? NULL : g_steal_pointer(&peer);
+    if (share_reserve(mover, settings->proxies, ret->peer, &room, &error) == 0) {
+        ret->id = g_steal_pointer(&id);
+        return 0;
+    }
+    if (g_error_matches(error, VG_ERROR, VG_E_CONFLICT))
+        return vg_error(err, VG_E_CONFLICT, "%s has too little GPU memory for programs of '%s': %s",
+                        goal->place, goal->vm, error->message);
+    share_warn(mover, goal->place, error->message);
     return 0;
+}
+
+void
+mover_leave_share(vg_mover *mover, const vg_move_settings *settings, struct mover_share *share)
+{
+    g_autoptr(GError) error = NULL;
+    const int status = !share->id    ? 0
+                       : share->peer ? vg_peer_release_room(mover->parts.peers, share->peer,
+                                                            share->id, MOVER_PEER_NS, &error)
+                                     : vg_proxy_room_release(settings->proxies, share->id, &error);
+
+    /* All of it has come, or the proxy has begun anew; it ends by itself otherwise. */
+    if (status < 0 && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
+        vg_log_warn("GPU memory stays kept for a while id=%s: %s", share->id, error->message);
+    g_clear_pointer(&share->id, g_free);
+    g_clear_pointer(&share->peer, g_free);
 }

@@ -59,7 +59,13 @@ switch_run(vg_mover *mover, const vg_move_settings *settings, struct vg_proxy_mo
         return vg_error(err, VG_E_CONFLICT, "'%s' is being moved, by '%s'", move->vm, other);
     if (move->dry_run)
         return 0;
-    return switch_ask(settings, move, err);
+    const struct mover_goal goal = {move->vm, move->uuid, move->to, -1};
+    struct mover_share share;
+    if (mover_keep_share(mover, settings, &goal, &share, err) < 0)
+        return -1;
+    const int status = switch_ask(settings, move, err);
+    mover_leave_share(mover, settings, &share);
+    return status;
 }
 
 int

@@ -409,7 +409,6 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const struct vg_
 {
     VG_LOCK_SCOPE(&mover->beginning);
     if (mover_check_number(mover, migration->to, err) < 0 ||
-        mover_check_share(mover, migration, err) < 0 ||
         (order->check && order->check(order->data, migration, err) < 0) ||
         mover_begin_locked(mover, migration, order, err) < 0)
         return -1;
@@ -540,6 +539,7 @@ vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings
     pthread_mutex_init(&mover->lock, NULL);
     pthread_mutex_init(&mover->beginning, NULL);
     mover->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    mover->unkept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vg_cond_init(&mover->answered);
     vg_cond_init(&mover->raised);
     return mover;
@@ -581,6 +581,7 @@ vg_mover_free(vg_mover *mover)
     g_ptr_array_unref(mover->bare);
     vg_move_settings_unref(mover->settings);
     g_hash_table_destroy(mover->asked);
+    g_hash_table_destroy(mover->unkept);
     pthread_cond_destroy(&mover->answered);
     pthread_cond_destroy(&mover->raised);
     pthread_mutex_destroy(&mover->beginning);

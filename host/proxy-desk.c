@@ -244,19 +244,71 @@ vg_proxy_desk_fd(const vg_proxy_desk *desk)
     return desk->fd;
 }
 
+/* Asks by a line that is answered by a line. Returns 0 after "ok", and else -1, with the answer in
+ * TEXT, which is empty where there is none and *err is set. */
+static int
+desk_ask_line(vg_proxy_desk *desk, const char *line, char *text, size_t size, GError **err)
+{
+    text[0] = '\0';
+    int fd = desk_ask(desk, line, text, size, err);
+
+    if (fd >= 0)
+        close(fd);
+    if (fd == -1)
+        text[0] = '\0';
+    return fd != -1 && strcmp(text, "ok") == 0 ? 0 : -1;
+}
+
+/* Says what an answer says, without the word before it. */
+static int
+desk_fail(const vg_proxy_desk *desk, const char *text, int code, GError **err)
+{
+    const char *why = strchr(text, ' ');
+
+    return vg_error(err, code, "%s: %s", desk->path, why ? why + 1 : "what is that?");
+}
+
 int
 vg_proxy_desk_set_weight(vg_proxy_desk *desk, const char *socket, int64_t weight, GError **err)
 {
     g_autofree char *line = g_strdup_printf("weight %" G_GINT64_FORMAT " %s", weight, socket);
     char text[256];
-    int fd = desk_ask(desk, line, text, sizeof(text), err);
 
-    if (fd >= 0)
-        close(fd);
-    if (fd == -1)
-        return -1;
-    if (strcmp(text, "ok") == 0)
+    if (desk_ask_line(desk, line, text, sizeof(text), err) == 0)
         return 0;
-    return vg_error(err, VG_E_NOT_FOUND, "%s: %s", desk->path,
-                    g_str_has_prefix(text, "error ") ? text + strlen("error ") : "what is that?");
+    return text[0] ? desk_fail(desk, text, VG_E_NOT_FOUND, err) : -1;
+}
+
+int
+vg_proxy_desk_reserve(vg_proxy_desk *desk, const char *socket, const struct vg_proxy_room *room,
+                      GError **err)
+{
+    const int64_t mib = (room->memory_bytes >> 20) + ((room->memory_bytes & 0xfffff) != 0);
+    g_autofree char *line =
+        g_strdup_printf("reserve %s %" G_GINT64_FORMAT " %" G_GINT64_FORMAT " %s", room->id,
+                        room->seconds, MAX(mib, 1), socket);
+    char text[256];
+
+    if (desk_ask_line(desk, line, text, sizeof(text), err) == 0)
+        return 0;
+    if (!text[0])
+        return -1;
+    return desk_fail(desk, text,
+                     g_str_has_prefix(text, "refused ") ? VG_E_CONFLICT
+                     : strstr(text, "no such socket")   ? VG_E_NOT_FOUND
+                                                        : VG_E_REFUSED,
+                     err);
+}
+
+int
+vg_proxy_desk_release(vg_proxy_desk *desk, const char *id, GError **err)
+{
+    g_autofree char *line = g_strconcat("release ", id, NULL);
+    char text[256];
+
+    if (!vg_proxy_room_is_id(id))
+        return vg_error(err, VG_E_NOT_FOUND, "'%s' is no id of a reservation", id);
+    if (desk_ask_line(desk, line, text, sizeof(text), err) == 0)
+        return 0;
+    return text[0] ? desk_fail(desk, text, VG_E_NOT_FOUND, err) : -1;
 }

@@ -36,4 +36,13 @@ struct vg_proxy_shown *vg_proxy_desk_show(vg_proxy_desk *desk, const char *socke
  * vg_proxy_desk_list(). */
 int vg_proxy_desk_set_weight(vg_proxy_desk *desk, const char *socket, int64_t weight, GError **err);
 
+/* Has memory be kept for programs that will come by a socket, as room says. VG_E_CONFLICT: there is
+ * too little; VG_E_REFUSED: the proxy cannot tell, or is older than this. Otherwise as
+ * vg_proxy_desk_list(). */
+int vg_proxy_desk_reserve(vg_proxy_desk *desk, const char *socket, const struct vg_proxy_room *room,
+                          GError **err);
+
+/* VG_E_NOT_FOUND: nothing is kept by this id. Otherwise as vg_proxy_desk_list(). */
+int vg_proxy_desk_release(vg_proxy_desk *desk, const char *id, GError **err);
+
 #endif

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/error.h"
+
 #define PROXY_TEXT_MAX 4096
 #define COUNT(name)    VG_ROW_INT(name, 0, 0, 0x1p62)
 
@@ -32,6 +34,7 @@ static const struct vg_field socket_fields[] = {
     VG_ROW_INT(configured_weight, 0, 0, VG_PROXY_WEIGHT_MAX),
     COUNT(memory_bytes),
     COUNT(used_bytes),
+    COUNT(reserved_bytes),
     COUNT(clients),
     COUNT(held_ns),
     COUNT(lacked_ns),
@@ -85,6 +88,16 @@ static const struct vg_field limit_fields[] = {
 const struct vg_record_type vg_proxy_limit_record = VG_ROW_TYPE(limit_fields);
 #undef THIS
 
+#define THIS vg_proxy_room
+static const struct vg_field room_fields[] = {
+    VG_ROW_STRING(id, VG_FIELD_REQUIRED, 1, 63),
+    VG_ROW_STRING(socket, VG_FIELD_REQUIRED, 1, PROXY_TEXT_MAX),
+    VG_ROW_INT(seconds, VG_FIELD_REQUIRED, 1, VG_PROXY_ROOM_S_MAX),
+    VG_ROW_INT(memory_bytes, VG_FIELD_REQUIRED, 1, 0x1p52),
+};
+const struct vg_record_type vg_proxy_room_record = VG_ROW_TYPE(room_fields);
+#undef THIS
+
 /* Makes the address by which guests reach a socket that listens at this one. The caller frees it.
  */
 static char *
@@ -135,6 +148,24 @@ vg_proxy_address_is_far(const char *address)
     return g_str_has_prefix(address, "tcp:") || g_str_has_prefix(address, "tls:");
 }
 
+bool
+vg_proxy_room_is_id(const char *id)
+{
+    const char *at = id;
+
+    while (g_ascii_isgraph(*at))
+        at++;
+    return at > id && !*at;
+}
+
+int
+vg_proxy_room_check(const struct vg_proxy_room *room, GError **err)
+{
+    if (vg_proxy_room_is_id(room->id))
+        return 0;
+    return vg_error(err, VG_E_INVALID, "the id of a reservation has no blanks");
+}
+
 void
 vg_proxy_guest_free(void *guest)
 {
@@ -147,6 +178,13 @@ vg_proxy_socket_free(void *socket)
 {
     if (socket)
         vg_record_free(&vg_proxy_socket_record, socket);
+}
+
+void
+vg_proxy_room_free(void *room)
+{
+    if (room)
+        vg_record_free(&vg_proxy_room_record, room);
 }
 
 void

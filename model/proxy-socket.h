@@ -42,6 +42,7 @@ struct vg_proxy_socket {
     int64_t configured_weight; /* that of its line; 0: not known */
     int64_t memory_bytes;      /* what each client may have; 0: there is no limit */
     int64_t used_bytes;        /* in buffers and images, of all clients */
+    int64_t reserved_bytes;    /* kept for programs that will come */
     int64_t clients;
     int64_t held_ns;   /* in which one of its clients had the device; in so many turns: */
     int64_t lacked_ns; /* in which one of its clients wanted the device, and none of them had it */
@@ -75,6 +76,16 @@ struct vg_proxy_limit {
     bool dry_run;
 };
 
+/* GPU memory that a proxy is to keep for programs that will come by a socket. */
+struct vg_proxy_room {
+    char *id;     /* of who asks */
+    char *socket; /* its path, or how programs reach it */
+    int64_t seconds;
+    int64_t memory_bytes;
+};
+
+#define VG_PROXY_ROOM_S_MAX 86400
+
 /* What a guest knows of the proxy that its programs of OpenCL use a GPU by: [proxy VM]. */
 struct vg_proxy_guest {
     char *vm;      /* as the configuration calls it, or its UUID if its group is gone */
@@ -89,6 +100,7 @@ extern const struct vg_record_type vg_proxy_guest_record;
 extern const struct vg_record_type vg_proxy_took_record;
 extern const struct vg_record_type vg_proxy_socket_record;
 extern const struct vg_record_type vg_proxy_limit_record;
+extern const struct vg_record_type vg_proxy_room_record;
 
 extern const struct vg_record_type vg_proxy_told_record;
 
@@ -101,11 +113,16 @@ void vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_pr
 bool vg_proxy_socket_is_of(const struct vg_proxy_socket *socket, const char *name,
                            const char *uuid);
 
+/* Returns whether an id is one of a reservation: printable, without blanks. */
+bool vg_proxy_room_is_id(const char *id);
+int vg_proxy_room_check(const struct vg_proxy_room *room, GError **err);
+
 /* Returns whether other machines than guests of its host reach an address. */
 bool vg_proxy_address_is_far(const char *address);
 
 void vg_proxy_guest_free(void *guest);   /* NULL is fine */
 void vg_proxy_socket_free(void *socket); /* NULL is fine */
 void vg_proxy_limit_free(void *limit);   /* NULL is fine */
+void vg_proxy_room_free(void *room);     /* NULL is fine */
 
 #endif

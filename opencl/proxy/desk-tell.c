@@ -139,14 +139,15 @@ tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant
     tell_device(desk, tenant, device);
     fprintf(file,
             "{\"weight\":%u,\"configured_weight\":%u,\"memory_bytes\":%" PRIu64
-            ",\"used_bytes\":%" PRIu64 ",\"clients\":%u"
+            ",\"used_bytes\":%" PRIu64 ",\"reserved_bytes\":%" PRIu64 ",\"clients\":%u"
             ",\"held_ns\":%" PRId64 ",\"lacked_ns\":%" PRId64 ",\"turns\":%" PRIu64
             ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"done\":%" PRIu64
             ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
             tenant->weight, tenant->configured, tenant->memory == UINT64_MAX ? 0 : tenant->memory,
-            tell_number(did.used), n, vg_share_held(desk->share, tenant), vg_share_lacked(tenant),
-            tenant->turns, tenant->ended, tell_number(did.came), tell_number(did.done),
-            tell_number(did.wait_ns), tell_number(did.run_ns));
+            tell_number(did.used), tell_number(vg_room_sum(desk->room, tenant->path)), n,
+            vg_share_held(desk->share, tenant), vg_share_lacked(tenant), tenant->turns,
+            tenant->ended, tell_number(did.came), tell_number(did.done), tell_number(did.wait_ns),
+            tell_number(did.run_ns));
     tell_put_text(file, "socket", tenant->path, TELL_TEXT_MAX);
     tell_put_text(file, "vm", tenant->vm ? tenant->vm : "", TELL_TEXT_MAX);
     tell_put_text(file, "device", device, sizeof device);

@@ -3,7 +3,9 @@
 
 #include "opencl/proxy/desk.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,7 +30,11 @@ vg_desk_open(struct proxy_desk *desk)
     if (!desk->path)
         return true;
     desk->marks = vg_desk_new_marks();
-    desk->fds[0] = desk->marks ? vg_proxy_listen(desk->path, SOCK_SEQPACKET, desk->mode) : -1;
+    desk->room = calloc(1, sizeof *desk->room);
+    if (desk->room)
+        *desk->room = (struct proxy_room){.share = desk->share, .look = desk->look};
+    desk->fds[0] =
+        desk->marks && desk->room ? vg_proxy_listen(desk->path, SOCK_SEQPACKET, desk->mode) : -1;
     return desk->fds[0] >= 0;
 }
 
@@ -47,7 +53,9 @@ vg_desk_close(struct proxy_desk *desk)
     if (desk->path)
         unlink(desk->path);
     free(desk->marks);
+    free(desk->room);
     desk->marks = NULL;
+    desk->room = NULL;
 }
 
 static void
@@ -126,6 +134,44 @@ desk_set_weight(const struct proxy_desk *desk, const char *text)
     return "ok";
 }
 
+/* Reads a number up to MOST and the space after it, and leaves *TEXT behind both. */
+static bool
+desk_read_number(const char **text, uint64_t most, uint64_t *number)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtoull(*text, &end, 10);
+    if (!isdigit((unsigned char)**text) || errno || *end != ' ' || *number < 1 || *number > most)
+        return false;
+    *text = end + 1;
+    return true;
+}
+
+/* TEXT is "ID SECONDS MIB SOCKET". Sets ANSWER, of SIZE bytes, where it is no constant. */
+static const char *
+desk_reserve(const struct proxy_desk *desk, const char *text, char *answer, size_t size)
+{
+    struct proxy_room_kept wanted = {.since = vg_cl_now()};
+    const size_t length = strcspn(text, " ");
+    uint64_t seconds, mib;
+
+    if (length == 0 || length >= sizeof wanted.id || text[length] != ' ')
+        return "error an id has 1 to 63 bytes, and no space";
+    memcpy(wanted.id, text, length);
+    text += length + 1;
+    if (!desk_read_number(&text, PROXY_ROOM_S_MAX, &seconds) ||
+        !desk_read_number(&text, PROXY_ROOM_MIB_MAX, &mib))
+        return "error it is 'reserve ID SECONDS MIB SOCKET', of up to 86400 s";
+    if (!desk_find(desk, text))
+        return DESK_NO_SOCKET;
+    snprintf(wanted.path, sizeof wanted.path, "%s", text);
+    wanted.bytes = mib << 20;
+    wanted.until = wanted.since + (int64_t)seconds * 1000000000;
+    const char *why = vg_room_reserve(desk->room, &wanted, answer, size);
+    return why ? why : "ok";
+}
+
 /* FILE is one of vg_desk_list() or vg_desk_show(). */
 static void
 desk_answer_file(struct proxy_desk *desk, unsigned i, int file)
@@ -140,6 +186,8 @@ static void
 desk_do(struct proxy_desk *desk, unsigned i, const char *line)
 {
     static const char weight[] = "weight ", show[] = "show ";
+    static const char reserve[] = "reserve ", release[] = "release ";
+    char text[256];
 
     if (strcmp(line, "list") == 0) {
         vg_look_want(desk->look);
@@ -152,9 +200,17 @@ desk_do(struct proxy_desk *desk, unsigned i, const char *line)
             desk_answer(desk, i, DESK_NO_SOCKET, -1);
     } else if (strncmp(line, weight, sizeof weight - 1) == 0) {
         desk_answer(desk, i, desk_set_weight(desk, line + sizeof weight - 1), -1);
+    } else if (strncmp(line, reserve, sizeof reserve - 1) == 0) {
+        const char *wanted = line + sizeof reserve - 1;
+        desk_answer(desk, i, desk_reserve(desk, wanted, text, sizeof text), -1);
+    } else if (strncmp(line, release, sizeof release - 1) == 0) {
+        const bool ok = vg_room_release(desk->room, line + sizeof release - 1);
+        desk_answer(desk, i, ok ? "ok" : "error there is no such reservation", -1);
     } else {
         desk_answer(desk, i,
-                    "error it is asked by 'list', 'show SOCKET' and 'weight NUMBER SOCKET'", -1);
+                    "error it is asked by 'list', 'show SOCKET', 'weight NUMBER SOCKET', "
+                    "'reserve ID SECONDS MIB SOCKET' and 'release ID'",
+                    -1);
     }
 }
 
@@ -168,7 +224,7 @@ vg_desk_poll(const struct proxy_desk *desk, struct pollfd *at)
 void
 vg_desk_serve(struct proxy_desk *desk, const struct pollfd *at)
 {
-    char line[512];
+    char line[PROXY_ROOM_PATH_MAX];
 
     for (unsigned i = 1; i < PROXY_DESK_FDS; i++) {
         if (!at[i].revents)

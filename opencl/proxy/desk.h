@@ -6,6 +6,8 @@
  *   list                        ok, with a file of JSON (docs/vgpu-proxy.8)
  *   show SOCKET                 the same, of one socket and its clients
  *   weight NUMBER SOCKET        ok
+ *   reserve ID SECONDS MIB SOCKET  ok, or  refused REASON (room.h)
+ *   release ID                  ok
  *                               or  error REASON
  *
  * Nobody is waited for: an answer that cannot be sent at once ends the connection. One thread.
@@ -16,6 +18,7 @@
 #include <poll.h>
 
 #include "opencl/proxy/look.h"
+#include "opencl/proxy/room.h"
 #include "opencl/proxy/share.h"
 #include "opencl/wire/tls.h"
 
@@ -37,6 +40,7 @@ struct proxy_desk {
     const struct vg_wire_tls_files *tls;
     struct proxy_look *look;   /* devices are looked for once somebody asks */
     struct proxy_marks *marks; /* owned: what sockets had lately; desk-tell.c */
+    struct proxy_room *room;   /* owned: what is kept for programs that will come */
     int64_t asked;             /* when, last, by CLOCK_MONOTONIC; 0: not for a while */
 };
 

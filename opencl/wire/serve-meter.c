@@ -175,8 +175,6 @@ vg_serve_meter_came(struct vg_serve_call *call)
     command->counts = counts;
     command->is_told = is_told;
     atomic_fetch_add_explicit(&counts->came, 1, memory_order_relaxed);
-    atomic_store_explicit(&counts->memory, vg_cl_mem_bytes(), memory_order_relaxed);
-    atomic_store_explicit(&counts->objects, call->serve->n_objects, memory_order_relaxed);
     if (!is_told) {
         command->came = vg_cl_now();
         return;
@@ -188,6 +186,17 @@ vg_serve_meter_came(struct vg_serve_call *call)
     command->told.request = (uint64_t)getpid() << 32 | ++meter_number;
     meter_tell(command, VG_SERVE_QUEUED, command->came);
     pthread_mutex_unlock(&meter_lock);
+}
+
+void
+vg_serve_meter_have(struct vg_serve *serve)
+{
+    struct vg_serve_counts *counts = vg_serve_counts_of(serve);
+
+    if (!counts)
+        return;
+    atomic_store_explicit(&counts->memory, vg_cl_mem_bytes(), memory_order_relaxed);
+    atomic_store_explicit(&counts->objects, serve->n_objects, memory_order_relaxed);
 }
 
 void

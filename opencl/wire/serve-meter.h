@@ -3,9 +3,9 @@
  * What a client's commands did at the device, counted in memory that the client's process has in
  * common with the proxy, which reads it. A command waits from when it came until all that was given
  * to the device before it is done, and it runs from then on until it is done itself: one client at
- * a time has the device, and what two queues do at once counts once. While nobody asks, nothing is
- * counted, and it costs nothing. The same is told of each command, one by one, while somebody
- * traces.
+ * a time has the device, and what two queues do at once counts once. While nobody asks, no command
+ * is counted, and it costs nothing; what memory it has is always told. The same is told of each
+ * command, one by one, while somebody traces.
  */
 #ifndef VG_OPENCL_WIRE_SERVE_METER_H
 #define VG_OPENCL_WIRE_SERVE_METER_H
@@ -75,6 +75,9 @@ void vg_serve_meter_entered(struct vg_serve_call *call);
 
 /* CALL has given a command to the device, whose end EVENT tells. */
 void vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_event event);
+
+/* What the client has now, after a call. */
+void vg_serve_meter_have(struct vg_serve *serve);
 
 /* CALL has come back, with RESULT. What it gave to the device and no event tells of is done. */
 void vg_serve_meter_back(struct vg_serve_call *call, cl_int result);

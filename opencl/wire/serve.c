@@ -87,6 +87,7 @@ serve_do(void *data)
             vg_serve_answer(call, result);
     }
     serve_free(call);
+    vg_serve_meter_have(serve);
     return NULL;
 }
 

@@ -155,6 +155,21 @@ def test_what_schedulers_ask(server, contract):
     assert len(server.get("/v1/audit").json()["items"]) == before
 
 
+def test_memory_of_proxies(server, contract):
+    want = {"id": "share-1", "socket": "tcp:192.168.122.1:7000", "seconds": 60, "memory_bytes": 1 << 30}
+    kept = server.post("/v1/proxies/reservations", want)
+    assert kept.status == 200 and kept.json() == want
+    contract.check("POST", "/v1/proxies/reservations", kept)
+    refused = server.post("/v1/proxies/reservations", {**want, "memory_bytes": (1 << 30) + 1})
+    assert refused.status == 409
+    contract.check("POST", "/v1/proxies/reservations", refused)
+    for bad in ({}, {**want, "id": "a b"}, {**want, "id": ""}, {**want, "id": "a\n"}, {**want, "id": "x" * 64}, {**want, "seconds": 0},
+                {**want, "seconds": 86401}, {**want, "memory_bytes": 0}, {**want, "x": 1}):
+        assert server.post("/v1/proxies/reservations", bad).status == 400, bad
+    assert server.request("DELETE", "/v1/proxies/reservations/kept").status == 204
+    assert server.request("DELETE", "/v1/proxies/reservations/other").status == 404
+
+
 @pytest.mark.smoke
 def test_reservations(server, contract):
     want = {"move_id": "move-1", "vm": "guest0", "uuid": "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c5a01",

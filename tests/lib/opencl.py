@@ -226,10 +226,10 @@ class Proxy:
             time.sleep(0.01)
         return [float(s) for s in re.findall(r"had the device for ([\d.]+) s", self.log.read_text())][-len(self.sockets):]
 
-    def backlogged(self, steps, socket_n=0):
+    def backlogged(self, steps, socket_n=0, **more):
         """A program whose device always has something to do, which is at it."""
         argv = [sys.executable, os.path.join(ROOT, "tests", "opencl", "backlog.py"), str(steps)]
-        environment = self.environment(VGPU_OPENCL="proxy:" + self.sockets[socket_n].split(",")[0])
+        environment = self.environment(VGPU_OPENCL="proxy:" + self.sockets[socket_n].split(",")[0], **more)
         return subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
 
@@ -269,6 +269,48 @@ class Proxy:
         if way == 0:
             assert connection.recv(24) == LINK + bytes(16)
         return connection
+
+
+class Holder:
+    """A program that has buffers, each of so many MiB."""
+
+    SOURCE = """
+import ctypes, sys
+cl = ctypes.CDLL("libOpenCL.so.1")
+cl.clCreateContext.restype = cl.clCreateBuffer.restype = cl.clCreateCommandQueue.restype = ctypes.c_void_p
+platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+made = []
+for line in sys.stdin:
+    if line.strip():
+        made.append(ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(1), ctypes.c_size_t(int(line) << 20), None,
+                                                      ctypes.byref(error))))
+    else:
+        cl.clReleaseMemObject(made.pop())
+    # What the proxy does not answer waits for what it does.
+    print(error.value or cl.clFinish(queue), flush=True)
+"""
+
+    def __init__(self, environment):
+        self.process = subprocess.Popen([sys.executable, "-c", self.SOURCE], env=environment, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def hold(self, mib=""):
+        """Makes one more; without a size, the last is given back."""
+        self.process.stdin.write(f"{mib}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "0\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        assert self.process.wait(60) == 0
+        self.process.stdout.close()
 
 
 class Beside:

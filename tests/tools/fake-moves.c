@@ -530,6 +530,24 @@ fake_limit_proxy(void *data, const char *vm, const struct vg_proxy_limit *limit,
     return sockets;
 }
 
+/* A GiB is left. */
+static int
+fake_reserve_room(void *data, const struct vg_proxy_room *room, GError **err)
+{
+    (void)data;
+    return room->memory_bytes <= 1 << 30 ? 0
+                                         : vg_error(err, VG_E_CONFLICT, "its GPU has no %lld MiB",
+                                                    (long long)(room->memory_bytes >> 20));
+}
+
+static int
+fake_release_room(void *data, const char *id, GError **err)
+{
+    (void)data;
+    return strcmp(id, "kept") == 0 ? 0
+                                   : vg_error(err, VG_E_NOT_FOUND, "nothing is kept for '%s'", id);
+}
+
 /* "alpha" has a program, which goes wherever it shall. */
 static struct vg_proxy_move *
 fake_move_proxy(void *data, const char *vm, const struct vg_proxy_move_request *request,
@@ -567,6 +585,8 @@ fake_move_proxy(void *data, const char *vm, const struct vg_proxy_move_request *
 const struct vg_backend_moves fake_moves = {
     .move_proxy = fake_move_proxy,
     .limit_proxy = fake_limit_proxy,
+    .reserve_room = fake_reserve_room,
+    .release_room = fake_release_room,
     .set_vulkan = fake_set_vulkan,
     .read_drain = fake_read_drain,
     .begin_drain = fake_begin_drain,

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/proxy-room.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "host/proxy-desk.h"
+
+/* Who asks can wait longer than a window can. */
+#define ROOM_ANSWER_NS (2 * VG_NS_PER_S)
+
+/* The paths at which proxies are asked. The caller frees them. */
+static GStrv
+room_paths(const char *proxies)
+{
+    GStrv paths = g_strsplit(proxies, ",", -1);
+
+    for (unsigned i = 0; paths[i]; i++)
+        g_strstrip(paths[i]);
+    return paths;
+}
+
+/* Connects to a proxy. *ret is NULL where none is there. */
+static int
+room_open(const char *path, vg_proxy_desk **ret, GError **err)
+{
+    GError *error = NULL;
+
+    *ret = *path ? vg_proxy_desk_open(path, ROOM_ANSWER_NS, &error) : NULL;
+    if (error && g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
+        g_clear_error(&error);
+    if (!error)
+        return 0;
+    g_propagate_error(err, error);
+    return -1;
+}
+
+GPtrArray *
+vg_proxy_room_list(const char *proxies, GError **err)
+{
+    g_auto(GStrv) paths = room_paths(proxies);
+    g_autoptr(GPtrArray) sockets = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
+
+    for (unsigned i = 0; paths[i]; i++) {
+        g_autoptr(vg_proxy_desk) desk = NULL;
+        if (room_open(paths[i], &desk, err) < 0)
+            return NULL;
+        g_autoptr(GPtrArray) list = desk ? vg_proxy_desk_list(desk, err) : NULL;
+        if (desk && !list)
+            return NULL;
+        if (list)
+            g_ptr_array_extend_and_steal(sockets, g_steal_pointer(&list));
+    }
+    return g_steal_pointer(&sockets);
+}
+
+/* Returns what the socket of a proxy is called there that is meant, which the caller frees; NULL:
+ * it has none, or *err is set. */
+static char *
+room_find(vg_proxy_desk *desk, const char *name, GError **err)
+{
+    g_autoptr(GPtrArray) sockets = vg_proxy_desk_list(desk, err);
+
+    for (guint i = 0; sockets && i < sockets->len; i++) {
+        const struct vg_proxy_socket *socket = sockets->pdata[i];
+        if (strcmp(socket->socket, name) == 0 || strcmp(socket->address, name) == 0)
+            return g_strdup(socket->socket);
+    }
+    return NULL;
+}
+
+/* Says that none of the proxies is it, or what the first of them failed with. */
+static int
+room_missing(GError *take_error, const char *what, GError **err)
+{
+    if (!take_error)
+        return vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy of this host has %s", what);
+    g_propagate_error(err, take_error);
+    return -1;
+}
+
+int
+vg_proxy_room_reserve(const char *proxies, const struct vg_proxy_room *room, GError **err)
+{
+    g_auto(GStrv) paths = room_paths(proxies);
+    g_autofree char *what = g_strdup_printf("the socket '%s'", room->socket);
+    GError *error = NULL;
+
+    for (unsigned i = 0; paths[i]; i++) {
+        g_autoptr(vg_proxy_desk) desk = NULL;
+        GError **first = error ? NULL : &error;
+        g_autofree char *socket = room_open(paths[i], &desk, first) == 0 && desk
+                                      ? room_find(desk, room->socket, first)
+                                      : NULL;
+        if (!socket)
+            continue;
+        g_clear_error(&error);
+        return vg_proxy_desk_reserve(desk, socket, room, err);
+    }
+    return room_missing(error, what, err);
+}
+
+int
+vg_proxy_room_release(const char *proxies, const char *id, GError **err)
+{
+    g_auto(GStrv) paths = room_paths(proxies);
+    g_autofree char *what = g_strdup_printf("a reservation '%s'", id);
+    GError *error = NULL;
+
+    for (unsigned i = 0; paths[i]; i++) {
+        g_autoptr(vg_proxy_desk) desk = NULL;
+        g_autoptr(GError) one = NULL;
+        if (room_open(paths[i], &desk, &one) == 0 &&
+            (!desk || vg_proxy_desk_release(desk, id, &one) == 0)) {
+            if (!desk)
+                continue;
+            g_clear_error(&error);
+            return 0;
+        }
+        if (!error && !g_error_matches(one, VG_ERROR, VG_E_NOT_FOUND))
+            error = g_steal_pointer(&one);
+    }
+    return room_missing(error, what, err);
+}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU memory of a proxy for programs that will come is kept at the proxy, whichever vgpud asks for it: with real proxies
+on PoCL, and vgpuds that know of one or another of them."""
+import contextlib
+import os
+import shutil
+import socket
+import threading
+
+import pytest
+from opencl import Holder, need_pocl
+from proxysite import UUID, VM, Gpu, Host, Site
+from vgpud import wait_for
+
+pytestmark = pytest.mark.skipif(not shutil.which("certtool"), reason="certtool (package gnutls-bin) is not installed")
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module", name="site")
+def _site(tmp_path_factory):
+    need_pocl()
+    with Site(tmp_path_factory.mktemp("room"), near_vms=(VM, "other")) as site:
+        yield site
+
+
+@pytest.fixture(name="its")
+def _its(site):
+    """A program of the VM's, at the first GPU of its host, that has 8 MiB."""
+    environment = site.basic.proxy.environment(VGPU_OPENCL=f"proxy:{site.basic.address[VM]}",
+                                               VGPU_OPENCL_TOKEN=str(site.basic.token))
+    with Holder(environment) as holder:
+        holder.hold(8)
+        yield holder
+
+
+def free(gpu):
+    told = wait_for(lambda: [t for t in [gpu.ask()] if t["devices"]])[0]
+    return (told["devices"][0]["memory_bytes"] - sum(s["used_bytes"] + s["reserved_bytes"] for s in told["sockets"])) // MIB
+
+
+def reserve(host, gpu, name, mib, vm=VM):
+    status, _, answer = host.daemon.post("/v1/proxies/reservations", {"id": name, "socket": gpu.address[vm], "seconds": 600,
+                                                                      "memory_bytes": mib * MIB})
+    return status, answer.get("detail", "")
+
+
+def release(daemon, name):
+    return daemon.request("DELETE", f"/v1/proxies/reservations/{name}")[0]
+
+
+def test_two_vgpuds_and_an_operator(tmp_path, site):
+    """One of them gets the last MiB, until it is released."""
+    with Host(tmp_path / "second", "second", site.near.authority, [site.basic]).daemon as daemon:
+        second = type("Second", (), {"daemon": daemon})
+        left = free(site.basic)
+        assert reserve(site.near, site.basic, "first", left - 1)[0] == 200
+        assert reserve(second, site.basic, "second", 1)[0] == 200
+        for host in site.near, second:
+            status, said = reserve(host, site.basic, "third", 1, "other")
+            assert status == 409 and f"and {left} are reserved for others that will come: 1 more are too many" in said, said
+        assert site.basic.ask(f"reserve operator 60 1 {site.basic.address[VM]}").startswith("refused ")
+        assert reserve(site.near, site.pthread, "elsewhere", 1)[0] == 200 and reserve(second, site.pthread, "none", 1)[0] == 404
+        for host, name in (second, "first"), (site.near, "second"), (site.near, "elsewhere"):
+            assert release(host.daemon, name) == 204
+            assert release(host.daemon, name) == 404
+        assert free(site.basic) == left
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_a_move(site, its, where):
+    """What its programs have is kept before the guest is asked, which the test driver's VM has none of; and is kept no
+    longer when the move has failed."""
+    del its
+    gpu, to = (site.pthread, "near/" + site.pthread.name()) if where == "here" else (site.there, "far")
+    left = free(gpu)
+    assert gpu.ask(f"reserve operator 600 {left - 7} {gpu.address[VM]}") == "ok"
+    # Once the other vgpud has told of the proxy.
+    wait_for(lambda: site.near.daemon.post(f"/v1/vms/{UUID}/proxy/move", {"to": to})[0] == 409)
+    said = site.near.ctl("proxy", "move", VM, "--to", to, code=5)
+    assert f"has too little GPU memory for programs of '{VM}'" in said and f"{left - 7} are reserved for others" in said, said
+    assert "8 more are too many" in said and free(gpu) == 7
+    assert gpu.ask(f"reserve operator 600 {left - 8} {gpu.address[VM]}") == "ok"
+    assert "has no channel" in site.near.ctl("proxy", "move", VM, "--to", to, code=3)
+    assert free(gpu) == 8 and gpu.ask("release operator") == "ok" and free(gpu) == left
+
+
+class Older:
+    """Where a proxy that keeps nothing is asked."""
+
+    def __init__(self, folder, gpu):
+        os.makedirs(folder)
+        self.folder, self.gpu, self.asked = folder, gpu, []
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(f"{folder}/ask")
+        self.listener.listen()
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            connection, _ = self.listener.accept()
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection):
+        with connection, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as real:
+            real.connect(f"{self.gpu.folder}/ask")
+            while line := connection.recv(512):
+                if line.split()[0] in (b"reserve", b"release"):
+                    self.asked.append(line.decode())
+                    connection.send(b"error it is asked by 'list', 'show SOCKET' and 'weight NUMBER SOCKET'")
+                    continue
+                real.send(line)
+                answer, fds, _, _ = socket.recv_fds(real, 256, 1)
+                socket.send_fds(connection, [answer], fds)
+                for fd in fds:
+                    os.close(fd)
+
+
+def test_an_older_proxy(tmp_path, site, its):
+    """The programs go there all the same, and it is said once."""
+    del its
+    older = Older(tmp_path / "older", site.pthread)
+    host = Host(tmp_path / "host", "host", site.near.authority, [site.basic, older], "", "use=yes\nuri=test:///default")
+    with host.daemon:
+        wait_for(lambda: host.daemon.post(f"/v1/vms/{UUID}/proxy/move", {"to": "direct", "dry_run": True})[0] == 200)
+        for _ in range(2):
+            assert "has no channel" in host.ctl("proxy", "move", VM, "--to", site.pthread.name(), code=3)
+        assert [line.split()[0] for line in older.asked] == ["reserve"] * 2
+        assert host.daemon.log().count("no GPU memory is kept for programs that go on at proxy:") == 1
+        assert reserve(host, site.pthread, "one", 1)[0] == 422
+
+
+def test_a_proxy_that_begins_anew(tmp_path, site):
+    """What it was to keep is forgotten, and is nobody's mistake."""
+    with contextlib.ExitStack() as stack:
+        gpu = Gpu(stack, tmp_path / "gpu", "basic")
+        with Host(tmp_path / "host", "host", site.near.authority, [gpu]).daemon as daemon:
+            host = type("Host", (), {"daemon": daemon})
+            left = free(gpu)
+            assert reserve(host, gpu, "first", left)[0] == 200 and reserve(host, gpu, "second", 1)[0] == 409
+            stack.close()
+            assert reserve(host, gpu, "second", 1)[0] == 404
+            again = Gpu(stack, tmp_path / "again", "basic")
+            os.symlink(f"{again.folder}/ask", f"{gpu.folder}/ask")
+            assert reserve(host, again, "second", free(again))[0] == 200 and reserve(host, again, "third", 1)[0] == 409
+            assert release(daemon, "first") == 404
