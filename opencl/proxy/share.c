@@ -146,7 +146,9 @@ vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
     }
     if (fd >= 0)
         close(fd);
-    if (n == 1 && said == VG_TURN_WANT && !client->wants && !client->has) {
+    if (n == 1 && said == VG_TURN_THERE) {
+        share_say(client, VG_TURN_THERE);
+    } else if (n == 1 && said == VG_TURN_WANT && !client->wants && !client->has) {
         share_want(share, client);
     } else if (n == 1 && said == VG_TURN_BACK && client->has) {
         share_take_back(client);

@@ -208,12 +208,14 @@ receive_event(struct vg_wire_client *client, const struct vg_wire_head *head)
     return found;
 }
 
+/* The last message says why. */
 static bool
-receive_long(uint64_t seconds)
+receive_end(const struct vg_wire_head *head)
 {
-    vg_cl_say("the proxy ends this program's OpenCL: a command took longer than %" PRIu64
-              " s while others waited",
-              seconds);
+    vg_cl_say("the proxy ends this program's OpenCL: %s %" PRIu64 " s%s",
+              head->op == VG_WIRE_LONG ? "a command took longer than"
+                                       : "its main process, which hangs, has not given the GPU for",
+              head->number, head->op == VG_WIRE_LONG ? " while others waited" : "");
     return false;
 }
 
@@ -229,8 +231,8 @@ receive(struct vg_wire_client *client)
         ok = receive_answer(client, &head);
     else if (ok && head.op == VG_WIRE_READ)
         ok = receive_read(client, &head);
-    else if (ok && head.op == VG_WIRE_LONG)
-        ok = receive_long(head.number);
+    else if (ok && (head.op == VG_WIRE_LONG || head.op == VG_WIRE_MUTE))
+        ok = receive_end(&head);
     else if (ok)
         ok = head.op == VG_WIRE_EVENT && receive_event(client, &head);
     if (!ok)

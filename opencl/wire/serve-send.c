@@ -243,9 +243,9 @@ vg_serve_begin_sender(struct vg_serve *serve)
 
 /* A client that takes nothing is told nothing. */
 _Noreturn void
-vg_serve_end_long(struct vg_serve *serve, unsigned seconds)
+vg_serve_end(struct vg_serve *serve, uint16_t what, unsigned seconds)
 {
-    const struct vg_wire_head head = {.op = VG_WIRE_LONG, .number = seconds};
+    const struct vg_wire_head head = {.op = what, .number = seconds};
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);

@@ -3,6 +3,7 @@
 
 #include "opencl/wire/serve-turn.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,12 +13,16 @@
 #include <unistd.h>
 
 #include "opencl/icd/entries.h"
+#include "opencl/icd/say.h"
 #include "opencl/track/callback.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/pass.h"
 
 #define TURN_US INT64_C(1000) /* in ns */
 #define TURN_MS (1000 * TURN_US)
+
+/* So often at most the proxy is asked whether it is there. */
+#define TURN_BEAT (900 * TURN_MS)
 
 /* As long as no command comes for less, the client may just be thinking of the next one. */
 #define TURN_GRACE (500 * TURN_US)
@@ -50,6 +55,8 @@ struct vg_serve_turn {
     int64_t since;
     uint64_t drain_asked, drain_done;
     int64_t asked, parked; /* when, last; 0: not */
+    unsigned n_unheard;    /* how often the proxy was asked whether it is there, and said nothing */
+    int64_t beat;          /* when, last */
 };
 
 bool
@@ -159,6 +166,36 @@ turn_throttle(struct vg_serve_turn *turn)
     turn->n_since = 0;
 }
 
+/* With the lock. */
+static void
+turn_want(struct vg_serve_turn *turn)
+{
+    turn->wants = true;
+    turn->n_unheard = 0;
+    turn->beat = vg_cl_now();
+    turn_say(turn, VG_TURN_WANT);
+}
+
+/* Waits for whatever changes, or for a second, in which the proxy is asked whether it is there.
+ * Where this process was stopped along with the proxy, that is one second, too. With the lock. */
+static void
+turn_await(struct vg_serve_turn *turn)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    if (pthread_cond_timedwait(&turn->changed, &turn->lock, &until) != ETIMEDOUT || turn->has ||
+        !turn->wants || vg_cl_now() - turn->beat < TURN_BEAT)
+        return;
+    if (turn->n_unheard++ >= VG_WIRE_OPEN_S) {
+        vg_cl_say("the proxy has said nothing for %d s: its client is ended", VG_WIRE_OPEN_S);
+        vg_serve_end(turn->serve, VG_WIRE_MUTE, VG_WIRE_OPEN_S);
+    }
+    turn->beat = vg_cl_now();
+    turn_say(turn, VG_TURN_THERE);
+}
+
 bool
 vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
 {
@@ -180,11 +217,9 @@ vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
             turn_throttle(turn);
             continue;
         }
-        if (!turn->has && !turn->wants) {
-            turn->wants = true;
-            turn_say(turn, VG_TURN_WANT);
-        }
-        pthread_cond_wait(&turn->changed, &turn->lock);
+        if (!turn->has && !turn->wants)
+            turn_want(turn);
+        turn_await(turn);
     }
     turn->n_waiting--;
     turn->n_in++;
@@ -250,17 +285,17 @@ turn_give_back(struct vg_serve_turn *turn)
     turn->has = false;
     turn->is_closed = false;
     turn->is_returning = false;
-    turn->wants = turn->n_waiting > 0;
+    turn->wants = false;
     turn_say(turn, VG_TURN_BACK);
-    if (turn->wants)
-        turn_say(turn, VG_TURN_WANT);
+    if (turn->n_waiting > 0)
+        turn_want(turn);
 }
 
 static void
 turn_end_if_late(const struct vg_serve_turn *turn, int64_t since)
 {
     if (turn->max_kernel && since && vg_cl_now() - since >= turn->max_kernel)
-        vg_serve_end_long(turn->serve, (unsigned)(turn->max_kernel / (1000 * TURN_MS)));
+        vg_serve_end(turn->serve, VG_WIRE_LONG, (unsigned)(turn->max_kernel / (1000 * TURN_MS)));
 }
 
 /* Gives the device back when all is done; only if nothing comes any more, unless IS_ASKED. */
@@ -325,6 +360,7 @@ turn_run(void *data)
         if (turn->is_alone)
             return NULL; /* only this thread sets and reads it */
         pthread_mutex_lock(&turn->lock);
+        turn->n_unheard = said ? 0 : turn->n_unheard;
         if (said == VG_TURN_GIVE) {
             turn->has = true;
             turn->wants = false;
@@ -346,6 +382,7 @@ struct vg_serve_turn *
 vg_serve_turn_begin(struct vg_serve *serve, const struct vg_serve_limits *limits)
 {
     struct vg_serve_turn *turn = calloc(1, sizeof *turn);
+    pthread_condattr_t attr;
     pthread_t thread;
 
     if (!turn)
@@ -357,7 +394,10 @@ vg_serve_turn_begin(struct vg_serve *serve, const struct vg_serve_limits *limits
     turn->depth = TURN_DEPTH_FIRST;
     turn->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&turn->lock, NULL);
-    pthread_cond_init(&turn->changed, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&turn->changed, &attr);
+    pthread_condattr_destroy(&attr);
     if (turn->wake < 0 || pthread_create(&thread, NULL, turn_run, turn) != 0)
         return NULL;
     pthread_detach(thread);

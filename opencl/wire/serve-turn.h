@@ -5,6 +5,8 @@
  * one byte. Commands of a client that does not have the device wait here, and it is given back when
  * all that the client gave to it is done. So long as nobody else wants it, it is kept, and costs
  * nothing. The same socket brings another connection of the client, if that has lost its one.
+ * Who waits asks each second whether the proxy is there: one that hangs gives nothing, and the
+ * client is told so after VG_WIRE_OPEN_S.
  */
 #ifndef VG_OPENCL_WIRE_SERVE_TURN_H
 #define VG_OPENCL_WIRE_SERVE_TURN_H
@@ -19,6 +21,8 @@ enum vg_turn_said {
     VG_TURN_GIVE = 'G', /* the device is the client's */
     VG_TURN_IDLE = 'I', /* another one waits: give it back when nothing is to be done */
     VG_TURN_ASK = 'A',  /* give it back now */
+    /* of the client's process, while it wants the device, and of the proxy */
+    VG_TURN_THERE = 'T', /* are you there? I am there */
     /* of both, as a struct vg_turn_link: */
     VG_TURN_LINK = 'L', /* another connection, along with it, is this session's */
 };

@@ -41,8 +41,8 @@ struct vg_serve_counts *vg_serve_counts_of(const struct vg_serve *serve);
 /* Returns a queue at *AT or behind it, which is retained, and where it is; NULL: there is none. */
 cl_command_queue vg_serve_next_queue(struct vg_serve *serve, uint64_t *at);
 
-/* Tells the client that it has kept the device for too long, and ends this process. */
-_Noreturn void vg_serve_end_long(struct vg_serve *serve, unsigned seconds);
+/* Tells the client why, WHAT of enum vg_wire_said, and ends this process. */
+_Noreturn void vg_serve_end(struct vg_serve *serve, uint16_t what, unsigned seconds);
 
 /* FD is another connection of the client, whose side has taken so many bytes by now. */
 void vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken);

@@ -64,6 +64,7 @@ enum vg_wire_said {
     VG_WIRE_READ,  /* data of a command that has read: its token */
     VG_WIRE_EVENT, /* an event has come to a status: its token, and the status */
     VG_WIRE_LONG,  /* the last one: a command has kept the device from others for so many seconds */
+    VG_WIRE_MUTE,  /* the last one: who gives the device says nothing for so many seconds */
 };
 
 /* A body that is written. It begins in `small`, and goes on in memory of its own. */

@@ -19,7 +19,9 @@ import pytest
 from guestd import Agent, Guest
 from opencl import FULL, LINK, POCL, SEED, Proxy, Stopped, built, make_film, native, need, need_pocl, output, taken, told
 from test_opencl import CRASHES, every_function, twice
+from proxysite import free_port
 from unixhttp import ROOT, wait_for
+from vgpud import pause
 
 
 # Where PoCL bears what the standard forbids, and a proxy must not pass it on; and what cannot be run elsewhere.
@@ -450,6 +452,50 @@ def test_one_that_is_stopped(tmp_path, whose):
         lines = output([built("tests/opencl/hammer"), "5", "4", "100"], proxy.environment())
         assert lines.endswith(" 0 wrong\n")
         close(stopped)
+
+
+def test_whose_main_process_is_stopped(tmp_path):
+    """Alone, and goes on: nothing is lost. One who waits for his turn meanwhile has it later."""
+    with Proxy(tmp_path, sockets=("a.sock", "b.sock")) as proxy:
+        stopped = proxy.backlogged(STEPS, 1)
+        assert stopped.stdout.readline() == b"there\n"
+        with subprocess.Popen([built("tests/opencl/hammer"), "3", "4", "200"], env=proxy.environment(),
+                              stdout=subprocess.PIPE) as program:
+            wait_for(lambda: proxy.held()[0])
+            pause(proxy.process.pid)
+            time.sleep(3)  # in which it is asked whether it is there
+            proxy.process.send_signal(signal.SIGCONT)
+            assert program.communicate(timeout=120)[0].endswith(b" 0 wrong\n")
+        before = proxy.held()[1]
+        wait_for(lambda: proxy.held()[1] > before)
+        close(stopped)
+
+
+@pytest.mark.skipif(not FULL, reason="it takes half a minute (VG_TEST_FULL)")
+@pytest.mark.parametrize("way", ["unix", "tcp"])
+def test_whose_main_process_hangs(tmp_path, way):
+    """Who waits for his turn is told so, and who has it goes on; so do both once it goes on."""
+    token = tmp_path / "token"
+    token.write_text("a-token-of-this-vm\n")
+    token.chmod(0o600)
+    sockets = [f"tcp:127.0.0.1:{free_port()},token={token}" for _ in range(2)] + ["near.sock"] if way == "tcp" else ["a.sock", "b.sock"]
+    with Proxy(tmp_path, "--linger=300", sockets=sockets) as proxy:
+        environment = {"VGPU_OPENCL_TOKEN": str(token)}
+        programs = [proxy.backlogged(STEPS, n, **environment) for n in range(2)]
+        assert [program.stdout.readline() for program in programs] == [b"there\n"] * 2
+        pause(proxy.process.pid)
+        [waits] = wait_for(lambda: [program for program in programs if program.poll() is not None], 120, 0.1)
+        output_of_it, said = waits.communicate()
+        assert output_of_it == b"-2\n" and b"its main process, which hangs, has not given the GPU for 30 s" in said
+        [has] = [program for program in programs if program is not waits]
+        time.sleep(2)
+        assert has.poll() is None
+        proxy.process.send_signal(signal.SIGCONT)
+        with proxy.backlogged(STEPS, programs.index(waits), **environment) as another:
+            assert another.stdout.readline() == b"there\n"
+            close(another)
+        assert has.poll() is None
+        close(has)
 
 
 # ---- programs of other machines ----
