@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """vgpuctl against a running vgpud, and against what is none."""
+import contextlib
 import csv
 import io
 import json
@@ -352,15 +353,19 @@ def ask_another(tmp_path, answer, *command):
         server.listen(4)
 
         def serve():
-            connection, _ = server.accept()
-            connection.recv(65536)
-            connection.sendall(answer)
-            connection.close()
+            # Some commands ask more than once.
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection, contextlib.suppress(ConnectionError):
+                        connection.recv(65536)
+                        connection.sendall(answer)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         done = subprocess.run([vgpuctl.program(), *command, "--socket", path],
                               capture_output=True, text=True, timeout=HANG_S)
+        server.shutdown(socket.SHUT_RDWR)
         thread.join(10)
     os.unlink(path)
     return done
