@@ -2,6 +2,9 @@
  *
  * What carries between a connection with TLS and a socket in clear. Each direction has one buffer,
  * which is emptied before it is filled again: who is not read is not read from either.
+ *
+ * Nothing of a record can be used before all of it is there. So that a connection that is cut early
+ * has carried something, the welcome above all, what goes first goes in small ones.
  */
 #include "config.h"
 
@@ -9,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -19,6 +23,8 @@
 
 #define CARRY_BYTES  ((size_t)256 << 10)
 #define CARRY_RECORD ((size_t)16 << 10) /* most of a record */
+#define CARRY_SMALL  ((size_t)1 << 10)  /* most of one of the first, as fits into a packet */
+#define CARRY_FIRST  (UINT64_C(64) << 10)
 
 struct carry {
     struct vg_wire_tls *tls;
@@ -26,6 +32,7 @@ struct carry {
     unsigned char *in, *out; /* to PLAIN, and to the connection */
     size_t in_at, in_end, out_at, out_end;
     size_t pending; /* bytes at OUT_AT that GnuTLS has taken, and not sent */
+    uint64_t n_out; /* bytes sent */
     bool in_ended, out_ended, is_broken;
 };
 
@@ -93,9 +100,10 @@ static bool
 carry_give_out(struct carry *carry)
 {
     const struct tls_library *gnutls = carry->tls->gnutls;
+    const size_t most = carry->n_out < CARRY_FIRST ? CARRY_SMALL : CARRY_RECORD;
     size_t size = carry->out_end - carry->out_at;
 
-    size = size < CARRY_RECORD ? size : CARRY_RECORD;
+    size = size < most ? size : most;
     /* What GnuTLS has taken goes before all others, and it does not want to see it again. */
     ssize_t n = carry->pending ? gnutls->gnutls_record_send(carry->tls->session, NULL, 0)
                                : gnutls->gnutls_record_send(carry->tls->session,
@@ -110,7 +118,9 @@ carry_give_out(struct carry *carry)
     }
     if (n < 0)
         return true;
-    carry->out_at += carry->pending ? carry->pending : (size_t)n;
+    size = carry->pending ? carry->pending : (size_t)n;
+    carry->out_at += size;
+    carry->n_out += size;
     carry->pending = 0;
     return true;
 }

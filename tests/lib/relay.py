@@ -25,6 +25,7 @@ class Relay(threading.Thread):
         self.is_deaf = False  # to who connects
         self.n_connections = self.n_bytes = 0
         self.cut_at = None  # bytes
+        self.most = None  # bytes of each connection that comes from now on
         self.start()
 
     def __enter__(self):
@@ -52,6 +53,8 @@ class Relay(threading.Thread):
             near.close()
             return
         self.n_connections += 1
+        if self.most is not None:
+            self.cut_at = self.n_bytes + self.most
         far = socket.create_connection(self.target)
         self.pairs.append((near, far))
         for one, other in ((near, far), (far, near)):

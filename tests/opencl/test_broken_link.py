@@ -194,7 +194,7 @@ cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
 cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
 context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
 queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
-size = 16 << 20
+size = int(sys.argv[1])
 data = b"0123456789abcdef" * (size >> 4)
 buffer = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(33), ctypes.c_size_t(size), data, ctypes.byref(error)))
 to = [ctypes.create_string_buffer(size) for _ in range(4)]
@@ -211,7 +211,7 @@ assert all(one.raw == data for one in to)
 def test_others_go_on(tmp_path):
     """While a client's link is broken, in the middle of what is read for it, others have the device."""
     with Link(tmp_path, "--max-kernel=2") as link:
-        reader = subprocess.Popen([sys.executable, "-c", READER], env=link.environment(), stdin=subprocess.PIPE,
+        reader = subprocess.Popen([sys.executable, "-c", READER, str(16 << 20)], env=link.environment(), stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert reader.stdout.readline() == b"there\n"
         link.relay.cut_after(20 << 20)

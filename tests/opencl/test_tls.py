@@ -9,6 +9,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -17,7 +18,8 @@ import test_broken_link
 from certs import Authority
 from opencl import LINK, Proxy, built, native, need, need_pocl
 from relay import Relay
-from test_broken_link import Link, wait_until
+from settings import HANG_S
+from test_broken_link import READER, Link, wait_until
 from test_opencl import FULL, output
 
 CALLS = [built("tests/opencl/random-calls"), "2", "40"]
@@ -259,6 +261,21 @@ def _by_tls(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("by_tls")
 def test_cuts(tmp_path):
     test_broken_link.test_cuts(tmp_path)
+
+
+@pytest.mark.usefixtures("by_tls")
+def test_a_link_that_carries_little(tmp_path):
+    """Connections that are cut soon after each handshake, in the middle of what they bring, bring a part of it each."""
+    with Link(tmp_path) as link:
+        reader = subprocess.Popen([sys.executable, "-c", READER, str(16 << 10)], env=link.environment(),
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert reader.stdout.readline() == b"there\n"
+        # Less than the largest record has.
+        link.relay.most = 8000
+        link.relay.cut()
+        told, said = reader.communicate(b"\n", timeout=HANG_S)
+        assert reader.returncode == 0 and not said and not told, said
+        assert link.relay.n_connections > 10
 
 
 some = pytest.mark.drawn("tls-link")
