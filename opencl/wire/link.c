@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 #include "opencl/wire/link-shared.h"
 #include "opencl/wire/pass.h"
@@ -86,7 +87,38 @@ vg_wire_link_stay(struct vg_wire_link *link)
         vg_wire_shared_limit(link->shared, -1);
 }
 
-/* ---- the beginning: the program's side ---- */
+/* ---- the beginning, which is over in time, however slowly the other side speaks ---- */
+
+static int64_t
+link_until(int limit_s)
+{
+    return vg_cl_now() + limit_s * INT64_C(1000000000);
+}
+
+/* Receives SIZE bytes; false, with errno, which is ETIMEDOUT if they have not come until then. */
+static bool
+link_hear(int fd, void *to, size_t size, int64_t until)
+{
+    for (char *at = to; size > 0;) {
+        const int64_t left = until - vg_cl_now();
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = left > 0 ? poll(&wait, 1, (int)(left / 1000000) + 1) : 0;
+        ssize_t n = ready > 0 ? recv(fd, at, size, MSG_DONTWAIT) : -1;
+        if (ready == 0)
+            errno = ETIMEDOUT;
+        else if (n == 0)
+            errno = ECONNRESET;
+        else if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+/* ---- the program's side of it ---- */
 
 void
 vg_wire_link_set_token(const char *path)
@@ -164,13 +196,13 @@ link_read_token(const struct vg_wire_way *way, char token[VG_WIRE_TOKEN_MAX])
 
 /* Takes the rest of what says why this side is refused, of which WELCOME has the first bytes. */
 static void
-link_hear_refusal(struct vg_wire_link *link, const struct vg_wire_session_welcome *welcome)
+link_hear_refusal(int fd, const struct vg_wire_session_welcome *welcome, int64_t until)
 {
     struct vg_wire_refusal refusal;
 
     memcpy(&refusal, welcome, sizeof *welcome);
-    if (!vg_wire_link_receive(link, (char *)&refusal + sizeof *welcome,
-                              sizeof refusal - sizeof *welcome)) {
+    if (!link_hear(fd, (char *)&refusal + sizeof *welcome, sizeof refusal - sizeof *welcome,
+                   until)) {
         errno = ECONNRESET;
         return;
     }
@@ -202,13 +234,13 @@ link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_se
         {(void *)(uintptr_t)hello, sizeof *hello},
     };
     bool is_new = memcmp(hello->id, none, sizeof none) == 0;
-    errno = 0;
+    const int64_t until = link_until(limit_s);
     /* Who is refused at once may be told so before it has said anything. */
     vg_wire_link_send(&link, parts, 3, NULL, NULL);
-    if (!vg_wire_link_receive(&link, welcome, sizeof *welcome))
-        errno = errno == EAGAIN || errno == EWOULDBLOCK ? ETIMEDOUT : EACCES;
+    if (!link_hear(link.fd, welcome, sizeof *welcome, until))
+        errno = errno == ETIMEDOUT ? ETIMEDOUT : EACCES;
     else if (welcome->magic == VG_WIRE_REFUSAL_MAGIC)
-        link_hear_refusal(&link, welcome);
+        link_hear_refusal(link.fd, welcome, until);
     else if (welcome->magic != VG_WIRE_SESSION_MAGIC)
         errno = EPROTO;
     else if (memcmp(welcome->id, none, sizeof none) == 0)
@@ -319,30 +351,16 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     return false;
 }
 
-/* ---- the beginning: the proxy's side ---- */
-
-/* Receives what the other side has to say at once; false, with errno. */
-static bool
-link_hear(struct vg_wire_link *link, void *to, size_t size)
-{
-    errno = 0;
-    if (vg_wire_link_receive(link, to, size))
-        return true;
-    if (errno == 0)
-        errno = ECONNRESET;
-    else if (errno == EAGAIN)
-        errno = ETIMEDOUT;
-    return false;
-}
+/* ---- the proxy's side of it ---- */
 
 /* Whether the other side has the token that it needs; false, with errno. */
 static bool
-link_check_token(struct vg_wire_link *link, const char *token, bool is_known)
+link_check_token(int fd, const char *token, bool is_known, int64_t until)
 {
     char shown[VG_WIRE_TOKEN_MAX];
     unsigned char differs = 0;
 
-    if (!link_hear(link, shown, sizeof shown))
+    if (!link_hear(fd, shown, sizeof shown, until))
         return false;
     errno = EACCES;
     if (is_known)
@@ -354,14 +372,14 @@ link_check_token(struct vg_wire_link *link, const char *token, bool is_known)
 
 static enum vg_wire_taken
 link_take_session(struct vg_wire_link *link, const struct vg_wire_offer *offer,
-                  struct vg_wire_session_hello *hello)
+                  struct vg_wire_session_hello *hello, int64_t until)
 {
     static const unsigned char none[VG_WIRE_SESSION_ID];
     struct vg_wire_session_welcome welcome = {.magic = VG_WIRE_SESSION_MAGIC,
                                               .linger_s = offer->linger_s};
     struct iovec part = {&welcome, sizeof welcome};
 
-    if (!link_hear(link, hello, sizeof *hello))
+    if (!link_hear(link->fd, hello, sizeof *hello, until))
         return VG_WIRE_REFUSED;
     vg_wire_address_limit(link->fd, 0);
     if (memcmp(hello->id, none, sizeof none) != 0)
@@ -387,12 +405,13 @@ vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_offer 
                   struct vg_wire_session_hello *back)
 {
     struct link_hello hello;
+    const int64_t until = link_until(VG_WIRE_OPEN_S);
     int memory = -1;
 
     *link = (struct vg_wire_link){.fd = fd};
     vg_wire_address_tune(fd);
     vg_wire_address_limit(fd, VG_WIRE_OPEN_S);
-    if (!link_hear(link, &hello, sizeof hello))
+    if (!link_hear(fd, &hello, sizeof hello, until))
         return VG_WIRE_REFUSED;
     const bool is_far = offer->token || offer->is_known;
     bool ok = hello.magic == LINK_MAGIC && hello.way <= LINK_SESSION &&
@@ -401,10 +420,11 @@ vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_offer 
         const bool is_tls = *(const unsigned char *)&hello.magic == LINK_TLS;
         errno = is_tls ? EPROTONOSUPPORT : is_far && hello.magic == LINK_MAGIC ? EACCES : EPROTO;
     }
-    if (!ok || (hello.way >= LINK_TOKEN && !link_check_token(link, offer->token, offer->is_known)))
+    if (!ok ||
+        (hello.way >= LINK_TOKEN && !link_check_token(fd, offer->token, offer->is_known, until)))
         return VG_WIRE_REFUSED;
     if (hello.way == LINK_SESSION)
-        return link_take_session(link, offer, back);
+        return link_take_session(link, offer, back, until);
     vg_wire_address_limit(fd, 0);
     bool is_shared = hello.way == LINK_SHARED && offer->staging > 0;
     hello = (struct link_hello){LINK_MAGIC, is_shared, is_shared ? offer->staging : 0};

@@ -15,6 +15,7 @@ import pytest
 from netns import Network, skip_without
 from opencl import LINK, Proxy, Stopped, built, native, need_pocl
 from relay import Relay
+from settings import HANG_S
 from test_opencl import FULL, SEED, output
 from test_proxy import HELLO, LARGE, head
 
@@ -82,13 +83,15 @@ def test_cuts(tmp_path):
         refused = subprocess.run(CALLS, env=link.environment(), capture_output=True, timeout=60, check=False)
         assert refused.returncode != 0 and b"it has as many clients as it may" in refused.stderr
         seen = 0
+        until = time.monotonic() + (2 * HANG_S if FULL else HANG_S)
         while program.poll() is None and cuts < most:
+            assert time.monotonic() < until, f"it hangs after {cuts} cuts"
             if link.relay.n_connections > seen:
                 seen = link.relay.n_connections
                 link.relay.cut_after(chance.randrange(1, 20000))
                 cuts += 1
             time.sleep(0.001)
-        told, said = program.communicate(timeout=240)
+        told, said = program.communicate(timeout=2 * HANG_S)
         assert program.returncode == 0 and not said, said
         assert len(link.proxy.children()) <= 1
     print(f"{cuts} cuts")
@@ -386,6 +389,48 @@ class Raw:
         while self.receive(4096):
             pass
         return True
+
+
+def drip(connection, data, most=HANG_S):
+    """Sends a byte each second; whether the other side has hung up before it had all."""
+    connection.settimeout(1)
+    until = time.monotonic() + most
+    for n in range(len(data)):
+        assert time.monotonic() < until
+        try:
+            connection.sendall(data[n:n + 1])
+            while connection.recv(4096):
+                pass
+            return True
+        except TimeoutError:
+            pass
+        except (BrokenPipeError, ConnectionResetError):
+            return True
+    return False
+
+
+@some
+def test_a_proxy_that_drips(tmp_path):
+    """A program that comes back waits for the whole welcome no longer than for its first byte, and finds its proxy then."""
+    with Link(tmp_path) as link, socket.create_server(("127.0.0.1", 0)) as slow:
+        program = link.run(CALLS)
+        wait_until(lambda: link.relay.n_bytes > 20000)
+        target, link.relay.target = link.relay.target, slow.getsockname()
+        link.relay.cut()
+        with slow.accept()[0] as one:
+            assert drip(one, MAGIC + bytes(31))
+            link.relay.target = target
+        told, said = program.communicate(timeout=HANG_S)
+        assert program.returncode == 0 and not said, said
+    assert told.decode() == output(CALLS, native())
+
+
+@pytest.mark.skipif(not FULL, reason="it takes half a minute")
+def test_a_program_that_drips(tmp_path):
+    """One that says who it is a byte a second keeps its place no longer than one that says nothing."""
+    with Link(tmp_path) as link, socket.create_connection(("127.0.0.1", link.port), 60) as one:
+        assert drip(one, LINK + struct.pack("<QQ", 3, 0) + bytes(80))
+        wait_until(lambda: "one who says nothing for 30 s" in link.proxy.log.read_text())
 
 
 def test_whose_session_it_is(tmp_path):
