@@ -25,7 +25,7 @@ class Relay(threading.Thread):
         self.is_deaf = False  # to who connects
         self.n_connections = self.n_bytes = 0
         self.cut_at = None  # bytes
-        self.most = None  # bytes of each connection that comes from now on
+        self.cuts = iter(())  # bytes of each connection that comes from now on
         self.start()
 
     def __enter__(self):
@@ -53,8 +53,9 @@ class Relay(threading.Thread):
             near.close()
             return
         self.n_connections += 1
-        if self.most is not None:
-            self.cut_at = self.n_bytes + self.most
+        cut = next(self.cuts, None)
+        if cut is not None:
+            self.cut_at = self.n_bytes + cut
         far = socket.create_connection(self.target)
         self.pairs.append((near, far))
         for one, other in ((near, far), (far, near)):
@@ -96,6 +97,12 @@ class Relay(threading.Thread):
     def cut_after(self, n):
         with self.lock:
             self.cut_at = self.n_bytes + n
+
+    def cut_each(self, lengths):
+        """The connection that there is, and those to come."""
+        with self.lock:
+            self.cuts = iter(lengths)
+            self.cut_at = self.n_bytes + next(self.cuts)
 
     def close(self):
         """For good, or until reopen()."""

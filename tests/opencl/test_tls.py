@@ -2,6 +2,7 @@
 """Programs whose proxy is on another machine, by TLS: who may come, what each side says to whom it does not take, and
 that links break and come back as they do without. The certificates are certtool's."""
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -271,7 +272,7 @@ def test_a_link_that_carries_little(tmp_path):
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert reader.stdout.readline() == b"there\n"
         # Less than the largest record has.
-        link.relay.most = 8000
+        link.relay.cuts = itertools.repeat(8000)
         link.relay.cut()
         told, said = reader.communicate(b"\n", timeout=HANG_S)
         assert reader.returncode == 0 and not said and not told, said
