@@ -12,6 +12,7 @@ import dashboard
 import pytest
 import vgpuctl
 from opencl import Proxy, need_pocl
+from settings import HANG_S
 from vgpud import BusyVm, Daemon, wait_for
 
 STEPS = 200000
@@ -133,7 +134,7 @@ def test_vgpuctl(tmp_path, proxy):
     with BusyVm(name=ALPHA) as alpha, daemon_of(tmp_path, proxy) as daemon:
         def ask(*argv):
             done = subprocess.run([vgpuctl.program(), "proxy", *argv, "--socket", daemon.socket], capture_output=True,
-                                  text=True, check=False, timeout=60)
+                                  text=True, check=False, timeout=HANG_S)
             return done.returncode, done.stdout + done.stderr
         wait_for(lambda: gpu_of(daemon, alpha) is not None and daemon.get("/v1/vms")["items"])
         assert [s["weight"] for s in daemon.get("/v1/proxies")["items"]] == [1, 3, 1]

@@ -125,9 +125,10 @@ def pulse(comm="stress"):
 
 
 def stop_in_time(daemon):
+    """Without waiting for an answer, for which it has 10 s."""
     begun = time.monotonic()
     daemon.stop()
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 8
 
 
 @live_session
@@ -262,7 +263,7 @@ def consumer_of(lt):
 
 @live_session
 def test_another_host_is_measured_in_the_place_of_this_one(tmp_path):
-    host = lttng.Host(seed())
+    host, begun_ns = lttng.Host(seed()), time.time_ns()
     with lttng.Lttng() as lt:
         lt.create("lv")
         player = lt.play()
@@ -275,7 +276,7 @@ def test_another_host_is_measured_in_the_place_of_this_one(tmp_path):
             shown = daemon.get("/v1/host")
             assert shown["name"] == socket.gethostname() and shown["memory_bytes"] in (0, None)
             assert told["series"] == "lttng"
-            assert abs(told["end_ns"] - time.time_ns()) < 5 * NS
+            assert begun_ns < told["end_ns"] <= time.time_ns()
             assert daemon.part("collector:live")["state"] is None
 
 

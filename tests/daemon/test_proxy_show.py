@@ -13,6 +13,7 @@ import pytest
 import vgpuctl
 from opencl import Proxy, need_pocl
 from relay import Relay
+from settings import HANG_S
 from unixhttp import ROOT
 from vgpud import BusyVm, Daemon, wait_for
 
@@ -99,7 +100,7 @@ def test_show(tmp_path, served):
         (tmp_path / "wrong").write_text("0123456789abcdef9999\n")
         done = subprocess.run(["clinfo", "-l"], env=proxy.environment(
             VGPU_OPENCL=f"proxy:tcp:127.0.0.1:{relay.port}", VGPU_OPENCL_TOKEN=str(tmp_path / "wrong")),
-            capture_output=True, text=True, check=False, timeout=60)
+            capture_output=True, text=True, check=False, timeout=HANG_S)
         assert "it takes another token" in done.stderr, done.stderr
         wait_for(lambda: shown(daemon)["refused"]["times"] == 1)
         assert "a program with another token, from 127.0.0.1:" in shown(daemon)["refused"]["last"]
@@ -132,7 +133,7 @@ def test_show(tmp_path, served):
         # vgpuctl, for people and programs.
         def ask(*argv, command=("proxy", "show")):
             done = subprocess.run([vgpuctl.program(), *command, *argv, "--socket", daemon.socket],
-                                  capture_output=True, text=True, check=False, timeout=60)
+                                  capture_output=True, text=True, check=False, timeout=HANG_S)
             return done.returncode, done.stdout, done.stderr
         [place] = daemon.get(f"/v1/vms/{ALPHA}/proxy")["places"]
         assert place == {"place": "tls:192.168.122.1:7000", "why": f"[proxy {ALPHA}] in vgpud.conf names it"}

@@ -60,8 +60,8 @@ class Link:
         return subprocess.Popen(argv, env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def wait_until(what, seconds=60):
-    deadline = time.monotonic() + seconds
+def wait_until(what):
+    deadline = time.monotonic() + HANG_S
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -105,7 +105,7 @@ def test_silence(tmp_path, seconds):
         if seconds:
             wait_until(lambda: link.relay.n_connections > 1)
         link.relay.silence(False)
-        told, said = program.communicate(timeout=120)
+        told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said, said
     assert told.decode() == output(CALLS, native())
 
@@ -118,7 +118,7 @@ def test_large(tmp_path):
         for n in range(20):
             wait_until(lambda: program.poll() is not None or link.relay.n_connections > n)
             link.relay.cut_after(10 << 20)
-        told, said = program.communicate(timeout=120)
+        told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said and not told, said
         assert link.relay.n_connections > 10
 
@@ -223,7 +223,7 @@ def test_others_go_on(tmp_path):
             assert lines.endswith(" 0 wrong\n")
         assert reader.poll() is None and link.relay.n_connections == before
         link.relay.is_deaf = False
-        told, said = reader.communicate(timeout=120)
+        told, said = reader.communicate(timeout=HANG_S)
         assert reader.returncode == 0 and not said and not told, said
 
 
@@ -268,7 +268,7 @@ def begin(link):
 
 def said_once(program):
     """It ends by itself, and has said one line."""
-    _, said = program.communicate(timeout=120)
+    _, said = program.communicate(timeout=HANG_S)
     lines = said.decode().splitlines()
     assert len(lines) == 1 and "the proxy is gone, as it " in lines[0], lines
     return lines[0]
@@ -534,5 +534,5 @@ def test_a_lying_proxy(tmp_path, lie):
     liar = Liar(says, *welcomes)
     environment = {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
                    "VGPU_OPENCL_TOKEN": str(token), "VGPU_OPENCL": f"proxy:tcp:127.0.0.1:{liar.port}"}
-    done = subprocess.run(CALLS, env=environment, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(CALLS, env=environment, capture_output=True, timeout=HANG_S, check=False)
     assert done.returncode > 0 and b"Sanitizer" not in done.stderr and b"prox" in done.stderr, done

@@ -12,6 +12,7 @@ import time
 
 import pytest
 from opencl import FULL, POCL, SEED, Stopped, built, make_film, native, need, need_pocl, output, taken, told
+from settings import HANG_S
 from unixhttp import ROOT
 
 # Calls that PoCL 3.1 does not survive, and other versions may.
@@ -359,7 +360,7 @@ def ends(tmp_path, first, then):
         time.sleep(0.2)
         answers += [stopped.say(line).split(" ")[0] for line in then]
         text = stopped.process.stdout.read()
-        assert stopped.process.wait(timeout=60) == 0
+        assert stopped.process.wait(timeout=HANG_S) == 0
     assert text.endswith(b"well\n")
     return answers
 
@@ -574,5 +575,5 @@ def test_x264(tmp_path):
     argv = ["x264", "--opencl", "--preset", "medium", "--threads", "1", "-o", "out.264", "in.y4m"]
     with Stopped(tmp_path, argv, VGPU_OPENCL_AS_GPU="1") as stopped:
         stops, refusals = stopped.stop_at_random(SEED, 3)
-        assert stopped.process.wait(timeout=120) == 0
+        assert stopped.process.wait(timeout=HANG_S) == 0
     assert stops > 0 and not refusals

@@ -18,6 +18,7 @@ import time
 import pytest
 from guestd import Agent, Guest
 from opencl import FULL, LINK, POCL, SEED, Proxy, Stopped, built, make_film, native, need, need_pocl, output, taken, told
+from settings import HANG_S
 from test_opencl import CRASHES, every_function, twice
 from proxysite import free_port
 from unixhttp import ROOT, wait_for
@@ -147,7 +148,7 @@ def test_x264_goes_to_a_proxy_and_back(tmp_path, proxy):
     argv = ["x264", "--opencl", "--preset", "medium", "--threads", "1", "-o", "out.264", "in.y4m"]
     with Stopped(tmp_path / "program", argv, VGPU_OPENCL_AS_GPU="1") as stopped:
         switches, refusals = stopped.stop_at_random(SEED, 6, "proxy:" + proxy.path, "")
-        assert stopped.process.wait(timeout=240) == 0
+        assert stopped.process.wait(timeout=HANG_S) == 0
     print(f"{switches} switches")
     assert switches > 1 and not refusals
 
@@ -228,7 +229,7 @@ assert not finishing.is_alive()
 def test_an_event_is_set_twice(tmp_path):
     """Where the vendor lets it be, others that are not set are waited for as before."""
     with Proxy(tmp_path, vendor=built("tests/opencl/knowing-vendor.so")) as proxy:
-        done = subprocess.run([sys.executable, "-c", SET_TWICE], env=proxy.environment(), timeout=100, check=False)
+        done = subprocess.run([sys.executable, "-c", SET_TWICE], env=proxy.environment(), timeout=HANG_S, check=False)
         assert done.returncode == 0
 
 
@@ -261,7 +262,7 @@ def test_x264(tmp_path, proxy):
     need("x264")
     make_film(tmp_path / "in.y4m", 40)
     argv = ["x264", "--opencl", "--preset", "medium", "--threads", "1", "-o", "out.264", "in.y4m"]
-    done = subprocess.run(argv, env=proxy.environment(VGPU_OPENCL_AS_GPU="1"), stderr=subprocess.PIPE, timeout=250,
+    done = subprocess.run(argv, env=proxy.environment(VGPU_OPENCL_AS_GPU="1"), stderr=subprocess.PIPE, timeout=HANG_S,
                           check=True, cwd=tmp_path)
     assert b"OpenCL acceleration enabled" in done.stderr and b"encoded 40 frames" in done.stderr
     assert b"OpenCL error" not in done.stderr and b"proxy is gone" not in done.stderr
@@ -356,7 +357,7 @@ def test_the_proxy_is_gone(tmp_path):
         with subprocess.Popen(argv, env=proxy.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
             assert program.stdout.readline()
             os.kill(proxy.children()[0], signal.SIGKILL)
-            _, said = program.communicate(timeout=60)
+            _, said = program.communicate(timeout=HANG_S)
     assert b"the proxy is gone" in said
 
 
@@ -387,7 +388,7 @@ STEPS = 1000000  # a few ms of PoCL
 def close(*programs):
     for program in programs:
         program.kill()
-        program.communicate(timeout=60)
+        program.communicate(timeout=HANG_S)
 
 
 def test_weights(tmp_path):
@@ -439,7 +440,7 @@ def test_a_proxy_that_is_killed(tmp_path):
         finally:
             proxy.process.kill()
             proxy.process.wait()
-        assert program.communicate(timeout=120)[0].endswith(b" 0 wrong\n")
+        assert program.communicate(timeout=HANG_S)[0].endswith(b" 0 wrong\n")
 
 
 @pytest.mark.parametrize("whose", ["program", "process"])
@@ -599,7 +600,7 @@ def test_a_folder_of_sockets(tmp_path):
         assert programs[2].stdout.readline() == "ready\n"
         (tmp_path / "wait").unlink()
         for each in programs[0], programs[2]:
-            assert "steps 4 sum" in each.communicate(timeout=120)[0] and each.returncode == 0
+            assert "steps 4 sum" in each.communicate(timeout=HANG_S)[0] and each.returncode == 0
     assert not glob.glob(f"{tmp_path}/*.sock")
 
 
@@ -608,7 +609,7 @@ def test_tcp_without_the_token(tmp_path, far):
     proxy, _ = far
     (tmp_path / "other").write_text("a token of nobody's\n")
     for path in ("/nowhere", str(tmp_path / "other")):
-        done = subprocess.run([built("tests/opencl/hammer"), "5", "1", "1"], timeout=60, capture_output=True, check=False,
+        done = subprocess.run([built("tests/opencl/hammer"), "5", "1", "1"], timeout=HANG_S, capture_output=True, check=False,
                               env=proxy.environment(VGPU_OPENCL_TOKEN=path))
         assert done.returncode != 0 and b"proxy" in done.stderr
     for way in (0, 1, 3):
@@ -720,7 +721,7 @@ def test_binaries(tmp_path):
 def test_sockets_are_named_well(tmp_path):
     (tmp_path / "short").write_text("short\n")
     for name in ("tcp:127.0.0.1:1", "tcp:127.0.0.1:1,token=short", "a.sock,token=nowhere", "a.sock,cid=x", ",weight=1", "a.sock,weight=0", "a.sock,weight=x", "a.sock,memory=0", "a.sock,color=1"):
-        done = subprocess.run([built("vgpu-proxy"), name], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        done = subprocess.run([built("vgpu-proxy"), name], cwd=tmp_path, capture_output=True, timeout=HANG_S, check=False)
         assert done.returncode == 2 and done.stderr and not os.path.exists(tmp_path / "a.sock")
 
 
@@ -748,7 +749,7 @@ def test_what_a_process_may_not_do(tmp_path, one):
             time.sleep(0.01)
         program = {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
                    "VGPU_OPENCL": f"proxy:{path}"}
-        done = subprocess.run([built("tests/opencl/hammer"), "5", "1", "1"], env=program, timeout=60, check=False,
+        done = subprocess.run([built("tests/opencl/hammer"), "5", "1", "1"], env=program, timeout=HANG_S, check=False,
                               stderr=subprocess.DEVNULL)
         proxy.terminate()
     assert done.returncode != 0

@@ -68,7 +68,7 @@ class World:
 
     def run(self, *argv, address=None, **more):
         return subprocess.run(argv or CALLS, env=self.environment(address, **more), capture_output=True, text=True,
-                              check=False, timeout=120)
+                              check=False, timeout=HANG_S)
 
     def refuses(self, what, **more):
         """A program gets no device, and is told why in one line."""
@@ -246,7 +246,7 @@ def test_the_command_line(tmp_path):
                        ([f"--tls-certificate={certificate}", f"--tls-key={key}", socket_], "a token, or TLS with"),
                        ([f"--tls-certificate={certificate}", f"--tls-key={key}",
                          f"--tls-client-ca={authority.certificate}", socket_], "a token, or TLS with")):
-        done = subprocess.run([built("vgpu-proxy"), *argv], capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run([built("vgpu-proxy"), *argv], capture_output=True, text=True, check=False, timeout=HANG_S)
         assert done.returncode == 2 and what in done.stderr, (argv, done.stderr)
     with Proxy(tmp_path, f"--tls-certificate={old}", f"--tls-key={old_key}", sockets=(socket_ + token, "near")) as proxy:
         wait_until(lambda: f"the certificate in '{old}' has expired" in proxy.log.read_text())
@@ -325,7 +325,7 @@ def test_a_session_is_its_identitys(tmp_path):
             f"tls:127.0.0.1:{relay.port}", VGPU_OPENCL_CERT=str(shown), VGPU_OPENCL_KEY=key))
         wait_until(lambda: relay.n_bytes > 20000)
         relay.cut()
-        told, said = program.communicate(timeout=120)
+        told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said and told.decode() == output(argv, native()), said
         assert relay.n_connections > 1
         # The certificate is another VM's now: it is not taken, and the program is told why at last.
@@ -338,7 +338,7 @@ def test_a_session_is_its_identitys(tmp_path):
         shutil.copy(other, shown)
         shutil.copy(tmp_path / "ca" / "beta.key", key)
         relay.cut()
-        _, said = program.communicate(timeout=120)
+        _, said = program.communicate(timeout=HANG_S)
         assert b"cannot be reached any more: the program's certificate is that of 'beta', not of 'alpha'" in said, said
         wait_until(lambda: not world.proxy.children())
 
