@@ -130,6 +130,30 @@ def test_what_vms_do_agrees(tmp_path, proxy):
         daemon.stop()
 
 
+# It stands still for less than windows wait for the use of GPUs.
+@pytest.mark.host
+def test_nothing_is_lost_while_vgpud_stands_still(tmp_path, proxy):
+    """What VMs did meanwhile is in the next windows, which say nothing was missed."""
+    with BusyVm(name=ALPHA) as alpha, BusyVm(name=BETA) as beta, daemon_of(tmp_path, proxy) as daemon:
+        both_read(daemon)
+
+        def agrees():
+            before, missed = totals(proxy, daemon), daemon.get("/v1/host")["measurement"]["missed"]
+            with backlogged(proxy, 0, 1):
+                told_of_both(proxy, daemon, alpha, beta)
+                daemon.process.send_signal(signal.SIGSTOP)
+                time.sleep(1.5)
+                daemon.process.send_signal(signal.SIGCONT)
+                time.sleep(0.5)
+            wait_for(lambda: not proxy.children())
+            time.sleep(1)
+            took = [after - begin for after, begin in zip(totals(proxy, daemon), before)]
+            return all(abs(took[n] - took[n + 2]) <= 0.01 * took[n] for n in (0, 1)) and min(took) > 0 and \
+                daemon.get("/v1/host")["measurement"]["missed"] == missed
+        wait_for(agrees)
+        daemon.stop()
+
+
 def test_vgpuctl(tmp_path, proxy):
     with BusyVm(name=ALPHA) as alpha, daemon_of(tmp_path, proxy) as daemon:
         def ask(*argv):

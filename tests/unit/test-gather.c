@@ -14,6 +14,7 @@
 
 #include "engine/gather.h"
 #include "model/window-sum.h"
+#include "tests/unit/chance.h"
 
 #define S INT64_C(1000000000)
 
@@ -692,6 +693,105 @@ test_cpus_of_closed_windows(void **state)
     assert_int_equal(stats.late, 1);
 }
 
+/* A part of a source that comes at some time: those of each source are one after another, some of
+ * them long. */
+struct coming {
+    int64_t begin_ns, end_ns, at_ns;
+    bool is_cpu;
+};
+
+static int
+by_time(const void *a, const void *b)
+{
+    const struct coming *x = a, *y = b;
+
+    return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+/* Draws parts that are in time, late, and much too late. */
+static void
+draw_parts(GRand *chance, GArray *parts, bool is_cpu, int64_t end_ns)
+{
+    int64_t at_ns = 0;
+
+    for (int64_t ns = 0; ns < end_ns;) {
+        const bool is_calm = g_rand_int_range(chance, 0, 4) > 0;
+        const int64_t length_ns = is_calm ? S : S * g_rand_int_range(chance, 1, 7);
+        const int64_t late_ns = is_calm ? 0 : S / 10 * g_rand_int_range(chance, 0, 80);
+        struct coming part = {.begin_ns = ns, .is_cpu = is_cpu};
+        part.end_ns = MIN(ns + length_ns, end_ns);
+        at_ns = MAX(at_ns, part.end_ns + late_ns);
+        part.at_ns = at_ns;
+        g_array_append_val(parts, part);
+        ns = part.end_ns;
+    }
+}
+
+/* A GPU is busy all the time. Whatever comes late: no window has more than its length, and what
+ * windows lack is counted. */
+static void
+check_nothing_is_lost(GRand *chance, uint64_t seed)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(struct coming));
+    const unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+    const int64_t end_ns = 40 * S;
+    int64_t lacked_ns = 0, cpu_ns = 0;
+    uint64_t missed = 0, gpu_missed = 0;
+    struct vg_gathered gathered;
+
+    vg_gather_set_lag(gather, gpu, 3 * S);
+    draw_parts(chance, parts, true, end_ns);
+    draw_parts(chance, parts, false, end_ns);
+    /* The last ones are in time, so that all is told. */
+    const struct coming last[] = {{end_ns, end_ns + S, 100 * S, true},
+                                  {end_ns, end_ns + S, 99 * S, false}};
+    g_array_append_vals(parts, last, 2);
+    g_array_sort(parts, by_time);
+    for (guint i = 0; i < parts->len; i++) {
+        const struct coming *part = &g_array_index(parts, struct coming, i);
+        if (part->is_cpu) {
+            const struct vg_provenance provenance = {.confidence = 1};
+            struct vg_window window = window_of(part->end_ns, 0, "vm", "", 100, 5);
+            window.begin_ns = part->begin_ns;
+            vg_gather_put(gather, cpu, &window, &provenance, 0);
+        } else {
+            put_long(gather, gpu, part->begin_ns, part->end_ns, 100);
+        }
+        while (vg_gather_next(gather, part->at_ns, &gathered)) {
+            const int64_t length_ns = gathered.window.end_ns - gathered.window.begin_ns;
+            assert_int_equal(gathered.window.begin_ns, cpu_ns);
+            cpu_ns = gathered.window.end_ns;
+            int64_t busy_ns = 0;
+            if (gathered.window.gpus->len > 0)
+                busy_ns = 2 * g_array_index(gathered.window.gpus, struct vg_gpu_sample, 0).busy_ns;
+            assert_in_range(busy_ns, 0, length_ns);
+            lacked_ns += length_ns - busy_ns;
+            missed += gathered.provenance.missed;
+            gpu_missed += gathered.provenance.gpu_missed;
+            vg_window_clear(&gathered.window);
+        }
+    }
+    if (missed > 0 || gpu_missed * (uint64_t)S != (uint64_t)lacked_ns)
+        chance_print(seed);
+    assert_int_equal(cpu_ns, end_ns + S);
+    assert_int_equal(missed, 0);
+    assert_int_equal(gpu_missed * (uint64_t)S, lacked_ns);
+}
+
+static void
+test_nothing_is_lost_without_saying_so(void **state)
+{
+    const uint64_t seed = chance_seed();
+
+    (void)state;
+    for (unsigned i = 0; i < chance_rounds(100, 5000); i++) {
+        GRand *chance = g_rand_new_with_seed((guint32)(seed + i));
+        check_nothing_is_lost(chance, seed + i);
+        g_rand_free(chance);
+    }
+}
+
 static void
 test_gpu_use_alone(void **state)
 {
@@ -786,6 +886,7 @@ main(void)
         cmocka_unit_test(test_gpu_use_that_comes_late),
         cmocka_unit_test(test_cpus_that_come_late),
         cmocka_unit_test(test_cpus_of_closed_windows),
+        cmocka_unit_test(test_nothing_is_lost_without_saying_so),
         cmocka_unit_test(test_gpu_use_alone),
         cmocka_unit_test(test_windows_add_up),
         cmocka_unit_test(test_gpu_requests),
