@@ -187,8 +187,9 @@ struct vg_backend_measurement {
     /* Makes one snapshot of this host, as of the view, and of all peers that answer. ret_notes:
      * char *, sentences on peers that are left out and on doubts. */
     vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
-    /* Returns struct vg_proxy_socket of all proxies of this host; the caller frees the list. */
-    GPtrArray *(*list_proxies)(void *data, GError **err);
+    /* Returns struct vg_proxy_socket of all proxies of a host, NULL: this one; the caller frees the
+     * list. VG_E_NOT_FOUND: there is no such host. */
+    GPtrArray *(*list_proxies)(void *data, const char *host, GError **err);
     /* Returns all that there is to a VM's sockets of these proxies; the caller frees it.
      * VG_E_NOT_FOUND: it has none, and its guest knows of no proxy. */
     vg_proxy_show *(*show_proxy)(void *data, const char *vm, GError **err);

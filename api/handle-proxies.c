@@ -57,17 +57,25 @@ static void
 proxies_run_list(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
+    const char *host = vg_query_get(&request->query, "host");
     GError *err = NULL;
-    GPtrArray *sockets = backend->measurement->list_proxies(backend->data, &err);
+    GPtrArray *sockets = backend->measurement->list_proxies(backend->data, host, &err);
 
     proxies_answer(request, sockets,
-                   sockets ? backend->measurement->list_proxy_guests(backend->data) : NULL, err);
+                   sockets && !host ? backend->measurement->list_proxy_guests(backend->data) : NULL,
+                   err);
 }
 
 void
 vg_handle_proxies(struct vg_request *request)
 {
-    request->lane = VG_LANE_HERE;
+    GError *err = NULL;
+
+    if (vg_query_length(&request->query, "host", VG_MIGRATION_NAME_MAX, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    request->lane = vg_query_get(&request->query, "host") ? VG_LANE_ASK : VG_LANE_HERE;
     request->job = proxies_run_list;
 }
 

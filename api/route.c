@@ -20,6 +20,7 @@ static const char *const plans_params[] = {"limit", "marker", NULL};
 static const char *const audit_params[] = {"limit", "marker", NULL};
 static const char *const migrations_params[] = {"limit", "marker", "active", NULL};
 static const char *const cluster_migrations_params[] = {"limit", "active", NULL};
+static const char *const proxies_params[] = {"host", NULL};
 static const char *const migration_params[] = {"peer", NULL};
 static const char *const events_params[] = {"after", "wait", "types", "since",
                                             "until", "from", "limit", NULL};
@@ -82,7 +83,12 @@ const struct vg_route vg_routes[] = {
      vg_handle_move_proxy,
      no_params,
      {200, 404, 409, 415, 422, 502, 503, 504}},
-    {"/v1/proxies", VG_FIGURES, VG_GET, vg_handle_proxies, no_params, {200, 502, 503, 504}},
+    {"/v1/proxies",
+     VG_FIGURES,
+     VG_GET,
+     vg_handle_proxies,
+     proxies_params,
+     {200, 404, 502, 503, 504}},
     {"/v1/gpus", VG_FIGURES, VG_GET, vg_handle_gpus, gpus_params, {200, 304}},
     {"/v1/gpus/{id}", VG_FIGURES, VG_GET, vg_handle_gpu, no_params, {200, 304, 404}},
     {"/v1/gpus/{id}/requests",

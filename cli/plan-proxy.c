@@ -21,7 +21,7 @@
 /* More than a vgpud waits for a guest's agent ([actions] guest_deadline). */
 #define PROXY_LIMIT_S 3700
 
-/* How much of a time VMs waited for GPUs of this host's proxies. */
+/* How much of a time VMs waited for GPUs of the proxies of these hosts. */
 struct plan_proxy_wait {
     double vm, all;
 };
@@ -41,18 +41,42 @@ plan_proxy_sum(json_object *items, const struct vg_plan_proxy_action *action)
     return sum;
 }
 
+/* Adds what the proxies of a host tell, NULL: of the one that is asked. */
+static int
+plan_proxy_add(vg_client *client, const char *host, const struct vg_plan_proxy_action *action,
+               struct plan_proxy_wait *ret, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    g_autofree char *path =
+        host ? vg_client_path("/v1/proxies?host=", host, "") : g_strdup("/v1/proxies");
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_client_get(client, path, lists, &document, err) < 0)
+        return -1;
+    json_object *items = vg_output_member(document, "items");
+    ret->vm += plan_proxy_sum(items, action);
+    ret->all += plan_proxy_sum(items, NULL);
+    return 0;
+}
+
+/* Reads what the proxies of all hosts tell that the action is about. */
 static int
 plan_proxy_read(vg_client *client, const struct vg_plan_proxy_action *action,
                 struct plan_proxy_wait *ret, GError **err)
 {
-    static const char *const lists[] = {"items", NULL};
-    g_autoptr(json_object) document = NULL;
+    const char *const hosts[] = {action->from_host, action->to ? action->to_host : NULL};
+    /* A weight is changed where the programs are. */
+    const char *own = action->to ? action->host : action->from_host;
 
-    if (vg_client_get(client, "/v1/proxies", lists, &document, err) < 0)
+    *ret = (struct plan_proxy_wait){0};
+    if (plan_proxy_add(client, NULL, action, ret, err) < 0)
         return -1;
-    json_object *items = vg_output_member(document, "items");
-    ret->vm = plan_proxy_sum(items, action);
-    ret->all = plan_proxy_sum(items, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(hosts); i++) {
+        const bool is_read = !hosts[i] || g_strcmp0(hosts[i], own) == 0 ||
+                             (i > 0 && g_strcmp0(hosts[i], hosts[0]) == 0);
+        if (!is_read && plan_proxy_add(client, hosts[i], action, ret, err) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -109,7 +133,7 @@ plan_proxy_judge(vg_client *client, const struct vg_plan_proxy_action *action,
                           (action->to && after->all > before->all + PROXY_WORSE);
 
     fprintf(to,
-            "It waits %.2f of the time now, and waited %.2f before; all VMs of this host's proxies "
+            "It waits %.2f of the time now, and waited %.2f before; all VMs of these proxies "
             "together %.2f and %.2f.\n",
             after->vm, before->vm, after->all, before->all);
     if (!is_worse)
@@ -158,23 +182,18 @@ plan_proxy_do(const struct vg_plan_apply *apply, vg_client *client, const vg_pla
     g_autoptr(json_object) answer = NULL;
     g_autoptr(GError) error = NULL;
     struct plan_proxy_wait wait[2];
-    /* Where programs leave this host, its proxies tell of them no more. */
-    const bool is_seen = !action->to || g_strcmp0(action->host, action->to_host) == 0;
     bool is_measured = false;
     const char *result = apply->dry_run ? "possible" : "done";
 
     fprintf(to, "\n%s %u of %u: %s\n", action->kind, i + 1, plan->proxies->len, action->vm);
-    if (!apply->dry_run && is_seen && plan_proxy_measure(client, action, &wait[0], &error) < 0)
+    if (!apply->dry_run && plan_proxy_measure(client, action, &wait[0], &error) < 0)
         result = "refused";
     else if (plan_proxy_ask(client, action, plan->id, apply->dry_run, false, &answer, &error) < 0)
         result = apply->dry_run ? "impossible" : "refused";
-    else if (!apply->dry_run && is_seen)
+    else if (!apply->dry_run)
         is_measured = plan_proxy_measure(client, action, &wait[1], &error) == 0;
     if (is_measured)
         result = plan_proxy_judge(client, action, &wait[0], &wait[1], to, &error);
-    else if (!apply->dry_run && !error)
-        fputs("What came of it is seen where the programs are now: `vgpuctl proxy list` there.\n",
-              to);
     plan_proxy_note(results, action, result, error, is_measured ? wait : NULL);
     if (!error)
         return 0;

@@ -99,6 +99,8 @@ vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,
 
 /* daemon/backend-proxies.c: of struct vg_backend_measurement and struct vg_backend_moves */
 GPtrArray *backend_list_proxies(void *data, GError **err);
+/* daemon/backend-proxy-place.c: list_proxies of struct vg_backend_measurement */
+GPtrArray *backend_list_proxies_of(void *data, const char *host, GError **err);
 GPtrArray *backend_list_proxy_guests(void *data);
 vg_proxy_show *backend_show_proxy(void *data, const char *id, GError **err);
 GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,

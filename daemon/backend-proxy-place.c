@@ -169,6 +169,19 @@ place_ask_host(vg_daemon_backend *backend, const char *host, struct place_asked 
     return -1;
 }
 
+GPtrArray *
+backend_list_proxies_of(void *data, const char *host, GError **err)
+{
+    struct place_asked asked = {.vm = NULL};
+
+    if (!host)
+        return backend_list_proxies(data, err);
+    GPtrArray *sockets =
+        place_ask_host(data, host, &asked, err) == 0 ? g_steal_pointer(&asked.sockets) : NULL;
+    place_clear(&asked);
+    return sockets;
+}
+
 /* Takes "HOST/GPU". */
 static int
 place_ask_both(vg_daemon_backend *backend, const char *name, struct place_asked *asked,

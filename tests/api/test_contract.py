@@ -155,6 +155,13 @@ def test_what_schedulers_ask(server, contract):
     assert len(server.get("/v1/audit").json()["items"]) == before
 
 
+def test_proxies_of_a_host(server, contract):
+    for host, status in ("node-b", 200), ("nowhere", 404), ("", 400), ("x" * 256, 400):
+        answer = server.get(f"/v1/proxies?host={host}")
+        assert answer.status == status, host
+        contract.check("GET", "/v1/proxies", answer)
+
+
 def test_memory_of_proxies(server, contract):
     want = {"id": "share-1", "socket": "tcp:192.168.122.1:7000", "seconds": 60, "memory_bytes": 1 << 30}
     kept = server.post("/v1/proxies/reservations", want)

@@ -12,7 +12,7 @@ import sys
 import pytest
 from cudaguest import FIRST as CUDA_FIRST
 from cudaguest import CudaGuest
-from guestd import LONG_MS, Agent, Guest, program
+from guestd import LONG_MS, Agent, Connected, Guest, program
 from opencl import POCL, built, need_pocl
 from settings import HANG_S
 from unixhttp import wait_for
@@ -34,18 +34,6 @@ def a_guest(tmp_path):
         guest.write("vendors/test.icd", built("tests/opencl/leaky-vendor.so") + "\n")
         guest.node = guest.add_gpu()
         yield guest
-
-
-class Connected:
-    """Words on how the agent can be reached, whose path may be longer than an address has room for."""
-
-    def __init__(self, guest):
-        self.dir = os.open(guest.path("run"), os.O_PATH | os.O_DIRECTORY)
-        os.set_inheritable(self.dir, True)
-        self.path = f"/proc/self/fd/{self.dir}/vgpu-guestd/opencl.sock"
-
-    def close(self):
-        os.close(self.dir)
 
 
 class Program:

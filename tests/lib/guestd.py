@@ -290,6 +290,18 @@ class Host:
         self.socket.close()
 
 
+class Connected:
+    """Words on how the agent can be reached, whose path may be longer than an address has room for."""
+
+    def __init__(self, guest):
+        self.dir = os.open(guest.path("run"), os.O_PATH | os.O_DIRECTORY)
+        os.set_inheritable(self.dir, True)
+        self.path = f"/proc/self/fd/{self.dir}/vgpu-guestd/opencl.sock"
+
+    def close(self):
+        os.close(self.dir)
+
+
 class Agent:
     def __init__(self, guest, *args):
         self.guest = guest

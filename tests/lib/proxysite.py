@@ -66,11 +66,11 @@ class Gpu:
     def told(self, vm=VM):
         return next(s for s in self.ask()["sockets"] if s["vm"] == vm)
 
-    def backlogged(self, steps, vm=VM, think=0):
+    def backlogged(self, steps, vm=VM, think=0, inherit=(), **more):
         """think: seconds for which it has nothing to do after each launch."""
-        environment = self.proxy.environment(VGPU_OPENCL=f"proxy:{self.address[vm]}", VGPU_OPENCL_TOKEN=str(self.token))
+        environment = self.proxy.environment(VGPU_OPENCL=f"proxy:{self.address[vm]}", VGPU_OPENCL_TOKEN=str(self.token), **more)
         return subprocess.Popen(["/usr/bin/python3", os.path.join(vgpuctl.ROOT, "tests", "opencl", "backlog.py"), str(steps), str(think)],
-                                env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=inherit)
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def ended(*programs):
 class Host:
     """A vgpud that asks these proxies."""
 
-    def __init__(self, directory, name, authority, gpus, more="", libvirt="use=no"):
+    def __init__(self, directory, name, authority, gpus, more="", libvirt="use=no", env=None, prefix=()):
         os.makedirs(directory)
         self.name, self.directory, self.authority, self.port = name, directory, authority, free_port()
         pem, key = authority.issue(name, 'ip_address = "127.0.0.1"')
@@ -96,7 +96,7 @@ class Host:
         self.config = (f"[libvirt]\n{libvirt}\n[daemon]\nwindow=200ms\n[live]\nbpf=no\nperf=no\n[actions]\nenabled=yes\n"
                        f"[api]\nlisten=127.0.0.1:{self.port}\ntls_certificate={pem}\ntls_key={key}\nclient_requests=1000000\n"
                        f"[gpu]\nnvml=no\nfdinfo=no\nvenus=no\ntracepoints=no\nbudget=0\nproxies={proxies}\n{more}")
-        self.daemon = Daemon(directory, "--host", name, config=self.config)
+        self.daemon = Daemon(directory, "--host", name, config=self.config, env=env, prefix=prefix)
 
     def ctl(self, *args, code=0):
         done = subprocess.run([vgpuctl.program(), *args, "--socket", self.daemon.socket], capture_output=True, text=True,
@@ -115,19 +115,19 @@ class Host:
 
 class Site:
     """near has the VM and GPUs basic and pthread, the latter for other_vms or near_vms; far has one more proxy. Both know
-    the other's proxies."""
+    the other's proxies. uri, env: of near's libvirt, and of its vgpud; far_prefix: what is before far's."""
 
-    def __init__(self, directory, more="", far_vms=(VM,), near_vms=(VM,), other_vms=(), **options):
+    def __init__(self, directory, more="", far_prefix=(), far_vms=(VM,), near_vms=(VM,), other_vms=(), uri="test:///default", env=None, **options):
         self.stack = contextlib.ExitStack()
         try:
             authority = Authority(directory / "ca")
             self.basic = Gpu(self.stack, directory / "basic", "basic", near_vms, **options)
             self.pthread = Gpu(self.stack, directory / "pthread", "pthread", other_vms or near_vms, **options)
             self.there = Gpu(self.stack, directory / "there", "basic", far_vms, **options)
-            self.far = Host(directory / "far", "far", authority, [self.there], more)
+            self.far = Host(directory / "far", "far", authority, [self.there], more, prefix=far_prefix)
             self.stack.enter_context(self.far.daemon)
             self.near = Host(directory / "near", "near", authority, [self.basic, self.pthread], more + self.far.peer(),
-                             "use=yes\nuri=test:///default")
+                             f"use=yes\nuri={uri}", env)
             self.stack.enter_context(self.near.daemon)
             wait_for(lambda: [p for p in json.loads(self.near.ctl("peer", "list", "-o", "json")) if p["state"] == "reachable"])
             # Until libvirt has told of its VMs.

@@ -136,12 +136,16 @@ fake_list_proxy_guests(void *data)
 }
 
 GPtrArray *
-fake_list_proxies(void *data, GError **err)
+fake_list_proxies(void *data, const char *host, GError **err)
 {
     GPtrArray *sockets = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
 
     (void)data;
-    (void)err;
+    if (g_strcmp0(host, "nowhere") == 0) {
+        g_ptr_array_unref(sockets);
+        vg_error(err, VG_E_NOT_FOUND, "there is no host '%s'", host);
+        return NULL;
+    }
     for (int i = 0; i < 2; i++) {
         struct vg_proxy_socket *socket = vg_record_new(&vg_proxy_socket_record);
         socket->proxy = g_strdup("/run/vgpu-proxy/ask.sock");
@@ -178,7 +182,7 @@ fake_show_proxy(void *data, const char *vm, GError **err)
         vg_error(err, VG_E_NOT_FOUND, "no socket of a vgpu-proxy of this host is that of '%s'", vm);
         return NULL;
     }
-    g_autoptr(GPtrArray) sockets = fake_list_proxies(data, err);
+    g_autoptr(GPtrArray) sockets = fake_list_proxies(data, NULL, err);
     vg_proxy_show *show = vg_record_new(&vg_proxy_show_record);
     struct vg_proxy_shown *shown = vg_record_new(&vg_proxy_shown_record);
     struct vg_proxy_socket *first = vg_record_copy(&vg_proxy_socket_record, sockets->pdata[0]);

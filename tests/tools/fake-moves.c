@@ -524,7 +524,7 @@ fake_limit_proxy(void *data, const char *vm, const struct vg_proxy_limit *limit,
         vg_error(err, VG_E_NOT_FOUND, "no socket of a vgpu-proxy of this host is that of '%s'", vm);
         return NULL;
     }
-    GPtrArray *sockets = fake_list_proxies(data, err);
+    GPtrArray *sockets = fake_list_proxies(data, NULL, err);
     g_ptr_array_set_size(sockets, 1);
     ((struct vg_proxy_socket *)sockets->pdata[0])->weight = limit->weight;
     return sockets;

@@ -40,7 +40,7 @@ extern const struct vg_backend_access fake_access;
 extern const struct vg_backend_plans fake_plans;
 extern const struct vg_backend_moves fake_moves;
 
-GPtrArray *fake_list_proxies(void *data, GError **err);
+GPtrArray *fake_list_proxies(void *data, const char *host, GError **err);
 
 /* Takes as long as jobs are told to take. */
 void fake_work(const fake_backend *fake);

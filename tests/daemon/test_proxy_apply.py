@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpuctl plan apply of a proxy-move: programs go, and come back where more is waited for than before. vgpud, the agent,
+the programs, the proxies and PoCL are real; libvirt's test driver gets a channel from tests/tools/guest-channel.c."""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+from guestd import Agent, Connected, Guest
+from opencl import need_pocl
+from proxysite import UUID, VM, Site, ended
+from settings import HANG_S
+from test_proxy_plan import HOLD, OTHER, STEPS, proposed
+from unixhttp import build_dir
+from vgpud import BusyVm, pause, wait_for
+import vgpuctl
+
+pytestmark = pytest.mark.skipif(not shutil.which("certtool"), reason="certtool (package gnutls-bin) is not installed")
+
+THIRD = "third"
+# Without the processes that look like VMs, which are near's.
+ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+DOMAIN = f"""<node><domain type="test"><name>{VM}</name><uuid>{UUID}</uuid><memory>65536</memory><vcpu>1</vcpu>
+<os><type>hvm</type></os><devices><channel type="unix"><target type="virtio" name="org.vgpud.guest.0"/></channel></devices>
+</domain></node>"""
+
+
+@contextlib.contextmanager
+def site_for(folder, where):
+    """The VM's programs are at the first GPU of its host beside another VM's; it has a socket at one more GPU, where a
+    third VM has one, too."""
+    (folder / "node.xml").write_text(DOMAIN)
+    with contextlib.ExitStack() as stack:
+        for vm in BusyVm(UUID, VM), BusyVm(name=OTHER), BusyVm(name=THIRD):
+            stack.enter_context(vm)
+        guest = stack.enter_context(Guest(folder / "guest"))
+        os.makedirs(guest.path("run"))
+        agent = stack.enter_context(Agent(guest))
+        env = {"LD_PRELOAD": os.path.join(build_dir(), "tests", "tools", "guest-channel.so"), "GUEST_CHANNEL": agent.socket}
+        both, alone = (VM, THIRD), (THIRD,)
+        site = stack.enter_context(Site(folder, more=HOLD, far_prefix=ELSEWHERE, near_vms=(VM, OTHER), uri=f"test://{folder}/node.xml",
+                                        other_vms=both if where == "here" else alone,
+                                        far_vms=both if where == "far" else alone, env=env))
+        site.agent = agent
+        yield site
+
+
+def there(program):
+    assert program.stdout.readline() == b"there\n"
+    return program
+
+
+@contextlib.contextmanager
+def its_program(site):
+    """One of the VM's, which its guest's agent knows."""
+    reach, known = Connected(site.agent.guest), site.agent.log().count("program of OpenCL connected")
+    try:
+        with ended(site.basic.backlogged(STEPS, inherit=[reach.dir], VGPU_OPENCL_AGENT=reach.path,
+                                         VGPU_OPENCL_NODES=site.agent.guest.path("dev"))) as [program]:
+            there(program)
+            wait_for(lambda: site.agent.log().count("program of OpenCL connected") > known)
+            yield program
+    finally:
+        reach.close()
+
+
+def applied(site, plan, meanwhile):
+    """What `vgpuctl plan apply` says that came of it, its errors, and its code; meanwhile() is done while it runs."""
+    with subprocess.Popen([vgpuctl.program(), "plan", "apply", plan["id"], "--yes", "-o", "json", "--socket",
+                           site.near.daemon.socket], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            meanwhile()
+            out, said = process.communicate(timeout=HANG_S)
+        finally:
+            process.kill()
+    [change] = json.loads(out)["actions"]
+    return change, said, process.returncode
+
+
+# Whoever is measured has to compute all the time.
+@pytest.mark.drawn("long")
+@pytest.mark.parametrize("where, worse", [("here", True), ("here", False), ("far", True), ("far", False)])
+def test_a_move(tmp_path, where, worse):
+    """The VM waits for nobody before, and for the third one's program after that; or the other way round."""
+    need_pocl()
+    if os.geteuid() != 0:
+        pytest.skip("only root makes namespaces of processes")
+    with site_for(tmp_path, where) as site:
+        gpu = site.pthread if where == "here" else site.there
+        goes_and_stays(site, gpu, worse)
+
+
+def goes_and_stays(site, gpu, worse):
+    with its_program(site) as program, ended(site.basic.backlogged(STEPS, OTHER), gpu.backlogged(STEPS, THIRD)) as (other, third):
+        pause(there(third).pid)
+        plan, action = proposed(site, kind="proxy-move", vm=VM, to=f"proxy:{gpu.address[VM]}")
+        assert [a["vm"] for a in plan["proxies"]] == [VM]
+        if worse:
+            pause(other.pid)
+
+        def meanwhile():
+            wait_for(lambda: gpu.told()["clients"] == 1)
+            if worse:
+                third.send_signal(signal.SIGCONT)
+        change, said, code = applied(site, plan, meanwhile)
+        print(change, said)
+        assert change["to"] == action["to"] and change["from"] == action["from"]
+        if worse:
+            assert code != 0 and change["result"] == "undone" and "so that it was taken back" in said
+            assert change["waited_after"] > change["waited_before"] + 0.05
+        else:
+            assert code == 0 and change["result"] == "done" and change["waited_after"] < change["waited_before"]
+        its = site.basic if worse else gpu
+        wait_for(lambda: its.told()["clients"] == 1 and (gpu if worse else site.basic).told()["clients"] == 0)
+        assert program.poll() is None and gpu.told()["reserved_bytes"] == 0
