@@ -13,6 +13,7 @@ import subprocess
 import time
 
 import pytest
+from certs import Authority
 from labdaemon import LabDaemon, prefix
 from labhost import BUILD, LAB, lab
 from movelab import address, console, remove_guest, start_guest, tell
@@ -49,9 +50,13 @@ class Proxy:
     def address(self):
         return f"tcp:{self.its}:{self.port}"
 
+    def sockets(self):
+        """Options, and the socket."""
+        return [f"{self.address},vm={GUEST},token={self.token}"]
+
     def start(self):
         argv = [os.path.join(BUILD, "vgpu-proxy"), "--drain=0", "--strict", "--allow-binaries", f"--vendors={self.folder}/vendors",
-                f"--ask={self.asked}", f"{self.address},vm={GUEST},token={self.token}"]
+                f"--ask={self.asked}", *self.sockets()]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*prefix(self.host), *argv], stderr=log, cwd=self.folder,
                                             env={**os.environ, "POCL_CACHE_DIR": str(self.folder / "pocl")})
@@ -259,6 +264,59 @@ def test_what_vgpud_tells(node, proxy):
         assert abs(gpu[ours] - row[its]) <= 0.01 * row[its], (ours, gpu, row)
     assert f"knows {proxy.address} since" in node.run("proxy", "list")
     assert f"proxy: the guest knows {proxy.address} since" in node.run("vm", "show", GUEST)
+
+
+# ---- by TLS ----
+
+class TlsProxy(Proxy):
+    """One that takes the VM's certificate, and no token."""
+
+    def __init__(self, folder, authority):
+        super().__init__(folder, PORT + 2)
+        self.authority = authority
+
+    @property
+    def address(self):
+        return f"tls:{self.its}:{self.port}"
+
+    def sockets(self):
+        certificate, key = self.authority.issue("proxy", f'ip_address = "{self.its}"', *LONG)
+        return [f"--tls-certificate={certificate}", f"--tls-key={key}", f"--tls-client-ca={self.authority.certificate}",
+                f"{self.address},vm={GUEST}"]
+
+
+# The guest's clock may be behind.
+LONG = ('activation_date = "2020-01-01 00:00:00 UTC"', 'expiration_date = "2090-01-01 00:00:00 UTC"')
+
+
+def put(path, name):
+    """The file is /tmp/NAME for the guest's programs."""
+    with open(path, "rb") as file:
+        while part := file.read(300):
+            tell("h1", GUEST, f"opencl put {name} {base64.b64encode(part).decode()}")
+
+
+def test_tls(node, folder, tmp_path):  # pylint: disable=unused-argument
+    """A program reaches a proxy by TLS over the guest's network, by its VM's certificate; that of another VM is refused."""
+    need("certtool")
+    authority = Authority(tmp_path / "ca", "CA of the lab", *LONG)
+    proxy = TlsProxy(tmp_path, authority)
+    proxy.start()
+    try:
+        put(authority.certificate, "ca.pem")
+        argv = ["random-calls", "3", "100"]
+        for vm in GUEST, "another":
+            for path, what in zip(authority.issue(vm, *LONG, server=False), ("pem", "key")):
+                put(path, f"{vm}.{what}")
+            shown = (f"VGPU_OPENCL=proxy:{proxy.address}", "VGPU_OPENCL_CA=/tmp/ca.pem", f"VGPU_OPENCL_CERT=/tmp/{vm}.pem",
+                     f"VGPU_OPENCL_KEY=/tmp/{vm}.key", "VGPU_OPENCL_TOKEN=/nowhere")
+            program = Program("tls", *shown, *(["/opencl/" + argv[0], *argv[1:]] if vm == GUEST else ["clinfo", "-l"]))
+            said = program.end()
+            if vm == GUEST:
+                assert said == alone([os.path.join(BUILD, "tests", "opencl", argv[0]), *argv[1:]], folder)
+        assert said == "" and f"that of 'another', not of '{GUEST}'" in program.complaint()
+    finally:
+        proxy.stop()
 
 
 # ---- which GPU ----

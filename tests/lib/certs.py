@@ -9,13 +9,13 @@ from settings import HANG_S
 class Authority:
     """A CA in a directory of its own; certificates are files beside it."""
 
-    def __init__(self, directory, name="test CA"):
+    def __init__(self, directory, name="test CA", *lines):
         self.directory = str(directory)
         os.makedirs(self.directory, exist_ok=True)
         self.key = self.certtool("--generate-privkey", "--key-type", "ecdsa", out="ca.key")
         self.certificate = self.certtool("--generate-self-signed", "--load-privkey", self.key,
                                          template=[f'cn = "{name}"', "ca", "cert_signing_key",
-                                                   "expiration_days = 30"], out="ca.pem")
+                                                   *(lines or ["expiration_days = 30"])], out="ca.pem")
 
     def certtool(self, *args, out, template=None):
         path = os.path.join(self.directory, out)
