@@ -195,8 +195,11 @@ vg_serve_meter_have(struct vg_serve *serve)
 
     if (!counts)
         return;
+    /* What is told last is what was so last. */
+    pthread_mutex_lock(&serve->lock);
     atomic_store_explicit(&counts->memory, vg_cl_mem_bytes(), memory_order_relaxed);
     atomic_store_explicit(&counts->objects, serve->n_objects, memory_order_relaxed);
+    pthread_mutex_unlock(&serve->lock);
 }
 
 void

@@ -152,6 +152,7 @@ def gone(pid):
 def test_trace(home, sessions):
     """Two VMs at once, traced: counters of the proxy, events, and the analysis say the same."""
     with Traced(home) as proxy:
+        sessions.wait(proxy.children)
         tracer, = proxy.children()
         sessions.wait(lambda: "vgpu_proxy:request_done" in sessions.lttng("list", "-u").stdout)
         # While nobody records, nothing is told, and one who begins tells of those that are there.
