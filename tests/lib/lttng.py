@@ -198,7 +198,8 @@ class Host:
                 if tid in self.vms:
                     self.vms[tid]["lost_to"][self.aggressor(following)] += 1
         self.in_guest.discard(tid)
-        return (cpu, "switch", tid, self.comm(tid), state, following, self.comm(following))
+        # The idle task never sleeps; a record in which it does tells of a kernel that writes all states wrong.
+        return (cpu, "switch", tid, self.comm(tid), state if tid else 0, following, self.comm(following))
 
     def guest(self, cpu, tid):
         if tid in self.in_guest:
