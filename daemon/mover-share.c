@@ -131,8 +131,11 @@ mover_keep_share(vg_mover *mover, const vg_move_settings *settings, const struct
                                  .seconds =
                                      settings->guest_deadline_ns / VG_NS_PER_S + SHARE_SLACK_S,
                                  .memory_bytes = goal->bytes >= 0 ? goal->bytes : seen.used_bytes};
-    if (room.memory_bytes == 0)
+    if (room.memory_bytes == 0) {
+        if (error)
+            share_warn(mover, goal->place, error->message);
         return 0;
+    }
     if (!seen.is_there && !peer) {
         share_warn(mover, goal->place, error ? error->message : "no vgpud knows the proxy");
         return 0;
