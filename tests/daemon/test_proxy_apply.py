@@ -4,13 +4,14 @@ the programs, the proxies and PoCL are real; libvirt's test driver gets a channe
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 
 import pytest
 from guestd import Agent, Connected, Guest
-from opencl import need_pocl
+from opencl import built, need_pocl
 from proxysite import UUID, VM, Site, ended
 from settings import HANG_S
 from test_proxy_plan import HOLD, OTHER, STEPS, proposed
@@ -54,25 +55,36 @@ def there(program):
 
 
 @contextlib.contextmanager
-def its_program(site):
-    """One of the VM's, which its guest's agent knows."""
+def its_programs(site):
+    """Two of the VM's, which its guest's agent knows: one whose GPU always has something to do, and one that counts what it
+    finds in 16 MiB, which tells in the end how many numbers were wrong."""
     reach, known = Connected(site.agent.guest), site.agent.log().count("program of OpenCL connected")
+    more = {"VGPU_OPENCL_AGENT": reach.path, "VGPU_OPENCL_NODES": site.agent.guest.path("dev")}
+    counts = subprocess.Popen([built("tests/opencl/holder"), "hold", built("libvgpu-opencl.so"), "16"], pass_fds=[reach.dir],
+                              env={**os.environ, **more, "VGPU_OPENCL": f"proxy:{site.basic.address[VM]}",
+                                   "VGPU_OPENCL_TOKEN": str(site.basic.token)}, stdout=subprocess.PIPE, text=True)
     try:
-        with ended(site.basic.backlogged(STEPS, inherit=[reach.dir], VGPU_OPENCL_AGENT=reach.path,
-                                         VGPU_OPENCL_NODES=site.agent.guest.path("dev"))) as [program]:
+        with ended(site.basic.backlogged(STEPS, inherit=[reach.dir], **more)) as [program]:
             there(program)
-            wait_for(lambda: site.agent.log().count("program of OpenCL connected") > known)
-            yield program
+            assert counts.stdout.readline() == "ready\n"
+            wait_for(lambda: site.agent.log().count("program of OpenCL connected") >= known + 2)
+            yield
+            assert program.poll() is None
+        counts.terminate()
+        steps, wrong = re.match(r"steps (\d+) wrong (\d+) ", counts.stdout.readline()).groups()
+        assert int(steps) > 0 and wrong == "0" and counts.wait(HANG_S) == 0
     finally:
+        counts.kill()
+        counts.communicate()
         reach.close()
 
 
 def applied(site, plan, meanwhile):
-    """What `vgpuctl plan apply` says that came of it, its errors, and its code; meanwhile() is done while it runs."""
+    """What `vgpuctl plan apply` says that came of it, its errors, and its code; meanwhile() is done while it runs, until it is true."""
     with subprocess.Popen([vgpuctl.program(), "plan", "apply", plan["id"], "--yes", "-o", "json", "--socket",
                            site.near.daemon.socket], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            meanwhile()
+            wait_for(lambda: meanwhile() or process.poll() is not None)
             out, said = process.communicate(timeout=HANG_S)
         finally:
             process.kill()
@@ -94,7 +106,7 @@ def test_a_move(tmp_path, where, worse):
 
 
 def goes_and_stays(site, gpu, worse):
-    with its_program(site) as program, ended(site.basic.backlogged(STEPS, OTHER), gpu.backlogged(STEPS, THIRD)) as (other, third):
+    with its_programs(site), ended(site.basic.backlogged(STEPS, OTHER), gpu.backlogged(STEPS, THIRD)) as (other, third):
         pause(there(third).pid)
         plan, action = proposed(site, kind="proxy-move", vm=VM, to=f"proxy:{gpu.address[VM]}")
         assert [a["vm"] for a in plan["proxies"]] == [VM]
@@ -102,9 +114,10 @@ def goes_and_stays(site, gpu, worse):
             pause(other.pid)
 
         def meanwhile():
-            wait_for(lambda: gpu.told()["clients"] == 1)
-            if worse:
+            is_there = gpu.told()["clients"] == 2
+            if is_there and worse:
                 third.send_signal(signal.SIGCONT)
+            return is_there
         change, said, code = applied(site, plan, meanwhile)
         print(change, said)
         assert change["to"] == action["to"] and change["from"] == action["from"]
@@ -114,5 +127,5 @@ def goes_and_stays(site, gpu, worse):
         else:
             assert code == 0 and change["result"] == "done" and change["waited_after"] < change["waited_before"]
         its = site.basic if worse else gpu
-        wait_for(lambda: its.told()["clients"] == 1 and (gpu if worse else site.basic).told()["clients"] == 0)
-        assert program.poll() is None and gpu.told()["reserved_bytes"] == 0
+        wait_for(lambda: its.told()["clients"] == 2 and (gpu if worse else site.basic).told()["clients"] == 0)
+        assert gpu.told()["reserved_bytes"] == 0
