@@ -224,6 +224,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"maintenance", "Whether the host takes no VMs, as it is being emptied."},
     {"held",
      "How long a program of the VM had the GPU, which one client of a proxy has at a time."},
+    {"reserved", "GPU memory that a proxy keeps for programs that will come to it."},
     {"lacked",
      "How long a program of the VM wanted the GPU of the proxy, and none of the VM's had it."},
     {"commands", "Commands of OpenCL that came, while somebody asked the proxy."},
