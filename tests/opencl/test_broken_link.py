@@ -419,7 +419,7 @@ def test_a_proxy_that_drips(tmp_path):
     assert told.decode() == output(CALLS, native())
 
 
-@pytest.mark.skipif(not FULL, reason="it takes half a minute")
+@pytest.mark.drawn("half-minutes")
 def test_a_program_that_drips(tmp_path):
     """One that says who it is a byte a second keeps its place no longer than one that says nothing."""
     with Link(tmp_path) as link, socket.create_connection(("127.0.0.1", link.port), 60) as one:

@@ -482,7 +482,7 @@ def test_whose_main_process_is_stopped(tmp_path):
         close(stopped)
 
 
-@pytest.mark.skipif(not FULL, reason="it takes half a minute (VG_TEST_FULL)")
+@pytest.mark.drawn("half-minutes")
 @pytest.mark.parametrize("way", ["unix", "tcp"])
 def test_whose_main_process_hangs(tmp_path, way):
     """Who waits for his turn is told so, and who has it goes on; others are served once it goes on."""

@@ -96,13 +96,14 @@ answers(const struct host *h, int64_t run_ms)
     const int fd = memfd_create("answer", MFD_CLOEXEC);
     char ok[] = "ok";
     struct iovec part = {ok, strlen(ok)};
-    struct {
+    union {
         struct cmsghdr head;
-        int fd;
-    } room = {{CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}, fd};
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } room = {{CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
 
+    memcpy(CMSG_DATA(&room.head), &fd, sizeof(fd));
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     assert_int_equal(sendmsg(h->client, &message, MSG_NOSIGNAL), strlen(ok));
     close(fd);
