@@ -19,7 +19,7 @@ import time
 import pytest
 from guestd import Agent, Guest
 from opencl import FULL, LINK, POCL, SEED, Proxy, Stopped, built, make_film, native, need, need_pocl, output, taken, told
-from settings import HANG_S
+from settings import HANG_S, sample
 from test_opencl import CRASHES, every_function, twice
 from proxysite import free_port
 from unixhttp import ROOT, wait_for
@@ -312,7 +312,7 @@ assert read(1) == data[:size]
 def test_large(tmp_path, way, staging):
     """Much memory, which comes in areas that both sides have, in one or in pieces, or else with the messages."""
     with Proxy(tmp_path, f"--staging={staging}") as proxy:
-        for order in ("0", "1"):
+        for order in sample(f"large {way}{staging}", ("0", "1"), 1):
             output([sys.executable, "-c", LARGE, order], proxy.environment(VGPU_OPENCL=f"proxy:{way}{proxy.path}"))
 
 
@@ -531,7 +531,7 @@ def test_tcp(far):
         address = "proxy:" + proxy.path.replace("127.0.0.1", name)
         argv = [built("tests/opencl/random-calls"), "2", "300"]
         assert output(argv, proxy.environment(VGPU_OPENCL=address, **token)) == output(argv, native())
-    for order in ("0", "1"):
+    for order in sample("large tcp", ("0", "1"), 1):
         output([sys.executable, "-c", LARGE, order], proxy.environment(**token))
 
 
