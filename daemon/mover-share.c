@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Has the vgpu-proxy at which programs of a VM are to go on keep GPU memory for them, until they
- * are there: the proxy alone knows what others have been promised, by whichever vgpud. One that
- * keeps none, or that nobody knows, is gone to all the same, and may have no room then.
+ * are there: the proxy alone knows what others have been promised, by whichever vgpud. Programs go
+ * to a proxy that keeps none, or that no vgpud knows, all the same; there may be too little for
+ * them when they come.
  */
 #include "config.h"
 

@@ -125,8 +125,10 @@ join_gpus(GArray *lead, const GArray *other)
         }
         if (gpu->contexts == 0)
             gpu->contexts = more->contexts;
-        if (gpu->slices == 0)
+        if (gpu->slices == 0) {
             gpu->slices = more->slices;
+            gpu->lacks &= more->lacks | ~(unsigned int)VG_GPU_NO_SLICES;
+        }
     }
 }
 

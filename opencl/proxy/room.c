@@ -10,7 +10,8 @@
 
 #define ROOM_MIB(bytes) ((unsigned long long)((bytes) >> 20))
 
-/* Clients' processes say what they have: nobody is believed to have more than there is. */
+/* Sums up what clients have, up to MOST: their own processes say so, and might say too much. KEPT:
+ * only those that have come for it. */
 static uint64_t
 room_used(const struct proxy_room *room, const struct proxy_room_kept *kept, uint64_t most)
 {
@@ -34,7 +35,7 @@ room_left(const struct proxy_room *room, const struct proxy_room_kept *kept)
     return kept->bytes - room_used(room, kept, kept->bytes);
 }
 
-/* Forgets what is over, and whom there is no need to keep anything for, as they are there. */
+/* Forgets reservations whose time is up, and those whose programs have all of it by now. */
 static void
 room_tidy(struct proxy_room *room)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the device that is kept for programs which are about to come by a socket: who has them
- * go on here asks for it before. It becomes less by what those have that have come since, and is
- * kept from nobody but who asks for some as well. One thread.
+ * Memory of the device that is kept for programs about to come by a socket: whoever sends them here
+ * asks for it first. What is kept shrinks by what the programs that have come since then have. It
+ * binds only those who ask in this way, too: programs that are here already may still take the
+ * memory. One thread.
  */
 #ifndef VG_OPENCL_PROXY_ROOM_H
 #define VG_OPENCL_PROXY_ROOM_H
@@ -36,7 +37,7 @@ struct proxy_room {
 const char *vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted,
                             char *text, size_t size);
 
-/* False: there is nothing of this id, or no more. */
+/* False: nothing is kept by this id, or nothing any more. */
 bool vg_room_release(struct proxy_room *room, const char *id);
 
 /* Bytes that are kept for those who come by the socket at PATH; NULL: for all. */

@@ -107,7 +107,7 @@ def test_counts_of_the_script_and_figures_of_the_recording(tmp_path):
             assert {measure["source"] for measure in told["measures"].values()} == {"lttng"}
             assert 0 < told["collector_cost_ns"] < NS // 2
             assert part(daemon)["state"] == "ok"
-            stop_in_time(daemon)
+            daemon.stop()
         player.ask("sync")
         lt.lttng("destroy", "lv")
         begin_ns, end_ns = (told[key] - told["clock_offset_ns"] for key in ("begin_ns", "end_ns"))
@@ -122,13 +122,6 @@ def pulse(comm="stress"):
     tid = lttng.FIRST_TID - 1
     return [(0, "switch", 0, "swapper/0", 0, tid, comm), (0, "switch", tid, comm, 1, 0, "swapper/0"),
             (0, "sleep", 20000)]
-
-
-def stop_in_time(daemon):
-    """Without waiting for an answer, for which it has 10 s."""
-    begun = time.monotonic()
-    daemon.stop()
-    assert time.monotonic() - begun < 8
 
 
 @live_session
@@ -153,7 +146,7 @@ def test_events_that_found_no_room_are_counted(tmp_path):
             wait_for(lambda: (measurement(daemon)["newest_begin_ns"] or 0) > played_ns)
             name = f"qemu-{lttng.FIRST_TID - 1}"
             rows = daemon.get(f"/v1/vms/{name}/samples?since=-1h&step=raw")["items"]
-            stop_in_time(daemon)
+            daemon.stop()
         lt.lttng("destroy", "lv")
         doc = vgpuctl.analyze(lt.output()).doc()
         assert sum(row["lost_events"] for row in rows) == doc["trace"]["lost"] > 0
@@ -192,7 +185,7 @@ def test_an_interruption_is_a_gap_that_is_told(tmp_path):
             check_counts(host, vms)
             assert told["windows"] + told["missed"] == (told["end_ns"] - told["begin_ns"]) // NS
             assert passed_ns < told["end_ns"]
-            stop_in_time(daemon)
+            daemon.stop()
 
 
 @live_session
@@ -205,7 +198,7 @@ def test_a_relay_daemon_that_hangs_keeps_nobody(tmp_path):
             pause(lt.relay.pid)
             wait_for(lambda: part(daemon)["state"] == "failed")
             assert "has not answered for 10 s" in part(daemon)["reason"]
-            stop_in_time(daemon)
+            daemon.stop()
 
 
 # An answer is waited for for 10 s, in which nothing is done.
@@ -237,7 +230,7 @@ def test_a_session_is_waited_for_and_its_end_is_told(tmp_path):
             assert told["state"] == "ok" or "no sched_switch" in told["reason"]
             lt.lttng("destroy", "lv")
             wait_for(lambda: "has ended; waiting for a new one" in part(daemon)["reason"])
-            stop_in_time(daemon)
+            daemon.stop()
 
 
 @live_session

@@ -271,10 +271,8 @@ class Proxy:
         return connection
 
 
-class Holder:
-    """A program that has buffers, each of so many MiB."""
-
-    SOURCE = """
+# How a program in Python begins that has a queue at the first device.
+WITH_A_QUEUE = """
 import ctypes, sys
 cl = ctypes.CDLL("libOpenCL.so.1")
 cl.clCreateContext.restype = cl.clCreateBuffer.restype = cl.clCreateCommandQueue.restype = ctypes.c_void_p
@@ -283,6 +281,13 @@ cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
 cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
 context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
 queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+"""
+
+
+class Holder:
+    """A program that has buffers, each of so many MiB."""
+
+    SOURCE = WITH_A_QUEUE + """
 made = []
 for line in sys.stdin:
     if line.strip():

@@ -13,7 +13,7 @@ import time
 
 import pytest
 from netns import Network, skip_without
-from opencl import LINK, Proxy, Stopped, built, native, need_pocl
+from opencl import LINK, WITH_A_QUEUE, Proxy, Stopped, built, native, need_pocl
 from relay import Relay
 from settings import HANG_S
 from test_opencl import FULL, SEED, output
@@ -182,15 +182,7 @@ def test_a_return_to_who_does_not_answer(tmp_path, how):
     assert last == output([*argv[:2], n, "0"], native()).splitlines()[-1]
 
 
-READER = """
-import ctypes, sys
-cl = ctypes.CDLL("libOpenCL.so.1")
-cl.clCreateContext.restype = cl.clCreateBuffer.restype = cl.clCreateCommandQueue.restype = ctypes.c_void_p
-platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
-cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
-cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
-context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
-queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+READER = WITH_A_QUEUE + """
 size = int(sys.argv[1])
 data = b"0123456789abcdef" * (size >> 4)
 buffer = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(33), ctypes.c_size_t(size), data, ctypes.byref(error)))

@@ -436,7 +436,10 @@ test_gpu_use_completes_a_window(void **state)
     struct vg_window window = window_of(S, 0, "vm", "", 100, 5);
     /* A window of which nothing was seen, and the same engine twice. */
     const struct vg_provenance lost = {.confidence = 0};
-    struct vg_gpu_sample traced = {.device = "0000:03:00.0", .engine = "render", .busy_ns = 8};
+    struct vg_gpu_sample traced = {.device = "0000:03:00.0",
+                                   .engine = "render",
+                                   .busy_ns = 8,
+                                   .lacks = VG_GPU_ONLY_WORK | VG_GPU_NO_MEMORY};
 
     (void)state;
     g_array_append_val(vm_at(&window, 0)->gpus, traced);
@@ -453,6 +456,8 @@ test_gpu_use_completes_a_window(void **state)
     const struct vg_gpu_sample *joined = &g_array_index(vm->gpus, struct vg_gpu_sample, 0);
     assert_int_equal(joined->busy_ns, 8);
     assert_int_equal(joined->mem_bytes, 20);
+    /* Memory and slices are told by the other one. */
+    assert_int_equal(joined->lacks, VG_GPU_ONLY_WORK & ~VG_GPU_NO_SLICES);
     assert_int_equal(gathered.window.gpus->len, 1);
     assert_string_equal(gathered.provenance.gpu_source, "nvml");
     vg_window_clear(&gathered.window);
