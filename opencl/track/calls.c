@@ -185,20 +185,6 @@ vg_cl_ReleaseProgram(struct vg_cl_object *program)
 }
 
 cl_int
-vg_cl_GetProgramInfo(struct vg_cl_object *program, cl_program_info param_name,
-                     size_t param_value_size, void *param_value, size_t *param_value_size_ret)
-{
-    struct vg_cl_answer answer;
-
-    if (!program)
-        return CL_INVALID_PROGRAM;
-    if (vg_cl_know_program(program, param_name, &answer))
-        return vg_cl_answer_give(&answer, param_value_size, param_value, param_value_size_ret);
-    return program->track->cl->clGetProgramInfo(vg_cl_real(program), param_name, param_value_size,
-                                                param_value, param_value_size_ret);
-}
-
-cl_int
 vg_cl_GetProgramBuildInfo(struct vg_cl_object *program, struct vg_cl_object *device,
                           cl_program_build_info param_name, size_t param_value_size,
                           void *param_value, size_t *param_value_size_ret)

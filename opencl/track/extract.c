@@ -9,11 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "opencl/track/binaries.h"
 #include "opencl/track/callback.h"
 #include "opencl/track/clock.h"
 #include "opencl/track/leaving.h"
 #include "opencl/track/memory.h"
-#include "opencl/track/program.h"
 #include "opencl/track/read.h"
 #include "opencl/track/state.h"
 #include "opencl/track/warm.h"
@@ -149,13 +149,15 @@ extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_co
 
 /* ---- programs and events ---- */
 
-/* Binaries spare the compiler where the device is the same. */
+/* Binaries spare the compiler where the device is the same; and the program may have been told of
+ * them. */
 static void
-extract_program(struct vg_cl_writer *writer, const struct vg_cl_object *object)
+extract_program(struct vg_cl_writer *writer, struct vg_cl_object *object)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     const struct vg_cl_program *program = object->program;
-    cl_uint n = object->real && program->step == VG_CL_PROGRAM_BUILT ? program->n_devices : 0;
+    const bool is_built = program->step == VG_CL_PROGRAM_BUILT;
+    cl_uint n = object->real && (is_built || program->told_sizes) ? program->n_devices : 0;
     size_t *sizes = calloc(n ? n : 1, sizeof *sizes);
     unsigned char **binaries = calloc(n ? n : 1, sizeof *binaries);
     bool ok = n && sizes && binaries &&
@@ -164,10 +166,13 @@ extract_program(struct vg_cl_writer *writer, const struct vg_cl_object *object)
 
     for (cl_uint i = 0; ok && i < n; i++) {
         binaries[i] = sizes[i] ? malloc(sizes[i]) : NULL;
-        ok = binaries[i] != NULL;
+        ok = binaries[i] || sizes[i] == 0;
     }
     ok = ok && cl->clGetProgramInfo(object->real, CL_PROGRAM_BINARIES, n * sizeof *binaries,
                                     binaries, NULL) == CL_SUCCESS;
+    if (ok)
+        vg_cl_binaries_keep(object, sizes, binaries);
+    ok = ok && is_built;
     vg_cl_writer_begin(writer, VG_CL_PROGRAM, object->id);
     vg_cl_state_put_program(writer, object, ok ? n : 0);
     for (cl_uint i = 0; ok && i < n; i++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/track/binaries.h"
 #include "opencl/track/calls.h"
 #include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
@@ -74,6 +75,7 @@ vg_cl_program_free(struct vg_cl_program *program)
     program_free_strings(program->logs, program->n_devices);
     program_free_binaries(program);
     program_forget_build(program);
+    vg_cl_binaries_forget(program);
     program_free_objects(program->devices, program->n_devices);
     free(program->source);
     free(program->il);
@@ -297,6 +299,14 @@ program_keep_build(struct vg_cl_program *program, enum vg_cl_program_step step, 
     return program->n_inputs == n_inputs ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
+/* What was kept of the build before holds no longer. */
+static void
+program_is_new(struct vg_cl_program *program)
+{
+    program->is_remade = false;
+    vg_cl_binaries_forget(program);
+}
+
 /* The vendor builds at once, also if the program gave a function to be told: it is told here, after
  * which nothing of the vendor's calls back. */
 static void
@@ -326,7 +336,7 @@ vg_cl_BuildProgram(struct vg_cl_object *program, cl_uint num_devices,
         result = vg_cl_tell_build(program, num_devices, device_list ? reals : NULL, options);
     free(reals);
     if (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE)
-        program->program->is_remade = false;
+        program_is_new(program->program);
     if (result == CL_SUCCESS)
         result = program_keep_build(program->program, VG_CL_PROGRAM_BUILT, options, num_devices,
                                     device_list, 0, NULL);
@@ -400,7 +410,7 @@ vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
     free(reals);
     free(headers);
     if (result == CL_SUCCESS || result == CL_COMPILE_PROGRAM_FAILURE)
-        program->program->is_remade = false;
+        program_is_new(program->program);
     if (result == CL_SUCCESS)
         result = program_keep_build(program->program, VG_CL_PROGRAM_COMPILED, options, num_devices,
                                     device_list, num_input_headers, input_headers);

@@ -63,6 +63,8 @@ struct vg_cl_program {
     cl_uint depth;          /* of inputs of inputs, and so on */
     atomic_uint n_compiled; /* other programs that were compiled with it as a header */
     char **logs;            /* of the build, one per device, once the vendor's is gone; owned */
+    size_t *told_sizes;     /* of its binaries, as the program was told last; owned; may be NULL */
+    unsigned char **told;   /* those of that size, once the vendor's are gone; owned (binaries.h) */
 };
 
 /* Frees PROGRAM, which may be NULL, and ends its uses of others. */

@@ -103,7 +103,7 @@ def make_film(path, frames, times=1):
 class Stopped:
     """A program with an agent that it has said hello to."""
 
-    def __init__(self, folder, argv, vendor=POCL, inherit=(), **more):
+    def __init__(self, folder, argv, vendor=POCL, inherit=(), stdin=None, **more):
         os.makedirs(folder / "vendors", exist_ok=True)
         (folder / "vendors" / "test.icd").write_text(vendor + "\n")
         # Its path may be longer than an address has room for.
@@ -116,8 +116,8 @@ class Stopped:
         self.listener.settimeout(1)
         environment = {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"),
                        "VGPU_OPENCL_VENDORS": str(folder / "vendors"), "VGPU_OPENCL_AGENT": path, **more}
-        self.process = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, cwd=folder,
-                                        pass_fds=[self.dir, *inherit])
+        self.process = subprocess.Popen(argv, env=environment, stdin=stdin, stdout=subprocess.PIPE,
+                                        cwd=folder, pass_fds=[self.dir, *inherit])
 
     def accept(self):
         """Waits for the program for a minute, and not at all for one that has ended."""

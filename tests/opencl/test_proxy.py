@@ -18,7 +18,8 @@ import time
 
 import pytest
 from guestd import Agent, Guest
-from opencl import FULL, LINK, POCL, SEED, Proxy, Stopped, built, make_film, native, need, need_pocl, output, taken, told
+from opencl import (FULL, LINK, POCL, SEED, WITH_A_QUEUE, Proxy, Stopped, built, make_film, native, need, need_pocl,
+                    output, taken, told)
 from settings import HANG_S, sample
 from test_opencl import CRASHES, every_function, twice
 from proxysite import free_port
@@ -95,6 +96,45 @@ def test_stops(tmp_path, proxy, seed):
         assert stopped.process.wait() == 0
     assert text == output([program, str(seed), "300"], native())
     assert stops > 0 and all("is mapped" in why for why in refusals)
+
+
+OWN_BINARY = WITH_A_QUEUE + """
+cl.clCreateProgramWithSource.restype = cl.clCreateProgramWithBinary.restype = ctypes.c_void_p
+source = ctypes.c_char_p(b"kernel void one(global int *a) { a[get_global_id(0)] = 1; }")
+program = ctypes.c_void_p(cl.clCreateProgramWithSource(context, 1, ctypes.byref(source), None, None))
+assert cl.clBuildProgram(program, 0, None, None, None, None) == 0
+size, status = ctypes.c_size_t(), ctypes.c_int()
+for line in sys.stdin:
+    if line == "size\\n":
+        print(cl.clGetProgramInfo(program, 0x1165, ctypes.c_size_t(8), ctypes.byref(size), None), flush=True)
+        continue
+    binary = ctypes.create_string_buffer(size.value)
+    to = ctypes.c_void_p(ctypes.addressof(binary))
+    print(cl.clGetProgramInfo(program, 0x1166, ctypes.c_size_t(8), ctypes.byref(to), None), flush=True)
+    again = ctypes.c_void_p(cl.clCreateProgramWithBinary(context, 1, ctypes.byref(device), ctypes.byref(size),
+                                                         ctypes.byref(to), ctypes.byref(status), ctypes.byref(error)))
+    print(error.value, cl.clBuildProgram(again, 0, None, None, None, None), flush=True)
+"""
+
+
+def test_a_binary_by_a_size_of_before(tmp_path, proxy):
+    """A program that asks how large a binary is, is stopped, and asks for the binary then, gets one of that size."""
+    os.makedirs(tmp_path / "program")
+    way, ask = os.pipe()
+    with Stopped(tmp_path / "program", [sys.executable, "-c", OWN_BINARY], stdin=way) as stopped:
+        os.close(way)
+
+        def answers(line, n):
+            os.write(ask, line)
+            return [stopped.process.stdout.readline() for _ in range(n)]
+        for place in (f" at proxy:{proxy.path}", "", f" at proxy:{proxy.path}", f" at proxy:{proxy.path}"):
+            assert answers(b"size\n", 1) == [b"0\n"]
+            for _ in range(2):
+                assert stopped.say("prepare 30000").startswith("released")
+                assert stopped.say("resume" + place).startswith("resumed")
+                assert answers(b"binary\n", 2) == [b"0\n", b"0 0\n"]
+        os.close(ask)
+        assert stopped.process.wait() == 0
 
 
 @twice
