@@ -158,14 +158,34 @@ address_try(const struct sockaddr *address, socklen_t size, int limit_s)
     return -1;
 }
 
+/* Connects by the name in TEXT, and says where. */
+static int
+address_connect_tcp(const char *text, struct vg_wire_place *place, int limit_s)
+{
+    struct addrinfo *all = address_resolve(text, 0);
+    int fd = -1;
+
+    for (const struct addrinfo *one = all; one && fd < 0; one = one->ai_next) {
+        fd = address_try(one->ai_addr, one->ai_addrlen, limit_s);
+        if (fd >= 0 && place) {
+            memcpy(&place->at, one->ai_addr, one->ai_addrlen);
+            place->size = one->ai_addrlen;
+        }
+    }
+    int error = errno;
+    if (all)
+        freeaddrinfo(all);
+    errno = error;
+    return fd;
+}
+
 int
-vg_wire_address_connect(const char *address, int limit_s)
+vg_wire_address_connect(const char *address, struct vg_wire_place *place, int limit_s)
 {
     const char *tcp = address_tcp(address);
     const char *vsock = address_after(address, ADDRESS_VSOCK);
     struct sockaddr_un path = {.sun_family = AF_UNIX};
     struct sockaddr_vm vm;
-    int fd = -1;
 
     if (vsock)
         return address_parse_vsock(vsock, true, &vm)
@@ -179,14 +199,9 @@ vg_wire_address_connect(const char *address, int limit_s)
         strcpy(path.sun_path, address);
         return address_try((struct sockaddr *)&path, sizeof path, limit_s);
     }
-    struct addrinfo *all = address_resolve(tcp, 0);
-    for (const struct addrinfo *one = all; one && fd < 0; one = one->ai_next)
-        fd = address_try(one->ai_addr, one->ai_addrlen, limit_s);
-    int error = errno;
-    if (all)
-        freeaddrinfo(all);
-    errno = error;
-    return fd;
+    if (place && place->size)
+        return address_try((struct sockaddr *)&place->at, place->size, limit_s);
+    return address_connect_tcp(tcp, place, limit_s);
 }
 
 static int

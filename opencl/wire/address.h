@@ -7,6 +7,7 @@
 #define VG_OPENCL_WIRE_ADDRESS_H
 
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #define VG_WIRE_TOKEN_MAX 64  /* bytes */
 #define VG_WIRE_HOST_MAX  256 /* bytes */
@@ -24,9 +25,16 @@ bool vg_wire_address_is_clear(const char *address);
 /* Says the HOST of an address of TCP or TLS, without brackets. False: there is none. */
 bool vg_wire_address_host(const char *address, char host[VG_WIRE_HOST_MAX]);
 
+/* Where an address was reached; 0: it was not yet. */
+struct vg_wire_place {
+    struct sockaddr_storage at;
+    socklen_t size;
+};
+
 /* Returns a socket that is connected to ADDRESS, for which all that is done takes up to LIMIT_S
- * seconds (vg_wire_address_limit); -1, with errno. */
-int vg_wire_address_connect(const char *address, int limit_s);
+ * seconds (vg_wire_address_limit); -1, with errno. PLACE, which may be NULL, gets where that is;
+ * from then on nobody is asked for its name, who may be out of reach when the proxy is. */
+int vg_wire_address_connect(const char *address, struct vg_wire_place *place, int limit_s);
 
 /* 0: there is no limit. */
 void vg_wire_address_limit(int fd, int limit_s);

@@ -45,6 +45,7 @@ struct link_hello {
 struct vg_wire_way {
     char *address, *token;        /* the token's file */
     char *ca, *certificate, *key; /* likewise; NULL: it is not of TLS, or has none */
+    struct vg_wire_place place;   /* where the address was reached */
 };
 
 static const char *link_token_path = LINK_TOKEN_PATH;
@@ -154,11 +155,11 @@ link_ask(struct vg_wire_link *link, uint64_t way)
 /* Returns a connection to another machine, which may be one to a thread that carries what goes by
  * TLS; -1, with errno, and a fault if there is more to say. */
 static int
-link_reach(const struct vg_wire_way *way, int limit_s)
+link_reach(struct vg_wire_way *way, int limit_s)
 {
     const struct vg_wire_tls_files files = {way->ca, way->certificate, way->key};
     char host[VG_WIRE_HOST_MAX];
-    int fd = vg_wire_address_connect(way->address, limit_s);
+    int fd = vg_wire_address_connect(way->address, &way->place, limit_s);
 
     if (fd < 0)
         return -1;
@@ -215,7 +216,7 @@ link_hear_refusal(int fd, const struct vg_wire_session_welcome *welcome, int64_t
 
 /* Returns a connection to another machine, which has welcomed what says HELLO; -1, with errno. */
 static int
-link_connect(const struct vg_wire_way *way, int limit_s, const struct vg_wire_session_hello *hello,
+link_connect(struct vg_wire_way *way, int limit_s, const struct vg_wire_session_hello *hello,
              struct vg_wire_session_welcome *welcome)
 {
     static const unsigned char none[VG_WIRE_SESSION_ID];
@@ -339,7 +340,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     address += is_stream ? strlen(LINK_STREAM) : 0;
     if (vg_wire_address_is_far(address))
         return link_open_far(link, address);
-    *link = (struct vg_wire_link){.fd = vg_wire_address_connect(address, VG_WIRE_OPEN_S)};
+    *link = (struct vg_wire_link){.fd = vg_wire_address_connect(address, NULL, VG_WIRE_OPEN_S)};
     if (link->fd < 0)
         return false;
     vg_wire_address_tune(link->fd);

@@ -3,6 +3,7 @@
 results that they have without a proxy, and get an error where it does not."""
 import os
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -54,7 +55,8 @@ class Link:
         self.proxy.__exit__(*error)
 
     def environment(self, **more):
-        return self.proxy.environment(VGPU_OPENCL=f"proxy:{self.way}:127.0.0.1:{self.relay.port}", **self.token, **more)
+        address = f"proxy:{self.way}:127.0.0.1:{self.relay.port}"
+        return self.proxy.environment(**{"VGPU_OPENCL": address, **self.token, **more})
 
     def run(self, argv, **more):
         return subprocess.Popen(argv, env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -91,6 +93,44 @@ def test_cuts(tmp_path):
         assert len(link.proxy.children()) <= 1
         assert link.relay.n_connections >= seen + most
     assert told.decode() == output(argv, native())
+
+
+ASKED_ONCE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <netdb.h>
+#include <string.h>
+#include <unistd.h>
+
+int
+getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+    static int n;
+    int (*next)() = dlsym(RTLD_NEXT, "getaddrinfo");
+
+    while (n > 0)
+        pause();
+    n += strcmp(name, "localhost") == 0;
+    return next(name, service, hints, found);
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no compiler")
+def test_nobody_knows_its_name_any_more(tmp_path):
+    """Who tells where the proxy is, is out of reach when the link to it breaks, as the network was: the program goes on."""
+    (tmp_path / "once.c").write_text(ASKED_ONCE)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "once.so", tmp_path / "once.c"], check=True, timeout=HANG_S)
+    with Link(tmp_path) as link:
+        program = link.run(CALLS, VGPU_OPENCL=f"proxy:tcp:localhost:{link.relay.port}", LD_PRELOAD=str(tmp_path / "once.so"))
+        for n in range(1, 3):
+            wait_until(lambda: program.poll() is not None or link.relay.n_bytes > 20000 * n)
+            link.relay.cut()
+            wait_until(lambda: program.poll() is not None or link.relay.n_connections > n)
+        told, said = program.communicate(timeout=HANG_S)
+        assert program.returncode == 0 and not said, said
+        assert link.relay.n_connections > 2
+    assert told.decode() == output(CALLS, native())
 
 
 @some
