@@ -42,6 +42,7 @@ def uuid_of(node):
     return node.daemon.get(f"/v1/vms/{GUEST}")["uuid"]
 
 
+@pytest.mark.drawn("lab-cluster")
 def test_a_move_has_a_lock(cluster, way):
     """While the VM moves, its key says who moves it; then it is gone, and the VM can move back."""
     node, to = way
@@ -55,7 +56,7 @@ def test_a_move_has_a_lock(cluster, way):
         assert running_on(GUEST) == [target.host] and has_gpu(target.host, GUEST)
 
 
-@pytest.mark.drawn("lab")
+@pytest.mark.drawn("lab-cluster")
 def test_another_host_moves_it(cluster, way):
     """A lock of somebody else keeps a move from beginning, and a move that has begun from going on: it
     turns back."""
@@ -79,14 +80,14 @@ def test_another_host_moves_it(cluster, way):
     cluster.etcd.delete(key)
 
 
-@pytest.mark.drawn("lab")
+@pytest.mark.drawn("lab-cluster")
 def test_two_are_told_at_once(cluster, way):
     """One move each time (a hundred times in full)."""
     for _ in range(100 if full() else 2):
         told_at_once(cluster, GUEST)
 
 
-@pytest.mark.drawn("lab")
+@pytest.mark.drawn("lab-cluster")
 def test_etcd_is_away(cluster, way):
     """No move begins; one that runs ends, and its lock is given back once etcd answers again. A majority
     that is gone is no etcd."""
@@ -128,7 +129,7 @@ def test_one_member_is_killed(cluster, way):
 
 # ---- emptying a host ----
 
-@pytest.mark.drawn("lab")
+@pytest.mark.drawn("lab-cluster")
 def test_a_host_is_emptied(cluster):
     """Asked of the other vgpud; the host is in maintenance then, also for a vgpud that is started anew,
     until it is let go."""

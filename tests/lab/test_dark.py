@@ -12,7 +12,7 @@ from settings import random_of
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
-pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-dark")]
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-hangs")]
 GUEST = "nocturnal"
 # The target keeps what it is not told to give up until its lease ends.
 SLOW = "[actions]\nbandwidth=16\nlease=20s\n"

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from cltable import MASK, READ_WRITE, SIZE, Vendor  # noqa: E402
 
 MOST = 6 << 20  # bytes of a buffer
-ROUNDS = 12     # with one context
+ROUNDS = 4      # with one context
 AT_A_TIME = 6   # copies that nothing waits for
 
 

@@ -394,10 +394,24 @@ static void
 test_limits(void **state)
 {
     vg_store *store = store_open(*state);
-    struct vg_history_query query = {.vm = "vm-1", .since_ns = T0, .until_ns = T0 + 10 * HOUR_NS};
+    char key[VG_VM_NAME_MAX];
+    struct vg_history_query query = {
+        .vm = store_case_key(0, key), .since_ns = T0, .until_ns = T0 + 10 * HOUR_NS};
+    struct vg_window window;
 
-    for (int i = 0; i <= VG_HISTORY_ROWS_MAX; i += 500)
-        store_put_seconds(store, "a", T0 + i * S_NS, MIN(500, VG_HISTORY_ROWS_MAX + 1 - i), 2);
+    /* Of one VM that loses to nobody. */
+    store_case_window(&window, T0 - S_NS, T0, 1);
+    g_array_set_size(g_array_index(window.vms, struct vg_vm_sample, 0).lost_to, 0);
+    for (int i = 0; i <= VG_HISTORY_ROWS_MAX; i++) {
+        window.begin_ns = window.end_ns;
+        window.end_ns += S_NS;
+        store_case_put_window(store, "a", &window, 0);
+        /* In pieces that fit into memory. */
+        if (i % 500 == 0)
+            assert_true(vg_store_flush(store, STORE_LONG_NS));
+    }
+    assert_true(vg_store_flush(store, STORE_LONG_NS));
+    vg_window_clear(&window);
     assert_error(store, &query, VG_E_INVALID);
     query.step_ns = S_NS;
     assert_error(store, &query, VG_E_INVALID);
@@ -485,12 +499,12 @@ assert_host(vg_store *store, int64_t since_ns, int64_t until_ns, int64_t first_n
     }
 }
 
-/* Two hours and more, so that hours, minutes and windows have a part in it. */
+/* More than an hour, so that it, minutes and windows have a part in it. */
 static void
 test_host(void **state)
 {
-    enum { SECONDS = 2 * 3600 + 1500 + 30, VMS = 2 };
-    const int64_t first = T0 + 1770 * S_NS, last = first + SECONDS * S_NS;
+    enum { SECONDS = 3600 + 330 + 150, VMS = 2 };
+    const int64_t first = T0 + (3600 - 330) * S_NS, last = first + SECONDS * S_NS;
     vg_store *store = store_open(*state);
 
     /* In pieces that fit into memory. */
