@@ -174,7 +174,7 @@ add_gpus(GString *out, const GArray *rows)
                 g_autofree char *device = vg_metrics_label("device", gpu->device);
                 g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
                 g_autofree char *labels = g_strconcat(row->labels, ",", device, ",", engine, NULL);
-                if (k > 0 && (gpu->lacks & VG_GPU_NO_REQUESTS))
+                if (gpu->lacks & (k > 0 ? VG_GPU_NO_REQUESTS : VG_GPU_NO_WORK))
                     continue;
                 vg_metrics_value(out, families[k][0], labels, gpu_value(gpu, k));
             }
@@ -227,7 +227,8 @@ add_host_gpus(GString *out, const vg_view *view)
         g_autofree char *device = vg_metrics_label("device", gpu->device);
         g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
         g_autofree char *labels = g_strconcat(device, ",", engine, NULL);
-        vg_metrics_value(out, name, labels, seconds(gpu->busy_ns));
+        if (!(gpu->lacks & VG_GPU_NO_WORK))
+            vg_metrics_value(out, name, labels, seconds(gpu->busy_ns));
     }
 }
 

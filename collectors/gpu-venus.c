@@ -157,7 +157,7 @@ venus_tell(struct venus_source *source, const struct vg_proc_vm *vm,
                                  .engine = ENGINE,
                                  .busy_ns = stands ? cpu_ns : 0,
                                  .exec_ns = stands ? cpu_ns : 0,
-                                 .lacks = VG_GPU_ONLY_WORK,
+                                 .lacks = VG_GPU_ONLY_WORK | (stands ? 0 : VG_GPU_NO_WORK),
                                  .contexts = reading->contexts,
                                  .mem_bytes = reading->memory_bytes,
                                  .mem_peak_bytes = reading->memory_bytes};

@@ -165,7 +165,7 @@ feed_uses(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t 
     double seconds = (double)window_ns / NS_PER_S;
     for (guint i = 0; sample->gpus && i < sample->gpus->len; i++) {
         const struct vg_gpu_sample *gpu = &g_array_index(sample->gpus, struct vg_gpu_sample, i);
-        struct vg_use_track *use = need_use(track, gpu);
+        struct vg_use_track *use = gpu->lacks & VG_GPU_NO_WORK ? NULL : need_use(track, gpu);
         if (!use)
             continue;
         use->busy_ns.sum += (double)gpu->busy_ns;

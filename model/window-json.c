@@ -97,6 +97,17 @@ window_json_add_known(json_object *object, const char *name, int64_t value, bool
 }
 
 void
+vg_gpu_work_to_json(json_object *object, const struct vg_gpu_sample *gpu, int64_t duration_ns)
+{
+    const bool known = !(gpu->lacks & VG_GPU_NO_WORK);
+    const double share = duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0;
+
+    vg_json_add(object, "share", known ? json_object_new_double(share) : NULL);
+    window_json_add_known(object, "busy_ns", gpu->busy_ns, known);
+    window_json_add_known(object, "exec_ns", gpu->exec_ns, known);
+}
+
+void
 vg_gpu_requests_to_json(json_object *object, const struct vg_gpu_sample *gpu)
 {
     const bool known = !(gpu->lacks & VG_GPU_NO_REQUESTS);
@@ -130,11 +141,8 @@ vg_gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
     vg_json_add_string(object, "engine", gpu->engine);
     window_json_add_known(object, "requests", (int64_t)gpu->requests, requests);
     window_json_add_known(object, "partial", (int64_t)gpu->partial, details);
-    vg_json_add_int64(object, "busy_ns", gpu->busy_ns);
-    vg_json_add_int64(object, "exec_ns", gpu->exec_ns);
     window_json_add_known(object, "wait_ns", gpu->wait_ns, requests);
-    vg_json_add_double(object, "share",
-                       duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0);
+    vg_gpu_work_to_json(object, gpu, duration_ns);
     window_json_add_known(object, "vgpu_queue_ns", gpu->vgpu_queue_ns, details);
     window_json_add_known(object, "dependency_ns", gpu->dependency_ns, details);
     window_json_add_known(object, "driver_queue_ns", gpu->driver_queue_ns, details);

@@ -59,6 +59,7 @@ enum vg_gpu_lack {
     VG_GPU_NO_SLICES = 1 << 2,
     VG_GPU_NO_SUSPENSIONS = 1 << 3,
     VG_GPU_NO_MEMORY = 1 << 4,
+    VG_GPU_NO_WORK = 1 << 5, /* busy_ns and exec_ns: other rows have them, or parts of them */
 };
 #define VG_GPU_ONLY_WORK                                                                           \
  (VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS | VG_GPU_NO_SLICES | VG_GPU_NO_SUSPENSIONS)

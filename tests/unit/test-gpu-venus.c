@@ -221,11 +221,13 @@ test_driver_tells(void **state)
     put(&h, CONTEXT, "virgl-1-a", 'R', 1500, 0, 40);
     next_after(&h, &told);
     assert_int_equal(of_vm(&h)->busy_ns, 0);
+    assert_int_equal(of_vm(&h)->lacks, VG_GPU_ONLY_WORK | VG_GPU_NO_WORK);
     assert_int_equal(of_vm(&h)->contexts, 1);
     assert_int_equal(of_vm(&h)->mem_bytes, 42 << 20);
     put(&h, CONTEXT, "virgl-1-a", 'R', 1600, 0, 40);
     next_after(&h, &idle);
     assert_int_equal(of_vm(&h)->busy_ns, 100 * MS);
+    assert_int_equal(of_vm(&h)->lacks, VG_GPU_ONLY_WORK);
     /* Programs of OpenCL that a proxy serves are others. */
     put(&h, CONTEXT, "virgl-1-a", 'R', 1700, 0, 40);
     next_after(&h, &proxied);

@@ -116,7 +116,7 @@ function timeline(context: Context, answer: api.GpuRequests): { box: HTMLElement
 function engineTable(engines: api.GpuUse[]): HTMLElement {
   return table("Engines", [
     { head: "Engine", cell: (one) => one.engine },
-    { head: "Busy", number: true, cell: (one) => percent(one.share) },
+    { head: "Busy", number: true, cell: (one) => told(one.share, percent) },
     { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
     { head: "Queue, mean", number: true, cell: (one) => told(one.queue_len_avg, (mean) => mean.toFixed(2)) },
     { head: "Queue, most", number: true, cell: (one) => told(one.queue_len_max, String) },
@@ -138,8 +138,8 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
     el("h2", {}, "Who uses it"), table("VMs on it", [
       { head: "VM", cell: (one) => vmLink(context, one.vm) },
       { head: "Engine", cell: (one) => one.engine },
-      { head: "Busy", number: true, cell: (one) => percent(one.share) },
-      { head: "Ran", number: true, cell: (one) => seconds(one.busy_ns) },
+      { head: "Busy", number: true, cell: (one) => told(one.share, percent) },
+      { head: "Ran", number: true, cell: (one) => told(one.busy_ns, seconds) },
       { head: "Waited", number: true, cell: (one) => told(one.wait_ns, seconds) },
       { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
       { head: "Memory", number: true, cell: (one) => told(one.mem_bytes, bytes) },

@@ -249,9 +249,9 @@ function gpuTable(context: Context, gpus: api.VmGpu): HTMLElement[] {
   return [el("h2", {}, "GPU, now"), table("GPU, now", [
     { head: "GPU", cell: (one) => link(context, one.device, { page: "gpus", id: one.device }) },
     { head: "Engine", cell: (one) => one.engine },
-    { head: "Busy", number: true, cell: (one) => percent(one.share) },
+    { head: "Busy", number: true, cell: (one) => told(one.share, percent) },
     { head: "Waited", number: true, cell: (one) => told(one.wait_ns, seconds) },
-    { head: "Ran", number: true, cell: (one) => seconds(one.exec_ns) },
+    { head: "Ran", number: true, cell: (one) => told(one.exec_ns, seconds) },
     { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
     { head: "Latency p50", number: true, cell: (one) => told(one.latency_p50_ns, seconds) },
     { head: "Latency p99", number: true, cell: (one) => told(one.latency_p99_ns, seconds) },
