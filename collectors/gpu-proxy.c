@@ -274,6 +274,7 @@ gpu_proxy_tell_use(const struct round *round, const struct vg_proxy_socket *sock
         .configured_weight = socket->configured_weight,
         .memory_bytes = socket->memory_bytes,
         .used_bytes = socket->used_bytes,
+        .reserved_bytes = socket->reserved_bytes,
         .clients = socket->clients,
         .is_known = span_ns > 0,
         .run = gpu_proxy_part(run_ns, span_ns),

@@ -85,6 +85,7 @@ proxy_track_feed_socket(struct vg_snap_proxy *proxy, const struct vg_proxy_use *
     socket->configured_weight = use->configured_weight;
     socket->memory_bytes = use->memory_bytes;
     socket->used_bytes = use->used_bytes;
+    socket->reserved_bytes = use->reserved_bytes;
     socket->clients = use->clients;
     g_array_index(socket->run, double, socket->run->len - 1) = use->run;
     g_array_index(socket->lacked, double, socket->lacked->len - 1) = use->lacked;

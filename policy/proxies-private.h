@@ -15,13 +15,14 @@ struct proxy_gpu {
     const struct vg_snap_host *host;
     const char *gpu;
     int64_t window_ns, memory_bytes, used_bytes;
-    size_t windows;   /* that are looked at: those of the hold time */
-    size_t n_known;   /* of these */
-    size_t n_proxies; /* one alone divides the GPU by weights */
-    double own;       /* part of the time in which others than proxies use it */
-    double *wants;    /* window by window, newest last: what all its clients want; owned */
-    bool *known;      /* likewise: whether that is known; owned */
-    char *problem;    /* why nothing is planned with it, a clause; NULL: it is; owned */
+    int64_t reserved_bytes; /* at its proxies, for programs that will come; -1: not known */
+    size_t windows;         /* that are looked at: those of the hold time */
+    size_t n_known;         /* of these */
+    size_t n_proxies;       /* one alone divides the GPU by weights */
+    double own;             /* part of the time in which others than proxies use it */
+    double *wants;          /* window by window, newest last: what all its clients want; owned */
+    bool *known;            /* likewise: whether that is known; owned */
+    char *problem;          /* why nothing is planned with it, a clause; NULL: it is; owned */
 };
 
 /* A VM's socket there. */

@@ -165,6 +165,9 @@ proxies_take_socket(struct proxy_state *state, size_t at, const struct vg_snap_p
         client.lacked /= (double)known;
     }
     gpu->used_bytes += socket->used_bytes;
+    gpu->reserved_bytes = gpu->reserved_bytes < 0 || socket->reserved_bytes < 0
+                              ? -1
+                              : gpu->reserved_bytes + socket->reserved_bytes;
     proxies_find_vm(state, socket->vm, &client);
     g_array_append_val(state->clients, client);
 }
@@ -258,6 +261,19 @@ proxies_margin(const struct proxy_state *state, const struct proxy_gpu *a,
     return stale_ns > 0 ? 1 + (double)age_ns / (double)stale_ns : 1;
 }
 
+/* Returns how much of a GPU's memory nobody has, nor is it reserved; both are known. */
+static int64_t
+proxies_free(const struct proxy_gpu *gpu)
+{
+    return MAX(gpu->memory_bytes - gpu->used_bytes - gpu->reserved_bytes, 0);
+}
+
+static double
+proxies_mib(int64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
 /* Says why a VM's programs cannot go to a socket of another GPU, or returns NULL. */
 static char *
 proxies_obstacle(const struct proxy_state *state, const struct proxy_client *client,
@@ -276,8 +292,14 @@ proxies_obstacle(const struct proxy_state *state, const struct proxy_client *cli
                                socket->socket);
     if (to->memory_bytes == 0)
         return g_strdup("its memory is not known");
-    if (to->used_bytes + client->socket->used_bytes > to->memory_bytes)
-        return g_strdup("it has too little free memory");
+    if (to->reserved_bytes < 0)
+        return g_strdup("how much of its memory is reserved for others is not known");
+    if (client->socket->used_bytes > proxies_free(to))
+        return g_strdup_printf(
+            "it has too little free memory: of %.0f MiB programs have %.0f, %.0f are reserved for "
+            "others that will come, and these have %.0f",
+            proxies_mib(to->memory_bytes), proxies_mib(to->used_bytes),
+            proxies_mib(to->reserved_bytes), proxies_mib(client->socket->used_bytes));
     if (socket->memory_bytes > 0 && client->socket->used_bytes > socket->memory_bytes)
         return g_strdup("the VM may not have as much memory there as it uses");
     if (proxies_gpu(state, client->gpu)->window_ns != to->window_ns)
@@ -464,6 +486,8 @@ proxies_commit_switch(struct proxy_state *state, const struct proxy_switch *chan
         is_measured ? ", as measured" : ", which nobody has measured here yet");
     vg_plan_reason_add_input(&action->reason, "from_wanted_share", proxies_mean(from));
     vg_plan_reason_add_input(&action->reason, "to_wanted_share", proxies_mean(to));
+    vg_plan_reason_add_input(&action->reason, "to_free_bytes", (double)proxies_free(to));
+    vg_plan_reason_add_input(&action->reason, "to_reserved_bytes", (double)to->reserved_bytes);
     vg_plan_reason_add_input(&action->reason, "cost_engines", change->cost);
     vg_plan_reason_add_input(&action->reason, "net_gain_engines", change->net);
     vg_plan_reason_add_input(&action->reason, "standstill_measured", is_measured);

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What plans propose for programs at proxies, with real proxies on PoCL and two vgpuds: another GPU where that is free,
 another weight where a light VM waits, and nothing, with the reason, where figures are not known."""
+import contextlib
 import json
 import shutil
 import signal
 
 import pytest
-from opencl import need_pocl
+from opencl import Holder, need_pocl
 from proxysite import UUID, VM, Site, ended
 from vgpud import BusyVm, wait_for
 
@@ -43,6 +44,12 @@ def test_another_gpu(site):
     driver has none, and says so."""
     names = {gpu: gpu.name() for gpu in (site.basic, site.pthread, site.there)}
     with ended(site.basic.backlogged(STEPS), site.basic.backlogged(STEPS, OTHER)):
+        # Not while the memory there is kept, as the other host tells its peers, too.
+        with holding(site.basic, 8), kept(site.pthread) as mib, kept(site.there) as far_mib:
+            full = f"'{VM}' do not go to GPU '{names[site.pthread]}' of host 'near': it has too little free memory: of "
+            wait_for(lambda: any(full in why and f", {mib} are reserved for others that will come, and these have 8" in why
+                                 for why in plan_of(site.near).get("why", [])), pause=0.5)
+            wait_for(lambda: told_peers(site.far) == [far_mib << 20, 0])
         plan, action = proposed(site, kind="proxy-move", vm=VM)
         assert plan["verdict"] == "changes"
         assert (action["host"], action["from"], action["from_gpu"]) == (
@@ -60,6 +67,30 @@ def test_another_gpu(site):
     # Its programs are gone, and with them what the plan was made for.
     wait_for(lambda: site.basic.told()["clients"] == 0)
     wait_for(lambda: "no program of" in subprocess_said(site, plan))
+
+
+@contextlib.contextmanager
+def holding(gpu, mib):
+    """One more program of the VM's, which has so much memory there."""
+    with Holder(gpu.proxy.environment(VGPU_OPENCL=f"proxy:{gpu.address[VM]}", VGPU_OPENCL_TOKEN=str(gpu.token))) as holder:
+        holder.hold(mib)
+        yield
+
+
+def told_peers(host):
+    """What its proxy is told to keep by each socket."""
+    [known] = host.daemon.get("/v1/snapshot")["hosts"]
+    return [s["reserved_bytes"] for p in known.get("proxies", []) for s in p["sockets"]]
+
+
+@contextlib.contextmanager
+def kept(gpu):
+    """Has the proxy keep all that is left of its GPU's memory, but less than 2 MiB."""
+    told = wait_for(lambda: [t for t in [gpu.ask()] if t["devices"]])[0]
+    left = told["devices"][0]["memory_bytes"] - sum(s["used_bytes"] + s["reserved_bytes"] for s in told["sockets"])
+    assert gpu.ask(f"reserve operator 600 {(left >> 20) - 1} {gpu.address[VM]}") == "ok"
+    yield (left >> 20) - 1
+    assert gpu.ask("release operator") == "ok"
 
 
 def subprocess_said(site, plan):

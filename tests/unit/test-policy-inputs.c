@@ -327,12 +327,95 @@ test_paper_notes_a_bad_forecast(void **state)
     }
 }
 
+/* A GPU of 8 GiB with one proxy, whose socket is that of VM 'a': for ten windows. Returns the
+ * socket. */
+static struct vg_snap_proxy_socket *
+add_proxy(struct vg_snap_host *host, const char *gpu, const char *address, double run,
+          double lacked)
+{
+    struct vg_snap_proxy *proxy = vg_record_new(&vg_snap_proxy_record);
+    struct vg_snap_proxy_socket *socket = vg_record_new(&vg_snap_proxy_socket_record);
+    const int32_t known = 1;
+
+    proxy->at = g_strdup(gpu);
+    proxy->gpu = g_strdup(gpu);
+    proxy->gpus = 1;
+    proxy->memory_bytes = 8 * GIB;
+    proxy->window_ns = S;
+    socket->socket = g_strdup(address);
+    socket->address = g_strdup(address);
+    socket->vm = g_strdup("a");
+    socket->weight = 1;
+    socket->clients = run > 0;
+    for (int i = 0; i < 10; i++) {
+        g_array_append_val(proxy->known, known);
+        g_array_append_val(socket->run, run);
+        g_array_append_val(socket->lacked, lacked);
+    }
+    g_ptr_array_add(proxy->sockets, socket);
+    g_ptr_array_add(host->proxies, proxy);
+    return socket;
+}
+
+/* Programs have 1 GiB at a GPU that others want, too, and could go to one where others have 4 GiB
+ * and a proxy keeps some; in two steps at two proxies, or nobody tells. */
+static void
+test_memory_of_a_proxy(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t kept, kept_there;
+        const char *why;
+    } cases[] = {
+        {0, 0, NULL},
+        {2 * GIB, GIB, NULL},
+        {3 * GIB, 1,
+         "go to GPU 'free' of host 'to': it has too little free memory: of 8192 MiB "
+         "programs have 4096, 3072 are reserved for others that will come, and these "
+         "have 1024"},
+        {8 * GIB, 0, "8192 are reserved"},
+        {0, -1, "how much of its memory is reserved for others is not known"},
+        {-1, 8 * GIB, "how much of its memory is reserved for others is not known"},
+    };
+    policy_config.hold_ns = 10 * S;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct vg_snap_host *from = NULL;
+        struct vg_snap_host *to = NULL;
+        g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+        add_proxy(from, "full", "tcp:192.0.2.1:1", 0.5, 0.4)->used_bytes = GIB;
+        struct vg_snap_proxy_socket *rival = add_proxy(from, "full", "tcp:192.0.2.1:2", 0.5, 0.4);
+        g_free(rival->vm);
+        rival->vm = g_strdup("b");
+        struct vg_snap_proxy_socket *there = add_proxy(to, "free", "tcp:192.0.2.2:1", 0, 0);
+        there->used_bytes = 4 * GIB;
+        there->reserved_bytes = cases[i].kept;
+        add_proxy(to, "free", "tcp:192.0.2.2:2", 0, 0)->reserved_bytes = cases[i].kept_there;
+        ((struct vg_snap_proxy *)from->proxies->pdata[1])->at[0] = 'F';
+        ((struct vg_snap_proxy *)to->proxies->pdata[1])->at[0] = 'F';
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        const struct vg_plan_proxy_action *action =
+            plan->proxies->len > 0 ? plan->proxies->pdata[0] : NULL;
+        assert_int_equal(action && action->to, !cases[i].why);
+        if (cases[i].why)
+            assert_true(policy_says(plan->why, cases[i].why));
+        for (guint k = 0; action && action->to && k < action->reason.inputs->len; k++) {
+            const struct vg_plan_input *input = action->reason.inputs->pdata[k];
+            if (strcmp(input->name, "to_reserved_bytes") == 0)
+                assert_true(input->value == (double)(cases[i].kept + cases[i].kept_there));
+            if (strcmp(input->name, "to_free_bytes") == 0)
+                assert_true(input->value ==
+                            (double)(4 * GIB - cases[i].kept - cases[i].kept_there));
+        }
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_memory_of_a_host, policy_set_up),
         cmocka_unit_test_setup(test_memory_of_a_gpu, policy_set_up),
+        cmocka_unit_test_setup(test_memory_of_a_proxy, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_joins_no_pool, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_chooses_no_windows, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_has_no_vote, policy_set_up),
