@@ -569,7 +569,7 @@ static void
 play_rounds(enum random_kind kind, bool expect_exact)
 {
     uint64_t seed = chance_seed();
-    unsigned rounds = chance_rounds(400, 6000);
+    unsigned rounds = chance_rounds(160, 6000);
     unsigned exact = 0;
 
     for (unsigned i = 0; i < rounds; i++)

@@ -227,7 +227,7 @@ test_hours_of_churn(void **state)
     vg_cpu_ledger_begin(d->host.ledger, 0);
     for (unsigned i = 0; i < VMS; i++)
         start_vm(d, &d->vms[i]);
-    live(d, chance_rounds(2, 24));
+    live(d, chance_rounds(1, 24));
     vg_engine_free(d->engine);
     vg_gather_free(d->gather);
     vg_cpu_ledger_free(d->host.ledger);

@@ -514,7 +514,7 @@ static void
 play_rounds(enum random_kind kind)
 {
     uint64_t seed = chance_seed();
-    unsigned rounds = chance_rounds(300, 6000);
+    unsigned rounds = chance_rounds(120, 6000);
     for (unsigned i = 0; i < rounds; i++)
         play_round(kind, seed + i);
 }

@@ -227,8 +227,8 @@ test_limits(void **state)
     (void)state;
     /* Small windows share chunks. Request n ends at n. */
     for (int64_t n = 0; n < all;) {
-        struct vg_window window = window_at(n + 9);
-        for (int i = 0; i < 9; i++)
+        struct vg_window window = window_at(n + 90);
+        for (int i = 0; i < 90; i++)
             add(&window, 0, 7, ++n);
         log = put(log, window);
     }

@@ -58,6 +58,7 @@ test_idle_neighbour(void **state)
     };
     for (int mode = 0; mode < VG_GPUSCHED_MODE_MAX; mode++) {
         g_autoptr(vg_gpusched_scenario) scenario = gpusched_make((enum vg_gpusched_mode)mode);
+        scenario->duration_ns = 2 * S;
         gpusched_add(scenario, "busy", 4, SMALL, 2);
         gpusched_add(scenario, "idle", 4, 0, 0);
         g_autoptr(gpusched_run_t) run = gpusched_run(scenario);
@@ -235,8 +236,8 @@ test_fixed_share(void **state)
     (void)state;
     g_autoptr(vg_gpusched_scenario) scenario = gpusched_make(VG_GPUSCHED_FIXED_SHARE);
     scenario->duration_ns = S;
-    gpusched_add(scenario, "a", 4, SMALL / 10, 2)->share = 0.25;
-    struct vg_gpusched_vm *b = gpusched_add(scenario, "b", 4, SMALL / 10, 2);
+    gpusched_add(scenario, "a", 4, SMALL / 4, 2)->share = 0.25;
+    struct vg_gpusched_vm *b = gpusched_add(scenario, "b", 4, SMALL / 4, 2);
     b->share = 0.5;
     check_pair(scenario, 0.25, 0.5, 0.001);
     b->start_ns = S / 2;
@@ -414,6 +415,7 @@ test_stop_is_not_preempted(void **state)
             make_pair((enum vg_gpusched_mode)mode, 5 * MS, SMALL, true);
         struct vg_gpusched_vm *a = scenario->vms->pdata[0];
         a->stop_ns = MS / 2;
+        scenario->duration_ns = 2 * S;
         g_autoptr(gpusched_run_t) run = gpusched_run(scenario);
         assert_int_equal(gpusched_figures(run, 0, 0)->requests, 1);
         assert_int_equal(gpusched_time_of(run, VG_GPUSCHED_VM_STOP, 0, 0), 5 * MS);

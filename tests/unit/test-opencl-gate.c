@@ -25,8 +25,9 @@
 
 #include "opencl/icd/gate.h"
 #include "opencl/track/callback.h"
+#include "tests/unit/chance.h"
 
-enum { ROUNDS = 1500, CALL = 200 /* looks of one call */, HELD = 200 /* of who closes */ };
+enum { CALL = 200 /* looks of one call */, HELD = 200 /* of who closes */ };
 enum { LINE = 64, LINES = 1 << 19, WRITES = 32 };
 
 static volatile unsigned char lines[LINES][LINE];
@@ -89,11 +90,12 @@ call(void *arg)
 static int
 race(void)
 {
+    const unsigned rounds = chance_rounds(300, 1500);
     pthread_t thread;
 
     if (pthread_create(&thread, NULL, call, NULL) != 0)
         return 3;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds; round++) {
         for (unsigned n = n_calls; n_calls == n;)
             sched_yield();
         if (!vg_cl_gate_set(VG_CL_GATE_CLOSED))

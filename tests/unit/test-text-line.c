@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tests/unit/chance.h"
 #include "tests/unit/text-reading.h"
 
 /* ---- the columns ---- */
@@ -200,10 +201,12 @@ test_switch_states(void **state)
     }
 }
 
-/* Every comm in every place of every spelling, with every other one beside it. */
+/* Every comm in every place of every spelling, with every other one beside it, or some of them. */
 static void
 test_nasty_comms(void **state)
 {
+    const size_t step = chance_is_full() ? 1 : 6, at = chance_seed() % step;
+
     (void)state;
     static const char *const comms[] = {
         "a",
@@ -241,6 +244,8 @@ test_nasty_comms(void **state)
         assert_true(strlen(comms[i]) < VG_COMM_LEN);
         for (size_t k = 0; k < G_N_ELEMENTS(comms); k++) {
             const char *a = comms[i], *b = comms[k];
+            if ((i + k) % step != at)
+                continue;
             g_autofree char *kernel =
                 g_strdup_printf(P "prev_comm=%s prev_pid=71 prev_prio=120 prev_state=S ==> "
                                   "next_comm=%s next_pid=72 next_prio=120",
