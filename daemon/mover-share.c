@@ -63,14 +63,14 @@ share_see_host(struct share_seen *seen, const struct vg_snap_host *host)
     }
 }
 
-/* Looks at what other hosts have told of their proxies. Returns the name of the peer that has the
- * socket, which the caller frees, or NULL. */
-static char *
+/* Looks at what other hosts have told of their proxies. Returns the names of the peers that have
+ * the socket (char *), which the caller frees: hosts may have networks of the same addresses. */
+static GPtrArray *
 share_see_peers(vg_mover *mover, struct share_seen *seen)
 {
     g_autoptr(GPtrArray) copies = vg_peers_copies(mover->parts.peers);
     const bool was_there = seen->is_there;
-    char *name = NULL;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
 
     for (guint i = 0; i < copies->len; i++) {
         const struct vg_peer_copy *copy = copies->pdata[i];
@@ -78,16 +78,16 @@ share_see_peers(vg_mover *mover, struct share_seen *seen)
             const struct vg_snap_host *host = copy->snapshot->hosts->pdata[h];
             seen->is_there = false;
             share_see_host(seen, host);
-            struct vg_peer_info *info =
-                seen->is_there && vg_proxy_address_is_far(seen->address) && !name
-                    ? vg_peers_find(mover->parts.peers, host->name)
-                    : NULL;
-            name = info ? g_strdup(info->name) : name;
+            struct vg_peer_info *info = seen->is_there && vg_proxy_address_is_far(seen->address)
+                                            ? vg_peers_find(mover->parts.peers, host->name)
+                                            : NULL;
+            if (info)
+                g_ptr_array_add(names, g_strdup(info->name));
             vg_peer_info_free(info);
         }
     }
     seen->is_there = was_there;
-    return name;
+    return names;
 }
 
 /* ---- asking ---- */
@@ -111,6 +111,23 @@ share_warn(vg_mover *mover, const char *place, const char *why)
                     place, why);
 }
 
+/* Says why it is not known which proxy is at the address, or returns NULL. error: why those of this
+ * host are not known, one of which may be. */
+static char *
+share_doubt(const struct share_seen *seen, const GPtrArray *peers, const GError *error)
+{
+    if (seen->is_there)
+        return NULL;
+    if (error)
+        return g_strdup(error->message);
+    if (peers->len == 0)
+        return g_strdup("no vgpud knows the proxy");
+    return peers->len == 1
+               ? NULL
+               : g_strdup_printf("peers '%s' and '%s' both have a proxy there",
+                                 (const char *)peers->pdata[0], (const char *)peers->pdata[1]);
+}
+
 int
 mover_keep_share(vg_mover *mover, const vg_move_settings *settings, const struct mover_goal *goal,
                  struct mover_share *ret, GError **err)
@@ -127,7 +144,7 @@ mover_keep_share(vg_mover *mover, const vg_move_settings *settings, const struct
         const struct vg_proxy_socket *socket = here->pdata[i];
         share_see(&seen, socket->vm, socket->address, socket->used_bytes);
     }
-    g_autofree char *peer = share_see_peers(mover, &seen);
+    g_autoptr(GPtrArray) peers = share_see_peers(mover, &seen);
     struct vg_proxy_room room = {.socket = (char *)address,
                                  .seconds =
                                      settings->guest_deadline_ns / VG_NS_PER_S + SHARE_SLACK_S,
@@ -137,14 +154,15 @@ mover_keep_share(vg_mover *mover, const vg_move_settings *settings, const struct
             share_warn(mover, goal->place, error->message);
         return 0;
     }
-    if (!seen.is_there && !peer) {
-        share_warn(mover, goal->place, error ? error->message : "no vgpud knows the proxy");
+    g_autofree char *doubt = share_doubt(&seen, peers, error);
+    if (doubt) {
+        share_warn(mover, goal->place, doubt);
         return 0;
     }
     g_clear_error(&error);
     g_autofree char *id = vg_move_new_id("share");
     room.id = id;
-    ret->peer = seen.is_there ? NULL : g_steal_pointer(&peer);
+    ret->peer = seen.is_there ? NULL : g_strdup(peers->pdata[0]);
     if (share_reserve(mover, settings->proxies, ret->peer, &room, &error) == 0) {
         ret->id = g_steal_pointer(&id);
         return 0;

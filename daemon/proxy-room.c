@@ -57,9 +57,9 @@ vg_proxy_room_list(const char *proxies, GError **err)
     return g_steal_pointer(&sockets);
 }
 
-/* Returns what the socket of a proxy is called there that is meant, which the caller frees; NULL:
- * it has none, or *err is set. */
-static char *
+/* Returns the socket of a proxy that is meant, which the caller frees; NULL: it has none, or *err
+ * is set. */
+static struct vg_proxy_socket *
 room_find(vg_proxy_desk *desk, const char *name, GError **err)
 {
     g_autoptr(GPtrArray) sockets = vg_proxy_desk_list(desk, err);
@@ -67,18 +67,48 @@ room_find(vg_proxy_desk *desk, const char *name, GError **err)
     for (guint i = 0; sockets && i < sockets->len; i++) {
         const struct vg_proxy_socket *socket = sockets->pdata[i];
         if (strcmp(socket->socket, name) == 0 || strcmp(socket->address, name) == 0)
-            return g_strdup(socket->socket);
+            return g_ptr_array_steal_index(sockets, i);
     }
     return NULL;
 }
 
-/* Says that none of the proxies is it, or what the first of them failed with. */
+/* Finds the one of the proxies that has a socket. *ret is NULL where none has, and *err may say why
+ * that is not known of one. VG_E_REFUSED: several have it, as a path that each takes from its own
+ * directory. */
 static int
-room_missing(GError *take_error, const char *what, GError **err)
+room_find_all(const GStrv paths, const char *name, vg_proxy_desk **ret_desk,
+              struct vg_proxy_socket **ret, GError **err)
 {
-    if (!take_error)
-        return vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy of this host has %s", what);
-    g_propagate_error(err, take_error);
+    GError *error = NULL;
+
+    for (unsigned i = 0; paths[i]; i++) {
+        g_autoptr(vg_proxy_desk) desk = NULL;
+        GError **first = error ? NULL : &error;
+        struct vg_proxy_socket *socket =
+            room_open(paths[i], &desk, first) == 0 && desk ? room_find(desk, name, first) : NULL;
+        if (!socket)
+            continue;
+        /* One proxy may be known by two paths. */
+        if (*ret && socket->pid != (*ret)->pid) {
+            vg_error(err, VG_E_REFUSED,
+                     "two vgpu-proxies of this host have the socket '%s', asked at %s and at %s",
+                     name, (*ret)->proxy, socket->proxy);
+            vg_proxy_socket_free(socket);
+            g_clear_error(&error);
+            return -1;
+        }
+        if (*ret) {
+            vg_proxy_socket_free(socket);
+            continue;
+        }
+        *ret = socket;
+        *ret_desk = g_steal_pointer(&desk);
+    }
+    if (*ret)
+        g_clear_error(&error);
+    if (!error)
+        return 0;
+    g_propagate_error(err, error);
     return -1;
 }
 
@@ -86,28 +116,22 @@ int
 vg_proxy_room_reserve(const char *proxies, const struct vg_proxy_room *room, GError **err)
 {
     g_auto(GStrv) paths = room_paths(proxies);
-    g_autofree char *what = g_strdup_printf("the socket '%s'", room->socket);
-    GError *error = NULL;
+    g_autoptr(vg_proxy_desk) desk = NULL;
+    struct vg_proxy_socket *socket = NULL;
+    int status = room_find_all(paths, room->socket, &desk, &socket, err);
 
-    for (unsigned i = 0; paths[i]; i++) {
-        g_autoptr(vg_proxy_desk) desk = NULL;
-        GError **first = error ? NULL : &error;
-        g_autofree char *socket = room_open(paths[i], &desk, first) == 0 && desk
-                                      ? room_find(desk, room->socket, first)
-                                      : NULL;
-        if (!socket)
-            continue;
-        g_clear_error(&error);
-        return vg_proxy_desk_reserve(desk, socket, room, err);
-    }
-    return room_missing(error, what, err);
+    if (status == 0)
+        status = socket ? vg_proxy_desk_reserve(desk, socket->socket, room, err)
+                        : vg_error(err, VG_E_NOT_FOUND,
+                                   "no vgpu-proxy of this host has the socket '%s'", room->socket);
+    vg_proxy_socket_free(socket);
+    return status;
 }
 
 int
 vg_proxy_room_release(const char *proxies, const char *id, GError **err)
 {
     g_auto(GStrv) paths = room_paths(proxies);
-    g_autofree char *what = g_strdup_printf("a reservation '%s'", id);
     GError *error = NULL;
 
     for (unsigned i = 0; paths[i]; i++) {
@@ -123,5 +147,9 @@ vg_proxy_room_release(const char *proxies, const char *id, GError **err)
         if (!error && !g_error_matches(one, VG_ERROR, VG_E_NOT_FOUND))
             error = g_steal_pointer(&one);
     }
-    return room_missing(error, what, err);
+    if (!error)
+        return vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy of this host has a reservation '%s'",
+                        id);
+    g_propagate_error(err, error);
+    return -1;
 }

@@ -15,7 +15,7 @@
 GPtrArray *vg_proxy_room_list(const char *proxies, GError **err);
 
 /* Has the one keep memory that has the socket which room names. VG_E_NOT_FOUND: none has;
- * VG_E_CONFLICT: it has too little; VG_E_REFUSED: it keeps none. */
+ * VG_E_CONFLICT: it has too little; VG_E_REFUSED: it keeps none, or several have such a socket. */
 int vg_proxy_room_reserve(const char *proxies, const struct vg_proxy_room *room, GError **err);
 
 /* VG_E_NOT_FOUND: nothing is kept by this id. */

@@ -2,7 +2,9 @@
 """GPU memory of a proxy for programs that will come is kept at the proxy, whichever vgpud asks for it: with real proxies
 on PoCL, and vgpuds that know of one or another of them."""
 import contextlib
+import json
 import os
+import re
 import shutil
 import socket
 import threading
@@ -43,6 +45,23 @@ def reserve(host, gpu, name, mib, vm=VM):
     status, _, answer = host.daemon.post("/v1/proxies/reservations", {"id": name, "socket": gpu.address[vm], "seconds": 600,
                                                                       "memory_bytes": mib * MIB})
     return status, answer.get("detail", "")
+
+
+def test_an_address_of_two_hosts(tmp_path, site, its):
+    """Which of them is meant is not known: neither is asked, and the programs go there all the same."""
+    del its
+    address = site.there.address[VM]
+    twin = Host(tmp_path / "twin", "twin", site.near.authority, [site.there])
+    with twin.daemon:
+        host = Host(tmp_path / "host", "host", site.near.authority, [site.basic],
+                    twin.peer().split("[peers]", maxsplit=1)[0] + site.far.peer(), "use=yes\nuri=test:///default")
+        with host.daemon as daemon:
+            wait_for(lambda: [h["name"] for h in daemon.get("/v1/snapshot?peers=true").get("hosts", [])
+                              for p in h.get("proxies", []) for s in p["sockets"] if s.get("address") == address][1:])
+            wait_for(lambda: daemon.post(f"/v1/vms/{UUID}/proxy/move", {"to": "direct", "dry_run": True})[0] == 200)
+            assert "has no channel" in host.ctl("proxy", "move", VM, "--to", address, code=3)
+            [said] = [line for line in daemon.log().splitlines() if "no GPU memory is kept" in line]
+            assert f"at proxy:{address}, where" in said and re.search("peers '(far|twin)' and '(far|twin)' both have", said), said
 
 
 def release(daemon, name):
@@ -86,11 +105,11 @@ def test_a_move(site, its, where):
 
 
 class Older:
-    """Where a proxy that keeps nothing is asked."""
+    """Where a proxy that keeps nothing is asked. pid: that it tells, if it is not that of the real one."""
 
-    def __init__(self, folder, gpu):
+    def __init__(self, folder, gpu, pid=None):
         os.makedirs(folder)
-        self.folder, self.gpu, self.asked = folder, gpu, []
+        self.folder, self.gpu, self.pid, self.asked = folder, gpu, pid, []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(f"{folder}/ask")
         self.listener.listen()
@@ -111,6 +130,11 @@ class Older:
                     continue
                 real.send(line)
                 answer, fds, _, _ = socket.recv_fds(real, 256, 1)
+                if self.pid and fds:
+                    text = os.pread(fds[0], 1 << 20, 0)
+                    os.close(fds[0])
+                    fds = [os.memfd_create("answer")]
+                    os.write(fds[0], json.dumps({**json.loads(text), "pid": self.pid}).encode())
                 socket.send_fds(connection, [answer], fds)
                 for fd in fds:
                     os.close(fd)
@@ -128,6 +152,16 @@ def test_an_older_proxy(tmp_path, site, its):
         assert [line.split()[0] for line in older.asked] == ["reserve"] * 2
         assert host.daemon.log().count("no GPU memory is kept for programs that go on at proxy:") == 1
         assert reserve(host, site.pthread, "one", 1)[0] == 422
+
+
+@pytest.mark.parametrize("pid", [1, None])
+def test_two_that_have_a_socket(tmp_path, site, pid):
+    """Neither is asked, but where that is one proxy, known by two paths."""
+    with Host(tmp_path / "host", "host", site.near.authority, [site.basic, Older(tmp_path / "again", site.basic, pid)]).daemon as daemon:
+        status, said = reserve(type("Two", (), {"daemon": daemon}), site.basic, "one", 1)
+        assert status == (422 if pid else 200)
+        assert not pid or f"two vgpu-proxies of this host have the socket '{site.basic.address[VM]}', asked at " in said
+        assert site.basic.told()["reserved_bytes"] == (0 if pid else MIB) and release(daemon, "one") == (404 if pid else 204)
 
 
 def test_a_proxy_that_begins_anew(tmp_path, site):
