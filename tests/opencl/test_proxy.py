@@ -95,7 +95,7 @@ def test_stops(tmp_path, proxy, seed):
         text = stopped.process.stdout.read().decode()
         assert stopped.process.wait() == 0
     assert text == output([program, str(seed), "300"], native())
-    assert stops > 0 and all("is mapped" in why for why in refusals)
+    assert stops > 0 and not [why for why in refusals if "is mapped" not in why]
 
 
 OWN_BINARY = WITH_A_QUEUE + """
@@ -161,7 +161,7 @@ def test_switches(tmp_path, proxy, seed, most):
         reader.join()
         assert stopped.process.wait() == 0
     assert text == [output(argv, native())]
-    assert warm + switches == most and all("is mapped" in why for why in refusals + more)
+    assert warm + switches == most and not [why for why in refusals + more if "is mapped" not in why]
     assert after[0] <= before[0] + 1 and after[1] <= before[1] + 2 and after[2] < before[2] + 64
 
 
