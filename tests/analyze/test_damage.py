@@ -24,7 +24,9 @@ MADE = {
     "perf-be": Dialect(style="perf", order="be", packet_bytes=8192),
     "lttng213-be-noindex": Dialect(style="lttng213", order="be", packet_bytes=2048, index=False),
 }
+SOME_MADE = sample("damaged traces", MADE, 3)
 RECORDED = {"lttng-kernel": "lttng-kernel/kernel", "perf-ctf": "perf-ctf"}
+INDEXED = ("lttng213-le", "lttng25-be-large", "lttng-kernel")
 # LTTng before 2.11 may record an event after the end of its packet.
 LATE_NS = {False: 0, True: 1_000_000_000}
 BOUNDED = ("entries", "switches_out", "preemptions", "blocks")
@@ -38,7 +40,12 @@ class Scene:
         self.figures = {(vm["pid"], v["tid"]): v for vm in self.doc["vms"] for v in vm["vcpus"]}
 
 
-@pytest.fixture(scope="module", params=[*MADE, *RECORDED])
+def together(names):
+    """Tests of one trace are of one worker, which makes or reads it once."""
+    return [pytest.param(name, marks=pytest.mark.xdist_group(f"damage-{name}")) for name in names]
+
+
+@pytest.fixture(scope="module", params=together([*SOME_MADE, *RECORDED]))
 def scene(request, tmp_path_factory):
     if request.param in MADE:
         root = str(tmp_path_factory.mktemp("made") / "t")
@@ -149,19 +156,19 @@ def is_big(scene):
 def test_cut_at_edges(scene, tmp_path):
     cases = []
     for file in files(scene):
-        at = sample(name_of(scene, f"edges of {file}"), damage.edges(scene.victim, file), 6)
+        at = sample(name_of(scene, f"edges of {file}"), damage.edges(scene.victim, file), 3)
         cases += [damage.cut(scene.victim, file, k) for k in at]
     judge_all(scene, cases, tmp_path)
 
 
 def test_cut_anywhere(scene, tmp_path):
     rng = random_of(name_of(scene, "cut"))
-    n = (20 if is_big(scene) else 50) if full() else 3
+    n = (20 if is_big(scene) else 50) if full() else 2
     judge_all(scene, [damage.cut(scene.victim, f, rng.randrange(1, len(scene.victim.bytes[f])))
                       for f in files(scene) for _ in range(n)], tmp_path)
 
 
-@pytest.mark.parametrize("scene", MADE, indirect=True)  # recorded streams have one packet
+@pytest.mark.parametrize("scene", together(SOME_MADE), indirect=True)  # recorded streams have one packet
 def test_cut_at_packet_ends_is_exact(scene, tmp_path):
     """What is left is a whole trace: the figures are those of the records left."""
     for file in files(scene)[:1]:
@@ -189,7 +196,7 @@ def test_gone_or_noise(scene, tmp_path):
     cases = [kind for f in files(scene) for kind in (
         damage.emptied(scene.victim, f), damage.removed(scene.victim, f),
         damage.noise(scene.victim, f, rng))]
-    judge_all(scene, cases, tmp_path)
+    judge_all(scene, sample(name_of(scene, "files"), cases, 4), tmp_path)
 
 
 def test_overwritten(scene, tmp_path):
@@ -200,11 +207,10 @@ def test_overwritten(scene, tmp_path):
              damage.some_bytes, damage.stream_id, damage.size_field)
     cases = [kind(scene.victim, file, rng)
              for file, kind, _ in itertools.product(files(scene), kinds, range(n))]
-    judge_all(scene, sample(name, cases, 6) if is_big(scene) else cases, tmp_path)
+    judge_all(scene, sample(name, cases, 6), tmp_path)
 
 
-@pytest.mark.parametrize("scene", ["lttng213-le", "lttng25-be-large", "lttng-kernel"],
-                         indirect=True)
+@pytest.mark.parametrize("scene", together(n for n in [*SOME_MADE, *RECORDED] if n in INDEXED), indirect=True)
 def test_index_is_only_a_help(scene, tmp_path):
     """Index files missing, cut or wrong: every record is still there."""
     folder = os.path.join(scene.root, "index")
@@ -218,7 +224,7 @@ def test_index_is_only_a_help(scene, tmp_path):
                               ("noise", rng.randbytes(len(data))), (f"bit at {at}", bytes(wrong))):
             cases.append(damage.Case(f"index of {name} {label}", f"index/{name}", spoilt, total,
                                      total, intact=True))
-    judge_all(scene, cases, tmp_path)
+    judge_all(scene, sample(name_of(scene, "indices"), cases, 4), tmp_path)
 
 
 def test_stray_file(scene, tmp_path):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from cudaguest import FIRST, OVERHEAD_MIB, SECOND, CudaGuest, slot_path
 from guestd import LONG_MS, Agent, program
+from settings import full, sample
 from unixhttp import build_dir
 
 ANOTHER = "0b" * 16
@@ -81,17 +82,18 @@ def test_there_and_back(guest, host):
     assert not os.path.exists(guest.path("run/vgpu-guestd-cuda.json"))
 
 
-def test_ten_times(guest, host):
+def test_many_times(guest, host):
+    turns = 10 if full() else 4
     workers = [guest.start() for _ in range(3)]
     places = [(FIRST, "0a" * 16, 0), (SECOND, ANOTHER, 1)]
-    for turn in range(10):
+    for turn in range(turns):
         (here, _, _), (there, uuid, node) = places[turn % 2], places[(turn + 1) % 2]
         assert prepare(host, here)["type"] == "prepared"
         guest.unplug(here)
         guest.plug(there, uuid, node)
         assert resume(host, there)["type"] == "resumed"
         assert all(worker.runs() for worker in workers)
-    assert [worker.end() for worker in workers] == [(0, 10, "0a" * 16)] * 3
+    assert [worker.end() for worker in workers] == [(0, turns, "0a" * 16)] * 3
 
 
 # What goes wrong while it is released, and how it is said.
@@ -114,7 +116,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("fault,code,text", REFUSED)
+@pytest.mark.parametrize("fault,code,text", sample("refused by CUDA", REFUSED, 6))
 def test_it_stays_where_it_is(guest, host, fault, code, text):
     good, bad = guest.start(), guest.start()
     guest.fault(fault % bad.pid if "%" in fault else fault)
@@ -206,7 +208,7 @@ NOT_BACK = [
 ]
 
 
-@pytest.mark.parametrize("fault,code,text,state", NOT_BACK)
+@pytest.mark.parametrize("fault,code,text,state", sample("not back by CUDA", NOT_BACK, 4))
 def test_it_does_not_come_back(guest, host, fault, code, text, state):
     good, bad = guest.start(), guest.start()
     done = prepare(host)
@@ -391,6 +393,7 @@ def test_agent_ends_meanwhile(guest):
     assert worker.end()[:2] == (0, 1)
 
 
+@pytest.mark.drawn("cuda-many")
 def test_many(guest, agent, host):
     """Of 200 processes the agent's memory knows little."""
     workers = [guest.start(mib=1, step_ms=200) for _ in range(200)]

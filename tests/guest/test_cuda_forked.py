@@ -77,6 +77,7 @@ def test_five_stops(guest, host):
     assert [worker.end()[:2] for worker in workers] == [(0, 5)] * 2
 
 
+@pytest.mark.drawn("cuda-many")
 def test_many(guest, host):
     """More than programs that can be released at once."""
     worker = guest.start(step_ms=200)

@@ -236,6 +236,7 @@ def test_two_containers(guest, tracing, agent, host):
     wait_for(lambda: len(probes(tracing, agent)) == before)
 
 
+@pytest.mark.drawn("cuda-many")
 def test_many_that_come_and_go(guest, agent, host):
     """200 programs, of which some import, while others start and end."""
     workers = [guest.start(mib=1, step_ms=200) for _ in range(200)]

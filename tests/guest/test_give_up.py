@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from guestd import is_alive
-from settings import HANG_S
+from settings import HANG_S, sample
 from unixhttp import build_dir, wait_for
 
 pytestmark = [
@@ -81,7 +81,7 @@ def state_of(pid):
         return file.read().rsplit(")", 1)[1].split()[0]
 
 
-@pytest.mark.parametrize("program", ["guest/forked", "tools/forked-static"])
+@pytest.mark.parametrize("program", sample("forked", ["guest/forked", "tools/forked-static"], 1))
 def test_they_go_on_as_they_were(tmp_path, program):
     with Forked(tmp_path, *WAITS, program=program) as forked:
         want = [(102 if kind == "many-files" else 2, 1, "ok") for kind in WAITS]
@@ -185,6 +185,7 @@ def test_who_has_ended(tmp_path):
         assert forked.ask("do") == [(0, 0, "ended"), (2, 1, "ok")]
 
 
+@pytest.mark.drawn("cuda-many")
 def test_many(tmp_path):
     """Within seconds: 200 take half of one on two idle cores."""
     with Forked(tmp_path, *["read", "epoll", "futex", "ppoll"] * 50) as forked:
@@ -200,7 +201,7 @@ def tracers(pids):
     return found
 
 
-@pytest.mark.parametrize("kind", ["read", "storm"])
+@pytest.mark.parametrize("kind", sample("killed meanwhile", ["read", "storm"], 1))
 def test_agent_is_killed_meanwhile(tmp_path, kind):
     """Who is stopped then goes on as well, and has given up all or nothing."""
     with Forked(tmp_path, "busy", *[kind, "epoll", "ppoll"] * 8) as forked:

@@ -149,6 +149,7 @@ def test_by_hand(guest, agent):
     assert "connected 0" in said
 
 
+@pytest.mark.drawn("opencl-faults")
 def test_a_command_that_ends_halfway(guest, agent):
     """What it has stopped goes on."""
     guest.write("faults", "hang-unload")
@@ -320,6 +321,7 @@ def a_proxy(guest, name="proxy.sock"):
             process.terminate()
 
 
+@pytest.mark.drawn("opencl-proxies")
 def test_at_a_proxy_meanwhile(guest, agent, host):
     """It goes on there while there is no GPU, and comes back with its numbers; also to an agent that knows nothing."""
     with a_proxy(guest) as (place, _), Program(guest) as one:
@@ -346,6 +348,7 @@ def test_at_a_proxy_meanwhile(guest, agent, host):
             assert resume(again)["type"] == "resumed"
 
 
+@pytest.mark.drawn("opencl-proxies")
 def test_no_proxy_meanwhile(guest, agent, host):
     """It waits until it has a GPU again. One whose proxy has ended gets an error."""
     with a_proxy(guest) as (place, proxy), Program(guest) as one:
@@ -375,6 +378,7 @@ def at(answer, one):
     return told_of["state"], told_of.get("at")
 
 
+@pytest.mark.drawn("opencl-proxies")
 def test_from_proxy_to_proxy(guest, agent, host):
     """Programs at a proxy go on at another one, or stay where they are; the agent's state is the same afterwards, and
     one that has a GPU of its own is nothing to it."""
@@ -561,6 +565,7 @@ def test_one_that_never_answers(guest, agent, host):
         assert told(done)[good.pid]["state"] == "running" and good.end() == 0
 
 
+@pytest.mark.drawn("opencl-faults")
 def test_one_comes_late_and_twice(guest, agent, host):
     """It is stopped, too; and who connects again is the same program."""
     with Program(guest) as one:

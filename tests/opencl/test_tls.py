@@ -126,6 +126,7 @@ def maps(pid):
         return file.read()
 
 
+@pytest.mark.drawn("tls")
 def test_certificates_of_vms(tmp_path):
     """A certificate of the VM is as good as a token, by its name in any of its places; another VM's is not, nor one that
     has expired, or of another CA; nor none, where there is no token."""
@@ -194,6 +195,7 @@ def test_in_clear_and_in_tls(tmp_path):
         assert "speaks TLS" in clear.ask(f"show tcp:127.0.0.1:{port}")["refused"]["last"]
 
 
+@pytest.mark.drawn("tls")
 def test_who_says_nothing(tmp_path):
     """Those that connect and say nothing, or half of what they should, keep nobody else waiting, are ended after a while,
     and are told of; when there are too many, who came first goes."""
@@ -254,16 +256,21 @@ def test_the_command_line(tmp_path):
 
 # ---- links that break ----
 
+some = pytest.mark.drawn("tls-link")
+
+
 @pytest.fixture(name="by_tls")
 def _by_tls(tmp_path, monkeypatch):
     monkeypatch.setattr(Link, "tls", Authority(tmp_path / "ca"))
 
 
+@some
 @pytest.mark.usefixtures("by_tls")
 def test_cuts(tmp_path):
     test_broken_link.test_cuts(tmp_path)
 
 
+@some
 @pytest.mark.usefixtures("by_tls")
 def test_a_link_that_carries_little(tmp_path):
     """Connections that are cut soon after each handshake, in the middle of what they bring, bring a part of it each."""
@@ -277,9 +284,6 @@ def test_a_link_that_carries_little(tmp_path):
         told, said = reader.communicate(b"\n", timeout=HANG_S)
         assert reader.returncode == 0 and not said and not told, said
         assert link.relay.n_connections > 10
-
-
-some = pytest.mark.drawn("tls-link")
 
 
 @some
@@ -314,6 +318,7 @@ def test_a_program_ends(tmp_path, how):
     test_broken_link.test_a_program_ends(tmp_path, how)
 
 
+@some
 def test_a_session_is_its_identitys(tmp_path):
     """A program goes on with the certificate that it began with, and not with another VM's, of which it is told."""
     with World(tmp_path, "--tls-client-ca={ca}", "--linger=5") as world, Relay(world.port) as relay:
