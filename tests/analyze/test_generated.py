@@ -68,7 +68,7 @@ def test_dialect(tmp_path, options):
     assert_matches(doc, truth.measure())
 
 
-@pytest.mark.parametrize("n", range(60 if full() else 6))
+@pytest.mark.parametrize("n", range(60 if full() else 3))
 def test_random_hosts(tmp_path, n):
     rng = random.Random(seed() + n)
     dialect = Dialect(natural_align=rng.random() < 0.4, packetised=rng.random() < 0.4,

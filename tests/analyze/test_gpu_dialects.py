@@ -61,7 +61,7 @@ def name_of(value):
     return "+".join(value) if isinstance(value, tuple) else value
 
 
-@pytest.mark.parametrize("kernel,families", sample("drm", DRM, 9), ids=name_of)
+@pytest.mark.parametrize("kernel,families", sample("drm", DRM, 5), ids=name_of)
 def test_drm(tmp_path, kernel, families):
     jobs = gen.jobs(seed())
     doc = check_all(tmp_path, gen.drm_events(jobs, kernel, families), gen.drm_classes(kernel))
@@ -87,7 +87,7 @@ def i915_options(kernel):
     return some + ([dict(ends=("out", "retire"), virtual=True)] if kernel >= "5.1" else [])
 
 
-@pytest.mark.parametrize("kernel", sample("i915", gen.I915, 3))
+@pytest.mark.parametrize("kernel", sample("i915", gen.I915, 2))
 def test_i915(tmp_path, kernel):
     jobs = gen.jobs(seed(), rings=3)
     for i, options in enumerate(i915_options(kernel)):
@@ -97,7 +97,7 @@ def test_i915(tmp_path, kernel):
         truth(doc, jobs)
 
 
-@pytest.mark.parametrize("kernel", sample("xe", gen.XE, 2))
+@pytest.mark.parametrize("kernel", sample("xe", gen.XE, 1))
 @pytest.mark.parametrize("families", [("xe",), ("sched",), ("xe", "sched")], ids=name_of)
 def test_xe(tmp_path, kernel, families):
     jobs = gen.jobs(seed())
@@ -171,7 +171,7 @@ def all_streams(n):
 @pytest.mark.parametrize("number", range(8 if full() else 1))
 def test_cut_and_lossy_streams(tmp_path, number):
     """Jobs that are under way at the begin and the end; starts and ends that were lost."""
-    every = 1 if full() else 8
+    every = 1 if full() else 24
     n = seed() + number
     print(f"VG_TEST_SEED={n}")
     rng = random.Random(n)
@@ -306,7 +306,7 @@ def test_address_that_is_used_again_after_a_lost_end(tmp_path):
 
 
 @pytest.mark.parametrize("producer", ["trace-cmd", "perf"])
-@pytest.mark.parametrize("kernel", ["4.9", "5.10", "6.17"])
+@pytest.mark.parametrize("kernel", sample("failed to parse", ["4.9", "5.10", "6.17"], 1))
 def test_failed_to_parse(tmp_path, kernel, producer):
     """trace-cmd prints the fields as they are, addresses of names among them."""
     jobs = gen.jobs(seed(), n=60)

@@ -121,7 +121,7 @@ def streams(n):
 NAMES = [name for name, *_ in streams(1)]
 
 
-@pytest.mark.parametrize("name", sample("queues", NAMES, 12))
+@pytest.mark.parametrize("name", sample("queues", NAMES, 6))
 def test_of_every_stream(tmp_path, name):
     rng = random.Random(seed())
     [(events, classes, is_one)] = [rest for known, *rest in streams(seed()) if known == name]
@@ -138,7 +138,7 @@ def test_of_every_stream(tmp_path, name):
             assert gpu["exec_ns"] == gpu["busy_ns"], key
 
 
-@pytest.mark.parametrize("producer", ["lttng213", "ctf-perf"])
+@pytest.mark.parametrize("producer", sample("late names", ["lttng213", "ctf-perf"], 1))
 @pytest.mark.parametrize("families", FAMILIES[1:], ids=name_of)
 def test_rings_whose_name_is_told_late(tmp_path, producer, families):
     """Kernel 5.10 names a ring by the address of its name in records of the scheduler. The first jobs

@@ -472,7 +472,7 @@ def test_no_room_to_begin_with(root):
     assert "no room" in done.stderr and "64 MiB are needed" in done.stderr
 
 
-@pytest.mark.parametrize("with_", ["perf", "tracefs"])
+@pytest.mark.parametrize("with_", sample("full disks", ["perf", "tracefs"], 1))
 def test_disk_that_fills_up(perf, with_):
     done = on_small_disk(68, """
         setsid taskset -c 0 perf bench sched pipe -l 100000000 > /dev/null 2>&1 & load=$!

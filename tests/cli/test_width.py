@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What vgpuctl prints on terminals of 80 and of 120 columns, with names of 32 characters: no line is longer."""
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -10,7 +11,7 @@ import termios
 
 import pytest
 import vgpuctl
-from settings import HANG_S
+from settings import HANG_S, sample
 from terminal import columns_of
 from test_online import NODE, SCENARIO
 from unixhttp import Server
@@ -135,8 +136,7 @@ def test_every_command_is_here():
     assert len(commands) > 15 and commands - OTHERS <= tried, commands - OTHERS - tried
 
 
-@pytest.mark.parametrize("place", COMMANDS)
-@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("place, columns", sample("widths", itertools.product(COMMANDS, [80, 120]), 4))
 def test_no_line_is_longer_than_the_terminal(places, place, columns):
     wrong = []
     for args in COMMANDS[place]:

@@ -110,6 +110,7 @@ def test_a_dry_run_asks_nova_and_changes_nothing(source, cloud):
     assert cloud.count("POST", ".*/action") == 0
 
 
+@pytest.mark.drawn("nova-move")
 def test_what_nova_calls_the_target_can_be_configured(tmp_path, target, cloud):
     cloud.hypervisors[1] = ("other.example", "compute-9", "up", "enabled")
     source = Source(tmp_path, target, cloud, peer="[peer h2]\nnova_host=compute-9\n")
@@ -118,6 +119,7 @@ def test_what_nova_calls_the_target_can_be_configured(tmp_path, target, cloud):
     source.daemon.stop()
 
 
+@pytest.mark.drawn("nova-move")
 def test_who_vgpud_is_comes_from_clouds_yaml(tmp_path, target, cloud):
     clouds = tmp_path / "clouds.yaml"
     clouds.write_text(f"clouds:\n  other: {{}}\n  site:\n    auth_type: v3applicationcredential\n    auth:\n"
@@ -137,12 +139,14 @@ def test_who_vgpud_is_comes_from_clouds_yaml(tmp_path, target, cloud):
 
 # ---- tokens ----
 
+@pytest.mark.drawn("nova-move")
 def test_a_token_that_expires_on_the_way_is_renewed(source, cloud):
     cloud.life_s, cloud.instance.looks = 1, 20
     end(source, "done", "target")
     assert cloud.count("POST", "/identity/v3/auth/tokens") > 1
 
 
+@pytest.mark.drawn("nova-move")
 def test_a_token_that_is_taken_back_is_renewed(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
@@ -153,6 +157,7 @@ def test_a_token_that_is_taken_back_is_renewed(source, cloud):
     assert cloud.count("POST", "/identity/v3/auth/tokens") == 2
 
 
+@pytest.mark.drawn("nova-move")
 def test_a_wrong_password(source, cloud):
     cloud.password = "another"
     move = end(source, "failed", "source", "Keystone does not know who vgpud is (401)", "vm-nova is on h1")
@@ -161,23 +166,27 @@ def test_a_wrong_password(source, cloud):
 
 # ---- nova does not do it ----
 
+@pytest.mark.drawn("nova-move")
 def test_a_user_without_the_role_admin(source, cloud):
     full = cloud.instance.server
     cloud.instance.server = lambda: {k: v for k, v in full().items() if "OS-EXT-SRV-ATTR" not in k}
     end(source, "failed", "source", "the user needs the role admin")
 
 
+@pytest.mark.drawn("nova-move")
 def test_nova_too_old(source, cloud):
     cloud.versions = ("2.1", "2.29")
     end(source, "failed", "source", "nova is too old: it speaks microversions 2.1 to 2.29, and vgpud needs 2.30")
     assert cloud.count("POST", ".*/action") == 0
 
 
+@pytest.mark.drawn("nova-move")
 def test_the_oldest_nova_that_will_do(source, cloud):
     cloud.versions = ("2.1", "2.30")
     end(source, "done", "target")
 
 
+@pytest.mark.drawn("nova-move")
 def test_another_operation_came_in_between(source, cloud):
     cloud.on_migrate = lambda: (409, {"conflictingRequest": {"code": 409, "message":
         "Cannot 'os-migrateLive' instance while it is in task_state rebooting"}}, {})
@@ -185,12 +194,14 @@ def test_another_operation_came_in_between(source, cloud):
         "migrate: nova answered 409: Cannot 'os-migrateLive' instance while it is in task_state rebooting")
 
 
+@pytest.mark.drawn("nova-move")
 def test_the_host_is_refused_at_once(source, cloud):
     cloud.on_migrate = lambda: (400, {"badRequest": {"code": 400, "message":
                                                      "Compute host compute-two not found."}}, {})
     end(source, "rolled_back", "source", "nova answered 400: Compute host compute-two not found.")
 
 
+@pytest.mark.drawn("nova-move")
 def test_the_scheduler_finds_the_host_unsuitable(source, cloud):
     cloud.instance.details = "No valid host was found. There are not enough hosts available."
 
@@ -201,12 +212,14 @@ def test_the_scheduler_finds_the_host_unsuitable(source, cloud):
     end(source, "rolled_back", "source", "nova's migration 40 to 'compute-two' ended as 'error': No valid host was found.")
 
 
+@pytest.mark.drawn("nova-move")
 def test_the_migration_fails(source, cloud):
     cloud.instance.end, cloud.instance.details = FAILED, "Live migration timed out"
     end(source, "rolled_back", "source", "nova's migration 40 to 'compute-two' ended as 'error'",
         "Live migration timed out")
 
 
+@pytest.mark.drawn("nova-move")
 def test_the_instance_ends_in_error(source, cloud):
     cloud.instance.end, cloud.instance.details = IN_ERROR, "qemu unexpectedly closed the monitor"
     move = end(source, "failed", "unknown",
@@ -215,6 +228,7 @@ def test_the_instance_ends_in_error(source, cloud):
     assert verbs(move) == ["look", "precheck", "migrate", "look"]
 
 
+@pytest.mark.drawn("nova-move")
 def test_the_instance_is_deleted_on_the_way(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
@@ -225,6 +239,7 @@ def test_the_instance_is_deleted_on_the_way(source, cloud):
 
 # ---- it is called off ----
 
+@pytest.mark.drawn("nova-move")
 def test_somebody_else_aborts_it(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
@@ -245,6 +260,7 @@ def test_we_abort_it(source, cloud):
     assert cloud.instance.migrations[0]["status"] == "cancelled"
 
 
+@pytest.mark.drawn("nova-move")
 def test_nova_does_not_abort_it_at_every_moment(source, cloud):
     cloud.instance.looks = None
     refused = iter([(409, "It is queued"), (400, "It is preparing")])
@@ -256,6 +272,7 @@ def test_nova_does_not_abort_it_at_every_moment(source, cloud):
     assert cloud.count("DELETE", ".*") == 3
 
 
+@pytest.mark.drawn("nova-move")
 def test_its_time_is_up(tmp_path, target, cloud):
     cloud.instance.looks = None
     source = Source(tmp_path, target, cloud, actions="migrate_deadline=5s\n")
@@ -266,18 +283,21 @@ def test_its_time_is_up(tmp_path, target, cloud):
 
 # ---- nova is silent ----
 
+@pytest.mark.drawn("nova-move")
 def test_nova_takes_the_request_up_and_does_not_answer(source, cloud):
     cloud.faults = lambda method, path: "deaf" if method == "POST" and path.endswith("/action") else None
     end(source, "done", "target")
     assert cloud.count("POST", ".*/action") == 1
 
 
+@pytest.mark.drawn("nova-move")
 def test_nova_does_not_answer_and_does_nothing(source, cloud):
     cloud.faults = lambda method, path: "hang" if method == "POST" and path.endswith("/action") else None
     end(source, "rolled_back", "source", "nova did not answer within 3 s; nova does not move the instance")
     assert cloud.count("POST", ".*/action") == 1
 
 
+@pytest.mark.drawn("nova-move")
 def test_looks_that_fail_are_not_the_end(source, cloud):
     failing = {"left": 4}
 
@@ -291,6 +311,7 @@ def test_looks_that_fail_are_not_the_end(source, cloud):
     assert failing["left"] == 0
 
 
+@pytest.mark.drawn("nova-move")
 def test_nova_falls_silent_for_good_and_comes_back(tmp_path, target, cloud):
     cloud.instance.looks = None
     source = Source(tmp_path, target, cloud, actions="migrate_deadline=5s\n")
@@ -309,7 +330,7 @@ def test_nova_falls_silent_for_good_and_comes_back(tmp_path, target, cloud):
 
 # ---- vgpud ends ----
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", sample("nova_move_ends", [signal.SIGKILL, signal.SIGTERM], 1))
 def test_a_restart_does_not_end_it(source, cloud, how):
     cloud.instance.looks = None
     ident = source.move()
@@ -326,7 +347,7 @@ def test_a_restart_does_not_end_it(source, cloud, how):
 
 
 # The move, then an intent and an outcome of look, precheck, migrate and verify.
-@pytest.mark.parametrize("write", sample("nova_move_writes", range(1, 10), 3))
+@pytest.mark.parametrize("write", sample("nova_move_writes", range(1, 10), 2))
 def test_vgpud_is_killed_after_a_write(source, cloud, write):
     source.daemon.stop()
     source.more = f"[fault]\nmove_writes={write}\n"
@@ -347,6 +368,7 @@ def test_vgpud_is_killed_after_a_write(source, cloud, write):
     assert cloud.instance.host == ("compute-two" if arrived else "h1")
 
 
+@pytest.mark.drawn("nova-move")
 def test_it_failed_while_vgpud_was_away(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
@@ -358,6 +380,7 @@ def test_it_failed_while_vgpud_was_away(source, cloud):
     assert cloud.count("POST", ".*/action") == 1
 
 
+@pytest.mark.drawn("nova-move")
 def test_it_is_aborted_after_a_restart(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
@@ -370,6 +393,7 @@ def test_it_is_aborted_after_a_restart(source, cloud):
     assert cloud.count("DELETE", ".*") > 0
 
 
+@pytest.mark.drawn("nova-move")
 def test_the_credentials_are_gone_after_a_restart(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
@@ -400,6 +424,7 @@ def test_a_gpu_of_the_flavor_is_not_taken_off(source, cloud):
     assert cloud.asked == []
 
 
+@pytest.mark.drawn("nova-move")
 def test_nobody_listens_where_keystone_should_be(tmp_path, target, cloud):
     secret = tmp_path / "secret"
     secret.write_text(SECRET + "\n")
@@ -412,6 +437,7 @@ def test_nobody_listens_where_keystone_should_be(tmp_path, target, cloud):
     source.daemon.stop()
 
 
+@pytest.mark.drawn("nova-move")
 def test_nova_has_it_elsewhere(source, cloud):
     cloud.instance.host, cloud.instance.node = "h7", "h7.example"
     end(source, "failed", "source", "the VM is on 'h1', but nova has it on 'h7'")

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import pytest
-from settings import HANG_S
+from settings import HANG_S, sample
 from vgpud import LTTNG, VM_MAP, Daemon, pause, program, wait_for
 
 NOBODY = 65534
@@ -271,7 +271,7 @@ def test_how_late_a_window_was_agrees_with_the_clock_of_the_tracer(home, session
 
 # ---- what may be wrong ----
 
-@pytest.mark.parametrize("case", ["not there", "no library", "no tracer", "other version"])
+@pytest.mark.parametrize("case", sample("no tracer", ["not there", "no library", "no tracer", "other version"], 2))
 def test_without_its_tracer_vgpud_says_so_and_goes_on(tmp_path, case):
     path = tmp_path / "tracer.so"
     source = {"no tracer": "int nothing;",
@@ -309,7 +309,7 @@ def test_without_a_session_daemon_vgpud_does_not_wait(home):
         daemon.stop()
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("signum", sample("session daemons", [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP], 1))
 def test_a_session_daemon_that_ends_or_hangs_does_not_disturb(home, sessions, signum):
     sessions.record()
     with traced(home, config=TRACED + "[daemon]\nwindow=200ms\n") as daemon:
