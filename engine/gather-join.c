@@ -192,7 +192,7 @@ vg_gather_trim(vg_gather *gather, struct part *part, int64_t begin_ns)
     if (window->begin_ns >= begin_ns)
         return true;
     /* What is after that was missed by who measures CPUs, too, who tells so. */
-    gather->gpu_missed += vg_gather_windows_in(gather, window->begin_ns, closed_ns);
+    vg_gather_lose(gather, window->begin_ns, closed_ns);
     if (window->end_ns <= begin_ns)
         return false;
     vg_window_cut(window, begin_ns, &before);
@@ -207,6 +207,8 @@ vg_gather_add_pieces(vg_gather *gather, struct part *last, int64_t begin_ns)
 
     for (guint i = 0; i < gather->pieces->len; i++) {
         struct part *piece = gather->pieces->pdata[i];
+        if (piece->source == last->source)
+            vg_gather_lose_before(gather, piece);
         if (piece->source != last->source || !vg_gather_trim(gather, piece, begin_ns))
             continue;
         vg_gather_rename(gather, piece);

@@ -42,7 +42,9 @@ struct vg_gather {
     int64_t closed_ns;    /* the end of the newest window that was closed */
     int64_t measured_ns;  /* and of the newest one that has CPU figures */
     uint64_t cpu_missed;  /* windows whose CPU figures came too late; not told yet */
-    uint64_t gpu_missed;  /* likewise, use of GPUs */
+    uint64_t gpu_missed;  /* likewise, use of GPUs, of time that is in lost */
+    GArray *lost;         /* spans of time, one after another, that are told to be missing */
+    int64_t forgotten_ns; /* likewise all before that */
     GArray *closed_parts; /* struct closed, the newest ones, to tell late parts from double ones */
     GArray *identities;   /* struct identity */
     uint32_t n_ids;
@@ -54,9 +56,6 @@ struct closed {
     int64_t end_ns;
 };
 
-/* Returns how many windows end in this time. */
-uint64_t vg_gather_windows_in(const vg_gather *gather, int64_t begin_ns, int64_t end_ns);
-
 /* Gives the VMs of a part their common ids. */
 void vg_gather_rename(vg_gather *gather, struct part *part);
 
@@ -66,6 +65,21 @@ void vg_gather_forget(vg_gather *gather);
 /* Cuts off what a part tells of the time before begin, which is in no window that is closed from
  * now on. False: nothing is left. */
 bool vg_gather_trim(vg_gather *gather, struct part *part, int64_t begin_ns);
+
+/* Spans of time that are told. */
+GArray *vg_gather_lost_new(void);
+
+/* Counts the windows of this time, as far as they are not told, as those whose use of GPUs came too
+ * late. */
+void vg_gather_lose(vg_gather *gather, int64_t begin_ns, int64_t end_ns);
+
+/* Likewise those before a part that its source missed. */
+void vg_gather_lose_before(vg_gather *gather, struct part *part);
+
+/* Returns how many windows who leads has missed before one that begins then, unless another source
+ * has seen them, or they are told. */
+uint64_t vg_gather_count_missed(vg_gather *gather, const struct vg_provenance *lead,
+                                int64_t begin_ns);
 
 /* Joins pieces. A source that was late makes one long window, while others went on; their pieces,
  * the last of which is this part, are put together again. */

@@ -28,7 +28,8 @@ vg_gather_new(int64_t window_ns)
     gather->window_ns = window_ns;
     gather->parts = g_ptr_array_new_with_free_func(part_free);
     gather->pieces = g_ptr_array_new_with_free_func(part_free);
-    gather->closed_ns = gather->measured_ns = INT64_MIN;
+    gather->closed_ns = gather->measured_ns = gather->forgotten_ns = INT64_MIN;
+    gather->lost = vg_gather_lost_new();
     gather->closed_parts = g_array_new(FALSE, FALSE, sizeof(struct closed));
     gather->identities = g_array_new(FALSE, FALSE, sizeof(struct identity));
     return gather;
@@ -41,6 +42,7 @@ vg_gather_free(vg_gather *gather)
         return;
     g_ptr_array_unref(gather->parts);
     g_ptr_array_unref(gather->pieces);
+    g_array_unref(gather->lost);
     g_array_unref(gather->closed_parts);
     g_array_unref(gather->identities);
     g_free(gather);
@@ -95,8 +97,8 @@ compare_parts(const void *a, const void *b)
 }
 
 /* Returns how many windows end in this time. */
-uint64_t
-vg_gather_windows_in(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
+static uint64_t
+gather_windows_in(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 {
     const int64_t length_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
 
@@ -109,10 +111,10 @@ gather_count_late(vg_gather *gather, const struct vg_window *window, bool beside
 {
     gather->stats.late++;
     if (besides)
-        gather->gpu_missed += vg_gather_windows_in(gather, window->begin_ns, window->end_ns);
+        vg_gather_lose(gather, window->begin_ns, window->end_ns);
     else
-        gather->cpu_missed += vg_gather_windows_in(
-            gather, MAX(window->begin_ns, gather->measured_ns), window->end_ns);
+        gather->cpu_missed +=
+            gather_windows_in(gather, MAX(window->begin_ns, gather->measured_ns), window->end_ns);
 }
 
 /* Takes back the pieces: a part has come that may be their window. */
@@ -132,7 +134,7 @@ gather_is_late(const vg_gather *gather, const struct vg_window *window, bool bes
     if (window->end_ns <= gather->closed_ns)
         return true;
     return !besides && gather->closed_ns != INT64_MIN &&
-           vg_gather_windows_in(gather, window->begin_ns, gather->closed_ns) > 0;
+           gather_windows_in(gather, window->begin_ns, gather->closed_ns) > 0;
 }
 
 enum vg_gather_taken
@@ -224,18 +226,16 @@ most_trusted(const vg_gather *gather, guint n)
     return best;
 }
 
-/* Counts windows that one source missed, unless another one has seen them. */
-static uint64_t
-count_missed(const vg_gather *gather, const struct part *lead)
+/* Returns when the window begins that the first n parts make, whose lead begins then. */
+static int64_t
+gather_begin(const vg_gather *gather, guint n, const struct part *lead, int64_t begin_ns)
 {
-    const bool besides = lead->provenance.besides;
-    const int64_t since_ns = besides ? gather->closed_ns : gather->measured_ns;
-    const uint64_t missed = lead->provenance.missed + (besides ? 0 : gather->cpu_missed);
-
-    if (since_ns == INT64_MIN)
-        return missed;
-    int64_t gap_ns = MAX(lead->window.begin_ns - since_ns, 0);
-    return MIN(missed, (uint64_t)(gap_ns / gather->window_ns));
+    for (guint i = 0; i < n; i++) {
+        const struct part *part = gather->parts->pdata[i];
+        if (part->provenance.besides == lead->provenance.besides)
+            begin_ns = MIN(begin_ns, part->window.begin_ns);
+    }
+    return MAX(begin_ns, gather->closed_ns);
 }
 
 /* Names in words the source of the GPU figures. */
@@ -287,6 +287,8 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
     guint best = most_trusted(gather, n);
     struct part *lead = gather->parts->pdata[best];
     const int64_t begin_ns = MAX(lead->window.begin_ns, gather->closed_ns);
+    const uint64_t missed =
+        vg_gather_count_missed(gather, &lead->provenance, gather_begin(gather, n, lead, begin_ns));
     int64_t cost_ns = 0;
 
     if (!lead->provenance.besides)
@@ -304,13 +306,18 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
         struct part *part = gather->parts->pdata[i];
         bool only_gpu = part->provenance.besides && !lead->provenance.besides;
         if (part->provenance.besides) {
+            vg_gather_lose_before(gather, part);
             vg_gather_trim(gather, part, begin_ns);
-            gather->gpu_missed += part->provenance.gpu_missed;
         }
         if (only_gpu)
             vg_gather_add_pieces(gather, part, begin_ns);
         if (i != best)
             vg_gather_join(&lead->window, &part->window, only_gpu);
+    }
+    /* What is left of them is of windows that are closed, or of none. */
+    for (guint i = 0; i < gather->pieces->len; i++) {
+        vg_gather_lose_before(gather, gather->pieces->pdata[i]);
+        vg_gather_trim(gather, gather->pieces->pdata[i], begin_ns);
     }
     g_ptr_array_set_size(gather->pieces, 0);
     *ret = (struct vg_gathered){
@@ -320,7 +327,7 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
     };
     ret->provenance.cost_ns = cost_ns;
     g_strlcpy(ret->provenance.gpu_source, gpu_source, sizeof(ret->provenance.gpu_source));
-    ret->provenance.missed = count_missed(gather, lead);
+    ret->provenance.missed = missed;
     ret->provenance.gpu_missed = gather->gpu_missed;
     gather->gpu_missed = 0;
     ret->window.begin_ns = MAX(ret->window.begin_ns, gather->closed_ns);
@@ -359,9 +366,9 @@ put_aside(vg_gather *gather, guint n)
         struct part *part = gather->parts->pdata[0];
         remember_closed(gather, part);
         if (gather->pieces->len >= VG_GATHER_PENDING_MAX) {
-            const struct part *oldest = gather->pieces->pdata[0];
-            gather->gpu_missed +=
-                vg_gather_windows_in(gather, oldest->window.begin_ns, oldest->window.end_ns);
+            struct part *oldest = gather->pieces->pdata[0];
+            vg_gather_lose_before(gather, oldest);
+            vg_gather_lose(gather, oldest->window.begin_ns, oldest->window.end_ns);
             g_ptr_array_remove_index(gather->pieces, 0);
         }
         g_ptr_array_add(gather->pieces, g_ptr_array_steal_index(gather->parts, 0));

@@ -698,11 +698,90 @@ test_cpus_of_closed_windows(void **state)
     assert_int_equal(stats.late, 1);
 }
 
+/* Windows that are lost to both are told once: who measures CPUs has missed the second and the
+ * third one, and the use of GPUs of the first four comes after they are closed, in one or another
+ * way. */
+static void
+test_windows_lost_to_both(void **state)
+{
+    enum { LATE, LONG, TOLD, TWO_SOURCES, WAYS };
+    const struct vg_provenance missed = {.confidence = 1, .missed = 2};
+    /* All of GPUs but the first window; TOLD: of the hole alone. */
+    static const uint64_t gpu_missed[WAYS] = {1, 1, 0, 1};
+
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        g_autoptr(vg_gather) gather = vg_gather_new(S);
+        struct vg_gathered gathered;
+        const unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+        const unsigned int other = vg_gather_add_source(gather);
+        vg_gather_set_alive(gather, other, false);
+        put(gather, cpu, window_of(S, 0, "vm", "", 100, 5), 1);
+        put_long(gather, gpu, 0, S, 100);
+        assert_int_equal(take_with(gather, S, S, S / 2, 1), 0);
+        struct vg_window window = window_of(4 * S, 0, "vm", "", 100, 5);
+        if (way == TOLD) {
+            const struct vg_provenance told = {
+                .besides = true, .gpu_source = "nvml", .gpu_missed = 2};
+            struct vg_window part = window_of(4 * S, 3, "vm", "", 100, 0);
+            vg_gather_put(gather, gpu, &part, &told, 0);
+        }
+        vg_gather_put(gather, cpu, &window, &missed, 0);
+        assert_true(vg_gather_next(gather, 10 * S, &gathered));
+        assert_int_equal(gathered.provenance.missed, 2);
+        assert_int_equal(gathered.provenance.gpu_missed, 0);
+        vg_window_clear(&gathered.window);
+        put(gather, cpu, window_of(5 * S, 0, "vm", "", 100, 5), 1);
+        if (way == LATE || way == TWO_SOURCES)
+            assert_int_equal(put_long(gather, gpu, S, 4 * S, 100), VG_GATHER_LATE);
+        if (way == TWO_SOURCES)
+            assert_int_equal(put_long(gather, other, 2 * S, 4 * S, 100), VG_GATHER_LATE);
+        put_long(gather, gpu, way == LONG ? S : 4 * S, 5 * S, 100);
+        assert_int_equal(take_with(gather, 10 * S, 5 * S, S / 2, 1), gpu_missed[way]);
+    }
+}
+
+/* A window without CPU figures lacks the use of one GPU, and is then told as one that who measures
+ * CPUs has missed. */
+static void
+test_a_window_lost_to_gpus_first(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    const unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+    const unsigned int other = vg_gather_add_source(gather);
+    const struct vg_provenance missed = {.confidence = 1, .missed = 2};
+    uint64_t n = 0;
+
+    (void)state;
+    vg_gather_set_alive(gather, other, false);
+    put(gather, cpu, window_of(S, 0, "vm", "", 100, 5), 1);
+    vg_gather_set_alive(gather, cpu, false);
+    for (int64_t i = 1; i <= 3; i++) {
+        put_long(gather, gpu, (i - 1) * S, i * S, 100);
+        assert_true(vg_gather_next(gather, 10 * S, &gathered));
+        n += gathered.provenance.missed + gathered.provenance.gpu_missed;
+        vg_window_clear(&gathered.window);
+        if (i == 2)
+            assert_int_equal(put_long(gather, other, S, 2 * S, 200), VG_GATHER_LATE);
+    }
+    assert_int_equal(n, 1);
+    vg_gather_set_alive(gather, cpu, true);
+    struct vg_window window = window_of(4 * S, 0, "vm", "", 100, 5);
+    vg_gather_put(gather, cpu, &window, &missed, 0);
+    put_long(gather, gpu, 3 * S, 4 * S, 100);
+    assert_true(vg_gather_next(gather, 10 * S, &gathered));
+    assert_int_equal(gathered.provenance.missed, 1);
+    assert_int_equal(gathered.provenance.gpu_missed, 0);
+    vg_window_clear(&gathered.window);
+}
+
 /* A part of a source that comes at some time: those of each source are one after another, some of
- * them long. */
+ * them long. missed: so many windows are missing before it. */
 struct coming {
     int64_t begin_ns, end_ns, at_ns;
     bool is_cpu;
+    uint64_t missed;
 };
 
 static int
@@ -713,11 +792,12 @@ by_time(const void *a, const void *b)
     return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-/* Draws parts that are in time, late, and much too late. */
+/* Draws parts that are in time, late, and much too late, and CPU figures that never come. */
 static void
 draw_parts(GRand *chance, GArray *parts, bool is_cpu, int64_t end_ns)
 {
     int64_t at_ns = 0;
+    uint64_t missed = 0;
 
     for (int64_t ns = 0; ns < end_ns;) {
         const bool is_calm = g_rand_int_range(chance, 0, 4) > 0;
@@ -727,13 +807,19 @@ draw_parts(GRand *chance, GArray *parts, bool is_cpu, int64_t end_ns)
         part.end_ns = MIN(ns + length_ns, end_ns);
         at_ns = MAX(at_ns, part.end_ns + late_ns);
         part.at_ns = at_ns;
-        g_array_append_val(parts, part);
         ns = part.end_ns;
+        if (is_cpu && ns > S && ns < end_ns && g_rand_int_range(chance, 0, 8) == 0) {
+            missed += (uint64_t)((ns - part.begin_ns) / S);
+            continue;
+        }
+        part.missed = missed;
+        missed = 0;
+        g_array_append_val(parts, part);
     }
 }
 
-/* A GPU is busy all the time. Whatever comes late: no window has more than its length, and what
- * windows lack is counted. */
+/* A GPU is busy all the time. Whatever comes late: no window has more than its length, what windows
+ * lack is counted, and so are windows that are missing, each once. */
 static void
 check_nothing_is_lost(GRand *chance, uint64_t seed)
 {
@@ -741,7 +827,7 @@ check_nothing_is_lost(GRand *chance, uint64_t seed)
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(struct coming));
     const unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
     const int64_t end_ns = 40 * S;
-    int64_t lacked_ns = 0, cpu_ns = 0;
+    int64_t lacked_ns = 0, cpu_ns = 0, holes_ns = 0;
     uint64_t missed = 0, gpu_missed = 0;
     struct vg_gathered gathered;
 
@@ -749,14 +835,14 @@ check_nothing_is_lost(GRand *chance, uint64_t seed)
     draw_parts(chance, parts, true, end_ns);
     draw_parts(chance, parts, false, end_ns);
     /* The last ones are in time, so that all is told. */
-    const struct coming last[] = {{end_ns, end_ns + S, 100 * S, true},
-                                  {end_ns, end_ns + S, 99 * S, false}};
+    const struct coming last[] = {{end_ns, end_ns + S, 100 * S, true, 0},
+                                  {end_ns, end_ns + S, 99 * S, false, 0}};
     g_array_append_vals(parts, last, 2);
     g_array_sort(parts, by_time);
     for (guint i = 0; i < parts->len; i++) {
         const struct coming *part = &g_array_index(parts, struct coming, i);
         if (part->is_cpu) {
-            const struct vg_provenance provenance = {.confidence = 1};
+            const struct vg_provenance provenance = {.confidence = 1, .missed = part->missed};
             struct vg_window window = window_of(part->end_ns, 0, "vm", "", 100, 5);
             window.begin_ns = part->begin_ns;
             vg_gather_put(gather, cpu, &window, &provenance, 0);
@@ -765,7 +851,8 @@ check_nothing_is_lost(GRand *chance, uint64_t seed)
         }
         while (vg_gather_next(gather, part->at_ns, &gathered)) {
             const int64_t length_ns = gathered.window.end_ns - gathered.window.begin_ns;
-            assert_int_equal(gathered.window.begin_ns, cpu_ns);
+            assert_true(gathered.window.begin_ns >= cpu_ns);
+            holes_ns += gathered.window.begin_ns - cpu_ns;
             cpu_ns = gathered.window.end_ns;
             int64_t busy_ns = 0;
             if (gathered.window.gpus->len > 0)
@@ -777,10 +864,11 @@ check_nothing_is_lost(GRand *chance, uint64_t seed)
             vg_window_clear(&gathered.window);
         }
     }
-    if (missed > 0 || gpu_missed * (uint64_t)S != (uint64_t)lacked_ns)
+    if (missed * (uint64_t)S != (uint64_t)holes_ns ||
+        gpu_missed * (uint64_t)S != (uint64_t)lacked_ns)
         chance_print(seed);
     assert_int_equal(cpu_ns, end_ns + S);
-    assert_int_equal(missed, 0);
+    assert_int_equal(missed * (uint64_t)S, holes_ns);
     assert_int_equal(gpu_missed * (uint64_t)S, lacked_ns);
 }
 
@@ -891,6 +979,8 @@ main(void)
         cmocka_unit_test(test_gpu_use_that_comes_late),
         cmocka_unit_test(test_cpus_that_come_late),
         cmocka_unit_test(test_cpus_of_closed_windows),
+        cmocka_unit_test(test_windows_lost_to_both),
+        cmocka_unit_test(test_a_window_lost_to_gpus_first),
         cmocka_unit_test(test_nothing_is_lost_without_saying_so),
         cmocka_unit_test(test_gpu_use_alone),
         cmocka_unit_test(test_windows_add_up),
