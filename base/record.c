@@ -64,11 +64,8 @@ record_init(const struct vg_record_type *type, void *record)
         case VG_FIELD_RECORD:
             record_init(field->record, member(record, field));
             break;
-        case VG_FIELD_INT64:
-            if (field->flags & VG_FIELD_MAYBE)
-                *(int64_t *)member(record, field) = -1;
-            break;
         case VG_FIELD_STRING:
+        case VG_FIELD_INT64:
         case VG_FIELD_DOUBLE:
         case VG_FIELD_BOOL:
         case VG_FIELD_ENUM:
@@ -386,8 +383,6 @@ write_field(const struct vg_field *field, const void *record)
     case VG_FIELD_STRING:
         return vg_json_new_string(string_of(record, field));
     case VG_FIELD_INT64:
-        if ((field->flags & VG_FIELD_MAYBE) && *(const int64_t *)at < 0)
-            return NULL;
         return json_object_new_int64(*(const int64_t *)at);
     case VG_FIELD_DOUBLE:
         return vg_json_new_double(*(const double *)at);

@@ -38,8 +38,6 @@ enum {
     VG_FIELD_REQUIRED = 1 << 0, /* absent or null is an error; others keep their zero value */
     VG_FIELD_OMIT = 1 << 1,     /* not written when NULL, 0, false or empty */
     VG_FIELD_FACT = 1 << 2,     /* a part of the hash of facts, see vg_record_hash() */
-    /* An INT64 from 0 on that may be unknown: -1 at first, and null in JSON. */
-    VG_FIELD_MAYBE = 1 << 3,
 };
 
 struct vg_record_type;

@@ -34,7 +34,7 @@ static const struct vg_field socket_fields[] = {
     VG_ROW_INT(configured_weight, 0, 0, VG_PROXY_WEIGHT_MAX),
     COUNT(memory_bytes),
     COUNT(used_bytes),
-    VG_ROW_INT(reserved_bytes, VG_FIELD_MAYBE, 0, 0x1p62),
+    COUNT(reserved_bytes),
     COUNT(clients),
     COUNT(held_ns),
     COUNT(lacked_ns),

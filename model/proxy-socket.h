@@ -42,7 +42,7 @@ struct vg_proxy_socket {
     int64_t configured_weight; /* that of its line; 0: not known */
     int64_t memory_bytes;      /* what each client may have; 0: there is no limit */
     int64_t used_bytes;        /* in buffers and images, of all clients */
-    int64_t reserved_bytes;    /* kept for programs that will come; -1: not known */
+    int64_t reserved_bytes;    /* kept for programs that will come */
     int64_t clients;
     int64_t held_ns;   /* in which one of its clients had the device; in so many turns: */
     int64_t lacked_ns; /* in which one of its clients wanted the device, and none of them had it */

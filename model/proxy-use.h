@@ -24,7 +24,7 @@ struct vg_proxy_use {
     int64_t configured_weight;
     int64_t memory_bytes;
     int64_t used_bytes;
-    int64_t reserved_bytes; /* -1: not known */
+    int64_t reserved_bytes;
     int64_t clients;
     bool is_known; /* false: it is its first reading, and nothing is known of the time before */
     double run;    /* 0..1, of the time since the last reading: its commands ran */

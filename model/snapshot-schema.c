@@ -127,7 +127,7 @@ static const struct vg_field proxy_socket_fields[] = {
     VG_ROW_INT(configured_weight, OMIT, 0, VG_PROXY_WEIGHT_MAX),
     VG_ROW_INT(memory_bytes, 0, 0, BYTES_MAX),
     VG_ROW_INT(used_bytes, 0, 0, BYTES_MAX),
-    VG_ROW_INT(reserved_bytes, VG_FIELD_MAYBE, 0, BYTES_MAX),
+    VG_ROW_INT(reserved_bytes, 0, 0, BYTES_MAX),
     VG_ROW_INT(clients, 0, 0, COUNT_MAX),
     VG_ROW_DOUBLES(run, REQ, 1, VG_SNAPSHOT_PROFILE_MAX),
     VG_ROW_DOUBLES(lacked, REQ, 1, VG_SNAPSHOT_PROFILE_MAX),

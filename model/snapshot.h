@@ -142,7 +142,7 @@ struct vg_snap_proxy_socket {
     int64_t configured_weight; /* that its proxy was begun with */
     int64_t memory_bytes;      /* that each program may have; 0: there is no limit */
     int64_t used_bytes;
-    int64_t reserved_bytes; /* kept for programs that will come; -1: not known */
+    int64_t reserved_bytes; /* kept for programs that will come */
     int64_t clients;
     GArray *run;    /* double, 0..1, window by window: part of the time in which its commands ran */
     GArray *lacked; /* double, 0..1: in which it wanted the GPU and did not have it */

@@ -15,7 +15,7 @@ struct proxy_gpu {
     const struct vg_snap_host *host;
     const char *gpu;
     int64_t window_ns, memory_bytes, used_bytes;
-    int64_t reserved_bytes; /* at its proxies, for programs that will come; -1: not known */
+    int64_t reserved_bytes; /* at its proxies, for programs that will come */
     size_t windows;         /* that are looked at: those of the hold time */
     size_t n_known;         /* of these */
     size_t n_proxies;       /* one alone divides the GPU by weights */

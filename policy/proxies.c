@@ -165,9 +165,7 @@ proxies_take_socket(struct proxy_state *state, size_t at, const struct vg_snap_p
         client.lacked /= (double)known;
     }
     gpu->used_bytes += socket->used_bytes;
-    gpu->reserved_bytes = gpu->reserved_bytes < 0 || socket->reserved_bytes < 0
-                              ? -1
-                              : gpu->reserved_bytes + socket->reserved_bytes;
+    gpu->reserved_bytes += socket->reserved_bytes;
     proxies_find_vm(state, socket->vm, &client);
     g_array_append_val(state->clients, client);
 }
@@ -261,7 +259,7 @@ proxies_margin(const struct proxy_state *state, const struct proxy_gpu *a,
     return stale_ns > 0 ? 1 + (double)age_ns / (double)stale_ns : 1;
 }
 
-/* Returns how much of a GPU's memory nobody has, nor is it reserved; both are known. */
+/* Returns how much of a GPU's memory nobody has, nor is it reserved. */
 static int64_t
 proxies_free(const struct proxy_gpu *gpu)
 {
@@ -292,8 +290,6 @@ proxies_obstacle(const struct proxy_state *state, const struct proxy_client *cli
                                socket->socket);
     if (to->memory_bytes == 0)
         return g_strdup("its memory is not known");
-    if (to->reserved_bytes < 0)
-        return g_strdup("how much of its memory is reserved for others is not known");
     if (client->socket->used_bytes > proxies_free(to))
         return g_strdup_printf(
             "it has too little free memory: of %.0f MiB programs have %.0f, %.0f are reserved for "

@@ -16,7 +16,7 @@ def proxy(name, sockets, known=WINDOWS):
     """Of a GPU of 1 GiB, of whose last windows so many are known, the oldest."""
     return {"at": f"/run/{name}.ask", "gpu": name, "gpus": 1, "memory_bytes": 1 << 30, "window_ns": 10**9,
             "known": [1] * known + [0] * (WINDOWS - known),
-            "sockets": [{"socket": address, "address": address, "vm": vm, "weight": 1, "clients": int(run > 0), "reserved_bytes": 0,
+            "sockets": [{"socket": address, "address": address, "vm": vm, "weight": 1, "clients": int(run > 0),
                          "run": [run] * WINDOWS, "lacked": [lacked] * WINDOWS} for vm, address, run, lacked in sockets]}
 
 

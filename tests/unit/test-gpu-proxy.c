@@ -84,16 +84,15 @@ hears(struct host *h)
     return true;
 }
 
-/* The proxy answers what its socket did: so many ms, and as many commands. more: members besides.
- */
+/* The proxy answers what its socket did: so many ms, and as many commands. */
 static void
-answers_more(const struct host *h, int64_t run_ms, const char *more)
+answers(const struct host *h, int64_t run_ms)
 {
     g_autofree char *text = g_strdup_printf(
         "{\"pid\": 7, \"devices\": [{\"name\": \"card\"}], \"sockets\": [{\"socket\": "
         "\"/s\", \"vm\": \"vm\", \"weight\": 1, \"device\": \"card\", \"done\": %d, "
-        "\"commands\": %d, \"run_ns\": %d000000, \"wait_ns\": 0%s}]}",
-        (int)run_ms, (int)run_ms, (int)run_ms, more);
+        "\"commands\": %d, \"run_ns\": %d000000, \"wait_ns\": 0}]}",
+        (int)run_ms, (int)run_ms, (int)run_ms);
     const int fd = memfd_create("answer", MFD_CLOEXEC);
     char ok[] = "ok";
     struct iovec part = {ok, strlen(ok)};
@@ -108,12 +107,6 @@ answers_more(const struct host *h, int64_t run_ms, const char *more)
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     assert_int_equal(sendmsg(h->client, &message, MSG_NOSIGNAL), strlen(ok));
     close(fd);
-}
-
-static void
-answers(const struct host *h, int64_t run_ms)
-{
-    answers_more(h, run_ms, "");
 }
 
 static void
@@ -206,32 +199,6 @@ test_late(const char *dir)
     assert_int_equal(h.source->ops->missed_ns(h.source), 0);
     g_autofree char *text = says(&h, false);
     assert_string_equal(text, "1 VM with a socket of vgpu-proxy");
-    end(&h);
-}
-
-/* What a proxy keeps for programs that will come is told as it says; an older one does not. */
-static void
-test_reserved(const char *dir)
-{
-    static const struct {
-        const char *more;
-        int64_t reserved;
-    } cases[] = {{"", -1},
-                 {", \"reserved_bytes\": null", -1},
-                 {", \"reserved_bytes\": 0", 0},
-                 {", \"reserved_bytes\": 1048576", 1048576}};
-    struct host h;
-
-    begin(&h, dir);
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        asks(&h);
-        assert_true(hears(&h));
-        answers_more(&h, 1000, cases[i].more);
-        h.source->ops->take(h.source, h.begin_ns + S);
-        reads(&h, S, 0);
-        assert_int_equal(g_array_index(h.window.proxies, struct vg_proxy_use, 0).reserved_bytes,
-                         cases[i].reserved);
-    }
     end(&h);
 }
 
@@ -329,13 +296,6 @@ test_a_proxy_that_is_silent(void **state)
 }
 
 static void
-test_a_proxy_that_keeps_memory(void **state)
-{
-    (void)state;
-    in_dir(test_reserved);
-}
-
-static void
 test_a_proxy_that_hangs_up(void **state)
 {
     (void)state;
@@ -348,7 +308,6 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_proxy_that_is_late),
         cmocka_unit_test(test_a_proxy_that_is_silent),
-        cmocka_unit_test(test_a_proxy_that_keeps_memory),
         cmocka_unit_test(test_a_proxy_that_hangs_up),
     };
 

@@ -358,7 +358,7 @@ add_proxy(struct vg_snap_host *host, const char *gpu, const char *address, doubl
 }
 
 /* Programs have 1 GiB at a GPU that others want, too, and could go to one where others have 4 GiB
- * and a proxy keeps some; in two steps at two proxies, or nobody tells. */
+ * and two proxies keep some. */
 static void
 test_memory_of_a_proxy(void **state)
 {
@@ -374,8 +374,6 @@ test_memory_of_a_proxy(void **state)
          "programs have 4096, 3072 are reserved for others that will come, and these "
          "have 1024"},
         {8 * GIB, 0, "8192 are reserved"},
-        {0, -1, "how much of its memory is reserved for others is not known"},
-        {-1, 8 * GIB, "how much of its memory is reserved for others is not known"},
     };
     policy_config.hold_ns = 10 * S;
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
