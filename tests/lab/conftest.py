@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
-from labhost import a_host
+from labhost import a_host, lab
 from movelab import MoveLab, has_gpu, remove_guest, running_on, start_guest
 from patience import knows
 
@@ -9,6 +9,12 @@ from patience import knows
 def host():
     """One for all tests, each of which leaves it as it was."""
     yield from a_host()
+
+
+@pytest.fixture(scope="session")
+def guest0(host):
+    """A guest of the first host, which stays."""
+    lab("guest", host, "guest0")
 
 
 @pytest.fixture(scope="module")

@@ -216,9 +216,7 @@ make_image()
     root=$(mktemp -d "$lab/root.XXXXXX")
     mkdir -p "$root"/{bin,proc,sys,dev,mod,run,tmp}
     cp "$(command -v busybox)" "$root/bin/busybox"
-    for name in $("$root/bin/busybox" --list); do
-        [ "$name" = busybox ] || ln -sf busybox "$root/bin/$name"
-    done
+    "$root/bin/busybox" --install "$root/bin"
     for name in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci \
         virtio_console virtio-rng virtio_blk failover net_failover virtio_net; do
         find "$modules" -name "$name.ko*" -exec cp {} "$root/mod/" \;
@@ -496,12 +494,12 @@ guest()
     inside "$host" virsh -q define "/var/lib/libvirt/$name.xml"
     inside "$host" virsh -q start "$name"
     # As long as a busy machine may take.
-    for ((i = 0; i < 3600; i++)); do
+    for ((i = 0; i < 900; i++)); do
         if grep -qs GUEST-READY "$console"; then
             grep -o 'GUEST-READY.*' "$console"
             return
         fi
-        sleep 0.05
+        sleep 0.2
     done
     die "$name did not come up, see $console"
 }

@@ -129,7 +129,9 @@ def test_one_member_is_killed(cluster, way):
 
 # ---- emptying a host ----
 
-@pytest.mark.drawn("lab-cluster")
+# Over peers alone, it is in other runs, too.
+@pytest.mark.drawn("lab-many")
+@pytest.mark.usefixtures("guest0")
 def test_a_host_is_emptied(cluster):
     """Asked of the other vgpud; the host is in maintenance then, also for a vgpud that is started anew,
     until it is let go."""

@@ -11,7 +11,7 @@ from settings import HANG_S
 from vgpud import Events, wait_for
 
 # One after the other: they share the directory of the lab.
-pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab")]
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab"), pytest.mark.usefixtures("guest0")]
 GUEST = "guest0"
 CONFIG = """[daemon]
 window=500ms

@@ -6,7 +6,7 @@ from movelab import run, running_on
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.usefixtures("guest0")]
 
 
 @pytest.mark.drawn("lab")

@@ -227,6 +227,7 @@ def timed(nodes, hung):
 
 @pytest.mark.host
 @pytest.mark.parametrize("whose", ["source", "target"])
+@pytest.mark.usefixtures("guest0")
 def test_routes_take_as_long_as_ever(movelab, way, guest, whose):
     """While a move goes on, and then waits for a libvirtd that hangs: at most twice the time, of the medians."""
     source, target = way

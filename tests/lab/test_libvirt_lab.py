@@ -11,7 +11,7 @@ from labhost import DUMP, ENV, LAB, inside, lab, set_instances, vcpu_threads
 from settings import HANG_S
 
 # One after the other: they share the directory of the lab.
-pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab")]
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab"), pytest.mark.usefixtures("guest0")]
 
 
 class Dump:

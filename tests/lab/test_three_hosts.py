@@ -17,7 +17,7 @@ from unixhttp import wait_for
 from vgpud import pause
 
 # One after the other: they share the directory of the lab. All are for full runs.
-pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-many")]
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-many"), pytest.mark.usefixtures("guest0")]
 GUEST = "nomad"
 HOSTS = ("h1", "h2", "h3")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts of tests/lab/lab.sh, the first one with a guest."""
+"""Hosts of tests/lab/lab.sh."""
 import contextlib
 import fcntl
 import glob
@@ -73,14 +73,13 @@ def two_hosts():
 
 
 def a_host():
-    """For a fixture: h1 with guest0, and h2; skips where that cannot be."""
+    """For a fixture: h1, and h2; skips where that cannot be."""
     why = missing()
     if why:
         pytest.skip(why)
     with two_hosts() as up:
         if up.returncode != 0:
             pytest.skip(f"the lab does not come up: {up.stderr.strip()}")
-        lab("guest", "h1", "guest0")
         yield "h1"
 
 
