@@ -15,9 +15,10 @@ from settings import full, random_of, sample, seed  # noqa: E402
 
 # Of how many tests that are marked drawn(NAME) one run has the time, besides those of the file that are
 # not marked. `lab` is what the two hosts of tests/lab show besides a move there and back.
-DRAWN = {"access-faults": 2, "broken-link": 1, "cluster": 4, "cuda-many": 1, "disk": 4, "half-minutes": 0, "lab": 1, "lab-cluster": 1,
-         "lab-faults": 1, "lab-hangs": 1, "lab-many": 0, "long": 3, "network": 0, "nova-move": 9, "opencl-faults": 3,
-         "opencl-proxies": 1, "tls": 1, "tls-link": 1}
+DRAWN = {"access-faults": 1, "broken-link": 1, "cluster": 4, "cuda-many": 1, "disk": 3, "half-minutes": 0,
+         "lab": 1, "lab-cluster": 1, "lab-faults": 1, "lab-hangs": 1, "lab-many": 0, "long": 2,
+         "network": 0, "nova-move": 9, "opencl-faults": 3, "opencl-proxies": 1, "proxy-plan": 1, "tls": 1,
+         "tls-link": 1}
 
 
 def pytest_configure(config):

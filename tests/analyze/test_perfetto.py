@@ -131,7 +131,7 @@ def integral(values):
 
 # ---- recordings of hosts ----
 
-@pytest.mark.parametrize("name", ["lttng-kernel", "perf-ctf"])
+@pytest.mark.parametrize("name", sample("demo", ["lttng-kernel", "perf-ctf"], 1))
 def test_demo(tmp_path, name):
     args = os.path.join(DEMO, name), "--vm-map", VM_MAP
     doc, trace = analyze(tmp_path, *args)

@@ -14,7 +14,7 @@ import warnings
 import pytest
 import vgpuctl
 from certs import Authority
-from settings import HANG_S
+from settings import HANG_S, sample
 from terminal import Terminal
 from vgpud import LTTNG, VM_MAP, Daemon, wait_for
 
@@ -154,7 +154,7 @@ ONLINE = [["vm", "list"], ["vm", "list", "--watch=0.1", "-n", "3"], ["vm", "show
           ["token", "list", "-o", "csv"], ["audit"]]
 
 
-@pytest.mark.parametrize("command", ONLINE, ids=" ".join)
+@pytest.mark.parametrize("command", sample("as over the socket", ONLINE, 10), ids=" ".join)
 def test_every_command_says_the_same_as_over_the_socket(good, command):
     boot = good.daemon.get("/v1/host")["daemon"]["boot_id"]
     command = [f"{boot}-0" if word == "BOOT" else word for word in command]

@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 import vgpuctl
-from settings import HANG_S
+from settings import HANG_S, sample
 
 CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "configs")
 NOBODY = 65534
@@ -114,7 +114,7 @@ def test_every_broken_file_has_a_case():
     assert {f"{name}.conf" for name in BROKEN} == set(os.listdir(CONFIGS))
 
 
-@pytest.mark.parametrize("name", sorted(BROKEN))
+@pytest.mark.parametrize("name", sample("broken files", sorted(BROKEN), 25))
 def test_broken_file_is_refused_with_file_group_key_and_reason(name):
     message = refused(os.path.join(CONFIGS, f"{name}.conf"))
     for word in BROKEN[name]:

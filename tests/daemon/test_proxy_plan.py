@@ -39,6 +39,7 @@ def _site(tmp_path_factory):
         yield site
 
 
+@pytest.mark.drawn("proxy-plan")
 def test_another_gpu(site):
     """The free one of this host, or that of the other one, of which both are told; applying it asks the guest, whose
     driver has none, and says so."""
@@ -99,6 +100,7 @@ def subprocess_said(site, plan):
     return answer[2].get("detail", "")
 
 
+@pytest.mark.drawn("proxy-plan")
 def test_what_is_not_known(site):
     """A proxy that does not answer has nothing proposed for whoever is there, nor for who could go there."""
     with ended(site.basic.backlogged(STEPS), site.basic.backlogged(STEPS, OTHER)):

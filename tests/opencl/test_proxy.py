@@ -349,7 +349,7 @@ assert read(1) == data[:size]
 """
 
 
-@pytest.mark.parametrize("way, staging", [("", 64), ("", 4), ("", 0), ("stream:", 64)])
+@pytest.mark.parametrize("way, staging", sample("large", [("", 64), ("", 4), ("", 0), ("stream:", 64)], 2))
 def test_large(tmp_path, way, staging):
     """Much memory, which comes in areas that both sides have, in one or in pieces, or else with the messages."""
     with Proxy(tmp_path, f"--staging={staging}", "--pinned=4") as proxy:
@@ -484,7 +484,7 @@ def test_a_proxy_that_is_killed(tmp_path):
         assert program.communicate(timeout=HANG_S)[0].endswith(b" 0 wrong\n")
 
 
-@pytest.mark.parametrize("whose", ["program", "process"])
+@pytest.mark.parametrize("whose", sample("stopped", ["program", "process"], 1))
 def test_one_that_is_stopped(tmp_path, whose):
     """Neither a program that does not go on, nor its process in the proxy, keeps the device from others."""
     with Proxy(tmp_path, "--max-kernel=1") as proxy:
