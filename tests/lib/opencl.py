@@ -234,10 +234,11 @@ class Proxy:
                                 stderr=subprocess.PIPE)
 
     def children(self):
-        """The clients' processes, without those that carry TLS before them, or have not begun, and may be to do that."""
+        """The clients' processes, without those that carry TLS before them, or have not begun, and may be to do that, and
+        without the one that looks what devices there are."""
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
             pids = [int(pid) for pid in file.read().split()]
-        return [pid for pid in pids if self.name(pid) not in ("vgpu-proxy-tls", "vgpu-proxy")]
+        return [pid for pid in pids if self.name(pid) not in ("vgpu-proxy-tls", "vgpu-proxy", "vgpu-proxy-look")]
 
     @staticmethod
     def name(pid):

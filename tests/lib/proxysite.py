@@ -41,6 +41,8 @@ class Gpu:
             # A program that is killed is not to be waited for.
             self.proxy = stack.enter_context(Proxy(folder, f"--ask={folder}/ask", "--linger=0", *more.get("options", ()),
                                                    sockets=(*sockets, "nobody,vm=nobody")))
+            # It comes after the others.
+            wait_for(lambda: os.path.exists(f"{folder}/ask"))
         finally:
             del os.environ["POCL_DEVICES"]
             if before is not None:
