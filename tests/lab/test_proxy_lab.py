@@ -9,6 +9,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -54,12 +55,16 @@ class Proxy:
         """Options, and the socket."""
         return [f"{self.address},vm={GUEST},token={self.token}"]
 
+    def more(self):
+        """To its environment."""
+        return {}
+
     def start(self):
         argv = [os.path.join(BUILD, "vgpu-proxy"), "--drain=0", "--strict", "--allow-binaries", f"--vendors={self.folder}/vendors",
                 f"--ask={self.asked}", *self.sockets()]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*prefix(self.host), *argv], stderr=log, cwd=self.folder,
-                                            env={**os.environ, "POCL_CACHE_DIR": str(self.folder / "pocl")})
+                                            env={**os.environ, "POCL_CACHE_DIR": str(self.folder / "pocl"), **self.more()})
         wait_for(self.asked.exists)
 
     def pid(self):
@@ -80,15 +85,20 @@ class Node:
     """vgpud on that host."""
 
     def __init__(self, folder):
-        self.folder, self.daemon = folder, None
+        self.folder, self.daemon, self.asked = folder, None, f"{folder}/ask.sock"
 
     def config(self, group):
         return ("[libvirt]\nuse=yes\npoll=1s\n[live]\nbpf=no\nperf=no\n[actions]\nenabled=yes\n"
                 "[gpu]\nfdinfo=no\nvenus=no\nnvml_library=\ntracepoints=no\nbudget=0\n"
-                f"proxies={self.folder}/ask.sock\n" + group)
+                f"proxies={self.asked}\n" + group)
 
     def start(self, group):
         self.daemon = LabDaemon(self.folder / "vgpud", host="h1", config=self.config(group))
+
+    def begin_anew(self, group, asked):
+        self.daemon.stop()
+        self.asked = asked
+        self.start(group)
 
     def reload(self, group):
         before = self.daemon.log().count("configuration reloaded")
@@ -367,6 +377,92 @@ def test_from_proxy_to_proxy_of_two_hosts(node, proxy, folder, tmp_path):
     print(f"{len(stops)} moves: stood still for {sorted(stops)[len(stops) // 2]:.0f} ms, {max(stops):.0f} ms at most; "
           f"{[other.runs for other in others]} runs beside")
     assert not sum((other.wrong for other in others), []) and all(other.runs for other in others)
+
+
+# ---- what a plan proposes ----
+
+class OneOfTwo(Proxy):
+    """Of one device of PoCL, which has two that differ by name; another VM has a socket, too."""
+
+    def __init__(self, folder, device, token, port):
+        os.makedirs(folder)
+        super().__init__(folder, port)
+        self.device = device
+        # A VM shows the same token to both of them.
+        self.token.write_text(token)
+
+    @property
+    def others(self):
+        return f"tcp:{self.its}:{self.port + 10}"
+
+    def sockets(self):
+        return [*super().sockets(), f"{self.others},vm=other,token={self.token}"]
+
+    def more(self):
+        return {"POCL_DEVICES": self.device}
+
+    def told(self):
+        """What the VM's socket has, which comes first."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(HANG_S)
+            connection.connect(str(self.asked))
+            connection.sendall(b"list")
+            _, fds, _, _ = socket.recv_fds(connection, 256, 1)
+        with os.fdopen(fds[0], encoding="utf-8") as file:
+            file.seek(0)
+            return json.load(file)["sockets"][0]
+
+    @contextlib.contextmanager
+    def backlogged(self):
+        """A program of the other VM has work for it all the time."""
+        environment = {**os.environ, "OCL_ICD_VENDORS": os.path.join(BUILD, "libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
+                       "VGPU_OPENCL": f"proxy:{self.others}", "VGPU_OPENCL_TOKEN": str(self.token)}
+        with subprocess.Popen([*prefix("h1"), "/usr/bin/python3", os.path.join(vgpuctl.ROOT, "tests", "opencl", "backlog.py"), "4000000"],
+                              env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"there\n"
+            yield
+            process.stdin.close()
+            assert process.wait(HANG_S) == 0
+
+
+PLANS = "[policy]\nhold=3s\nhold_fraction=0.5\ncontention_threshold=0.02\nmin_gain=0.01\n"
+
+
+def test_a_plan_is_applied(node, proxy, folder, tmp_path):
+    """A program in the VM waits for a GPU that another VM's program has all the time; a plan proposes the other one, which
+    nobody uses, and vgpuctl plan apply has the program go on there, by the agent in the guest: it waits less, and comes
+    to the same."""
+    expected = alone([os.path.join(BUILD, "tests", "opencl", "waves"), *WAVES, "0"], folder).split()[-1]
+    full, free = (OneOfTwo(tmp_path / device, device, proxy.token.read_text(), PORT + 3 + i) for i, device in enumerate(("basic", "pthread")))
+    with contextlib.ExitStack() as stack:
+        stack.callback(node.begin_anew, group_of(proxy), node.asked)
+        for one in full, free:
+            stack.callback(one.stop)
+            one.start()
+        node.begin_anew(group_of(full) + PLANS, f"{full.asked},{free.asked}")
+        node.knows(full.address)
+        stack.enter_context(full.backlogged())
+        program = Program("planned", "/opencl/waves", *WAVES, "0", "/tmp/planned.wait")
+        wait_for(lambda: program.ask("said"))
+
+        def proposed():
+            status, _, plan = node.daemon.post("/v1/plans", {"dry_run": True})
+            return status in (200, 201) and plan.get("proxies") and plan
+        plan = wait_for(proposed, 3 * HANG_S, pause=1)
+        [action] = plan["proxies"]
+        print(action["reason"]["text"])
+        assert (action["kind"], action["vm"], action["from"], action["to"]) == (
+            "proxy-move", GUEST, f"proxy:{full.address}", f"proxy:{free.address}")
+        applied = json.loads(node.run("plan", "apply", plan["id"], "--yes", "-o", "json"))
+        [change] = applied["actions"]
+        print(change)
+        assert change["result"] == "done" and change["waited_after"] < change["waited_before"]
+        here, there = full.told(), free.told()
+        assert (here["clients"], there["clients"], there["reserved_bytes"]) == (0, 1, 0)
+        # It is what the next plan says, too.
+        assert not [a for a in node.daemon.post("/v1/plans", {"dry_run": True})[2].get("proxies", []) if a["vm"] == GUEST]
+        tell("h1", GUEST, "opencl go planned")
+        assert program.end().split()[-1] == expected
 
 
 # ---- what changes ----
