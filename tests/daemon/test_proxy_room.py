@@ -121,7 +121,7 @@ class Older:
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection):
-        with connection, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as real:
+        with connection, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as real, contextlib.suppress(ConnectionError):
             real.connect(f"{self.gpu.folder}/ask")
             while line := connection.recv(512):
                 if line.split()[0] in (b"reserve", b"release"):

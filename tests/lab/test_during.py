@@ -15,7 +15,7 @@ import pytest
 from labdaemon import prefix
 from labhost import BUILD, LAB, lab
 from movelab import has_gpu, remove_guest, run, running_on, start_guest, tell
-from opencl import POCL, make_film, native, need, need_pocl
+from opencl import POCL, ask_proxy, make_film, native, need, need_pocl
 from patience import knows, libvirtd
 from settings import HANG_S
 from unixhttp import wait_for
@@ -92,6 +92,10 @@ class Proxy:
         for pid in self.pids():
             os.kill(pid, signum)
 
+    def reserved(self):
+        """MiB that it keeps for programs that will come."""
+        return ask_proxy(self.folder / "ask.sock")["sockets"][0]["reserved_bytes"] >> 20
+
     def end(self):
         if self.process:
             self.signal(signal.SIGKILL)
@@ -140,7 +144,8 @@ def guest(movelab, proxy, film):
         "<address type='pci' domain='0x0000' bus='0x00' slot='0x07' function='0x0'/></interface>"))
     tell("h1", GUEST, "opencl on")
     tell("h1", GUEST, f"net {NET}.9/24 {NET}.1")
-    movelab.nodes["h1"].more = f"[proxy {GUEST}]\naddress={proxy.address}\ntoken_file={proxy.token}\n"
+    movelab.nodes["h1"].more = (f"[gpu]\nproxies={proxy.folder}/ask.sock\n"
+                                f"[proxy {GUEST}]\naddress={proxy.address}\ntoken_file={proxy.token}\n")
     restart(movelab)
     yield GUEST
     remove_guest(GUEST)
@@ -259,15 +264,37 @@ def migrates(node, move):
 
 # ---- it goes on ----
 
+def is_expected(node, guest, proxy, mib):
+    """Begins a move whose program gets to the proxy only after a while, until which memory is kept for it there."""
+    link(False)
+    try:
+        move = node.move(guest, "h2", gpu_during="proxy")
+        assert wait_for(proxy.reserved, pause=0.05) >= mib
+    finally:
+        link(True)
+    return move
+
+
+def turns_back(node, guest, proxy, program):
+    """A move that is aborted while its program goes to the proxy."""
+    move = is_expected(node, guest, proxy, program.mib)
+    node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})
+    move = node.ended(move, 3 * HANG_S)
+    assert move["state"] != "done" and running_on(guest) == ["h1"] and proxy.reserved() == 0, story(move)
+    assert program.runs("h1") and program.holds("h1")
+
+
 def test_frames(moving, guest, proxy):
-    """While its VM moves: nothing of it is lost, and it stands still for the two switches alone."""
+    """While its VM moves: nothing of it is lost, and it stands still for the two switches alone. The proxy keeps memory for
+    it until it is there, or the move has turned back."""
     node, program = moving, Frames("h1", "one")
     program.runs("h1")
+    turns_back(node, guest, proxy, program)
     shown = run(node, "migrate", guest, "--to", "h2", "--gpu-during=proxy", "--dry-run").stdout
     assert "Those that go on there are expected to stand still for" in shown, shown
-    move = node.move(guest, "h2", gpu_during="proxy")
+    move = is_expected(node, guest, proxy, program.mib)
     migrates(node, move)
-    assert not program.holds("h1") and len(proxy.pids()) == 2
+    assert not program.holds("h1") and len(proxy.pids()) == 2 and proxy.reserved() == 0
     now = node.migration(move)
     away = told(now)[program.pid]
     assert (away["state"], away["at"]) == ("away", f"proxy:{proxy.address}"), away
@@ -277,6 +304,7 @@ def test_frames(moving, guest, proxy):
     end = node.ended(move, 3 * HANG_S)
     assert (end["state"], end["gpu_during"]) == ("done", f"proxy:{proxy.address}"), story(end)
     back = told(end)[program.pid]
+    assert proxy.reserved() == 0
     assert back["state"] == "running" and program.holds("h2") and program.runs("h2") and len(proxy.pids()) == 1
     assert back["away_ns"] == away["stop_ns"] and end["standstill_ns"] == back["away_ns"] + back["stop_ns"]
     print(program.log("h2"))

@@ -9,7 +9,6 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import time
 
@@ -18,7 +17,7 @@ from certs import Authority
 from labdaemon import LabDaemon, prefix
 from labhost import BUILD, LAB, lab
 from movelab import address, console, remove_guest, start_guest, tell
-from opencl import POCL, SEED, Beside, native, need, need_pocl, told
+from opencl import POCL, SEED, Beside, ask_proxy, native, need, need_pocl, told
 from settings import HANG_S
 from unixhttp import wait_for
 import vgpuctl
@@ -403,14 +402,7 @@ class OneOfTwo(Proxy):
 
     def told(self):
         """What the VM's socket has, which comes first."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(HANG_S)
-            connection.connect(str(self.asked))
-            connection.sendall(b"list")
-            _, fds, _, _ = socket.recv_fds(connection, 256, 1)
-        with os.fdopen(fds[0], encoding="utf-8") as file:
-            file.seek(0)
-            return json.load(file)["sockets"][0]
+        return ask_proxy(self.asked)["sockets"][0]
 
     @contextlib.contextmanager
     def backlogged(self):

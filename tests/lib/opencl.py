@@ -188,6 +188,20 @@ class Stopped:
 LINK = b"VGPULNK1"
 
 
+def ask_proxy(path, line="list"):
+    """The answer of the socket where a proxy is asked: what it tells, or a line."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(60)
+        connection.connect(str(path))
+        connection.sendall(line.encode())
+        answer, fds, _, _ = socket.recv_fds(connection, 256, 1)
+    if not fds:
+        return answer.decode()
+    with os.fdopen(fds[0], encoding="utf-8") as file:
+        file.seek(0)
+        return json.load(file)
+
+
 class Proxy:
     """vgpu-proxy with PoCL, or another vendor."""
 
@@ -249,17 +263,7 @@ class Proxy:
             return ""
 
     def ask(self, line="list"):
-        """The answer of the socket where it is asked: what it tells, or a line."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(60)
-            connection.connect(self.path + ".ask")
-            connection.sendall(line.encode())
-            answer, fds, _, _ = socket.recv_fds(connection, 256, 1)
-        if not fds:
-            return answer.decode()
-        with os.fdopen(fds[0], encoding="utf-8") as file:
-            file.seek(0)
-            return json.load(file)
+        return ask_proxy(self.path + ".ask", line)
 
     def connect(self, way=0):
         """A connection to lie by, which is a socket alone (0), or comes with memory that both sides have."""

@@ -8,7 +8,7 @@ import socket
 import subprocess
 
 from certs import Authority
-from opencl import Proxy
+from opencl import Proxy, ask_proxy
 from settings import HANG_S
 from vgpud import Daemon, wait_for
 import vgpuctl
@@ -49,16 +49,7 @@ class Gpu:
                 os.environ["POCL_DEVICES"] = before
 
     def ask(self, line="list"):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(HANG_S)
-            connection.connect(f"{self.folder}/ask")
-            connection.sendall(line.encode())
-            answer, fds, _, _ = socket.recv_fds(connection, 256, 1)
-        if not fds:
-            return answer.decode()
-        with os.fdopen(fds[0], encoding="utf-8") as file:
-            file.seek(0)
-            return json.load(file)
+        return ask_proxy(f"{self.folder}/ask", line)
 
     def name(self):
         """As OpenCL calls it, once the proxy has looked."""
