@@ -47,6 +47,8 @@ class Gpu:
             del os.environ["POCL_DEVICES"]
             if before is not None:
                 os.environ["POCL_DEVICES"] = before
+        # Until the proxy has looked, it does not know the device's memory, and keeps none of it.
+        self.name()
 
     def ask(self, line="list"):
         return ask_proxy(f"{self.folder}/ask", line)
