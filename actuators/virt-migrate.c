@@ -21,6 +21,9 @@
 #define CALL_OFF_NS (20 * VG_NS_PER_S)
 /* If libvirt has not begun to copy after this time, it waits for the other host's libvirt. */
 #define BEGIN_NS (10 * VG_NS_PER_S)
+/* A copy of which nothing more has got through for this time is called off. libvirt's keepalive
+ * ends most of them earlier; but it waits without end for a QEMU that does not give up sending. */
+#define STUCK_NS (60 * VG_NS_PER_S)
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
 /* From this pass over the memory on, the limit is doubled once in this many passes. The earlier
@@ -44,6 +47,7 @@ struct migrate {
     int result;
     char *words;
     /* Only the caller uses these members. */
+    int64_t copied_ns;   /* up to when something was copied, or nothing had to be */
     int64_t downtime_ns; /* the limit that was set last */
     int64_t raise_at;    /* the pass at which the limit is raised next */
     struct vg_migration_progress progress;
@@ -276,7 +280,12 @@ migrate_look(struct migrate *migrate)
     /* At first all figures are 0. */
     if (migrate->progress.total_bytes == 0 && progress.total_bytes == 0)
         migrate_tell_waiting(migrate);
-    if (type == VIR_DOMAIN_JOB_NONE || progress.total_bytes == 0)
+    /* Where libvirt gives a copy up, there are no figures any more. */
+    const bool is_copying = type != VIR_DOMAIN_JOB_NONE && progress.total_bytes > 0;
+    if (migrate->progress.total_bytes == 0 || atomic_load(&migrate->switching) ||
+        (is_copying && progress.processed_bytes != migrate->progress.processed_bytes))
+        migrate->copied_ns = vg_clock_monotonic_ns();
+    if (!is_copying)
         return;
     migrate->progress = progress;
     if (migrate->verb->tell)
@@ -306,6 +315,16 @@ migrate_call_off(struct migrate *migrate, vg_thread *thread)
     }
 }
 
+static int
+migrate_check_stuck(const struct migrate *migrate, GError **err)
+{
+    if (vg_clock_monotonic_ns() - migrate->copied_ns < STUCK_NS)
+        return 0;
+    return vg_error(err, VG_E_EXTERNAL, "nothing of '%s' got through to '%s' for %lld s",
+                    virDomainGetName(migrate->domain), migrate->migration->peer_uri,
+                    (long long)(STUCK_NS / VG_NS_PER_S));
+}
+
 /* Watches the migration. Returns -1 and sets *err to the reason if it was called off. If the caller
  * no longer waits, the migration is left to libvirt. */
 static int
@@ -320,7 +339,8 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
             vg_virt_host_goes_on(migrate->host);
             look_ns = now_ns + LOOK_NS;
         }
-        if (vg_verb_pause(migrate->verb, LOOK_NS / 10, "the migration", err) < 0) {
+        if (migrate_check_stuck(migrate, err) < 0 ||
+            vg_verb_pause(migrate->verb, LOOK_NS / 10, "the migration", err) < 0) {
             migrate_call_off(migrate, thread);
             return -1;
         }
@@ -357,7 +377,7 @@ migrate_all(struct migrate *migrate, GError **err)
 
     if (migrate_set_up(migrate, err) < 0)
         return -1;
-    migrate->began_ns = vg_clock_monotonic_ns();
+    migrate->began_ns = migrate->copied_ns = vg_clock_monotonic_ns();
     vg_thread *thread = vg_thread_new("migrate", migrate_run, NULL, migrate, err);
     if (!thread)
         return -1;
