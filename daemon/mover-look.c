@@ -193,7 +193,8 @@ look_tell_waiting(struct mover_move *move, const struct look_views *views, const
     mover_wait(move, text);
 }
 
-/* Reports that libvirt does not end a migration that was called off. */
+/* Reports that libvirt does not end a migration that was called off, or of which nobody has heard
+ * for too long. */
 static void
 look_tell_call_off(struct mover_move *move)
 {
@@ -247,7 +248,8 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
         const bool is_late = vg_clock_monotonic_ns() >= began_ns + LOOK_WAITS_NS;
         if (is_late && ret->facts.place == VG_PLACE_UNKNOWN)
             look_tell_waiting(move, &views, why->str);
-        else if (is_late && ret->facts.place == VG_PLACE_MOVING && look_goes_back(move))
+        else if (is_late && ret->facts.place == VG_PLACE_MOVING &&
+                 (look_goes_back(move) || move->record->cause))
             look_tell_call_off(move);
         else
             mover_go_on(move);
