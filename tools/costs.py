@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of tools/check costs in CPU time, held against what tests/costs has. Both are in units of
-a job that the same run did, which takes more time where the machine is slower or busier."""
+"""Compares the CPU time of the last runs of tools/check with tests/costs. Both are in units of a job that
+each run did itself, which takes longer on a slower or busier machine."""
 import collections
 import os
 import sys
 
-# A run may cost so many times what was set. Seeds draw other cases, machines differ.
+# A run may cost this many times what tests/costs has: machines differ.
 LIMIT = 1.3
-# What has grown by less than this is not told of.
+# Growth below this is not reported.
 LITTLE = 0.5
 HEAD = """# What tools/check costs: part, file of the part (-: the part as a whole), CPU time in units of the
 # fixed job. Written by tools/check --set-costs, see HACKING.md.
@@ -16,7 +16,7 @@ HEAD = """# What tools/check costs: part, file of the part (-: the part as a who
 
 
 def read_run(path):
-    """(part, file) -> units."""
+    """The seconds of a job, and (part, file) -> units."""
     jobs, seconds = [], collections.Counter()
     with open(path, encoding="utf-8") as file:
         for line in file:
@@ -27,6 +27,21 @@ def read_run(path):
                 seconds[part, name] += float(value)
     job = sum(jobs) / len(jobs)
     return job, {key: value / job for key, value in seconds.items()}
+
+
+def read_runs(paths):
+    """Of all runs that were made; each has its own job, for the machine may have been busier."""
+    jobs, units = [], {}
+    for path in paths:
+        if os.path.exists(path):
+            job, run = read_run(path)
+            jobs.append(job)
+            units.update(run)
+        else:
+            print(f"not compared: there is no {path}")
+    if not jobs:
+        sys.exit("No run has left its costs: run tools/check and tools/check --sanitizers first.")
+    return sum(jobs) / len(jobs), units
 
 
 def read_kept(path):
@@ -56,7 +71,7 @@ def total(costs, builds):
                if name == "-" and part.startswith("build ") == builds)
 
 
-def tell_growth(run, kept, job):
+def print_growth(run, kept, job):
     for of_part in (True, False):
         grown = sorted(((value - kept.get(key, 0), key) for key, value in run.items()
                         if (key[1] == "-") == of_part and value - kept.get(key, 0) > LITTLE), reverse=True)
@@ -67,23 +82,27 @@ def tell_growth(run, kept, job):
 
 
 def check(run, kept, job):
+    parts = {part for part, _ in run}
+    for part in sorted({part for part, _ in kept} - parts):
+        print(f"not compared: {part} (it was not run, or was built with a compiler cache)")
+    kept = {key: value for key, value in kept.items() if key[0] in parts}
     good = True
     for builds, what in (True, "builds"), (False, "tests"):
-        now, before = total(run, builds), total(kept, builds)
-        print(f"CPU time of the {what}: {now:.1f} times that of the fixed job ({job:.2f} s), of which may be "
-              f"{LIMIT * before:.1f}")
-        good = good and now <= LIMIT * before
+        now, limit = total(run, builds), LIMIT * total(kept, builds)
+        if now or limit:
+            print(f"CPU time of the {what}: {now:.1f} fixed jobs of {job:.2f} s; the limit is {limit:.1f}")
+        good = good and now <= limit
     if not good:
-        print(f"That is more than {LIMIT} times what tests/costs has. What grew since that was set:")
-        tell_growth(run, kept, job)
-        print("Make it cheaper, have cases drawn, or say in the commit why it is worth it, and set it anew: "
+        print(f"The limit is {LIMIT} times what tests/costs has. These have grown:")
+        print_growth(run, kept, job)
+        print("Make them cheaper, sample cases, or say in the commit why it is worth it and run "
               "tools/check --set-costs")
     return good
 
 
 def main():
-    verb, run_path, kept_path = sys.argv[1:]
-    job, run = read_run(run_path)
+    verb, *run_paths, kept_path = sys.argv[1:]
+    job, run = read_runs(run_paths)
     if verb == "set":
         write_kept(kept_path, run)
     elif not check(run, read_kept(kept_path), job):

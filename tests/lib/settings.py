@@ -8,9 +8,17 @@ import random
 HANG_S = 240
 
 
+# What samples are drawn by unless --seed of tools/check or the environment says otherwise.
+FIXED_SEED = 20261120
+
+
 def seed():
-    """tools/check has another one for each commit, so that over days samples cover everything."""
-    return int(os.environ.get("VG_TEST_SEED", "20261120"))
+    return int(os.environ.get("VG_TEST_SEED", FIXED_SEED))
+
+
+def explores():
+    """Was another seed asked for? Such a run takes more time and draws more."""
+    return seed() != FIXED_SEED
 
 
 def full():

@@ -40,18 +40,17 @@ c_files()
     tree_files | grep -E '\.[ch]$' | grep -E "$1" | sort
 }
 
-# some_of: of the files of its input, those that are not as they were before the last commit, and a
-# quarter of the others, drawn by the seed. All of them in a full run, and by hand.
-some_of()
+# changed_of: of the files of its input, in tools/check --quick those that differ from the commit before the
+# last one; otherwise all.
+changed_of()
 {
     local git='git -c safe.directory=*'
-    if [ "${VG_TEST_FULL-}" = 1 ] || [ -z "${VG_TEST_SEED-}" ]; then
+    if [ -z "${VG_CHECK_CHANGED-}" ] || ! $git rev-parse -q --verify HEAD~1 > /dev/null 2>&1; then
         cat
         return
     fi
-    awk -v seed="$VG_TEST_SEED" 'FILENAME != "-" { changed[$0]; next }
-        $0 in changed || (FNR + seed) % 4 == 0' \
-        <($git diff --name-only HEAD~1 2> /dev/null; $git ls-files -o --exclude-standard 2> /dev/null) -
+    awk 'FILENAME != "-" { changed[$0]; next } $0 in changed' \
+        <($git diff --name-only HEAD~1; $git ls-files -o --exclude-standard) -
 }
 
 # Files that bash or sh runs, or sources.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/costs.py: when a run costs too much, and what is told then."""
+"""tools/costs.py: when a run costs too much, and what it reports then."""
 import os
 import subprocess
 import sys
@@ -39,14 +39,38 @@ def test_limit(kept, part, factor, status):
         lines.append("\t".join([*key, str(float(value) * (factor if key[0] == part else 1))]))
     done = costs(kept, "check", *lines)
     assert done.returncode == status, done.stdout
-    assert ("What grew" in done.stdout) == bool(status)
+    assert ("These have grown" in done.stdout) == bool(status)
+
+
+def test_a_build_that_was_cached_is_not_compared(kept):
+    done = costs(kept, "check", *[line for line in RUN if not line.startswith("build")])
+    assert done.returncode == 0
+    assert "not compared: build with gcc" in done.stdout and "of the builds" not in done.stdout
+
+
+def test_two_runs(kept):
+    """Each is measured by its own job: the second one ran on a machine twice as slow."""
+    (kept / "second").write_text("job\t-\t4.0\nsanitized\t-\t80\nsanitized\ttests/unit/test-a\t8\n")
+    tool = os.path.join(ROOT, "tools", "costs.py")
+    (kept / "run").write_text("\n".join([*JOBS, *RUN]) + "\n")
+    subprocess.run([sys.executable, tool, "set", kept / "run", kept / "second", kept / "kept"], check=True)
+    assert "sanitized\t-\t20.00" in (kept / "kept").read_text()
+    done = subprocess.run([sys.executable, tool, "check", kept / "run", kept / "gone", kept / "kept"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "not compared: sanitized" in done.stdout
+
+
+def test_no_run(kept):
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "costs.py"), "check", kept / "gone",
+                           kept / "kept"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "run tools/check" in done.stderr
 
 
 def test_what_grew(kept):
     done = costs(kept, "check", *RUN[:1], "units\t-\t80", "units\ttests/unit/test-a\t31", "units\ttests/unit/test-b\t24",
                  "units\ttests/unit/test-new\t25")
-    told = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
+    reported = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
     assert done.returncode == 1
-    assert told == ["units: 40.0, was 20.0: about 40 s more here",
+    assert reported == ["units: 40.0, was 20.0: about 40 s more here",
                     "tests/unit/test-new (units): 12.5, was 0.0: about 25 s more here",
                     "tests/unit/test-b (units): 12.0, was 5.0: about 14 s more here"]

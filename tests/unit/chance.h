@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What tests draw by chance can be drawn again: the seed comes from VG_TEST_SEED, which tools/check
- * sets anew for each commit, and is printed in one form, "# VG_TEST_SEED=N". A test of several
- * rounds plays round i with the seed of the first one plus i, and names the seed of a round that
- * fails, so that this round is the first one next time.
+ * sets to a fixed one or that of --seed, and is printed in one form, "# VG_TEST_SEED=N". A test of
+ * several rounds plays round i with the seed of the first one plus i, and names the seed of a round
+ * that fails, so that this round is the first one next time.
  */
 #ifndef VG_TESTS_CHANCE_H
 #define VG_TESTS_CHANCE_H

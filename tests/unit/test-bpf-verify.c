@@ -33,8 +33,7 @@ static int G_GNUC_PRINTF(2, 0) keep(enum libbpf_print_level level, const char *f
     int length = vsnprintf(text, sizeof(text), format, args);
     size_t have = strnlen(text, sizeof(text));
     if (strstr(text, "PROG LOAD LOG"))
-        snprintf(said, sizeof(said), "%s",
-                 have < sizeof(said) ? text : text + have + 1 - sizeof(said));
+        g_strlcpy(said, have < sizeof(said) ? text : text + have + 1 - sizeof(said), sizeof(said));
     return length;
 }
 
