@@ -101,30 +101,32 @@ def test_every_golden_has_its_file():
                              and n.endswith(".txt")}
 
 
-def streams(n):
-    """(name, events, classes, whether its engines run one at a time)."""
+def streams():
+    """name -> what makes of a seed (events, classes, whether its engines run one at a time)."""
+    made = {}
     for kernel, families in DRM:
-        jobs = gen.jobs(n, depth=4)
-        yield (f"{kernel}-{name_of(families)}", gen.drm_events(jobs, kernel, families),
-               gen.drm_classes(kernel), True)
+        made[f"{kernel}-{name_of(families)}"] = lambda n, kernel=kernel, families=families: (
+            gen.drm_events(gen.jobs(n, depth=4), kernel, families), gen.drm_classes(kernel), True)
     for kernel in gen.I915:
         ends = ("notify",) if kernel in ("4.9", "4.10") else ("out",)
-        yield (f"i915-{kernel}", gen.i915_events(gen.jobs(n, rings=3, depth=2), kernel, ends=ends),
-               gen.i915_classes(kernel), True)
+        made[f"i915-{kernel}"] = lambda n, kernel=kernel, ends=ends: (
+            gen.i915_events(gen.jobs(n, rings=3, depth=2), kernel, ends=ends), gen.i915_classes(kernel), True)
     for kernel in gen.XE:
-        yield (f"xe-{kernel}", gen.xe_events(gen.jobs(n, depth=4), kernel), gen.xe_classes(kernel), False)
-        yield (f"xe-{kernel}-sched", gen.xe_events(gen.jobs(n, depth=4), kernel, ("sched",)),
-               gen.xe_classes(kernel), False)
-    yield "gvt", gen.gvt_events(gen.jobs(n, depth=1), lambda job: True), gen.gvt_classes(), True
+        made[f"xe-{kernel}"] = lambda n, kernel=kernel: (
+            gen.xe_events(gen.jobs(n, depth=4), kernel), gen.xe_classes(kernel), False)
+        made[f"xe-{kernel}-sched"] = lambda n, kernel=kernel: (
+            gen.xe_events(gen.jobs(n, depth=4), kernel, ("sched",)), gen.xe_classes(kernel), False)
+    made["gvt"] = lambda n: (gen.gvt_events(gen.jobs(n, depth=1), lambda job: True), gen.gvt_classes(), True)
+    return made
 
 
-NAMES = [name for name, *_ in streams(1)]
+STREAMS = streams()
 
 
-@pytest.mark.parametrize("name", sample("queues", NAMES, 6))
+@pytest.mark.parametrize("name", sample("queues", STREAMS, 6))
 def test_of_every_stream(tmp_path, name):
     rng = random.Random(seed())
-    [(events, classes, is_one)] = [rest for known, *rest in streams(seed()) if known == name]
+    events, classes, is_one = STREAMS[name](seed())
     write(tmp_path / "t", events, classes, rng.choice(("tracefs", "perf", "lttng213")))
     doc = analyze(tmp_path / "t").doc()
     assert sum(g["requests"] for g in doc["gpus"]) > 100
