@@ -46,6 +46,7 @@ struct vg_api_options {
     bool client_required;
     struct vg_api_limits limits;
     int64_t job_wait_ns;              /* the longest wait of a job that may block; 0: 15 s */
+    int64_t heartbeat_ns;             /* the longest silence of a stream; 0: 15 s */
     const struct vg_backend *backend; /* borrowed */
     vg_event_log *events;             /* borrowed */
 };

@@ -41,6 +41,7 @@ vg_api_new(const struct vg_api_options *options, GError **err)
     api->limits = options->limits;
     api->backend = options->backend;
     api->events = options->events;
+    api->heartbeat_ns = options->heartbeat_ns > 0 ? options->heartbeat_ns : VG_HEARTBEAT_NS;
     g_autoptr(vg_view) view = api->backend->measurement->view(api->backend->data);
     api->boot_id = view->boot_id;
     pthread_mutex_init(&api->lock, NULL);

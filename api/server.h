@@ -23,6 +23,7 @@ struct vg_api {
     const struct vg_backend *backend;
     vg_event_log *events;
     const char *boot_id;
+    int64_t heartbeat_ns; /* longest silence of a stream */
     vg_socket *socket;
     vg_tls *tls; /* NULL: no TCP */
     bool client_required;

@@ -37,7 +37,7 @@ wait_begin(struct vg_request *request, uint64_t at, const char *types)
     wait->subject = g_strdup(request->subject);
     wait->role = request->role;
     wait->out = g_string_new(NULL);
-    wait->deadline_ns = vg_clock_monotonic_ns() + VG_HEARTBEAT_NS;
+    wait->deadline_ns = vg_clock_monotonic_ns() + api->heartbeat_ns;
     wait->link.data = wait;
     g_queue_push_tail_link(&api->waits, &wait->link);
     __atomic_store_n(&api->stats.streams, g_queue_get_length(&api->waits), __ATOMIC_RELAXED);
@@ -171,7 +171,7 @@ vg_stream_read(struct vg_wait *wait, char *buffer, size_t max)
             }
             g_string_append(wait->out, ": alive\n\n");
         }
-        wait->deadline_ns = now + VG_HEARTBEAT_NS;
+        wait->deadline_ns = now + api->heartbeat_ns;
     }
     size_t n = MIN(max, wait->out->len - wait->sent);
     memcpy(buffer, wait->out->str + wait->sent, n);

@@ -674,7 +674,7 @@ def test_slow_client_is_closed(start):
                 return True
         wait_for(lambda: is_closed(silent))
         wait_for(lambda: is_closed(slow))
-    assert server.get("/healthz").status == 200
+    wait_for(server.serves)
 
 
 def test_client_gone_during_a_job(start):
@@ -683,7 +683,7 @@ def test_client_gone_during_a_job(start):
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(server.path)
         sock.sendall(b"GET /v1/vms/alpha/samples HTTP/1.1\r\nHost: x\r\n\r\n")
-        time.sleep(0.02)
+        wait_for(lambda: metric(server, "vgpud_http_connections") == 2)
         sock.close()
     assert server.get("/v1/vms/alpha/samples?since=1795200000&until=1795200002").status == 200
 
@@ -709,8 +709,8 @@ def test_jobs_are_bounded_and_do_not_block(start):
     server = start("--job-ms", 3600000, "--connections", 200)
     socks = ask_for_samples(server, 80)
     # One runs and 64 wait, or not even the first one runs yet.
-    busy = wait_for(lambda: int(metric(server, "vgpud_http_jobs_refused_total")) >= 15 and
-                    [sock for sock in socks if select.select([sock], [], [], 0)[0]])
+    wait_for(lambda: metric(server, "vgpud_http_jobs_refused_total") >= 15)
+    busy = wait_for(lambda: len(now := select.select(socks, [], [], 0)[0]) >= 15 and now)
     assert len(busy) in (15, 16)
     check_refused(busy, b'"code":"busy"')
     assert server.get("/v1/vms").status == 200
@@ -749,7 +749,7 @@ def test_end_while_a_client_is_half_way(start):
         sock.connect(server.path)
         sock.sendall(b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
                      b"Content-Type: application/json\r\n\r\n{")
-        time.sleep(0.1)
+        wait_for(lambda: metric(server, "vgpud_http_connections") == 2)
         server.stop()
 
 

@@ -83,13 +83,13 @@ def test_gap_of_a_foreign_id(start, header, reason):
 
 
 def test_heartbeat(start):
-    server = start()
-    begin = time.monotonic()
+    server = start("--heartbeat-ms", 500)
     stream = server.stream()
     assert stream.next() == {"": "connected"}
-    assert stream.next() == {"": "alive"}
-    # In which nothing is done.
-    assert time.monotonic() - begin > 14
+    begin = time.monotonic()
+    assert [stream.next() for _ in range(3)] == [{"": "alive"}] * 3
+    # The first one may be on its way already.
+    assert time.monotonic() - begin > 0.9
     stream.close()
 
 
@@ -151,19 +151,19 @@ def test_poll_of_another_run(start):
 
 
 def test_all_arrive(start):
-    # 4096 are kept: who does not come for 20 s misses some.
-    server = start("--event-ms", 5, "--streams", 16)
+    # 4096 are kept: who does not come for 80 s misses some.
+    server = start("--event-ms", 20, "--streams", 16)
     streams = [server.stream(last(0)) for _ in range(8)]
     counts = []
 
     def read(stream):
-        counts.append([int(stream.next_event()["id"].rsplit("-", 1)[1]) for _ in range(200)])
+        counts.append([int(stream.next_event()["id"].rsplit("-", 1)[1]) for _ in range(100)])
     threads = [threading.Thread(target=read, args=(s,)) for s in streams]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(c == list(range(1, 201)) for c in counts)
+    assert all(c == list(range(1, 101)) for c in counts)
     for stream in streams:
         stream.close()
 

@@ -55,6 +55,11 @@ def accepted(server):
     return server.messages().count("write accepted")
 
 
+def hanging(server):
+    """How often a job came to a host that hangs."""
+    return server.messages().count(" hangs\n")
+
+
 def connections(server):
     """As the server counts them, with that of who asks."""
     return int(re.search(rb"^vgpud_http_connections (\d+)$", server.get("/metrics").body, re.M)[1])
@@ -82,28 +87,55 @@ def check_others(server):
     assert all(status in (200, 201) for status in statuses), statuses
 
 
+def refused(socks, n, status):
+    """Waits until n of them are answered with this status, which names the host. Returns the others."""
+    early = wait_for(lambda: len(now := answered(socks)) >= n and now)
+    replies = [answer(sock) for sock in early]
+    assert [got for got, _ in replies] == [status] * n
+    assert all("host 'hung'" in document["detail"] for _, document in replies)
+    return [sock for sock in socks if sock not in early]
+
+
 @pytest.mark.parametrize("forward", [False, True], ids=["here", "forward"])
 def test_a_host_that_hangs_keeps_nobody_else(start, hung, forward):
-    server = start("--hung", hung, "--connections", 200, "--job-wait-ms", 1000)
-    socks = [move(server, "hung", forward=forward, dry_run=i % 2 == 0) for i in range(RUN + WAIT + 5)]
-    # More than may run and wait are refused at once, the rest when they have waited for long enough;
-    # both are told for whom.
-    wait_for(lambda: len(answered(socks)) == 5 + WAIT)
+    """More than may run and wait for it are refused at once."""
+    server = start("--hung", hung, "--connections", 200)
+    running = [move(server, "hung", forward=forward, dry_run=i % 2 == 0) for i in range(RUN)]
+    wait_for(lambda: hanging(server) == RUN)
+    waiting = [move(server, "hung", forward=forward, dry_run=i % 2 == 0) for i in range(WAIT + 5)]
+    kept = running + refused(waiting, 5, 503)
     check_others(server)
-    early = answered(socks)
-    replies = [answer(sock) for sock in early]
-    statuses = [status for status, _ in replies]
-    assert statuses.count(503) >= 5 and statuses.count(504) >= 1 and set(statuses) == {503, 504}
-    assert all("host 'hung'" in document["detail"] for _, document in replies)
+    assert not answered(kept)
     hung.unlink()
-    assert {answer(sock)[0] for sock in socks if sock not in early} <= {200, 201}
+    assert {answer(sock)[0] for sock in kept} <= {200, 201}
+
+
+@pytest.mark.parametrize("forward", [False, True], ids=["here", "forward"])
+def test_what_has_waited_for_too_long_is_refused(start, hung, forward):
+    """What runs is not."""
+    server = start("--hung", hung, "--connections", 200, "--job-wait-ms", 100)
+    running = []
+
+    def all_run():
+        """One that a busy machine does not begin in time is asked for once more."""
+        for sock in answered(running):
+            running.remove(sock)
+            sock.close()
+        if len(running) == hanging(server) < RUN:
+            running.append(move(server, "hung", forward=forward))
+        return hanging(server) == RUN
+    wait_for(all_run)
+    assert not refused([move(server, "hung", forward=forward, dry_run=i % 2 == 0) for i in range(WAIT)], WAIT, 504)
+    assert not answered(running)
+    hung.unlink()
+    assert {answer(sock)[0] for sock in running} == {201}
 
 
 def test_many_hosts_that_hang(start, hung):
     """Seven at once, each asked as often as may be: an eighth is answered."""
     server = start("--hung", hung, "--connections", 200)
     socks = [move(server, f"hung-{n}", forward=n % 2 == 0) for n in range(7) for _ in range(RUN)]
-    wait_for(lambda: accepted(server) == len(socks))
+    wait_for(lambda: hanging(server) == len(socks))
     check_others(server)
     assert not answered(socks)
     hung.unlink()

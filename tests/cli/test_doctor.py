@@ -11,6 +11,7 @@ import tempfile
 import pytest
 import vgpuctl
 import yaml
+from ports import free_port
 from settings import HANG_S
 from unixhttp import Server
 from vgpud import LTTNG, VM_MAP, Daemon, wait_for
@@ -174,8 +175,5 @@ def test_what_programs_of_this_machine_say(tmp_path):
 
 
 def test_of_another_machine_nothing_here_is_looked_at(tmp_path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        server = f"https://127.0.0.1:{free.getsockname()[1]}"
-    _, found = checks("--server", server, code=7)
+    _, found = checks("--server", f"https://127.0.0.1:{free_port()}", code=7)
     assert set(found) == {"vgpud"} and found["vgpud"]["state"] == "broken"

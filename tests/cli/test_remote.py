@@ -14,6 +14,7 @@ import warnings
 import pytest
 import vgpuctl
 from certs import Authority
+from ports import free_port
 from settings import HANG_S, sample
 from terminal import Terminal
 from vgpud import LTTNG, VM_MAP, Daemon, wait_for
@@ -28,12 +29,6 @@ ADDRESS = f"127.77.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
 HERE = f'ip_address = "{ADDRESS}"'
 ALWAYS = {"expired": ('activation_date = "2001-01-01 00:00:00"', 'expiration_date = "2002-01-01 00:00:00"'),
           "early": ('activation_date = "2190-01-01 00:00:00"', 'expiration_date = "2191-01-01 00:00:00"')}
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind((ADDRESS, 0))
-        return one.getsockname()[1]
 
 
 def run(*args, code=0, env=None, prefix=()):
@@ -66,7 +61,7 @@ class Site:
                                                 'ip_address = "192.0.2.1"')
         self.shown["client-only"] = self.ca.issue("client-only", HERE, server=False)
         self.shown["self-signed"] = self.self_signed("self-signed"), self.shown["good"][1]
-        self.port = free_port()
+        self.port = free_port(ADDRESS)
         self.url = f"https://{ADDRESS}:{self.port}"
         self.put("good")
         self.daemon = Daemon(directory, "--speed", "max", "--vm-map", VM_MAP, "--host", "demo-host",
@@ -303,7 +298,7 @@ REFUSALS = {
                                 {"client": lambda site: (site.client("seer")[0], "")}),
     # The way there.
     "closed-port": (7, ["nobody listens on port", ADDRESS, "listen= in [api]"],
-                    {"server": lambda site: f"https://{ADDRESS}:{free_port()}"}),
+                    {"server": lambda site: f"https://{ADDRESS}:{free_port(ADDRESS)}"}),
     # Longer than a label may be, so that no server is asked.
     "unknown-host": (7, ["nobody knows the name 'xxxx", "getent hosts xxxx"],
                      {"server": "https://" + 64 * "x" + ".invalid:8447"}),
@@ -341,7 +336,7 @@ def test_what_is_in_the_way_has_a_message_of_its_own(site, silent, name):  # pyl
 
 
 def test_a_certificate_that_is_required(good, tmp_path):
-    port = free_port()
+    port = free_port(ADDRESS)
     with Daemon(tmp_path, config=good.config(port, "client_certificate=required")) as daemon:
         token = tmp_path / "token"
         token.write_text(run("token", "create", "a", "--role", "reader", "--socket", daemon.socket).stdout)

@@ -14,7 +14,8 @@ import time
 import pytest
 import vgpuctl
 from certs import Authority
-from etcd import Etcd, coded, free_ports
+from etcd import Etcd, coded
+from ports import free_port
 from settings import HANG_S
 from test_peers import idle_recording
 from vgpud import LTTNG, VM_MAP, Daemon, pause, wait_for
@@ -33,7 +34,7 @@ class Host:
         self.site, self.name, self.recording = site, name, recording
         self.directory = site.directory / name
         self.directory.mkdir(exist_ok=True)
-        port, = free_ports(1)
+        port = free_port()
         self.url = f"https://127.0.0.1:{port}"
         pem, key = site.certificate(name)
         subjects = ";".join(f"CN={n}" for n in site.names)

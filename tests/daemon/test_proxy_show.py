@@ -12,6 +12,7 @@ import sys
 import pytest
 import vgpuctl
 from opencl import Proxy, need_pocl
+from ports import free_port
 from relay import Relay
 from settings import HANG_S
 from unixhttp import ROOT
@@ -46,12 +47,6 @@ for line in sys.stdin:
     assert cl.clEnqueueWriteBuffer(queue, buffer, 1, ctypes.c_size_t(0), ctypes.c_size_t(4096), data, 0, None, None) == 0
     print("done", flush=True)
 """
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @pytest.fixture(name="served")

@@ -9,9 +9,9 @@ import time
 
 import pytest
 from certs import Authority
-from etcd import free_ports
 from guestd import LONG_MS, Agent, Guest
 from opencl import FULL, SEED, Beside, Proxy, built, native, need, need_pocl, output, taken
+from ports import free_ports
 from test_opencl_agent import Program, connected, told
 from unixhttp import wait_for
 

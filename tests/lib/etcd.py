@@ -5,12 +5,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
 
 import pytest
+from ports import free_ports
 from settings import HANG_S
 from unixhttp import wait_for
 
@@ -18,17 +18,6 @@ from unixhttp import wait_for
 def skip_without():
     if not shutil.which("etcd"):
         pytest.skip("etcd (package etcd-server) is not installed")
-
-
-def free_ports(n, address="127.0.0.1"):
-    """Ports that nobody has at the moment."""
-    sockets = [socket.socket() for _ in range(n)]
-    for one in sockets:
-        one.bind((address, 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Member:

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections import Counter
 
+from ports import free_ports
 from settings import HANG_S
 from vgpuctl import ROOT
 from vgpud import wait_for
@@ -31,16 +32,6 @@ def missing():
     if not os.access(PLAYER, os.X_OK):
         return f"{PLAYER} is not built (package liblttng-ust-dev)"
     return None
-
-
-def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Lttng:

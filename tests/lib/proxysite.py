@@ -4,11 +4,11 @@ and has no guest; a process that looks like it is measured."""
 import contextlib
 import json
 import os
-import socket
 import subprocess
 
 from certs import Authority
 from opencl import Proxy, ask_proxy
+from ports import free_port
 from settings import HANG_S
 from vgpud import Daemon, wait_for
 import vgpuctl
@@ -16,12 +16,6 @@ import vgpuctl
 VM, UUID = "test", "6695eb01-f6a4-8304-79aa-97f2502e193f"
 # 127.0.0.1 as vgpud does not know it, which takes no address for guests that is the host's alone.
 LOOPBACK = "0x7f000001"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Gpu:

@@ -2,10 +2,10 @@
 """tests/tools/api-server on a TCP address with TLS."""
 import http.client
 import os
-import socket
 import ssl
 from contextlib import closing
 
+from ports import free_port
 from settings import HANG_S
 from unixhttp import Server
 
@@ -14,9 +14,7 @@ def loopback():
     """An address that no other process of a test uses, and a port on it."""
     pid = os.getpid()
     host = f"127.{1 + pid // 250 % 250}.{1 + pid % 250}.1"
-    with socket.socket() as sock:
-        sock.bind((host, 0))
-        return host, sock.getsockname()[1]
+    return host, free_port(host)
 
 
 class TlsServer(Server):

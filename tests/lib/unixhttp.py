@@ -63,8 +63,10 @@ class Server:
         program = os.path.join(build_dir(), "tests", "tools", "api-server")
         self.log = os.path.join(str(directory), "log")
         with open(self.log, "ab") as log:
+            # However busy the machine is, no client or host seems to hang unless a test wants that.
             self.process = subprocess.Popen(
-                [program, "--socket", self.path, *map(str, options)],
+                [program, "--socket", self.path, "--idle-ms", str(HANG_S * 1000), "--job-wait-ms", str(HANG_S * 1000),
+                 *map(str, options)],
                 stdout=subprocess.PIPE, stderr=log,
                 # GLib's own allocator hides from ThreadSanitizer that memory changes hands.
                 env={**os.environ, "G_SLICE": "always-malloc"})
@@ -111,6 +113,13 @@ class Server:
         body = document if isinstance(document, (bytes, str)) else json.dumps(document)
         return self.request("POST", url, body,
                             {"Content-Type": "application/json", **(headers or {})})
+
+    def serves(self):
+        """Whether it answers; with a short --idle-ms, a client that the machine holds up is closed, too."""
+        try:
+            return self.get("/healthz").status == 200
+        except (http.client.HTTPException, OSError):
+            return False
 
     def raw(self, *parts, pause_s=0.0):
         """Sends bytes and reads until the other side closes."""

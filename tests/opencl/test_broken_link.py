@@ -15,6 +15,7 @@ import time
 import pytest
 from netns import Network, skip_without
 from opencl import LINK, WITH_A_QUEUE, Proxy, Stopped, built, native, need_pocl
+from ports import free_port
 from relay import Relay
 from settings import HANG_S
 from test_opencl import FULL, SEED, output
@@ -34,9 +35,7 @@ class Link:
     def __init__(self, folder, *options):
         token = folder / "token"
         token.write_text("a token of the tests\n")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.token = {"VGPU_OPENCL_TOKEN": str(token)}
         self.way = "tls" if self.tls else "tcp"
         if self.tls:
@@ -466,9 +465,7 @@ def test_whose_session_it_is(tmp_path):
     ports = []
     for n, token in enumerate(tokens):
         (tmp_path / f"token{n}").write_bytes(token + b"\n")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
+        ports.append(free_port())
     sockets = tuple(f"tcp:127.0.0.1:{port},token={tmp_path}/token{n}" for n, port in enumerate(ports)) + ("near.sock",)
     with Proxy(tmp_path, sockets=sockets) as proxy, Raw(ports[0], tokens[0]) as first:
         assert first.welcome[:8] == MAGIC and first.session != bytes(16)

@@ -20,9 +20,9 @@ import pytest
 from guestd import Agent, Guest
 from opencl import (FULL, LINK, POCL, SEED, WITH_A_QUEUE, Proxy, Stopped, built, make_film, native, need, need_pocl,
                     output, taken, told)
+from ports import free_port
 from settings import HANG_S, sample
 from test_opencl import CRASHES, every_function, twice
-from proxysite import free_port
 from unixhttp import ROOT, wait_for
 from vgpud import pause
 
@@ -560,9 +560,7 @@ def _far(tmp_path):
     """A proxy that listens on TCP as well, at a port that is free, and a token for it."""
     token = tmp_path / "token"
     token.write_text("a-token-of-the-tests\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with Proxy(tmp_path, "--allow-binaries", sockets=(f"tcp:127.0.0.1:{port},token={token}", "near.sock")) as proxy:
         yield proxy, {"VGPU_OPENCL_TOKEN": str(token)}
 

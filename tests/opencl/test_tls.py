@@ -18,6 +18,7 @@ import pytest
 import test_broken_link
 from certs import Authority
 from opencl import LINK, Proxy, built, native, need, need_pocl
+from ports import free_port
 from relay import Relay
 from settings import HANG_S
 from test_broken_link import READER, Link, wait_until
@@ -32,12 +33,6 @@ SHAKE_S = 10  # for which one may shake hands
 def _needs():
     need_pocl()
     need("certtool")
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class World:

@@ -4,7 +4,7 @@
  * follow from their time, plans in memory. Serves until SIGTERM.
  *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
  *                [--job-ms N] [--job-wait-ms N] [--hung PATH] [--connections N] [--streams N]
- *                [--body N] [--idle-ms N] [--writes N] [--not-ready] [--churn] [--events N]
+ *                [--body N] [--idle-ms N] [--heartbeat-ms N] [--writes N] [--not-ready] [--churn] [--events N]
  *                [--fault NAME] [--without plans|moves] [--list-routes]
  * While there is a file PATH, hosts whose names begin with "hung" do not answer. The first VM, or
  * --gpu-vms of them, use a GPU. --churn: of the N VMs some are there, and others in the next
@@ -29,7 +29,7 @@ struct options {
     const char *socket;
     const char *group;
     unsigned mode;
-    int64_t event_ms, view_ms, events, job_wait_ms;
+    int64_t event_ms, view_ms, events, job_wait_ms, heartbeat_ms;
     struct fake_options fake;
     struct vg_api_limits limits;
     bool list_routes;
@@ -69,6 +69,7 @@ parse_options(int argc, char **argv, struct options *o)
         {"--view-ms", &o->view_ms},
         {"--job-ms", &o->fake.job_ms},
         {"--job-wait-ms", &o->job_wait_ms},
+        {"--heartbeat-ms", &o->heartbeat_ms},
         {"--events", &o->events},
         {"--connections", &o->limits.connections},
         {"--client-connections", &o->limits.client_connections},
@@ -214,6 +215,7 @@ main(int argc, char **argv)
                                            .client_required = o.client_required,
                                            .limits = o.limits,
                                            .job_wait_ns = o.job_wait_ms * VG_NS_PER_MS,
+                                           .heartbeat_ns = o.heartbeat_ms * VG_NS_PER_MS,
                                            .backend = fake_backend_table(fake),
                                            .events = log};
     vg_api *api = vg_api_new(&options, &err);

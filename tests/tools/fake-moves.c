@@ -4,17 +4,26 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tests/tools/fake-private.h"
 
-/* Does not return while the host hangs. */
+static bool
+host_hangs(const fake_backend *fake, const char *host)
+{
+    return fake->options.hung && g_str_has_prefix(host, "hung") &&
+           access(fake->options.hung, F_OK) == 0;
+}
+
+/* Does not return while the host hangs, and says so for a test that waits for it. */
 static void
 ask_host(const fake_backend *fake, const char *host)
 {
-    while (fake->options.hung && g_str_has_prefix(host, "hung") &&
-           access(fake->options.hung, F_OK) == 0)
+    if (host_hangs(fake, host))
+        fprintf(stderr, "%s hangs\n", host);
+    while (host_hangs(fake, host))
         g_usleep(10000);
 }
 
