@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@
 #include "guest/util.h"
 
 #define ONLINE "/sys/devices/system/cpu/online"
-/* The group of an agent's probes; the agent's pid follows. */
+/* The group of an agent's probes; the agent's pid follows, and the number of the namespace in which
+ * it has this pid. */
 #define GROUP "vgpu_guestd_"
 
 enum {
@@ -186,7 +188,17 @@ perf_define(const vg_perf_rings *rings, const char *line)
     return error;
 }
 
-/* Removes the definitions that killed agents have left behind. */
+/* Returns the number of the namespace of this process's pid; 0 if there is no /proc. */
+static unsigned long
+perf_namespace(void)
+{
+    struct stat about;
+
+    return stat("/proc/self/ns/pid", &about) == 0 ? (unsigned long)about.st_ino : 0;
+}
+
+/* Removes the definitions that killed agents have left behind. Those of another namespace stay: of
+ * its processes, this one cannot tell which run. */
 static void
 perf_clean_up(const vg_perf_rings *rings)
 {
@@ -199,8 +211,10 @@ perf_clean_up(const vg_perf_rings *rings)
         if (sscanf(line, "p:%63[^/]/%63s", group, name) != 2 ||
             strncmp(group, GROUP, strlen(GROUP)) != 0)
             continue;
-        pid_t pid = (pid_t)strtol(group + strlen(GROUP), NULL, 10);
-        if (pid == getpid() || kill(pid, 0) == 0 || errno != ESRCH)
+        char *end;
+        pid_t pid = (pid_t)strtol(group + strlen(GROUP), &end, 10);
+        bool is_elsewhere = *end == '_' && strtoul(end + 1, NULL, 10) != perf_namespace();
+        if (is_elsewhere || pid == getpid() || kill(pid, 0) == 0 || errno != ESRCH)
             continue;
         vg_guest_auto char *remove = vg_guest_format("-:%s/%s\n", group, name);
         perf_define(rings, remove);
@@ -267,7 +281,7 @@ vg_perf_rings_are_stale(const vg_perf_rings *rings)
 static char *
 perf_name(uint32_t mark)
 {
-    return vg_guest_format(GROUP "%d/p%x", (int)getpid(), mark);
+    return vg_guest_format(GROUP "%d_%lu/p%x", (int)getpid(), perf_namespace(), mark);
 }
 
 static void
