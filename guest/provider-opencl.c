@@ -19,7 +19,7 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for programs to say whether they could be stopped. */
+    /* The least time for programs to say whether they could be stopped. */
     ASK_MS = 5000,
     /* The time for a program to answer beyond what it was given to stop. */
     ANSWER_MS = 2000,
@@ -173,10 +173,12 @@ const struct vg_opencl_program *
 vg_opencl_ask(const struct vg_guest_work *work)
 {
     struct vg_opencl_link *link = &opencl_programs;
-    int64_t until_ms = vg_guest_now_ms() + ASK_MS;
+    /* They run meanwhile. In a guest that is busy, they may take long to answer. */
+    int64_t left_ms = work->until_ms - vg_guest_now_ms();
+    int64_t ms = left_ms / 4 > ASK_MS ? left_ms / 4 : ASK_MS;
+    int64_t until_ms = vg_guest_now_ms() + (ms < left_ms ? ms : left_ms);
     const struct vg_opencl_program *bad = NULL;
 
-    until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
     for (size_t i = 0; i < link->n; i++) {
         struct vg_opencl_program *program = &link->programs[i];
         program->answer = VG_OPENCL_YES;
