@@ -3,11 +3,14 @@ import collections
 import os
 import shlex
 import signal
+import subprocess
 import sys
 
 import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+LIB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
+ALONE = os.path.join(LIB, "alone")
+sys.path.insert(0, LIB)
 
 import cpu  # noqa: E402
 import vgpuctl  # noqa: E402
@@ -112,6 +115,14 @@ def write_failures(terminalreporter, path):
             file.write(f"{report.nodeid}\n    {(lines or ['no message'])[0][:400]}\n"
                        f"    repeat: {os.environ.get('VG_TEST_REPEAT', '')}/usr/bin/python3 -m pytest "
                        f"{shlex.quote(report.nodeid)}\n")
+
+
+def pytest_xdist_setupnodes(config, specs):
+    """What runs at once runs in namespaces of processes of their own: vgpud measures all VMs that it sees, and
+    what looks like one is another test's, or this machine's."""
+    if os.geteuid() == 0 and subprocess.run([ALONE, "true"], capture_output=True, check=False).returncode == 0:
+        for spec in specs:
+            spec.python = f"{ALONE} {sys.executable}"
 
 
 @pytest.fixture(scope="session", autouse=True)
