@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from cudaguest import FIRST, OVERHEAD_MIB, SECOND, CudaGuest, slot_path
-from guestd import LONG_MS, Agent, program
+from guestd import LONG_MS, Agent, at_deadline, program
 from settings import full, sample
 from unixhttp import build_dir
 
@@ -38,13 +38,7 @@ def taken_back(guest, host, *addresses):
 
 
 def until(ask, code, text):
-    """The answer at a deadline, which is put off as long as the machine has not come so far by then."""
-    deadline_ms = 800
-    while True:
-        done = ask(deadline_ms)
-        if (done.get("code") == code and text in done["message"]) or deadline_ms > LONG_MS:
-            return done
-        deadline_ms *= 4
+    return at_deadline(ask, lambda done: done.get("code") == code and text in done["message"], 800)
 
 
 def states(answer):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from cudaguest import FIRST, CudaGuest, slot_path
-from guestd import LONG_MS, Agent, program
+from guestd import LONG_MS, Agent, at_deadline, program
 from unixhttp import wait_for
 
 pytestmark = [
@@ -131,12 +131,7 @@ def test_by_hand(guest):
 
 def refused(host, worker, text):
     """By name, with all as it was."""
-    deadline_ms = 500
-    done = prepare(host, deadline_ms)
-    # The machine may not have come so far by then.
-    while text not in done["message"] and deadline_ms < LONG_MS:
-        deadline_ms *= 4
-        done = prepare(host, deadline_ms)
+    done = at_deadline(lambda ms: prepare(host, ms), lambda done: text in done["message"], 500)
     assert (done["type"], done["code"], done["undone"]) == ("error", "unreleasable", True), done
     assert text in done["message"], done
     assert all_run([worker]) and all(worker.has_gpu(child) for child in worker.children)

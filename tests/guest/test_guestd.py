@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from guestd import LONG_MS, Agent, Guest, is_alive, program
+from guestd import LONG_MS, Agent, Guest, at_deadline, is_alive, program
 from settings import HANG_S, seed
 from unixhttp import wait_for
 
@@ -30,14 +30,16 @@ def resume(host, deadline_ms=LONG_MS, devices=(GPU,), **members):
 
 
 def prepare_until(guest, host, code, began=""):
-    """The error at a deadline, which is put off as long as the machine has not come so far by then."""
-    deadline_ms = SHORT_MS
-    while True:
+    """The error at a deadline by which a hook has begun."""
+    def ask(deadline_ms):
         guest.write("hooks.log", "")
-        done = prepare(host, deadline_ms=deadline_ms)
-        if (done.get("code") == code and began in guest.read("hooks.log")) or deadline_ms > LONG_MS:
-            return done
-        deadline_ms *= 4
+        return prepare(host, deadline_ms=deadline_ms)
+    return at_deadline(ask, lambda done: done.get("code") == code and began in guest.read("hooks.log"), SHORT_MS)
+
+
+def prepare_held(host, devices=(GPU,)):
+    """The error at a deadline by which it was seen who holds a GPU."""
+    return at_deadline(lambda ms: prepare(host, deadline_ms=ms, devices=devices), lambda done: done.get("holders"), SHORT_MS)
 
 
 def test_hello(guest, agent):
@@ -211,7 +213,7 @@ def test_holder_of_a_file_of_sysfs(guest, host):
     guest.add_gpu(driver=None, node=None)
     resource = guest.path("sys/devices/pci0000:00/0000:00:02.1/0000:01:00.0/resource2")
     with guest.holder(resource, "mapped") as holder:
-        done = prepare(host, deadline_ms=SHORT_MS)
+        done = prepare_held(host)
         assert [(h["pid"], h["path"], h["how"]) for h in done["holders"]] == [
             (holder.pid, resource, "mapped")]
 
@@ -222,7 +224,7 @@ def test_holder_of_the_same_device_elsewhere(guest, host):
     node = guest.add_gpu(numbers=f"{os.major(zero)}:{os.minor(zero)}")
     with guest.holder("/dev/zero") as holder, guest.holder("/dev/null") as other:
         guest.show_processes(holder.pid, other.pid)
-        done = prepare(host, deadline_ms=SHORT_MS)
+        done = prepare_held(host)
         assert [(h["pid"], h["path"]) for h in done["holders"]] == [(holder.pid, node)]
 
 
@@ -269,10 +271,10 @@ def test_nodes_that_gpus_share(guest, host):
             guest.write(f"proc/driver/nvidia/gpus/0000:0{slot}:00.0/information",
                         f"Model: \t A\nDevice Minor: \t {number}\nBlacklisted:\t No\n")
         paths = [{"path": f"0000:00/0{slot}.0/00.0"} for slot in (1, 2)]
-        done = prepare(host, deadline_ms=SHORT_MS, devices=paths)
+        done = prepare_held(host, paths)
         assert {(h["pid"], os.path.basename(h["path"])) for h in done["holders"]} == {
             (common.pid, "nvidia-uvm"), (second.pid, "nvidia1")}
-        done = prepare(host, deadline_ms=SHORT_MS, devices=paths[1:])
+        done = prepare_held(host, paths[1:])
         assert [h["pid"] for h in done["holders"]] == [second.pid]
         assert prepare(host, devices=paths[:1])["type"] == "prepared"
 
@@ -332,14 +334,14 @@ def test_again(guest, host):
     assert other["code"] == "state"
     # It is looked at again.
     with guest.holder(node):
-        assert prepare(host, deadline_ms=SHORT_MS)["code"] == "held"
+        assert prepare_held(host)["code"] == "held"
     assert host.ask("hello", versions=[1])["state"] == "prepared"
     guest.remove_gpu()
     gone = prepare(host)
     assert gone["already"] is True
     assert gone["released"] == [{"path": "0000:00/02.1/00.0", "address": None, "vendor": None,
                                  "device": None, "driver": None, "gone": True}]
-    late = resume(host, deadline_ms=SHORT_MS)
+    late = at_deadline(lambda ms: resume(host, deadline_ms=ms), lambda done: done.get("code") == "not-found", SHORT_MS)
     assert (late["code"], late["undone"]) == ("not-found", True)
     assert host.ask("hello", versions=[1])["state"] == "prepared"
     guest.add_gpu()

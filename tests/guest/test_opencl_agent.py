@@ -12,7 +12,7 @@ import sys
 import pytest
 from cudaguest import FIRST as CUDA_FIRST
 from cudaguest import CudaGuest
-from guestd import LONG_MS, Agent, Connected, Guest, program
+from guestd import LONG_MS, Agent, Connected, Guest, at_deadline, deadlines, program
 from opencl import POCL, built, need_pocl
 from settings import HANG_S
 from unixhttp import wait_for
@@ -60,8 +60,10 @@ class Program:
         self.reach.close()
 
     def holds(self):
-        directory = f"/proc/{self.pid}/fd"
-        links = [os.readlink(os.path.join(directory, fd)) for fd in os.listdir(directory)]
+        directory, links = f"/proc/{self.pid}/fd", []
+        for fd in os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):  # it is closed meanwhile
+                links.append(os.readlink(os.path.join(directory, fd)))
         with open(f"/proc/{self.pid}/maps", encoding="utf-8") as maps:
             return self.guest.node in links or self.guest.node in maps.read()
 
@@ -78,13 +80,13 @@ def connected(agent, n):
     wait_for(lambda: agent.log().count("program of OpenCL connected") >= n)
 
 
-def at_deadline(host, words, deadline_ms=1500):
-    """The answer at a deadline, which is put off as long as the machine has not come so far by then."""
-    while True:
-        done = prepare(host, deadline_ms=deadline_ms)
-        if done["type"] == "error" and words in done["message"] or deadline_ms > LONG_MS:
-            return done
-        deadline_ms *= 4
+def says(words):
+    return lambda done: done["type"] == "error" and words in done["message"]
+
+
+def refused(host, words):
+    """The error at a deadline by which it says so."""
+    return at_deadline(lambda ms: prepare(host, deadline_ms=ms), says(words), 1500)
 
 
 def opencl_of(status):
@@ -208,7 +210,7 @@ def test_before_it_has_left(guest, agent, host, tmp_path, fault):
 def test_somebody_else_holds_the_gpu(guest, agent, host):
     with Program(guest) as one, guest.holder(guest.node) as holder:
         connected(agent, 1)
-        done = at_deadline(host, "(python3)")
+        done = refused(host, "(python3)")
         assert (done["code"], done["holders"][0]["pid"], done["undone"]) == ("held", holder.pid, True), done
         assert one.holds() and one.end() == 0
 
@@ -249,14 +251,8 @@ def test_after_it_has_left(guest, agent, host, fault):
         assert prepare(host)["type"] == "prepared"
         guest.bind(FIRST, "fake")
         guest.write("bad", fault)
-        deadline_ms = 3000
-        while True:
-            done = resume(host, deadline_ms=deadline_ms)
-            deadline_ms *= 4
-            if fault == "none" and done["code"] == "timeout":
-                continue
-            if good.pid not in told(done) or told(done)[good.pid]["state"] == "running":
-                break
+        done = at_deadline(lambda ms: resume(host, deadline_ms=ms), lambda done: done["code"] == code and (
+            good.pid not in told(done) or told(done)[good.pid]["state"] == "running"), 3000)
         assert (done["code"], done["undone"]) == (code, False) and words in done["message"], done
         assert told(done)[bad.pid]["state"] == "released" and words in told(done)[bad.pid]["why"]
         assert good.holds()
@@ -421,11 +417,8 @@ def test_a_proxy_that_does_not_answer(guest, agent, host):
             Program(guest, mib=1, VGPU_OPENCL=first) as one:
         connected(agent, 1)
         second.send_signal(signal.SIGSTOP)
-        deadline_ms, done = 1000, {"undone": True}
         # On a busy machine it may not even have stopped.
-        while done["undone"] and deadline_ms < LONG_MS:
-            deadline_ms *= 2
-            done = switch(host, other, deadline_ms=deadline_ms)
+        done = at_deadline(lambda ms: switch(host, other, deadline_ms=ms), lambda done: not done["undone"], 2000)
         assert (done["code"], done["undone"]) == ("timeout", False) and "stands still" in done["message"], done
         second.send_signal(signal.SIGCONT)
         wait_for(lambda: at(switch(host, other), one) == ("away", other))
@@ -489,6 +482,7 @@ def test_the_host_does_not_come_back(guest):
 STRANGER = """
 import os, socket, sys
 gpu = os.open(sys.argv[2], os.O_RDWR)
+print("open", flush=True)
 def say(text):
     lines.write(text.encode())
     lines.flush()
@@ -505,10 +499,15 @@ def stranger(guest, script, before=""):
     """A program with the GPU open, and a connection to the agent."""
     reach = Connected(guest)
     connect = "" if CONNECT in script else CONNECT
-    with subprocess.Popen([sys.executable, "-c", STRANGER + before + connect + script, reach.path, guest.node], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, pass_fds=[reach.dir], text=True) as process:
+    # By which who is not root finds it.
+    directory = os.open(os.path.dirname(guest.node), os.O_PATH | os.O_DIRECTORY)
+    node = f"/proc/self/fd/{directory}/{os.path.basename(guest.node)}"
+    with subprocess.Popen([sys.executable, "-c", STRANGER + before + connect + script, reach.path, node], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, pass_fds=[reach.dir, directory], text=True) as process:
+        assert process.stdout.readline() == "open\n"
         yield process
         process.kill()
+    os.close(directory)
     reach.close()
 
 
@@ -517,15 +516,21 @@ ANSWER = "lines.readline(); say('is running 4096\\n')\n"
 WAIT = "sys.stdin.read()\n"
 
 
+def answering(prepare="", resume=""):  # pylint: disable=redefined-outer-name
+    """However often it is asked, and told to stop and to go on: what it says to that."""
+    return (f"said = {{'ask': 'is running 4096', 'prepare': {prepare!r}}}\n"
+            "for line in lines:\n"
+            f"    text = said.get(line.split()[0].decode(), {resume!r})\n"
+            "    if text: say(text + '\\n')\n") + WAIT
+
+
 @pytest.mark.drawn("opencl-faults")
 @pytest.mark.parametrize("script, code, words", [
     (WAIT, "held", "at the deadline"),
     (HELLO + WAIT, "unreleasable", "it does not answer"),
-    (HELLO + ANSWER + "lines.readline(); lines.readline(); say('refused late\\n')\n" + WAIT, "timeout",
-     "has not answered in time"),
-    (HELLO + ANSWER + "lines.readline(); say('released 1 1\\n'); lines.readline(); say('resumed 1 1\\n')\n" + WAIT,
-     "held", "at the deadline"),
-    (HELLO + ANSWER + "lines.readline(); say('refused \\x01not now\\n')\n" + WAIT, "opencl-failed", "?not now"),
+    (HELLO + answering(resume="refused late"), "timeout", "has not answered in time"),
+    (HELLO + answering("released 1 1", "resumed 1 1"), "held", "at the deadline"),
+    (HELLO + answering("refused \x01not now"), "opencl-failed", "?not now"),
     (HELLO + "say('released 1 1\\n')\n" + WAIT, "held", "at the deadline"),
     (HELLO + "lines.readline(); say('x' * 100000)\n" + WAIT, "held", "at the deadline"),
     ("say('hello 2 1\\n')\n" + WAIT, "held", "at the deadline"),
@@ -536,7 +541,7 @@ def test_a_stranger(guest, agent, host, script, code, words):
         if HELLO in script:
             assert bad.stdout.readline() == "there\n"
         connected(agent, 2 if HELLO in script else 1)
-        done = at_deadline(host, words)
+        done = refused(host, words)
         assert done["code"] == code and words in done["message"] and str(bad.pid) in done["message"], done
         assert good.end() == 0
 
@@ -559,9 +564,14 @@ def test_too_little_memory(guest, agent, host):
 @pytest.mark.drawn("opencl-faults")
 def test_one_that_never_answers(guest, agent, host):
     """It is not waited for as long as undoing may take."""
-    with Program(guest) as good, stranger(guest, HELLO + ANSWER + WAIT) as bad:
-        connected(agent, 2)
-        done = at_deadline(host, "has not answered in time")
+    with Program(guest) as good:
+        for n, deadline_ms in enumerate(deadlines(1500)):
+            # It is asked once.
+            with stranger(guest, HELLO + answering()) as bad:
+                connected(agent, 2 + n)
+                done = prepare(host, deadline_ms=deadline_ms)
+            if says("has not answered in time")(done):
+                break
         assert (done["code"], done["undone"]) == ("timeout", False) and str(bad.pid) in done["undo_error"], done
         assert told(done)[good.pid]["state"] == "running" and good.end() == 0
 
@@ -592,9 +602,21 @@ def test_who_is_not_root(guest, agent, host):
     become = "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
     many = ("others = [socket.socket(socket.AF_UNIX) for _ in range(100)]\n"
             "for other in others: other.connect(sys.argv[1])\n")
-    let_go = ("lines.readline(); os.close(gpu); say('released 1 1\\n')\n"
-              "lines.readline(); say('resumed 1 1\\n'); print('back', flush=True)\n")
-    with stranger(guest, HELLO + ANSWER + let_go + WAIT, before=become) as one, Program(guest, mib=1) as good:
+    let_go = """
+for line in lines:
+    word = line.split()[0].decode()
+    if word == "prepare":
+        gpu = os.close(gpu)
+        say("released 1 1\\n")
+    elif word == "ask":
+        say("is running 4096\\n")
+    elif gpu is None:
+        gpu = os.open(sys.argv[2], os.O_RDWR)
+        say("resumed 1 1\\n")
+        print("back", flush=True)
+"""
+    os.chmod(guest.node, 0o666)
+    with stranger(guest, HELLO + let_go + WAIT, before=become) as one, Program(guest, mib=1) as good:
         assert one.stdout.readline() == "there\n"
         connected(agent, 2)
         with stranger(guest, many + "print('there', flush=True)\n" + WAIT, before=become) as other:
@@ -603,7 +625,7 @@ def test_who_is_not_root(guest, agent, host):
             with Program(guest, mib=1) as late:
                 connected(agent, 3)
                 # The one who only has many connections is none of them.
-                done = at_deadline(host, "(python3)")
+                done = refused(host, "(python3)")
                 assert done["holders"][0]["pid"] == other.pid and done["undone"], done
                 assert one.stdout.readline() == "back\n"
                 assert set(told(done)) == {one.pid, good.pid, late.pid}

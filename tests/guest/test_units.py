@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from cudaguest import FIRST, CudaGuest, slot_path
-from guestd import LONG_MS, Agent, program
+from guestd import LONG_MS, Agent, at_deadline, program
 from unixhttp import wait_for
 
 GPU = [{"path": slot_path(FIRST)}]
@@ -142,12 +142,7 @@ def test_it_does_not_stop(guest, host, verb, how, code, text):
     for name in UNITS:
         guest.unit(name)
     guest.goes_wrong("dcgm.service", verb, how)
-    deadline_ms = 1000
-    while True:
-        done = prepare(host, deadline_ms)
-        if done["code"] == code or deadline_ms > LONG_MS:
-            break
-        deadline_ms *= 4
+    done = at_deadline(lambda ms: prepare(host, ms), lambda done: done["code"] == code and text in done["message"])
     assert (done["code"], done["undone"]) == (code, True), done
     assert text in done["message"]
     # The one that did not stop may be about to.
@@ -196,13 +191,9 @@ def test_one_hangs_and_the_others_start(guest, host):
     # The one that is started first.
     guest.goes_wrong("persistenced.service", "start", "hang")
     guest.bind_all()
-    deadline_ms = 2000
-    while True:
-        done = host.ask("resume", deadline_ms=deadline_ms, devices=GPU)
-        states = guest.states()
-        if states["exporter.service"] == "active" or deadline_ms > LONG_MS:
-            break
-        deadline_ms *= 4
+    done = at_deadline(lambda ms: host.ask("resume", deadline_ms=ms, devices=GPU),
+                       lambda _: guest.states()["exporter.service"] == "active", 2000)
+    states = guest.states()
     assert done["code"] == "unit-failed", done
     assert "cannot start persistenced.service: systemctl had not ended after" in done["message"]
     assert states == {"exporter.service": "active", "dcgm.service": "active", "persistenced.service": "inactive"}
