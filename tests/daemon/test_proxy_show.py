@@ -72,7 +72,7 @@ def greedy(proxy, relay, token):
 def end(program):
     program.stdin.close()
     program.stdout.close()
-    assert program.wait(60) == 0
+    assert program.wait(HANG_S) == 0
 
 
 def shown(daemon):
@@ -186,7 +186,7 @@ def test_who_may_not_come(tmp_path):
     with Proxy(tmp_path, f"--ask={tmp_path}/p.ask", "--clients=1", sockets=("p",)) as proxy:
         proxy.path = str(tmp_path / "p")
         with proxy.connect(), socket.socket(socket.AF_UNIX) as second:
-            second.settimeout(60)
+            second.settimeout(HANG_S)
             second.connect(proxy.path)
             assert second.recv(1) == b""
             told = proxy.ask("show " + proxy.path)
@@ -197,7 +197,7 @@ def test_who_may_not_come(tmp_path):
             os.kill(program["pid"], signal.SIGKILL)
         wait_for(lambda: not proxy.children())
         with socket.socket(socket.AF_UNIX) as liar:
-            liar.settimeout(60)
+            liar.settimeout(HANG_S)
             liar.connect(proxy.path)
             liar.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             with contextlib.suppress(ConnectionResetError):

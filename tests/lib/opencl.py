@@ -15,10 +15,17 @@ import threading
 import time
 
 from settings import HANG_S
-from unixhttp import ROOT, build_dir
+from unixhttp import ROOT, build_dir, wait_for
+
+# PoCL's device is the same on each machine: unless it is told, it has what memory is free at the moment, and as
+# many threads as there are CPUs.
+os.environ.setdefault("POCL_MEMORY_LIMIT", "1")
+os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "2")
 
 POCL = "libpocl.so.2"
 SEED = int(os.environ.get("VG_TEST_SEED", "1")) % 1000000
+# For as long as a busy machine may take.
+PREPARE = f"prepare {HANG_S * 1000}"
 FULL = os.environ.get("VG_TEST_FULL") == "1"
 
 # Extensions that are not offered: those with functions of their own, and some vendors' own.
@@ -76,7 +83,7 @@ def native():
 
 
 def output(argv, environment):
-    return subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True, timeout=300).stdout.decode()
+    return subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True, timeout=HANG_S).stdout.decode()
 
 
 def taken(pid):
@@ -120,8 +127,8 @@ class Stopped:
                                         cwd=folder, pass_fds=[self.dir, *inherit])
 
     def accept(self):
-        """Waits for the program for a minute, and not at all for one that has ended."""
-        for _ in range(60):
+        """Does not wait for one that has ended."""
+        for _ in range(HANG_S):
             has_ended = self.process.poll() is not None
             try:
                 return self.listener.accept()[0]
@@ -136,7 +143,7 @@ class Stopped:
         except TimeoutError:
             self.__exit__()
             raise
-        connection.settimeout(60)
+        connection.settimeout(HANG_S)
         self.lines = connection.makefile("rw")
         assert self.lines.readline() == f"hello 1 {self.process.pid}\n"
         return self
@@ -164,7 +171,7 @@ class Stopped:
         stops, refusals = 0, []
         while stops < most:
             time.sleep(chance.random() * longest)
-            answer = self.say("prepare 30000")
+            answer = self.say(PREPARE)
             if not answer:
                 break
             if answer.startswith("refused"):
@@ -191,7 +198,7 @@ LINK = b"VGPULNK1"
 def ask_proxy(path, line="list"):
     """The answer of the socket where a proxy is asked: what it tells, or a line."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.settimeout(60)
+        connection.settimeout(HANG_S)
         connection.connect(str(path))
         connection.sendall(line.encode())
         answer, fds, _, _ = socket.recv_fds(connection, 256, 1)
@@ -214,16 +221,18 @@ class Proxy:
         argv = [*prefix, built("vgpu-proxy"), "--drain=2", "--strict", f"--vendors={folder}/vendors", *options, *self.sockets]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(argv, stderr=log, cwd=folder)
-        while not os.path.exists(self.sockets[-1].split(",")[0]):
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.01)
+        wait_for(self.listens)
 
     def __enter__(self):
         return self
 
+    def listens(self):
+        assert self.process.poll() is None, self.log.read_text()
+        return os.path.exists(self.sockets[-1].split(",")[0])
+
     def __exit__(self, *_):
         self.process.terminate()
-        assert self.process.wait(30) == 0
+        assert self.process.wait(HANG_S) == 0
         # What a client's process may not do, or what a sanitizer finds in it.
         said = self.log.read_text()
         assert not re.search(r"signal (31|11|6|7|4)\b|Sanitizer|runtime error", said), said
@@ -236,8 +245,7 @@ class Proxy:
         """For how many seconds the clients of each socket had the device by now."""
         before = self.log.read_text().count("had the device for")
         self.process.send_signal(signal.SIGUSR1)
-        while self.log.read_text().count("had the device for") < before + len(self.sockets):
-            time.sleep(0.01)
+        wait_for(lambda: self.log.read_text().count("had the device for") >= before + len(self.sockets))
         return [float(s) for s in re.findall(r"had the device for ([\d.]+) s", self.log.read_text())][-len(self.sockets):]
 
     def backlogged(self, steps, socket_n=0, **more):
@@ -268,7 +276,7 @@ class Proxy:
     def connect(self, way=0):
         """A connection to lie by, which is a socket alone (0), or comes with memory that both sides have."""
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(60)
+        connection.settimeout(HANG_S)
         connection.connect(self.path)
         connection.sendall(LINK + struct.pack("<QQ", way, 0))
         if way == 0:
@@ -319,7 +327,7 @@ for line in sys.stdin:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        assert self.process.wait(HANG_S) == 0
         self.process.stdout.close()
 
 

@@ -14,12 +14,13 @@ import time
 
 import pytest
 from netns import Network, skip_without
-from opencl import LINK, WITH_A_QUEUE, Proxy, Stopped, built, native, need_pocl
+from opencl import LINK, PREPARE, WITH_A_QUEUE, Proxy, Stopped, built, native, need_pocl
 from ports import free_port
 from relay import Relay
 from settings import HANG_S
 from test_opencl import FULL, SEED, output
 from test_proxy import HELLO, LARGE, head
+from unixhttp import wait_for
 
 some = pytest.mark.drawn("broken-link")
 
@@ -61,13 +62,6 @@ class Link:
         return subprocess.Popen(argv, env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def wait_until(what):
-    deadline = time.monotonic() + HANG_S
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 CALLS = [built("tests/opencl/random-calls"), "2", "150"]
 
 
@@ -79,7 +73,8 @@ def test_cuts(tmp_path):
     with Link(tmp_path, "--clients=1") as link:
         argv = [CALLS[0], str(SEED), str(most * 25)]
         program = link.run(argv)
-        wait_until(link.proxy.children)
+        # What is cut before it has begun is not taken up again.
+        first = program.stdout.readline()
         # It stays a client for as long as another one takes.
         program.send_signal(signal.SIGSTOP)
         refused = subprocess.run(CALLS, env=link.environment(), capture_output=True, timeout=HANG_S, check=False)
@@ -91,7 +86,7 @@ def test_cuts(tmp_path):
         assert program.returncode == 0 and not said, said
         assert len(link.proxy.children()) <= 1
         assert link.relay.n_connections >= seen + most
-    assert told.decode() == output(argv, native())
+    assert (first + told).decode() == output(argv, native())
 
 
 ASKED_ONCE = """
@@ -123,9 +118,9 @@ def test_nobody_knows_its_name_any_more(tmp_path):
     with Link(tmp_path) as link:
         program = link.run(CALLS, VGPU_OPENCL=f"proxy:tcp:localhost:{link.relay.port}", LD_PRELOAD=str(tmp_path / "once.so"))
         for n in range(1, 3):
-            wait_until(lambda: program.poll() is not None or link.relay.n_bytes > 20000 * n)
+            wait_for(lambda: program.poll() is not None or link.relay.n_bytes > 20000 * n)
             link.relay.cut()
-            wait_until(lambda: program.poll() is not None or link.relay.n_connections > n)
+            wait_for(lambda: program.poll() is not None or link.relay.n_connections > n)
         told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said, said
         assert link.relay.n_connections > 2
@@ -138,11 +133,11 @@ def test_silence(tmp_path, seconds):
     """The link is dead, and nobody is told: for a moment, and for so long that both sides notice."""
     with Link(tmp_path) as link:
         program = link.run(CALLS)
-        wait_until(lambda: link.relay.n_bytes > 20000)
+        wait_for(lambda: link.relay.n_bytes > 20000)
         link.relay.silence(True)
         time.sleep(seconds)
         if seconds:
-            wait_until(lambda: link.relay.n_connections > 1)
+            wait_for(lambda: link.relay.n_connections > 1)
         link.relay.silence(False)
         told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said, said
@@ -155,7 +150,7 @@ def test_large(tmp_path):
     with Link(tmp_path, "--staging=0") as link:
         program = link.run([sys.executable, "-c", LARGE, "0"])
         for n in range(20):
-            wait_until(lambda: program.poll() is not None or link.relay.n_connections > n)
+            wait_for(lambda: program.poll() is not None or link.relay.n_connections > n)
             link.relay.cut_after(10 << 20)
         told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said and not told, said
@@ -179,7 +174,7 @@ def test_stops(tmp_path):
             assert time.monotonic() - begun < 20
             link.relay.silence(False)
             for _ in range(3):
-                assert stopped.say("prepare 30000").startswith("released")
+                assert stopped.say(PREPARE).startswith("released")
                 assert stopped.say("resume").startswith("resumed")
         text = stopped.process.stdout.read().decode()
         assert stopped.process.wait() == 0
@@ -196,12 +191,12 @@ def test_a_return_to_who_does_not_answer(tmp_path, how):
     (tmp_path / "wait").touch()
     with Link(tmp_path) as link, Stopped(tmp_path / "program", argv, **link.token) as stopped:
         assert stopped.process.stdout.readline().startswith(b"frame 1 ")
-        assert stopped.say("prepare 30000").startswith("released")
+        assert stopped.say(PREPARE).startswith("released")
         if how == "stopped":
             link.proxy.process.send_signal(signal.SIGSTOP)
         else:
             # Where half of its memory has been sent.
-            threading.Thread(target=lambda: (wait_until(lambda: link.relay.n_bytes > 8 << 20),
+            threading.Thread(target=lambda: (wait_for(lambda: link.relay.n_bytes > 8 << 20),
                                              link.relay.silence(True)), daemon=True).start()
         begun = time.monotonic()
         said = stopped.say(f"resume at proxy:tcp:127.0.0.1:{link.relay.port}")
@@ -247,7 +242,7 @@ def test_others_go_on(tmp_path):
         link.relay.is_deaf = True
         reader.stdin.write(b"\n")
         reader.stdin.flush()
-        wait_until(lambda: link.relay.cut_at is None)
+        wait_for(lambda: link.relay.cut_at is None)
         for _ in range(3):
             lines = output([built("tests/opencl/hammer"), "5", "4", "100"],
                            link.proxy.environment(VGPU_OPENCL=f"proxy:{tmp_path}/near.sock"))
@@ -293,7 +288,7 @@ def test_a_cable(tmp_path, is_for_good):
 def begin(link):
     """A program that goes on for long."""
     program = link.run([CALLS[0], "2", "5000"])
-    wait_until(lambda: link.relay.n_bytes > 20000)
+    wait_for(lambda: link.relay.n_bytes > 20000)
     return program
 
 
@@ -315,7 +310,7 @@ def test_for_good(tmp_path, how):
         if how == "cut":
             link.relay.close()
             assert "cannot be reached" in said_once(program)
-            wait_until(lambda: not link.proxy.children())
+            wait_for(lambda: not link.proxy.children())
             assert "it has not come back" in link.proxy.log.read_text()
             return
         if how == "killed":
@@ -328,7 +323,7 @@ def test_for_good(tmp_path, how):
                 assert "does not know this program" in said_once(program)
         if how == "killed":
             assert "does not know this program" in said_once(program)
-        wait_until(lambda: not link.proxy.children())
+        wait_for(lambda: not link.proxy.children())
 
 
 ENDING = """
@@ -358,7 +353,7 @@ def test_a_program_ends(tmp_path, how):
         if how == "killed":
             program.kill()
         _, said = program.communicate(timeout=HANG_S)
-        wait_until(lambda: not link.proxy.children())
+        wait_for(lambda: not link.proxy.children())
         assert not said and (how == "ends" or time.monotonic() - begun > 1.5)
 
 
@@ -371,7 +366,7 @@ class Raw:
     """The program's side of a session, by which to lie."""
 
     def __init__(self, port, token, session=bytes(16), taken=0):
-        self.connection = socket.create_connection(("127.0.0.1", port), 60)
+        self.connection = socket.create_connection(("127.0.0.1", port), HANG_S)
         self.connection.sendall(LINK + struct.pack("<QQ", 3, 0) + token.ljust(64, b"\0") + session + struct.pack("<Q", taken))
         self.welcome = self.receive(40)
         self.session = self.welcome[8:24]
@@ -439,7 +434,7 @@ def test_a_proxy_that_drips(tmp_path):
     """A program that comes back waits for the whole welcome no longer than for its first byte, and finds its proxy then."""
     with Link(tmp_path) as link, socket.create_server(("127.0.0.1", 0)) as slow:
         program = link.run(CALLS)
-        wait_until(lambda: link.relay.n_bytes > 20000)
+        wait_for(lambda: link.relay.n_bytes > 20000)
         target, link.relay.target = link.relay.target, slow.getsockname()
         link.relay.cut()
         with slow.accept()[0] as one:
@@ -453,9 +448,9 @@ def test_a_proxy_that_drips(tmp_path):
 @pytest.mark.drawn("half-minutes")
 def test_a_program_that_drips(tmp_path):
     """One that says who it is a byte a second keeps its place no longer than one that says nothing."""
-    with Link(tmp_path) as link, socket.create_connection(("127.0.0.1", link.port), 60) as one:
+    with Link(tmp_path) as link, socket.create_connection(("127.0.0.1", link.port), HANG_S) as one:
         assert drip(one, LINK + struct.pack("<QQ", 3, 0) + bytes(80))
-        wait_until(lambda: "one who says nothing for 30 s" in link.proxy.log.read_text())
+        wait_for(lambda: "one who says nothing for 30 s" in link.proxy.log.read_text())
 
 
 def test_whose_session_it_is(tmp_path):
@@ -490,7 +485,7 @@ def test_whose_session_it_is(tmp_path):
             assert second.answer()[:16] == answer[:16]  # the answer that was not taken comes again
             second.frame(flags=1)
             assert second.has_ended()
-        wait_until(lambda: not proxy.children())
+        wait_for(lambda: not proxy.children())
 
 
 @some
@@ -514,7 +509,7 @@ def test_lies(tmp_path, lie):
                 liar.connection.sendall(bytes(7))
             else:
                 liar.connection.sendall(random.Random(SEED).randbytes(4096))
-        wait_until(lambda: not link.proxy.children())
+        wait_for(lambda: not link.proxy.children())
         lines = output([built("tests/opencl/hammer"), "5", "4", "100"], link.environment())
         assert lines.endswith(" 0 wrong\n")
 
@@ -533,7 +528,7 @@ class Liar(threading.Thread):
         while self.welcomes:
             connection, _ = self.listener.accept()
             with connection:
-                connection.settimeout(60)
+                connection.settimeout(HANG_S)
                 try:
                     connection.recv(24 + 64 + 24, socket.MSG_WAITALL)
                     connection.sendall(self.welcomes.pop(0) + self.says)

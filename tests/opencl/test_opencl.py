@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from opencl import FULL, POCL, SEED, Stopped, built, make_film, native, need, need_pocl, output, taken, told
+from opencl import FULL, POCL, PREPARE, SEED, Stopped, built, make_film, native, need, need_pocl, output, taken, told
 from settings import HANG_S, sample
 from unixhttp import ROOT
 
@@ -132,7 +132,7 @@ def test_many_stops_leave_nothing(tmp_path):
 
 def every_function(environment, left_out):
     argv = [sys.executable, os.path.join(ROOT, "tests/opencl/every_function.py"), left_out]
-    done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, timeout=300, check=False)
+    done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, timeout=HANG_S, check=False)
     return done.stdout.decode().splitlines()
 
 
@@ -161,7 +161,7 @@ def arg_info(tmp_path, vendor, stops, **more):
         while lines[-1:] != [b"built\n"]:
             lines.append(stopped.process.stdout.readline())
         for _ in range(stops):
-            assert stopped.say("prepare 60000").startswith("released")
+            assert stopped.say(PREPARE).startswith("released")
             assert stopped.say("resume").startswith("resumed")
         (tmp_path / "go").touch()
         text = (b"".join(lines) + stopped.process.stdout.read()).decode()
@@ -213,7 +213,7 @@ def test_what_is_read(tmp_path):
         assert stopped.process.stdout.readline() == b"made\n"
         read = []
         for _ in range(2):
-            answer = stopped.say("prepare 60000").split()
+            answer = stopped.say(PREPARE).split()
             assert answer[0] == "released"
             read.append([n for n in range(16) if int(answer[1]) & 4096 << n])
             assert stopped.say("resume").startswith("resumed")
@@ -301,7 +301,7 @@ def test_the_node_is_let_go(tmp_path, node, leak):
         pid = stopped.process.pid
         for _ in range(3):
             assert nodes(pid, node) == 2
-            assert stopped.say("prepare 30000").startswith("released")
+            assert stopped.say(PREPARE).startswith("released")
             assert nodes(pid, node) == 0
             assert stopped.say("resume").startswith("resumed")
         text = stopped.process.stdout.read().decode()
@@ -316,7 +316,7 @@ def test_a_node_that_stays_is_told(tmp_path, node):
     more = {"VG_NODE": str(node), "VGPU_OPENCL_NODES": str(node)}
     with open(node, "rb") as own, Stopped(tmp_path, argv, vendor=built("tests/opencl/leaky-vendor.so"),
                                           inherit=[own.fileno()], **more) as stopped:
-        assert stopped.say("prepare 30000") == f"refused {node} is still open or mapped"
+        assert stopped.say(PREPARE) == f"refused {node} is still open or mapped"
         text = stopped.process.stdout.read().decode()
         assert stopped.process.wait() == 0
     assert text == output(argv[:3], native())
@@ -332,7 +332,7 @@ def test_a_driver_of_cuda(tmp_path, node, leak, answer):
                  VG_NODE=str(node), VG_LEAK=leak, VGPU_OPENCL_NODES=str(node), VG_DRIVER="libcuda.so.1",
                  LD_LIBRARY_PATH=str(tmp_path)) as stopped:
         assert stopped.process.stdout.readline() == b"writes\n"
-        assert re.fullmatch(f"{answer}( [0-9 ]+)?", stopped.say("prepare 30000"))
+        assert re.fullmatch(f"{answer}( [0-9 ]+)?", stopped.say(PREPARE))
         stopped.say("resume")
         stopped.process.terminate()
         assert stopped.process.stdout.read().startswith(b"0 lost")
@@ -344,7 +344,7 @@ def test_another_library_of_the_gpu(tmp_path):
     shutil.copy(built("tests/guest/fake-cuda.so"), library)
     with Stopped(tmp_path, [built("tests/opencl/mapped-writer")], LD_PRELOAD=str(library)) as stopped:
         assert stopped.process.stdout.readline() == b"writes\n"
-        assert stopped.say("prepare 30000") == "refused the program uses GPUs by libnvidia-ml.so, too"
+        assert stopped.say(PREPARE) == "refused the program uses GPUs by libnvidia-ml.so, too"
         stopped.process.terminate()
         assert stopped.process.stdout.read().startswith(b"0 lost")
 
@@ -367,14 +367,14 @@ def ends(tmp_path, first, then):
 
 def test_a_program_that_ends(tmp_path):
     """It is not stopped any more, as it could not go on: the agent sees it end."""
-    assert ends(tmp_path, [], ["prepare 30000"]) == [""]
+    assert ends(tmp_path, [], [PREPARE]) == [""]
 
 
 def test_a_program_that_ends_while_it_is_stopped(tmp_path):
     """It waits until it goes on, and ends then."""
-    assert ends(tmp_path, ["prepare 30000"], ["resume"]) == ["released", "resumed"]
+    assert ends(tmp_path, [PREPARE], ["resume"]) == ["released", "resumed"]
     (tmp_path / "twice").mkdir()
-    assert ends(tmp_path / "twice", ["prepare 30000", "resume", "prepare 30000"], ["resume"])[2:] == ["released", "resumed"]
+    assert ends(tmp_path / "twice", [PREPARE, "resume", PREPARE], ["resume"])[2:] == ["released", "resumed"]
 
 
 # ---- faults in each step ----
@@ -412,7 +412,7 @@ class Faulty(Stopped):
     def stop_with(self, function, nth):
         """Stops it, and lets it go on, both with the fault; then without, if that was refused. Returns the answers."""
         self.fault(function, nth, "fails")
-        answers = [self.say("prepare 30000")]
+        answers = [self.say(PREPARE)]
         if answers[0].startswith("released"):
             answers.append(self.say("resume"))
         self.mend()
@@ -478,7 +478,7 @@ def test_what_is_slow(tmp_path, line):
         text, reader = run_until(stopped, 150)
         for function in STEPS[:10]:
             stopped.fault(function, 1, "slow")
-            stopped.tell("prepare 30000" if line == "abort" else "prepare 100")
+            stopped.tell(PREPARE if line == "abort" else "prepare 100")
             time.sleep(0.1)
             if line == "abort":
                 stopped.tell("abort")
@@ -512,7 +512,7 @@ def test_what_hangs(tmp_path, function):
             assert answer.startswith("lost the vendor's library does not come back")
         stopped.mend()
         assert stopped.say("resume").startswith("resumed")
-        assert stopped.say("prepare 30000").startswith(("released", "refused"))
+        assert stopped.say(PREPARE).startswith(("released", "refused"))
         assert stopped.say("resume").startswith("resumed")
         reader.join()
         assert stopped.process.wait() == 0
@@ -526,7 +526,7 @@ def test_a_return_that_hangs(tmp_path, monkeypatch):
     argv = [built("tests/opencl/random-calls"), "32", "600", "3"]
     with Faulty(tmp_path, argv) as stopped:
         text, reader = run_until(stopped, 150)
-        while not stopped.say("prepare 30000").startswith("released"):
+        while not stopped.say(PREPARE).startswith("released"):
             pass
         stopped.fault("clCreateContext", 1, "hangs")
         assert stopped.say("resume") == "late the vendor's library does not come back after loading"
@@ -556,7 +556,7 @@ def test_mapped_memory_is_the_programs(tmp_path):
     with Stopped(tmp_path, [built("tests/opencl/mapped-writer")], VGPU_OPENCL_LOG=str(log)) as stopped:
         assert stopped.process.stdout.readline() == b"writes\n"
         for _ in range(10):
-            assert stopped.say("prepare 30000").startswith("released")
+            assert stopped.say(PREPARE).startswith("released")
             assert stopped.say("resume").startswith("resumed")
         stopped.process.terminate()
         assert stopped.process.stdout.read().startswith(b"0 lost")

@@ -21,8 +21,9 @@ from opencl import LINK, Proxy, built, native, need, need_pocl
 from ports import free_port
 from relay import Relay
 from settings import HANG_S
-from test_broken_link import READER, Link, wait_until
+from test_broken_link import READER, Link
 from test_opencl import FULL, output
+from unixhttp import wait_for
 
 CALLS = [built("tests/opencl/random-calls"), "2", "40"]
 HAMMER = [built("tests/opencl/hammer"), "5", "4", "100"]
@@ -72,7 +73,7 @@ class World:
 
     def said(self, what):
         """The proxy has said so, and counts it; the last one that it tells of may be one that hung up meanwhile."""
-        wait_until(lambda: re.search(what, self.proxy.log.read_text()))
+        wait_for(lambda: re.search(what, self.proxy.log.read_text()))
         told = self.proxy.ask(f"show tls:127.0.0.1:{self.port}")
         assert told["refused"]["times"] > 0 and told["refused"]["last"], told["refused"]
 
@@ -98,9 +99,9 @@ def test_results(tmp_path):
         for secret in b"a token of the tests", b"VGPULNK1", b"VGPSESS1", b"__kernel", b"pthread":
             assert secret not in wire
         program = subprocess.Popen([CALLS[0], "2", "5000"], env=world.environment(), stdout=subprocess.DEVNULL)
-        wait_until(world.proxy.children)
-        [client] = world.proxy.children()
-        wait_until(lambda: "libpocl" in maps(client))
+        # The first program's may not have ended yet.
+        [client] = wait_for(lambda: len(now := world.proxy.children()) == 1 and now)
+        wait_for(lambda: "libpocl" in maps(client))
         assert "libgnutls" in maps(program.pid) and "libgnutls" not in maps(client)
         told = world.proxy.ask(f"show tls:127.0.0.1:{world.port}")
         assert told["identity"] == "a token, in TLS" and told["programs"][0]["transport"] == "tls"
@@ -108,7 +109,7 @@ def test_results(tmp_path):
         program.wait()
         near = subprocess.Popen([CALLS[0], "2", "5000"], env=world.environment(address=world.proxy.path),
                                 stdout=subprocess.DEVNULL)
-        wait_until(lambda: "libvgpu-opencl" in maps(near.pid) and "vgpu-link" not in maps(near.pid))
+        wait_for(lambda: "libvgpu-opencl" in maps(near.pid) and "vgpu-link" not in maps(near.pid))
         time.sleep(0.2)
         assert "libgnutls" not in maps(near.pid)
         near.kill()
@@ -186,7 +187,7 @@ def test_in_clear_and_in_tls(tmp_path):
         clear.path = str(tmp_path / "clear" / "p")
         world.proxy.log = clear.log
         world.refuses("does not speak|not speak it", address=f"tls:127.0.0.1:{port}")
-        wait_until(lambda: "one who speaks TLS, which this address does not" in clear.log.read_text())
+        wait_for(lambda: "one who speaks TLS, which this address does not" in clear.log.read_text())
         assert "speaks TLS" in clear.ask(f"show tcp:127.0.0.1:{port}")["refused"]["last"]
 
 
@@ -195,7 +196,7 @@ def test_who_says_nothing(tmp_path):
     """Those that connect and say nothing, or half of what they should, keep nobody else waiting, are ended after a while,
     and are told of; when there are too many, who came first goes."""
     with World(tmp_path, "--clients=2") as world, contextlib.ExitStack() as stack:
-        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", world.port), 60)) for _ in range(70)]
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", world.port), HANG_S)) for _ in range(70)]
         for one in silent[::2]:
             one.sendall(b"\x16\x03\x01\x02\x00\x01")
         world.is_well()
@@ -246,7 +247,7 @@ def test_the_command_line(tmp_path):
         done = subprocess.run([built("vgpu-proxy"), *argv], capture_output=True, text=True, check=False, timeout=HANG_S)
         assert done.returncode == 2 and what in done.stderr, (argv, done.stderr)
     with Proxy(tmp_path, f"--tls-certificate={old}", f"--tls-key={old_key}", sockets=(socket_ + token, "near")) as proxy:
-        wait_until(lambda: f"the certificate in '{old}' has expired" in proxy.log.read_text())
+        wait_for(lambda: f"the certificate in '{old}' has expired" in proxy.log.read_text())
 
 
 # ---- links that break ----
@@ -316,14 +317,14 @@ def test_a_program_ends(tmp_path, how):
 @some
 def test_a_session_is_its_identitys(tmp_path):
     """A program goes on with the certificate that it began with, and not with another VM's, of which it is told."""
-    with World(tmp_path, "--tls-client-ca={ca}", "--linger=5") as world, Relay(world.port) as relay:
+    with World(tmp_path, "--tls-client-ca={ca}") as world, Relay(world.port) as relay:
         certificate, key = world.authority.issue("alpha", server=False)
         shown = tmp_path / "shown.pem"
         shutil.copy(certificate, shown)
         argv = [CALLS[0], "2", "400" if FULL else "150"]
         program = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=world.environment(
             f"tls:127.0.0.1:{relay.port}", VGPU_OPENCL_CERT=str(shown), VGPU_OPENCL_KEY=key))
-        wait_until(lambda: relay.n_bytes > 20000)
+        wait_for(lambda: relay.n_bytes > 20000)
         relay.cut()
         told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said and told.decode() == output(argv, native()), said
@@ -333,14 +334,13 @@ def test_a_session_is_its_identitys(tmp_path):
                                    env=world.environment(f"tls:127.0.0.1:{relay.port}", VGPU_OPENCL_CERT=str(shown),
                                                          VGPU_OPENCL_KEY=key))
         before = relay.n_bytes
-        wait_until(lambda: relay.n_bytes > before + 20000)
+        wait_for(lambda: relay.n_bytes > before + 20000)
         other, _ = world.authority.issue("beta", server=False)
         shutil.copy(other, shown)
         shutil.copy(tmp_path / "ca" / "beta.key", key)
         relay.cut()
         _, said = program.communicate(timeout=HANG_S)
         assert b"cannot be reached any more: the program's certificate is that of 'beta', not of 'alpha'" in said, said
-        wait_until(lambda: not world.proxy.children())
 
 
 def raw(world, token, session=bytes(16), pair=None):
@@ -348,7 +348,7 @@ def raw(world, token, session=bytes(16), pair=None):
     context = ssl.create_default_context(cafile=world.authority.certificate)
     if pair:
         context.load_cert_chain(*pair)
-    connection = context.wrap_socket(socket.create_connection(("127.0.0.1", world.port), 60), server_hostname="127.0.0.1")
+    connection = context.wrap_socket(socket.create_connection(("127.0.0.1", world.port), HANG_S), server_hostname="127.0.0.1")
     connection.sendall(LINK + struct.pack("<QQ", 3, 0) + token.ljust(64, b"\0") + session + struct.pack("<Q", 0))
     answer = b""
     while len(answer) < 40 and (more := connection.recv(40 - len(answer))):
