@@ -706,7 +706,8 @@ def test_systemd_is_told(tmp_path):
             while not messages[-1].startswith("RELOADING=1"):
                 messages.append(sock.recv(4096).decode())
             assert "MONOTONIC_USEC=" in messages[-1]
-            assert sock.recv(4096).decode() == "READY=1"
+            while messages[-1] != "READY=1":
+                messages.append(sock.recv(4096).decode())
             daemon.process.send_signal(signal.SIGTERM)
             while messages[-1] != "STOPPING=1":
                 messages.append(sock.recv(4096).decode())

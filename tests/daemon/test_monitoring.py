@@ -18,6 +18,7 @@ from vgpud import LTTNG, ROOT, VM_MAP, Daemon, wait_for
 RULES = os.path.join(ROOT, "data", "prometheus", "vgpud.rules.yml")
 # In this recording vm-busy and vm-duty lose 0.55 to 0.58 cores each, vm-idle less.
 LIVE = "[daemon]\nwindow=200ms\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
+UNMEASURED = "[live]\nuse=no\n"
 ALERTS = """[alert everyone]
 lost_cores=0.9
 for=2s
@@ -56,7 +57,7 @@ def test_alerts_are_events_that_are_kept(tmp_path):
         assert {(e["what"], e["reason"]) for e in ended} == {("cleared", "the configuration is another one")}
         log = daemon.stop()
         assert 'alert raised alert=pair vm="vm-busy"' in log and "alert cleared alert=everyone" in log
-    with Daemon(tmp_path, config=ALERTS) as daemon:
+    with Daemon(tmp_path, config=ALERTS + UNMEASURED) as daemon:
         assert len(alerts(daemon)) == 6
         daemon.stop()
 
@@ -93,7 +94,7 @@ def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
             assert terminal.end() == 0
         daemon.kill()
     # Nothing is measured: nothing can end.
-    with Daemon(tmp_path, config=ALERTS + "[live]\nuse=no\n") as daemon:
+    with Daemon(tmp_path, config=ALERTS + UNMEASURED) as daemon:
         after = daemon.get("/v1/alerts")["items"]
         assert [{**a, "lost_cores": 0} for a in after] == [{**a, "lost_cores": 0} for a in before["items"]]
         checks = json.loads(ctl(daemon, "doctor", "-o", "json", codes=(0, 1)))["checks"]
@@ -102,7 +103,7 @@ def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
         assert len(alerts(daemon)) == 3
         daemon.stop()
     # Another rule of that name is another alert.
-    with Daemon(tmp_path, config=ALERTS.replace("vm-?u??", "vm-d*") + "[live]\nuse=no\n") as daemon:
+    with Daemon(tmp_path, config=ALERTS.replace("vm-?u??", "vm-d*") + UNMEASURED) as daemon:
         assert [(a["alert"], a["vm"]) for a in daemon.get("/v1/alerts")["items"]] == [everything[0], everything[2]]
         ended = wait_for(lambda: (e := alerts(daemon)[3:]) and e)
         assert [(e["what"], e["vm"], e["reason"]) for e in ended] == [
@@ -166,7 +167,7 @@ def test_a_program_is_run_for_alerts(tmp_path):
         wait_for(lambda: not children(daemon.process.pid))
         daemon.stop()
         log = daemon.log()
-    with Daemon(tmp_path, config=ALERTS) as daemon:
+    with Daemon(tmp_path, config=ALERTS + UNMEASURED) as daemon:
         assert [run["event"] | {"event_id": e["event_id"]} for run, e in zip(runs(), alerts(daemon), strict=True)] == \
             alerts(daemon)
         daemon.stop()

@@ -24,8 +24,9 @@ pytestmark = [pytest.mark.xdist_group("peers"),
                                  reason="certtool (package gnutls-bin) is not installed")]
 
 PORT = 8443
-DEADLINE_S = 2
-QUIET = "[peers]\nrefresh=1h\ndeadline=%gs\n" % DEADLINE_S
+# The longest deadline that there is, and one for peers that are not to answer.
+QUIET = "[peers]\nrefresh=1h\ndeadline=10s\n"
+HASTY = "[peers]\nrefresh=1h\ndeadline=2s\n"
 
 
 def idle_recording(directory, name, pid):
@@ -247,9 +248,11 @@ def test_a_plan_that_no_longer_holds(site):
     assert "does not move" in refused(409, to="host-c")
     pause(site.nodes["b"].daemon.process.pid)
     try:
+        site.a.reload(HASTY + site.known["b"] + site.known["c"])
         assert "host 'host-b' of plan" in refused(409)
     finally:
         site.nodes["b"].daemon.process.send_signal(signal.SIGCONT)
+    site.a.reload(QUIET + site.known["b"] + site.known["c"])
     wait_for(lambda: "answer now" not in site.a.daemon.post("/v1/migrations", wanted)[2]["detail"])
 
 
@@ -259,9 +262,9 @@ def test_peers_that_cannot_be_asked(site):
     nodes["c"].daemon.stop()
     pause(nodes["d"].daemon.process.pid)
     try:
-        a.reload(QUIET + site.known["b"] + site.known["c"] + site.known["d"] + site.known["e"])
-        plan = a.plan()
-        assert [x["to"] for x in plan["actions"]] == ["host-b"]
+        a.reload(HASTY + site.known["b"] + site.known["c"] + site.known["d"] + site.known["e"])
+        # Where the machine is busy, b does not answer in time either, at first.
+        plan = wait_for(lambda: [x["to"] for x in (p := a.plan())["actions"]] == ["host-b"] and p)
         assert "refused" in named(plan, "c")
         assert "did not answer" in named(plan, "d") or "has not answered" in named(plan, "d")
         assert "certificate" in named(plan, "e")
@@ -270,7 +273,7 @@ def test_peers_that_cannot_be_asked(site):
         began = time.monotonic()
         assert "did not answer" in named(a.plan(), "d")
         assert time.monotonic() - began < HANG_S / 2
-        assert [p["state"] for p in a.peers().values()] == ["reachable"] + 3 * ["unreachable"]
+        wait_for(lambda: a.plan() and [p["state"] for p in a.peers().values()] == ["reachable"] + 3 * ["unreachable"])
         part = a.daemon.part("peers")
         assert part["state"] == "degraded" and part["ready"] and "3 of 4" in part["reason"]
         assert 'vgpud_peers{state="unreachable"} 3' in a.daemon.request("GET", "/metrics")[2].decode()
@@ -392,8 +395,9 @@ def test_five_hundred_peers(tmp_path, players):
         plan = wait_for(all_of_them)
         assert plan["verdict"] == "changes" and plan["actions"][0]["to"].startswith("played-")
         before = players.not_modified
-        assert wait_for(all_of_them)["actions"] == plan["actions"]
-        assert players.not_modified - before >= 500
+        # For one that answers too late, what it said before is taken.
+        assert wait_for(lambda: (again := all_of_them()) and players.not_modified - before >= 500 and again)[
+            "actions"] == plan["actions"]
         _, _, text = daemon.request("GET", "/v1/snapshot?peers=true")
         assert len(json.loads(text)["hosts"]) == 501
         _, hosts = rated(daemon, [f"played-{n}" for n in range(500)], vcpus=1)
@@ -447,7 +451,7 @@ def test_moves_of_peers_to_the_same_host(tmp_path, players):
     moving = [{"uuid": other, "to": "played-0", "moving": True}]
     known = players.known(range(3)).replace("url=", "libvirt_uri=test:///default\nurl=")
     config = ("[libvirt]\nuse=yes\nuri=test:///default\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
-              "[peers]\nrefresh=1s\ndeadline=2s\n[actions]\nenabled=yes\nmoves=1\n" + known)
+              "[peers]\nrefresh=1s\ndeadline=10s\n[actions]\nenabled=yes\nmoves=1\n" + known)
     players.approvals = {"1": moving, "2": proposed}
     with Daemon(tmp_path, "--host", "host-a", config=config) as daemon:
         wait_for(lambda: {p["state"] for p in daemon.get("/v1/peers")["items"]} == {"reachable"})

@@ -13,6 +13,7 @@ from novashim import Spec
 from settings import HANG_S, full, random_of
 from test_nova import spec, states, veto_of
 from tlsserver import loopback
+from unixhttp import wait_for
 from vgpud_nova import client, conf
 
 EQUAL = [("node-0", 0.5), ("node-1", 0.5), ("node-2", 0.5)]
@@ -236,8 +237,7 @@ def test_only_one_looks_whether_it_goes_again(scheduler, fake):
     nova.endpoints[0].breaker.closed_until = 0
     thread = threading.Thread(target=ask, args=(nova, 10))
     thread.start()
-    while len(vgpud.requests) < 4:
-        time.sleep(0.01)
+    wait_for(lambda: len(vgpud.requests) >= 4)
     for number in range(20, 25):
         assert ask(nova, number) == EQUAL
     assert len(vgpud.requests) == 4

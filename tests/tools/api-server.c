@@ -4,7 +4,8 @@
  * follow from their time, plans in memory. Serves until SIGTERM.
  *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
  *                [--job-ms N] [--job-wait-ms N] [--hung PATH] [--connections N] [--streams N]
- *                [--body N] [--idle-ms N] [--heartbeat-ms N] [--writes N] [--not-ready] [--churn] [--events N]
+ *                [--body N] [--idle-ms N] [--heartbeat-ms N] [--writes N] [--not-ready] [--churn]
+ * [--events N]
  *                [--fault NAME] [--without plans|moves] [--list-routes]
  * While there is a file PATH, hosts whose names begin with "hung" do not answer. The first VM, or
  * --gpu-vms of them, use a GPU. --churn: of the N VMs some are there, and others in the next
