@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that are slow, on purpose or not, each from an address of its own; and what those who are
 not slow see of it."""
+import contextlib
+import http.client
 import os
 import re
 import resource
@@ -113,9 +115,14 @@ def connections(server):
     return int(re.search(rb"^vgpud_http_connections (\d+)$", server.get("/metrics").body, re.M)[1])
 
 
-def process_figure(server, name):
-    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+def process_figure(server, name, of="status"):
+    with open(f"/proc/{server.process.pid}/{of}", encoding="ascii") as file:
         return int(re.search(rf"^{name}:\s+(\d+)", file.read(), re.M)[1])
+
+
+def memory_kib(server):
+    """What it has. In /proc/PID/status, it may be wrong by 128 KiB for each CPU."""
+    return process_figure(server, "Rss", "smaps_rollup")
 
 
 def check_honest(server, *kept):
@@ -131,7 +138,7 @@ def test_they_take_neither_threads_nor_memory(tmp_path, authority):
     """All at once, three times. What one of them costs is given back when it goes."""
     server = TlsServer(tmp_path, authority, "--connections", 2 * N)
     check_honest(server)
-    threads, sizes = process_figure(server, "Threads"), [process_figure(server, "VmRSS")]
+    threads, sizes = process_figure(server, "Threads"), [memory_kib(server)]
     for _ in range(3):
         with closing(SlowClients(server)) as slow:
             slow.connect(N)
@@ -139,7 +146,7 @@ def test_they_take_neither_threads_nor_memory(tmp_path, authority):
             assert slow.go_on() == N
             check_honest(server)
             assert process_figure(server, "Threads") == threads
-            sizes.append(process_figure(server, "VmRSS"))
+            sizes.append(memory_kib(server))
         wait_for(lambda: connections(server) == 1)
     assert process_figure(server, "Threads") == threads
     if not is_instrumented(server.process.args[0]):
@@ -155,9 +162,12 @@ def test_the_deadline_ends_them(tmp_path, authority):
         slow.connect(N)
 
         def all_ended():
-            check_honest(server)
+            # A busy machine may make an honest one as slow as them.
+            with contextlib.suppress(http.client.HTTPException, OSError):
+                check_honest(server)
             return slow.go_on() == 0
         wait_for(all_ended)
+        wait_for(server.serves)
     wait_for(lambda: connections(server) == 1)
     server.stop()
 

@@ -2,7 +2,6 @@
 """The network of a host is gone while a VM moves: its packets are dropped without a word, or others find out
 that it is not there, or only what is sent to it is lost. The move ends, or waits and says for whom; nobody
 else waits; the VM runs on one host, and gets its GPU as soon as one host is enough to decide."""
-
 import pytest
 from labhost import lab
 from movelab import defined_on, has_gpu, running_on
