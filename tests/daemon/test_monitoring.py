@@ -160,6 +160,8 @@ def test_a_program_is_run_for_alerts(tmp_path):
         return [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()] if told.exists() else []
     config = ALERTS + f"[alerts]\ncommand={script} {told} \"night shift\" $HOME\n"
     with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=config) as daemon:
+        # Afterwards, nothing is raised again by other rules.
+        daemon.replayed()
         wait_for(lambda: metric(daemon, "vgpud_alert_commands_total") == 3 and len(runs()) == 3)
         daemon.write_config(config.replace("lost_cores=0.9", "lost_cores=0.8"))
         daemon.process.send_signal(1)

@@ -264,7 +264,7 @@ def test_peers_that_cannot_be_asked(site):
     try:
         a.reload(HASTY + site.known["b"] + site.known["c"] + site.known["d"] + site.known["e"])
         # Where the machine is busy, b does not answer in time either, at first.
-        plan = wait_for(lambda: [x["to"] for x in (p := a.plan())["actions"]] == ["host-b"] and p)
+        plan = wait_for(lambda: (p := a.plan()) and [x["to"] for x in p["actions"]] == ["host-b"] and p)
         assert "refused" in named(plan, "c")
         assert "did not answer" in named(plan, "d") or "has not answered" in named(plan, "d")
         assert "certificate" in named(plan, "e")

@@ -88,7 +88,7 @@ def released(guest, host):
 def refused(host, worker, text):
     """Beforehand: nobody was stopped."""
     progress = []
-    done = at_deadline(lambda ms: prepare(host, progress, ms), lambda done: done.get("code") == "unreleasable")
+    done = at_deadline(lambda ms: prepare(host, progress, ms), lambda done: text in done.get("message", ""))
     assert (done["code"], done["undone"]) == ("unreleasable", True), done
     assert f"process {worker.pid} " in done["message"] and text in done["message"], done
     assert not {"lock", "checkpoint"} & {p["step"] for p in progress}

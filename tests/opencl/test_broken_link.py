@@ -59,7 +59,8 @@ class Link:
         return self.proxy.environment(**{"VGPU_OPENCL": address, **self.token, **more})
 
     def run(self, argv, **more):
-        return subprocess.Popen(argv, env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # Unbuffered, so that communicate() has what readline() has not taken.
+        return subprocess.Popen(argv, bufsize=0, env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 CALLS = [built("tests/opencl/random-calls"), "2", "150"]
