@@ -445,7 +445,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     case VG_GUEST_PREPARED:
     case VG_GUEST_RESUMED:
     case VG_GUEST_SWITCHED:
-        g_string_append(text, kind == VG_GUEST_PREPARED   ? "the guest has released its GPUs"
+        g_string_assign(text, kind == VG_GUEST_PREPARED   ? "the guest has released its GPUs"
                               : kind == VG_GUEST_SWITCHED ? "programs are where they were to go"
                                                           : "the guest has its GPUs again");
         if (vg_guest_words_flag(object, "already"))
