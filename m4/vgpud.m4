@@ -31,3 +31,33 @@ AC_DEFUN([VG_HARDENING_FLAGS], [
     AC_SUBST([HARDEN_LDFLAGS])
     AC_SUBST([MODULE_LDFLAGS])
 ])
+
+# VG_NEED(PREFIX, MODULES, PACKAGE): PKG_CHECK_MODULES, which leaves it to VG_REPORT_MISSING to stop when
+# the modules of this Debian package are not there.
+AC_DEFUN([VG_NEED], [
+    PKG_CHECK_MODULES([$1], [$2], [], [VG_MISSING([$2], [$3])])
+])
+
+# VG_MISSING(WHAT, PACKAGE): notes that WHAT is missing and that this Debian package has it.
+AC_DEFUN([VG_MISSING], [
+    vg_missing="$vg_missing
+  $1 (Debian: $2)"
+    AS_CASE(["$vg_packages "], [*" $2 "*], [], [vg_packages="$vg_packages $2"])
+])
+
+# VG_REPORT_MISSING: stops if something is missing, and names all of it.
+AC_DEFUN([VG_REPORT_MISSING], [
+    AS_IF([test "x$vg_missing" != x], [AC_MSG_ERROR([missing, or too old:$vg_missing
+On Debian, install the packages:
+  apt-get install$vg_packages
+config.log has the details.])])
+])
+
+# VG_NEED_COMPILER: stops where AC_PROG_CC would stop without naming a package.
+AC_DEFUN([VG_NEED_COMPILER], [
+    AC_CHECK_PROGS([vg_compiler], [gcc cc clang])
+    AS_IF([test "x$CC$vg_compiler" = x],
+          [AC_MSG_ERROR([a C compiler is missing (Debian: build-essential)])])
+    AS_IF([echo '#include <stdio.h>' | ${CC:-$vg_compiler} -E - > /dev/null 2>&1], [],
+          [AC_MSG_ERROR([${CC:-$vg_compiler} finds no stdio.h (Debian: build-essential)])])
+])

@@ -65,7 +65,7 @@ need_packages()
         echo "  apt-get update && apt-get install -y --no-install-recommends $list"
         return 1
     fi
-    echo "Installing: $list"
+    echo "Installing these Debian packages, and what they depend on: $list"
     apt="apt-get -y -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
     # shellcheck disable=SC2086 # lists of words
     if ! { $apt update && $apt install --no-install-recommends $list; } > "$log" 2>&1 < /dev/null
