@@ -148,7 +148,7 @@ do_fixed_job()
     before=$cpu_ms
     for ((i = 0; i < jobs; i++)); do
         {
-            gcc -O1 -c -o /dev/null "$logs/job.c"
+            CCACHE_DISABLE=1 gcc -O1 -c -o /dev/null "$logs/job.c"
             for ((n = 0; n < 60; n++)); do
                 /bin/true
             done
