@@ -27,6 +27,8 @@
 /* The group of an agent's probes; the agent's pid follows, and the number of the namespace in which
  * it has this pid. */
 #define GROUP "vgpu_guestd_"
+/* How often a probe is defined that others remove. */
+#define TRIES 10
 
 enum {
     /* The sizes of rings in bytes, powers of two. A mapping has up to RECORD_MAX bytes, usually
@@ -293,7 +295,8 @@ perf_undefine(const vg_perf_rings *rings, uint32_t mark)
     perf_define(rings, line);
 }
 
-/* Defines a probe. Returns 0 and the number of its tracepoint, or an errno. */
+/* Defines a probe. Returns 0 and the number of its tracepoint, or an errno: EIO if it is there no
+ * more. */
 static int
 perf_define_probe(const vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark,
                   uint64_t *ret_id)
@@ -337,18 +340,36 @@ perf_open_probe(vg_perf_rings *rings, uint64_t tracepoint, uint32_t mark, size_t
     return 0;
 }
 
-int
-vg_perf_rings_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark)
+static int
+perf_try_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark)
 {
     uint64_t tracepoint = 0;
     int error = perf_define_probe(rings, file, offset, mark, &tracepoint);
 
     rings->probes =
         vg_guest_grow(rings->probes, (rings->n_probes + rings->n_cpus) * sizeof *rings->probes);
-    for (size_t i = 0; i < rings->n_cpus && error == 0; i++)
+    for (size_t i = 0; i < rings->n_cpus && error == 0; i++) {
         error = perf_open_probe(rings, tracepoint, mark, i);
+        /* The kernel says so of a tracepoint that is there no more. */
+        if (error == EINVAL || error == ENOENT)
+            error = EIO;
+    }
     if (error != 0)
         vg_perf_rings_remove(rings, mark, 0);
+    return error;
+}
+
+int
+vg_perf_rings_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark)
+{
+    int error = perf_try_probe(rings, file, offset, mark);
+
+    /* Until it is in use, an older agent in another namespace of processes may remove it, as it
+     * cannot see that this one runs. */
+    for (int i = 1; i < TRIES && error == EIO; i++) {
+        perf_undefine(rings, mark);
+        error = perf_try_probe(rings, file, offset, mark);
+    }
     return error;
 }
 
