@@ -117,12 +117,13 @@ def write_failures(terminalreporter, path):
                        f"{shlex.quote(report.nodeid)}\n")
 
 
-def pytest_xdist_setupnodes(config, specs):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs):
     """What runs at once runs in namespaces of processes of their own: vgpud measures all VMs that it sees, and
     what looks like one is another test's, or this machine's."""
     if os.geteuid() == 0 and subprocess.run([ALONE, "true"], capture_output=True, check=False).returncode == 0:
         for spec in specs:
-            spec.python = f"{ALONE} {sys.executable}"
+            spec.python = shlex.join([ALONE, sys.executable])
 
 
 @pytest.fixture(scope="session", autouse=True)

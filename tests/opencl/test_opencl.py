@@ -504,7 +504,8 @@ def test_what_hangs(tmp_path, function):
         answer = "refused as it is mapped"
         while answer.startswith("refused"):
             stopped.fault(function, 1, "hangs")
-            stopped.tell("prepare 200")
+            # Long enough to come to that function, also on a busy machine.
+            stopped.tell("prepare 1000")
             answer = stopped.answer()
         if function == "clEnqueueReadBuffer":
             assert answer == "lost the vendor's library does not come back after waiting for commands"
