@@ -104,6 +104,7 @@ def removed(group):
     return None
 
 
+@pytest.mark.host
 def test_quota(daemon, quota):
     """A kernel's quota stops a vCPU: what it loses so is lost to nobody else."""
     need_bpf(daemon)
@@ -121,6 +122,7 @@ def test_quota(daemon, quota):
         assert found["ns"] <= throttled_ns()
 
 
+@pytest.mark.host
 def test_who_is_host_user(daemon, tmp_path):
     need_bpf(daemon)
     with BusyVm(sleeps=False) as vm:

@@ -15,6 +15,8 @@ from hypervisor import stolen_ns
 from settings import HANG_S
 from vgpud import BusyVm, Daemon, program, wait_for
 
+# Programs in the kernel see all of this machine, and threads by their numbers on it.
+pytestmark = pytest.mark.host
 FAST = "[daemon]\nwindow=200ms\n[live]\nbudget=0\n"
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
 NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
@@ -135,7 +137,6 @@ def check_sums(figures):
 
 # ---- threads that come and go ----
 
-@pytest.mark.host
 def test_a_vm_that_lives_for_less_than_a_window(tmp_path):
     with Daemon(tmp_path, config="[daemon]\nwindow=2s\n") as daemon:
         wait_windows(daemon, 0)
@@ -154,7 +155,6 @@ def test_a_vm_that_lives_for_less_than_a_window(tmp_path):
         assert vm_of(daemon, "short") is None
 
 
-@pytest.mark.host
 def test_vcpus_are_plugged_and_other_threads_are_none(daemon):
     with Guest("plugged", "sleep CPU 0/KVM", "busy worker") as guest:
         first, worker = guest.tids
@@ -190,7 +190,6 @@ def ended_thread_comes_back(guest, tid, line):
     return False
 
 
-@pytest.mark.host
 def test_tids_come_back(daemon):
     if not os.access(LAST_PID, os.W_OK):
         pytest.skip(f"{LAST_PID} is not there (CONFIG_CHECKPOINT_RESTORE)")
@@ -216,7 +215,6 @@ def test_tids_come_back(daemon):
         assert vm_of(daemon, "other") is None
 
 
-@pytest.mark.host
 def test_a_thousand_vcpus(tmp_path):
     with Daemon(tmp_path, config="[live]\nbudget=0\n") as daemon:
         threads = [f"sleep CPU {i}/KVM" for i in range(250)]
@@ -301,7 +299,6 @@ def storm(daemon, processes, batches, cpu):
     wait_windows(daemon, 4)
 
 
-@pytest.mark.host
 def test_many_short_lived_threads(daemon):
     if not shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin"):
         pytest.skip("bpftool is not installed")
@@ -385,7 +382,6 @@ def check_alike(live, traced, seconds_ns):
         assert abs(a - b) < 0.02 * seconds_ns, (who, live, traced)
 
 
-@pytest.mark.host
 @pytest.mark.parametrize("way", ["tracefs", "perf"])
 def test_figures_are_those_of_a_recording(tmp_path, way):
     if way == "perf" and not shutil.which("perf"):
@@ -427,7 +423,6 @@ def test_figures_are_those_of_a_recording(tmp_path, way):
     assert not [name for name in samples if name.startswith("bench-")]
 
 
-@pytest.mark.host
 def test_figures_are_those_of_schedstat(daemon):
     """Of a whole life, on a CPU that is idle in between."""
     with Load(1, 40, False) as load:
@@ -453,7 +448,6 @@ def test_figures_are_those_of_schedstat(daemon):
 
 # ---- programs that are taken away ----
 
-@pytest.mark.host
 def test_a_program_is_detached_by_somebody(daemon):
     if not shutil.which("gdb"):
         pytest.skip("gdb is not installed")
