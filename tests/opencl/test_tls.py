@@ -200,7 +200,9 @@ def test_who_says_nothing(tmp_path):
         for one in silent[::2]:
             one.sendall(b"\x16\x03\x01\x02\x00\x01")
         world.is_well()
-        assert silent[0].recv(1) == b""
+        # What the proxy has not read when it hangs up, makes a reset of it.
+        with contextlib.suppress(ConnectionResetError):
+            assert silent[0].recv(1) == b""
         assert "others want to shake hands" in world.proxy.log.read_text()
         for one in silent[1:]:
             with contextlib.suppress(ConnectionResetError):
