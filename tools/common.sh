@@ -121,6 +121,18 @@ ensure_build()
     echo "$want" > "$stamp"
 }
 
+# copy_tree DIR: copies there all files that git knows or that a tarball has, and nothing that was built.
+copy_tree()
+{
+    if git -c safe.directory='*' rev-parse --git-dir > /dev/null 2>&1; then
+        git -c safe.directory='*' ls-files -z --cached --others --exclude-standard
+    else
+        find . -path './build*' -prune -o -type f -print0
+    fi | while IFS= read -r -d '' file; do
+        [ ! -e "$file" ] || printf '%s\0' "$file"
+    done | tar -c --null -T - | tar -x -C "$1"
+}
+
 # ---- a demo ----
 
 # Is build/ one of this tree, and of this place?

@@ -5,42 +5,14 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
+from debian import SUITES, command, good, make_root, need, own_suite
 from vgpuctl import ROOT
 
-SUITES = ["bookworm", "trixie"]
 NAMES = ["vgpu-guestd", "vgpu-opencl", "vgpu-proxy", "vgpuctl", "vgpud"]
-# For a build, or for apt and a slow mirror.
-LIMIT_S = 1800
 
 pytestmark = pytest.mark.xdist_group("package")
-
-
-def command(*args, **kwargs):
-    done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
-                          check=False, env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
-                          **kwargs)
-    return done
-
-
-def good(*args, **kwargs):
-    done = command(*args, **kwargs)
-    assert done.returncode == 0, (args, done.stdout[-3000:], done.stderr[-3000:])
-    return done.stdout
-
-
-def mirror(suite):
-    """The one that apt of this machine uses for its own release, or else that has all."""
-    found = command("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages")
-    uris = dict(line.split() for line in reversed(found.stdout.splitlines()) if len(line.split()) == 2)
-    return uris.get(suite) or next((uris[name] for name in SUITES if name in uris), None)
-
-
-def own_suite():
-    with open("/etc/os-release", encoding="utf-8") as file:
-        return re.search(r"^VERSION_CODENAME=(.*)$", file.read(), re.M).group(1)
 
 
 @pytest.fixture(scope="module", params=SUITES)
@@ -50,13 +22,7 @@ def suite(request):
 
 @pytest.fixture(scope="module")
 def packages(suite):
-    for program in ("debootstrap", "dh", "unshare"):
-        if not shutil.which(program):
-            pytest.skip(f"there is no {program}")
-    if os.getuid() != 0:
-        pytest.skip("a chroot needs root")
-    if not mirror(suite):
-        pytest.skip(f"apt of this machine knows no mirror of {suite}")
+    need(suite, "dh")
     other = [] if suite == own_suite() else ["--suite", suite]
     output = good(os.path.join(ROOT, "tools", "package"), *other)
     made = sorted(glob.glob(os.path.join(ROOT, "build", "-".join(["packages", *other[1:]]), "*.deb")))
@@ -69,10 +35,7 @@ def packages(suite):
 def debian(suite, packages, tmp_path_factory):
     """Runs programs in a fresh Debian; without a network, that cannot be had."""
     root = str(tmp_path_factory.mktemp("debian"))
-    done = command("debootstrap", "--variant=minbase", suite, root, mirror(suite))
-    if done.returncode != 0 and re.search(r"Invalid Release|Couldn't download|Failed getting", done.stdout + done.stderr):
-        pytest.skip(f"debootstrap has no way to {mirror(suite)}: {done.stdout.strip().splitlines()[-1]}")
-    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
+    make_root(suite, root)
     for path in packages:
         shutil.copy(path, os.path.join(root, "tmp"))
     shutil.copy("/etc/resolv.conf", os.path.join(root, "etc"))
