@@ -134,7 +134,7 @@ class FakeCloud:
         if not good:
             return 401, {"error": {"code": 401, "title": "Unauthorized",
                                    "message": "The request you have made requires authentication."}}, {}
-        now = datetime.datetime.utcnow()
+        now = datetime.datetime.now(datetime.timezone.utc)
         token = "token-%d-%s" % (len(self.tokens), uuid.uuid4().hex)
         expires = now + datetime.timedelta(seconds=self.life_s)
         self.tokens[token] = expires
@@ -222,7 +222,7 @@ class FakeCloud:
         if (method, path) == ("POST", "/identity/v3/auth/tokens"):
             return self.log_in(body)
         expires = self.tokens.get(headers.get("X-Auth-Token"))
-        if not expires or expires < datetime.datetime.utcnow():
+        if not expires or expires < datetime.datetime.now(datetime.timezone.utc):
             return 401, {"error": {"code": 401, "message": "The request you have made requires authentication."}}, {}
         if path == "/compute/v2.1/":
             return self.version()
