@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 SUITES = ["bookworm", "trixie"]
-# For a build, or for apt and a slow mirror.
+# The limit of a build, or of apt with a slow mirror.
 LIMIT_S = 1800
 
 
@@ -25,7 +25,7 @@ def good(*args, **kwargs):
 
 
 def mirror(suite):
-    """The one that apt of this machine uses for its own release, or else that has all."""
+    """Returns the mirror that apt of this machine uses: the archive of Debian has all releases."""
     found = command("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages")
     uris = dict(line.split() for line in reversed(found.stdout.splitlines()) if len(line.split()) == 2)
     return uris.get(suite) or next((uris[name] for name in SUITES if name in uris), None)
@@ -49,7 +49,7 @@ def need(suite, *programs):
 
 
 def make_root(suite, root):
-    """A minimal one, in a directory that does not exist or is empty; skips the test without a network."""
+    """Makes a minimal root in a directory that is empty or does not exist. Skips the test without a network."""
     done = command("debootstrap", "--variant=minbase", suite, root, mirror(suite))
     if done.returncode != 0 and re.search(r"Invalid Release|Couldn't download|Failed getting", done.stdout + done.stderr):
         pytest.skip(f"debootstrap has no way to {mirror(suite)}: {done.stdout.strip().splitlines()[-1]}")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both releases of Debian that README promises: its commands in a fresh one, and no compiler warns. It takes
-over an hour on two cores: `tools/check --full` runs it, or
+"""Runs the commands of README in a fresh Debian, and builds without warnings by the compilers of both releases
+that README promises. This takes over half an hour on two cores. By hand:
 
     VGPUCTL=build/vgpuctl /usr/bin/python3 -m pytest tests/releases/releases.py
 
 Minimal roots, the packages that apt fetched, and roots with compilers stay in $XDG_CACHE_HOME/vgpud/releases
-(4 GB); they are made anew after a month, for Debian's archive drops the packages that they were made from."""
+(6 GB). Roots are made again after a month, because Debian's archive drops old packages."""
 import fcntl
 import hashlib
 import os
@@ -21,10 +21,10 @@ from vgpuctl import ROOT
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "vgpud", "releases")
 ENTER = os.path.join(ROOT, "tests", "releases", "enter")
 FIGURES = os.path.join(ROOT, "build", "release-figures")
-# Where the root has the tree.
+# The place of the tree in a root.
 TREE = "/root/vgpud"
 OLD_S = 30 * 24 * 3600
-# What hangs: tools/check takes ten minutes there.
+# Only a program that hangs takes so long.
 LIMIT_S = 2 * 3600
 COMPILERS = {"gcc": "gcc_build", "clang": "clang_build"}
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.xdist_group("releases")
 
 @pytest.fixture(scope="module", autouse=True)
 def lock():
-    """Of what is kept, for runs in other trees."""
+    """Keeps runs in other trees away from the cache."""
     os.makedirs(CACHE, exist_ok=True)
     with open(os.path.join(CACHE, "lock"), "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -41,7 +41,7 @@ def lock():
 
 
 def made_from(*words):
-    """What a root is made from, with the time's month."""
+    """Identifies what a root with packages is made from."""
     with open(os.path.join(ROOT, "tools", "packages"), "rb") as file:
         packages = file.read()
     return hashlib.sha256(b"\0".join([packages, *(word.encode() for word in words)])).hexdigest()
@@ -100,7 +100,7 @@ def record(line):
 
 
 def run(words, log):
-    """Runs it with its output in a file; returns its status, and what it printed."""
+    """Runs a command with its output in a file. Returns its status and the output."""
     with open(log, "wb") as file:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=LIMIT_S, check=False)
     with open(log, encoding="utf-8", errors="replace") as file:
@@ -109,7 +109,7 @@ def run(words, log):
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite != own_suite()])
 def test_commands_of_readme(suite, fresh_root, tmp_path):
-    """In a root that has nothing else. What remains of a failure is in the output."""
+    """The root is minimal. A failure shows the end of the output, as the root is removed."""
     root = fresh_root(minimal_root(suite))
     for program in ("tools/quickstart", "tools/check"):
         began = time.monotonic()
@@ -140,7 +140,7 @@ def compiler_root():
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("suite", SUITES)
 def test_no_warnings(suite, compiler, compiler_root, tmp_path):
-    """Of all programs, also those of the tests."""
+    """All programs are built, also those of the tests."""
     root = compiler_root(suite)
     shutil.rmtree(root + TREE, ignore_errors=True)
     copy_tree(root)
