@@ -432,7 +432,8 @@ static void
 talk_read_content(json_object *object, struct vg_guest_message *ret)
 {
     const enum vg_guest_message_kind kind = ret->kind;
-    g_autoptr(GString) text = g_string_new(NULL);
+    GString *text = g_string_new(NULL);
+    g_autofree char *raw = NULL;
 
     vg_guest_told_add(object, &ret->programs);
     switch (kind) {
@@ -445,7 +446,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     case VG_GUEST_PREPARED:
     case VG_GUEST_RESUMED:
     case VG_GUEST_SWITCHED:
-        g_string_assign(text, kind == VG_GUEST_PREPARED   ? "the guest has released its GPUs"
+        g_string_append(text, kind == VG_GUEST_PREPARED   ? "the guest has released its GPUs"
                               : kind == VG_GUEST_SWITCHED ? "programs are where they were to go"
                                                           : "the guest has its GPUs again");
         if (vg_guest_words_flag(object, "already"))
@@ -466,7 +467,8 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     default:
         break;
     }
-    ret->text = vg_guest_words_clean(text->str, VG_GUEST_TEXT_MAX);
+    raw = g_string_free(text, FALSE);
+    ret->text = vg_guest_words_clean(raw, VG_GUEST_TEXT_MAX);
 }
 
 /* Reads a message. Returns 1 if it answers the request, 0 if it answers another one or has a type
