@@ -14,6 +14,7 @@
 static const struct vg_column list_columns[] = {
     {"PEER", "name", VG_CELL_TEXT, false},
     {"HOST", "host", VG_CELL_TEXT, false},
+    {"PROVED", "host_proof", VG_CELL_TEXT, true},
     {"STATE", "state", VG_CELL_TEXT, false},
     {"VMS", "vms", VG_CELL_COUNT, false},
     {"VERSION", "version", VG_CELL_TEXT, false},
@@ -41,6 +42,17 @@ peer_add_clock(json_object *row)
     vg_json_add_string(row, "clock", text);
 }
 
+/* A peer that answers may still not be the host that it says it is. */
+static void
+peer_add_reason(json_object *row)
+{
+    const char *reason = json_object_get_string(vg_output_member(row, "reason"));
+    const char *host_reason = json_object_get_string(vg_output_member(row, "host_reason"));
+
+    if (!reason && host_reason)
+        vg_json_add_string(row, "reason", host_reason);
+}
+
 static int
 peer_list(void *data, vg_client *client, GError **err)
 {
@@ -55,6 +67,7 @@ peer_list(void *data, vg_client *client, GError **err)
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
         peer_add_clock(row);
+        peer_add_reason(row);
         if (json_object_get_int64(vg_output_member(row, "answered_ns")) > 0)
             vg_online_add_time(row, "answered", "answered_ns");
     }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cluster/certificate-names.h"
 #include "cluster/tls.h"
 #include "model/identity.h"
 
@@ -77,6 +78,7 @@ vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char
     g_autofree char *url = g_strdup_printf("%.*s%s", (int)length, peer->url, path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     vg_tls_prepare(curl, "https", peer->cacert, peer->cert, peer->key);
+    curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -100,6 +102,32 @@ vg_exchange_set_method(struct vg_exchange *exchange, const char *method, const c
         curl_easy_setopt(exchange->curl, CURLOPT_COPYPOSTFIELDS, body);
     }
     curl_easy_setopt(exchange->curl, CURLOPT_CUSTOMREQUEST, method);
+}
+
+void
+vg_exchange_set_fresh(struct vg_exchange *exchange)
+{
+    curl_easy_setopt(exchange->curl, CURLOPT_FRESH_CONNECT, 1L);
+}
+
+/* libcurl lists what a certificate has as "NAME:VALUE"; "Cert" is the whole of it, as PEM. */
+char **
+vg_exchange_names(const struct vg_exchange *exchange)
+{
+    static const char whole[] = "Cert:";
+    struct curl_certinfo *chain = NULL;
+    long connects = 0;
+
+    curl_easy_getinfo(exchange->curl, CURLINFO_NUM_CONNECTS, &connects);
+    curl_easy_getinfo(exchange->curl, CURLINFO_CERTINFO, &chain);
+    if (connects == 0)
+        return NULL;
+    for (const struct curl_slist *at = chain && chain->num_of_certs > 0 ? chain->certinfo[0] : NULL;
+         at; at = at->next) {
+        if (g_str_has_prefix(at->data, whole))
+            return vg_certificate_names(at->data + strlen(whole));
+    }
+    return g_new0(char *, 1);
 }
 
 void

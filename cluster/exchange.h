@@ -32,6 +32,14 @@ struct vg_exchange *vg_exchange_new(const struct vg_peer_options *peer, const ch
 /* Sets the method of the request, and its JSON body; NULL for none. */
 void vg_exchange_set_method(struct vg_exchange *exchange, const char *method, const char *body);
 
+/* Has the exchange make a connection of its own, so that the peer shows its certificate. */
+void vg_exchange_set_fresh(struct vg_exchange *exchange);
+
+/* Returns the names of the certificate that was shown for an exchange that has ended well: DNS
+ * names and common names. Returns NULL if it used a connection that was there; the caller frees
+ * it. */
+char **vg_exchange_names(const struct vg_exchange *exchange);
+
 /* Sets the Idempotency-Key of the request. */
 void vg_exchange_set_key(struct vg_exchange *exchange, const char *key);
 

@@ -14,6 +14,7 @@ gather_free_view(void *data)
 
     vg_peer_info_free(view->info);
     peers_copy_release(view->held);
+    g_clear_pointer(&view->approvals, g_ptr_array_unref);
     g_free(view);
 }
 
@@ -53,6 +54,7 @@ gather_view_of(const vg_peers *peers, const struct wanted *wanted, bool old)
         view->age_ns = answered && !wanted->new ? 0 : MAX(age_ns, 1);
         view->held = g_atomic_rc_box_acquire(peer->copy);
         view->snapshot = peer->copy->snapshot;
+        view->approvals = peer->approvals ? g_ptr_array_ref(peer->approvals) : NULL;
     }
     return view;
 }
@@ -67,7 +69,7 @@ gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *dat
         if (one->looked || peer->attempts < one->attempts)
             continue;
         one->looked = true;
-        if (peer->info->state == VG_PEER_REACHABLE && peer->copy &&
+        if (peer->info->state == VG_PEER_REACHABLE && peer->copy && !peer->info->host_reason &&
             enough(peer->copy->snapshot, data))
             return true;
     }

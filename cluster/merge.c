@@ -6,10 +6,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "cluster/peers.h"
+#include "model/arrival.h"
 
 /* Figures are moving averages over a minute. If clocks differ by this much, the figures belong to
  * different times. */
@@ -51,8 +53,10 @@ merge_doubts(const struct vg_peer_info *info, GPtrArray *notes)
 }
 
 struct merge_parts {
-    GPtrArray *snapshots; /* borrowed */
-    GPtrArray *labels;    /* borrowed */
+    GPtrArray *snapshots;       /* borrowed */
+    GPtrArray *labels;          /* borrowed */
+    GPtrArray *views;           /* struct vg_peer_view, borrowed; NULL for this host */
+    const GPtrArray *own_moves; /* struct vg_approval of this host */
 };
 
 static vg_snapshot *
@@ -62,84 +66,223 @@ merge_all(const struct merge_parts *parts, GError **err)
                              (const char *const *)parts->labels->pdata, parts->snapshots->len, err);
 }
 
-/* Finds a host or a VM's UUID of a snapshot that an earlier one has, too. Returns NULL if there is
- * none, or why the snapshot does not fit; the caller frees it. */
-static char *
-merge_contradiction(const vg_snapshot *snapshot, const char *label, GHashTable *owners)
+/* Notes which hosts a snapshot has, and why it is left out if an earlier one has one of them. */
+static bool
+merge_own_hosts(const vg_snapshot *snapshot, const char *label, GHashTable *owners,
+                GPtrArray *notes)
 {
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];
         const char *owner = g_hash_table_lookup(owners, host->name);
-        if (owner)
-            return g_strdup_printf("host '%s' is in %s and in %s", host->name, owner, label);
-        for (guint k = 0; k < host->vms->len; k++) {
-            const struct vg_snap_vm *vm = host->vms->pdata[k];
-            g_autofree char *key = g_strconcat("/", vm->uuid, NULL);
-            owner = vm->uuid ? g_hash_table_lookup(owners, key) : NULL;
-            if (owner)
-                return g_strdup_printf("VM UUID '%s' is in %s and in %s", vm->uuid, owner, label);
+        if (owner) {
+            merge_note(notes, "peer '%s' is left out: host '%s' is in %s and in %s", label,
+                       host->name, owner, label);
+            return false;
         }
+        g_hash_table_insert(owners, host->name, (void *)label);
     }
-    return NULL;
+    return true;
 }
 
-/* Notes whose the hosts and UUIDs of a snapshot are. UUIDs have a '/' before them, which tells them
- * from hosts: a host that is called "/UUID" would only be left out. */
+/* Leaves only snapshots with hosts that no earlier one has. */
 static void
-merge_own(const vg_snapshot *snapshot, const char *label, GHashTable *owners)
+merge_what_fits(struct merge_parts *parts, GPtrArray *notes)
 {
-    for (guint i = 0; i < snapshot->hosts->len; i++) {
-        const struct vg_snap_host *host = snapshot->hosts->pdata[i];
-        g_hash_table_insert(owners, g_strdup(host->name), (void *)label);
-        for (guint k = 0; k < host->vms->len; k++) {
-            const struct vg_snap_vm *vm = host->vms->pdata[k];
-            if (vm->uuid)
-                g_hash_table_insert(owners, g_strconcat("/", vm->uuid, NULL), (void *)label);
-        }
-    }
-}
-
-/* Merges those snapshots that do not contradict an earlier one. While a VM moves, two hosts may
- * have it, so that this is nothing rare where there are many hosts. */
-static vg_snapshot *
-merge_what_fits(struct merge_parts *parts, GPtrArray *notes, GError **err)
-{
-    g_autoptr(GHashTable) owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    struct merge_parts good = {g_ptr_array_new(), g_ptr_array_new()};
+    g_autoptr(GHashTable) owners = g_hash_table_new(g_str_hash, g_str_equal);
+    guint kept = 0;
 
     for (guint i = 0; i < parts->snapshots->len; i++) {
-        const char *label = parts->labels->pdata[i];
-        g_autofree char *why = merge_contradiction(parts->snapshots->pdata[i], label, owners);
-        if (why) {
-            merge_note(notes, "peer '%s' is left out: %s", label, why);
+        if (!merge_own_hosts(parts->snapshots->pdata[i], parts->labels->pdata[i], owners, notes))
             continue;
-        }
-        merge_own(parts->snapshots->pdata[i], label, owners);
-        g_ptr_array_add(good.snapshots, parts->snapshots->pdata[i]);
-        g_ptr_array_add(good.labels, parts->labels->pdata[i]);
+        parts->snapshots->pdata[kept] = parts->snapshots->pdata[i];
+        parts->labels->pdata[kept] = parts->labels->pdata[i];
+        parts->views->pdata[kept++] = parts->views->pdata[i];
     }
-    vg_snapshot *merged = merge_all(&good, err);
-    g_ptr_array_unref(good.snapshots);
-    g_ptr_array_unref(good.labels);
-    return merged;
+    g_ptr_array_set_size(parts->snapshots, (int)kept);
+    g_ptr_array_set_size(parts->labels, (int)kept);
+    g_ptr_array_set_size(parts->views, (int)kept);
 }
 
-/* Adds the snapshots of views that are old, or of those that are not. */
+/* ---- VMs that two hosts have ---- */
+
+/* Where a VM was found first. */
+struct merge_place {
+    guint part;
+    const struct vg_snap_host *host;
+    const struct vg_snap_vm *vm;
+};
+
+/* Returns whether the vgpud of a part moves a VM to a host. */
+static bool
+merge_moves_to(const struct merge_parts *parts, guint part, const char *uuid, const char *to)
+{
+    const struct vg_peer_view *view = parts->views->pdata[part];
+    const GPtrArray *moves = view ? view->approvals : parts->own_moves;
+
+    for (guint i = 0; moves && i < moves->len; i++) {
+        const struct vg_approval *one = moves->pdata[i];
+        if (one->moving && g_ascii_strcasecmp(one->uuid, uuid) == 0 && strcmp(one->to, to) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+merge_is_proved(const struct merge_parts *parts, guint part)
+{
+    const struct vg_peer_view *view = parts->views->pdata[part];
+
+    return !view || view->info->host_proof == VG_PROOF_PROVED;
+}
+
+/* Notes a VM that is to be left out of a part. */
 static void
-merge_add(struct merge_parts *parts, const GPtrArray *views, bool old, GPtrArray *notes)
+merge_drop(GHashTable *dropped, guint part, const struct vg_snap_vm *vm)
+{
+    g_hash_table_add(dropped, g_strdup_printf("%u %s", part, vm->uuid));
+}
+
+/* Decides which of two hosts has a VM: the one whose vgpud moves it to the other, or the one whose
+ * name is proved; if nothing tells, neither. Returns whether it is the second one. */
+static bool
+merge_decide(const struct merge_parts *parts, const struct merge_place *first,
+             const struct merge_place *second, GHashTable *dropped, GPtrArray *notes)
+{
+    const char *uuid = first->vm->uuid;
+    const bool proved[] = {merge_is_proved(parts, first->part),
+                           merge_is_proved(parts, second->part)};
+
+    if (merge_moves_to(parts, first->part, uuid, second->host->name) || (proved[0] && !proved[1])) {
+        merge_drop(dropped, second->part, second->vm);
+    } else if (merge_moves_to(parts, second->part, uuid, first->host->name) ||
+               (proved[1] && !proved[0])) {
+        merge_drop(dropped, first->part, first->vm);
+        return true;
+    } else {
+        merge_drop(dropped, first->part, first->vm);
+        merge_drop(dropped, second->part, second->vm);
+        merge_note(notes,
+                   "VM UUID '%s' is left out: hosts '%s' and '%s' both have it, and no move "
+                   "explains that",
+                   uuid, first->host->name, second->host->name);
+    }
+    return false;
+}
+
+/* Finds the VMs that two hosts have. Returns those that are to be left out, as "PART UUID". */
+static GHashTable *
+merge_find_doubles(const struct merge_parts *parts, GPtrArray *notes)
+{
+    g_autoptr(GHashTable) places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    GHashTable *dropped = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (guint p = 0; p < parts->snapshots->len; p++) {
+        const vg_snapshot *snapshot = parts->snapshots->pdata[p];
+        for (guint h = 0; h < snapshot->hosts->len; h++) {
+            const struct vg_snap_host *host = snapshot->hosts->pdata[h];
+            for (guint k = 0; k < host->vms->len; k++) {
+                const struct merge_place place = {p, host, host->vms->pdata[k]};
+                if (!place.vm->uuid)
+                    continue;
+                g_autofree char *key = g_ascii_strdown(place.vm->uuid, -1);
+                const struct merge_place *first = g_hash_table_lookup(places, key);
+                if (!first || merge_decide(parts, first, &place, dropped, notes))
+                    g_hash_table_replace(places, g_steal_pointer(&key),
+                                         g_memdup2(&place, sizeof(place)));
+            }
+        }
+    }
+    return dropped;
+}
+
+/* Removes from a copy what is left out of a part, and shuts a host whose name is not proved. */
+static void
+merge_change(vg_snapshot *copy, guint part, bool is_proved, GHashTable *dropped)
+{
+    for (guint h = 0; h < copy->hosts->len; h++) {
+        struct vg_snap_host *host = copy->hosts->pdata[h];
+        host->maintenance |= !is_proved;
+        for (guint k = host->vms->len; k > 0; k--) {
+            struct vg_snap_vm *vm = host->vms->pdata[k - 1];
+            g_autofree char *key = g_strdup_printf("%u %s", part, vm->uuid ? vm->uuid : "");
+            vm->never_move |= !is_proved;
+            if (g_hash_table_contains(dropped, key))
+                g_ptr_array_remove_index(host->vms, k - 1);
+        }
+    }
+}
+
+static bool
+merge_loses(GHashTable *dropped, guint part)
+{
+    g_autofree char *prefix = g_strdup_printf("%u ", part);
+    GHashTableIter at;
+    void *key;
+
+    g_hash_table_iter_init(&at, dropped);
+    while (g_hash_table_iter_next(&at, &key, NULL)) {
+        if (g_str_has_prefix(key, prefix))
+            return true;
+    }
+    return false;
+}
+
+/* Puts copies in the place of snapshots that are not taken as they are. The copies are freed with
+ * `copies`. */
+static void
+merge_replace(struct merge_parts *parts, GPtrArray *copies, GPtrArray *notes)
+{
+    g_autoptr(GHashTable) dropped = merge_find_doubles(parts, notes);
+
+    for (guint i = 0; i < parts->snapshots->len; i++) {
+        const bool is_proved = merge_is_proved(parts, i);
+        if (is_proved && !merge_loses(dropped, i))
+            continue;
+        vg_snapshot *copy = vg_record_copy(&vg_snapshot_record, parts->snapshots->pdata[i]);
+        copy->sealed = ((const vg_snapshot *)parts->snapshots->pdata[i])->sealed;
+        merge_change(copy, i, is_proved, dropped);
+        parts->snapshots->pdata[i] = copy;
+        g_ptr_array_add(copies, copy);
+    }
+}
+
+/* ---- all of them ---- */
+
+/* Adds the snapshots of views that are old, or not, and whose hosts are proved, or not. */
+static void
+merge_add(struct merge_parts *parts, const GPtrArray *views, bool old, bool proved)
 {
     for (guint i = 0; i < views->len; i++) {
         const struct vg_peer_view *view = views->pdata[i];
-        if ((view->age_ns > 0) != old)
+        if (!view->snapshot || (view->age_ns > 0) != old ||
+            view->info->host_proof == VG_PROOF_DISPUTED ||
+            (view->info->host_proof == VG_PROOF_PROVED) != proved)
             continue;
-        if (!view->snapshot) {
-            merge_note(notes, "peer '%s' is left out: %s", view->info->name,
-                       view->info->reason ? view->info->reason : "it has not been asked yet");
-            continue;
-        }
-        merge_doubts(view->info, notes);
         g_ptr_array_add(parts->snapshots, (void *)view->snapshot);
         g_ptr_array_add(parts->labels, view->info->name);
+        g_ptr_array_add(parts->views, (void *)view);
+    }
+}
+
+/* Notes which peers are left out, and what is in doubt about the others. */
+static void
+merge_explain(const GPtrArray *views, GPtrArray *notes)
+{
+    for (guint i = 0; i < views->len; i++) {
+        const struct vg_peer_view *view = views->pdata[i];
+        const struct vg_peer_info *info = view->info;
+        if (!view->snapshot) {
+            merge_note(notes, "peer '%s' is left out: %s", info->name,
+                       info->reason ? info->reason : "it has not been asked yet");
+            continue;
+        }
+        if (info->host_proof == VG_PROOF_DISPUTED) {
+            merge_note(notes, "peer '%s' is left out: %s", info->name, info->host_reason);
+            continue;
+        }
+        if (info->host_proof == VG_PROOF_UNPROVED)
+            merge_note(notes, "peer '%s': %s", info->name, info->host_reason);
+        merge_doubts(info, notes);
     }
 }
 
@@ -160,28 +303,51 @@ merge_ages(vg_snapshot *merged, const GPtrArray *views)
     }
 }
 
-vg_snapshot *
-vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, GPtrArray *ret_notes)
+static void
+merge_parts_clear(struct merge_parts *parts)
 {
-    struct merge_parts parts = {g_ptr_array_new(), g_ptr_array_new()};
+    g_ptr_array_unref(parts->snapshots);
+    g_ptr_array_unref(parts->labels);
+    g_ptr_array_unref(parts->views);
+}
+
+static void
+merge_free_copy(void *copy)
+{
+    vg_snapshot_free(copy);
+}
+
+vg_snapshot *
+vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, const GPtrArray *own_moves,
+               GPtrArray *ret_notes)
+{
+    struct merge_parts parts = {g_ptr_array_new(), g_ptr_array_new(), g_ptr_array_new(), own_moves};
+    g_autoptr(GPtrArray) copies = g_ptr_array_new_with_free_func(merge_free_copy);
     g_autoptr(GError) bad = NULL;
 
     g_ptr_array_add(parts.snapshots, (void *)own);
     g_ptr_array_add(parts.labels, (void *)"this host");
-    merge_add(&parts, views, false, ret_notes);
-    /* Where an old one contradicts a new one, the new one is right. */
-    merge_add(&parts, views, true, ret_notes);
-    vg_snapshot *merged = merge_what_fits(&parts, ret_notes, &bad);
+    g_ptr_array_add(parts.views, NULL);
+    merge_explain(views, ret_notes);
+    /* Of two that have the same host, the first one is taken: a name that is proved goes before one
+     * that is not, and what is new before what is old. */
+    for (int proved = 1; proved >= 0; proved--) {
+        merge_add(&parts, views, false, proved);
+        merge_add(&parts, views, true, proved);
+    }
+    merge_what_fits(&parts, ret_notes);
+    merge_replace(&parts, copies, ret_notes);
+    vg_snapshot *merged = merge_all(&parts, &bad);
     if (!merged) {
         /* All of them together are too much. */
         merge_note(ret_notes, "all peers are left out: %s", bad->message);
         g_clear_error(&bad);
+        parts.snapshots->pdata[0] = (void *)own;
         g_ptr_array_set_size(parts.snapshots, 1);
         g_ptr_array_set_size(parts.labels, 1);
         merged = merge_all(&parts, &bad);
     }
-    g_ptr_array_unref(parts.snapshots);
-    g_ptr_array_unref(parts.labels);
+    merge_parts_clear(&parts);
     if (!merged)
         vg_bug("a sealed snapshot does not merge with nothing: %s", bad->message);
     merge_ages(merged, views);

@@ -19,9 +19,11 @@
  * carried out that long after he has gone. */
 #define LOOK_NS (50 * VG_NS_PER_MS)
 
+/* Called under the lock. */
 static void
 call_free(struct call *call)
 {
+    peers_unref(call->peer);
     vg_exchange_free(call->exchange);
     g_free(call);
 }
@@ -61,6 +63,8 @@ void
 peers_end_call(vg_peers *peers, struct call *call, CURLcode code)
 {
     curl_multi_remove_handle(peers->multi, call->exchange->curl);
+    if (code == CURLE_OK)
+        peers_note_names(peers, call->peer, call->exchange);
     VG_LOCK_SCOPE(&peers->lock);
     g_ptr_array_remove_fast(peers->calling, call);
     call->code = code;
@@ -83,7 +87,8 @@ peers_drop_calls(vg_peers *peers)
         call_free(g_queue_pop_head(&peers->calls));
 }
 
-/* Finds a peer by its name. Called under the lock. */
+/* Finds a peer by its name: those of the configuration come first, and have other names than those
+ * that only the cluster names. Called under the lock. */
 static struct peer *
 peers_by_name(const vg_peers *peers, const char *name)
 {
@@ -100,9 +105,11 @@ vg_peers_find(vg_peers *peers, const char *host)
 {
     VG_LOCK_SCOPE(&peers->lock);
     const struct peer *found = peers_by_name(peers, host);
-    for (guint i = 0; !found && i < peers->list->len; i++) {
+    const bool is_configured = found && !found->member;
+    for (guint i = 0; !is_configured && i < peers->list->len; i++) {
         const struct peer *peer = peers->list->pdata[i];
-        if (g_strcmp0(peer->info->host, host) == 0)
+        if (g_strcmp0(peer->info->host, host) == 0 &&
+            (!found || peer->info->host_proof == VG_PROOF_PROVED))
             found = peer;
     }
     return found ? vg_record_copy(&vg_peer_info_record, found->info) : NULL;
@@ -113,7 +120,7 @@ peers_new_call(vg_peers *peers, const char *name, const struct peers_question *q
                GError **err)
 {
     VG_LOCK_SCOPE(&peers->lock);
-    const struct peer *peer = peers_by_name(peers, name);
+    struct peer *peer = peers_by_name(peers, name);
     struct vg_exchange *exchange = NULL;
 
     if (!peer)
@@ -129,6 +136,8 @@ peers_new_call(vg_peers *peers, const char *name, const struct peers_question *q
         vg_exchange_set_key(exchange, question->key);
     exchange->call = call;
     call->exchange = exchange;
+    call->peer = peer;
+    peer->refs++;
     g_queue_push_tail(&peers->calls, call);
     return call;
 }
@@ -169,6 +178,7 @@ peers_finish_call(vg_peers *peers, struct call *call, const char *name,
             *ret = vg_json_parse(text->str, text->len, VG_PEERS_ANSWER_MAX, ANSWER_DEPTH, err);
         if (status == 0 && text->len > 0 && !*ret)
             status = -1;
+        VG_LOCK_SCOPE(&peers->lock);
         call_free(call);
     } else {
         curl_multi_wakeup(peers->multi);

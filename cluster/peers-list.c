@@ -10,39 +10,46 @@
 
 /* Lists the texts of options, in the order of the struct's members. */
 static void
-peer_texts(const struct vg_peer_options *options, const char *ret[7])
+peer_texts(const struct vg_peer_options *options, const char *ret[PEER_TEXTS])
 {
-    const char *const texts[] = {options->name, options->url,    options->token_file, options->cert,
-                                 options->key,  options->cacert, options->libvirt_uri};
+    const char *const texts[PEER_TEXTS] = {
+        options->name,   options->url,         options->token_file,     options->cert, options->key,
+        options->cacert, options->libvirt_uri, options->libvirt_reason, options->host};
 
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         ret[i] = texts[i] && *texts[i] ? texts[i] : NULL;
 }
 
 static struct peer *
-peer_new(const struct vg_peer_options *options)
+peer_new(const struct vg_peer_options *options, bool member)
 {
     struct peer *peer = g_new0(struct peer, 1);
-    const char *texts[7];
+    const char *texts[PEER_TEXTS];
     char **own = peer->options.texts;
 
     peer_texts(options, texts);
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         own[i] = g_strdup(texts[i]);
-    peer->options.is =
-        (struct vg_peer_options){own[0], own[1], own[2], own[3], own[4], own[5], own[6], false};
+    peer->options.is = (struct vg_peer_options){own[0], own[1], own[2], own[3], own[4],
+                                                own[5], own[6], own[7], own[8], false};
     peer->refs = 1;
     peer->info = vg_peer_info_new();
     peer->info->name = g_strdup(own[0]);
     peer->info->url = g_strdup(own[1]);
-    peer->info->libvirt_uri = g_strdup(own[6]);
+    if (!member)
+        peer->info->libvirt_uri = g_strdup(own[6]);
+    else
+        peer->info->libvirt_reason =
+            g_strdup(own[7] ? own[7]
+                            : "its vgpud has not answered yet, and so has not proved by its "
+                              "certificate that it is the host of its url");
     return peer;
 }
 
 static bool
 peer_is(const struct peer *peer, const struct vg_peer_options *options)
 {
-    const char *texts[7];
+    const char *texts[PEER_TEXTS];
 
     peer_texts(options, texts);
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
@@ -73,7 +80,7 @@ peers_add(const vg_peers *peers, GPtrArray *list, const struct vg_peer_options *
     if (known)
         known->refs++;
     else
-        known = peer_new(options);
+        known = peer_new(options, member);
     known->member = member;
     known->gone = options->gone;
     g_ptr_array_add(list, known);
@@ -88,6 +95,7 @@ peers_replace(vg_peers *peers, GPtrArray *take_list)
     peers->n_members = 0;
     for (guint i = 0; i < take_list->len; i++)
         peers->n_members += ((const struct peer *)take_list->pdata[i])->member;
+    peers_prove(peers);
     pthread_cond_broadcast(&peers->answered);
 }
 
@@ -99,6 +107,8 @@ vg_peers_set(vg_peers *peers, const struct vg_peers_options *options)
     pthread_mutex_lock(&peers->lock);
     peers->refresh_ns = options->refresh_ns;
     peers->deadline_ns = options->deadline_ns;
+    g_free(peers->own_host);
+    peers->own_host = g_strdup(options->own_host);
     for (size_t i = 0; i < options->n_peers; i++)
         peers_add(peers, list, &options->peers[i], false);
     for (guint i = 0; i < peers->list->len; i++) {

@@ -17,10 +17,13 @@ struct copy {
     vg_snapshot *snapshot;
 };
 
+/* The number of strings of struct vg_peer_options. */
+#define PEER_TEXTS 9
+
 /* Options whose strings are owned. */
 struct own_options {
     struct vg_peer_options is;
-    char *texts[7];
+    char *texts[PEER_TEXTS];
 };
 
 /* The requests of an attempt, one after the other. */
@@ -38,16 +41,20 @@ struct peer {
     bool busy;         /* it is being asked */
     /* the peer is to be asked once more, as soon as the present attempt has ended */
     bool again;
-    GPtrArray *approvals; /* struct vg_approval, of the last attempt that succeeded, or NULL */
-    uint64_t attempts;    /* the number of attempts that have ended */
-    int64_t answered_ns;  /* CLOCK_MONOTONIC, of the last one that succeeded */
-    int64_t due_ns;       /* CLOCK_MONOTONIC, of the next attempt */
+    GPtrArray *approvals; /* struct vg_approval, of the last attempt that succeeded, or NULL; it
+                           * does not change, and references are counted */
+    char **names; /* of the certificate that it shows; NULL if none has been seen. Only the thread
+                   * changes it */
+    uint64_t attempts;   /* the number of attempts that have ended */
+    int64_t answered_ns; /* CLOCK_MONOTONIC, of the last one that succeeded */
+    int64_t due_ns;      /* CLOCK_MONOTONIC, of the next attempt */
     /* These belong to the thread. */
     char *etag;          /* the etag of copy */
     int64_t deadline_ns; /* CLOCK_MONOTONIC, of the present attempt */
     /* CLOCK_MONOTONIC, when its version was last read; 0 to read it in the next attempt */
     int64_t version_ns;
     int64_t sent_ns; /* epoch, of the request for the version */
+    bool told_host;  /* it says what it calls its host, and not only by its snapshot */
     struct vg_exchange *exchange;
     enum peer_stage stage;
     struct copy *fresh; /* the snapshot that came in this attempt, or NULL */
@@ -57,6 +64,7 @@ struct peer {
  * whichever is the last to need it. */
 struct call {
     struct vg_exchange *exchange;
+    struct peer *peer; /* a reference */
     CURLcode code;
     bool done;
     bool abandoned; /* the caller no longer waits */
@@ -68,6 +76,7 @@ struct vg_peers {
     GPtrArray *list;    /* struct peer; those that are configured come first */
     unsigned n_members; /* those of them that only the cluster names */
     size_t n_left_out;  /* those that the cluster names besides, and that are too many */
+    char *own_host;     /* or NULL */
     GQueue calls;       /* struct call that have not begun */
     int64_t refresh_ns;
     int64_t deadline_ns;
@@ -84,6 +93,12 @@ struct vg_peers {
 /* cluster/peers.c */
 void peers_copy_release(struct copy *copy); /* NULL is fine */
 void peers_unref(void *data);               /* struct peer; called under the lock */
+
+/* cluster/peer-proof.c: which hosts the peers may speak for. peers_note_names takes the names of
+ * the certificate of an exchange that has ended well, if it made a connection; called on the
+ * thread. peers_prove settles host_proof of all peers; called under the lock. */
+void peers_note_names(vg_peers *peers, struct peer *peer, const struct vg_exchange *exchange);
+void peers_prove(vg_peers *peers);
 
 /* cluster/peer-calls.c: requests with callers that wait. Called on the thread. */
 void peers_begin_calls(vg_peers *peers);

@@ -60,6 +60,7 @@ peers_unref(void *data)
     peers_copy_release(peer->copy);
     peers_copy_release(peer->fresh);
     g_clear_pointer(&peer->approvals, g_ptr_array_unref);
+    g_strfreev(peer->names);
     g_free(peer->etag);
     g_free(peer);
 }
@@ -78,13 +79,30 @@ peers_jittered(const vg_peers *peers, const struct peer *peer)
 }
 
 static void
-peer_note_hosts(struct vg_peer_info *info, const GPtrArray *hosts)
+peer_note_hosts(const struct peer *peer, const GPtrArray *hosts)
 {
+    struct vg_peer_info *info = peer->info;
+
     info->vms = 0;
     for (guint i = 0; i < hosts->len; i++)
         info->vms += ((const struct vg_snap_host *)hosts->pdata[i])->vms->len;
-    if (!info->host && hosts->len == 1)
+    if (!peer->told_host && hosts->len == 1) {
+        g_free(info->host);
         info->host = g_strdup(((const struct vg_snap_host *)hosts->pdata[0])->name);
+    }
+}
+
+/* Notes that a member of the cluster has answered, and so shown a certificate for the host of its
+ * url, which its libvirt is reached by. Called under the lock. */
+static void
+peer_note_uri(struct peer *peer)
+{
+    struct vg_peer_info *info = peer->info;
+
+    if (!peer->member || info->libvirt_uri || !peer->options.is.libvirt_uri)
+        return;
+    info->libvirt_uri = g_strdup(peer->options.is.libvirt_uri);
+    g_clear_pointer(&info->libvirt_reason, g_free);
 }
 
 static void
@@ -120,7 +138,11 @@ peers_end_attempt(vg_peers *peers, struct peer *peer, GError *take_err)
     if (copy) {
         peers_copy_release(peer->copy);
         peer->copy = copy;
-        peer_note_hosts(info, copy->snapshot->hosts);
+        peer_note_hosts(peer, copy->snapshot->hosts);
+    }
+    if (state == VG_PEER_REACHABLE) {
+        peer_note_uri(peer);
+        peers_prove(peers);
     }
     peer->busy = false;
     peer->attempts++;
@@ -144,6 +166,8 @@ peers_send(vg_peers *peers, struct peer *peer, const char *path, const char *eta
         return;
     }
     peer->exchange->data = peer;
+    if (!peer->names)
+        vg_exchange_set_fresh(peer->exchange);
     curl_multi_add_handle(peers->multi, peer->exchange->curl);
 }
 
@@ -205,6 +229,7 @@ peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GErr
     struct vg_peer_info *info = peer->info;
     g_free(info->version);
     info->version = g_strdup(version);
+    peer->told_host = host != NULL;
     if (host) {
         g_free(info->host);
         info->host = g_strdup(host);
@@ -217,17 +242,36 @@ peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GErr
     return 0;
 }
 
-static struct copy *
-peers_read_snapshot(const GString *body, GError **err)
+/* Checks that a snapshot has no host but the one that its peer says it is. */
+static int
+peers_check_hosts(const vg_snapshot *snapshot, const char *host, GError **err)
 {
-    vg_snapshot *snapshot = vg_snapshot_from_json(body->str, body->len, err);
+    const GPtrArray *hosts = snapshot->hosts;
 
-    if (!snapshot) {
+    if (hosts->len > 1)
+        return vg_error(err, VG_E_EXTERNAL, "it has %u hosts, and a peer speaks for one only",
+                        hosts->len);
+    if (hosts->len == 0 || !host)
+        return 0;
+    const char *name = ((const struct vg_snap_host *)hosts->pdata[0])->name;
+    return strcmp(name, host) == 0
+               ? 0
+               : vg_error(err, VG_E_EXTERNAL, "it has host '%s', and the peer is host '%s'", name,
+                          host);
+}
+
+static struct copy *
+peers_read_snapshot(const struct peer *peer, const GString *body, GError **err)
+{
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_from_json(body->str, body->len, err);
+
+    if (!snapshot ||
+        peers_check_hosts(snapshot, peer->told_host ? peer->info->host : NULL, err) < 0) {
         g_prefix_error(err, "its snapshot cannot be used: ");
         return NULL;
     }
     struct copy *copy = g_atomic_rc_box_new0(struct copy);
-    copy->snapshot = snapshot;
+    copy->snapshot = g_steal_pointer(&snapshot);
     return copy;
 }
 
@@ -252,6 +296,8 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
 
     curl_multi_remove_handle(peers->multi, take_exchange->curl);
     peer->exchange = NULL;
+    if (code == CURLE_OK)
+        peers_note_names(peers, peer, take_exchange);
     int status = vg_exchange_check(take_exchange, code, &err);
     if (stage == PEER_APPROVALS) {
         /* A peer that does not answer this wants no moves; its snapshot is good all the same. */
@@ -262,7 +308,7 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
         if (status < 0)
             g_prefix_error(&err, "what answers there is no vgpud: ");
     } else if (status == 0 && (take_exchange->status != 304 || !peer->copy)) {
-        peer->fresh = peers_read_snapshot(take_exchange->body.text, &err);
+        peer->fresh = peers_read_snapshot(peer, take_exchange->body.text, &err);
         if (peer->fresh) {
             g_free(peer->etag);
             peer->etag = g_steal_pointer(&take_exchange->etag);
@@ -403,6 +449,7 @@ vg_peers_free(vg_peers *peers)
     g_ptr_array_unref(peers->list);
     curl_multi_cleanup(peers->multi);
     g_rand_free(peers->random);
+    g_free(peers->own_host);
     pthread_cond_destroy(&peers->answered);
     pthread_mutex_destroy(&peers->lock);
     g_free(peers);
@@ -425,7 +472,7 @@ vg_peers_copies(vg_peers *peers)
     VG_LOCK_SCOPE(&peers->lock);
     for (guint i = 0; i < peers->list->len; i++) {
         const struct peer *peer = peers->list->pdata[i];
-        if (!peer->copy)
+        if (!peer->copy || peer->info->host_proof == VG_PROOF_DISPUTED)
             continue;
         struct vg_peer_copy *copy = g_new0(struct vg_peer_copy, 1);
         copy->held = g_atomic_rc_box_acquire(peer->copy);

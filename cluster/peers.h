@@ -33,15 +33,20 @@ struct vg_peer_options {
     const char *cert;       /* PEM; the key may be in the same file */
     const char *key;
     const char *cacert; /* NULL for the CAs that this machine trusts */
+    /* how libvirt here reaches that host; of a member of the cluster, it counts once the peer has
+     * answered, and so has proved that its certificate is for the host of its url */
     const char *libvirt_uri;
-    bool gone; /* of a member of the cluster: it has fallen silent there */
+    const char *libvirt_reason; /* why a member of the cluster has no libvirt_uri */
+    const char *host;           /* the name of its host, as this host's operator knows it */
+    bool gone;                  /* of a member of the cluster: it has fallen silent there */
 };
 
 struct vg_peers_options {
     const struct vg_peer_options *peers;
     size_t n_peers;
-    int64_t refresh_ns;  /* the time between two attempts, +-20 % */
-    int64_t deadline_ns; /* the limit of one attempt, and of vg_peers_gather() */
+    const char *own_host; /* the name of this host, which no peer may take */
+    int64_t refresh_ns;   /* the time between two attempts, +-20 % */
+    int64_t deadline_ns;  /* the limit of one attempt, and of vg_peers_gather() */
 };
 
 typedef struct vg_peers vg_peers;
@@ -71,8 +76,9 @@ struct vg_peer_view {
     struct vg_peer_info *info; /* owned */
     /* sealed; NULL if the peer did not answer, and info->reason says why */
     const vg_snapshot *snapshot;
-    int64_t age_ns; /* of the snapshot; 0: the peer has just answered */
-    void *held;     /* private: the owner of the snapshot */
+    int64_t age_ns;       /* of the snapshot; 0: the peer has just answered */
+    GPtrArray *approvals; /* struct vg_approval, the moves that it makes or wants; NULL: unknown */
+    void *held;           /* private: the owner of the snapshot */
 };
 
 /* The newest snapshot of a peer that is in memory. */
@@ -82,8 +88,8 @@ struct vg_peer_copy {
     void *held;    /* private */
 };
 
-/* Returns struct vg_peer_copy for each peer that has ever answered; the caller frees it. Any
- * thread; does not block. */
+/* Returns struct vg_peer_copy for each peer that has ever answered, but for those that take the
+ * name of another one's host; the caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_copies(vg_peers *peers);
 
 /* Returns the hosts (char *) to which peers are moving this VM, or have lately proposed to; the
@@ -98,10 +104,10 @@ typedef bool vg_peers_enough(const vg_snapshot *snapshot, const void *data);
  * caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_moving_to(vg_peers *peers, const char *host);
 
-/* Asks all peers side by side, and waits until they have answered, the deadline has passed, or one
- * answer is enough; if enough is NULL, none is. It does not wait for a peer that let its last
- * deadline pass. Returns struct vg_peer_view in the order of the configuration; the caller frees
- * it. Any thread but "peers". */
+/* Asks all peers side by side, and waits until they have answered, the deadline has passed, or the
+ * answer of one whose host is proved is enough; if enough is NULL, none is. It does not wait for a
+ * peer that let its last deadline pass. Returns struct vg_peer_view in the order of the
+ * configuration; the caller frees it. Any thread but "peers". */
 GPtrArray *vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data);
 
 /* A member of the cluster that does not answer in time is planned with by what it said no longer
@@ -113,15 +119,24 @@ GPtrArray *vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void 
  * older snapshots are taken; both are told with their age. */
 GPtrArray *vg_peers_gather_for_plan(vg_peers *peers);
 
-/* Finds the peer that has this name, or whose host has it. Returns its information as in
- * vg_peers_list(), or NULL; the caller frees it. */
+/* Finds the peer that has this name, or whose host has it. The peers of the configuration come
+ * first, then hosts whose names are proved. Returns its information as in vg_peers_list(), or NULL;
+ * the caller frees it. */
 struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);
 
+/* Checks that a peer may speak for the host whose name it gives, so that VMs and programs may be
+ * moved to and from it. VG_E_REFUSED: it may not. */
+int vg_peers_check_host(const struct vg_peer_info *info, GError **err);
+
 /* Merges the host's own snapshot with those of all views that have one. Adds sentences (char *) to
- * ret_notes about peers that cannot be used, and about doubts. A peer is left out if it reports a
- * host or a VM's UUID that an earlier snapshot has; `own` is never left out. Hosts of old snapshots
- * are told their age. */
-vg_snapshot *vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, GPtrArray *ret_notes);
+ * ret_notes about peers that cannot be used, and about doubts. A peer is left out if its host is
+ * disputed or is in an earlier snapshot; `own` is never left out. Hosts whose names are not proved
+ * are in maintenance, and their VMs are never moved. A VM that two hosts have is left to the one
+ * that moves it to the other, as own_moves (struct vg_approval of this host) and the views tell, or
+ * to the one whose name is proved; otherwise it is left out of both. Hosts of old snapshots are
+ * told their age. */
+vg_snapshot *vg_peers_merge(const vg_snapshot *own, const GPtrArray *views,
+                            const GPtrArray *own_moves, GPtrArray *ret_notes);
 
 /* Ends the thread. Callers that wait for an answer, and later ones, get none. NULL is fine. */
 void vg_peers_stop(vg_peers *peers);

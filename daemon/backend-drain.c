@@ -34,6 +34,8 @@ drain_find_peer(const vg_daemon_backend *backend, const char *host, GError **err
     if (!info)
         vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is called '%s'",
                  host);
+    else if (vg_peers_check_host(info, err) < 0)
+        g_clear_pointer(&info, vg_peer_info_free);
     else if (!info->host)
         info->host = g_strdup(host);
     return info;

@@ -87,7 +87,8 @@ hosts_own(vg_daemon_backend *backend)
 static void
 hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
 {
-    const char *name = peer->host ? peer->host : peer->name;
+    const bool is_disputed = peer->host_proof == VG_PROOF_DISPUTED;
+    const char *name = peer->host && !is_disputed ? peer->host : peer->name;
     struct vg_host_info *info = hosts_find(hosts, name);
 
     if (info && info->self)

@@ -23,62 +23,7 @@
 #define READ_LIMIT_NS    (2 * VG_NS_PER_S)
 #define SAMPLES_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* ---- finding who has the VM ---- */
-
-static bool
-moves_has_vm(const vg_snapshot *snapshot, const char *id)
-{
-    for (guint i = 0; i < snapshot->hosts->len; i++) {
-        const struct vg_snap_host *host = snapshot->hosts->pdata[i];
-        for (guint k = 0; k < host->vms->len; k++) {
-            const struct vg_snap_vm *vm = host->vms->pdata[k];
-            if (vg_drift_is_vm(id, vm->name, vm->uuid))
-                return true;
-        }
-    }
-    return false;
-}
-
-static bool
-moves_is_owner(const vg_snapshot *snapshot, const void *id)
-{
-    return moves_has_vm(snapshot, id);
-}
-
-/* Finds the peer that has a VM, without waiting for the others. */
-static struct vg_peer_info *
-moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
-{
-    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers, moves_is_owner, id);
-
-    for (guint i = 0; i < views->len; i++) {
-        const struct vg_peer_view *view = views->pdata[i];
-        if (view->snapshot && moves_has_vm(view->snapshot, id))
-            return vg_record_copy(&vg_peer_info_record, view->info);
-    }
-    vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers has a VM '%s'", id);
-    return NULL;
-}
-
-/* Returns the name of the peer whose newest copy has a VM, or NULL if there is none. The caller
- * frees it. */
-static char *
-moves_likely_owner(vg_daemon_backend *backend, const char *id)
-{
-    g_autoptr(GPtrArray) copies = vg_peers_copies(backend->parts.peers);
-
-    for (guint i = 0; i < copies->len; i++) {
-        const vg_snapshot *snapshot = ((const struct vg_peer_copy *)copies->pdata[i])->snapshot;
-        if (!moves_has_vm(snapshot, id))
-            continue;
-        const char *host = ((const struct vg_snap_host *)snapshot->hosts->pdata[0])->name;
-        struct vg_peer_info *info = vg_peers_find(backend->parts.peers, host);
-        char *name = info ? g_strdup(info->name) : NULL;
-        vg_peer_info_free(info);
-        return name;
-    }
-    return NULL;
-}
+/* ---- which hosts a request is about ---- */
 
 static void
 moves_find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEND_HOSTS])
@@ -87,7 +32,7 @@ moves_find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEN
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     struct vg_peer_info *target = vg_peers_find(backend->parts.peers, to);
 
-    ret[0] = backend_find_here(view, vm) ? g_strdup("") : moves_likely_owner(backend, vm);
+    ret[0] = backend_find_here(view, vm) ? g_strdup("") : backend_likely_owner(backend, vm);
     ret[1] = g_strdup(target ? target->name : to);
     vg_peer_info_free(target);
 }
@@ -122,7 +67,7 @@ static struct vg_peer_info *
 moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *request,
                  GError **err)
 {
-    struct vg_peer_info *owner = moves_find_owner(backend, request->vm, err);
+    struct vg_peer_info *owner = backend_find_owner(backend, request->vm, err);
 
     if (owner && !request->forward) {
         vg_error(err, VG_E_CONFLICT,

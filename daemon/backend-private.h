@@ -46,6 +46,10 @@ void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 /* daemon/backend-libvirt.c: reports how libvirt of this host and of the peers answers */
 struct vg_part_status *backend_libvirt_status(vg_daemon_backend *backend);
 
+/* daemon/backend-peers.c: reports the peers, as in "2 of 3 peers cannot be used: b, c". vgpud stays
+ * ready while a peer is away, or does not prove which host it is. */
+struct vg_part_status *backend_peers_status(vg_daemon_backend *backend);
+
 /* daemon/backend-hosts.c: list_hosts, list_cluster_vms and read_cluster of struct
  * vg_backend_measurement, and how it
  * stands with etcd, if this host is in a cluster */
@@ -53,6 +57,14 @@ GPtrArray *backend_list_hosts(void *data);
 GPtrArray *backend_list_cluster_vms(void *data, const char *host);
 bool backend_read_cluster(void *data, struct vg_cluster_status *ret);
 struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
+
+/* daemon/backend-owner.c: finds the peer that has a VM, asking them all without waiting for more of
+ * them than is needed. VG_E_NOT_FOUND: none has it; VG_E_CONFLICT: two have it; VG_E_REFUSED: the
+ * host of the one that has it is not proved. The caller frees the result. */
+struct vg_peer_info *backend_find_owner(vg_daemon_backend *backend, const char *id, GError **err);
+
+/* Returns the name of the peer whose newest copy has a VM, or NULL; the caller frees it. */
+char *backend_likely_owner(vg_daemon_backend *backend, const char *id);
 
 /* daemon/backend-all-moves.c: list_all_migrations of struct vg_backend_moves */
 GPtrArray *backend_list_all_migrations(void *data, bool active, size_t limit, GError **err);

@@ -156,7 +156,7 @@ place_ask_host(vg_daemon_backend *backend, const char *host, struct place_asked 
         g_autofree char *hosts = place_list_hosts(backend);
         return vg_error(err, VG_E_NOT_FOUND, "there is no host '%s'; those that are known: %s",
                         host, hosts);
-    } else {
+    } else if (vg_peers_check_host(peer, err) == 0) {
         asked->sockets = vg_peer_list_proxies(backend->parts.peers, peer->name, ASK_LIMIT_NS, err);
     }
     asked->is_far = peer != NULL;

@@ -27,9 +27,6 @@
 #define PROPOSED_MAX 1000
 #define PROPOSED_NS  (3600 * VG_NS_PER_S)
 
-/* The maximum number of peers that a status names. */
-#define PEERS_NAMED_MAX 5
-
 static vg_view *
 get_view(void *data)
 {
@@ -108,7 +105,8 @@ backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     vg_daemon_backend *backend = data;
     g_autoptr(GPtrArray) views = vg_peers_gather_for_plan(backend->parts.peers);
     const size_t left_out = vg_peers_left_out(backend->parts.peers);
-    vg_snapshot *merged = vg_peers_merge(view->snapshot, views, ret_notes);
+    g_autoptr(GPtrArray) own_moves = backend_list_approvals(backend);
+    vg_snapshot *merged = vg_peers_merge(view->snapshot, views, own_moves, ret_notes);
 
     if (left_out > 0)
         g_ptr_array_add(
@@ -117,32 +115,6 @@ backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
                                        left_out, VG_PEERS_MAX));
     backend_mark_drained(backend, merged);
     return merged;
-}
-
-/* Reports the peers, as in "2 of 3 peers cannot be used: b, c". vgpud stays ready while a peer is
- * away. */
-static struct vg_part_status *
-peers_status(vg_daemon_backend *backend)
-{
-    g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
-    g_autoptr(GString) away = g_string_new(NULL);
-    unsigned n_away = 0, n_unknown = 0;
-
-    for (guint i = 0; i < peers->len; i++) {
-        const struct vg_peer_info *info = peers->pdata[i];
-        n_unknown += info->state == VG_PEER_UNKNOWN;
-        if (info->state != VG_PEER_UNREACHABLE)
-            continue;
-        if (n_away++ < PEERS_NAMED_MAX)
-            g_string_append_printf(away, "%s%s", away->len > 0 ? ", " : "", info->name);
-    }
-    if (n_away > PEERS_NAMED_MAX)
-        g_string_append(away, ", ...");
-    if (n_away == 0)
-        return vg_part_status_new("peers", n_unknown > 0 ? "starting" : "ok", true, NULL);
-    return vg_part_status_new(
-        "peers", "degraded", true,
-        g_strdup_printf("%u of %u peers cannot be used: %s", n_away, peers->len, away->str));
 }
 
 /* ---- state ---- */
@@ -158,7 +130,7 @@ get_status(void *data)
     g_ptr_array_add(parts, journal_status(backend));
     vg_supervisor_status(backend->parts.supervisor, parts);
     if (vg_peers_count(backend->parts.peers) > 0)
-        g_ptr_array_add(parts, peers_status(backend));
+        g_ptr_array_add(parts, backend_peers_status(backend));
     if (backend->parts.region)
         g_ptr_array_add(parts, backend_cluster_status(backend));
     pthread_mutex_lock(&backend->lock);

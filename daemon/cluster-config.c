@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cluster/uri.h"
 
 #define VG_LOG_TAG "etcd"
 
@@ -31,6 +32,9 @@ const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
     {"cluster", "libvirt_uri", VG_CONF_STRING, AT(cluster_libvirt_uri), "", 0, 1000, NULL,
      "How libvirt of the others reaches that of this host, like qemu+tls://HOST/system" AT_START
      "."},
+    {"cluster", "libvirt_uri_template", VG_CONF_STRING, AT(cluster_uri_template), "", 0, 1000, NULL,
+     "How libvirt of this host reaches that of the others, %h being the host of a url, like "
+     "qemu+tls://%h/system; empty: as libvirt_uri has it" AT_START "."},
     {"cluster", "cert", VG_CONF_STRING, AT(cluster_cert), "", 0, 4000, NULL,
      "PEM file with the client certificate that this vgpud shows to the others" AT_START "."},
     {"cluster", "key", VG_CONF_STRING, AT(cluster_key), "", 0, 4000, NULL,
@@ -141,6 +145,11 @@ vg_cluster_config_check(const struct vg_daemon_config *config, GError **err)
         return vg_error(err, VG_E_INVALID,
                         "[cluster] cert is missing, and [cluster] etcd needs it: the others answer "
                         "nobody whom they do not know");
+    if (config->cluster_uri_template[0] &&
+        vg_uri_template_check(config->cluster_uri_template, err) < 0) {
+        g_prefix_error(err, "[cluster] libvirt_uri_template: ");
+        return -1;
+    }
     return cluster_config_check_etcd(config, err);
 }
 
@@ -164,8 +173,29 @@ struct vg_membership {
     vg_peers *peers;
     char *cert, *key, *cacert;
     char *host;
+    char *uri_template; /* of the others' libvirt, or NULL */
     int64_t summary_ns; /* CLOCK_MONOTONIC, when this host was last summed up; 0: never */
 };
+
+/* Sets how libvirt of a member is reached, which its card has no say in. Returns the URI, which the
+ * caller frees, or NULL: no VM is moved to it. */
+static char *
+membership_uri(const vg_membership *membership, const struct vg_host_card *card, const char *host,
+               struct vg_peer_options *member)
+{
+    char *uri = NULL;
+
+    if (!card->libvirt_uri || !card->libvirt_uri[0])
+        member->libvirt_reason = "it takes no VMs of the cluster: its [cluster] libvirt_uri is "
+                                 "empty";
+    else if (!membership->uri_template)
+        member->libvirt_reason = "[cluster] libvirt_uri_template of this host says how, and is "
+                                 "not set";
+    else
+        uri = vg_uri_template_fill(membership->uri_template, host);
+    member->libvirt_uri = uri;
+    return uri;
+}
 
 /* Makes peers of the hosts of the cluster. */
 static void
@@ -173,20 +203,52 @@ membership_take(void *data, const GPtrArray *hosts)
 {
     const vg_membership *membership = data;
     g_autofree struct vg_peer_options *members = g_new0(struct vg_peer_options, hosts->len + 1);
+    g_autoptr(GPtrArray) uris = g_ptr_array_new_with_free_func(g_free);
+    size_t n = 0;
 
     for (guint i = 0; i < hosts->len; i++) {
         const struct vg_host_info *host = hosts->pdata[i];
-        members[i] = (struct vg_peer_options){
+        g_autoptr(GError) bad = NULL;
+        g_autofree char *name = vg_uri_host(host->card.url, &bad);
+        if (!name) {
+            vg_log_warn_limited("a host of the cluster is not asked host=\"%s\" url=\"%s\" "
+                                "reason=\"%s\"",
+                                host->card.name, host->card.url, bad->message);
+            continue;
+        }
+        struct vg_peer_options *member = &members[n++];
+        *member = (struct vg_peer_options){
             .name = host->card.name,
             .url = host->card.url,
             .cert = membership->cert,
             .key = membership->key,
             .cacert = membership->cacert,
-            .libvirt_uri = host->card.libvirt_uri,
             .gone = host->state == VG_HOST_SILENT,
         };
+        g_ptr_array_add(uris, membership_uri(membership, &host->card, name, member));
     }
-    vg_peers_set_members(membership->peers, members, hosts->len);
+    vg_peers_set_members(membership->peers, members, n);
+}
+
+/* Returns the template by which libvirt of the others is reached, or NULL; the caller frees it. */
+static char *
+membership_template(const struct vg_daemon_config *config)
+{
+    static const char none[] = "no VM is moved from here to a host that only the cluster names";
+    g_autoptr(GError) bad = NULL;
+
+    if (config->cluster_uri_template[0])
+        return g_strdup(config->cluster_uri_template);
+    char *made = config->cluster_libvirt_uri[0]
+                     ? vg_uri_template_of(config->cluster_libvirt_uri, &bad)
+                     : NULL;
+    if (bad)
+        vg_log_warn("%s: [cluster] libvirt_uri_template is not set, and libvirt_uri cannot stand "
+                    "for it reason=\"%s\"",
+                    none, bad->message);
+    else if (!made)
+        vg_log_notice("%s: [cluster] libvirt_uri_template is not set", none);
+    return made;
 }
 
 int
@@ -218,6 +280,7 @@ vg_membership_new(const struct vg_daemon_config *config, const char *host, const
     membership->key = g_strdup(config->cluster_key);
     membership->cacert = g_strdup(config->cluster_cacert);
     membership->host = g_strdup(host);
+    membership->uri_template = membership_template(config);
     membership->region = vg_region_new(
         &(struct vg_region_options){
             .etcd = vg_cluster_config_etcd(config),
@@ -280,5 +343,6 @@ vg_membership_free(vg_membership *membership)
     g_free(membership->key);
     g_free(membership->cacert);
     g_free(membership->host);
+    g_free(membership->uri_template);
     g_free(membership);
 }

@@ -11,7 +11,7 @@
 #include "cluster/region.h"
 #include "daemon/daemon-config.h"
 
-#define VG_CLUSTER_N_KEYS 16
+#define VG_CLUSTER_N_KEYS 17
 
 /* The keys of group [cluster]; offsets are those of struct vg_daemon_config. */
 extern const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS];

@@ -103,6 +103,7 @@ struct vg_daemon_config {
     char *cluster_name;
     char *cluster_url;
     char *cluster_libvirt_uri;
+    char *cluster_uri_template; /* of the others' libvirt; empty: as cluster_libvirt_uri */
     char *cluster_cert, *cluster_key, *cluster_cacert;
     char *cluster_etcd_cert, *cluster_etcd_key, *cluster_etcd_cacert;
     char *cluster_etcd_user, *cluster_etcd_password_file;
@@ -172,6 +173,7 @@ struct vg_peer_config {
     char *key;
     char *cacert;
     char *libvirt_uri;
+    char *host;      /* the name of its host; empty if its name or certificate shows it */
     char *nova_host; /* empty if nova is to be asked */
 };
 

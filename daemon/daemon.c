@@ -121,7 +121,7 @@ set_peers(struct daemon *daemon)
 {
     struct vg_peers_options options;
 
-    vg_peer_config_options(daemon->config, &options);
+    vg_peer_config_options(daemon->config, daemon->host, &options);
     vg_peers_set(daemon->peers, &options);
     g_free((void *)options.peers);
 }
@@ -514,7 +514,7 @@ start_peers(struct daemon *daemon, GError **err)
 {
     struct vg_peers_options options;
 
-    vg_peer_config_options(daemon->config, &options);
+    vg_peer_config_options(daemon->config, daemon->host, &options);
     daemon->peers = vg_peers_new(&options, err);
     g_free((void *)options.peers);
     return daemon->peers

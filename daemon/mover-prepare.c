@@ -104,6 +104,10 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
         vg_peer_info_free(info);
         return NULL;
     }
+    if (vg_peers_check_host(info, err) < 0) {
+        vg_peer_info_free(info);
+        return NULL;
+    }
     return info;
 }
 

@@ -20,6 +20,8 @@ const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS] = {
      "PEM file with the CA of its certificate; empty: the CAs that this machine trusts."},
     {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
      "How libvirt of this host reaches libvirt of that one, like qemu+tls://HOST/system."},
+    {"peer", "host", VG_CONF_STRING, AT_PEER(host), "", 0, 255, NULL,
+     "What that vgpud calls its host, where neither NAME nor its certificate shows this name."},
     {"peer", "nova_host", VG_CONF_STRING, AT_PEER(nova_host), "", 0, 255, NULL,
      "What nova calls that host; empty: nova is asked for the hypervisor of its name."},
 };
@@ -69,7 +71,8 @@ vg_peer_config_check(const struct vg_daemon_config *config, GString *errors)
 }
 
 void
-vg_peer_config_options(const struct vg_daemon_config *config, struct vg_peers_options *ret)
+vg_peer_config_options(const struct vg_daemon_config *config, const char *own_host,
+                       struct vg_peers_options *ret)
 {
     struct vg_peer_options *peers = g_new0(struct vg_peer_options, config->peers->len);
 
@@ -83,11 +86,13 @@ vg_peer_config_options(const struct vg_daemon_config *config, struct vg_peers_op
             .key = peer->key,
             .cacert = peer->cacert,
             .libvirt_uri = peer->libvirt_uri,
+            .host = peer->host,
         };
     }
     *ret = (struct vg_peers_options){
         .peers = peers,
         .n_peers = config->peers->len,
+        .own_host = own_host,
         .refresh_ns = config->peers_refresh_ns,
         .deadline_ns = config->peers_deadline_ns,
     };

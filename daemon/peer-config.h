@@ -8,7 +8,7 @@
 #include "cluster/peers.h"
 #include "daemon/daemon-config.h"
 
-#define VG_PEER_N_KEYS 7
+#define VG_PEER_N_KEYS 8
 
 /* The keys of struct vg_peer_config. */
 extern const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS];
@@ -16,8 +16,9 @@ extern const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS];
 /* Adds a line to errors for each group [peer NAME] that cannot be right. */
 void vg_peer_config_check(const struct vg_daemon_config *config, GString *errors);
 
-/* Fills in options for vg_peers_new() and vg_peers_set(). Their strings are borrowed from config;
- * the caller frees ret->peers. */
-void vg_peer_config_options(const struct vg_daemon_config *config, struct vg_peers_options *ret);
+/* Fills in options for vg_peers_new() and vg_peers_set(). Their strings, and own_host, the name of
+ * this host, are borrowed; the caller frees ret->peers. */
+void vg_peer_config_options(const struct vg_daemon_config *config, const char *own_host,
+                            struct vg_peers_options *ret);
 
 #endif

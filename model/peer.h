@@ -17,14 +17,26 @@ enum vg_peer_state {
     VG_PEER_STATE_MAX
 };
 
+/* Whether a peer may speak for the host whose name it gives. */
+enum vg_host_proof {
+    VG_PROOF_UNKNOWN,  /* it has never answered */
+    VG_PROOF_PROVED,   /* its configuration or its certificate has this name */
+    VG_PROOF_UNPROVED, /* nothing shows that it is that host */
+    VG_PROOF_DISPUTED, /* another one has a better, or an equal, right to the name */
+    VG_PROOF_MAX
+};
+
 struct vg_peer_info {
     char *name; /* in the configuration */
     char *url;
-    char *libvirt_uri; /* NULL: none is configured */
+    char *libvirt_uri;    /* NULL: none is configured, or see libvirt_reason */
+    char *libvirt_reason; /* why there is none for a member of the cluster, or NULL */
     enum vg_peer_state state;
-    char *reason;  /* UNREACHABLE: one sentence; else NULL */
-    char *host;    /* what it calls its host; NULL: it has never answered */
-    char *version; /* of its vgpud; NULL likewise */
+    char *reason; /* UNREACHABLE: one sentence; else NULL */
+    char *host;   /* what it calls its host; NULL: it has never answered */
+    enum vg_host_proof host_proof;
+    char *host_reason; /* UNPROVED, DISPUTED: one sentence; else NULL */
+    char *version;     /* of its vgpud; NULL likewise */
     bool clock_known;
     int64_t clock_difference_ns; /* its clock minus ours; the error is half of round_trip_ns */
     int64_t round_trip_ns;       /* of the request by which the clocks were compared */
@@ -35,6 +47,7 @@ struct vg_peer_info {
 
 extern const struct vg_record_type vg_peer_info_record;
 extern const char *const vg_peer_state_names[]; /* "unknown", "reachable", "unreachable" */
+extern const char *const vg_host_proof_names[]; /* "unknown", "proved", "unproved", "disputed" */
 
 struct vg_peer_info *vg_peer_info_new(void);
 void vg_peer_info_free(void *peer); /* NULL is fine */

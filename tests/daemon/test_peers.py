@@ -126,8 +126,10 @@ class Site:
         cert, key = self.ca.issue("planner", server=False)
         a = self.nodes["a"]
         trust = {"cacert": self.ca.certificate}
-        self.known = {n: peer(n, self.nodes[n].url, cert=cert, key=key, **trust) for n in "acde"}
-        self.known["b"] = peer("b", self.nodes["b"].url, token_file=self.nodes["b"].token(), **trust)
+        self.known = {n: peer(n, self.nodes[n].url, cert=cert, key=key, host=f"host-{n}", **trust)
+                      for n in "acde"}
+        self.known["b"] = peer("b", self.nodes["b"].url, token_file=self.nodes["b"].token(), host="host-b",
+                               **trust)
         a.reload(QUIET + self.known["b"] + self.known["c"])
         self.a = a
 
@@ -366,7 +368,8 @@ def players(tmp_path):
     server.authority = authority
     (tmp_path / "token").write_text("a-token\n")
     server.known = lambda numbers: "".join(
-        peer(f"p{n}", f"{server.url}/{n}", token_file=tmp_path / "token", cacert=authority.certificate)
+        peer(f"p{n}", f"{server.url}/{n}", token_file=tmp_path / "token", cacert=authority.certificate,
+             host=f"played-{n}")
         for n in numbers)
     yield server
     server.shutdown()
