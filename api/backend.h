@@ -270,20 +270,22 @@ struct vg_backend_moves {
      * of each up to `limit` moves, the newest ones. */
     GPtrArray *(*list_all_migrations)(void *data, bool active, size_t limit, GError **err);
     struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
-                                            GError **err);
+                                            const char *asked_by, GError **err);
     /* Takes up a move that has failed. VG_E_CONFLICT: it has not, or has left nothing undone. */
     struct vg_migration *(*retry_migration)(void *data, const char *id, const char *peer,
                                             const char *asked_by, GError **err);
-    /* Reserves GPUs of this host; fills id, times, and the devices found here. */
+    /* Reserves GPUs of this host; fills id, times, and the devices found here. What is reserved
+     * belongs to reservation->asked_by: VG_E_DENIED to change what is somebody else's. */
     int (*reserve)(void *data, struct vg_reservation *reservation, GError **err);
-    struct vg_reservation *(*renew)(void *data, const char *id, int64_t lease_s, GError **err);
-    int (*release)(void *data, const char *id, GError **err);
+    struct vg_reservation *(*renew)(void *data, const char *id, const char *asked_by,
+                                    int64_t lease_s, GError **err);
+    int (*release)(void *data, const char *id, const char *asked_by, GError **err);
     GPtrArray *(*list_reservations)(void *data, GError **err);
     /* Returns how far a host is emptied, or what would be done in a dry run; the caller frees it.
      * VG_E_NOT_FOUND: it is not being emptied, or there is no such host. */
     vg_drain *(*read_drain)(void *data, const char *host, bool dry_run, GError **err);
     vg_drain *(*begin_drain)(void *data, const char *host, const char *asked_by, GError **err);
-    int (*end_drain)(void *data, const char *host, GError **err);
+    int (*end_drain)(void *data, const char *host, const char *asked_by, GError **err);
     /* Looks at paths (char *) of this host: struct vg_path_seen, one for each and in the same
      * order; the caller frees the list. VG_E_REFUSED: acting is off. */
     GPtrArray *(*look_at_paths)(void *data, const GPtrArray *paths, GError **err);
@@ -299,9 +301,11 @@ struct vg_backend_moves {
                               GError **err);
 
     /* Has a proxy of this host keep memory for programs that will come. VG_E_NOT_FOUND: none has
-     * the socket; VG_E_CONFLICT: there is too little; VG_E_REFUSED: it keeps none. */
-    int (*reserve_room)(void *data, const struct vg_proxy_room *room, GError **err);
-    int (*release_room)(void *data, const char *id, GError **err);
+     * the socket; VG_E_CONFLICT: there is too little; VG_E_REFUSED: it keeps none; VG_E_DENIED: the
+     * id is that of another client's. */
+    int (*reserve_room)(void *data, const struct vg_proxy_room *room, const char *asked_by,
+                        GError **err);
+    int (*release_room)(void *data, const char *id, const char *asked_by, GError **err);
 
     /* Has the VM's programs of OpenCL that are at a vgpu-proxy go on at another place; what came of
      * it, which the caller frees. Blocks for the guest. */

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "api/person.h"
 #include "api/route.h"
 #include "base/log.h"
 #include "model/drain.h"
@@ -35,10 +36,9 @@ static void
 drain_run_begin(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    const struct vg_drain_request *wanted = request->job_data;
-    const char *person = wanted->on_behalf_of ? wanted->on_behalf_of : request->identity.name;
+    const char *person = request->job_data;
     GError *err = NULL;
-    vg_drain *drain = wanted->dry_run
+    vg_drain *drain = !person
                           ? backend->moves->read_drain(backend->data, request->id, true, &err)
                           : backend->moves->begin_drain(backend->data, request->id, person, &err);
 
@@ -53,7 +53,7 @@ drain_run_end(struct vg_request *request)
     GError *err = NULL;
 
     request->object = g_strdup(request->id);
-    if (backend->moves->end_drain(backend->data, request->id, &err) < 0)
+    if (backend->moves->end_drain(backend->data, request->id, request->job_data, &err) < 0)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;
@@ -67,9 +67,25 @@ drain_accept(struct vg_request *request)
                   request->request_id);
 }
 
+/* Checks that a peer asks about this host. */
+static int
+drain_check(const struct vg_request *request, GError **err)
+{
+    const struct vg_backend *backend = request->backend;
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
+
+    return vg_person_check_here(request, g_strcmp0(request->id, view->inventory->host) != 0, err);
+}
+
 void
 vg_handle_read_drain(struct vg_request *request)
 {
+    GError *err = NULL;
+
+    if (drain_check(request, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
     request->hosts[0] = g_strdup(request->id);
     request->lane = VG_LANE_ASK;
     request->job = drain_run_read;
@@ -84,13 +100,17 @@ vg_handle_begin_drain(struct vg_request *request)
         vg_parse_record(body ? (const char *)body->data : "", body ? body->len : 0,
                         "{\"dry_run\": false}", &vg_drain_request_record, &err);
 
-    if (!wanted) {
+    g_autofree char *person = NULL;
+    if (!wanted || drain_check(request, &err) < 0 ||
+        (!wanted->dry_run && !(person = vg_person_settle(request, wanted->on_behalf_of, &err)))) {
+        vg_drain_request_free(wanted);
         vg_answer_error(request, err);
         return;
     }
+    vg_drain_request_free(wanted);
     drain_accept(request);
-    request->job_data = wanted;
-    request->job_data_free = vg_drain_request_free;
+    request->job_data = g_steal_pointer(&person); /* NULL for a dry run */
+    request->job_data_free = g_free;
     request->hosts[0] = g_strdup(request->id);
     request->lane = VG_LANE_ASK;
     request->job = drain_run_begin;
@@ -99,6 +119,15 @@ vg_handle_begin_drain(struct vg_request *request)
 void
 vg_handle_end_drain(struct vg_request *request)
 {
+    GError *err = NULL;
+
+    if (drain_check(request, &err) == 0)
+        request->job_data = vg_person_settle(request, NULL, &err);
+    if (!request->job_data) {
+        vg_answer_error(request, err);
+        return;
+    }
+    request->job_data_free = g_free;
     drain_accept(request);
     request->hosts[0] = g_strdup(request->id);
     request->lane = VG_LANE_ASK;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/person.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -152,13 +153,13 @@ vg_handle_start_migration(struct vg_request *request)
     struct vg_migration_request *wanted = vg_parse_record(
         body ? (const char *)body->data : "", body ? body->len : 0,
         "{\"vm\": \"guest0\", \"to\": \"host-b\"}", &vg_migration_request_record, &err);
-    if (!wanted || migration_find_hosts(request, wanted, &err) < 0) {
+    if (!wanted || vg_person_check_here(request, wanted->forward, &err) < 0 ||
+        migration_find_hosts(request, wanted, &err) < 0 ||
+        !(wanted->asked_by = vg_person_settle(request, wanted->on_behalf_of, &err))) {
         vg_migration_request_free(wanted);
         vg_answer_error(request, err);
         return;
     }
-    wanted->asked_by =
-        g_strdup(wanted->on_behalf_of ? wanted->on_behalf_of : request->identity.name);
     wanted->key = g_strdup(key);
     vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
                   request->identity.name, request->origin, request->route->path,
@@ -200,14 +201,30 @@ migration_answer(struct vg_request *request, unsigned status, struct vg_migratio
         vg_answer_error(request, take_err);
 }
 
+/* Which move is read or changed. */
+struct migration_change {
+    char *peer;     /* that runs it, or NULL */
+    char *asked_by; /* NULL if it is only read */
+};
+
+static void
+migration_change_free(void *data)
+{
+    struct migration_change *change = data;
+
+    g_free(change->peer);
+    g_free(change->asked_by);
+    g_free(change);
+}
+
 static void
 migration_run_read(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    const char *peer = request->job_data;
+    const struct migration_change *change = request->job_data;
     GError *err = NULL;
     struct vg_migration *migration =
-        backend->moves->read_migration(backend->data, request->id, peer, &err);
+        backend->moves->read_migration(backend->data, request->id, change->peer, &err);
 
     migration_answer(request, 200, migration, err);
 }
@@ -216,10 +233,10 @@ static void
 migration_run_abort(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    const char *peer = request->job_data;
+    const struct migration_change *change = request->job_data;
     GError *err = NULL;
-    struct vg_migration *migration =
-        backend->moves->abort_migration(backend->data, request->id, peer, &err);
+    struct vg_migration *migration = backend->moves->abort_migration(
+        backend->data, request->id, change->peer, change->asked_by, &err);
 
     migration_answer(request, 202, migration, err);
 }
@@ -228,10 +245,10 @@ static void
 migration_run_retry(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    const char *peer = request->job_data;
+    const struct migration_change *change = request->job_data;
     GError *err = NULL;
     struct vg_migration *migration = backend->moves->retry_migration(
-        backend->data, request->id, peer, request->identity.name, &err);
+        backend->data, request->id, change->peer, change->asked_by, &err);
 
     migration_answer(request, 202, migration, err);
 }
@@ -240,11 +257,21 @@ static void
 migration_handle_one(struct vg_request *request, vg_job *job, enum vg_lane here)
 {
     const char *peer = NULL;
+    g_autofree char *person = NULL;
+    GError *err = NULL;
 
     if (!migration_read_peer(request, &peer))
         return;
-    request->job_data = g_strdup(peer);
-    request->job_data_free = g_free;
+    if (vg_person_check_here(request, peer != NULL, &err) < 0 ||
+        (job != migration_run_read && !(person = vg_person_settle(request, NULL, &err)))) {
+        vg_answer_error(request, err);
+        return;
+    }
+    struct migration_change *change = g_new0(struct migration_change, 1);
+    change->peer = g_strdup(peer);
+    change->asked_by = g_steal_pointer(&person);
+    request->job_data = change;
+    request->job_data_free = migration_change_free;
     request->hosts[0] = g_strdup(peer);
     request->lane = peer ? VG_LANE_ASK : here;
     request->job = job;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "api/person.h"
 #include "api/route.h"
 #include "base/json.h"
 
@@ -55,9 +56,12 @@ vg_handle_snapshot(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
     const char *peers = vg_query_get(&request->query, "peers");
+    GError *err = NULL;
 
     request->lane = VG_LANE_ASK;
-    if (peers && strcmp(peers, "true") != 0 && strcmp(peers, "false") != 0)
+    if (vg_person_check_here(request, g_strcmp0(peers, "true") == 0, &err) < 0)
+        vg_answer_error(request, err);
+    else if (peers && strcmp(peers, "true") != 0 && strcmp(peers, "false") != 0)
         vg_answer_problem(request, VG_E_INVALID, "peers: '%s' is neither true nor false", peers);
     else if (peers && strcmp(peers, "true") == 0)
         request->job = peers_run_snapshot;

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "api/person.h"
 #include "api/route.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -71,7 +72,8 @@ vg_handle_proxies(struct vg_request *request)
 {
     GError *err = NULL;
 
-    if (vg_query_length(&request->query, "host", VG_MIGRATION_NAME_MAX, &err) < 0) {
+    if (vg_query_length(&request->query, "host", VG_MIGRATION_NAME_MAX, &err) < 0 ||
+        vg_person_check_here(request, vg_query_get(&request->query, "host") != NULL, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
@@ -172,7 +174,7 @@ proxies_run_reserve(struct vg_request *request)
     GError *err = NULL;
 
     request->object = g_strdup(room->id);
-    if (backend->moves->reserve_room(backend->data, room, &err) < 0)
+    if (backend->moves->reserve_room(backend->data, room, request->identity.name, &err) < 0)
         vg_answer_error(request, err);
     else
         vg_answer_json(request, 200, vg_record_write(&vg_proxy_room_record, room));
@@ -203,7 +205,7 @@ proxies_run_release(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
 
-    if (backend->moves->release_room(backend->data, request->id, &err) < 0)
+    if (backend->moves->release_room(backend->data, request->id, request->identity.name, &err) < 0)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;

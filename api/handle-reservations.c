@@ -29,7 +29,7 @@ reservation_run_make(struct vg_request *request)
     }
     if (!request->waits(request)) {
         vg_log_info("a reservation is given up, as its client has gone id=%s", wanted->id);
-        (void)!backend->moves->release(backend->data, wanted->id, NULL);
+        (void)!backend->moves->release(backend->data, wanted->id, wanted->asked_by, NULL);
     }
     vg_answer_json(request, 201, vg_record_write(&vg_reservation_record, wanted));
     request->answer.location = g_strconcat("/v1/reservations/", wanted->id, NULL);
@@ -67,8 +67,9 @@ reservation_run_renew(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
-    g_autoptr(vg_reservation) reservation = backend->moves->renew(
-        backend->data, request->id, *(const int64_t *)request->job_data, &err);
+    g_autoptr(vg_reservation) reservation =
+        backend->moves->renew(backend->data, request->id, request->identity.name,
+                              *(const int64_t *)request->job_data, &err);
 
     if (reservation)
         vg_answer_json(request, 200, vg_record_write(&vg_reservation_record, reservation));
@@ -110,7 +111,7 @@ reservation_run_release(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
 
-    if (backend->moves->release(backend->data, request->id, &err) != 0)
+    if (backend->moves->release(backend->data, request->id, request->identity.name, &err) != 0)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;

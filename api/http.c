@@ -274,6 +274,7 @@ http_on_completed(void *cls, struct MHD_Connection *connection, void **state,
     g_free(request->if_none_match);
     g_free(request->last_event_id);
     g_free(request->idempotency_key);
+    g_free(request->person);
     g_free(request->id);
     g_free(request->object);
     g_free(request->token);

@@ -6,11 +6,17 @@
 #include <string.h>
 
 #include "api/connect.h"
+#include "api/route.h"
 #include "base/clock.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "api"
 
 #define BEARER "Bearer "
 /* Our tokens have 49 characters. */
 #define TOKEN_MAX 512
+/* Further clients are not warned of. */
+#define WARNED_MAX 256
 
 /* ---- unix ---- */
 
@@ -114,10 +120,39 @@ vg_identity_settle(struct vg_request *request, struct vg_conn *conn, const char 
     return true;
 }
 
+/* Warns once of each client that does what only peers need by a role of persons. */
+static void
+identity_warn(const struct vg_request *request)
+{
+    struct vg_api *api = request->api;
+    const struct vg_identity *identity = &request->identity;
+    const char *name = identity->name;
+
+    pthread_mutex_lock(&api->lock);
+    const bool is_new = g_hash_table_size(api->warned) < WARNED_MAX &&
+                        g_hash_table_add(api->warned, g_strdup(name));
+    pthread_mutex_unlock(&api->lock);
+    if (is_new && request->subject)
+        vg_log_warn("a peer has the role %s, which a later version does not accept on this route: "
+                    "give it the role peer, by [role peer] subject=%s client=\"%s\" route=\"%s\"",
+                    vg_role_names[identity->role], request->subject, name, request->route->path);
+    else if (is_new)
+        vg_log_warn("a peer has the role %s, which a later version does not accept on this route: "
+                    "give it a token of the role peer, by `vgpuctl token create NAME --role peer` "
+                    "client=\"%s\" route=\"%s\"",
+                    vg_role_names[identity->role], name, request->route->path);
+}
+
 bool
 vg_identity_may(struct vg_request *request, enum vg_role role)
 {
-    if (request->identity.role >= role)
+    const enum vg_role has = request->identity.role;
+    const bool is_for_peers = request->api->peers[request->route - vg_routes];
+
+    if (role == VG_ROLE_PEER && has != role && vg_role_may(has, role) &&
+        (request->token || request->subject))
+        identity_warn(request);
+    if (vg_role_may(has, role) || (has == VG_ROLE_PEER && is_for_peers))
         return true;
     vg_answer_problem(request, VG_E_DENIED, "'%s' is %s, and this wants the role %s",
                       request->identity.name, vg_role_names[request->identity.role],
@@ -136,5 +171,5 @@ vg_identity_holds(const struct vg_backend *backend, const char *token, const cha
         return !g_error_matches(err, VG_ERROR, VG_E_DENIED);
     if (subject)
         identity.role = backend->access->role_of_subject(backend->data, subject);
-    return (!token && !subject) || identity.role >= role;
+    return (!token && !subject) || vg_role_may(identity.role, role);
 }

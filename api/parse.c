@@ -589,7 +589,7 @@ vg_parse_token_request(const char *text, size_t size, struct vg_token_request *r
         vg_json_string(&node, RULE_MAX, &role_name, err) < 0)
         return -1;
     if (!vg_role_from_name(role_name, &role))
-        return vg_error(err, VG_E_INVALID, "role: it must be reader, operator or admin");
+        return vg_error(err, VG_E_INVALID, "role: it must be reader, operator, admin or peer");
     if (has_member(&root, "lifetime_s") &&
         (vg_json_member(&root, "lifetime_s", VG_JSON_REQUIRED, &node, err) < 0 ||
          vg_json_int64(&node, 1, VG_TOKEN_LIFETIME_MAX_S, &lifetime_s, err) < 0))

@@ -10,14 +10,25 @@
 #include "api/route.h"
 #include "base/error.h"
 
-static int
-roles_read_one(json_object *paths, const struct vg_route *route, enum vg_role *ret, GError **err)
+/* Returns a member of the operation of a route, or NULL. */
+static json_object *
+roles_member(json_object *paths, const struct vg_route *route, const char *name)
 {
-    json_object *path = NULL, *operation = NULL, *role = NULL;
+    json_object *path = NULL, *operation = NULL, *member = NULL;
 
     if (!json_object_object_get_ex(paths, route->path, &path) ||
         !json_object_object_get_ex(path, vg_method_member(route->method), &operation) ||
-        !json_object_object_get_ex(operation, "x-role", &role))
+        !json_object_object_get_ex(operation, name, &member))
+        return NULL;
+    return member;
+}
+
+static int
+roles_read_one(json_object *paths, const struct vg_route *route, enum vg_role *ret, GError **err)
+{
+    json_object *role = roles_member(paths, route, "x-role");
+
+    if (!role)
         return vg_error(err, VG_E_BUG, "the OpenAPI document does not say who may use %s %s",
                         route->path, vg_method_member(route->method));
     const char *name = json_object_get_string(role);
@@ -41,4 +52,16 @@ vg_roles_read(const char *openapi, enum vg_role *ret_roles, GError **err)
         status = roles_read_one(paths, &vg_routes[i], &ret_roles[i], err);
     json_object_put(document);
     return status;
+}
+
+void
+vg_roles_read_peers(const char *openapi, bool *ret_peers)
+{
+    json_object *document = json_tokener_parse(openapi);
+    json_object *paths = NULL;
+
+    json_object_object_get_ex(document, "paths", &paths);
+    for (size_t i = 0; i < vg_n_routes; i++)
+        ret_peers[i] = json_object_get_boolean(roles_member(paths, &vg_routes[i], "x-peer"));
+    json_object_put(document);
 }

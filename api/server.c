@@ -58,6 +58,9 @@ vg_api_new(const struct vg_api_options *options, GError **err)
         vg_api_free(api);
         return NULL;
     }
+    api->peers = g_new0(bool, vg_n_routes);
+    vg_roles_read_peers(vg_schema_openapi, api->peers);
+    api->warned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     api->socket = vg_socket_new(options->socket, options->socket_mode, options->socket_group, err);
     const int64_t wait_ns = options->job_wait_ns > 0 ? options->job_wait_ns : VG_WORKER_WAIT_NS;
     bool have_workers = api->socket != NULL;
@@ -120,6 +123,9 @@ vg_api_free(vg_api *api)
     vg_socket_free(api->socket);
     g_hash_table_destroy(api->clients);
     g_free(api->roles);
+    g_free(api->peers);
+    if (api->warned)
+        g_hash_table_unref(api->warned);
     pthread_cond_destroy(&api->wake);
     pthread_mutex_destroy(&api->lock);
     g_free(api);

@@ -29,6 +29,7 @@ struct vg_api {
     bool client_required;
     GPtrArray *listeners; /* struct vg_listener, owned */
     enum vg_role *roles;  /* roles of vg_routes, in their order */
+    bool *peers;          /* the role peer may use them, too; in the same order */
     vg_worker *workers[VG_LANE_MAX];
     struct vg_http_stats stats;
     pthread_mutex_t lock; /* guards what follows; taken before that of the event log */
@@ -37,6 +38,7 @@ struct vg_api {
     GQueue waits;        /* struct vg_wait */
     GQueue conns;        /* struct vg_conn */
     GHashTable *clients; /* name -> struct vg_client, owned */
+    GHashTable *warned;  /* identities that were warned of a role that they should have */
     vg_thread *ticker;
 };
 

@@ -132,13 +132,13 @@ token_parse_lifetime(const char *text, const struct argp_state *state)
 static void
 token_check(const struct token_args *args, const struct argp_state *state)
 {
-    static const char *const roles[] = {"reader", "operator", "admin", NULL};
+    static const char *const roles[] = {"reader", "operator", "admin", "peer", NULL};
     bool creates = strcmp(args->online.verb->name, "create") == 0;
 
     if (creates && !args->role)
-        argp_error(state, "say with --role what the token is for: reader, operator or admin");
+        argp_error(state, "say with --role what the token is for: reader, operator, admin or peer");
     if (creates && !g_strv_contains(roles, args->role))
-        argp_error(state, "--role is reader, operator or admin, not '%s'", args->role);
+        argp_error(state, "--role is reader, operator, admin or peer, not '%s'", args->role);
     if (!creates && (args->role || args->lifetime_s > 0))
         argp_error(state, "--role and --lifetime belong to `token create`");
     if (creates && args->online.format == VG_OUTPUT_CSV)
@@ -180,7 +180,7 @@ vg_cmd_token(int argc, char **argv)
          token_revoke},
     };
     static const struct argp_option options[] = {
-        {"role", KEY_ROLE, "ROLE", 0, "create: reader, operator or admin", 1},
+        {"role", KEY_ROLE, "ROLE", 0, "create: reader, operator, admin or peer", 1},
         {"lifetime", KEY_LIFETIME, "TIME", 0,
          "create: after which it lets nobody in, like 12h or 30d (default: never)", 1},
         {0},

@@ -188,7 +188,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"since", "When it began."},
     {"seen", "How long ago the host was known to be alive."},
     {"gpus free", "Places for another vGPU, of the type of which most fit."},
-    {"peer", "Another vgpud, by the name that the configuration has for it."},
+    {"peer", "Another vgpud, by the name that the configuration has for it; or the role of one."},
     {"answered", "When it answered last."},
     {"contexts",
      "Contexts of Vulkan that the VM has in its render server, as processes of that tell."},
@@ -286,7 +286,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"age", "How old what is known of the host is."},
     {"details", "What was found, and what to do."},
     /* Who may ask. */
-    {"role", "What somebody may do: reader, operator or admin."},
+    {"role", "What somebody may do: reader, operator, admin or peer."},
     {"who",
      "Whoever asked, as vgpud knows him: uid:0, token:NAME, or the subject of a certificate."},
     {"when", "When it was, in UTC."},

@@ -130,13 +130,29 @@ vg_exchange_names(const struct vg_exchange *exchange)
     return g_new0(char *, 1);
 }
 
-void
-vg_exchange_set_key(struct vg_exchange *exchange, const char *key)
+static void
+exchange_add_header(struct vg_exchange *exchange, const char *name, const char *value)
 {
-    g_autofree char *header = g_strconcat("Idempotency-Key: ", key, NULL);
+    g_autofree char *header = g_strconcat(name, ": ", value, NULL);
 
     exchange->headers = curl_slist_append(exchange->headers, header);
     curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->headers);
+}
+
+void
+vg_exchange_set_key(struct vg_exchange *exchange, const char *key)
+{
+    exchange_add_header(exchange, "Idempotency-Key", key);
+}
+
+void
+vg_exchange_set_person(struct vg_exchange *exchange, const char *person)
+{
+    g_autofree char *value = g_strdup(person);
+
+    for (char *at = value; *at; at++)
+        *at = g_ascii_iscntrl(*at) ? '?' : *at;
+    exchange_add_header(exchange, "X-Vgpud-Person", value);
 }
 
 void

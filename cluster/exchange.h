@@ -43,6 +43,9 @@ char **vg_exchange_names(const struct vg_exchange *exchange);
 /* Sets the Idempotency-Key of the request. */
 void vg_exchange_set_key(struct vg_exchange *exchange, const char *key);
 
+/* Names the person for whom the request is made. */
+void vg_exchange_set_person(struct vg_exchange *exchange, const char *person);
+
 void vg_exchange_free(struct vg_exchange *exchange);
 
 /* Checks an exchange that has ended with this code. Returns 0 if the status is 2xx or 304,

@@ -134,6 +134,8 @@ peers_new_call(vg_peers *peers, const char *name, const struct peers_question *q
     vg_exchange_set_method(exchange, question->method, question->body);
     if (question->key)
         vg_exchange_set_key(exchange, question->key);
+    if (question->person)
+        vg_exchange_set_person(exchange, question->person);
     exchange->call = call;
     call->exchange = exchange;
     call->peer = peer;

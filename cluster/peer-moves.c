@@ -79,7 +79,8 @@ static struct vg_reservation *
 peer_moves_reserve(vg_peers *peers, const char *peer, const char *body, int64_t limit_ns,
                    GError **err)
 {
-    const struct peers_question question = {"POST", "/v1/reservations", body, limit_ns, NULL, NULL};
+    const struct peers_question question = {"POST", "/v1/reservations", body, limit_ns, NULL, NULL,
+                                            NULL};
     g_autoptr(json_object) answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -127,7 +128,7 @@ vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, int64_
     vg_json_add_int64(body, "lease_s", lease_s);
     g_autofree char *text = vg_json_to_text(body, false);
     return peers_request(peers, peer,
-                         &(struct peers_question){"POST", path, text, limit_ns, NULL, NULL},
+                         &(struct peers_question){"POST", path, text, limit_ns, NULL, NULL, NULL},
                          &answer, err);
 }
 
@@ -140,8 +141,8 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
     g_autoptr(GError) error = NULL;
 
     if (peers_request(peers, peer,
-                      &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL}, &answer,
-                      &error) == 0 ||
+                      &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL, NULL},
+                      &answer, &error) == 0 ||
         g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         return 0;
     g_propagate_error(err, g_steal_pointer(&error));
@@ -164,9 +165,10 @@ vg_peer_list_proxies(vg_peers *peers, const char *peer, int64_t limit_ns, GError
     g_autoptr(json_object) answer = NULL;
     struct vg_json_node items;
 
-    if (peers_request(peers, peer,
-                      &(struct peers_question){"GET", "/v1/proxies", NULL, limit_ns, NULL, NULL},
-                      &answer, err) < 0)
+    if (peers_request(
+            peers, peer,
+            &(struct peers_question){"GET", "/v1/proxies", NULL, limit_ns, NULL, NULL, NULL},
+            &answer, err) < 0)
         return NULL;
     const struct vg_json_node root = vg_json_root(answer);
     g_autoptr(GError) bad = NULL;
@@ -204,7 +206,8 @@ vg_peer_reserve_room(vg_peers *peers, const char *peer, const struct vg_proxy_ro
     g_autoptr(json_object) answer = NULL;
 
     return peers_request(
-        peers, peer, &(struct peers_question){"POST", peer_moves_rooms, text, limit_ns, NULL, NULL},
+        peers, peer,
+        &(struct peers_question){"POST", peer_moves_rooms, text, limit_ns, NULL, NULL, NULL},
         &answer, err);
 }
 
@@ -217,7 +220,7 @@ vg_peer_release_room(vg_peers *peers, const char *peer, const char *id, int64_t 
     g_autoptr(json_object) answer = NULL;
 
     return peers_request(peers, peer,
-                         &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL},
+                         &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL, NULL},
                          &answer, err);
 }
 
@@ -235,9 +238,10 @@ vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths,
     const struct vg_paths_question question = {some};
     g_autoptr(json_object) body = vg_record_write(&vg_paths_question_record, &question);
     g_autofree char *text = vg_json_to_text(body, false);
-    if (peers_request(peers, peer,
-                      &(struct peers_question){"POST", "/v1/paths", text, limit_ns, NULL, NULL},
-                      &answer, err) < 0)
+    if (peers_request(
+            peers, peer,
+            &(struct peers_question){"POST", "/v1/paths", text, limit_ns, NULL, NULL, NULL},
+            &answer, err) < 0)
         return NULL;
     struct vg_paths_answer *given = peer_moves_read(peer, &vg_paths_answer_record, answer, err);
     if (!given)
@@ -297,7 +301,8 @@ vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_peer_order
 {
     g_autofree char *body = peer_moves_request_body(order);
     const struct peers_question question = {"POST",   "/v1/migrations",       body,
-                                            limit_ns, &order->request->asker, order->request->key};
+                                            limit_ns, &order->request->asker, order->request->key,
+                                            NULL};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -308,7 +313,8 @@ vg_peer_check_move(vg_peers *peers, const char *peer, const struct vg_peer_order
 {
     g_autofree char *body = peer_moves_request_body(order);
     const struct peers_question question = {"POST",   "/v1/migrations",       body,
-                                            limit_ns, &order->request->asker, order->request->key};
+                                            limit_ns, &order->request->asker, order->request->key,
+                                            NULL};
     json_object *answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -321,7 +327,7 @@ vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t lim
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
-    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL};
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -344,7 +350,7 @@ vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned mos
                  GError **err)
 {
     g_autofree char *path = g_strdup_printf("/v1/migrations?limit=%u", most);
-    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL};
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL};
     g_autoptr(json_object) document = NULL;
     json_object *items = NULL;
 
@@ -371,11 +377,11 @@ vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned mos
 
 struct vg_migration *
 vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const char *verb,
-                    int64_t limit_ns, GError **err)
+                    const char *person, int64_t limit_ns, GError **err)
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/", verb, NULL);
-    const struct peers_question question = {"POST", path, "{}", limit_ns, NULL, NULL};
+    const struct peers_question question = {"POST", path, "{}", limit_ns, NULL, NULL, person};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -399,7 +405,7 @@ vg_peer_drain(vg_peers *peers, const char *peer, const struct vg_peer_drain_orde
     g_autofree char *text = vg_json_to_text(object, false);
     g_autofree char *path = peer_moves_drain_path(order->host);
     const char *body = strcmp(order->method, "POST") == 0 ? text : NULL;
-    const struct peers_question question = {order->method, path, body, limit_ns, NULL, NULL};
+    const struct peers_question question = {order->method, path, body, limit_ns, NULL, NULL, NULL};
     g_autoptr(json_object) answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -408,11 +414,11 @@ vg_peer_drain(vg_peers *peers, const char *peer, const struct vg_peer_drain_orde
 }
 
 int
-vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, int64_t limit_ns,
-                  GError **err)
+vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, const char *person,
+                  int64_t limit_ns, GError **err)
 {
     g_autofree char *path = peer_moves_drain_path(host);
-    const struct peers_question question = {"DELETE", path, NULL, limit_ns, NULL, NULL};
+    const struct peers_question question = {"DELETE", path, NULL, limit_ns, NULL, NULL, person};
     g_autoptr(json_object) answer = NULL;
 
     return peers_request(peers, peer, &question, &answer, err);
@@ -448,8 +454,8 @@ vg_peer_samples(vg_peers *peers, const char *peer, const char *uuid, int64_t sin
     json_object *items = NULL;
 
     if (peers_request(peers, peer,
-                      &(struct peers_question){"GET", path, NULL, limit_ns, NULL, NULL}, &document,
-                      err) < 0) {
+                      &(struct peers_question){"GET", path, NULL, limit_ns, NULL, NULL, NULL},
+                      &document, err) < 0) {
         g_array_unref(samples);
         return NULL;
     }

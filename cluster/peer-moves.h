@@ -68,9 +68,10 @@ struct vg_migration *vg_peer_read_move(vg_peers *peers, const char *peer, const 
  * at. */
 GPtrArray *vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned most,
                             int64_t limit_ns, GError **err);
-/* Aborts or retries a move; verb is "abort" or "retry". */
+/* Aborts or retries a move for a person; verb is "abort" or "retry". */
 struct vg_migration *vg_peer_change_move(vg_peers *peers, const char *peer, const char *id,
-                                         const char *verb, int64_t limit_ns, GError **err);
+                                         const char *verb, const char *person, int64_t limit_ns,
+                                         GError **err);
 
 /* Asks all peers side by side for their newest moves, up to `limit` of each; active: only those
  * that have not ended. Returns struct vg_host_moves for each peer; the caller frees the list.
@@ -89,8 +90,8 @@ struct vg_peer_drain_order {
  * emptied. */
 vg_drain *vg_peer_drain(vg_peers *peers, const char *peer, const struct vg_peer_drain_order *order,
                         int64_t limit_ns, GError **err);
-int vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, int64_t limit_ns,
-                      GError **err);
+int vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, const char *person,
+                      int64_t limit_ns, GError **err);
 
 /* One measured second of a VM. */
 struct vg_peer_sample {

@@ -112,6 +112,7 @@ struct peers_question {
     int64_t limit_ns;
     const struct vg_asker *asker; /* NULL if the caller does not go away */
     const char *key;              /* Idempotency-Key, or NULL */
+    const char *person;           /* for whom is asked, where the body does not say it, or NULL */
 };
 
 /* Sends one request to the peer of this name and blocks up to its limit, or until its asker has

@@ -63,6 +63,8 @@ access_config_has(const char *subjects, const char *subject)
 enum vg_role
 vg_access_config_role(const struct vg_daemon_config *config, const char *subject)
 {
+    if (access_config_has(config->peer_subject, subject))
+        return VG_ROLE_PEER;
     if (access_config_has(config->admin_subject, subject))
         return VG_ROLE_ADMIN;
     if (access_config_has(config->operator_subject, subject))

@@ -41,6 +41,12 @@ drain_find_peer(const vg_daemon_backend *backend, const char *host, GError **err
     return info;
 }
 
+char *
+backend_person(const vg_daemon_backend *backend, const char *asked_by)
+{
+    return g_strdup_printf("%s at %s", asked_by, vg_mover_host(backend->parts.mover));
+}
+
 vg_drain *
 backend_read_drain(void *data, const char *host, bool dry_run, GError **err)
 {
@@ -69,8 +75,7 @@ backend_begin_drain(void *data, const char *host, const char *asked_by, GError *
     struct vg_peer_info *peer = drain_find_peer(backend, host, err);
     if (!peer)
         return NULL;
-    g_autofree char *person =
-        g_strdup_printf("%s at %s", asked_by, vg_mover_host(backend->parts.mover));
+    g_autofree char *person = backend_person(backend, asked_by);
     const struct vg_peer_drain_order order = {peer->host, "POST", false, person};
     vg_drain *drain = vg_peer_drain(backend->parts.peers, peer->name, &order, ASK_LIMIT_NS, err);
     vg_peer_info_free(peer);
@@ -78,7 +83,7 @@ backend_begin_drain(void *data, const char *host, const char *asked_by, GError *
 }
 
 int
-backend_end_drain(void *data, const char *host, GError **err)
+backend_end_drain(void *data, const char *host, const char *asked_by, GError **err)
 {
     vg_daemon_backend *backend = data;
 
@@ -87,8 +92,9 @@ backend_end_drain(void *data, const char *host, GError **err)
     struct vg_peer_info *peer = drain_find_peer(backend, host, err);
     if (!peer)
         return -1;
+    g_autofree char *person = backend_person(backend, asked_by);
     const int status =
-        vg_peer_end_drain(backend->parts.peers, peer->name, peer->host, ASK_LIMIT_NS, err);
+        vg_peer_end_drain(backend->parts.peers, peer->name, peer->host, person, ASK_LIMIT_NS, err);
     vg_peer_info_free(peer);
     return status;
 }

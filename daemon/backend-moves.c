@@ -57,8 +57,7 @@ static char *
 moves_asker(vg_daemon_backend *backend, const struct vg_migration_request *request)
 {
     return request->on_behalf_of ? g_strdup(request->on_behalf_of)
-                                 : g_strdup_printf("%s at %s", request->asked_by,
-                                                   vg_mover_host(backend->parts.mover));
+                                 : backend_person(backend, request->asked_by);
 }
 
 /* Finds the peer to which a request is to be passed on. Returns NULL and sets *err if it is not to
@@ -419,13 +418,14 @@ moves_read(void *data, const char *id, const char *peer, GError **err)
 }
 
 static struct vg_migration *
-moves_abort(void *data, const char *id, const char *peer, GError **err)
+moves_abort(void *data, const char *id, const char *peer, const char *asked_by, GError **err)
 {
     vg_daemon_backend *backend = data;
 
     if (!peer)
         return vg_mover_abort(backend->parts.mover, id, err);
-    return vg_peer_change_move(backend->parts.peers, peer, id, "abort", ASK_LIMIT_NS, err);
+    g_autofree char *person = backend_person(backend, asked_by);
+    return vg_peer_change_move(backend->parts.peers, peer, id, "abort", person, ASK_LIMIT_NS, err);
 }
 
 static struct vg_migration *
@@ -435,7 +435,8 @@ moves_retry(void *data, const char *id, const char *peer, const char *asked_by, 
 
     if (!peer)
         return vg_mover_retry(backend->parts.mover, id, asked_by, err);
-    return vg_peer_change_move(backend->parts.peers, peer, id, "retry", ASK_LIMIT_NS, err);
+    g_autofree char *person = backend_person(backend, asked_by);
+    return vg_peer_change_move(backend->parts.peers, peer, id, "retry", person, ASK_LIMIT_NS, err);
 }
 
 static GPtrArray *
@@ -466,20 +467,20 @@ moves_reserve(void *data, struct vg_reservation *reservation, GError **err)
 }
 
 static struct vg_reservation *
-moves_renew(void *data, const char *id, int64_t lease_s, GError **err)
+moves_renew(void *data, const char *id, const char *asked_by, int64_t lease_s, GError **err)
 {
     vg_daemon_backend *backend = data;
 
-    return vg_reservations_renew(backend->parts.reservations, id, lease_s, err);
+    return vg_reservations_renew(backend->parts.reservations, id, asked_by, lease_s, err);
 }
 
 static int
-moves_release(void *data, const char *id, GError **err)
+moves_release(void *data, const char *id, const char *asked_by, GError **err)
 {
     vg_daemon_backend *backend = data;
     g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
 
-    return vg_reservations_release(backend->parts.reservations, settings, id, err);
+    return vg_reservations_release(backend->parts.reservations, settings, id, asked_by, err);
 }
 
 static GPtrArray *

@@ -16,6 +16,12 @@ struct backend_proposal {
     int64_t until_ns; /* CLOCK_MONOTONIC */
 };
 
+/* Memory that a proxy keeps for a client. */
+struct backend_room {
+    char *owner;      /* the identity of the client */
+    int64_t until_ns; /* CLOCK_MONOTONIC */
+};
+
 struct vg_daemon_backend {
     struct vg_backend ops;
     vg_drainer *drainer;     /* NULL until the backend is started */
@@ -30,7 +36,8 @@ struct vg_daemon_backend {
     bool replay_ended;
     uint64_t reloads;
     uint64_t reload_failures;
-    GPtrArray *proposed;          /* struct backend_proposal */
+    GPtrArray *proposed; /* struct backend_proposal */
+    GHashTable *rooms;   /* the id of what proxies keep for a client: struct backend_room */
     struct arrivals_fleet *fleet; /* the indexes of the last answer to a scheduler, or NULL */
 };
 
@@ -58,6 +65,10 @@ GPtrArray *backend_list_cluster_vms(void *data, const char *host);
 bool backend_read_cluster(void *data, struct vg_cluster_status *ret);
 struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
 
+/* daemon/backend-drain.c: names who asked here for another vgpud, since an identity is known on one
+ * host only; the caller frees it. */
+char *backend_person(const vg_daemon_backend *backend, const char *asked_by);
+
 /* daemon/backend-owner.c: finds the peer that has a VM, asking them all without waiting for more of
  * them than is needed. VG_E_NOT_FOUND: none has it; VG_E_CONFLICT: two have it; VG_E_REFUSED: the
  * host of the one that has it is not proved. The caller frees the result. */
@@ -78,7 +89,7 @@ void backend_mark_drained(vg_daemon_backend *backend, vg_snapshot *snapshot);
 /* daemon/backend-drain.c: of struct vg_backend_moves */
 vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError **err);
 vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);
-int backend_end_drain(void *data, const char *host, GError **err);
+int backend_end_drain(void *data, const char *host, const char *asked_by, GError **err);
 
 /* Checks that nothing speaks against moving a VM to a host now: no VM of one of its anti-affinity
  * groups goes there, and the host is not being emptied. Waits for the target's vgpud up to two
@@ -119,8 +130,10 @@ GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy
                                GError **err);
 
 /* likewise */
-int backend_reserve_room(void *data, const struct vg_proxy_room *room, GError **err);
-int backend_release_room(void *data, const char *id, GError **err);
+int backend_reserve_room(void *data, const struct vg_proxy_room *room, const char *asked_by,
+                         GError **err);
+void backend_room_free(void *room);
+int backend_release_room(void *data, const char *id, const char *asked_by, GError **err);
 
 /* daemon/backend-proxies.c: finds out what a request for a move means. Where it leaves to vgpud at
  * which proxy programs go on meanwhile, that is chosen; gpu_during_why of the result says what was.

@@ -17,6 +17,9 @@
 /* Who asks can wait longer than a window can. */
 #define PROXIES_ANSWER_NS (2 * VG_NS_PER_S)
 
+/* The maximum number of reservations of proxies' memory whose clients are known. */
+#define ROOMS_MAX 4096
+
 /* Returns where proxies of this host are asked. The caller frees it. */
 static char *
 proxies_where(vg_daemon_backend *backend)
@@ -35,20 +38,70 @@ backend_list_proxies(void *data, GError **err)
 
 /* ---- memory that is kept for programs that will come ---- */
 
-int
-backend_reserve_room(void *data, const struct vg_proxy_room *room, GError **err)
+void
+backend_room_free(void *data)
 {
-    g_autofree char *proxies = proxies_where(data);
+    struct backend_room *room = data;
 
-    return vg_proxy_room_reserve(proxies, room, err);
+    g_free(room->owner);
+    g_free(room);
+}
+
+static gboolean
+proxies_room_is_over(void *id, void *room, void *now_ns)
+{
+    (void)id;
+    return ((const struct backend_room *)room)->until_ns <= *(const int64_t *)now_ns;
+}
+
+/* Checks that what has this id is kept for this client, or for nobody. */
+static int
+proxies_check_room(vg_daemon_backend *backend, const char *id, const char *asked_by, GError **err)
+{
+    int64_t now_ns = vg_clock_monotonic_ns();
+
+    VG_LOCK_SCOPE(&backend->lock);
+    g_hash_table_foreach_remove(backend->rooms, proxies_room_is_over, &now_ns);
+    const struct backend_room *room = g_hash_table_lookup(backend->rooms, id);
+    if (room && strcmp(room->owner, asked_by) != 0)
+        return vg_error(err, VG_E_DENIED, "what is kept as '%s' is not kept for '%s', who asks", id,
+                        asked_by);
+    return 0;
 }
 
 int
-backend_release_room(void *data, const char *id, GError **err)
+backend_reserve_room(void *data, const struct vg_proxy_room *room, const char *asked_by,
+                     GError **err)
 {
+    vg_daemon_backend *backend = data;
     g_autofree char *proxies = proxies_where(data);
 
-    return vg_proxy_room_release(proxies, id, err);
+    if (proxies_check_room(backend, room->id, asked_by, err) < 0 ||
+        vg_proxy_room_reserve(proxies, room, err) < 0)
+        return -1;
+    struct backend_room *kept = g_new0(struct backend_room, 1);
+    kept->owner = g_strdup(asked_by);
+    kept->until_ns = vg_clock_monotonic_ns() + room->seconds * VG_NS_PER_S;
+    VG_LOCK_SCOPE(&backend->lock);
+    if (g_hash_table_size(backend->rooms) < ROOMS_MAX)
+        g_hash_table_replace(backend->rooms, g_strdup(room->id), kept);
+    else
+        backend_room_free(kept);
+    return 0;
+}
+
+int
+backend_release_room(void *data, const char *id, const char *asked_by, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autofree char *proxies = proxies_where(data);
+
+    if (proxies_check_room(backend, id, asked_by, err) < 0 ||
+        vg_proxy_room_release(proxies, id, err) < 0)
+        return -1;
+    VG_LOCK_SCOPE(&backend->lock);
+    g_hash_table_remove(backend->rooms, id);
+    return 0;
 }
 
 GPtrArray *

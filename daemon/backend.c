@@ -465,6 +465,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .moves = &backend_moves,
     };
     backend->proposed = g_ptr_array_new_with_free_func(proposal_free);
+    backend->rooms = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, backend_room_free);
     return backend;
 }
 
@@ -516,6 +517,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     vg_drainer_free(backend->drainer);
     vg_proxy_teller_free(backend->teller);
     g_ptr_array_unref(backend->proposed);
+    g_hash_table_unref(backend->rooms);
     backend_arrivals_unref(backend->fleet);
     pthread_mutex_destroy(&backend->lock);
     g_free(backend);

@@ -85,6 +85,8 @@ static const struct vg_conf_key own_keys[] = {
      "Those that may also have plans made."},
     {"role admin", "subject", VG_CONF_STRING, AT(admin_subject), "", 0, 65536, NULL,
      "Those that may also give and take tokens, and read the audit."},
+    {"role peer", "subject", VG_CONF_STRING, AT(peer_subject), "", 0, 65536, NULL,
+     "Those of other hosts' vgpuds, that may do what plans and moves need, and nothing else."},
 
     {"store", "directory", VG_CONF_STRING, AT(directory), "/var/lib/vgpud", 1, 4000, NULL,
      "Where the databases are" AT_START "."},

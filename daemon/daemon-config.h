@@ -40,8 +40,8 @@ struct vg_daemon_config {
     char *tls_certificate;
     char *tls_key;
     char *tls_client_ca;
-    int client_certificate;                                  /* enum vg_config_client */
-    char *reader_subject, *operator_subject, *admin_subject; /* separated by ';' */
+    int client_certificate; /* enum vg_config_client */
+    char *reader_subject, *operator_subject, *admin_subject, *peer_subject; /* separated by ';' */
     int64_t connections;
     int64_t client_connections;
     int64_t client_requests;

@@ -83,7 +83,7 @@ lease_hold(struct mover_move *move, GError **err)
     const int64_t lease_s = move->settings->lease_s;
     g_autofree char *id = vg_reservations_hold_id(move->record->id);
     g_autoptr(GError) error = NULL;
-    g_autoptr(vg_reservation) hold = vg_reservations_renew(reservations, id, lease_s, &error);
+    g_autoptr(vg_reservation) hold = vg_reservations_renew(reservations, id, NULL, lease_s, &error);
 
     if (hold)
         return 0;

@@ -83,6 +83,17 @@ reservations_find(vg_reservations *reservations, const char *id)
     return NULL;
 }
 
+/* Checks that a reservation belongs to a client; NULL stands for this vgpud itself, which may
+ * change all of them. */
+static int
+reservations_check_owner(const struct vg_reservation *what, const char *client, GError **err)
+{
+    if (!client || g_strcmp0(what->asked_by, client) == 0)
+        return 0;
+    return vg_error(err, VG_E_DENIED, "reservation '%s' is not one of '%s', who asks", what->id,
+                    client);
+}
+
 /* Removes lapsed reservations, and also from the journal if that works; otherwise, the next start
  * of vgpud keeps them for one more lease. */
 static void
@@ -266,8 +277,8 @@ reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
     for (guint i = 0; i < list->len; i++) {
         const struct vg_reservation *other = list->pdata[i];
         if (strcmp(other->move_id, reservation->move_id) == 0) {
-            struct vg_reservation *mine =
-                vg_reservations_renew(reservations, other->id, reservation->lease_s, err);
+            struct vg_reservation *mine = vg_reservations_renew(
+                reservations, other->id, reservation->asked_by, reservation->lease_s, err);
             if (!mine)
                 return -1;
             vg_record_clear(&vg_reservation_record, reservation);
@@ -281,27 +292,33 @@ reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
     return 0;
 }
 
-/* Checks how many others come, and whether this one may come beside them. */
+/* Checks how many others come, and whether this one may come beside them. If a single other client
+ * has taken all places, there is one more, so that it cannot keep everybody else out. */
 static int
 reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_settings *settings,
-                            const char *uuid, vg_reservations_check *check, void *data,
-                            GError **err)
+                            const struct vg_reservation *wanted, vg_reservations_check *check,
+                            void *data, GError **err)
 {
     g_autoptr(GPtrArray) list = vg_reservations_list(reservations, err);
     g_autoptr(GString) names = g_string_new(NULL);
+    const char *uuid = wanted->uuid, *owner = NULL;
+    bool is_one = true; /* they are all of one client, and not of the one that asks */
     int64_t n = 0;
 
     for (guint i = 0; list && i < list->len; i++) {
         const struct vg_reservation *other = list->pdata[i];
         if (g_str_has_prefix(other->move_id, HOLD_MOVE) || strcmp(other->uuid, uuid) == 0)
             continue;
+        owner = n == 0 ? other->asked_by : owner;
+        is_one &= g_strcmp0(other->asked_by, owner) == 0 &&
+                  g_strcmp0(other->asked_by, wanted->asked_by) != 0;
         n++;
         g_string_append_printf(names, "%s'%s' from '%s'", n > 1 ? ", " : "", other->vm,
                                other->from);
         if (check && check(data, uuid, other->uuid, err) < 0)
             return -1;
     }
-    if (n >= settings->moves)
+    if (n >= settings->moves + is_one)
         return vg_error(err, VG_E_CONFLICT,
                         "%" PRId64 " VMs are on their way here already (%s); [actions] moves of "
                         "this host allows %" PRId64,
@@ -327,8 +344,7 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     int found = reservations_find_taken(reservations, host, reservation, taken, err);
     if (found != 0)
         return found < 0 ? -1 : 0;
-    if (reservations_check_arrivals(reservations, settings, reservation->uuid, check, data, err) <
-        0)
+    if (reservations_check_arrivals(reservations, settings, reservation, check, data, err) < 0)
         return -1;
     if (vg_virt_pick(host, reservation->devices, taken, reservation->dry_run, settings->named,
                      settings->n_named, err) < 0)
@@ -382,7 +398,8 @@ vg_reservations_hold(vg_reservations *reservations, const struct vg_move_setting
 }
 
 struct vg_reservation *
-vg_reservations_renew(vg_reservations *reservations, const char *id, int64_t lease_s, GError **err)
+vg_reservations_renew(vg_reservations *reservations, const char *id, const char *client,
+                      int64_t lease_s, GError **err)
 {
     if (reservations_load(reservations, err) < 0)
         return NULL;
@@ -392,6 +409,8 @@ vg_reservations_renew(vg_reservations *reservations, const char *id, int64_t lea
         vg_error(err, VG_E_NOT_FOUND, "there is no reservation '%s'; its lease may be over", id);
         return NULL;
     }
+    if (reservations_check_owner(kept->what, client, err) < 0)
+        return NULL;
     kept->what->lease_s = lease_s;
     kept->until_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S;
     return reservations_copy(kept);
@@ -436,13 +455,19 @@ reservations_drop_mdevs(vg_reservations *reservations, const struct vg_move_sett
 
 int
 vg_reservations_release(vg_reservations *reservations, const struct vg_move_settings *settings,
-                        const char *id, GError **err)
+                        const char *id, const char *client, GError **err)
 {
     g_autoptr(vg_reservation) released = NULL;
 
     if (reservations_load(reservations, err) < 0)
         return -1;
     reservations_prune(reservations);
+    pthread_mutex_lock(&reservations->lock);
+    const struct reservations_kept *wanted = reservations_find(reservations, id);
+    const int owned = wanted ? reservations_check_owner(wanted->what, client, err) : 0;
+    pthread_mutex_unlock(&reservations->lock);
+    if (owned < 0)
+        return -1;
     pthread_mutex_lock(&reservations->writing);
     const int status = vg_journal_delete_reservation(reservations->journal, id, err);
     pthread_mutex_lock(&reservations->lock);

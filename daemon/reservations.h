@@ -22,10 +22,11 @@ void vg_reservations_free(vg_reservations *reservations); /* NULL is fine */
 typedef int vg_reservations_check(void *data, const char *uuid, const char *other, GError **err);
 
 /* Reserves free GPUs for a VM that comes, and fills in the id, the times, and the devices of this
- * host. The same move gets the same reservation again, extended. A dry run keeps nothing, and gets
- * no id. Fails with VG_E_CONFLICT and the reason if none is free, if as many VMs come already as
- * the settings allow, or if check, which may be NULL, refuses; or with VG_E_REFUSED if acting is
- * off. */
+ * host. The reservation belongs to the client in its asked_by, whose same move gets the same
+ * reservation again, extended. A dry run keeps nothing, and gets no id. Fails with VG_E_CONFLICT
+ * and the reason if none is free, if as many VMs come already as the settings allow, or if check,
+ * which may be NULL, refuses; with VG_E_DENIED if the move has a reservation of another client; or
+ * with VG_E_REFUSED if acting is off. */
 int vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
                          struct vg_reservation *reservation, vg_reservations_check *check,
                          void *data, GError **err);
@@ -36,15 +37,16 @@ int vg_reservations_make(vg_reservations *reservations, const struct vg_move_set
 int vg_reservations_hold(vg_reservations *reservations, const struct vg_move_settings *settings,
                          const struct vg_migration *migration, GError **err);
 
-/* Extends a lease, which writes nothing. Fails with VG_E_NOT_FOUND if there is no such reservation,
- * or its lease is over. */
+/* Extends a lease, which writes nothing. client is who asks, or NULL for this vgpud itself. Fails
+ * with VG_E_NOT_FOUND if there is no such reservation, or its lease is over; with VG_E_DENIED if it
+ * belongs to another client. */
 struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, const char *id,
-                                             int64_t lease_s, GError **err);
+                                             const char *client, int64_t lease_s, GError **err);
 
-/* Ends a reservation. Fails with VG_E_NOT_FOUND if there is none of this id. Mediated devices of it
+/* Ends a reservation. Fails likewise. Mediated devices of it
  * that a vgpud has made, and no VM has, are removed if that can be; this asks libvirt. */
 int vg_reservations_release(vg_reservations *reservations, const struct vg_move_settings *settings,
-                            const char *id, GError **err);
+                            const char *id, const char *client, GError **err);
 
 /* Returns the id under which vg_reservations_hold() keeps the GPUs of a move; the caller frees
  * it. */

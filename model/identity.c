@@ -8,11 +8,17 @@
 #define TOKEN_TEXT_MAX 505
 
 const char *const vg_role_names[] = {
-    [VG_ROLE_NONE] = "none",
-    [VG_ROLE_READER] = "reader",
-    [VG_ROLE_OPERATOR] = "operator",
-    [VG_ROLE_ADMIN] = "admin",
+    [VG_ROLE_NONE] = "none",   [VG_ROLE_READER] = "reader", [VG_ROLE_OPERATOR] = "operator",
+    [VG_ROLE_ADMIN] = "admin", [VG_ROLE_PEER] = "peer",
 };
+
+bool
+vg_role_may(enum vg_role has, enum vg_role wanted)
+{
+    if (wanted == VG_ROLE_PEER)
+        return has >= VG_ROLE_OPERATOR;
+    return has == VG_ROLE_PEER ? wanted == VG_ROLE_NONE : has >= wanted;
+}
 
 bool
 vg_role_from_name(const char *name, enum vg_role *ret)

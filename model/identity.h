@@ -10,16 +10,21 @@
 
 #include <glib.h>
 
-/* Each may do what those before it may. */
+/* Each may do what those before it may; but a peer may only do what it needs. */
 enum vg_role {
     VG_ROLE_NONE,     /* nothing but to be told that vgpud is alive */
     VG_ROLE_READER,   /* see whatever is measured, planned and done */
     VG_ROLE_OPERATOR, /* plans, moves: whatever acts on VMs */
     VG_ROLE_ADMIN,    /* tokens, the audit */
+    VG_ROLE_PEER,     /* what the vgpud of another host needs for plans and moves, and no more */
     VG_ROLE_MAX
 };
 
-extern const char *const vg_role_names[]; /* "none", "reader", "operator", "admin" */
+extern const char *const vg_role_names[]; /* "none", "reader", "operator", "admin", "peer" */
+
+/* Returns whether who has a role may do what wants another one. An operator may still do what only
+ * peers need: vgpuds of the version before have that role. */
+bool vg_role_may(enum vg_role has, enum vg_role wanted);
 
 /* false: there is no such role; "none" is not one to give. */
 bool vg_role_from_name(const char *name, enum vg_role *ret);

@@ -24,18 +24,24 @@ WANTED = {("GET", "/healthz"): "none",
           ("POST", "/v1/hosts/{id}/drain"): "operator", ("DELETE", "/v1/hosts/{id}/drain"): "operator",
           ("POST", "/v1/nova/placement"): "reader", ("POST", "/scheduler/nova/external"): "reader",
           ("POST", "/v1/vms/{id}/vulkan"): "operator", ("POST", "/v1/vms/{id}/proxy"): "operator",
-          ("POST", "/v1/vms/{id}/proxy/move"): "operator", ("POST", "/v1/proxies/reservations"): "operator",
-          ("DELETE", "/v1/proxies/reservations/{id}"): "operator",
+          ("POST", "/v1/vms/{id}/proxy/move"): "operator", ("POST", "/v1/proxies/reservations"): "peer",
+          ("DELETE", "/v1/proxies/reservations/{id}"): "peer",
           ("POST", "/v1/plans"): "operator",
           ("POST", "/v1/migrations"): "operator", ("POST", "/v1/migrations/{id}/abort"): "operator",
           ("POST", "/v1/migrations/{id}/retry"): "operator",
-          ("POST", "/v1/reservations"): "operator", ("POST", "/v1/reservations/{id}"): "operator",
-          ("DELETE", "/v1/reservations/{id}"): "operator",
-          ("POST", "/v1/paths"): "operator",
+          ("POST", "/v1/reservations"): "peer", ("POST", "/v1/reservations/{id}"): "peer",
+          ("DELETE", "/v1/reservations/{id}"): "peer",
+          ("POST", "/v1/paths"): "peer",
           ("GET", "/v1/tokens"): "admin", ("POST", "/v1/tokens"): "admin",
           ("DELETE", "/v1/tokens/{id}"): "admin", ("GET", "/v1/audit"): "admin"}
+# What the vgpud of another host needs besides, whatever role of persons that wants.
+PEERS_TOO = {("GET", "/"), ("GET", "/v1/snapshot"), ("GET", "/v1/nova/approvals"), ("GET", "/v1/proxies"),
+             ("GET", "/v1/migrations"), ("POST", "/v1/migrations"), ("GET", "/v1/migrations/{id}"),
+             ("POST", "/v1/migrations/{id}/abort"), ("POST", "/v1/migrations/{id}/retry"),
+             ("GET", "/v1/hosts/{id}/drain"), ("POST", "/v1/hosts/{id}/drain"),
+             ("DELETE", "/v1/hosts/{id}/drain"), ("GET", "/v1/vms/{id}/samples")}
 # Tokens that tests/tools/api-server has from the start are NAME-token.
-TOKENS = ("reader", "operator", "admin")
+TOKENS = ("reader", "operator", "admin", "peer")
 BODIES = {("POST", "/v1/plans"): b'{"dry_run": true}',
           ("POST", "/v1/migrations"): b'{"vm": "alpha", "to": "node-b"}',
           ("POST", "/v1/migrations/{id}/abort"): b"{}",
@@ -94,7 +100,8 @@ def wanted(path, method):
 def call(path, method):
     """The URL, header fields and body of a good call, of something that is there if it is to be read."""
     headers = {"Content-Type": "application/json"} if (method, path) in BODIES else {}
-    url = path.replace("{id}", "nobody" if path.startswith("/v1/tokens") else "alpha")
+    known = "nobody" if path.startswith("/v1/tokens") else "test-host" if path.startswith("/v1/hosts") else "alpha"
+    url = path.replace("{id}", known)
     if path == "/v1/events":
         url += "?after=99999&wait=0"
     return url, headers, BODIES.get((method, path))
@@ -105,7 +112,11 @@ def allowed(answer):
 
 
 def may_use(role, path, method):
-    return ROLES.index(role) >= ROLES.index(wanted(path, method))
+    """An operator may still do what only peers need."""
+    if role == "peer":
+        return wanted(path, method) in ("none", "peer") or (method, path) in PEERS_TOO
+    want = "operator" if wanted(path, method) == "peer" else wanted(path, method)
+    return ROLES.index(role) >= ROLES.index(want)
 
 
 def check_document(_, contract):
@@ -113,6 +124,8 @@ def check_document(_, contract):
     named = {(method, path): operation.get("x-role")
              for path, method, operation in contract.operations()}
     assert len(named) > 20 and set(WANTED) <= set(named)
+    assert PEERS_TOO == {(method, path) for path, method, operation in contract.operations()
+                         if operation.get("x-peer")}
     for (method, path), role in named.items():
         assert role == wanted(path, method), (path, method, role)
         assert method == "GET" or (method, path) in WANTED, (path, method)
@@ -123,6 +136,8 @@ def check_token(server, contract, role):
         for path, method, _ in contract.operations():
             url, headers, body = call(path, method)
             headers["Authorization"] = f"Bearer {role}-token"
+            if role == "peer":
+                headers["X-Vgpud-Person"] = "token:operator at node-b"
             answer = server.request(method, url, body, headers, connection)
             may = may_use(role, path, method)
             assert allowed(answer) == may, (path, method, role, answer.status)
@@ -235,7 +250,8 @@ def test_every_operation_for_everybody(open_directory, authority, clients):
 
 
 # Of faults that api-server has: which checks of the table find them.
-FAULTS = {"no-role-read": {"document", "certificates", "token reader", "token operator", "socket"},
+FAULTS = {"no-role-read": {"document", "certificates", "token reader", "token operator", "token peer",
+                          "socket"},
           "weak-role": {"document", "token reader", "socket"},
           "expired": {"nobody expired"}, "revoked": {"nobody revoked"},
           "not-found": {f"nobody {who}" for who in NOBODY}}
@@ -431,3 +447,48 @@ def test_requests_of_one_client(tmp_path, authority):
     connection.close()
     assert {a.status for a in answers} == {200, 429}
     server.stop()
+
+
+# ---- the vgpud of another host ----
+
+def as_peer(server, method, path, body=None, person=None):
+    headers = {"Authorization": "Bearer peer-token", "Content-Type": "application/json"}
+    if person:
+        headers["X-Vgpud-Person"] = person
+    return server.over_tls(method, path, headers, None if body is None else json.dumps(body).encode())
+
+
+def test_a_peer_acts_for_persons_only(tls):
+    """And for those only that may do the same here; what is recorded has both, whoever says so."""
+    asked = {"vm": "alpha", "to": "node-b"}
+    for person in ("token:operator at h1", "token:admin at h1", "cert:CN=ops at h1", "uid:0 at h1", "uid:0"):
+        answer = as_peer(tls, "POST", "/v1/migrations", {**asked, "on_behalf_of": person})
+        assert answer.status == 201 and answer.json()["asked_by"] == f"{person}, says token:peer", answer.body
+    for person in ("token:reader at h1", "token:expired at h1", "token:peer at h1", "token:nobody at h1",
+                   "cert:CN=stranger at h1", "uid:4242 at h1", "uid:0x0 at h1", "uid: at h1", "operator", "x:y",
+                   "uid:0 at h1, says token:operator at h2"):
+        answer = as_peer(tls, "POST", "/v1/migrations", {**asked, "on_behalf_of": person})
+        assert answer.status == 403 and "is not known here" in answer.json()["detail"], (person, answer.body)
+    answer = as_peer(tls, "POST", "/v1/migrations", asked)
+    assert answer.status == 403 and "for a person only" in answer.json()["detail"]
+    move = as_peer(tls, "POST", "/v1/migrations", asked, "uid:0 at h1").json()["id"]
+    for verb in ("abort", "retry"):
+        assert as_peer(tls, "POST", f"/v1/migrations/{move}/{verb}", {}).status == 403
+    assert as_peer(tls, "POST", f"/v1/migrations/{move}/abort", {}, "uid:0 at h1").status == 202
+    assert as_peer(tls, "POST", f"/v1/migrations/{move}/retry", {}, "uid:0 at h1").status in (202, 409)
+    assert as_peer(tls, "DELETE", "/v1/hosts/test-host/drain").status == 403
+    assert as_peer(tls, "DELETE", "/v1/hosts/test-host/drain", person="uid:0 at h1").status == 204
+
+
+def test_a_peer_is_answered_for_this_host_only(tls):
+    """It does not have this vgpud ask others, by whom that has more rights."""
+    person = "uid:0 at h1"
+    for method, path, body in (("POST", "/v1/migrations", {"vm": "alpha", "to": "node-b", "forward": True}),
+                               ("GET", "/v1/migrations/move-1?peer=node-b", None),
+                               ("POST", "/v1/migrations/move-1/abort?peer=node-b", {}),
+                               ("POST", "/v1/migrations/move-1/retry?peer=node-b", {}),
+                               ("GET", "/v1/hosts/away/drain", None), ("POST", "/v1/hosts/away/drain", {}),
+                               ("DELETE", "/v1/hosts/away/drain", None), ("GET", "/v1/proxies?host=away", None),
+                               ("GET", "/v1/snapshot?peers=true", None)):
+        answer = as_peer(tls, method, path, body, person)
+        assert answer.status == 403 and "asks no other host" in answer.json()["detail"], (method, path, answer.body)

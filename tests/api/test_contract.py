@@ -83,7 +83,7 @@ def test_moves(server, contract):
     assert made.json()["id"] not in [m["id"] for m in
                                      server.get("/v1/migrations?active=true").json()["items"]]
     passed_on = {"vm": "alpha", "to": "node-b", "on_behalf_of": "uid:7 at node-a"}
-    assert post("/v1/migrations", passed_on, 201).json()["asked_by"] == "uid:7 at node-a"
+    assert post("/v1/migrations", passed_on, 201).json()["asked_by"] == f"uid:7 at node-a, says uid:{os.getuid()}"
     again = post(url + "/retry", {}, 202).json()
     assert (again["state"], again["retries"], again["ended_ns"]) == ("pending", 1, 0)
     assert again["retried_by"] == again["asked_by"]

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hostile peer, and somebody who may write to etcd, can have other hosts do: no program runs, no
-request goes to another host than the one that is meant, and nobody takes a host's name."""
+request goes to another host than the one that is meant, nobody takes a host's name, and no peer what others
+have reserved or may do."""
 import json
+import os
 import shutil
 import signal
+import ssl
+import subprocess
+from http.client import HTTPSConnection
 
 import pytest
+import vgpuctl
 from certs import Authority
 from etcd import Etcd, free_ports
+from settings import HANG_S
 from vgpud import Daemon, wait_for
 
 pytestmark = [pytest.mark.xdist_group("host-proof"),
@@ -29,7 +36,7 @@ class Host:
         self.ca = authority.certificate
         self.host_name = host_name or name
         self.config = (f"[api]\nlisten=127.0.0.1:{port}\ntls_certificate={self.cert}\ntls_key={self.key}\n"
-                       f"tls_client_ca={self.ca}\nclient_requests=1000000\n[role operator]\nsubject=CN=victim;CN=other\n"
+                       f"tls_client_ca={self.ca}\nclient_requests=1000000\n[role peer]\nsubject=CN=victim;CN=other\n"
                        f"[libvirt]\nuse={'yes' if vms else 'no'}\nuri=test:///default\n{QUIET}{more}")
         self.daemon = None
 
@@ -234,3 +241,81 @@ def test_a_card_that_names_another_host(site, etcd):
     assert "'evil' proves" in victim.peers()["honest"]["host_reason"]
     assert "nothing is moved" in dry_run(victim, "honest")
     assert "a host of the cluster is not asked" in victim.daemon.log()
+
+
+# ---- what a peer may do ----
+
+def ask(host, method, path, document=None, token=None, certificate=None):
+    """Status and answer of a request over TLS."""
+    context = ssl.create_default_context(cafile=host.ca)
+    if certificate:
+        context.load_cert_chain(*certificate)
+    connection = HTTPSConnection(host.url.removeprefix("https://"), context=context, timeout=HANG_S)
+    try:
+        connection.request(method, path, None if document is None else json.dumps(document),
+                           {"Content-Type": "application/json",
+                            **({"Authorization": "Bearer " + token} if token else {})})
+        response = connection.getresponse()
+        body = response.read()
+        return response.status, json.loads(body) if body else None
+    finally:
+        connection.close()
+
+
+def make_token(host, name, role):
+    done = subprocess.run([vgpuctl.program(), "token", "create", name, "--role", role], capture_output=True,
+                          text=True, timeout=HANG_S, check=True,
+                          env={**os.environ, "VGPUCTL_SOCKET": host.daemon.socket})
+    return done.stdout.strip()
+
+
+def reservation(move, number, lease_s=300):
+    return {"move_id": move, "vm": f"vm{number}", "uuid": f"5c9e2c3a-0d8f-4f0a-9d64-{number:012x}", "from": "host-a",
+            "lease_s": lease_s, "devices": []}
+
+
+def test_whose_reservation(site):
+    """Two peers: neither gets, extends or ends what is kept for the other one, or keeps it out."""
+    host = site.host("host").start()
+    a, b = (make_token(host, name, "peer") for name in "ab")
+    status, mine = ask(host, "POST", "/v1/reservations", reservation("move-a1", 1), a)
+    assert status == 201 and mine["asked_by"] == "token:a"
+    path = "/v1/reservations/" + mine["id"]
+    assert ask(host, "POST", "/v1/reservations", reservation("move-a1", 7), b)[0] == 403
+    assert ask(host, "DELETE", path, token=b)[0] == 403
+    assert ask(host, "POST", path, {"lease_s": 3600}, b)[0] == 403
+    assert ask(host, "POST", path, {"lease_s": 600}, a)[1]["lease_s"] == 600
+    assert ask(host, "DELETE", path, token=a)[0] == 204
+    assert [ask(host, "POST", "/v1/reservations", reservation(f"move-b{n}", n, 3600), b)[0]
+            for n in (2, 3, 4)] == [201, 201, 409]
+    assert ask(host, "POST", "/v1/reservations", reservation("move-a2", 9), a)[0] == 201
+    # Nor does it see them: a peer has its own, and nothing else that is to be read.
+    assert ask(host, "GET", "/v1/reservations", token=b)[0] == 403
+
+
+def test_the_role_of_a_peer(site):
+    """By a token or a subject. Whoever has it may do nothing else, whatever other role the subject has; an
+    operator may do the same in this version, which is told once."""
+    host = site.host("host").start("[role admin]\nsubject=CN=victim;CN=person\n")
+    peer = site.authority.issue("victim", server=False)
+    person = site.authority.issue("person", server=False)
+    token = make_token(host, "host-a", "peer")
+    for who in ({"token": token}, {"certificate": peer}):
+        assert ask(host, "GET", "/v1/snapshot", **who)[0] == 200
+        assert ask(host, "POST", "/v1/paths", {"paths": ["/"]}, **who)[0] == 200
+        for method, path, body in (("GET", "/v1/vms", None), ("GET", "/v1/tokens", None), ("GET", "/metrics", None),
+                                   ("POST", "/v1/plans", {"dry_run": True}),
+                                   ("POST", "/v1/vms/test/vulkan", {"enabled": True})):
+            assert ask(host, method, path, body, **who)[0] == 403, path
+        status, answer = ask(host, "POST", "/v1/migrations", {"vm": "test", "to": "x", "dry_run": True}, **who)
+        assert status == 403 and "for a person only" in answer["detail"]
+    log = "which a later version does not accept on this route"
+    assert log not in host.daemon.log()
+    operator = make_token(host, "old", "operator")
+    for _ in range(2):
+        for who in ({"token": operator}, {"certificate": person}):
+            assert ask(host, "POST", "/v1/paths", {"paths": ["/"]}, **who)[0] == 200
+    lines = [line for line in host.daemon.log().splitlines() if log in line]
+    assert len(lines) == 2, lines
+    assert "vgpuctl token create NAME --role peer" in lines[0] and "token:old" in lines[0]
+    assert "[role peer] subject=CN=person" in lines[1]

@@ -110,7 +110,7 @@ __wrap_vg_response_new(struct vg_request *request)
     CHECK(request->identity.role <= fuzz.most);
     CHECK(answer->status != 401 || answer->challenge);
     if (answer->status < 400 && route)
-        CHECK(fuzz.most >= request->api->roles[route - vg_routes]);
+        CHECK(vg_role_may(fuzz.most, request->api->roles[route - vg_routes]));
     if (answer->status < 400 || answer->status == 404 || answer->status == 405)
         CHECK(is_public || fuzz.most > VG_ROLE_NONE);
     if (is_problem)

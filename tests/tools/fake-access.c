@@ -14,9 +14,8 @@ static const struct {
     enum vg_role role;
     bool expired;
 } known_tokens[] = {
-    {"reader", VG_ROLE_READER, false},
-    {"operator", VG_ROLE_OPERATOR, false},
-    {"admin", VG_ROLE_ADMIN, false},
+    {"reader", VG_ROLE_READER, false}, {"operator", VG_ROLE_OPERATOR, false},
+    {"admin", VG_ROLE_ADMIN, false},   {"peer", VG_ROLE_PEER, false},
     {"expired", VG_ROLE_ADMIN, true},
 };
 

@@ -228,11 +228,11 @@ read_move(void *data, const char *id, const char *peer, GError **err)
 }
 
 static struct vg_migration *
-abort_move(void *data, const char *id, const char *peer, GError **err)
+abort_move(void *data, const char *id, const char *peer, const char *asked_by, GError **err)
 {
     fake_backend *fake = data;
 
-    (void)peer;
+    (void)peer, (void)asked_by;
     VG_LOCK_SCOPE(&fake->lock);
     struct vg_migration *move = find_move(fake, id, err);
     if (!move)
@@ -408,10 +408,11 @@ find_kept(fake_backend *fake, const char *id, GError **err)
 }
 
 static struct vg_reservation *
-renew(void *data, const char *id, int64_t lease_s, GError **err)
+renew(void *data, const char *id, const char *asked_by, int64_t lease_s, GError **err)
 {
     fake_backend *fake = data;
 
+    (void)asked_by;
     VG_LOCK_SCOPE(&fake->lock);
     struct vg_reservation *one = find_kept(fake, id, err);
     if (!one)
@@ -421,10 +422,11 @@ renew(void *data, const char *id, int64_t lease_s, GError **err)
 }
 
 static int
-release(void *data, const char *id, GError **err)
+release(void *data, const char *id, const char *asked_by, GError **err)
 {
     fake_backend *fake = data;
 
+    (void)asked_by;
     VG_LOCK_SCOPE(&fake->lock);
     struct vg_reservation *one = find_kept(fake, id, err);
     return one && g_ptr_array_remove(fake->kept, one) ? 0 : -1;
@@ -489,8 +491,9 @@ fake_begin_drain(void *data, const char *host, const char *asked_by, GError **er
 }
 
 static int
-fake_end_drain(void *data, const char *host, GError **err)
+fake_end_drain(void *data, const char *host, const char *asked_by, GError **err)
 {
+    (void)asked_by;
     g_autoptr(vg_drain) drain = fake_read_drain(data, host, false, err);
 
     return drain ? 0 : -1;
@@ -541,18 +544,18 @@ fake_limit_proxy(void *data, const char *vm, const struct vg_proxy_limit *limit,
 
 /* A GiB is left. */
 static int
-fake_reserve_room(void *data, const struct vg_proxy_room *room, GError **err)
+fake_reserve_room(void *data, const struct vg_proxy_room *room, const char *asked_by, GError **err)
 {
-    (void)data;
+    (void)data, (void)asked_by;
     return room->memory_bytes <= 1 << 30 ? 0
                                          : vg_error(err, VG_E_CONFLICT, "its GPU has no %lld MiB",
                                                     (long long)(room->memory_bytes >> 20));
 }
 
 static int
-fake_release_room(void *data, const char *id, GError **err)
+fake_release_room(void *data, const char *id, const char *asked_by, GError **err)
 {
-    (void)data;
+    (void)data, (void)asked_by;
     return strcmp(id, "kept") == 0 ? 0
                                    : vg_error(err, VG_E_NOT_FOUND, "nothing is kept for '%s'", id);
 }

@@ -272,7 +272,8 @@ test_moves(void **state)
     assert_true(g_error_matches(error, VG_ERROR, VG_E_EXTERNAL));
     g_clear_error(&error);
     sent.answer = NULL;
-    assert_null(vg_peer_change_move(NULL, "left", "move-1", "abort", LIMIT_NS, &error));
+    assert_null(
+        vg_peer_change_move(NULL, "left", "move-1", "abort", "uid:7 at h1", LIMIT_NS, &error));
     assert_sent("POST", "/v1/migrations/move-1/abort");
     assert_error(&error, VG_E_UNREACHABLE, "peer 'left': nobody is there");
     sent.answer = "{\"dry_run\": true}";

@@ -165,7 +165,7 @@ release(struct place *place, const char *id)
     char uri[] = "test:///default";
     const struct vg_move_settings settings = {.libvirt_uri = uri};
 
-    return vg_reservations_release(place->reservations, &settings, id, NULL);
+    return vg_reservations_release(place->reservations, &settings, id, NULL, NULL);
 }
 
 static void
@@ -199,7 +199,8 @@ static int
 renew(struct place *place, const char *id, int64_t lease_s)
 {
     g_autoptr(GError) err = NULL;
-    g_autoptr(vg_reservation) one = vg_reservations_renew(place->reservations, id, lease_s, &err);
+    g_autoptr(vg_reservation) one =
+        vg_reservations_renew(place->reservations, id, NULL, lease_s, &err);
 
     if (one)
         assert_int_equal((one->expires_ns - vg_clock_realtime_ns() + VG_NS_PER_S / 2) / VG_NS_PER_S,
@@ -325,9 +326,10 @@ check_beside(void *data, const char *uuid, const char *other, GError **err)
                : 0;
 }
 
-/* Asks for one of a device of which there are so many. */
+/* Has a client ask for one of a device of which there are so many. */
 static int
-make_of(struct place *place, const char *move_id, bool dry_run, int64_t slots, char **ret_id)
+make_by(struct place *place, const char *client, const char *move_id, bool dry_run, int64_t slots,
+        char **ret_id)
 {
     char uri[] = "test:///default";
     struct vg_named_device named = {.name = "gpu0", .xml = GPU_XML, .slots = slots};
@@ -342,15 +344,22 @@ make_of(struct place *place, const char *move_id, bool dry_run, int64_t slots, c
     wanted->from = g_strdup("there");
     wanted->lease_s = 60;
     wanted->dry_run = dry_run;
+    wanted->asked_by = g_strdup(client);
     g_ptr_array_add(wanted->devices, device(VG_MOVE_DEVICE_NAMED, NULL));
     if (vg_reservations_make(place->reservations, &settings, wanted, check_beside, NULL, &err) <
         0) {
-        assert_int_equal(err->code, VG_E_CONFLICT);
+        assert_true(err->code == VG_E_CONFLICT || err->code == VG_E_DENIED);
         *ret_id = g_strdup(err->message);
         return -1;
     }
     *ret_id = g_strdup(wanted->id);
     return 0;
+}
+
+static int
+make_of(struct place *place, const char *move_id, bool dry_run, int64_t slots, char **ret_id)
+{
+    return make_by(place, NULL, move_id, dry_run, slots, ret_id);
 }
 
 static int
@@ -387,6 +396,68 @@ test_how_many_come(void **state)
     assert_int_equal(make_of(place, "move-9", false, 9, &words), -1);
     assert_string_equal(words, "not beside uuid-of-move-2");
     assert_int_equal(make_of(place, "move-3", false, 9, &three), 0);
+}
+
+/* Only the client that has made a reservation gets it again, extends it or ends it; this vgpud
+ * itself may do all that. */
+static void
+test_whose_it_is(void **state)
+{
+    struct place *place = *state;
+    char uri[] = "test:///default";
+    const struct vg_move_settings settings = {.libvirt_uri = uri};
+    g_autofree char *id = NULL, *again = NULL, *words = NULL;
+
+    assert_int_equal(make_by(place, "token:a", "move-1", false, 9, &id), 0);
+    assert_int_equal(make_by(place, "token:b", "move-1", false, 9, &words), -1);
+    assert_non_null(strstr(words, "is not one of 'token:b'"));
+    assert_int_equal(make_by(place, "token:a", "move-1", false, 9, &again), 0);
+    assert_string_equal(id, again);
+    g_autoptr(GError) denied = NULL;
+    assert_null(vg_reservations_renew(place->reservations, id, "token:b", 60, &denied));
+    assert_int_equal(denied->code, VG_E_DENIED);
+    g_clear_error(&denied);
+    assert_int_equal(
+        vg_reservations_release(place->reservations, &settings, id, "token:b", &denied), -1);
+    assert_int_equal(denied->code, VG_E_DENIED);
+    assert_int_equal(count(place), 1);
+    assert_int_equal(renew(place, id, 60), 0);
+    assert_int_equal(vg_reservations_release(place->reservations, &settings, id, "token:a", NULL),
+                     0);
+    assert_int_equal(count(place), 0);
+}
+
+/* What this vgpud keeps for itself is nobody else's. */
+static void
+test_what_is_held_is_nobodys(void **state)
+{
+    struct place *place = *state;
+    char uri[] = "test:///default";
+    const struct vg_move_settings settings = {.libvirt_uri = uri};
+
+    hold(place, "move-0", 60);
+    g_autofree char *id = vg_reservations_hold_id("move-0");
+    assert_int_equal(vg_reservations_release(place->reservations, &settings, id, "uid:0", NULL),
+                     -1);
+    assert_int_equal(count(place), 1);
+    assert_int_equal(release(place, id), 0);
+}
+
+/* One client that has taken all places leaves one to another one, but not to a third. */
+static void
+test_one_keeps_nobody_out(void **state)
+{
+    struct place *place = *state;
+    g_autofree char *ids[5] = {NULL};
+
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *move = g_strdup_printf("move-b%d", i);
+        assert_int_equal(make_by(place, "token:b", move, false, 9, &ids[i]), 0);
+    }
+    assert_int_equal(make_by(place, "token:b", "move-b2", false, 9, &ids[2]), -1);
+    assert_int_equal(make_by(place, "token:a", "move-a", false, 9, &ids[3]), 0);
+    assert_int_equal(make_by(place, "token:c", "move-c", false, 9, &ids[4]), -1);
+    assert_non_null(strstr(ids[4], "3 VMs are on their way here already"));
 }
 
 static void
@@ -437,6 +508,9 @@ main(void)
         cmocka_unit_test_setup_teardown(test_hold_of_what_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_make, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_how_many_come, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whose_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_held_is_nobodys, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_keeps_nobody_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dry_run, set_up, tear_down),
     };
 
