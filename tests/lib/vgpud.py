@@ -38,17 +38,18 @@ def pause(pid):
 
 
 class Daemon:
-    """A running vgpud; directory is kept for a next one that goes on with its store."""
+    """A running vgpud, binary or the one under test; directory is kept for a next one that goes on with its
+    store."""
 
     def __init__(self, directory, *args, config="", replay=None, wait=True, env=None, prefix=(),
-                 state=None, stderr=None):
+                 state=None, stderr=None, binary=None):
         self.directory = str(directory)
         self.socket = os.path.join(self.directory, "sock")
         self.state = state or os.path.join(self.directory, "state")
         self.log_path = os.path.join(self.directory, "log")
         self.config_path = os.path.join(self.directory, "vgpud.conf")
         self.write_config(config)
-        command = [*prefix, program(), "-c", self.config_path, "--socket", self.socket,
+        command = [*prefix, binary or program(), "-c", self.config_path, "--socket", self.socket,
                    "--state-dir", self.state, *map(str, args)]
         if replay:
             command += ["--replay", str(replay)]
