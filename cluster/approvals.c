@@ -70,7 +70,8 @@ vg_peers_approved_targets(vg_peers *peers, const char *uuid)
     VG_LOCK_SCOPE(&peers->lock);
     for (guint i = 0; i < peers->list->len; i++) {
         const struct peer *peer = peers->list->pdata[i];
-        const guint n = now_ns - peer->info->answered_ns < HEARD_NS && peer->approvals
+        const guint n = now_ns - peer->info->answered_ns < HEARD_NS && peer->approvals &&
+                                !peer->info->host_reason
                             ? peer->approvals->len
                             : 0;
         for (guint k = 0; k < n; k++) {
@@ -91,7 +92,8 @@ vg_peers_moving_to(vg_peers *peers, const char *host)
     VG_LOCK_SCOPE(&peers->lock);
     for (guint i = 0; i < peers->list->len; i++) {
         const struct peer *peer = peers->list->pdata[i];
-        const bool is_fresh = now_ns - peer->info->answered_ns < MOVING_NS && peer->approvals;
+        const bool is_fresh = now_ns - peer->info->answered_ns < MOVING_NS && peer->approvals &&
+                              !peer->info->host_reason;
         for (guint k = 0; is_fresh && k < peer->approvals->len; k++) {
             const struct vg_approval *one = peer->approvals->pdata[k];
             if (one->moving && strcmp(one->to, host) == 0)

@@ -92,16 +92,16 @@ struct vg_peer_copy {
  * name of another one's host; the caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_copies(vg_peers *peers);
 
-/* Returns the hosts (char *) to which peers are moving this VM, or have lately proposed to; the
- * caller frees it. Any thread; does not block. */
+/* Returns the hosts (char *) to which peers whose hosts are proved are moving this VM, or have
+ * lately proposed to; the caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
 
 /* Returns whether the snapshot of a peer is all that the caller needs. Called under a lock;
  * quick. */
 typedef bool vg_peers_enough(const vg_snapshot *snapshot, const void *data);
 
-/* Returns the UUIDs (char *) of VMs that peers are moving to a host, as of their last answers; the
- * caller frees it. Any thread; does not block. */
+/* Returns the UUIDs (char *) of VMs that such peers are moving to a host, as of their last answers;
+ * the caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_moving_to(vg_peers *peers, const char *host);
 
 /* Asks all peers side by side, and waits until they have answered, the deadline has passed, or the

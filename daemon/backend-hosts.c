@@ -91,7 +91,8 @@ hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
     const char *name = peer->host && !is_disputed ? peer->host : peer->name;
     struct vg_host_info *info = hosts_find(hosts, name);
 
-    if (info && info->self)
+    /* What somebody else says in the name of a host that is known counts for nothing. */
+    if (info && (info->self || peer->host_reason))
         return;
     if (!info) {
         info = vg_host_info_new();

@@ -461,6 +461,12 @@ moves_reserve(void *data, struct vg_reservation *reservation, GError **err)
 {
     vg_daemon_backend *backend = data;
     g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
+    struct vg_peer_info *from = vg_peers_find(backend->parts.peers, reservation->from);
+    const int status = from ? vg_peers_check_host(from, err) : 0;
+
+    vg_peer_info_free(from);
+    if (status < 0)
+        return -1;
 
     return vg_reservations_make(backend->parts.reservations, settings, reservation,
                                 backend_check_arrivals, backend, err);

@@ -114,6 +114,9 @@ def test_a_peer_that_poses_as_another(site):
     assert part["state"] == "degraded" and part["ready"] and "a-evil" in part["reason"]
     status, answer = move(victim)
     assert status == 422 and "nothing is moved to or from peer 'a-evil'" in answer["detail"], answer
+    # Nothing is reserved for a VM that comes from there, either.
+    status, _, answer = victim.daemon.post("/v1/reservations", {**reservation("move-1", 1), "from": "honest"})
+    assert status == 422 and "nothing is moved" in answer["detail"], answer
     victim.reload(known + honest.known_as("b-honest", victim))
     wait_for(lambda: victim.proofs() == {"a-evil": "disputed", "b-honest": "proved"}
              and victim.peers()["b-honest"]["vms"] == 1)

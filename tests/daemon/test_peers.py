@@ -432,6 +432,21 @@ def test_odd_peers(tmp_path, players):
         daemon.stop()
 
 
+def test_a_peer_with_other_hosts(tmp_path, players):
+    """Its snapshot has another host beside its own one: it is left out as a whole."""
+    plain = players.snapshot
+
+    def with_another(number):
+        document = plain(number)
+        document["hosts"].append({**document["hosts"][0], "name": "another"})
+        return document
+    players.snapshot = with_another
+    with start(tmp_path, players, range(1)) as daemon:
+        assert "a peer speaks for one only" in named(planned(daemon), "p0")
+        assert [host["name"] for host in daemon.get("/v1/snapshot?peers=true")["hosts"]] == ["host-a"]
+        daemon.stop()
+
+
 def test_an_answer_that_is_older_than_the_question(tmp_path, players):
     """A peer that is being asked already is asked once more: its VMs may have changed since."""
     players.answers.clear()

@@ -9,11 +9,12 @@ from unixhttp import wait_for
 
 
 class Cluster:
-    def __init__(self, directory, etcd, hosts, more=""):
+    def __init__(self, directory, etcd, hosts, more="", binary=None):
         authority = Authority(directory / "ca")
         self.etcd = etcd
         self.nodes = {host: Node(host, directory / host, authority) for host in hosts}
         for host, node in self.nodes.items():
+            node.binary = binary
             node.more = (
                 f"[api]\ntls_client_ca={authority.certificate}\n[role operator]\n"
                 f"subject={';'.join('CN=' + h for h in hosts)}\n"

@@ -31,6 +31,7 @@ class Node:
         self.pem, self.key = authority.issue(host, f'ip_address = "{address(host)}"')
         self.ca = authority.certificate
         self.more = ""
+        self.binary = None  # of its vgpud; None: the one under test
         self.daemon = None
 
     def config(self, peers=()):
@@ -47,7 +48,7 @@ class Node:
 
     def start(self, peers=(), wait=True):
         self.daemon = LabDaemon(self.directory, host=self.host, config=self.config(peers) + self.more,
-                                wait=wait)
+                                wait=wait, binary=self.binary)
         return self
 
     def make_token(self):
@@ -87,9 +88,11 @@ class Node:
 
 
 class MoveLab:
-    def __init__(self, directory, hosts=("h1", "h2")):
+    def __init__(self, directory, hosts=("h1", "h2"), binary=None):
         authority = Authority(directory / "ca")
         self.nodes = {host: Node(host, directory / host, authority) for host in hosts}
+        for node in self.nodes.values():
+            node.binary = binary
         for node in self.nodes.values():
             node.start()
             node.make_token()
