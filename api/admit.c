@@ -250,7 +250,7 @@ check_role(struct http_exchange *exchange)
     struct vg_conn *conn = vg_conn_of(exchange->connection);
 
     request->role = request->api->roles[route - vg_routes];
-    if (!vg_identity_may(request, request->role)) {
+    if (!vg_identity_may(request, request->role, request->api->peers[route - vg_routes])) {
         vg_api_count_refused(request->api, VG_REFUSED_ROLE);
         return;
     }

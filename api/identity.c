@@ -144,10 +144,9 @@ identity_warn(const struct vg_request *request)
 }
 
 bool
-vg_identity_may(struct vg_request *request, enum vg_role role)
+vg_identity_may(struct vg_request *request, enum vg_role role, bool is_for_peers)
 {
     const enum vg_role has = request->identity.role;
-    const bool is_for_peers = request->api->peers[request->route - vg_routes];
 
     if (role == VG_ROLE_PEER && has != role && vg_role_may(has, role) &&
         (request->token || request->subject))

@@ -15,8 +15,9 @@ struct vg_conn;
 bool vg_identity_settle(struct vg_request *request, struct vg_conn *conn,
                         const char *authorization);
 
-/* Tells if this identity may use the route; if not, the answer is set, 403. */
-bool vg_identity_may(struct vg_request *request, enum vg_role role);
+/* Tells if this identity may use the route, which wants this role, and is for peers, too, or not;
+ * if it may not, the answer is set, 403. */
+bool vg_identity_may(struct vg_request *request, enum vg_role role, bool is_for_peers);
 
 /* Tells if a client that was let in by a token or a subject still has the role; true if both are
  * NULL, as on the socket, or if it is not known now. Any thread. */

@@ -90,7 +90,7 @@ struct vg_peers {
     vg_thread *thread;
 };
 
-/* cluster/peers.c */
+/* cluster/peer-refs.c */
 void peers_copy_release(struct copy *copy); /* NULL is fine */
 void peers_unref(void *data);               /* struct peer; called under the lock */
 

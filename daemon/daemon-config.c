@@ -161,8 +161,7 @@ static const struct vg_conf_key own_keys[] = {
      "."},
 
     {"lttng", "url", VG_CONF_STRING, AT(lttng_url), "", 0, 1000, NULL,
-     "Live session of LTTng to read, net://RELAY[:PORT]/host/HOST/SESSION; empty: none" AT_START
-     "."},
+     "Session of LTTng to read, net://RELAY[:PORT]/host/HOST/SESSION; empty: none" AT_START "."},
     {"lttng", "host", VG_CONF_ENUM, AT(lttng_host), "auto", 0, 0, host_names,
      "Whether this host is traced or another one; auto: as the name in url says" AT_START "."},
     {"lttng", "lag", VG_CONF_DURATION, AT(lttng_lag_ns), "3s", 0.1, 60, NULL,
@@ -239,8 +238,7 @@ static const struct vg_conf_key own_keys[] = {
      "How long one may take to answer, and how long a plan waits for all of them."},
 
     {"alerts", "command", VG_CONF_STRING, AT(alert_command), "", 0, 4000, NULL,
-     "Program with its arguments that is run for each alert that is raised or cleared; empty: "
-     "none."},
+     "Program with arguments, run for each alert that is raised or cleared; empty: none."},
     {"alerts", "command_limit", VG_CONF_DURATION, AT(alert_command_limit_ns), "10s", 1, 600, NULL,
      "It is killed if it runs longer."},
 };

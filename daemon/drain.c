@@ -394,7 +394,8 @@ drain_abort(const struct vg_drainer *drainer)
     for (guint i = 0; moves && i < moves->len; i++) {
         const struct vg_migration *move = moves->pdata[i];
         if (move->asked_by && g_str_has_prefix(move->asked_by, ASKED_BY))
-            vg_migration_free(backend->moves->abort_migration(backend->data, move->id, NULL, NULL, NULL));
+            vg_migration_free(
+                backend->moves->abort_migration(backend->data, move->id, NULL, NULL, NULL));
     }
 }
 

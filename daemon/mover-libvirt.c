@@ -130,8 +130,8 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
     g_autoptr(GError) error = NULL;
 
     mover_end_lease(move);
-    if (vg_reservations_release(move->mover->parts.reservations, move->settings, hold, NULL, &error) <
-            0 &&
+    if (vg_reservations_release(move->mover->parts.reservations, move->settings, hold, NULL,
+                                &error) < 0 &&
         !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
         g_propagate_error(err, g_steal_pointer(&error));
         return -1;
