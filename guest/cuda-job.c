@@ -67,8 +67,7 @@ job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder 
     if (vg_guest_process_read(root, holder->pid, &is) != 0)
         return;
     process->start = is.start;
-    vg_guest_auto char *comm = vg_guest_clean(holder->comm, sizeof process->comm - 1);
-    vg_guest_put(process->comm, sizeof process->comm, "%s", comm);
+    vg_guest_put(process->comm, sizeof process->comm, "%s", holder->comm);
     process->ancestor = heir->ancestor;
     process->inherited = heir->inherited;
     vg_guest_put(process->keeps, sizeof process->keeps, "%s", heir->why);

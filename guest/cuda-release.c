@@ -17,6 +17,7 @@
 #include "guest/cuda-ties.h"
 #include "guest/cuda-watch.h"
 #include "guest/huge-pages.h"
+#include "guest/process.h"
 #include "guest/util.h"
 
 enum {
@@ -322,11 +323,10 @@ release_look_again(struct vg_guest_work *work)
 static int
 release_refuse_heir(struct vg_guest_work *work, pid_t pid, pid_t ancestor, const char *why)
 {
-    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/comm", work->config->root, (int)pid);
-    char comm[32];
+    vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", work->config->root, (int)pid);
+    char name[32];
 
-    vg_guest_read_file(path, comm, sizeof comm);
-    vg_guest_auto char *name = vg_guest_clean(comm, sizeof comm);
+    vg_guest_process_name(dir, name, sizeof name);
     return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
                               "process %d (%s) has files of the GPU from its ancestor %d and keeps "
                               "them: %s",

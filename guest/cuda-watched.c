@@ -14,11 +14,13 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "guest/cuda-maps.h"
 #include "guest/cuda-ties.h"
 #include "guest/cuda-watch-file.h"
+#include "guest/node.h"
 #include "guest/process.h"
 #include "guest/util.h"
 
@@ -174,12 +176,27 @@ struct users {
     size_t n;
 };
 
+/* Returns whether a descriptor in the directory dir is a node of NVIDIA's: a device of its driver,
+ * or a file where the guest has such nodes. The name alone proves nothing, as everybody may give it
+ * to a file in a namespace of their own. */
+static bool
+watched_is_node(const char *dev, int dir, const char *name)
+{
+    struct stat st, at;
+
+    if (fstatat(dir, name, &st, 0) != 0)
+        return false;
+    return (S_ISCHR(st.st_mode) && major(st.st_rdev) == VG_NVIDIA_MAJOR) ||
+           (stat(dev, &at) == 0 && st.st_dev == at.st_dev);
+}
+
 /* Returns whether a process has a device node of NVIDIA's open. */
 static bool
 watched_has_node(const char *root, pid_t pid)
 {
     vg_guest_auto char *path = vg_guest_format("%s/proc/%d/fd", root, (int)pid);
-    vg_guest_auto char *dev = vg_guest_format("%s/dev/nvidia", root);
+    vg_guest_auto char *dev = vg_guest_format("%s/dev", root);
+    vg_guest_auto char *nodes = vg_guest_format("%s/nvidia", dev);
     DIR *dir = opendir(path);
     bool found = false;
 
@@ -187,8 +204,9 @@ watched_has_node(const char *root, pid_t pid)
         char target[PATH_MAX];
         ssize_t size = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
         target[size > 0 ? size : 0] = '\0';
-        found = strncmp(target, dev, strlen(dev)) == 0 ||
-                strncmp(target, "/dev/nvidia", strlen("/dev/nvidia")) == 0;
+        found = (strncmp(target, nodes, strlen(nodes)) == 0 ||
+                 strncmp(target, "/dev/nvidia", strlen("/dev/nvidia")) == 0) &&
+                watched_is_node(dev, dirfd(dir), entry->d_name);
     }
     if (dir)
         closedir(dir);

@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "guest/process.h"
 #include "guest/util.h"
 
 /* A look at all processes, or at the descriptors and maps of one of them. */
@@ -27,6 +28,8 @@ struct look {
     /* The process that is being looked at, and the nodes that it is known to have. */
     pid_t pid;
     char comm[32];
+    /* Its directory in /proc, or that of one of its threads. */
+    const char *task;
     bool *known;
 };
 
@@ -70,6 +73,46 @@ holder_add_hold(struct look *look, size_t i, const struct vg_guest_hold *hold)
     }
 }
 
+/* Returns whether a descriptor lets its process use a node. Everybody may open the place of any
+ * node (O_PATH), and read one that is for all. If this cannot be read, the descriptor counts. */
+static bool
+holder_can_use(const struct look *look, const struct vg_guest_node *node, int fd)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/fdinfo/%d", look->task, fd);
+    char text[512];
+    unsigned int flags;
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *found = strstr(text, "flags:");
+    if (!found || sscanf(found, "flags: %o", &flags) != 1)
+        return true;
+    return (flags & O_PATH) == 0 && (!node->for_all || (flags & O_ACCMODE) != O_RDONLY);
+}
+
+/* Returns whether a file system that the process sees is a sysfs. Others may have files of the same
+ * name and number. */
+static bool
+holder_is_sysfs(const struct look *look, dev_t dev)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/mountinfo", look->task);
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+
+    while (file && !found && getline(&line, &room, file) > 0) {
+        unsigned int dev_major, dev_minor;
+        const char *type = strstr(line, " - ");
+        found = type && strncmp(type, " - sysfs ", strlen(" - sysfs ")) == 0 &&
+                sscanf(line, "%*d %*d %u:%u", &dev_major, &dev_minor) == 2 &&
+                dev == makedev(dev_major, dev_minor);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
+}
+
 /* Compares a file of a process with the nodes. link is its magic link in /proc. Files of network
  * file systems are not queried again, since their servers may be gone. */
 static void
@@ -91,9 +134,10 @@ holder_check(struct look *look, const char *link, const struct vg_guest_hold *ho
                 node->in_sysfs && dev != node->dev ? readlink(link, target, sizeof target - 1) : 0;
             target[size > 0 ? size : 0] = '\0';
             same = same || dev == node->dev ||
-                   (size > 0 && strcmp(holder_base(target), holder_base(node->path)) == 0);
+                   (size > 0 && strcmp(holder_base(target), holder_base(node->path)) == 0 &&
+                    holder_is_sysfs(look, dev));
         }
-        if (same)
+        if (same && (hold->mapped || holder_can_use(look, node, hold->fd)))
             look->found(look, i, hold);
     }
 }
@@ -107,6 +151,7 @@ holder_look_at_files(struct look *look, const char *task)
     DIR *dir = opendir(path);
     size_t n = 0;
 
+    look->task = task;
     if (!dir)
         return 0;
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
@@ -162,6 +207,7 @@ holder_look_at_maps(struct look *look, const char *task)
 
     if (!file)
         return;
+    look->task = task;
     while (getline(&line, &room, file) > 0)
         holder_check_map(look, task, line);
     free(line);
@@ -192,10 +238,9 @@ static void
 holder_look_at(struct look *look, const char *proc, pid_t pid)
 {
     vg_guest_auto char *process = vg_guest_format("%s/%d", proc, (int)pid);
-    vg_guest_auto char *comm = vg_guest_format("%s/comm", process);
 
     look->pid = pid;
-    vg_guest_read_file(comm, look->comm, sizeof look->comm);
+    vg_guest_process_name(process, look->comm, sizeof look->comm);
     memset(look->known, 0, look->nodes->n * sizeof *look->known);
     if (holder_look_at_files(look, process) == 0)
         holder_look_at_tasks(look, proc, process);

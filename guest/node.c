@@ -17,9 +17,6 @@
 
 /* The depth below a function: the deepest seen is drm/card0/card0-HDMI-A-1/i2c-5/i2c-dev/i2c-5. */
 #define DEPTH_MAX 10
-/* NV_MAJOR_DEVICE_NUMBER of NVIDIA's driver. */
-#define NVIDIA_MAJOR 195
-
 /* The nodes below /dev that drivers have once for all of their GPUs. */
 static const struct {
     const char *driver, *dir, *pattern;
@@ -39,6 +36,7 @@ node_add(struct vg_guest_nodes *to, size_t device, dev_t rdev, bool in_sysfs, co
     if (to->n == VG_GUEST_NODES_MAX || (!there && rdev == 0))
         return;
     *node = (struct vg_guest_node){.rdev = rdev, .in_sysfs = in_sysfs, .device = device};
+    node->for_all = in_sysfs && there && (st.st_mode & S_IROTH) != 0;
     vg_guest_put(node->path, sizeof node->path, "%s", path);
     if (there) {
         node->dev = st.st_dev;
@@ -124,7 +122,7 @@ node_add_nvidia(struct vg_guest_nodes *to, const char *root, size_t device,
         return;
     unsigned int number = (unsigned int)strtoul(found + strlen("Device Minor:"), NULL, 10);
     vg_guest_put(path, sizeof path, "%s/dev/nvidia%u", root, number);
-    node_add(to, device, makedev(NVIDIA_MAJOR, number), false, path);
+    node_add(to, device, makedev(VG_NVIDIA_MAJOR, number), false, path);
 }
 
 /* Adds the IOMMU group of a function that is itself passed through. */

@@ -12,6 +12,8 @@
 
 #include "guest/device.h"
 
+/* NV_MAJOR_DEVICE_NUMBER of NVIDIA's driver. */
+#define VG_NVIDIA_MAJOR        195
 #define VG_GUEST_NODES_MAX     1024
 #define VG_GUEST_NODE_PATH_MAX 256
 
@@ -24,6 +26,8 @@ struct vg_guest_node {
     ino_t ino;
     /* It is in sysfs, where a file has the same number in each mount. */
     bool in_sysfs;
+    /* Every user may read it: only whoever has it open for writing holds the device. */
+    bool for_all;
     /* The index of the function that it belongs to. */
     size_t device;
 };

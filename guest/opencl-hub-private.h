@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "guest/opencl-hub.h"
+#include "guest/opencl-seen.h"
 
 enum {
     /* The time after which a program goes on that an earlier agent has stopped, unless somebody
@@ -66,6 +67,8 @@ struct vg_opencl_hub {
     int epoll_fd, programs_fd, workers_fd;
     struct hub_program programs[VG_OPENCL_PROGRAMS_MAX];
     struct hub_worker workers[VG_OPENCL_WORKERS_MAX];
+    /* The processes that were seen holding a GPU. */
+    struct vg_opencl_seen seen;
     uint32_t last_number;
     bool is_full_told;
 };
@@ -77,8 +80,8 @@ void vg_opencl_hub_send_all(vg_opencl_hub *hub, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void vg_opencl_hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text);
 
-/* Describes a program in a line for workers, of up to VG_OPENCL_LINE_MAX bytes. */
-void vg_opencl_hub_describe(const struct hub_program *program, char *ret, size_t size);
+/* Tells all workers of a program that has come. */
+void vg_opencl_hub_tell_of(vg_opencl_hub *hub, const struct hub_program *program);
 
 /* Ends a program's connection; why, or NULL, is for the log. */
 void vg_opencl_hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why);

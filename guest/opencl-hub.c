@@ -61,12 +61,13 @@ hub_end_worker(vg_opencl_hub *hub, struct hub_worker *worker)
     }
 }
 
-/* A worker that does not read is of no use. */
+/* A worker that does not read is of no use. Of one that has ended, the last messages may still have
+ * to be read. */
 void
 vg_opencl_hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text)
 {
-    if (worker->fd >= 0 &&
-        send(worker->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)strlen(text))
+    if (worker->fd >= 0 && send(worker->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+        errno != EPIPE && errno != ECONNRESET)
         hub_end_worker(hub, worker);
 }
 
@@ -83,8 +84,9 @@ vg_opencl_hub_send_all(vg_opencl_hub *hub, const char *format, ...)
         vg_opencl_hub_send_worker(hub, &hub->workers[i], text);
 }
 
-void
-vg_opencl_hub_describe(const struct hub_program *program, char *ret, size_t size)
+/* Describes a program in lines for workers, of up to 2 * VG_OPENCL_LINE_MAX bytes. */
+static void
+hub_describe(const vg_opencl_hub *hub, const struct hub_program *program, char *ret, size_t size)
 {
     vg_guest_put(ret, size,
                  "program %" PRIu32 " %d %" PRIu64 " %s %" PRId64 " %" PRId64 " %" PRId64
@@ -98,6 +100,19 @@ vg_opencl_hub_describe(const struct hub_program *program, char *ret, size_t size
                  *program->place      ? program->place
                  : program->is_remote ? "remote"
                                       : "own");
+    size_t used = strlen(ret);
+    if (vg_opencl_seen_has(&hub->seen, program->pid, program->start))
+        vg_guest_put(ret + used, size - used, "seen %" PRIu32 "\n", program->number);
+}
+
+void
+vg_opencl_hub_tell_of(vg_opencl_hub *hub, const struct hub_program *program)
+{
+    char text[2 * VG_OPENCL_LINE_MAX];
+
+    hub_describe(hub, program, text, sizeof text);
+    for (size_t i = 0; i < VG_OPENCL_WORKERS_MAX; i++)
+        vg_opencl_hub_send_worker(hub, &hub->workers[i], text);
 }
 
 static void
@@ -121,7 +136,7 @@ hub_add_worker(vg_opencl_hub *hub)
     text[0] = '\0';
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
         if (hub->programs[i].number != 0 && hub->programs[i].is_known)
-            vg_opencl_hub_describe(&hub->programs[i], text + used, sizeof text - used);
+            hub_describe(hub, &hub->programs[i], text + used, sizeof text - used);
         used += strlen(text + used);
     }
     vg_guest_put(text + used, sizeof text - used, "all\n");
@@ -148,13 +163,17 @@ hub_read_worker(vg_opencl_hub *hub, struct hub_worker *worker)
 
     ssize_t got = worker->fd >= 0 ? recv(worker->fd, text, sizeof text - 1, 0) : 0;
     if (got <= 0) {
-        if (got == 0 || (errno != EAGAIN && errno != EINTR))
+        if (got == 0 || (errno != EAGAIN && errno != EINTR && errno != ECONNRESET))
             hub_end_worker(hub, worker);
         return;
     }
     text[got] = '\0';
     if (strcmp(text, "hand") == 0) {
         worker->is_hand = true;
+    } else if (sscanf(text, "seen %" SCNu32, &number) == 1) {
+        const struct hub_program *program = hub_find_program(hub, number);
+        if (program && !vg_opencl_seen_has(&hub->seen, program->pid, program->start))
+            vg_opencl_seen_add(&hub->seen, program->pid, program->start);
     } else if (sscanf(text, "tell %" SCNu32 " %n", &number, &at) == 1 && at > 0) {
         struct hub_program *program = hub_find_program(hub, number);
         if (program && program->is_known)
@@ -341,6 +360,7 @@ vg_opencl_hub_new(const char *root)
     vg_opencl_hub *hub = vg_guest_alloc(sizeof *hub);
 
     hub->root = root;
+    vg_opencl_seen_read(&hub->seen, root);
     hub->epoll_fd = hub->programs_fd = hub->workers_fd = -1;
     for (size_t i = 0; i < VG_OPENCL_WORKERS_MAX; i++)
         hub->workers[i].fd = -1;

@@ -6,14 +6,24 @@
  * by messages of lines on the socket VG_OPENCL_HUB_SOCKET, which is root's:
  *
  *   hub     program NUMBER PID START STATE BYTES STOPPED_US RELEASE_US RETURN_US STOP_US PLACE
- *                        for each program, and when one comes; -1: not known. The last two times
- *                        are of one that goes on again, until programs are stopped again. PLACE:
- * the proxy to which it was sent; or `own`; or `remote`, if its own OpenCL is a proxy's hub     all
- * no more programs are there now worker  hand         who began this is a person: if it ends, what
- * it stopped goes on worker  tell NUMBER LINE worker  tell NUMBER move MS PLACE it is to go on at
- * another proxy; -: at its own OpenCL hub     said NUMBER LINE, also what others asked for; `busy`:
- * it has an answer to give first; and in the end to `move`: `moved`; `stayed WHY`, where it was;
- * `waits WHY` hub     gone NUMBER
+ *           for each program, and when one comes; -1: not known. The last two times are of one that
+ *           goes on again, until programs are stopped again. PLACE: the proxy to which it was sent;
+ *           or `own`; or `remote`, if its own OpenCL is a proxy's
+ *   hub     seen NUMBER
+ *           after it, if the agent has seen this program holding a GPU
+ *   hub     all
+ *           no more programs are there now
+ *   worker  hand
+ *           who began this is a person: if it ends, what it stopped goes on
+ *   worker  seen NUMBER
+ *           the worker has seen this program holding a GPU
+ *   worker  tell NUMBER LINE
+ *   worker  tell NUMBER move MS PLACE
+ *           it is to go on at another proxy; -: at its own OpenCL
+ *   hub     said NUMBER LINE
+ *           also what others asked for; `busy`: it has an answer to give first; and in the end to
+ *           `move`: `moved`; `stayed WHY`, where it was; `waits WHY`
+ *   hub     gone NUMBER
  *
  * Programs are strangers: what they may do is counted and has a limit, and one that says what it
  * was not asked for is not listened to any more. All functions are for the agent's one thread, and
@@ -38,6 +48,8 @@
 #define VG_OPENCL_MESSAGE_MAX 98304
 /* The size in bytes, with the NUL, of the name of a place. */
 #define VG_OPENCL_PLACE_MAX 160
+/* The maximum length of what a program says that is passed on, in bytes. */
+#define VG_OPENCL_SAID_MAX 160
 /* The largest number of bytes that a program is believed to have. */
 #define VG_OPENCL_BYTES_MAX ((int64_t)1 << 48)
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "guest/child.h"
+#include "guest/process.h"
 #include "guest/socket.h"
 #include "guest/util.h"
 
@@ -58,11 +59,8 @@ link_add(struct vg_opencl_link *link, const char *line)
     if (!program->is_remote && strcmp(line + at, "own") != 0)
         vg_guest_put(program->place, sizeof program->place, "%s", line + at);
     program->is_away = *program->place && program->state == VG_OPENCL_RUNNING;
-    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/comm", link->root, (int)program->pid);
-    char comm[sizeof program->comm];
-    vg_guest_read_file(path, comm, sizeof comm);
-    vg_guest_auto char *clean = vg_guest_clean(comm, sizeof comm - 1);
-    vg_guest_put(program->comm, sizeof program->comm, "%s", clean);
+    vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", link->root, (int)program->pid);
+    vg_guest_process_name(dir, program->comm, sizeof program->comm);
     link->n++;
 }
 
@@ -71,6 +69,17 @@ link_answer(struct vg_opencl_program *program, enum vg_opencl_answer answer, con
 {
     program->answer = answer;
     vg_guest_put(program->why, sizeof program->why, "%s", why);
+}
+
+/* Takes an answer with the program's own words. */
+static void
+link_answer_said(struct vg_opencl_program *program, enum vg_opencl_answer answer, const char *said)
+{
+    vg_guest_auto char *quoted = vg_guest_quote(said, VG_OPENCL_SAID_MAX);
+
+    program->answer = answer;
+    vg_guest_put(program->why, sizeof program->why, *said ? "it says %s" : "it gives no reason",
+                 quoted);
 }
 
 static void link_take_said(struct vg_opencl_program *program, const char *line);
@@ -135,31 +144,33 @@ link_take_said(struct vg_opencl_program *program, const char *line)
         sscanf(rest, "%15s %" SCNd64 "%n", state, &bytes, &at) == 2 && at > 0) {
         program->bytes = bytes >= 0 && bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
         program->is_remote = program->is_remote || strcmp(state, "remote") == 0;
-        link_answer(program, strcmp(state, "unreleasable") == 0 ? VG_OPENCL_NO : VG_OPENCL_YES,
-                    rest[at] == ' ' ? rest + at + 1 : "");
+        if (strcmp(state, "unreleasable") == 0)
+            link_answer_said(program, VG_OPENCL_NO, rest[at] == ' ' ? rest + at + 1 : "");
+        else
+            link_answer(program, VG_OPENCL_YES, "");
     } else if (vg_opencl_after(line, "released")) {
         link_answer(program, VG_OPENCL_YES, "");
         program->state = VG_OPENCL_RELEASED;
         program->is_away = false;
         program->release_us = vg_guest_now_us() - program->stopped_us;
     } else if ((rest = vg_opencl_after(line, "refused"))) {
-        link_answer(program, VG_OPENCL_NO, rest);
+        link_answer_said(program, VG_OPENCL_NO, rest);
         program->state = VG_OPENCL_RUNNING;
     } else if ((rest = vg_opencl_after(line, "lost"))) {
-        link_answer(program, VG_OPENCL_LOST, rest);
+        link_answer_said(program, VG_OPENCL_LOST, rest);
         program->state = VG_OPENCL_RELEASED;
     } else if ((rest = vg_opencl_after(line, "resumed"))) {
         link_take_resumed(program, rest);
     } else if ((rest = vg_opencl_after(line, "failed"))) {
-        link_answer(program, VG_OPENCL_NO, rest);
+        link_answer_said(program, VG_OPENCL_NO, rest);
         program->state = VG_OPENCL_RELEASED;
         program->is_away = false;
     } else if ((rest = vg_opencl_after(line, "late"))) {
-        vg_guest_put(program->why, sizeof program->why, "%s", rest);
+        link_answer_said(program, program->answer, rest);
     } else if (vg_opencl_after(line, "busy")) {
         link_answer(program, VG_OPENCL_NO, "it has not answered what it was asked before");
     } else if ((rest = vg_opencl_after(line, "error"))) {
-        link_answer(program, VG_OPENCL_NO, rest);
+        link_answer_said(program, VG_OPENCL_NO, rest);
     }
 }
 
@@ -178,6 +189,9 @@ link_take(struct vg_opencl_link *link, char *message)
             all = true;
         } else if (strncmp(line, "program ", strlen("program ")) == 0) {
             link_add(link, line);
+        } else if (sscanf(line, "seen %" SCNu32, &number) == 1) {
+            if ((program = link_find(link, number)))
+                program->is_seen = true;
         } else if (sscanf(line, "gone %" SCNu32, &number) == 1) {
             if ((program = link_find(link, number)))
                 program->state = VG_OPENCL_GONE;
@@ -268,6 +282,18 @@ vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *progr
         program->state = VG_OPENCL_STOPPING;
         program->return_us = program->stop_us = -1;
     }
+    link_send(link, text);
+}
+
+void
+vg_opencl_link_saw(struct vg_opencl_link *link, struct vg_opencl_program *program)
+{
+    char text[32];
+
+    if (program->is_seen)
+        return;
+    program->is_seen = true;
+    vg_guest_put(text, sizeof text, "seen %" PRIu32, program->number);
     link_send(link, text);
 }
 

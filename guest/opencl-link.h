@@ -45,6 +45,9 @@ struct vg_opencl_program {
     /* It is on its way to another place, which the caller has set. */
     bool is_moving;
     char move_to[VG_OPENCL_PLACE_MAX];
+    /* The agent has seen it holding a GPU. What others say of GPUs has no weight, as everybody may
+     * connect to the agent. */
+    bool is_seen;
     /* For the caller: it is to be stopped, or to go on; and it is to be told of. */
     bool is_wanted, is_told;
     /* Device memory; when it was told to stop, by CLOCK_MONOTONIC, and how long it took to; how
@@ -73,6 +76,9 @@ void vg_opencl_link_close(struct vg_opencl_link *link);
  * it `move MS PLACE`, until `abort`, which is no question. Its answer is silent from then on. */
 void vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *program,
                          const char *line);
+
+/* Notes, also for later workers, that this process has seen a program holding a GPU. */
+void vg_opencl_link_saw(struct vg_opencl_link *link, struct vg_opencl_program *program);
 
 /* Takes what programs have said, also that some have come or gone, and waits for it until until_ms
  * or until the work is to be cancelled. Returns 0, or -1 if the agent has ended: all answers that

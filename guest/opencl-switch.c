@@ -30,6 +30,8 @@ switch_choose(const struct vg_guest_work *work, struct vg_opencl_link *link, con
         struct vg_opencl_program *program = &link->programs[i];
         bool stands = program->state == VG_OPENCL_RELEASED;
         program->is_told = program->state != VG_OPENCL_GONE && switch_is_remote(program);
+        /* Here those count that compute at a proxy, and need no GPU of the guest's. */
+        program->is_seen = program->is_told;
         program->is_wanted = program->is_told && (stands || strcmp(program->place, to) != 0);
         /* That it cannot stop, it says again if it is told to. */
         program->answer = VG_OPENCL_YES;

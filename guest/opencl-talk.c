@@ -151,7 +151,7 @@ vg_opencl_talk_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_pr
 static bool
 talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 {
-    char text[VG_OPENCL_LINE_MAX], state[16];
+    char state[16];
     int version, pid, at = 0, place_at = 0;
     int64_t bytes;
 
@@ -180,8 +180,7 @@ talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *lin
     program->due_ms = program->is_released ? vg_guest_now_ms() + VG_OPENCL_ORPHAN_MS : INT64_MAX;
     vg_guest_log(LOG_INFO, "program of OpenCL connected pid=%d released=%d", (int)program->pid,
                  program->is_released);
-    vg_opencl_hub_describe(program, text, sizeof text);
-    vg_opencl_hub_send_all(hub, "%s", text);
+    vg_opencl_hub_tell_of(hub, program);
     return true;
 }
 
@@ -207,8 +206,10 @@ talk_move_ended(vg_opencl_hub *hub, struct hub_program *program, const char *how
     program->move = HUB_MOVE_NONE;
     if (strcmp(how, "waits") == 0)
         program->due_ms = vg_guest_now_ms() + VG_OPENCL_ORPHAN_MS;
-    vg_guest_log(LOG_NOTICE, "program of OpenCL %s pid=%d place='%s' stop_ms=%" PRId64 " why='%s'",
-                 how, (int)program->pid, program->place, program->stop_us / 1000, program->why);
+    vg_guest_auto char *place = vg_guest_quote(program->place, VG_OPENCL_PLACE_MAX);
+    vg_guest_auto char *why = vg_guest_quote(program->why, sizeof program->why);
+    vg_guest_log(LOG_NOTICE, "program of OpenCL %s pid=%d place=%s stop_ms=%" PRId64 " why=%s", how,
+                 (int)program->pid, place, program->stop_us / 1000, why);
     vg_opencl_hub_send_all(hub, "said %" PRIu32 " %s %s\n", program->number, how, program->why);
 }
 
@@ -220,8 +221,10 @@ talk_move_on(vg_opencl_hub *hub, struct hub_program *program, const char *answer
 
     why = why ? why : vg_opencl_after(answer, "refused");
     why = why ? why : vg_opencl_after(answer, "error");
-    if (program->move == HUB_MOVE_STOPPING || (program->move == HUB_MOVE_GOING && why))
-        vg_guest_put(program->why, sizeof program->why, "%s", why ? why : "");
+    if (program->move == HUB_MOVE_STOPPING || (program->move == HUB_MOVE_GOING && why)) {
+        vg_guest_auto char *said = vg_guest_quote(why ? why : "", VG_OPENCL_SAID_MAX);
+        vg_guest_put(program->why, sizeof program->why, why ? "it says %s" : "", said);
+    }
     if (program->is_released && program->move == HUB_MOVE_STOPPING && program->is_wanted) {
         program->move = HUB_MOVE_GOING;
         talk_resume(hub, program, program->move_to);
@@ -291,8 +294,9 @@ talk_take_late(struct hub_program *program, const char *line)
     if (!why || program->told != HUB_TOLD_RESUME || program->is_late)
         return false;
     program->is_late = true;
-    vg_guest_log(LOG_WARNING, "program of OpenCL does not go on yet pid=%d why='%s'",
-                 (int)program->pid, why);
+    vg_guest_auto char *said = vg_guest_quote(why, VG_OPENCL_SAID_MAX);
+    vg_guest_log(LOG_WARNING, "program of OpenCL does not go on yet pid=%d why=%s",
+                 (int)program->pid, said);
     return true;
 }
 

@@ -62,6 +62,19 @@ vg_guest_process_number(const char *dir, const char *name)
     return found ? strtol(found + strlen(line), NULL, 10) : -1;
 }
 
+void
+vg_guest_process_name(const char *dir, char *ret, size_t size)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/comm", dir);
+    char text[32];
+
+    vg_guest_read_file(path, text, sizeof text);
+    vg_guest_auto char *clean = vg_guest_clean(text, sizeof text);
+    for (char *at = clean; (at = strpbrk(at, "\n'\"\\"));)
+        *at = '?';
+    vg_guest_put(ret, size, "%s", clean);
+}
+
 char
 vg_guest_process_state(const char *dir)
 {

@@ -25,6 +25,9 @@ int vg_guest_process_read(const char *root, pid_t pid, struct vg_guest_process *
 /* Returns a number from its status, such as "TracerPid:", or -1 if there is none. dir, here and
  * below, is the directory of a process or thread in /proc. */
 long vg_guest_process_number(const char *dir, const char *name);
+/* Reads its name, in which a process may put anything: control characters, quotes and backslashes
+ * become '?'. It is empty if there is no such process. */
+void vg_guest_process_name(const char *dir, char *ret, size_t size);
 /* Returns the letter of its state, or X if it does not exist. */
 char vg_guest_process_state(const char *dir);
 /* Returns whether it has ended, even if it has not been waited for. */

@@ -4,8 +4,10 @@
  * vendor's OpenCL does so when it is told, and takes GPUs again later (docs/opencl.md). Each is
  * connected to the agent (guest/opencl-hub.h), which this reaches by guest/opencl-link.h.
  *
- * Nothing that a program says is relied on but that it stands still: whether it has let go is seen
- * by looking who holds the GPUs. One that does not answer is given up at the deadline.
+ * Every process of the guest may connect. Those count that were seen holding a GPU: no other one is
+ * waited for, makes the work fail, or has memory. Nothing that a program says is relied on but that
+ * it stands still: whether it has let go is seen by looking who holds the GPUs. One that does not
+ * answer is given up at the deadline.
  */
 #include "config.h"
 
@@ -77,6 +79,8 @@ opencl_find(const struct vg_guest_work *work)
         for (size_t k = 0; k < n && k < HOLDERS_MAX && !holds; k++)
             holds = holders[k].pid == program->pid;
         program->is_wanted = program->is_told = program->is_wanted || holds;
+        if (holds)
+            vg_opencl_link_saw(link, program);
         found += holds && program->state == VG_OPENCL_RUNNING ? 1 : 0;
     }
     return found;
@@ -89,7 +93,8 @@ opencl_bytes(void)
 
     for (size_t i = 0; i < opencl_programs.n; i++) {
         const struct vg_opencl_program *program = &opencl_programs.programs[i];
-        if (program->is_told && program->state != VG_OPENCL_GONE && program->bytes > 0)
+        if (program->is_seen && program->is_told && program->state != VG_OPENCL_GONE &&
+            program->bytes > 0)
             bytes += program->bytes;
     }
     return bytes;
@@ -234,8 +239,9 @@ opencl_check_stopped(struct vg_guest_work *work)
             continue;
         if (program->answer == VG_OPENCL_SILENT)
             vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
-        vg_guest_log(LOG_ERR, "program of OpenCL is not released pid=%d comm='%s' why='%s'",
-                     (int)program->pid, program->comm, program->why);
+        vg_guest_auto char *why = vg_guest_quote(program->why, sizeof program->why);
+        vg_guest_log(LOG_ERR, "program of OpenCL is not released pid=%d comm='%s' why=%s",
+                     (int)program->pid, program->comm, why);
         vg_guest_work_fail(
             work, program->answer == VG_OPENCL_SILENT ? VG_GUEST_TIMEOUT : VG_GUEST_OPENCL_FAILED,
             "process %d (%s) cannot be released: %s", (int)program->pid, program->comm,
@@ -323,6 +329,23 @@ opencl_stop_all(struct vg_guest_work *work)
 
 /* ---- coming back from a proxy ---- */
 
+/* Has those go on that no one has seen with a GPU, and does not wait for them: the agent sees to it
+ * whatever becomes of this work. */
+static void
+opencl_let_others_go_on(const struct vg_guest_work *work)
+{
+    struct vg_opencl_link *link = &opencl_programs;
+    int64_t left_ms = work->until_ms - vg_guest_now_ms();
+    vg_guest_auto char *line =
+        vg_guest_format("move %lld -", (long long)(left_ms > 1 ? left_ms : 1));
+
+    for (size_t i = 0; i < link->n; i++) {
+        struct vg_opencl_program *program = &link->programs[i];
+        if (!program->is_seen && (program->is_away || program->state == VG_OPENCL_RELEASED))
+            vg_opencl_link_tell(link, program, program->is_away ? line : "resume");
+    }
+}
+
 /* Stops those that are at a proxy, as they are to take a GPU here. */
 static int
 opencl_fetch(struct vg_guest_work *work)
@@ -331,8 +354,8 @@ opencl_fetch(struct vg_guest_work *work)
     size_t n = 0;
 
     for (size_t i = 0; i < link->n; i++) {
-        link->programs[i].is_wanted = link->programs[i].is_away;
-        n += link->programs[i].is_away ? 1 : 0;
+        link->programs[i].is_wanted = link->programs[i].is_seen && link->programs[i].is_away;
+        n += link->programs[i].is_wanted ? 1 : 0;
     }
     return n > 0 ? opencl_stop(work) : 0;
 }
@@ -441,8 +464,9 @@ opencl_check_resumed(struct vg_guest_work *work)
         /* It may have said what it waits for. */
         if (!opencl_has_failed(program) && !program->why[0])
             vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
-        vg_guest_log(LOG_ERR, "program of OpenCL does not go on pid=%d comm='%s' why='%s'",
-                     (int)program->pid, program->comm, program->why);
+        vg_guest_auto char *why = vg_guest_quote(program->why, sizeof program->why);
+        vg_guest_log(LOG_ERR, "program of OpenCL does not go on pid=%d comm='%s' why=%s",
+                     (int)program->pid, program->comm, why);
         result = vg_guest_work_fail(
             work, opencl_has_failed(program) ? VG_GUEST_OPENCL_FAILED : VG_GUEST_TIMEOUT,
             "process %d (%s) cannot take a GPU again: %s", (int)program->pid, program->comm,
@@ -461,13 +485,15 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
     (void)undo;
     if (!vg_opencl_open(work))
         return 0;
+    opencl_let_others_go_on(work);
     int result = opencl_fetch(work);
     for (size_t i = 0; i < link->n; i++) {
         struct vg_opencl_program *program = &link->programs[i];
-        program->is_wanted =
-            program->state == VG_OPENCL_RELEASED || program->state == VG_OPENCL_STOPPING;
+        program->is_wanted = program->is_seen && (program->state == VG_OPENCL_RELEASED ||
+                                                  program->state == VG_OPENCL_STOPPING);
         /* Also those that went on when this was tried before. */
-        program->is_told = program->is_told || program->is_wanted || program->stop_us >= 0;
+        program->is_told =
+            program->is_seen && (program->is_told || program->is_wanted || program->stop_us >= 0);
         n += program->is_wanted ? 1 : 0;
     }
     if (n > 0) {

@@ -124,12 +124,14 @@ resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const ch
     return resume_ask_for_driver(work, device, known);
 }
 
-/* Asks the providers, in the opposite order of preparing. One that fails does not keep the others
- * from trying. */
+/* Asks the providers, in the opposite order of preparing. One that fails, or whose programs do not
+ * answer, does not keep the others from trying: each but the last has three quarters of the time
+ * that is left, so that units and hooks always have theirs. */
 static int
 resume_providers(struct vg_guest_work *work, json_object *kept, bool undo)
 {
     json_object *states = json_object_object_get(kept, "providers");
+    const int64_t until_ms = work->until_ms;
     size_t n = 0;
 
     while (vg_guest_providers[n])
@@ -138,9 +140,12 @@ resume_providers(struct vg_guest_work *work, json_object *kept, bool undo)
         json_object *state = NULL;
         bool asked =
             states && json_object_object_get_ex(states, vg_guest_providers[n]->name, &state);
+        int64_t left_ms = until_ms - vg_guest_now_ms();
+        work->until_ms = n == 0 || left_ms <= 0 ? until_ms : until_ms - left_ms / 4;
         if (asked || !undo)
             vg_guest_providers[n]->resume(work, state, undo);
     }
+    work->until_ms = until_ms;
     return work->failure ? -1 : 0;
 }
 

@@ -113,6 +113,25 @@ vg_guest_clean(const char *text, size_t max)
     return clean;
 }
 
+char *
+vg_guest_quote(const char *text, size_t max)
+{
+    bool is_long = strlen(text) > max;
+    vg_guest_auto char *head = vg_guest_format("%.*s", (int)max, text);
+
+    /* No part of a character. */
+    for (size_t at = strlen(head); is_long && at > 0 && (text[at] & 0xc0) == 0x80; at--)
+        head[at - 1] = '\0';
+    vg_guest_auto char *clean = vg_guest_clean(head, max);
+    for (char *at = clean; *at; at++) {
+        if (*at == '"' || *at == '\\')
+            *at = '\'';
+        else if (*at == '\n')
+            *at = '?';
+    }
+    return vg_guest_format("\"%s%s\"", clean, is_long ? "..." : "");
+}
+
 int
 vg_guest_read_file(const char *path, char *ret_text, size_t size)
 {

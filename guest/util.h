@@ -31,6 +31,10 @@ void vg_guest_put(char *to, size_t size, const char *format, ...)
  * newlines: every other byte becomes '?'. */
 char *vg_guest_clean(const char *text, size_t max);
 
+/* Puts what a stranger has said into double quotes, for a sentence or a log: at most max bytes of
+ * it, then "...", without control characters; its own double quotes and backslashes become '. */
+char *vg_guest_quote(const char *text, size_t max);
+
 /* Reads the file's first size - 1 bytes, ends them with a NUL, and drops blanks at their end.
  * Returns 0, or an errno. */
 int vg_guest_read_file(const char *path, char *ret_text, size_t size);

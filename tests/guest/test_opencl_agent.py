@@ -201,7 +201,7 @@ def test_before_it_has_left(guest, agent, host, tmp_path, fault):
         assert set(told(done)) == {good.pid, bad.pid}
         if fault == "cuda":
             status = opencl_of(host.ask("status"))
-            assert not status["releasable"] and status["why"] == f"{bad.pid} (holder): {words}"
+            assert not status["releasable"] and status["why"] == f'{bad.pid} (holder): it says "{words}"'
         wait_for(lambda: good.holds() and bad.holds())
         assert (good.end(), bad.end()) == (0, 0)
 
