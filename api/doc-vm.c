@@ -155,12 +155,19 @@ doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add_int64(object, "pid", vm->pid);
     vg_json_add_string(object, "state",
                        vg_domain_state_names[domain ? domain->state : VG_DOMAIN_UNKNOWN]);
+    if (view->replay)
+        vg_json_add(object, "libvirt", NULL);
+    else
+        vg_json_add_bool(object, "libvirt", domain != NULL);
     vg_json_add_string(object, "class", vg_vm_class_names[vm->vm_class]);
     vg_json_add_double(object, "cpu_intensity", vm->cpu_intensity);
     vg_json_add_double(object, "gpu_intensity", vm->gpu_intensity);
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     vg_json_add_bool(object, "guest_known", vm->guest_known);
-    vg_json_add_string(object, "problem", vm->problem);
+    vg_json_add_string(object, "problem",
+                       vm->problem || !vm->unmanaged
+                           ? vm->problem
+                           : "not libvirt's: libvirt of this host did not start its process");
     vg_doc_add_rates(object, vm->run_share, vm->preempt_share, vm->wake_wait_share,
                      vm->preemptions_per_s);
     vg_json_add_figures(object, sample ? &sample->cpu : &nothing);

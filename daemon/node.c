@@ -90,7 +90,7 @@ vg_node_new(const struct vg_node_options *options)
     node->engine =
         vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
     node->alerts = vg_alerts_new(NULL, 0);
-    node->names = vg_vm_names_new();
+    node->names = vg_vm_names_new(options->replay || options->elsewhere ? NULL : "/proc");
     node->gather = vg_gather_new(options->window_ns);
     node->stored_ns = INT64_MIN;
     vg_window_init(&node->totals, false);
@@ -409,30 +409,14 @@ store_window(vg_node *node, const struct vg_gathered *gathered)
     trace_store(node);
 }
 
-/* Fills in names and UUIDs that libvirt knows and the collector does not. */
-static void
-name_vms(const vg_node *node, struct vg_window *window)
-{
-    for (guint i = 0; node->inventory && i < window->vms->len; i++) {
-        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
-        if (vm->uuid[0])
-            continue;
-        const struct vg_inv_vm *known = vg_inventory_find(node->inventory, NULL, vm->pid, vm->name);
-        if (!known)
-            continue;
-        g_strlcpy(vm->name, known->name, sizeof(vm->name));
-        if (known->uuid)
-            g_strlcpy(vm->uuid, known->uuid, sizeof(vm->uuid));
-    }
-}
-
 static void
 take_window(vg_node *node, struct vg_gathered *take_gathered)
 {
     struct vg_window *window = &take_gathered->window, before = node->newest.window;
 
     vg_trace_window(take_gathered, node->replay);
-    name_vms(node, window);
+    if (node->inventory)
+        vg_vm_names_match(node->names, node->inventory, window);
     vg_vm_names_part(window);
     vg_engine_step(node->engine, window, node->host);
     if (node->replay)

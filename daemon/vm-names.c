@@ -7,12 +7,16 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "host/qemu-owner.h"
 
 #define VG_LOG_TAG "engine"
 
 struct vg_vm_names {
     GHashTable *newest; /* char * by UUID, both owned */
     GHashTable *before; /* the names of the inventory before */
+    char *proc;         /* "/proc"; NULL: processes cannot be looked at */
+    /* pid -> whether it is libvirt's process, GINT_TO_POINTER of 1 or 2; of the newest inventory */
+    GHashTable *owned;
 };
 
 static GHashTable *
@@ -22,12 +26,14 @@ vm_names_new_table(void)
 }
 
 vg_vm_names *
-vg_vm_names_new(void)
+vg_vm_names_new(const char *proc)
 {
     vg_vm_names *names = g_new0(vg_vm_names, 1);
 
     names->newest = vm_names_new_table();
     names->before = vm_names_new_table();
+    names->proc = g_strdup(proc);
+    names->owned = g_hash_table_new(NULL, NULL);
     return names;
 }
 
@@ -38,6 +44,8 @@ vg_vm_names_free(vg_vm_names *names)
         return;
     g_hash_table_unref(names->newest);
     g_hash_table_unref(names->before);
+    g_hash_table_unref(names->owned);
+    g_free(names->proc);
     g_free(names);
 }
 
@@ -47,6 +55,7 @@ vg_vm_names_take(vg_vm_names *names, const vg_inventory *inventory)
     g_hash_table_unref(names->before);
     names->before = names->newest;
     names->newest = vm_names_new_table();
+    g_hash_table_remove_all(names->owned);
     for (guint i = 0; i < inventory->vms->len; i++) {
         const struct vg_inv_vm *vm = inventory->vms->pdata[i];
         const char *called = vg_inv_vm_display_name(vm);
@@ -124,6 +133,57 @@ vm_names_rename(struct vg_vm_sample *vm, const GHashTable *taken)
         name = g_strdup_printf("%s#%d.%u", start, vm->pid, i);
     }
     g_strlcpy(vm->name, name, sizeof(vm->name));
+}
+
+/* ---- whose process it is ---- */
+
+enum { VM_NAMES_OWNED = 1, VM_NAMES_FOREIGN = 2 };
+
+/* Returns whether the process of a sample is libvirt's, which is looked up once for each inventory.
+ */
+static bool
+vm_names_is_owned(vg_vm_names *names, const struct vg_inv_vm *known, const struct vg_vm_sample *vm)
+{
+    gpointer key = GINT_TO_POINTER(vm->pid);
+
+    if (!names->proc || vm->pid == known->pid)
+        return true;
+    int owned = GPOINTER_TO_INT(g_hash_table_lookup(names->owned, key));
+    if (owned == 0) {
+        owned =
+            vg_qemu_owner_is(names->proc, vm->pid, known->user) ? VM_NAMES_OWNED : VM_NAMES_FOREIGN;
+        g_hash_table_insert(names->owned, key, GINT_TO_POINTER(owned));
+        if (owned == VM_NAMES_FOREIGN)
+            vg_log_warn_limited("a process looks like a VM of libvirt, and is not libvirt's: it is "
+                                "listed by its pid pid=%d name=\"%s\" uuid=\"%s\"",
+                                vm->pid, vm->name, vm->uuid);
+    }
+    return owned == VM_NAMES_OWNED;
+}
+
+void
+vg_vm_names_match(vg_vm_names *names, const vg_inventory *inventory, struct vg_window *window)
+{
+    g_autoptr(GHashTable) none = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < window->vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        const struct vg_inv_vm *known =
+            vm->uuid[0] ? vg_inventory_find(inventory, vm->uuid, 0, NULL) : NULL;
+        if (!known)
+            known = vg_inventory_find(inventory, NULL, vm->pid, vm->name);
+        if (!known)
+            continue;
+        if (!vm_names_is_owned(names, known, vm)) {
+            if (g_strcmp0(vm->uuid, known->uuid) == 0)
+                vm->uuid[0] = '\0';
+            vm_names_rename(vm, none);
+        } else if (!vm->uuid[0]) {
+            g_strlcpy(vm->name, known->name, sizeof(vm->name));
+            if (known->uuid)
+                g_strlcpy(vm->uuid, known->uuid, sizeof(vm->uuid));
+        }
+    }
 }
 
 void

@@ -15,7 +15,8 @@
 
 typedef struct vg_vm_names vg_vm_names;
 
-vg_vm_names *vg_vm_names_new(void);
+/* proc: "/proc", or NULL if the windows are of another machine or of a recording. */
+vg_vm_names *vg_vm_names_new(const char *proc);
 void vg_vm_names_free(vg_vm_names *names); /* NULL is fine */
 
 /* Takes the names of an inventory. Those of the one before are kept for VMs that have just gone. */
@@ -24,6 +25,11 @@ void vg_vm_names_take(vg_vm_names *names, const vg_inventory *inventory);
 /* Returns the name of a VM in OpenStack, for engine/alerts: names is a vg_vm_names. NULL if it is
  * not known to have one. The name lasts until the next inventory but one. */
 const char *vg_vm_names_find_sample(void *names, const struct vg_vm_sample *vm);
+
+/* Fills in names and UUIDs that libvirt knows and the collector does not. A process of this machine
+ * that says it is a VM of libvirt, and is not libvirt's process, gets a name with its pid and no
+ * UUID, so that it is a VM of nobody's. */
+void vg_vm_names_match(vg_vm_names *names, const vg_inventory *inventory, struct vg_window *window);
 
 /* Makes VMs' identities unique. Several processes may say that they are the same VM: in a migration
  * within the host, by mistake, or as a lie. The first one seen keeps the identity; the others get a

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "host/qemu-owner.h"
 #include "host/virtio-gpu.h"
 #include "host/xml-walk.h"
 
@@ -166,6 +167,19 @@ read_nova(const xmlNode *domain, struct vg_inv_vm *vm)
 
 /* ---- the whole ---- */
 
+/* Returns the user of its label of the model that has users, or -1. */
+static int64_t
+domain_user_of(const xmlNode *domain)
+{
+    for (const xmlNode *label = vg_xml_child(domain, "seclabel"); label;
+         label = vg_xml_next(label)) {
+        g_autofree char *text = vg_xml_text(vg_xml_child(label, "label"), NAME_MAX_BYTES);
+        if (vg_xml_attribute_is(label, "model", "dac"))
+            return vg_qemu_owner_parse_label(text);
+    }
+    return -1;
+}
+
 int
 vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, GError **err)
 {
@@ -185,6 +199,7 @@ vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, 
     set(&vm->cpu_model, cpu_model_of(domain, host_cpu));
     vm->cpu_limit = cpu_limit_of(domain, vm->vcpus);
     vm->pinned = is_pinned(domain);
+    vm->user = domain_user_of(domain);
     read_nova(domain, vm);
     vm->virtio_gpu = vg_virtio_gpu_read(domain, &vm->hostmem_bytes);
     for (const xmlNode *hostdev = vg_xml_at(domain, "devices/hostdev"); hostdev;
@@ -204,4 +219,19 @@ vg_capabilities_xml_read(const char *xml, vg_inventory *inventory, GError **err)
     set(&inventory->uuid, lower(vg_xml_text(vg_xml_child(host, "uuid"), NAME_MAX_BYTES)));
     set(&inventory->cpu_model, vg_xml_text(vg_xml_at(host, "cpu/model"), NAME_MAX_BYTES));
     return 0;
+}
+
+int64_t
+vg_capabilities_xml_user(const char *xml)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "capabilities", NULL);
+    const xmlNode *model = doc ? vg_xml_at(vg_xml_root(doc), "host/secmodel") : NULL;
+
+    for (; model; model = vg_xml_next(model)) {
+        g_autofree char *name = vg_xml_text(vg_xml_child(model, "model"), NAME_MAX_BYTES);
+        g_autofree char *label = vg_xml_text(vg_xml_child(model, "baselabel"), NAME_MAX_BYTES);
+        if (g_strcmp0(name, "dac") == 0)
+            return vg_qemu_owner_parse_label(label);
+    }
+    return -1;
 }

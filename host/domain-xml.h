@@ -18,4 +18,7 @@ int vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *
 /* Reads the UUID and the CPU model of the host from its capabilities. */
 int vg_capabilities_xml_read(const char *xml, vg_inventory *inventory, GError **err);
 
+/* Returns the user that libvirt starts QEMU as, from the same text; -1 if it names none. */
+int64_t vg_capabilities_xml_user(const char *xml);
+
 #endif

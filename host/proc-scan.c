@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/proc-text.h"
+#include "host/qemu-owner.h"
 
 /* The number of looks at a process that is no VM, after 1, 2, 4, 8, 16 and 32 s; then it is only
  * looked at if its pid comes back. */
@@ -551,17 +552,25 @@ vg_proc_scan_vms(const vg_proc_scan *scan)
     return scan->vms;
 }
 
+/* Chooses between two processes that say they are one VM; before may be NULL. */
+static const struct vg_proc_vm *
+proc_scan_better(const vg_proc_scan *scan, const struct vg_proc_vm *before,
+                 const struct vg_proc_vm *vm)
+{
+    return before && vg_qemu_owner_is(scan->proc, before->pid, -1) ? before : vm;
+}
+
 const struct vg_proc_vm *
 vg_proc_scan_find(const vg_proc_scan *scan, const char *uuid, const char *name)
 {
-    const struct vg_proc_vm *named = NULL;
+    const struct vg_proc_vm *found = NULL, *named = NULL;
 
     for (unsigned i = 0; i < scan->vms->len; i++) {
         const struct vg_proc_vm *vm = scan->vms->pdata[i];
         if (uuid && strcmp(vm->uuid, uuid) == 0)
-            return vm;
-        if (name && (vm->uuid[0] == '\0' || !uuid) && strcmp(vm->name, name) == 0)
-            named = vm;
+            found = proc_scan_better(scan, found, vm);
+        else if (name && (vm->uuid[0] == '\0' || !uuid) && strcmp(vm->name, name) == 0)
+            named = proc_scan_better(scan, named, vm);
     }
-    return named;
+    return found ? found : named;
 }

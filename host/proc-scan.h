@@ -70,7 +70,8 @@ void vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char 
  * update. */
 const GPtrArray *vg_proc_scan_vms(const vg_proc_scan *scan);
 
-/* Returns the VM with this UUID, otherwise the one with this name that has no UUID, or NULL. */
+/* Returns the VM with this UUID, otherwise the one with this name that has no UUID, or NULL. Of
+ * several, one that is libvirt's process (host/qemu-owner.h) comes first. */
 const struct vg_proc_vm *vg_proc_scan_find(const vg_proc_scan *scan, const char *uuid,
                                            const char *name);
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <libvirt/virterror.h>
 
@@ -14,6 +15,7 @@
 #include "host/domain-xml.h"
 #include "host/gpu-local.h"
 #include "host/proc-scan.h"
+#include "host/qemu-owner.h"
 #include "host/virt-devices.h"
 #include "host/virt-event.h"
 
@@ -116,6 +118,11 @@ read_host(vg_virt_reader *reader, virConnectPtr connection, GError **err)
     /* Even without UUID and CPU model, the rest is useful. */
     if (xml)
         vg_capabilities_xml_read(xml, host, NULL);
+    int64_t user = xml ? vg_capabilities_xml_user(xml) : -1;
+    /* A user's own libvirt starts QEMU as that user, which is the one that may connect to it. */
+    if (user < 0 && g_str_has_suffix(reader->uri, ":///session"))
+        user = geteuid();
+    vg_qemu_owner_set_user(user);
     virResetLastError();
     reader->host = g_steal_pointer(&host);
     return 0;
@@ -160,10 +167,31 @@ state_of(int state)
     }
 }
 
+/* Finds the process that is libvirt's QEMU of this VM: by libvirt's pid file if that can be read,
+ * otherwise by name, user and control group. Returns NULL if none is. */
+static const struct vg_proc_vm *
+virt_find_process(const vg_virt_reader *reader, const struct vg_inv_vm *vm)
+{
+    const int32_t pid = vg_qemu_owner_read_pid(VG_QEMU_RUN_DIR, vm->name);
+    const GPtrArray *all = vg_proc_scan_vms(reader->scan);
+    const struct vg_proc_vm *found = NULL;
+
+    for (unsigned i = 0; i < all->len; i++) {
+        const struct vg_proc_vm *one = all->pdata[i];
+        bool is_it =
+            one->uuid[0] ? g_strcmp0(one->uuid, vm->uuid) == 0 : strcmp(one->name, vm->name) == 0;
+        if (is_it && one->pid == pid)
+            return one;
+        if (is_it && (!found || one->uuid[0]) && vg_qemu_owner_is(reader->proc, one->pid, vm->user))
+            found = one;
+    }
+    return found;
+}
+
 static void
 find_threads(const vg_virt_reader *reader, struct vg_inv_vm *vm)
 {
-    const struct vg_proc_vm *process = vg_proc_scan_find(reader->scan, vm->uuid, vm->name);
+    const struct vg_proc_vm *process = virt_find_process(reader, vm);
 
     if (!process)
         return;

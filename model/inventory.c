@@ -177,6 +177,7 @@ vg_inventory_add_vm(vg_inventory *inventory, const char *name)
 
     vm->name = g_strdup(name);
     vm->id = -1;
+    vm->user = -1;
     g_ptr_array_add(inventory->vms, vm);
     return vm;
 }

@@ -80,6 +80,9 @@ struct vg_inv_vm {
     int64_t id; /* of libvirt, -1: not running */
     enum vg_domain_state state;
     int64_t pid; /* of its QEMU; 0: unknown or not running */
+    /* the user that libvirt starts its QEMU as, if that is one of its own; -1: it is that of all
+     * VMs, or unknown. No document has it */
+    int64_t user;
     int64_t vcpus;
     int64_t memory_bytes; /* 0: unknown */
     char *cpu_model;      /* that the guest was started with and needs; NULL: any will do */

@@ -162,7 +162,8 @@ def test_events_name_it(tmp_path):
     """A process like a QEMU comes and goes while libvirt is known."""
     with open(DOMAINS[0], encoding="utf-8") as file:
         known = re.search("<uuid>(.*)</uuid>", file.read())[1]
-    with start(tmp_path) as replay:
+    label = f'<seclabel type="static" model="dac" relabel="no"><label>+{os.geteuid()}:+0</label></seclabel>'
+    with start(tmp_path, lambda text: text.replace("</os>", "</os>" + label)) as replay:
         replay.kill()
     (tmp_path / "live").mkdir()
     with Daemon(tmp_path / "live", config=f"[libvirt]\nuri=test://{tmp_path}/node.xml\n") as daemon:

@@ -12,7 +12,8 @@ from vgpud import LTTNG, VM_MAP, BusyVm, Daemon, Events, wait_for
 UUID = "11111111-2222-4333-8444-555555555555"
 NODE = f"""<node>
 <domain type='test'><name>vm-busy</name><uuid>{UUID}</uuid><memory unit='MiB'>512</memory>
-<vcpu>2</vcpu><os><type>hvm</type></os></domain>
+<vcpu>2</vcpu><os><type>hvm</type></os>
+<seclabel type='static' model='dac' relabel='no'><label>+{os.geteuid()}:+0</label></seclabel></domain>
 <device><name>pci_0000_41_00_0</name><parent>computer</parent><driver><name>nvidia</name></driver>
 <capability type='pci'><class>0x030200</class><domain>0</domain><bus>65</bus><slot>0</slot>
 <function>0</function><product id='0x1eb8'>Tesla T4</product><vendor id='0x10de'>NVIDIA</vendor>

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 import urllib.parse
+import uuid
 
 import pytest
 import vgpuctl
@@ -508,6 +509,46 @@ def test_vms_that_only_libvirt_knows_are_shown_live(tmp_path, uri, names):
         row = next(r for r in csv.DictReader(io.StringIO(rows)) if r["name"] == names[0])
         assert (row["class"], row["cpu_intensity"], row["gpu_intensity"]) == ("", "", "")
         assert "left out of the snapshot" not in daemon.log()
+        daemon.stop()
+
+
+NODE_VM = """<domain type='test'><name>{name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory><vcpu>1</vcpu>
+<os><type>hvm</type></os><seclabel type='static' model='dac' relabel='no'><label>+{uid}:+{uid}</label></seclabel></domain>"""
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_user_of_the_host_is_no_vm_of_libvirt(tmp_path):
+    """A process that only looks like a VM which libvirt knows gives it neither figures nor a pid, whether the VM's own
+    process is there or not."""
+    ids = {name: str(uuid.uuid4()) for name in ("real", "alone")}
+    (tmp_path / "node.xml").write_text("<node>" + "".join(
+        NODE_VM.format(name=name, uuid=number, uid=0) for name, number in ids.items()) + "</node>")
+    config = f"[libvirt]\nuri=test://{tmp_path}/node.xml\n[daemon]\nwindow=200ms\n"
+    with BusyVm(ids["real"], "real", wrap=NOBODY) as twin, BusyVm(ids["alone"], "alone", wrap=NOBODY) as liar, \
+            BusyVm("", "alone", wrap=NOBODY) as named, BusyVm(ids["real"], "real") as real, \
+            Daemon(tmp_path, config=config) as daemon:
+        liars = (twin, liar, named)
+
+        def measured():
+            items = {vm["pid"]: vm for vm in daemon.get("/v1/vms")["items"]}
+            ours = [items.get(vm.process.pid) for vm in (real, *liars)]
+            return all(vm and vm["newest"] for vm in ours) and ours[0]["libvirt"] and ours
+        mine, *others = wait_for(measured)
+        assert (mine["id"], mine["name"], mine["problem"]) == (ids["real"], "real", None)
+        for vm, process in zip(others, liars):
+            assert vm["id"] == vm["name"] == f"{process.name}#{process.process.pid}"
+            assert vm["libvirt"] is False and vm["uuid"] is None and vm["state"] == "unknown"
+            assert vm["problem"].startswith("not libvirt's")
+        real_one = daemon.get(f"/v1/vms/{ids['real']}")
+        assert real_one["pid"] == real_one["domain"]["pid"] == real.process.pid
+        alone = daemon.get(f"/v1/vms/{ids['alone']}")
+        assert alone["pid"] == alone["domain"].get("pid", 0) == 0 and alone["libvirt"] and alone["newest"] is None
+        assert daemon.get(f"/v1/vms/{ids['alone']}/samples?since=-1h&step=raw")["items"] == []
+        snapshot = daemon.get("/v1/snapshot")
+        unmanaged = {vm["name"] for vm in snapshot["hosts"][0]["vms"] if vm.get("unmanaged")}
+        assert {vm["name"] for vm in others} <= unmanaged and not {"real", "alone"} & unmanaged
+        assert "a process looks like a VM of libvirt, and is not libvirt's" in daemon.log()
         daemon.stop()
 
 

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from guestd import Agent, Connected, Guest
 from opencl import built, need_pocl
-from proxysite import UUID, VM, Site, ended
+from proxysite import CHANNEL, UUID, VM, Site, domain_uri, ended
 from settings import HANG_S
 from test_proxy_plan import HOLD, OTHER, STEPS, proposed
 from unixhttp import build_dir
@@ -24,16 +24,12 @@ pytestmark = pytest.mark.skipif(not shutil.which("certtool"), reason="certtool (
 THIRD = "third"
 # Without the processes that look like VMs, which are near's.
 ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
-DOMAIN = f"""<node><domain type="test"><name>{VM}</name><uuid>{UUID}</uuid><memory>65536</memory><vcpu>1</vcpu>
-<os><type>hvm</type></os><devices><channel type="unix"><target type="virtio" name="org.vgpud.guest.0"/></channel></devices>
-</domain></node>"""
 
 
 @contextlib.contextmanager
 def site_for(folder, where):
     """The VM's programs are at the first GPU of its host beside another VM's; it has a socket at one more GPU, where a
     third VM has one, too."""
-    (folder / "node.xml").write_text(DOMAIN)
     with contextlib.ExitStack() as stack:
         for vm in BusyVm(UUID, VM), BusyVm(name=OTHER), BusyVm(name=THIRD):
             stack.enter_context(vm)
@@ -42,7 +38,7 @@ def site_for(folder, where):
         agent = stack.enter_context(Agent(guest))
         env = {"LD_PRELOAD": os.path.join(build_dir(), "tests", "tools", "guest-channel.so"), "GUEST_CHANNEL": agent.socket}
         both, alone = (VM, THIRD), (THIRD,)
-        site = stack.enter_context(Site(folder, more=HOLD, far_prefix=ELSEWHERE, near_vms=(VM, OTHER), uri=f"test://{folder}/node.xml",
+        site = stack.enter_context(Site(folder, more=HOLD, far_prefix=ELSEWHERE, near_vms=(VM, OTHER), uri=domain_uri(folder, CHANNEL),
                                         other_vms=both if where == "here" else alone,
                                         far_vms=both if where == "far" else alone, env=env))
         site.agent = agent

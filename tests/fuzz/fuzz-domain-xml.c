@@ -89,6 +89,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         vg_domain_xml_read(text, NULL, vg_inventory_add_vm(inventory, "twice"), NULL);
     try_move(text);
     vg_capabilities_xml_read(text, inventory, NULL);
+    vg_capabilities_xml_user(text);
     vg_node_device *device = vg_node_device_read(text, NULL);
     if (device)
         g_ptr_array_add(devices, device);

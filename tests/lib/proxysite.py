@@ -102,6 +102,18 @@ class Host:
                 f"token_file={token}\n[peers]\nrefresh=1s\ndeadline=5s\n")
 
 
+DOMAIN = """<node><domain type="test"><name>{name}</name><uuid>{uuid}</uuid><memory>65536</memory><vcpu>1</vcpu>
+<os><type>hvm</type></os><seclabel type="static" model="dac" relabel="no"><label>+{user}:+0</label></seclabel>
+<devices>{devices}</devices></domain></node>"""
+CHANNEL = '<channel type="unix"><target type="virtio" name="org.vgpud.guest.0"/></channel>'
+
+
+def domain_uri(folder, devices=""):
+    """libvirt's URI of a host with the VM, whose process is one of this user."""
+    (folder / "node.xml").write_text(DOMAIN.format(name=VM, uuid=UUID, user=os.geteuid(), devices=devices))
+    return f"test://{folder}/node.xml"
+
+
 class Site:
     """near has the VM and GPUs basic and pthread, the latter for other_vms or near_vms; far has one more proxy. Both know
     the other's proxies. uri, env: of near's libvirt, and of its vgpud; far_prefix: what is before far's."""

@@ -179,14 +179,15 @@ threading.Thread(target=vcpu, daemon=True).start()
 signal.pause()
 """
 
-    def __init__(self, known_uuid=None, name="alpha", sleeps=True):
+    def __init__(self, known_uuid=None, name="alpha", sleeps=True, wrap=()):
+        self.wrap = wrap
         self.uuid = str(uuid.uuid4()) if known_uuid is None else known_uuid
         self.name = name
         self.sleep_s = 0.009 if sleeps else 0
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", "-c", self.CODE, str(os.getpid()), str(self.sleep_s), "-name",
+            [*self.wrap, "/usr/bin/python3", "-c", self.CODE, str(os.getpid()), str(self.sleep_s), "-name",
              f"guest={self.name},debug-threads=on",
              *(["-uuid", self.uuid] if self.uuid else [])], stdout=subprocess.PIPE, text=True)
         self.tid = int(self.process.stdout.readline())

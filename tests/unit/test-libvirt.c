@@ -29,6 +29,7 @@ static const char node[] =
     "<node>\n"
     "<domain type='test'><name>gpu-vm</name><uuid>" VM_UUID "</uuid>"
     "<memory unit='MiB'>512</memory><vcpu>2</vcpu><os><type>hvm</type></os>"
+    "<seclabel type='static' model='dac' relabel='no'><label>+64055:+64055</label></seclabel>"
     "<devices><hostdev mode='subsystem' type='mdev' model='vfio-pci'><source>"
     "<address uuid='" MDEV_UUID "'/></source><alias name='ua-gpu0'/></hostdev></devices>"
     "</domain>\n"
@@ -92,12 +93,27 @@ vm_named(const vg_report *report, const char *name)
 }
 
 static void
+make_user(const struct host *host, int pid, const char *user)
+{
+    g_autofree char *path = g_strdup_printf("%s/%d/status", host->proc, pid);
+    g_autofree char *text =
+        g_strdup_printf("Name:\tqemu\nUid:\t%s\t%s\t%s\t%s\n", user, user, user, user);
+
+    fake_proc_write(path, text, strlen(text));
+}
+
+/* Two processes say they are the VM: the other user's is not libvirt's, though it came first. */
+static void
 test_inventory(void **state)
 {
     static const char cmdline[] = "qemu\0-name\0guest=gpu-vm\0-uuid\0" VM_UUID;
     const struct host *host = *state;
 
+    fake_proc_process(host->proc, 40, "qemu-system-x86", 1, 2, cmdline, sizeof(cmdline));
+    fake_proc_task(host->proc, &(struct fake_task){.pid = 40, .tid = 41, .comm = "CPU 0/KVM"});
+    make_user(host, 40, "1000");
     fake_proc_process(host->proc, 50, "qemu-system-x86", 2, 3, cmdline, sizeof(cmdline));
+    make_user(host, 50, "64055");
     fake_proc_task(host->proc, &(struct fake_task){.pid = 50, .tid = 52, .comm = "CPU 1/KVM"});
     fake_proc_task(host->proc, &(struct fake_task){.pid = 50, .tid = 51, .comm = "CPU 0/KVM"});
     struct collector_run *run =
@@ -150,6 +166,7 @@ test_poll_is_quiet(void **state)
     collector_run_await_beats(collector_run_thread(run), 5);
     assert_int_equal(((struct vg_inv_vm *)first->inventory->vms->pdata[0])->pid, 0);
     fake_proc_process(host->proc, 60, "qemu-system-x86", 2, 2, cmdline, sizeof(cmdline));
+    make_user(host, 60, "64055");
     fake_proc_task(host->proc, &(struct fake_task){.pid = 60, .tid = 61, .comm = "CPU 0/KVM"});
     g_autoptr(vg_report) second = collector_run_any(run);
     assert_int_equal(second->kind, VG_REPORT_INVENTORY);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tells libvirt's QEMU processes from others. Any user of the host can name threads and arguments
+ * as QEMU does. A process is libvirt's if it is in a control group that libvirt makes for VMs, runs
+ * as the user that libvirt starts QEMU as, or is in libvirt's pid file of the VM. Any thread.
+ */
+#ifndef VG_HOST_QEMU_OWNER_H
+#define VG_HOST_QEMU_OWNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The directory of libvirt's pid files, NAME.pid. */
+#define VG_QEMU_RUN_DIR "/run/libvirt/qemu"
+
+/* Sets and returns the user that libvirt of this host starts QEMU as; -1: unknown. It is known once
+ * libvirt was read. */
+void vg_qemu_owner_set_user(int64_t user);
+int64_t vg_qemu_owner_user(void);
+
+/* Reads the user of libvirt's label "+64055:+64055" or "qemu:qemu". Returns -1 if it names none. */
+int64_t vg_qemu_owner_parse_label(const char *label);
+
+/* Returns whether a process is libvirt's: by its control group, or by its user, which is that of
+ * this host or the one of the VM; -1: the VM has none of its own. proc is "/proc" except in tests.
+ */
+bool vg_qemu_owner_is(const char *proc, int32_t pid, int64_t vm_user);
+
+/* Returns the pid in a VM's pid file; 0 if there is none, or it cannot be read. dir is
+ * VG_QEMU_RUN_DIR except in tests. */
+int32_t vg_qemu_owner_read_pid(const char *dir, const char *name);
+
+#endif
