@@ -10,6 +10,7 @@
 #include <yaml.h>
 
 #include "base/error.h"
+#include "base/secret-file.h"
 
 #define SECRET_MAX 4096
 #define CLOUDS_MAX (1024 * 1024)
@@ -80,11 +81,9 @@ cloud_read_file(const char *key, const char *path, size_t max, GError **err)
         vg_error(err, VG_E_INVALID, "%s: %s", key, bad->message);
         return NULL;
     }
-    if (stat(path, &st) == 0 && (st.st_mode & S_IRWXO)) {
-        vg_error(err, VG_E_INVALID,
-                 "%s: everybody on this machine can read '%s', which holds a secret; `chmod o= %s` "
-                 "ends that",
-                 key, path, path);
+    g_autofree char *fault = vg_secret_file_fault(path, "a secret");
+    if (fault) {
+        vg_error(err, VG_E_INVALID, "%s: %s", key, fault);
         return NULL;
     }
     if (size > max || strlen(text) != size || !g_utf8_validate(text, -1, NULL)) {

@@ -46,6 +46,7 @@ static const struct {
     {"store", "", LAST_WORDS, NULL},
     {"journal", "", LAST_WORDS, NULL},
     {"engine", "", LAST_WORDS, NULL},
+    {"secrets", "", "systemctl reload vgpud", "; have vgpud look again then"},
 };
 
 static const char *

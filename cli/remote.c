@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/secret-file.h"
 #include "cli/cli.h"
 #include "cli/contexts.h"
 #include "cli/remote-address.h"
@@ -197,12 +197,10 @@ vg_remote_clear(struct vg_remote *remote)
 void
 vg_remote_warn_if_open(const char *path, const char *what)
 {
-    struct stat st;
+    g_autofree char *fault = vg_secret_file_fault(path, what);
 
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IRWXO))
-        vg_cli_warn("everybody on this machine can read '%s', which holds %s; `chmod o= %s` ends "
-                    "that",
-                    path, what, path);
+    if (fault)
+        vg_cli_warn("%s", fault);
 }
 
 static int

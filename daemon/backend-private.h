@@ -31,6 +31,8 @@ struct vg_daemon_backend {
     pthread_mutex_t lock; /* protects the members that follow */
     struct vg_policy_config policy;
     const struct vg_daemon_config *access;
+    char
+        *open_secrets; /* files that everybody can read when they were read; NULL: there are none */
     int64_t age_ns;
     int64_t age_at_ns; /* CLOCK_MONOTONIC, when age_ns was measured */
     bool replay_ended;

@@ -15,6 +15,7 @@
 #include "daemon/access-config.h"
 #include "daemon/backend-private.h"
 #include "daemon/host-facts.h"
+#include "daemon/secrets.h"
 #include "daemon/trace.h"
 #include "policy/policy.h"
 
@@ -135,6 +136,9 @@ get_status(void *data)
         g_ptr_array_add(parts, backend_cluster_status(backend));
     pthread_mutex_lock(&backend->lock);
     const bool acts = backend->access && backend->access->actions;
+    if (backend->open_secrets)
+        g_ptr_array_add(parts, vg_part_status_new("secrets", "degraded", true,
+                                                  g_strdup(backend->open_secrets)));
     pthread_mutex_unlock(&backend->lock);
     if (acts)
         g_ptr_array_add(parts, backend_libvirt_status(backend));
@@ -504,8 +508,11 @@ vg_daemon_backend_set_access(vg_daemon_backend *backend, const struct vg_daemon_
 {
     if (backend->teller)
         vg_proxy_teller_configure(backend->teller, config);
+    char *open_secrets = vg_secrets_check(config);
     VG_LOCK_SCOPE(&backend->lock);
     backend->access = config;
+    g_free(backend->open_secrets);
+    backend->open_secrets = open_secrets;
 }
 
 void
@@ -520,6 +527,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     g_hash_table_unref(backend->rooms);
     backend_arrivals_unref(backend->fleet);
     pthread_mutex_destroy(&backend->lock);
+    g_free(backend->open_secrets);
     g_free(backend);
 }
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds configured keys, tokens and passwords that everybody on this machine can read.
+ */
+#ifndef VG_DAEMON_SECRETS_H
+#define VG_DAEMON_SECRETS_H
+
+#include "daemon/daemon-config.h"
+
+/* Logs a warning for each such file. Returns all of them in one text, which the caller frees; NULL:
+ * there is none. */
+char *vg_secrets_check(const struct vg_daemon_config *config);
+
+#endif
