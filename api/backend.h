@@ -202,10 +202,12 @@ struct vg_backend_measurement {
 /* Access to the API, and the audit of its use. */
 struct vg_backend_access {
     /* Finds the owner of a token. VG_E_DENIED: nobody's, or expired; VG_E_BUSY: not known now.
-     * These three never block; any thread. */
+     * These four never block; any thread. */
     int (*check_token)(void *data, const char *token, struct vg_identity *ret, GError **err);
     /* Returns the role of clients that show a certificate with this subject. */
     enum vg_role (*role_of_subject)(void *data, const char *subject);
+    /* Lists the hosts in the URLs of peers, without brackets; the caller frees it. */
+    GStrv (*list_peer_hosts)(void *data);
     /* Notes that a request without a known identity was answered with this status. */
     void (*note_refusal)(void *data, const char *origin, unsigned status);
     /* Returns struct vg_token, by name; never blocks. */

@@ -21,6 +21,7 @@ struct vg_conn {
     bool is_tcp;
     bool settled;                /* the connection was asked who the client is */
     char *subject;               /* subject of its certificate, owned; NULL: none was shown */
+    bool is_client;              /* that certificate may be a client's, as its usages say */
     bool known;                  /* atomic: the client has identified itself in a request */
     bool ended;                  /* we shut it down; with api->lock */
     gnutls_session_t session;    /* session of TCP */

@@ -11,8 +11,9 @@
 #include "base/log.h"
 
 #define VG_LOG_TAG "api"
-
-#define BEARER "Bearer "
+#define BEARER     "Bearer "
+#define NO_CLIENT                                                                                  \
+ "this certificate is for no client: its extended key usage lacks TLS client authentication"
 /* Our tokens have 49 characters. */
 #define TOKEN_MAX 512
 /* Further clients are not warned of. */
@@ -78,6 +79,26 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
     return identity_refuse(request, conn, "the token is not known, or has expired");
 }
 
+/* Returns whether a client whose certificate may be a server's alone is let in as a peer, which it
+ * is if the certificate is made out to the host of a peer. Peers of earlier versions have such
+ * certificates. */
+static bool
+identity_is_old_peer(const struct vg_request *request, const struct vg_conn *conn)
+{
+    g_auto(GStrv) hosts = request->backend->access->list_peer_hosts(request->backend->data);
+
+    for (unsigned i = 0; hosts[i]; i++) {
+        if (!vg_tls_peer_is_host(conn->session, hosts[i]))
+            continue;
+        vg_log_warn_limited("the certificate of a peer is for servers only: make a new one that is "
+                            "for clients, too, as a later version refuses it peer=\"%s\" "
+                            "subject=\"%s\"",
+                            hosts[i], conn->subject);
+        return true;
+    }
+    return false;
+}
+
 /* Reads the role of the subject each time: it can change while the connection is open. */
 static bool
 identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
@@ -88,18 +109,25 @@ identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
     identity->role = backend->access->role_of_subject(backend->data, conn->subject);
     g_snprintf(identity->name, sizeof(identity->name), "cert:%s", conn->subject);
     request->subject = g_strdup(conn->subject);
-    return identity->role != VG_ROLE_NONE ||
-           identity_refuse(request, conn, "no [role] of vgpud has the subject of this certificate");
+    if (identity->role == VG_ROLE_NONE)
+        return identity_refuse(request, conn,
+                               "no [role] of vgpud has the subject of this certificate");
+    /* No peer is an admin. */
+    return conn->is_client ||
+           (identity->role != VG_ROLE_ADMIN && identity_is_old_peer(request, conn)) ||
+           identity_refuse(request, conn, NO_CLIENT);
 }
 
 static bool
 identity_of_client(struct vg_request *request, struct vg_conn *conn, const char *authorization)
 {
     if (!conn->settled)
-        conn->subject = conn->session ? vg_tls_peer_subject(conn->session) : NULL;
+        conn->subject = conn->session ? vg_tls_peer_subject(conn->session, &conn->is_client) : NULL;
     conn->settled = true;
     if (request->api->client_required && !conn->subject)
         return identity_refuse(request, conn, "a client certificate is required");
+    if (request->api->client_required && !conn->is_client && !identity_is_old_peer(request, conn))
+        return identity_refuse(request, conn, NO_CLIENT);
     if (authorization)
         return identity_of_token(request, conn, authorization);
     if (conn->subject)

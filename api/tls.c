@@ -231,24 +231,54 @@ vg_tls_retrieve(gnutls_session_t session, const gnutls_datum_t *req_ca_dn, int n
     return 0;
 }
 
-char *
-vg_tls_peer_subject(gnutls_session_t session)
+/* Returns the certificate that the client has shown, whoever signed it, or NULL; the caller
+ * deinitializes it. */
+static gnutls_x509_crt_t
+tls_peer_certificate(gnutls_session_t session)
 {
-    unsigned status = 0, n = 0;
-    gnutls_datum_t dn = {0};
+    unsigned n = 0;
     gnutls_x509_crt_t certificate;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &n);
+
+    if (!chain || n == 0 || gnutls_x509_crt_init(&certificate) != 0)
+        return NULL;
+    if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) == 0)
+        return certificate;
+    gnutls_x509_crt_deinit(certificate);
+    return NULL;
+}
+
+char *
+vg_tls_peer_subject(gnutls_session_t session, bool *ret_is_client)
+{
+    gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                     .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
+    unsigned status = 0, with_purpose = 0;
+    gnutls_datum_t dn = {0};
     char *subject = NULL;
 
-    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &n);
-    if (!chain || n == 0 || gnutls_certificate_verify_peers2(session, &status) != 0 || status != 0)
+    gnutls_x509_crt_t certificate = tls_peer_certificate(session);
+    if (!certificate)
         return NULL;
-    if (gnutls_x509_crt_init(&certificate) != 0)
-        return NULL;
-    if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
+    if (gnutls_certificate_verify_peers2(session, &status) == 0 && status == 0 &&
+        gnutls_certificate_verify_peers(session, &purpose, 1, &with_purpose) == 0 &&
         gnutls_x509_crt_get_dn3(certificate, &dn, 0) == 0) {
         subject = g_strndup((const char *)dn.data, dn.size);
         gnutls_free(dn.data);
+        *ret_is_client = with_purpose == 0;
     }
     gnutls_x509_crt_deinit(certificate);
     return subject;
+}
+
+bool
+vg_tls_peer_is_host(gnutls_session_t session, const char *host)
+{
+    gnutls_x509_crt_t certificate = tls_peer_certificate(session);
+
+    if (!certificate)
+        return false;
+    bool is_host = gnutls_x509_crt_check_hostname(certificate, host) != 0;
+    gnutls_x509_crt_deinit(certificate);
+    return is_host;
 }

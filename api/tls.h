@@ -37,7 +37,12 @@ int vg_tls_retrieve(gnutls_session_t session, const gnutls_datum_t *req_ca_dn, i
                     gnutls_pcert_st **ret_certificates, unsigned *ret_n, gnutls_privkey_t *ret_key);
 
 /* Returns the subject of the client's certificate, if one of the CAs has signed it; the caller
- * frees it. NULL: the client has shown none, or one that is not valid. */
-char *vg_tls_peer_subject(gnutls_session_t session);
+ * frees it. NULL: the client has shown none, or one that is not valid. *ret_is_client: its extended
+ * key usage, if it has one, lets it be a client's. */
+char *vg_tls_peer_subject(gnutls_session_t session, bool *ret_is_client);
+
+/* Returns whether the client's certificate is made out to a host: a name, or an address without
+ * brackets. It must have been found valid. */
+bool vg_tls_peer_is_host(gnutls_session_t session, const char *host);
 
 #endif

@@ -221,3 +221,20 @@ backend_cluster_status(vg_daemon_backend *backend)
     vg_region_state_clear(&state);
     return part;
 }
+
+GStrv
+backend_list_peer_hosts(void *data)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
+    GPtrArray *hosts = g_ptr_array_new();
+
+    for (guint i = 0; i < peers->len; i++) {
+        const struct vg_peer_info *peer = peers->pdata[i];
+        g_autoptr(GUri) url = g_uri_parse(peer->url, G_URI_FLAGS_NONE, NULL);
+        if (url && g_uri_get_host(url))
+            g_ptr_array_add(hosts, g_strdup(g_uri_get_host(url)));
+    }
+    g_ptr_array_add(hosts, NULL);
+    return (GStrv)g_ptr_array_free(hosts, FALSE);
+}

@@ -436,6 +436,7 @@ static const struct vg_backend_measurement backend_measurement = {
 static const struct vg_backend_access backend_access = {
     .check_token = check_token,
     .role_of_subject = role_of_subject,
+    .list_peer_hosts = backend_list_peer_hosts,
     .note_refusal = note_refusal,
     .list_tokens = list_tokens,
     .create_token = create_token,

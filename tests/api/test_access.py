@@ -297,6 +297,30 @@ def test_certificate_required(tmp_path, authority, clients):
     server.stop()
 
 
+def test_what_a_certificate_is_for(tls, authority, tmp_path):
+    """The subject has a role; the usages must let it be a client's, but for a peer's, which is made out to its host."""
+    def status(file, uses, *lines):
+        client = authority.issue("ops", *lines, uses=uses, file=file)
+        return tls.over_tls("GET", "/v1/vms", client=client).status
+
+    web, peer = 'dns_name = "web.example"', 'dns_name = "peer.example"'
+    assert status("none", []) == status("client", ["tls_www_client"]) == 200
+    assert status("both", ["tls_www_server", "tls_www_client"], web) == 200
+    assert status("web", ["tls_www_server"], web) == status("mail", ["email_protection_key"]) == 401
+    assert "peer.example" not in tls.messages()
+    assert status("peer", ["tls_www_server"], peer) == 200
+    assert 'the certificate of a peer is for servers only' in tls.messages() and 'peer="peer.example"' in tls.messages()
+
+
+def test_a_required_certificate_is_a_clients(tmp_path, authority):
+    server = TlsServer(tmp_path, authority, "--client-ca", authority.certificate, "--client-required", "--operator", "CN=ops")
+    token = {"Authorization": "Bearer admin-token"}
+    web = authority.issue("web", 'dns_name = "web.example"', uses=["tls_www_server"])
+    answer = server.over_tls("GET", "/v1/vms", token, client=web)
+    assert answer.status == 401 and "client authentication" in answer.json()["detail"]
+    server.stop()
+
+
 def test_tls_only(tls):
     """Nothing is served in the clear, nor with what is older than TLS 1.2."""
     with socket.create_connection((tls.host, tls.port), timeout=HANG_S) as sock:

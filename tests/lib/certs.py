@@ -28,14 +28,16 @@ class Authority:
         assert done.returncode == 0, done.stderr
         return path
 
-    def issue(self, name, *lines, server=True):
+    def issue(self, name, *lines, server=True, uses=None, file=None):
         """Certificate and key; lines are more of certtool's template."""
-        key = self.certtool("--generate-privkey", "--key-type", "ecdsa", out=name + ".key")
-        uses = ["tls_www_server", "tls_www_client"] if server else ["tls_www_client"]
+        file = file or name
+        key = self.certtool("--generate-privkey", "--key-type", "ecdsa", out=file + ".key")
+        if uses is None:
+            uses = ["tls_www_server", "tls_www_client"] if server else ["tls_www_client"]
         usual = [] if any("activation" in line or "expiration" in line for line in lines) else [
             "expiration_days = 30"]
         certificate = self.certtool(
             "--generate-certificate", "--load-privkey", key, "--load-ca-certificate",
-            self.certificate, "--load-ca-privkey", self.key, out=name + ".pem",
+            self.certificate, "--load-ca-privkey", self.key, out=file + ".pem",
             template=[f'cn = "{name}"', *uses, *usual, *lines])
         return certificate, key

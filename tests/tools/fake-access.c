@@ -159,8 +159,16 @@ list_audit(void *data, int64_t before, size_t limit, GError **err)
     return list;
 }
 
+static GStrv
+list_peer_hosts(void *data)
+{
+    (void)data;
+    return g_strsplit("peer.example", ";", 0);
+}
+
 const struct vg_backend_access fake_access = {
     .check_token = check_token,
+    .list_peer_hosts = list_peer_hosts,
     .role_of_subject = role_of_subject,
     .note_refusal = note_refusal,
     .list_tokens = list_tokens,
