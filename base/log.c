@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/log-text.h"
 
 #define SITE_PAUSE_NS (60 * VG_NS_PER_S)
 
@@ -99,7 +100,7 @@ vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...)
     if (!log_is_enabled(level))
         return;
     va_start(args, fmt);
-    g_autofree char *message = g_strdup_vprintf(fmt, args);
+    g_autofree char *message = vg_log_text_format(fmt, args);
     va_end(args);
     log_emit(level, tag, message);
 }
@@ -133,7 +134,7 @@ vg_log_limited(struct vg_log_site *site, enum vg_log_level level, const char *ta
     if (!log_is_enabled(level) || !may_log(site, &suppressed))
         return;
     va_start(args, fmt);
-    g_autofree char *message = g_strdup_vprintf(fmt, args);
+    g_autofree char *message = vg_log_text_format(fmt, args);
     va_end(args);
     if (suppressed == 0) {
         log_emit(level, tag, message);

@@ -38,7 +38,8 @@ void vg_log_set_sink(vg_log_sink *sink, void *data);
 /* Sets the least urgent level that is logged; VG_LOG_INFO at first. */
 void vg_log_set_level(enum vg_log_level level);
 
-/* Logs a message, in which control characters become '?'. */
+/* Logs a message, in which control characters become '?', and values are kept apart
+ * (base/log-text.h). */
 void vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
 /* State for messages that may come every second for days: one in a minute is logged for each call

@@ -13,20 +13,11 @@
 
 #include <systemd/sd-journal.h>
 
+#include "base/log-text.h"
 #include "base/log.h"
 
 /* The maximum number of fields in one message, three of which are always there. */
 #define FIELDS_MAX 24
-
-/* Finds the end of a value: a blank, or the closing quote. */
-static const char *
-end_of_value(const char *value)
-{
-    if (*value != '"')
-        return value + strcspn(value, " ");
-    const char *quote = strchr(value + 1, '"');
-    return quote ? quote + 1 : value + strlen(value);
-}
 
 /* Returns the length of "key" if a word begins with "key=", or 0. A key has lower-case letters,
  * digits and '_'. */
@@ -45,14 +36,12 @@ add_fields(const char *message, GPtrArray *fields)
 
     while (*word && fields->len < FIELDS_MAX) {
         size_t length = key_length(word);
-        const char *end = length > 0 ? end_of_value(word + length + 1) : word + strcspn(word, " ");
+        const char *end =
+            length > 0 ? vg_log_text_end(word + length + 1) : word + strcspn(word, " ");
         if (length > 0) {
-            const char *value = word + length + 1;
-            bool quoted = *value == '"' && end > value + 1 && end[-1] == '"';
+            g_autofree char *value = vg_log_text_copy(word + length + 1, end);
             g_autofree char *key = g_ascii_strup(word, (gssize)length);
-            g_ptr_array_add(fields,
-                            g_strdup_printf("VGPUD_%s=%.*s", key,
-                                            (int)(end - value) - (quoted ? 2 : 0), value + quoted));
+            g_ptr_array_add(fields, g_strdup_printf("VGPUD_%s=%s", key, value));
         }
         word = end + strspn(end, " ");
     }
