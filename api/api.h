@@ -27,6 +27,7 @@ struct vg_api_limits {
     int64_t connections;
     int64_t client_connections; /* connections of one user id or address; more are closed at once */
     int64_t client_requests;    /* requests of one client per second; more are answered 429 */
+    int64_t client_streams;     /* streams of one user at once, likewise */
     int64_t streams;            /* streams of /v1/events at once, polls included */
     int64_t body_bytes;         /* size of a request's body */
     int64_t idle_ns;        /* whole seconds: a silent connection is closed, a slow request too */

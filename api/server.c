@@ -84,6 +84,7 @@ vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits)
 {
     __atomic_store_n(&api->limits.client_connections, limits->client_connections, __ATOMIC_RELAXED);
     __atomic_store_n(&api->limits.client_requests, limits->client_requests, __ATOMIC_RELAXED);
+    __atomic_store_n(&api->limits.client_streams, limits->client_streams, __ATOMIC_RELAXED);
     __atomic_store_n(&api->limits.streams, limits->streams, __ATOMIC_RELAXED);
     __atomic_store_n(&api->limits.body_bytes, limits->body_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&api->limits.idle_ns, limits->idle_ns, __ATOMIC_RELAXED);

@@ -20,15 +20,40 @@
 
 static const char stream_type[] = "text/event-stream";
 
-/* Begins to wait; NULL: there are too many. */
+/* Counts the streams and polls of a user. With api->lock. */
+static int64_t
+wait_count_of(const vg_api *api, const char *user)
+{
+    int64_t n = 0;
+
+    for (GList *link = api->waits.head; link; link = link->next)
+        n += strcmp(((const struct vg_wait *)link->data)->user, user) == 0 ? 1 : 0;
+    return n;
+}
+
+/* Begins to wait. Returns NULL and an answer if there are too many, of all or of this user. */
 static struct vg_wait *
 wait_begin(struct vg_request *request, uint64_t at, const char *types)
 {
     vg_api *api = request->api;
+    const char *user = request->identity.name;
 
     VG_LOCK_SCOPE(&api->lock);
-    if (api->stopping || g_queue_get_length(&api->waits) >= VG_API_LIMIT(api, streams))
+    if (wait_count_of(api, user) >= VG_API_LIMIT(api, client_streams)) {
+        vg_answer_problem(request, VG_E_BUSY,
+                          "'%s' has %" PRId64 " streams and polls of events, which is the limit of "
+                          "each user",
+                          user, VG_API_LIMIT(api, client_streams));
+        request->answer.retry_after_s = RETRY_S;
         return NULL;
+    }
+    if (api->stopping || g_queue_get_length(&api->waits) >= VG_API_LIMIT(api, streams)) {
+        vg_answer_problem(request, VG_E_BUSY,
+                          "there are %" PRId64 " streams and polls of events, which is the limit",
+                          VG_API_LIMIT(api, streams));
+        request->answer.retry_after_s = RETRY_S;
+        return NULL;
+    }
     struct vg_wait *wait = g_new0(struct vg_wait, 1);
     wait->api = api;
     wait->at = at;
@@ -36,6 +61,7 @@ wait_begin(struct vg_request *request, uint64_t at, const char *types)
     wait->token = g_strdup(request->token);
     wait->subject = g_strdup(request->subject);
     wait->role = request->role;
+    wait->user = g_strdup(user);
     wait->out = g_string_new(NULL);
     wait->deadline_ns = vg_clock_monotonic_ns() + api->heartbeat_ns;
     wait->link.data = wait;
@@ -59,6 +85,7 @@ vg_wait_free(void *data)
     g_free(wait->types);
     g_free(wait->token);
     g_free(wait->subject);
+    g_free(wait->user);
     g_free(wait);
 }
 
@@ -245,15 +272,6 @@ answer_reset(struct vg_request *request, uint64_t newest)
 }
 
 static void
-answer_full(struct vg_request *request)
-{
-    vg_answer_problem(request, VG_E_BUSY,
-                      "there are %" PRId64 " streams and polls of events, which is the limit",
-                      VG_API_LIMIT(request->api, streams));
-    request->answer.retry_after_s = RETRY_S;
-}
-
-static void
 begin_poll(struct vg_request *request, uint64_t after, int64_t wait_s, const char *types)
 {
     uint64_t newest = vg_event_log_newest(request->api->events);
@@ -264,10 +282,8 @@ begin_poll(struct vg_request *request, uint64_t after, int64_t wait_s, const cha
         return;
     }
     request->wait = wait_begin(request, after, types);
-    if (!request->wait) {
-        answer_full(request);
+    if (!request->wait)
         return;
-    }
     request->wait->deadline_ns = vg_clock_monotonic_ns() + wait_s * VG_NS_PER_S;
     vg_poll_answer(request, wait_s == 0 || head);
 }
@@ -296,10 +312,8 @@ begin_stream(struct vg_request *request, const char *types)
             at = kind == VG_EVENT_ID_RESTART ? 0 : newest;
     }
     request->wait = wait_begin(request, at, types);
-    if (!request->wait) {
-        answer_full(request);
+    if (!request->wait)
         return;
-    }
     /* These first bytes tell the client at once that it is connected. */
     g_string_append(request->wait->out, ": connected\n\n");
     if (gap) {

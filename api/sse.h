@@ -21,6 +21,7 @@ struct vg_wait {
     uint64_t lost;         /* poll: events that were gone before they could be sent */
     char *types;           /* types of events; NULL: all */
     char *token, *subject; /* those of the request, owned; NULL: none */
+    char *user;            /* the name of its identity, owned */
     enum vg_role role;     /* role that its route wants */
     GString *out;          /* stream: text to be sent ... */
     size_t sent;           /* ... from here on */

@@ -21,6 +21,7 @@
 struct worker_run {
     char *hosts[VG_BACKEND_HOSTS]; /* owned copies of those of the request */
     int64_t began_ns;
+    bool is_reader; /* the request may be a reader's */
 };
 
 struct vg_worker {
@@ -59,15 +60,23 @@ worker_names(char *const *hosts, const char *host)
     return false;
 }
 
-/* Counts the jobs that run for a host. *ret_oldest_ns: when the oldest of them began. */
+static bool
+worker_is_reader(const struct vg_request *request)
+{
+    return request->role <= VG_ROLE_READER;
+}
+
+/* Counts the jobs that run for a host, or only those that may be readers'. *ret_oldest_ns: when the
+ * oldest of them began. */
 static unsigned
-worker_count_running(const vg_worker *worker, const char *host, int64_t *ret_oldest_ns)
+worker_count_running(const vg_worker *worker, const char *host, bool readers,
+                     int64_t *ret_oldest_ns)
 {
     unsigned n = 0;
 
     for (guint i = 0; i < worker->running->len; i++) {
         const struct worker_run *run = worker->running->pdata[i];
-        if (!worker_names(run->hosts, host))
+        if (!worker_names(run->hosts, host) || (readers && !run->is_reader))
             continue;
         if (n++ == 0)
             *ret_oldest_ns = run->began_ns;
@@ -81,10 +90,27 @@ worker_find_full(const vg_worker *worker, const struct vg_request *request, int6
 {
     for (size_t i = 0; i < VG_BACKEND_HOSTS; i++) {
         const char *host = request->hosts[i];
-        if (host && worker_count_running(worker, host, ret_oldest_ns) >= VG_WORKER_HOST_MAX)
+        if (host &&
+            (worker_count_running(worker, host, false, ret_oldest_ns) >= VG_WORKER_HOST_MAX ||
+             (worker_is_reader(request) &&
+              worker_count_running(worker, host, true, ret_oldest_ns) >=
+                  VG_WORKER_HOST_MAX / VG_WORKER_READER_SHARE)))
             return host;
     }
     return NULL;
+}
+
+/* Returns whether a request may be a reader's, and as many of these run as may. */
+static bool
+worker_has_enough_readers(const vg_worker *worker, const struct vg_request *request)
+{
+    unsigned n = 0;
+
+    if (!worker_is_reader(request) || worker->threads_max == 1)
+        return false;
+    for (guint i = 0; i < worker->running->len; i++)
+        n += ((const struct worker_run *)worker->running->pdata[i])->is_reader ? 1 : 0;
+    return n >= worker->threads_max / VG_WORKER_READER_SHARE;
 }
 
 /* Names a host in a sentence; the caller frees it. */
@@ -117,7 +143,8 @@ worker_find_job(vg_worker *worker)
     int64_t oldest_ns;
 
     for (GList *link = worker->jobs.head; link; link = link->next) {
-        if (worker->stopping || !worker_find_full(worker, link->data, &oldest_ns))
+        if (worker->stopping || (!worker_has_enough_readers(worker, link->data) &&
+                                 !worker_find_full(worker, link->data, &oldest_ns)))
             return link;
     }
     return NULL;
@@ -187,6 +214,7 @@ worker_take(vg_worker *worker, struct worker_run **ret_run)
     for (size_t i = 0; i < VG_BACKEND_HOSTS; i++)
         run->hosts[i] = g_strdup(request->hosts[i]);
     run->began_ns = vg_clock_monotonic_ns();
+    run->is_reader = worker_is_reader(request);
     g_ptr_array_add(worker->running, run);
     worker_call_thread(worker);
     *ret_run = run;
@@ -267,23 +295,50 @@ vg_worker_new(const char *name, unsigned threads_max, int64_t wait_ns,
     return worker;
 }
 
+/* Counts the jobs that wait for a host, for any if it is NULL; or only those that may be readers'.
+ */
+static unsigned
+worker_count_waiting(const vg_worker *worker, const char *host, bool readers)
+{
+    unsigned n = 0;
+
+    for (GList *link = worker->jobs.head; link; link = link->next) {
+        const struct vg_request *job = link->data;
+        n += (!host || worker_names(job->hosts, host)) && (!readers || worker_is_reader(job));
+    }
+    return n;
+}
+
+/* Checks whether one more job may wait for a host, or for any if it is NULL. */
+static int
+worker_check_room(const vg_worker *worker, const struct vg_request *request, const char *host,
+                  unsigned max, GError **err)
+{
+    const unsigned all = worker_count_waiting(worker, host, false);
+    const unsigned readers = worker_count_waiting(worker, host, true);
+    bool is_full = all >= max || (worker_is_reader(request) && worker->threads_max > 1 &&
+                                  readers >= max / VG_WORKER_READER_SHARE);
+
+    if (!is_full)
+        return 0;
+    g_autofree char *words = host ? worker_host_words(host) : g_strdup("what may take long");
+    if (all >= max)
+        return vg_error(err, VG_E_BUSY, "%u requests wait already for %s", all, words);
+    return vg_error(err, VG_E_BUSY, "%u requests of readers wait already for %s", readers, words);
+}
+
 int
 vg_worker_put(vg_worker *worker, struct vg_request *request, GError **err)
 {
     VG_LOCK_SCOPE(&worker->lock);
     if (worker->stopping)
         return vg_error(err, VG_E_BUSY, "the daemon is ending");
-    if (g_queue_get_length(&worker->jobs) >= VG_WORKER_QUEUE_MAX)
-        return vg_error(err, VG_E_BUSY, "%d requests wait already for what may take long",
-                        VG_WORKER_QUEUE_MAX);
+    if (worker_check_room(worker, request, NULL, VG_WORKER_QUEUE_MAX, err) != 0)
+        return -1;
     for (size_t i = 0; i < VG_BACKEND_HOSTS; i++) {
-        unsigned n = 0;
-        for (GList *link = worker->jobs.head; link && request->hosts[i]; link = link->next)
-            n += worker_names(((struct vg_request *)link->data)->hosts, request->hosts[i]);
-        if (n < VG_WORKER_HOST_QUEUE_MAX)
-            continue;
-        g_autofree char *words = worker_host_words(request->hosts[i]);
-        return vg_error(err, VG_E_BUSY, "%u requests wait already for %s", n, words);
+        const char *host = request->hosts[i];
+        if (host && worker_check_room(worker, request, host, VG_WORKER_HOST_QUEUE_MAX, err) != 0)
+            return -1;
     }
     request->begin_by_ns = vg_clock_monotonic_ns() + worker->wait_ns;
     worker->hooks.suspend(request);

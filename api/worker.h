@@ -19,6 +19,10 @@
 /* The number of jobs that may run for one host at once. */
 #define VG_WORKER_HOST_MAX 4
 
+/* Jobs that readers may ask for have half of each of these, and of the threads, so that they leave
+ * the other half to those who move VMs. A worker with one thread makes no difference. */
+#define VG_WORKER_READER_SHARE 2
+
 /* The longest wait of a job: less than clients and other vgpuds wait for an answer. */
 #define VG_WORKER_WAIT_NS (INT64_C(15) * 1000000000)
 

@@ -70,6 +70,8 @@ static const struct vg_conf_key own_keys[] = {
      "Most connections of one client, an address or a user of this host, at once."},
     {"api", "client_requests", VG_CONF_INT, AT(client_requests), "1000", 1, 1000000, NULL,
      "Most requests of one client in a second."},
+    {"api", "client_streams", VG_CONF_INT, AT(client_streams), "16", 0, 1024, NULL,
+     "Most event streams of one user at once."},
     {"api", "streams", VG_CONF_INT, AT(streams), "64", 0, 1024, NULL,
      "Most event streams at once."},
     {"api", "body_max", VG_CONF_INT, AT(body_bytes), "65536", 256, 16777216, NULL,
@@ -627,7 +629,6 @@ vg_daemon_config_dump(const struct vg_daemon_config *config)
 {
     size_t n_keys;
     const struct vg_conf_key *keys = daemon_keys(&n_keys);
-
     g_autofree char *text = vg_conf_dump(keys, n_keys, config);
     g_autofree char *lists = vg_conf_lists_dump(own_lists, G_N_ELEMENTS(own_lists), config);
 
@@ -639,7 +640,6 @@ vg_daemon_config_needs_restart(const struct vg_daemon_config *now,
                                const struct vg_daemon_config *next)
 {
     g_autoptr(GString) list = g_string_new(NULL);
-
     size_t n_keys;
     const struct vg_conf_key *keys = daemon_keys(&n_keys);
 

@@ -45,6 +45,7 @@ struct vg_daemon_config {
     int64_t connections;
     int64_t client_connections;
     int64_t client_requests;
+    int64_t client_streams;
     int64_t streams;
     int64_t body_bytes;
     int64_t idle_ns;

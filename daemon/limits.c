@@ -36,6 +36,7 @@ vg_daemon_api_limits(const struct vg_daemon_config *config)
         .connections = config->connections,
         .client_connections = config->client_connections,
         .client_requests = config->client_requests,
+        .client_streams = config->client_streams,
         .streams = config->streams,
         .body_bytes = config->body_bytes,
         .idle_ns = config->idle_ns,

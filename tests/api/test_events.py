@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams and polls of events: order, resume, gaps, limits, heartbeats, the end."""
 import json
+import os
 import signal
 import threading
 import time
@@ -110,6 +111,32 @@ def test_limit(start):
         stream = server.stream()
         return stream.status == 200 and stream
     for stream in (streams[1], wait_for(another)):
+        stream.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_one_user_leaves_streams_to_others(start, monkeypatch):
+    server = start("--streams", 8, "--client-streams", 3)
+    mine = [server.stream() for _ in range(3)]
+    assert [s.status for s in mine] == [200] * 3
+    refused = server.get("/v1/events")
+    assert refused.status == 503 and "'uid:0' has 3 streams" in refused.json()["detail"]
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert server.get("/v1/events?after=0").status == 503
+    # The directories above are root's alone.
+    folder, name = os.path.split(server.path)
+    os.chmod(folder, 0o711)
+    os.chmod(server.path, 0o666)
+    monkeypatch.chdir(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "path", name)
+        os.seteuid(65534)
+        try:
+            other = server.stream()
+        finally:
+            os.seteuid(0)
+    assert other.status == 200
+    for stream in (*mine, other):
         stream.close()
 
 

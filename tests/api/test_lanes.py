@@ -131,6 +131,23 @@ def test_what_has_waited_for_too_long_is_refused(start, hung, forward):
     assert {answer(sock)[0] for sock in running} == {201}
 
 
+def test_readers_do_not_keep_moves_waiting(start, hung):
+    """They ask whether a VM can be moved whose guest does not answer: as many as may run and wait, and more."""
+    server = start("--hung", hung, "--connections", 200, "--job-wait-ms", 100000)
+    socks = [ask(server, "/v1/vms/beta/movable") for _ in range(RUN + WAIT + 5)]
+    # Half of what may run and wait is for readers; the first ones may not run yet when the last ones come.
+    wait_for(lambda: len(answered(socks)) >= RUN // 2 + WAIT // 2 + 5)
+    early = answered(socks)
+    replies = [answer(sock) for sock in early]
+    assert {status for status, _ in replies} == {503}
+    assert all("8 requests of readers wait already for libvirt of this host" in document["detail"] for _, document in replies)
+    moves = [move(server, "node-b") for _ in range(WAIT)]
+    assert {answer(sock)[0] for sock in moves} == {201}
+    hung.unlink()
+    late = [answer(sock)[0] for sock in socks if sock not in early]
+    assert late.count(200) >= WAIT // 2 and set(late) <= {200, 503}
+
+
 def test_many_hosts_that_hang(start, hung):
     """Seven at once, each asked as often as may be: an eighth is answered."""
     server = start("--hung", hung, "--connections", 200)

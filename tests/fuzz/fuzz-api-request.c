@@ -217,6 +217,7 @@ fuzz_begin(void)
                                            .limits = {.connections = 16,
                                                       .client_connections = 16,
                                                       .client_requests = 1000000,
+                                                      .client_streams = 1024,
                                                       .streams = 4,
                                                       .body_bytes = 1024,
                                                       .idle_ns = HANG_NS,

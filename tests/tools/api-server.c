@@ -4,8 +4,8 @@
  * follow from their time, plans in memory. Serves until SIGTERM.
  *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
  *                [--job-ms N] [--job-wait-ms N] [--hung PATH] [--connections N] [--streams N]
- *                [--body N] [--idle-ms N] [--heartbeat-ms N] [--writes N] [--not-ready] [--churn]
- * [--events N]
+ *                [--client-streams N] [--body N] [--idle-ms N] [--heartbeat-ms N] [--writes N]
+ *                [--not-ready] [--churn] [--events N]
  *                [--fault NAME] [--without plans|moves] [--list-routes]
  * While there is a file PATH, hosts whose names begin with "hung" do not answer. The first VM, or
  * --gpu-vms of them, use a GPU. --churn: of the N VMs some are there, and others in the next
@@ -75,6 +75,7 @@ parse_options(int argc, char **argv, struct options *o)
         {"--connections", &o->limits.connections},
         {"--client-connections", &o->limits.client_connections},
         {"--client-requests", &o->limits.client_requests},
+        {"--client-streams", &o->limits.client_streams},
         {"--streams", &o->limits.streams},
         {"--body", &o->limits.body_bytes},
         {"--writes", &o->limits.writes_per_min},
@@ -178,6 +179,7 @@ main(int argc, char **argv)
                         .limits = {.connections = 64,
                                    .client_connections = 1000,
                                    .client_requests = 1000000,
+                                   .client_streams = 1024,
                                    .streams = 4,
                                    .body_bytes = 1024,
                                    .idle_ns = 60 * VG_NS_PER_S,

@@ -317,7 +317,8 @@ list_all_moves(void *data, bool active, size_t limit, GError **err)
     return list;
 }
 
-/* alpha can be moved, beta uses what cannot be released; others are none of libvirt's. */
+/* alpha can be moved, beta uses what cannot be released, and its guest hangs with the host "hung";
+ * others are none of libvirt's. */
 static struct vg_movable *
 movable(void *data, const char *id, GError **err)
 {
@@ -329,6 +330,7 @@ movable(void *data, const char *id, GError **err)
         vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
         return NULL;
     }
+    ask_host(fake, yes ? "" : "hung");
     struct vg_movable *answer = vg_record_new(&vg_movable_record);
     struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
     answer->vm = g_strdup(vm->name);
