@@ -497,6 +497,22 @@ append_csv(GString *line, const char *text)
     g_string_append_c(line, '"');
 }
 
+/* Returns whether a spreadsheet would take the text of a cell for a formula. Numbers begin like
+ * one, too, and are none. */
+static bool
+csv_is_formula(json_object *value, const char *raw)
+{
+    char *end;
+
+    if (!json_object_is_type(value, json_type_string) &&
+        !json_object_is_type(value, json_type_array))
+        return false;
+    if (!*raw || !strchr("=+-@\t\r", *raw))
+        return false;
+    g_ascii_strtod(raw, &end);
+    return *end != '\0' || end == raw;
+}
+
 /* NULL and *err: a chosen column is not there. */
 static char *
 csv_text(const struct vg_table *table, GError **err)
@@ -514,10 +530,12 @@ csv_text(const struct vg_table *table, GError **err)
         json_object *row = json_object_array_get_idx(table->rows, r);
         for (guint i = 0; i < columns->len; i++) {
             const struct vg_column *column = columns->pdata[i];
-            g_autofree char *raw = raw_text(vg_output_member(row, column->member));
+            json_object *value = vg_output_member(row, column->member);
+            g_autofree char *raw = raw_text(value);
             /* Many look at CSV in a terminal, or open it in a program that takes a line for a row.
              */
-            g_autofree char *cell = vg_printable_text(raw);
+            g_autofree char *shown = vg_printable_text(raw);
+            g_autofree char *cell = g_strconcat(csv_is_formula(value, raw) ? "'" : "", shown, NULL);
             if (i == 0 && cell[0] == '\0')
                 g_string_append(text, "\"\"");
             else

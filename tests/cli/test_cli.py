@@ -156,6 +156,17 @@ def test_formats_agree():
     assert "UUID" in wide and "UUID" not in table
 
 
+def test_no_cell_of_csv_is_a_formula(tmp_path):
+    """Names that a spreadsheet would carry out; numbers, also as texts, stay what they are."""
+    names = ["=1+1|cmd", "@SUM(1)", "-1+2"]
+    (tmp_path / "map").write_text("".join(f"{pid} {name}\n" for pid, name in zip((120, 121, 122), names)))
+    text = run("analyze", LTTNG, "--vm-map", tmp_path / "map", "-o", "csv").stdout
+    assert {row["name"] for row in csv.DictReader(io.StringIO(text))} == {"'" + name for name in names}
+    (tmp_path / "map").write_text("120 -12\n121 +a\n122 a=b\n")
+    text = run("analyze", LTTNG, "--vm-map", tmp_path / "map", "-o", "csv").stdout
+    assert {row["name"] for row in csv.DictReader(io.StringIO(text))} == {"-12", "'+a", "a=b"}
+
+
 def test_tasks_are_only_there_when_asked_for():
     assert "tasks" not in json.loads(run("analyze", LTTNG, "-o", "json").stdout)
     tasks = json.loads(run("analyze", LTTNG, "-o", "json", "--tasks").stdout)["tasks"]
