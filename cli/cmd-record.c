@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -365,6 +366,9 @@ record(const struct record_args *args, GError **err)
     context.notes = g_ptr_array_new_with_free_func(g_free);
     answer.not_with = json_object_new_array();
     g_autoptr(vg_record_vms) vms = vg_record_vms_new("/proc");
+    /* Of root's, only root reads what is written from here on. */
+    if (geteuid() == 0)
+        umask(077);
     dir = vg_record_dir_new(args->dir, args->force, err);
     if (dir) {
         context.dir = vg_record_dir_path(dir);

@@ -126,6 +126,28 @@ name_of_now(void)
     return g_strdup(name);
 }
 
+/* A recording by root tells of all processes of the host. Nobody else may read it, or have made the
+ * directory that it goes into. */
+static int
+record_dir_check_owner(const char *path, GError **err)
+{
+    struct stat link, st;
+
+    if (geteuid() != 0)
+        return 0;
+    if (lstat(path, &link) != 0 || stat(path, &st) != 0)
+        return vg_error_errno(err, errno, "cannot record into '%s'", path);
+    if (link.st_uid != 0 || st.st_uid != 0)
+        return vg_error(err, VG_E_DENIED,
+                        "'%s' belongs to another user, who could read a recording of the whole "
+                        "host in it; name another directory with -O",
+                        path);
+    if (st.st_mode & S_IWOTH)
+        return vg_error(err, VG_E_DENIED,
+                        "everybody may write to '%s'; name another directory with -O", path);
+    return 0;
+}
+
 vg_record_dir *
 vg_record_dir_new(const char *path, bool force, GError **err)
 {
@@ -138,7 +160,8 @@ vg_record_dir_new(const char *path, bool force, GError **err)
         vg_error_errno(err, errno, "cannot make the directory '%s'", dir->path);
         return NULL;
     }
-    if (!dir->made && use_existing(dir, force, err) < 0)
+    if (!dir->made &&
+        (record_dir_check_owner(dir->path, err) < 0 || use_existing(dir, force, err) < 0))
         return NULL;
     if (access(dir->path, W_OK | X_OK) != 0) {
         vg_error_errno(err, errno, "cannot write to '%s'", dir->path);

@@ -457,6 +457,31 @@ def test_places_that_cannot_be(place, said, tmp_path):
     assert (tmp_path / "file").read_text() == "kept"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_directories_of_others(tmp_path):
+    """Root records into none that another user has made, points to, or may write to."""
+    theirs, mine, link = (tmp_path / name for name in ("theirs", "mine", "link"))
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    mine.mkdir()
+    link.symlink_to(mine)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    for place in (theirs, link):
+        _, err = record(1, "-O", place, code=1)
+        assert f"'{place}' belongs to another user" in err
+    mine.chmod(0o777)
+    _, err = record(1, "-O", mine, code=1)
+    assert f"everybody may write to '{mine}'" in err
+    assert os.listdir(theirs) == os.listdir(mine) == []
+
+
+def test_only_root_reads_it(root, tmp_path):
+    target = tmp_path / "r"
+    record(1, "-O", target, "--with", "tracefs")
+    assert target.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in target.iterdir()} == {0o600}
+
+
 def on_small_disk(mib, script, *args):
     """Runs script with a file system of mib MiB in a directory that only it sees."""
     with tempfile.TemporaryDirectory() as directory:
