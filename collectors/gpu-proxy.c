@@ -157,7 +157,7 @@ gpu_proxy_advance_took(struct reading *last, const GPtrArray *now, struct vg_his
 
 /* ---- a window ---- */
 
-/* Returns the VM that has this name or UUID; NULL: none has, or n_found have. */
+/* Returns the VM of this name or UUID, libvirt's own first; NULL: none has it, or n_found have. */
 static const struct vg_proc_vm *
 gpu_proxy_find_vm(const GPtrArray *vms, const char *name, unsigned *n_found)
 {
@@ -168,8 +168,9 @@ gpu_proxy_find_vm(const GPtrArray *vms, const char *name, unsigned *n_found)
         const struct vg_proc_vm *vm = vms->pdata[i];
         if (strcmp(vm->name, name) != 0 && (!vm->uuid[0] || strcmp(vm->uuid, name) != 0))
             continue;
-        found = vm;
-        ++*n_found;
+        bool is_better = vg_proc_vm_choose(found, vm) == vm;
+        *n_found = is_better ? 1 : *n_found + (vg_proc_vm_choose(vm, found) == vm);
+        found = is_better ? vm : found;
     }
     return *n_found == 1 ? found : NULL;
 }

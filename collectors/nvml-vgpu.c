@@ -229,15 +229,17 @@ find_by_id(const GPtrArray *vms, uint32_t id)
 static const struct vg_proc_vm *
 find_by_vm_id(const GPtrArray *vms, const char *vm_id, int type)
 {
+    const struct vg_proc_vm *found = NULL;
+
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
         char pid[16];
         snprintf(pid, sizeof(pid), "%d", vm->pid);
         if (type == VG_NVML_VM_UUID ? g_ascii_strcasecmp(vm->uuid, vm_id) == 0
                                     : strcmp(pid, vm_id) == 0)
-            return vm;
+            found = vg_proc_vm_choose(found, vm);
     }
-    return NULL;
+    return found;
 }
 
 /* QEMU is told of a mediated device by a path that ends with its UUID. */
@@ -245,6 +247,7 @@ static const struct vg_proc_vm *
 find_by_mdev(const vg_nvml_vgpus *vgpus, const GPtrArray *vms, const char *uuid)
 {
     g_autofree char *text = g_malloc(VG_PROC_CMDLINE_MAX);
+    const struct vg_proc_vm *found = NULL;
 
     for (unsigned i = 0; uuid[0] && i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
@@ -252,9 +255,9 @@ find_by_mdev(const vg_nvml_vgpus *vgpus, const GPtrArray *vms, const char *uuid)
         snprintf(path, sizeof(path), "%s/%d/cmdline", vgpus->proc, vm->pid);
         ssize_t n = vg_proc_read(path, text, VG_PROC_CMDLINE_MAX);
         if (n > 0 && memmem(text, (size_t)n, uuid, strlen(uuid)))
-            return vm;
+            found = vg_proc_vm_choose(found, vm);
     }
-    return NULL;
+    return found;
 }
 
 static void

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/proc-text.h"
-#include "host/qemu-owner.h"
 
 /* The number of looks at a process that is no VM, after 1, 2, 4, 8, 16 and 32 s; then it is only
  * looked at if its pid comes back. */
@@ -244,6 +243,7 @@ become_vm(vg_proc_scan *scan, struct process *process, int64_t now_ns)
     vg_proc_parse_qemu(cmdline, n > 0 ? (size_t)n : 0, vm->name, vm->uuid);
     if (vm->name[0] == '\0')
         snprintf(vm->name, sizeof(vm->name), "qemu-%d", vm->pid);
+    vg_qemu_owner_read(scan->proc, vm->pid, &vm->owner);
     vm->id = scan->next_id++;
     vm->helpers = g_array_new(FALSE, FALSE, sizeof(int32_t));
     process->owner = VG_PROCESS_NO_ID;
@@ -552,25 +552,11 @@ vg_proc_scan_vms(const vg_proc_scan *scan)
     return scan->vms;
 }
 
-/* Chooses between two processes that say they are one VM; before may be NULL. */
-static const struct vg_proc_vm *
-proc_scan_better(const vg_proc_scan *scan, const struct vg_proc_vm *before,
-                 const struct vg_proc_vm *vm)
-{
-    return before && vg_qemu_owner_is(scan->proc, before->pid, -1) ? before : vm;
-}
-
 const struct vg_proc_vm *
-vg_proc_scan_find(const vg_proc_scan *scan, const char *uuid, const char *name)
+vg_proc_vm_choose(const struct vg_proc_vm *before, const struct vg_proc_vm *vm)
 {
-    const struct vg_proc_vm *found = NULL, *named = NULL;
-
-    for (unsigned i = 0; i < scan->vms->len; i++) {
-        const struct vg_proc_vm *vm = scan->vms->pdata[i];
-        if (uuid && strcmp(vm->uuid, uuid) == 0)
-            found = proc_scan_better(scan, found, vm);
-        else if (name && (vm->uuid[0] == '\0' || !uuid) && strcmp(vm->name, name) == 0)
-            named = proc_scan_better(scan, named, vm);
-    }
-    return found ? found : named;
+    return !before ||
+                   (vg_qemu_owner_fits(&vm->owner, -1) && !vg_qemu_owner_fits(&before->owner, -1))
+               ? vm
+               : before;
 }

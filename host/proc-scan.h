@@ -17,6 +17,7 @@
 
 #include <glib.h>
 
+#include "host/qemu-owner.h"
 #include "model/topology.h"
 
 struct vg_proc_vcpu {
@@ -33,7 +34,8 @@ struct vg_proc_vm {
     char name[VG_VM_NAME_MAX]; /* from the command line, otherwise "qemu-PID" */
     char uuid[VG_UUID_LEN];    /* empty if unknown */
     GArray *vcpus;             /* struct vg_proc_vcpu, sorted by index, then tid */
-    GArray *helpers;           /* int32_t, the pids of its helpers, sorted; NULL: none */
+    struct vg_qemu_owner owner;
+    GArray *helpers; /* int32_t, the pids of its helpers, sorted; NULL: none */
 };
 
 /* Returns the pid of one of the processes that work for a VM: the first is its own, helpers follow;
@@ -70,9 +72,9 @@ void vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char 
  * update. */
 const GPtrArray *vg_proc_scan_vms(const vg_proc_scan *scan);
 
-/* Returns the VM with this UUID, otherwise the one with this name that has no UUID, or NULL. Of
- * several, one that is libvirt's process (host/qemu-owner.h) comes first. */
-const struct vg_proc_vm *vg_proc_scan_find(const vg_proc_scan *scan, const char *uuid,
-                                           const char *name);
+/* Chooses between two processes that say they are one VM: libvirt's own, otherwise the one before,
+ * which may be NULL. */
+const struct vg_proc_vm *vg_proc_vm_choose(const struct vg_proc_vm *before,
+                                           const struct vg_proc_vm *vm);
 
 #endif

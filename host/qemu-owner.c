@@ -30,12 +30,6 @@ vg_qemu_owner_set_user(int64_t user)
 }
 
 int64_t
-vg_qemu_owner_user(void)
-{
-    return atomic_load(&owner_user);
-}
-
-int64_t
 vg_qemu_owner_parse_label(const char *label)
 {
     size_t size = label ? strcspn(label, ":") : 0;
@@ -88,12 +82,29 @@ owner_read_user(const char *proc, int32_t pid)
     return line && sscanf(line, "\nUid: %*d %" SCNd64, &user) == 1 ? user : -1;
 }
 
+void
+vg_qemu_owner_read(const char *proc, int32_t pid, struct vg_qemu_owner *ret)
+{
+    ret->user = owner_read_user(proc, pid);
+    ret->is_grouped = owner_is_grouped(proc, pid);
+}
+
+bool
+vg_qemu_owner_fits(const struct vg_qemu_owner *owner, int64_t vm_user)
+{
+    const int64_t host_user = atomic_load(&owner_user);
+
+    return owner->is_grouped ||
+           (owner->user >= 0 && (owner->user == host_user || owner->user == vm_user));
+}
+
 bool
 vg_qemu_owner_is(const char *proc, int32_t pid, int64_t vm_user)
 {
-    const int64_t host_user = vg_qemu_owner_user(), user = owner_read_user(proc, pid);
+    struct vg_qemu_owner owner;
 
-    return (user >= 0 && (user == host_user || user == vm_user)) || owner_is_grouped(proc, pid);
+    vg_qemu_owner_read(proc, pid, &owner);
+    return vg_qemu_owner_fits(&owner, vm_user);
 }
 
 int32_t

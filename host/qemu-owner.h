@@ -13,17 +13,27 @@
 /* The directory of libvirt's pid files, NAME.pid. */
 #define VG_QEMU_RUN_DIR "/run/libvirt/qemu"
 
-/* Sets and returns the user that libvirt of this host starts QEMU as; -1: unknown. It is known once
- * libvirt was read. */
+/* What a process shows of who started it. */
+struct vg_qemu_owner {
+    int64_t user; /* -1: unknown */
+    bool is_grouped;
+};
+
+/* Sets the user that libvirt of this host starts QEMU as; -1: unknown. It is known once libvirt was
+ * read. */
 void vg_qemu_owner_set_user(int64_t user);
-int64_t vg_qemu_owner_user(void);
 
 /* Reads the user of libvirt's label "+64055:+64055" or "qemu:qemu". Returns -1 if it names none. */
 int64_t vg_qemu_owner_parse_label(const char *label);
 
+/* Reads this of a process; proc is "/proc" except in tests. */
+void vg_qemu_owner_read(const char *proc, int32_t pid, struct vg_qemu_owner *ret);
+
 /* Returns whether a process is libvirt's: by its control group, or by its user, which is that of
- * this host or the one of the VM; -1: the VM has none of its own. proc is "/proc" except in tests.
- */
+ * this host or the one of the VM; -1: the VM has none of its own. */
+bool vg_qemu_owner_fits(const struct vg_qemu_owner *owner, int64_t vm_user);
+
+/* Reads and returns that. */
 bool vg_qemu_owner_is(const char *proc, int32_t pid, int64_t vm_user);
 
 /* Returns the pid in a VM's pid file; 0 if there is none, or it cannot be read. dir is

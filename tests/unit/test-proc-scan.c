@@ -167,6 +167,42 @@ test_counters(void **state)
 
 /* ---- processes ---- */
 
+static const struct vg_proc_vm *
+scan_named(const vg_proc_scan *scan, const char *name)
+{
+    const GPtrArray *vms = vg_proc_scan_vms(scan);
+
+    for (unsigned i = 0; i < vms->len; i++) {
+        const struct vg_proc_vm *vm = vms->pdata[i];
+        if (strcmp(vm->name, name) == 0)
+            return vm;
+    }
+    fail_msg("there is no VM %s", name);
+    return NULL;
+}
+
+/* Of two processes that say they are one VM, libvirt's own is chosen, whichever comes first. */
+static void
+test_libvirts_own(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+    static const char group[] = "0::/machine.slice/machine-qemu\\x2d3\\x2done.scope\n";
+    g_autofree char *path = g_strdup_printf("%s/20/cgroup", proc);
+
+    fake_proc_process(proc, 10, "qemu", 1, 2, QEMU("-name\0guest=a\0-uuid\0" UUID));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    fake_proc_process(proc, 20, "qemu", 2, 2, QEMU("-name\0guest=b\0-uuid\0" UUID));
+    fake_proc_write(path, group, strlen(group));
+    add_vcpu(proc, 20, 21, "CPU 0/KVM");
+    update(scan, 100);
+    const struct vg_proc_vm *a = scan_named(scan, "a"), *b = scan_named(scan, "b");
+    assert_ptr_equal(vg_proc_vm_choose(NULL, a), a);
+    assert_ptr_equal(vg_proc_vm_choose(a, b), b);
+    assert_ptr_equal(vg_proc_vm_choose(b, a), b);
+    assert_ptr_equal(vg_proc_vm_choose(a, a), a);
+}
+
 static void
 test_finds_vms(void **state)
 {
@@ -187,20 +223,15 @@ test_finds_vms(void **state)
     update(scan, 100);
 
     assert_int_equal(vg_proc_scan_vms(scan)->len, 3);
-    const struct vg_proc_vm *one = vg_proc_scan_find(scan, UUID, NULL);
-    assert_non_null(one);
-    assert_string_equal(one->name, "one");
+    const struct vg_proc_vm *one = scan_named(scan, "one");
+    assert_string_equal(one->uuid, UUID);
     assert_int_equal(one->pid, 10);
     assert_int_equal(one->vcpus->len, 2);
     assert_int_equal(tid_at(one, 0), 12);
     assert_int_equal(tid_at(one, 1), 13);
-    const struct vg_proc_vm *two = vg_proc_scan_find(scan, NULL, "qemu-20");
-    assert_non_null(two);
+    const struct vg_proc_vm *two = scan_named(scan, "qemu-20");
     assert_int_equal(g_array_index(two->vcpus, struct vg_proc_vcpu, 0).index, VG_NONE);
-    assert_non_null(vg_proc_scan_find(scan, "f1bb7883-f1bb-47f0-914d-32a22e3a8804", "qemu-30"));
-    /* Another one of the same name, of which it is known that it is another. */
-    assert_null(vg_proc_scan_find(scan, "f1bb7883-f1bb-47f0-914d-32a22e3a8804", "one"));
-    assert_null(vg_proc_scan_find(scan, NULL, NULL));
+    scan_named(scan, "qemu-30");
 }
 
 static void
@@ -573,6 +604,7 @@ main(void)
         cmocka_unit_test(test_stat),
         cmocka_unit_test(test_counters),
         FAKE_PROC_TEST(test_finds_vms),
+        FAKE_PROC_TEST(test_libvirts_own),
         FAKE_PROC_TEST(test_vcpus_named_late),
         FAKE_PROC_TEST(test_old_processes_are_left_alone),
         FAKE_PROC_TEST(test_hot_plug),
