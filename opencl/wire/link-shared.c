@@ -46,6 +46,7 @@ struct vg_wire_shared {
     unsigned spins;         /* how often it is looked for bytes before it sleeps */
     bool is_single;         /* one processor */
     int limit_ms;           /* vg_wire_shared_limit() */
+    atomic_bool is_shut;    /* by this side: the rings are in the other side's hands */
     unsigned char *staging;
     uint64_t n_blocks;
     uint32_t *areas; /* of the program's side: how many blocks the area has that begins here */
@@ -157,6 +158,18 @@ void
 vg_wire_shared_limit(struct vg_wire_shared *shared, int ms)
 {
     shared->limit_ms = ms;
+}
+
+void
+vg_wire_shared_shut(struct vg_wire_shared *shared)
+{
+    atomic_store(&shared->is_shut, true);
+}
+
+static bool
+shared_is_shut(const struct vg_wire_shared *shared)
+{
+    return atomic_load_explicit(&shared->is_shut, memory_order_relaxed);
 }
 
 void
@@ -274,7 +287,7 @@ vg_wire_shared_send(struct vg_wire_shared *shared, int fd, const struct iovec *p
     for (int i = 0; i < n; i++) {
         for (size_t sent = 0; sent < parts[i].iov_len;) {
             uint64_t room = shared_room(shared);
-            if (room > SHARED_RING)
+            if (room > SHARED_RING || shared_is_shut(shared))
                 return false;
             if (room == 0) {
                 if (!shared_publish(shared, fd) || !shared_wait_for_room(shared, fd, help, data))
@@ -342,7 +355,7 @@ vg_wire_shared_receive(struct vg_wire_shared *shared, int fd, void *to, size_t s
 {
     for (size_t got = 0; got < size;) {
         uint64_t has = shared_has(shared);
-        if (has > SHARED_RING)
+        if (has > SHARED_RING || shared_is_shut(shared))
             return false;
         if (has == 0) {
             if (shared_spin(shared))

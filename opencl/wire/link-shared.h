@@ -28,6 +28,10 @@ struct vg_wire_shared *vg_wire_shared_open(int memory, uint64_t staging);
 /* Has who waits for bytes for longer than MS take the link for broken; -1: nobody. */
 void vg_wire_shared_limit(struct vg_wire_shared *shared, int ms);
 
+/* Nothing is sent or received any more, not even the rest of what is being sent or received. Any
+ * thread. */
+void vg_wire_shared_shut(struct vg_wire_shared *shared);
+
 void vg_wire_shared_close(struct vg_wire_shared *shared);
 
 /* As those of the link, whose socket is FD. */

@@ -440,10 +440,19 @@ vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_offer 
 void
 vg_wire_link_shut(struct vg_wire_link *link)
 {
+    atomic_store(&link->is_shut, true);
+    if (link->shared)
+        vg_wire_shared_shut(link->shared);
     if (link->session)
         vg_wire_session_shut(link->session);
     else if (link->fd >= 0)
         shutdown(link->fd, SHUT_RDWR);
+}
+
+bool
+vg_wire_link_is_shut(const struct vg_wire_link *link)
+{
+    return atomic_load_explicit(&link->is_shut, memory_order_relaxed);
 }
 
 void
@@ -499,6 +508,8 @@ bool
 vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n, void (*help)(void *data),
                   void *data)
 {
+    if (vg_wire_link_is_shut(link))
+        return false;
     if (link->session)
         return vg_wire_session_send(link->session, parts, n, help, data);
     if (link->shared)
@@ -528,6 +539,8 @@ vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n, void (*
 void
 vg_wire_link_offer(struct vg_wire_link *link, const void *bytes, size_t size)
 {
+    if (vg_wire_link_is_shut(link))
+        return;
     if (link->session) {
         vg_wire_session_offer(link->session, bytes, size);
         return;
@@ -546,6 +559,8 @@ vg_wire_link_receive(struct vg_wire_link *link, void *to, size_t size)
 {
     char *at = to;
 
+    if (vg_wire_link_is_shut(link))
+        return false;
     if (link->session)
         return vg_wire_session_receive(link->session, to, size);
     if (link->shared)

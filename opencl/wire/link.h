@@ -12,6 +12,7 @@
 #ifndef VG_OPENCL_WIRE_LINK_H
 #define VG_OPENCL_WIRE_LINK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@ struct vg_wire_link {
     struct vg_wire_shared *shared;   /* NULL: all bytes go through FD, or: */
     struct vg_wire_session *session; /* of links to another machine; NULL: none */
     struct vg_wire_way *way;         /* by which the program's side gets there again */
+    atomic_bool is_shut;             /* by this side, for good */
 };
 
 /* Has the token in the file PATH shown, where no variable names another one. PATH is kept. */
@@ -88,8 +90,13 @@ bool vg_wire_link_has_left(const struct vg_wire_link *link);
 /* Returns why the link is broken for good; NULL: there is nothing more to say. */
 const char *vg_wire_link_why(const struct vg_wire_link *link);
 
-/* Ends the link for both sides, which wakes those that send and receive; once. */
+/* Ends the link for both sides, which wakes those that send and receive. From then on nothing is
+ * sent, and nothing is received either, also of what the other side has sent before. Any thread,
+ * any number of times. */
 void vg_wire_link_shut(struct vg_wire_link *link);
+
+/* Whether this side has ended the link. Any thread. */
+bool vg_wire_link_is_shut(const struct vg_wire_link *link);
 
 /* Nobody uses it, or an area of it, any more. */
 void vg_wire_link_close(struct vg_wire_link *link);

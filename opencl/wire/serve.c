@@ -309,7 +309,7 @@ vg_serve_run(struct vg_serve *serve)
     struct vg_serve_call *call = serve_receive(serve);
     bool ok = call && call->head.op == VG_WIRE_OP_HELLO && !call->head.flags;
 
-    while (call && ok) {
+    while (call && ok && !vg_wire_link_is_shut(serve->link)) {
         vg_serve_pinned_look(serve);
         serve_begin(call);
         call = serve_receive(serve);

@@ -74,6 +74,14 @@ mend_look(struct vg_wire_session *session, uint64_t *n_frames)
     *n_frames = session->n_frames;
 }
 
+void
+vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_told *told)
+{
+    pthread_mutex_lock(&session->lock);
+    session->told_of = told;
+    pthread_mutex_unlock(&session->lock);
+}
+
 /* ---- another connection ---- */
 
 /* Whether the other side can have taken so much: not less than it said before, nor what was never

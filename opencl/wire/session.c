@@ -511,14 +511,6 @@ vg_wire_session_begin(int fd, const struct vg_wire_session_welcome *welcome,
 }
 
 void
-vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_told *told)
-{
-    pthread_mutex_lock(&session->lock);
-    session->told_of = told;
-    pthread_mutex_unlock(&session->lock);
-}
-
-void
 vg_wire_session_return(struct vg_wire_session *session)
 {
     pthread_mutex_lock(&session->lock);
@@ -551,6 +543,7 @@ vg_wire_session_shut(struct vg_wire_session *session)
 {
     pthread_mutex_lock(&session->lock);
     vg_wire_session_leave(session);
+    session->came.begin = session->came.end;
     pthread_mutex_unlock(&session->lock);
 }
 

@@ -78,7 +78,8 @@ void vg_wire_session_offer(struct vg_wire_session *session, const void *bytes, s
 bool vg_wire_session_receive(struct vg_wire_session *session, void *to, size_t size);
 bool vg_wire_session_wait(struct vg_wire_session *session, int timeout_ms);
 
-/* Ends it for both sides: the other one does not wait for another connection. */
+/* Ends it for both sides: the other one does not wait for another connection, and what has come from
+ * it is not taken any more. */
 void vg_wire_session_shut(struct vg_wire_session *session);
 void vg_wire_session_close(struct vg_wire_session *session);
 
