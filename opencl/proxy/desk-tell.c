@@ -139,12 +139,14 @@ tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant
     tell_device(desk, tenant, device);
     fprintf(file,
             "{\"weight\":%u,\"configured_weight\":%u,\"memory_bytes\":%" PRIu64
-            ",\"used_bytes\":%" PRIu64 ",\"reserved_bytes\":%" PRIu64 ",\"clients\":%u"
+            ",\"vm_memory_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64
+            ",\"reserved_bytes\":%" PRIu64 ",\"clients\":%u"
             ",\"held_ns\":%" PRId64 ",\"lacked_ns\":%" PRId64 ",\"turns\":%" PRIu64
             ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"done\":%" PRIu64
             ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
             tenant->weight, tenant->configured, tenant->memory == UINT64_MAX ? 0 : tenant->memory,
-            tell_number(did.used), tell_number(vg_room_sum(desk->room, tenant->path)), n,
+            tenant->vm_memory == UINT64_MAX ? 0 : tenant->vm_memory, tell_number(did.used),
+            tell_number(vg_room_sum(desk->room, tenant->path)), n,
             vg_share_held(desk->share, tenant), vg_share_lacked(tenant), tenant->turns,
             tenant->ended, tell_number(did.came), tell_number(did.done), tell_number(did.wait_ns),
             tell_number(did.run_ns));
@@ -319,13 +321,15 @@ tell_put_notes(const struct proxy_desk *desk, const struct proxy_tenant *tenant,
 }
 
 static void
-tell_put_limits(const struct proxy_desk *desk, FILE *file)
+tell_put_limits(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
 {
     fprintf(file,
-            ",\"limits\":{\"clients\":%u,\"objects\":%" PRIu64 ",\"pending_bytes\":%" PRIu64
-            ",\"depth\":%u,\"staging_bytes\":%" PRIu64 ",\"max_kernel_s\":%u,\"linger_s\":%u}",
-            desk->clients_max, desk->limits->objects, desk->limits->data, desk->limits->depth,
-            (uint64_t)desk->staging, desk->limits->max_kernel_s, desk->linger_s);
+            ",\"limits\":{\"clients\":%u,\"vm_clients\":%u,\"objects\":%" PRIu64
+            ",\"pending_bytes\":%" PRIu64 ",\"depth\":%u,\"staging_bytes\":%" PRIu64
+            ",\"max_kernel_s\":%u,\"linger_s\":%u}",
+            desk->clients_max, tenant->clients_max, desk->limits->objects, desk->limits->data,
+            desk->limits->depth, (uint64_t)desk->staging, desk->limits->max_kernel_s,
+            desk->linger_s);
 }
 
 /* By what the socket's programs are known to be those that they should be. */
@@ -468,7 +472,7 @@ vg_desk_show(struct proxy_desk *desk, const struct proxy_tenant *tenant)
     fputs(",\"socket\":", file);
     tell_put_tenant(desk, tenant, file);
     tell_put_identity(desk, tenant, file);
-    tell_put_limits(desk, file);
+    tell_put_limits(desk, tenant, file);
     tell_put_window(desk, tenant, file);
     tell_put_programs(desk, tenant, file);
     tell_put_notes(desk, tenant, file);

@@ -15,14 +15,24 @@
 #include <unistd.h>
 
 #include "opencl/icd/say.h"
+#include "opencl/proxy/admit.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 
-/* What such a process says once. */
+/* What such a process says: that hands are shaken, and then, by each of the terms that it gets,
+ * what is to become of the program. */
 struct front_said {
+    bool is_shaken; /* and nothing else is said yet */
     bool ok, is_known;
+    bool is_for_others; /* the certificate's extended key usage leaves clients out */
     char why[VG_WIRE_TLS_FAULT];
+};
+
+/* What is configured for the socket. */
+struct front_terms {
+    bool has_vm, has_token;
+    char vm[PROXY_VM_MAX];
 };
 
 void
@@ -44,20 +54,39 @@ front_say(int fd, const struct front_said *said)
 
 /* Finds out whether the client may come. */
 static bool
-front_may_come(struct vg_wire_tls *tls, const struct proxy_tenant *tenant, struct front_said *said)
+front_may_come(struct vg_wire_tls *tls, const struct front_terms *terms, struct front_said *said)
 {
     enum vg_wire_tls_shown shown = VG_WIRE_TLS_NONE;
 
-    if (tenant->vm)
-        shown = vg_wire_tls_check(tls, tenant->vm, said->why);
+    said->why[0] = '\0';
+    if (terms->has_vm)
+        shown = vg_wire_tls_check(tls, terms->vm, said->why);
     said->is_known = shown == VG_WIRE_TLS_SHOWN;
-    if (said->is_known || (shown == VG_WIRE_TLS_NONE && tenant->has_token))
+    said->is_for_others = said->is_known && !vg_wire_tls_is_for_its_side(tls);
+    if (said->is_known || (shown == VG_WIRE_TLS_NONE && terms->has_token))
         return true;
     if (shown == VG_WIRE_TLS_NONE)
         snprintf(said->why, sizeof said->why, "the program has shown no certificate of the VM '%s'",
-                 tenant->vm);
-    vg_wire_tls_refuse(tls, said->why);
+                 terms->vm);
     return false;
+}
+
+/* Judges the program by what the proxy says is configured now, until that is what it goes by. */
+static bool
+front_agree(struct vg_wire_tls *tls, int fd, struct front_said *said)
+{
+    struct front_terms terms;
+
+    said->is_shaken = true;
+    front_say(fd, said);
+    said->is_shaken = false;
+    while (recv(fd, &terms, sizeof terms, 0) == (ssize_t)sizeof terms) {
+        said->ok = front_may_come(tls, &terms, said);
+        front_say(fd, said);
+    }
+    if (!said->ok)
+        vg_wire_tls_refuse(tls, said->why);
+    return said->ok;
 }
 
 static _Noreturn void
@@ -83,13 +112,15 @@ front_serve(const struct proxy_fronts *fronts, const struct proxy_tenant *tenant
         vg_wire_tls_free(tls);
         tls = NULL;
     }
-    message.ok = tls && vg_wire_tls_accept(tls, fd, PROXY_SHAKE_S, message.why) &&
-                 front_may_come(tls, tenant, &message);
-    front_say(said, &message);
+    bool ok = tls && vg_wire_tls_accept(tls, fd, PROXY_SHAKE_S, message.why);
+    if (ok)
+        ok = front_agree(tls, said, &message);
+    else
+        front_say(said, &message);
     close(said);
-    if (message.ok)
+    if (ok)
         vg_wire_tls_carry(tls, plain);
-    _exit(message.ok ? EXIT_SUCCESS : EXIT_FAILURE);
+    _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 /* ---- in the proxy ---- */
@@ -101,30 +132,57 @@ front_end(struct proxy_front *front)
         close(front->said);
     if (front->plain >= 0)
         close(front->plain);
-    free(front->path);
     *front = (struct proxy_front){.said = -1, .plain = -1};
+}
+
+/* Whether its socket is still there: it may have been closed, and its place be another one's. */
+static bool
+front_is_stale(const struct proxy_front *front)
+{
+    return front->tenant->is_gone || front->tenant->serial != front->serial;
 }
 
 static void
 front_say_refused(const struct proxy_front *front, const char *why)
 {
-    vg_cl_say("%s: a client from %s is refused: %s", front->path, front->from, why);
-    if (!front->tenant->is_gone && strcmp(front->tenant->path, front->path) == 0)
-        vg_serve_note(&front->tenant->refused, "from %s: %s", front->from, why);
+    if (!front_is_stale(front))
+        vg_admit_refuse(front->tenant, -1, "", "from %s: %s", front->from, why);
 }
 
-/* Returns a free place, which may have been that of the one that has taken longest. */
-static struct proxy_front *
-front_place(struct proxy_fronts *fronts)
+static unsigned
+fronts_of(const struct proxy_fronts *fronts, uint64_t serial)
 {
-    struct proxy_front *oldest = &fronts->of[0];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++)
+        n += fronts->of[i].pid && fronts->of[i].serial == serial;
+    return n;
+}
+
+/* Returns a free place, which may have been that of the one that has taken longest: of the same
+ * socket, if that has its share of them, or else of the one that has most. */
+static struct proxy_front *
+front_place(struct proxy_fronts *fronts, uint64_t serial)
+{
+    struct proxy_front *place = NULL, *oldest = NULL;
+    bool is_full = fronts_of(fronts, serial) >= PROXY_FRONTS_SOCKET;
+    unsigned most = 0;
 
     for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++) {
         struct proxy_front *front = &fronts->of[i];
-        if (!front->pid)
-            return front;
-        oldest = front->since < oldest->since ? front : oldest;
+        if (!front->pid) {
+            place = front;
+            continue;
+        }
+        unsigned n = fronts_of(fronts, front->serial);
+        if (is_full ? front->serial != serial : n < most)
+            continue;
+        if (!oldest || n > most || front->since < oldest->since)
+            oldest = front;
+        most = n;
     }
+    if (place && !is_full)
+        return place;
     front_say_refused(oldest, "others want to shake hands");
     kill(oldest->pid, SIGKILL);
     front_end(oldest);
@@ -135,12 +193,11 @@ void
 vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd, const char *from,
                void (*leave)(const void *data), const void *data)
 {
-    struct proxy_front *front = front_place(fronts);
+    struct proxy_front *front = front_place(fronts, tenant->serial);
     int said[2] = {-1, -1}, plain[2] = {-1, -1};
-    char *path = strdup(tenant->path);
     pid_t pid = -1;
 
-    if (path && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, said) == 0 &&
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, said) == 0 &&
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plain) == 0)
         pid = fork();
     if (pid == 0) {
@@ -158,13 +215,13 @@ vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd,
     *front = (struct proxy_front){.pid = pid < 0 ? 0 : pid,
                                   .said = said[0],
                                   .plain = plain[0],
-                                  .path = path,
                                   .tenant = tenant,
+                                  .serial = tenant->serial,
                                   .since = vg_cl_now()};
     snprintf(front->from, sizeof front->from, "%s", from);
     if (pid > 0)
         return;
-    vg_cl_say("%s: a client is refused: %s", tenant->path, strerror(error));
+    vg_admit_refuse(tenant, -1, "", "from %s: %s", from, strerror(error));
     front_end(front);
 }
 
@@ -173,6 +230,20 @@ vg_fronts_poll(const struct proxy_fronts *fronts, struct pollfd *at)
 {
     for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++)
         at[i] = (struct pollfd){.fd = fronts->of[i].said, .events = POLLIN};
+}
+
+/* Has the process judge by what is configured now. */
+static void
+front_send_terms(const struct proxy_front *front)
+{
+    const struct proxy_tenant *tenant = front->tenant;
+    struct front_terms terms = {.has_vm = tenant->vm, .has_token = tenant->has_token};
+
+    if (tenant->vm)
+        snprintf(terms.vm, sizeof terms.vm, "%s", tenant->vm);
+    if (send(front->said, &terms, sizeof terms, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        (ssize_t)sizeof terms)
+        kill(front->pid, SIGKILL);
 }
 
 bool
@@ -185,19 +256,29 @@ vg_front_hear(struct proxy_fronts *fronts, unsigned place, struct proxy_front *d
     if (n < 0)
         return false;
     said.why[sizeof said.why - 1] = '\0';
-    bool ok = n == (ssize_t)sizeof said && said.ok;
-    /* The socket may have been closed, and its place be another one's. */
-    bool is_there = !front->tenant->is_gone && strcmp(front->tenant->path, front->path) == 0;
+    const bool is_stale = front_is_stale(front);
+    /* What was configured when it was judged may be something else by now. */
+    const bool is_late = !said.is_shaken && said.ok && front->revision != front->tenant->revision;
+    if (n == (ssize_t)sizeof said && !is_stale && (said.is_shaken || is_late)) {
+        front->revision = front->tenant->revision;
+        front_send_terms(front);
+        return false;
+    }
+    bool ok = n == (ssize_t)sizeof said && said.ok && !said.is_shaken && !is_stale;
     if (!ok)
         front_say_refused(front, n == 0 ? "its process has ended" : said.why);
-    if (ok && is_there) {
+    if (ok && said.is_for_others)
+        vg_admit_say(front->tenant,
+                     "%s: the extended key usage of the certificate of '%s', from %s, leaves TLS "
+                     "clients out: a later version refuses it",
+                     front->tenant->path, front->tenant->vm, front->from);
+    if (ok) {
         *done = *front;
-        done->path = NULL;
         done->is_known = said.is_known;
         front->plain = -1;
     }
     front_end(front);
-    return ok && is_there;
+    return ok;
 }
 
 void
@@ -218,17 +299,21 @@ static _Noreturn void
 front_check(const struct vg_wire_tls_files *tls)
 {
     char fault[VG_WIRE_TLS_FAULT];
-    long long begin, end;
+    struct vg_wire_tls_facts facts;
     const long long now = (long long)time(NULL);
 
     if (!vg_wire_tls_begin(tls, fault) ||
-        !vg_wire_tls_times(tls->certificate, &begin, &end, fault)) {
+        !vg_wire_tls_read_facts(tls->certificate, &facts, fault)) {
         fprintf(stderr, "vgpu-proxy: %s\n", fault);
         _exit(EXIT_FAILURE);
     }
-    if (now > end || now < begin)
+    if (!facts.is_for_servers)
+        vg_cl_say("the extended key usage of the certificate in '%s' leaves TLS servers out: later "
+                  "versions of the library refuse it",
+                  tls->certificate);
+    if (now > facts.end || now < facts.begin)
         vg_cl_say("the certificate in '%s' %s: nobody will take it", tls->certificate,
-                  now > end ? "has expired" : "is not good yet");
+                  now > facts.end ? "has expired" : "is not good yet");
     _exit(EXIT_SUCCESS);
 }
 

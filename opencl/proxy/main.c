@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,11 +29,14 @@
 #include "opencl/icd/control.h"
 #include "opencl/icd/say.h"
 #include "opencl/icd/vendor.h"
+#include "opencl/proxy/admit.h"
 #include "opencl/proxy/confine.h"
 #include "opencl/proxy/desk.h"
+#include "opencl/proxy/ends.h"
 #include "opencl/proxy/front.h"
 #include "opencl/proxy/look.h"
 #include "opencl/proxy/options.h"
+#include "opencl/proxy/output.h"
 #include "opencl/proxy/peer.h"
 #include "opencl/proxy/share.h"
 #include "opencl/proxy/sockets.h"
@@ -43,9 +47,8 @@
 #include "opencl/wire/serve-turn.h"
 #include "opencl/wire/serve.h"
 
-#define PROXY_KEPT     (32 << 20) /* bytes */
-#define PROXY_BACK_MAX 16         /* that come back at a time, besides those that are there */
-#define PROXY_TENANTS  (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
+#define PROXY_KEPT    (32 << 20)           /* bytes */
+#define PROXY_TENANTS (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
 
 struct proxy {
     const char *user; /* of the clients' processes; NULL: this one's */
@@ -59,89 +62,63 @@ struct proxy {
     struct proxy_desk desk;
     struct proxy_look look;
     struct proxy_fronts fronts;
+    struct proxy_arrivals arrivals;
+    struct proxy_groups groups;
+    struct proxy_ends ends;
     struct proxy_trace trace;
-    bool is_traced;
-    struct pollfd *at; /* the signals, the desk's, the tenants, the clients, and the fronts */
+    bool is_traced, is_grouped;
+    struct pollfd *at; /* the signals, the desk's, the tenants, the clients, the fronts, what
+                        * the clients write, and the arrivals */
 };
 
 /* ---- a client's process ---- */
 
-/* The proxy knows which process the other side of the link has already. */
-static bool
-proxy_hand_over(const struct vg_wire_link *link, int turns,
-                const struct vg_wire_session_hello *hello)
-{
-    const struct vg_turn_link message = {VG_TURN_LINK, *hello};
-
-    return vg_wire_pass(turns, &message, sizeof message, link->fd, 0);
-}
-
-/* Closes what a process has of the proxy that is not to have it. */
+/* Closes what a process has of the proxy that is not to have it. TENANT is whose client it is for;
+ * NULL: it is for none. */
 static void
-proxy_leave(const void *data)
+proxy_leave_for(const struct proxy *proxy, const struct proxy_tenant *tenant)
 {
-    const struct proxy *proxy = data;
-
-    vg_sockets_leave(&proxy->sockets);
+    vg_sockets_leave(&proxy->sockets, tenant);
     for (unsigned i = 0; i < proxy->share.n_clients; i++) {
         if (proxy->share.clients[i].fd >= 0)
             close(proxy->share.clients[i].fd);
         vg_share_free_counts(proxy->share.clients[i].counts);
+        vg_output_free(proxy->share.clients[i].output);
     }
     vg_desk_leave(&proxy->desk);
     if (proxy->trace.fd >= 0)
         close(proxy->trace.fd);
     close(proxy->signals);
     vg_fronts_leave(&proxy->fronts);
+    vg_arrivals_leave(&proxy->arrivals);
+    vg_groups_leave(&proxy->groups);
 }
 
-/* By errno. */
 static void
-proxy_say_refused(const struct proxy *proxy, const struct proxy_client *client)
+proxy_leave(const void *data)
 {
-    char why[VG_SERVE_NOTE_MAX];
-
-    if (errno == EUSERS)
-        snprintf(why, sizeof why, "a program more than the %u of this proxy", proxy->clients_max);
-    else if (errno == EACCES)
-        snprintf(why, sizeof why, "a program with another token, from %s", client->from);
-    else if (errno == EPROTONOSUPPORT)
-        snprintf(why, sizeof why, "one who speaks TLS, which this address does not, from %s",
-                 client->from);
-    else if (errno == ETIMEDOUT)
-        snprintf(why, sizeof why, "one who says nothing for %d s, from %s", VG_WIRE_OPEN_S,
-                 client->from);
-    else if (errno == EPROTO)
-        snprintf(why, sizeof why, "one who does not speak as the library does, from %s",
-                 client->from);
-    else
-        snprintf(why, sizeof why, "a program from %s that went before it had begun: %s",
-                 client->from, strerror(errno));
-    vg_cl_say("%s: a client is refused: %s", client->tenant->path, why);
-    if (client->counts)
-        vg_serve_note(&client->counts->refused, "%s", why);
+    proxy_leave_for(data, NULL);
 }
 
-/* CLIENT is what the proxy knows of it. It may begin a session, or else only come back to one. */
+/* CLIENT is what the proxy knows of it, and SAID what it has said by FD. */
 static _Noreturn void
-proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd, int turns,
-            bool may_begin)
+proxy_serve(const struct proxy *proxy, struct proxy_client *client,
+            const struct vg_wire_arrival *said, int fd, int turns)
 {
     const struct proxy_tenant *tenant = client->tenant;
-    const struct vg_wire_offer offer = {.staging = proxy->staging,
-                                        .token = tenant->has_token ? tenant->token : NULL,
-                                        .is_known = client->is_known,
-                                        .id = may_begin ? client->session : NULL,
-                                        .linger_s = proxy->linger_s};
+    const struct vg_wire_offer offer = {
+        .staging = proxy->staging, .id = client->session, .linger_s = proxy->linger_s};
     struct vg_serve_limits limits = proxy->limits;
-    struct vg_wire_session_hello hello;
     struct vg_wire_link link;
     sigset_t none;
 
-    proxy_leave(proxy);
+    proxy_leave_for(proxy, tenant);
     limits.counts = client->counts;
     limits.memory = tenant->memory;
+    limits.pool = tenant->pool;
+    limits.place = client->place;
     limits.turns = turns;
+    limits.build_memory = client->group.procs < 0 ? proxy->groups.memory : 0;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     /* Who stops the proxy as a group wants its clients served to their end. */
@@ -149,6 +126,10 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
     signal(SIGINT, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_NAME, "vgpu-proxy-one", 0, 0, 0);
+    if (!vg_group_enter(&client->group, proxy->staging)) {
+        vg_cl_say("a client cannot be limited: %s", strerror(errno));
+        _exit(EXIT_FAILURE);
+    }
     if (!vg_proxy_become(proxy->user) || !vg_proxy_confine(proxy->is_strict)) {
         vg_cl_say("a client cannot be confined: %s", strerror(errno));
         _exit(EXIT_FAILURE);
@@ -156,12 +137,9 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
     /* What comes and goes again and again is kept. */
     mallopt(M_MMAP_THRESHOLD, PROXY_KEPT);
     mallopt(M_TRIM_THRESHOLD, 8 * PROXY_KEPT);
-    enum vg_wire_taken taken = vg_wire_link_take(&link, fd, &offer, &hello);
-    if (taken == VG_WIRE_COMES_BACK)
-        _exit(proxy_hand_over(&link, turns, &hello) ? EXIT_SUCCESS : EXIT_FAILURE);
-    if (taken == VG_WIRE_REFUSED)
-        proxy_say_refused(proxy, client);
-    bool ok = taken == VG_WIRE_TAKEN && may_begin;
+    bool ok = vg_wire_link_take(&link, fd, said, &offer);
+    if (!ok)
+        vg_cl_say("a client cannot be served: %s", strerror(errno));
     struct vg_serve *serve = ok ? vg_serve_begin(&link, &limits) : NULL;
     ok = serve && vg_serve_run(serve);
     if (vg_wire_link_why(&link))
@@ -170,62 +148,60 @@ proxy_serve(const struct proxy *proxy, const struct proxy_client *client, int fd
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-static unsigned
-proxy_clients_n(const struct proxy *proxy)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < proxy->share.n_clients; i++)
-        n += proxy->share.clients[i].pid != 0;
-    return n;
-}
-
 static bool
 proxy_draw(unsigned char *id, size_t size)
 {
     return getrandom(id, size, 0) == (ssize_t)size;
 }
 
-/* FD is not the caller's any more. FROM is who is there; whether that one IS_KNOWN to be the VM's
- * already. */
+/* Begins a process for ARRIVAL, which may be served, and whose connection is not it any more. */
 static void
-proxy_take(struct proxy *proxy, struct proxy_tenant *tenant, int fd, const char *from,
-           bool is_known)
+proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
 {
+    struct proxy_tenant *tenant = arrival->tenant;
     struct proxy_client client = {.fd = -1, .tenant = tenant, .is_known = is_known};
-    int pair[2] = {-1, -1}, memory = -1;
+    struct vg_wire_arrival said = arrival->said;
+    int pair[2] = {-1, -1}, memory = -1, fd = arrival->fd, written = -1;
     unsigned i = 0;
 
-    /* Those that come back come in besides: what they say is for a process to hear. */
-    bool may_begin = proxy_clients_n(proxy) < proxy->clients_max;
-    while (i < proxy->share.n_clients && proxy->share.clients[i].pid)
+    while (proxy->share.clients[i].pid)
         i++;
-    if (i == proxy->share.n_clients || (!may_begin && !vg_wire_address_is_far(tenant->path))) {
-        vg_cl_say("a client more than %u is refused", proxy->clients_max);
-        vg_serve_note(&tenant->refused, "a program more than the %u of this proxy",
-                      proxy->clients_max);
-        close(fd);
-        return;
-    }
+    client.place = vg_share_place(&proxy->share, tenant);
+    if (tenant->pool->n <= client.place)
+        tenant->pool->n = client.place + 1;
+    vg_wire_arrival_forget_token(&said);
+    client.group.procs = -1;
     client.came = vg_cl_now();
-    snprintf(client.from, sizeof client.from, "%s", from);
+    snprintf(client.from, sizeof client.from, "%s", arrival->from);
     client.counts = proxy->desk.path || proxy->is_traced ? vg_share_new_counts(&memory) : NULL;
     bool ok = proxy_draw(client.session, sizeof client.session) &&
-              socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0;
+              socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
+              (client.output = vg_output_new(&written)) != NULL &&
+              vg_group_begin(&proxy->groups, &client.group);
     client.pid = ok ? fork() : -1;
     client.fd = pair[0];
     if (client.pid == 0) {
         close(pair[0]);
         if (memory >= 0)
             close(memory);
-        proxy_serve(proxy, &client, fd, pair[1], may_begin);
+        arrival->fd = -1;
+        vg_output_free(client.output);
+        if (!vg_output_enter(written))
+            _exit(EXIT_FAILURE);
+        close(written);
+        proxy_serve(proxy, &client, &said, fd, pair[1]);
     }
     if (client.pid < 0) {
-        vg_cl_say("a client is refused: %s", strerror(errno));
+        vg_admit_refuse(tenant, fd, "the proxy can begin no process", "from %s: %s", arrival->from,
+                        strerror(errno));
         if (pair[0] >= 0)
             close(pair[0]);
         vg_share_free_counts(client.counts);
+        vg_output_free(client.output);
+        vg_group_leave(&client.group);
+        vg_group_end(&proxy->groups, &client.group);
     } else {
+        vg_group_leave(&client.group);
         proxy->share.clients[i] = client;
         vg_trace_tell(&proxy->trace, &client, memory);
     }
@@ -233,7 +209,53 @@ proxy_take(struct proxy *proxy, struct proxy_tenant *tenant, int fd, const char 
         close(memory);
     if (pair[1] >= 0)
         close(pair[1]);
-    close(fd);
+    if (written >= 0)
+        close(written);
+}
+
+/* Whose process has ended is told why. */
+static void
+proxy_bring_back(const struct proxy *proxy, const struct proxy_arrival *arrival,
+                 const struct vg_wire_session_hello *back, bool is_known)
+{
+    const struct vg_wire_session_welcome none = {.magic = VG_WIRE_SESSION_MAGIC};
+    const char *why = vg_ends_find(&proxy->ends, back->id);
+
+    if (vg_share_bring_back(&proxy->share, arrival->tenant, is_known, back, arrival->fd) ||
+        (why && vg_wire_arrival_say_ended(&arrival->said, arrival->fd, why)))
+        return;
+    ssize_t sent = send(arrival->fd, &none, sizeof none, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent; /* it has hung up */
+}
+
+/* Does what there is to be done for one who may come. */
+static void
+proxy_admit(struct proxy *proxy, struct proxy_arrival *arrival)
+{
+    struct proxy_tenant *tenant = arrival->tenant;
+    const bool is_known = vg_arrival_is_known(arrival);
+    struct vg_wire_session_hello back;
+    char why[128] = "";
+
+    if (vg_wire_arrival_comes_back(&arrival->said)) {
+        vg_wire_arrival_session(&arrival->said, &back);
+        proxy_bring_back(proxy, arrival, &back, is_known);
+        vg_arrival_end(&proxy->arrivals, arrival);
+        return;
+    }
+    if (vg_share_clients_n(&proxy->share, NULL) >= proxy->clients_max)
+        snprintf(why, sizeof why, "it has as many clients as it may, which are %u",
+                 proxy->clients_max);
+    else if (vg_share_clients_n(&proxy->share, tenant) >= tenant->clients_max)
+        snprintf(why, sizeof why, "it has as many clients as it may of this VM, which are %u",
+                 tenant->clients_max);
+    else if (!vg_admit_may_fork(tenant))
+        return; /* a little later */
+    if (*why)
+        vg_admit_refuse(tenant, arrival->fd, why, "a program from %s, as %s", arrival->from, why);
+    else
+        proxy_take(proxy, arrival, is_known);
+    vg_arrival_end(&proxy->arrivals, arrival);
 }
 
 static void
@@ -244,18 +266,22 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
 
     if (fd < 0)
         return;
+    vg_admit_accepted(tenant);
+    vg_peer_describe(fd, from);
     if (tenant->cid && vg_peer_cid(fd) != tenant->cid) {
-        vg_cl_say("a client of another VM than %u is refused", tenant->cid);
-        vg_serve_note(&tenant->refused, "a program of VM %u by vsock, not %u", vg_peer_cid(fd),
-                      tenant->cid);
+        vg_admit_refuse(tenant, fd, "it takes another VM", "a client of another VM than %u: %s",
+                        tenant->cid, from);
         close(fd);
         return;
     }
-    vg_peer_describe(fd, from);
-    if (vg_wire_address_is_tls(tenant->path))
+    if (!vg_wire_address_is_tls(tenant->path)) {
+        vg_arrival_begin(&proxy->arrivals, tenant, fd, from, NULL);
+        return;
+    }
+    if (vg_admit_may_fork(tenant))
         vg_front_begin(&proxy->fronts, tenant, fd, from, proxy_leave, proxy);
     else
-        proxy_take(proxy, tenant, fd, from, false);
+        close(fd); /* it is not accepted then */
 }
 
 /* Takes those who have shaken hands. */
@@ -270,41 +296,39 @@ proxy_hear_fronts(struct proxy *proxy, const struct pollfd *at, bool is_ending)
         if (is_ending)
             close(front.plain);
         else
-            proxy_take(proxy, front.tenant, front.plain, front.from, front.is_known);
+            vg_arrival_begin(&proxy->arrivals, front.tenant, front.plain, front.from,
+                             front.is_known ? front.tenant->vm : NULL);
     }
+}
+
+/* Takes those who have said who they are. AT is what was polled of N of them. */
+static void
+proxy_hear_arrivals(struct proxy *proxy, const struct pollfd *at, unsigned n)
+{
+    for (unsigned i = 0; proxy->arrivals.n > 0 && i < PROXY_ARRIVALS_MAX; i++)
+        if (vg_arrival_hear(&proxy->arrivals, i, n > 0 ? at[i].revents : 0))
+            proxy_admit(proxy, &proxy->arrivals.of[i]);
 }
 
 static void
 proxy_reap(struct proxy *proxy)
 {
+    struct rusage used;
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (vg_look_ended(&proxy->look, pid, status))
+    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
+        if (vg_look_ended(&proxy->look, pid, status) || vg_trace_is_gone(&proxy->trace, pid))
             continue;
-        for (unsigned i = 0; i < proxy->share.n_clients; i++)
-            if (proxy->share.clients[i].pid == pid) {
-                vg_trace_tell(&proxy->trace, &proxy->share.clients[i], -1);
-                vg_share_gone(&proxy->share, &proxy->share.clients[i]);
-            }
-        if (!vg_trace_is_gone(&proxy->trace, pid) && WIFSIGNALED(status))
-            vg_cl_say("the process %d of a client was ended by signal %d", (int)pid,
-                      WTERMSIG(status));
-    }
-}
-
-/* What each socket's clients had of the device. */
-static void
-proxy_tell(const struct proxy *proxy)
-{
-    for (unsigned i = 0; i < proxy->sockets.n; i++) {
-        const struct proxy_tenant *tenant = &proxy->sockets.tenants[i];
-        if (tenant->is_gone)
-            continue;
-        vg_cl_say("%s: weight %u, had the device for %.6f s in %llu turns, %llu ended",
-                  tenant->path, tenant->weight, (double)vg_share_held(&proxy->share, tenant) / 1e9,
-                  (unsigned long long)tenant->turns, (unsigned long long)tenant->ended);
+        for (unsigned i = 0; i < proxy->share.n_clients; i++) {
+            struct proxy_client *client = &proxy->share.clients[i];
+            if (client->pid != pid)
+                continue;
+            vg_trace_tell(&proxy->trace, client, -1);
+            vg_output_hear(client, true);
+            vg_ends_take(&proxy->ends, &proxy->groups, client, status, &used);
+            vg_share_gone(&proxy->share, client);
+        }
     }
 }
 
@@ -316,22 +340,35 @@ proxy_get_signal(const struct proxy *proxy, struct signalfd_siginfo *info)
     return read(proxy->signals, info, sizeof *info) == (ssize_t)sizeof *info;
 }
 
-/* Waits for up to MS; -1: for ever. */
-static bool
+/* Waits for up to MS; -1: for ever. Returns how many arrivals were polled; -1: it was interrupted.
+ */
+static int
 proxy_wait(struct proxy *proxy, int ms)
 {
     struct pollfd *tenants = &proxy->at[PROXY_TENANTS], *clients = tenants + proxy->sockets.n;
+    struct pollfd *outputs = clients + proxy->share.n_clients;
+    struct pollfd *fronts = outputs + proxy->share.n_clients;
+    const int64_t now = vg_cl_now();
 
     proxy->at[0] = (struct pollfd){.fd = proxy->signals, .events = POLLIN};
     vg_desk_poll(&proxy->desk, &proxy->at[1]);
-    for (unsigned i = 0; i < proxy->sockets.n; i++)
-        tenants[i] = (struct pollfd){.fd = proxy->sockets.tenants[i].listener, .events = POLLIN};
-    for (unsigned i = 0; i < proxy->share.n_clients; i++)
-        clients[i] = (struct pollfd){.fd = proxy->share.clients[i].fd, .events = POLLIN};
-    vg_fronts_poll(&proxy->fronts, clients + proxy->share.n_clients);
-    return poll(proxy->at,
-                PROXY_TENANTS + proxy->sockets.n + proxy->share.n_clients + PROXY_FRONTS_MAX,
-                ms) >= 0;
+    for (unsigned i = 0; i < proxy->sockets.n; i++) {
+        const struct proxy_tenant *tenant = &proxy->sockets.tenants[i];
+        const bool may = tenant->listener >= 0 && vg_admit_may_accept(tenant);
+        tenants[i] = (struct pollfd){.fd = may ? tenant->listener : -1, .events = POLLIN};
+        if (!may && tenant->listener >= 0 && (ms < 0 || ms > PROXY_PAUSE_MS))
+            ms = PROXY_PAUSE_MS;
+    }
+    for (unsigned i = 0; i < proxy->share.n_clients; i++) {
+        const struct proxy_client *client = &proxy->share.clients[i];
+        clients[i] = (struct pollfd){.fd = client->fd, .events = POLLIN};
+        outputs[i] =
+            (struct pollfd){.fd = vg_output_poll(client->output, now, &ms), .events = POLLIN};
+    }
+    vg_fronts_poll(&proxy->fronts, fronts);
+    unsigned n = vg_arrivals_poll(&proxy->arrivals, fronts + PROXY_FRONTS_MAX);
+    nfds_t all = (nfds_t)(fronts - proxy->at) + PROXY_FRONTS_MAX + n;
+    return poll(proxy->at, all, ms) >= 0 ? (int)n : -1;
 }
 
 /* Takes what the folder says now. What was polled has been looked at. */
@@ -353,38 +390,48 @@ proxy_run(struct proxy *proxy)
 {
     int64_t until = INT64_MAX;
 
-    while (until == INT64_MAX || (proxy_clients_n(proxy) && vg_cl_now() < until)) {
+    while (until == INT64_MAX || (vg_share_clients_n(&proxy->share, NULL) && vg_cl_now() < until)) {
         int ms = vg_share_decide(&proxy->share), desk_ms = vg_desk_look(&proxy->desk);
         struct signalfd_siginfo info;
         int sockets_ms = vg_sockets_look(&proxy->sockets);
+        int arrivals_ms = vg_arrivals_look(&proxy->arrivals);
         bool is_to_read = false;
         if (desk_ms >= 0 && (ms < 0 || ms > desk_ms))
             ms = desk_ms;
         if (sockets_ms >= 0 && (ms < 0 || ms > sockets_ms))
             ms = sockets_ms;
+        if (arrivals_ms >= 0 && (ms < 0 || ms > arrivals_ms))
+            ms = arrivals_ms;
         if (until != INT64_MAX && (ms < 0 || ms > 200))
             ms = 200;
-        if (!proxy_wait(proxy, ms))
+        int n_arrivals = proxy_wait(proxy, ms);
+        if (n_arrivals < 0)
             continue;
         /* Those that are there, before others come to their places. */
-        for (unsigned i = 0; i < proxy->share.n_clients; i++)
-            if (proxy->at[PROXY_TENANTS + proxy->sockets.n + i].revents)
+        struct pollfd *clients = &proxy->at[PROXY_TENANTS + proxy->sockets.n];
+        struct pollfd *outputs = clients + proxy->share.n_clients;
+        struct pollfd *fronts = outputs + proxy->share.n_clients;
+        for (unsigned i = 0; i < proxy->share.n_clients; i++) {
+            if (clients[i].revents)
                 vg_share_hear(&proxy->share, &proxy->share.clients[i]);
+            if (outputs[i].revents)
+                vg_output_hear(&proxy->share.clients[i], false);
+        }
         if ((proxy->at[0].revents & POLLIN) && proxy_get_signal(proxy, &info)) {
             if (info.ssi_signo == SIGUSR1) {
-                proxy_tell(proxy);
+                vg_sockets_tell(&proxy->sockets, &proxy->share);
             } else if (info.ssi_signo == SIGHUP) {
                 is_to_read = true;
                 vg_look_again(&proxy->look);
             } else if (info.ssi_signo != SIGCHLD && until == INT64_MAX) {
                 until = vg_cl_now() + proxy->drain_s * INT64_C(1000000000);
                 vg_sockets_close(&proxy->sockets);
+                vg_arrivals_close(&proxy->arrivals);
             }
         }
         proxy_reap(proxy);
-        proxy_hear_fronts(proxy,
-                          &proxy->at[PROXY_TENANTS + proxy->sockets.n + proxy->share.n_clients],
-                          until != INT64_MAX);
+        proxy_hear_arrivals(proxy, fronts + PROXY_FRONTS_MAX, (unsigned)n_arrivals);
+        proxy_hear_fronts(proxy, fronts, until != INT64_MAX);
         for (unsigned i = 0; i < proxy->sockets.n && until == INT64_MAX; i++)
             if (proxy->at[PROXY_TENANTS + i].revents & POLLIN)
                 proxy_accept(proxy, &proxy->sockets.tenants[i]);
@@ -399,7 +446,7 @@ proxy_run(struct proxy *proxy)
             kill(proxy->share.clients[i].pid, SIGKILL);
     if (proxy->look.pid)
         kill(proxy->look.pid, SIGKILL);
-    proxy_tell(proxy);
+    vg_sockets_tell(&proxy->sockets, &proxy->share);
 }
 
 /* ---- the command line ---- */
@@ -411,11 +458,11 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     sigset_t signals;
 
     bool ok = vg_sockets_open(&proxy->sockets);
-    proxy->share.n_clients = proxy->clients_max + PROXY_BACK_MAX;
+    proxy->share.n_clients = proxy->clients_max;
     proxy->share.clients = calloc(proxy->share.n_clients, sizeof *proxy->share.clients);
-    proxy->at =
-        calloc(PROXY_TENANTS + PROXY_TENANTS_MAX + proxy->share.n_clients + PROXY_FRONTS_MAX,
-               sizeof *proxy->at);
+    proxy->at = calloc(PROXY_TENANTS + PROXY_TENANTS_MAX + 2 * proxy->share.n_clients +
+                           PROXY_FRONTS_MAX + PROXY_ARRIVALS_MAX,
+                       sizeof *proxy->at);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
@@ -427,6 +474,9 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     if (proxy->is_traced)
         vg_trace_begin(&proxy->trace);
     vg_fronts_open(&proxy->fronts);
+    vg_arrivals_open(&proxy->arrivals);
+    if (proxy->is_grouped)
+        vg_groups_open(&proxy->groups);
     proxy->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!ok || !proxy->share.clients || !proxy->at || proxy->signals < 0) {
         fprintf(stderr, "vgpu-proxy: %s\n", strerror(errno));
@@ -467,6 +517,7 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
     const unsigned *numbers = options->numbers, mebibytes = numbers[PROXY_MEMORY];
 
     proxy->clients_max = numbers[PROXY_CLIENTS];
+    proxy->sockets.clients_max = vg_sockets_usual_clients(proxy->clients_max);
     proxy->drain_s = numbers[PROXY_DRAIN];
     proxy->linger_s = numbers[PROXY_LINGER];
     proxy->share.max_kernel_s = numbers[PROXY_MAX_KERNEL];
@@ -482,6 +533,11 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
     proxy->limits.pinned = (uint64_t)numbers[PROXY_PINNED] << 20;
     proxy->limits.is_with_binaries = options->is_with_binaries;
     proxy->is_strict = options->is_strict;
+    proxy->groups.root = -1;
+    proxy->groups.memory = (uint64_t)numbers[PROXY_HOST_MEMORY] << 20;
+    proxy->is_grouped = options->is_grouped;
+    proxy->limits.build_s = numbers[PROXY_BUILD];
+    proxy->limits.build_cpu_s = numbers[PROXY_BUILD_CPU];
     proxy->is_traced = options->is_traced;
     proxy->user = options->user;
     proxy->desk.path = options->ask;

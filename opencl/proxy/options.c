@@ -13,8 +13,8 @@
 #include "opencl/wire/link-shared.h"
 
 static const char options_usage[] =
-    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME]\n"
-    "       [,token=FILE][,cid=NUMBER]...\n"
+    "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,clients=NUMBER][,memory=MIB]\n"
+    "       [,vm-memory=MIB][,vm=NAME][,token=FILE][,cid=NUMBER]...\n"
     "Serves programs on unix sockets, tcp:HOST:PORT, tls:HOST:PORT or\n"
     "vsock:PORT with the OpenCL of this "
     "machine's vendors.\n"
@@ -22,9 +22,13 @@ static const char options_usage[] =
     "  --allow-binaries   take programs that were compiled elsewhere\n"
     "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
     "  --ask-mode=OCTAL   who may ask (0600)\n"
-    "  --clients=NUMBER   at most so many at a time (64)\n"
+    "  --clients=NUMBER   at most so many at a time, of all sockets (64)\n"
+    "  --build=SECONDS    how long a build of a program may take (600; 0: for ever)\n"
+    "  --build-cpu=SECONDS  CPU time of a client's process during a build (1200; 0: any)\n"
     "  --depth=NUMBER     commands while an event of the program's is not set (65536)\n"
     "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
+    "  --groups           give each client a control group below this process's own\n"
+    "  --host-memory=MIB  memory of this machine for each client (8192; 0: no limit)\n"
     "  --linger=SECONDS   wait so long for one whose link by TCP or vsock is broken (60; 0: do "
     "not)\n"
     "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
@@ -50,9 +54,12 @@ static const struct {
     int base;
 } options_numbers[PROXY_NUMBERS] = {
     [PROXY_ASK_MODE] = {0777, 0600, 8},
+    [PROXY_BUILD] = {86400, 600, 10},
+    [PROXY_BUILD_CPU] = {86400, 1200, 10},
     [PROXY_CLIENTS] = {4096, 64, 10},
     [PROXY_DEPTH] = {UINT_MAX, 65536, 10},
     [PROXY_DRAIN] = {86400, 30, 10},
+    [PROXY_HOST_MEMORY] = {UINT_MAX, 8192, 10},
     [PROXY_LINGER] = {86400, 60, 10},
     [PROXY_MAX_KERNEL] = {86400, 30, 10},
     [PROXY_MEMORY] = {UINT_MAX, 0, 10},
@@ -95,9 +102,12 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
 {
     static const struct option known[] = {
         {"ask-mode", required_argument, NULL, PROXY_ASK_MODE},
+        {"build", required_argument, NULL, PROXY_BUILD},
+        {"build-cpu", required_argument, NULL, PROXY_BUILD_CPU},
         {"clients", required_argument, NULL, PROXY_CLIENTS},
         {"depth", required_argument, NULL, PROXY_DEPTH},
         {"drain", required_argument, NULL, PROXY_DRAIN},
+        {"host-memory", required_argument, NULL, PROXY_HOST_MEMORY},
         {"linger", required_argument, NULL, PROXY_LINGER},
         {"max-kernel", required_argument, NULL, PROXY_MAX_KERNEL},
         {"memory", required_argument, NULL, PROXY_MEMORY},
@@ -108,6 +118,7 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
         {"staging", required_argument, NULL, PROXY_STAGING},
         {"allow-binaries", no_argument, NULL, 'b'},
         {"ask", required_argument, NULL, 'a'},
+        {"groups", no_argument, NULL, 'g'},
         {"sockets", required_argument, NULL, 'f'},
         {"strict", no_argument, NULL, 's'},
         {"trace", no_argument, NULL, 't'},
@@ -142,6 +153,9 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
             break;
         case 'f':
             options->sockets = optarg;
+            break;
+        case 'g':
+            options->is_grouped = true;
             break;
         case 'k':
             options->tls.key = optarg;

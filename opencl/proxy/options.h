@@ -12,9 +12,12 @@
 /* What options say that are numbers. */
 enum {
     PROXY_ASK_MODE,
+    PROXY_BUILD,
+    PROXY_BUILD_CPU,
     PROXY_CLIENTS,
     PROXY_DEPTH,
     PROXY_DRAIN,
+    PROXY_HOST_MEMORY,
     PROXY_LINGER,
     PROXY_MAX_KERNEL,
     PROXY_MEMORY,
@@ -29,7 +32,7 @@ enum {
 /* Texts are those of the command line; NULL: it does not say. */
 struct proxy_options {
     unsigned numbers[PROXY_NUMBERS];
-    bool is_with_binaries, is_strict, is_traced;
+    bool is_grouped, is_with_binaries, is_strict, is_traced;
     const char *ask, *sockets, *user, *vendors;
     struct vg_wire_tls_files tls;
     int n_paths;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "opencl/icd/say.h"
+#include "opencl/proxy/output.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/pass.h"
 #include "opencl/wire/serve-turn.h"
@@ -108,44 +109,42 @@ share_is_session(const struct proxy_client *client, const unsigned char *id)
     return !differs;
 }
 
-/* A client that has lost its connection has another one, FD, which CLIENT's process has found to be
- * of the same socket's. Nobody waits for anybody. */
-static void
-share_bring_back(const struct proxy_share *share, const struct proxy_client *client,
-                 const struct vg_turn_link *link, int fd)
+bool
+vg_share_bring_back(const struct proxy_share *share, const struct proxy_tenant *tenant,
+                    bool is_known, const struct vg_wire_session_hello *hello, int fd)
 {
-    const struct vg_wire_session_welcome none = {.magic = VG_WIRE_SESSION_MAGIC};
+    const struct vg_turn_link link = {VG_TURN_LINK, *hello};
     const struct proxy_client *found = NULL;
 
     for (unsigned i = 0; i < share->n_clients; i++) {
         const struct proxy_client *other = &share->clients[i];
-        if (other->pid && other != client && other->tenant == client->tenant &&
-            other->is_known == client->is_known && share_is_session(other, link->hello.id))
+        if (other->pid && other->tenant == tenant && other->is_known == is_known &&
+            share_is_session(other, hello->id))
             found = other;
     }
     if (found)
-        vg_wire_pass(found->fd, link, sizeof *link, fd, MSG_DONTWAIT);
-    else
-        send(fd, &none, sizeof none, MSG_NOSIGNAL | MSG_DONTWAIT);
+        vg_wire_pass(found->fd, &link, sizeof link, fd, MSG_DONTWAIT);
+    return found;
+}
+
+unsigned
+vg_share_clients_n(const struct proxy_share *share, const struct proxy_tenant *tenant)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < share->n_clients; i++)
+        n += share->clients[i].pid && (!tenant || share->clients[i].tenant == tenant);
+    return n;
 }
 
 void
 vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
 {
-    struct vg_turn_link link;
-    int fd;
-    ssize_t n = vg_wire_pass_receive(client->fd, &link, sizeof link, &fd, MSG_DONTWAIT);
-    const char said = n > 0 ? link.said : 0;
+    char said = 0;
+    ssize_t n = recv(client->fd, &said, 1, MSG_DONTWAIT | MSG_TRUNC);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n == (ssize_t)sizeof link && said == VG_TURN_LINK && fd >= 0) {
-        share_bring_back(share, client, &link, fd);
-        close(fd);
-        return;
-    }
-    if (fd >= 0)
-        close(fd);
     if (n == 1 && said == VG_TURN_THERE) {
         share_say(client, VG_TURN_THERE);
     } else if (n == 1 && said == VG_TURN_WANT && !client->wants && !client->has) {
@@ -155,7 +154,7 @@ vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
         share_note_lack(share, client->tenant);
     } else {
         if (n == 1)
-            vg_cl_say("the process %d of a client is not in its mind", (int)client->pid);
+            client->why_ended = "its process said to the proxy what it cannot have meant";
         kill(client->pid, SIGKILL);
         close(client->fd);
         client->fd = -1;
@@ -171,13 +170,48 @@ vg_share_gone(const struct proxy_share *share, struct proxy_client *client)
     share_note_lack(share, client->tenant);
     if (client->fd >= 0)
         close(client->fd);
+    vg_output_free(client->output);
     if (client->counts) {
         vg_share_add_did(&client->tenant->did, client->counts);
         vg_share_add_note(&client->tenant->refused, &client->counts->refused);
         vg_share_add_note(&client->tenant->failed, &client->counts->failed);
         vg_share_free_counts(client->counts);
     }
+    client->tenant->pool->has[client->place] = 0;
     *client = (struct proxy_client){.fd = -1};
+}
+
+struct vg_serve_pool *
+vg_share_new_pool(uint64_t most)
+{
+    struct vg_serve_pool *pool =
+        mmap(NULL, sizeof *pool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (pool == MAP_FAILED)
+        return NULL;
+    pool->most = most;
+    return pool;
+}
+
+void
+vg_share_free_pool(struct vg_serve_pool *pool)
+{
+    if (pool)
+        munmap(pool, sizeof *pool);
+}
+
+unsigned
+vg_share_place(const struct proxy_share *share, const struct proxy_tenant *tenant)
+{
+    bool is_taken[VG_SERVE_POOL_MAX] = {false};
+    unsigned place = 0;
+
+    for (unsigned i = 0; i < share->n_clients; i++)
+        if (share->clients[i].pid && share->clients[i].tenant == tenant)
+            is_taken[share->clients[i].place] = true;
+    while (place < VG_SERVE_POOL_MAX - 1 && is_taken[place])
+        place++;
+    return place;
 }
 
 struct vg_serve_counts *
@@ -359,6 +393,7 @@ vg_share_decide(const struct proxy_share *share)
         vg_serve_note(&holder->tenant->failed,
                       "a program kept the device for longer than %u s, and was ended",
                       share->max_kernel_s);
+        holder->why_ended = "it kept the device from others for too long (--max-kernel)";
         kill(holder->pid, SIGKILL);
         holder->asked = vg_cl_now(); /* until it is gone */
         left = SHARE_SLACK;

@@ -11,12 +11,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "opencl/proxy/group.h"
+#include "opencl/proxy/rate.h"
 #include "opencl/wire/address.h"
 #include "opencl/wire/serve-meter.h"
+#include "opencl/wire/serve-pool.h"
 #include "opencl/wire/session.h"
 
 #define PROXY_WEIGHT_MAX 1000
-#define PROXY_FROM_MAX   80 /* bytes */
+#define PROXY_FROM_MAX   80  /* bytes */
+#define PROXY_VM_MAX     256 /* bytes of a VM's name, with its end */
 
 struct proxy_client;
 
@@ -31,10 +35,17 @@ struct proxy_tenant {
     char *path;
     char
         *text; /* owned: the line of a file, whose parts the others are; NULL: the command line's */
-    bool is_gone; /* it is closed; its place is free once its clients are gone, too */
-    unsigned weight, configured; /* the one now, and that of its line */
-    uint64_t memory;             /* bytes of each client */
-    unsigned cid;                /* of the only VM that may connect; 0: any */
+    bool is_gone;      /* it is closed; its place is free once its clients are gone, too */
+    uint64_t serial;   /* that no other socket has or had */
+    uint64_t revision; /* of what follows, each time that a file is read which says it */
+    unsigned weight, configured;           /* the one now, and that of its line */
+    uint64_t memory;                       /* bytes of each client */
+    uint64_t vm_memory;                    /* bytes of all of them together; UINT64_MAX: no limit */
+    unsigned clients_max;                  /* at a time */
+    struct vg_serve_pool *pool;            /* owned: what memory they have */
+    struct proxy_rate comes, forks, lines; /* admit.h */
+    uint64_t n_unsaid;                     /* lines of the log that were too many */
+    unsigned cid;                          /* of the only VM that may connect; 0: any */
     bool has_token;
     char token[VG_WIRE_TOKEN_MAX]; /* that clients have to show */
     int listener;
@@ -50,15 +61,19 @@ struct proxy_tenant {
 };
 
 struct proxy_client {
-    pid_t pid;                      /* 0: none */
-    int fd;                         /* to the process; -1: it has closed it */
+    pid_t pid; /* 0: none */
+    int fd;    /* to the process; -1: it has closed it */
+    struct proxy_group group;
+    struct proxy_output *output;    /* owned; what its process writes */
     struct vg_serve_counts *counts; /* owned, by vg_share_new_counts(); NULL: none */
     struct proxy_tenant *tenant;
+    unsigned place;                            /* in the tenant's pool */
     unsigned char session[VG_WIRE_SESSION_ID]; /* by which it comes back */
     bool is_known;                             /* by a certificate of the socket's VM */
     bool wants, has, is_told;
     int64_t came, wanted, given, asked; /* when, in ns */
     char from[PROXY_FROM_MAX];          /* who is at the other side, in words */
+    const char *why_ended;              /* by the proxy; NULL: it has not been */
 };
 
 struct proxy_share {
@@ -73,8 +88,25 @@ int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant
 /* Ns that one of the tenant's clients has wanted the device by now, and none of them had it. */
 int64_t vg_share_lacked(const struct proxy_tenant *tenant);
 
+/* Brings a program that has lost its connection back to its session, by another one, FD, which came
+ * by the same socket, and which IS_KNOWN in the same way. FD is the caller's. False: there is no
+ * such session. */
+bool vg_share_bring_back(const struct proxy_share *share, const struct proxy_tenant *tenant,
+                         bool is_known, const struct vg_wire_session_hello *hello, int fd);
+
+/* Returns how many clients there are of TENANT; NULL: of all. */
+unsigned vg_share_clients_n(const struct proxy_share *share, const struct proxy_tenant *tenant);
+
 /* Takes what CLIENT's process says. */
 void vg_share_hear(const struct proxy_share *share, struct proxy_client *client);
+
+/* What a socket's clients have together, MOST bytes at most, in memory that their processes have in
+ * common with the proxy. NULL, with errno. */
+struct vg_serve_pool *vg_share_new_pool(uint64_t most);
+void vg_share_free_pool(struct vg_serve_pool *pool); /* NULL is fine */
+
+/* Returns a place in TENANT's pool that none of its clients has; there are not more of them. */
+unsigned vg_share_place(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
 /* Memory in common with a client's process, and whoever gets *FD, which is the caller's; NULL, with
  * errno. */

@@ -18,9 +18,10 @@
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 
-#define SOCKETS_LINE  4096                /* bytes, of a file */
-#define SOCKETS_RETRY INT64_C(5000000000) /* ns */
-#define SOCKETS_FAULT (SOCKETS_LINE + 256)
+#define SOCKETS_CLIENTS 4    /* that may come at least by a socket that does not say */
+#define SOCKETS_LINE    4096 /* bytes, of a file */
+#define SOCKETS_RETRY   INT64_C(5000000000) /* ns */
+#define SOCKETS_FAULT   (SOCKETS_LINE + 256)
 
 bool
 vg_sockets_open(struct proxy_sockets *sockets)
@@ -62,6 +63,18 @@ sockets_word(struct proxy_tenant *tenant, const char *word, char fault[SOCKETS_F
         tenant->memory = (uint64_t)number << 20;
         return true;
     }
+    if (strncmp(word, "vm-memory=", 10) == 0) {
+        if (!sockets_number(word + 10, UINT_MAX, &number, fault))
+            return false;
+        tenant->vm_memory = (uint64_t)number << 20;
+        return true;
+    }
+    if (strncmp(word, "clients=", 8) == 0)
+        return sockets_number(word + 8, VG_SERVE_POOL_MAX, &tenant->clients_max, fault);
+    if (strncmp(word, "vm=", 3) == 0 && strlen(word + 3) >= PROXY_VM_MAX) {
+        snprintf(fault, SOCKETS_FAULT, "a VM's name has more than %d bytes", PROXY_VM_MAX - 1);
+        return false;
+    }
     if (strncmp(word, "vm=", 3) == 0 && word[3]) {
         tenant->vm = word + 3;
         return true;
@@ -77,16 +90,20 @@ sockets_word(struct proxy_tenant *tenant, const char *word, char fault[SOCKETS_F
     return false;
 }
 
-/* SOCKET[,weight=NUMBER][,memory=MIB][,vm=NAME][,token=FILE][,cid=NUMBER], of which the tenant
- * keeps parts. */
+/* SOCKET[,weight=NUMBER][,clients=NUMBER][,memory=MIB][,vm-memory=MIB][,vm=NAME][,token=FILE]
+ * [,cid=NUMBER], of which the tenant keeps parts. */
 static bool
 sockets_parse(const struct proxy_sockets *sockets, char *text, struct proxy_tenant *tenant,
               char fault[SOCKETS_FAULT])
 {
     char *rest = text;
 
-    *tenant = (struct proxy_tenant){
-        .path = strsep(&rest, ","), .weight = 1, .memory = sockets->memory, .listener = -1};
+    *tenant = (struct proxy_tenant){.path = strsep(&rest, ","),
+                                    .weight = 1,
+                                    .clients_max = sockets->clients_max,
+                                    .memory = sockets->memory,
+                                    .vm_memory = UINT64_MAX,
+                                    .listener = -1};
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ","))
         if (!sockets_word(tenant, word, fault))
             return false;
@@ -96,12 +113,13 @@ sockets_parse(const struct proxy_sockets *sockets, char *text, struct proxy_tena
         return false;
     }
     tenant->configured = tenant->weight;
-    if (*tenant->path && tenant->weight > 0 && tenant->memory > 0 &&
+    if (*tenant->path && tenant->weight > 0 && tenant->memory > 0 && tenant->vm_memory > 0 &&
+        tenant->clients_max > 0 &&
         (!vg_wire_address_is_far(tenant->path) || tenant->has_token ||
          (is_tls && sockets->tls->ca && tenant->vm)))
         return true;
     snprintf(fault, SOCKETS_FAULT,
-             "a socket has a path, a weight and memory, and one that is not "
+             "a socket has a path, a weight, clients and memory, and one that is not "
              "of this machine a token, or TLS with --tls-client-ca and a VM");
     return false;
 }
@@ -111,12 +129,15 @@ vg_sockets_add(struct proxy_sockets *sockets, char *text)
 {
     char fault[SOCKETS_FAULT];
 
-    if (sockets_parse(sockets, text, &sockets->tenants[sockets->n], fault)) {
-        sockets->n++;
-        return true;
+    struct proxy_tenant *tenant = &sockets->tenants[sockets->n];
+
+    if (!sockets_parse(sockets, text, tenant, fault)) {
+        fprintf(stderr, "vgpu-proxy: %s\n", fault);
+        return false;
     }
-    fprintf(stderr, "vgpu-proxy: %s\n", fault);
-    return false;
+    tenant->serial = ++sockets->n_serials;
+    sockets->n++;
+    return true;
 }
 
 /* ---- listening ---- */
@@ -124,6 +145,10 @@ vg_sockets_add(struct proxy_sockets *sockets, char *text)
 static bool
 sockets_listen(const struct proxy_sockets *sockets, struct proxy_tenant *tenant)
 {
+    if (!tenant->pool)
+        tenant->pool = vg_share_new_pool(tenant->vm_memory);
+    if (!tenant->pool)
+        return false;
     tenant->listener = vg_wire_address_is_far(tenant->path)
                            ? vg_wire_address_listen(tenant->path)
                            : vg_proxy_listen(tenant->path, SOCK_STREAM, sockets->mode);
@@ -183,21 +208,53 @@ vg_sockets_close(struct proxy_sockets *sockets)
     sockets->retry = INT64_MAX;
 }
 
+unsigned
+vg_sockets_usual_clients(unsigned clients_max)
+{
+    unsigned n = clients_max / 4;
+
+    n = n < SOCKETS_CLIENTS ? SOCKETS_CLIENTS : n;
+    return n < clients_max ? n : clients_max;
+}
+
+void
+vg_sockets_tell(const struct proxy_sockets *sockets, const struct proxy_share *share)
+{
+    for (unsigned i = 0; i < sockets->n; i++) {
+        const struct proxy_tenant *tenant = &sockets->tenants[i];
+        if (tenant->is_gone)
+            continue;
+        vg_cl_say("%s: weight %u, had the device for %.6f s in %llu turns, %llu ended",
+                  tenant->path, tenant->weight, (double)vg_share_held(share, tenant) / 1e9,
+                  (unsigned long long)tenant->turns, (unsigned long long)tenant->ended);
+    }
+}
+
+static void
+sockets_forget_tenant(const struct proxy_tenant *tenant)
+{
+    vg_share_free_pool(tenant->pool);
+    free(tenant->text);
+}
+
 void
 vg_sockets_free(struct proxy_sockets *sockets)
 {
     for (unsigned i = 0; sockets->tenants && i < sockets->n; i++)
-        free(sockets->tenants[i].text);
+        sockets_forget_tenant(&sockets->tenants[i]);
     free(sockets->tenants);
     sockets->tenants = NULL;
 }
 
 void
-vg_sockets_leave(const struct proxy_sockets *sockets)
+vg_sockets_leave(const struct proxy_sockets *sockets, const struct proxy_tenant *mine)
 {
-    for (unsigned i = 0; i < sockets->n; i++)
+    for (unsigned i = 0; i < sockets->n; i++) {
         if (sockets->tenants[i].listener >= 0)
             close(sockets->tenants[i].listener);
+        if (&sockets->tenants[i] != mine)
+            vg_share_free_pool(sockets->tenants[i].pool);
+    }
 }
 
 /* ---- the folder ---- */
@@ -342,7 +399,7 @@ sockets_place(struct proxy_sockets *sockets, const struct proxy_share *share)
     for (unsigned i = 0; i < sockets->n; i++) {
         struct proxy_tenant *tenant = &sockets->tenants[i];
         if (tenant->is_gone && !sockets_has_clients(share, tenant)) {
-            free(tenant->text);
+            sockets_forget_tenant(tenant);
             return tenant;
         }
     }
@@ -363,6 +420,11 @@ sockets_change(const struct proxy_share *share, struct proxy_tenant *tenant,
     tenant->vm = next->vm;
     tenant->cid = next->cid;
     tenant->memory = next->memory;
+    tenant->vm_memory = next->vm_memory;
+    if (tenant->pool)
+        tenant->pool->most = next->vm_memory;
+    tenant->clients_max = next->clients_max;
+    tenant->revision++;
     tenant->has_token = next->has_token;
     memcpy(tenant->token, next->token, sizeof tenant->token);
 }
@@ -387,6 +449,7 @@ vg_sockets_read(struct proxy_sockets *sockets, const struct proxy_share *share)
             sockets_change(share, old, &next->tenants[i]);
         } else if (place) {
             *place = next->tenants[i];
+            place->serial = ++sockets->n_serials;
             if (sockets_listen(sockets, place))
                 continue;
             vg_cl_say("%s: %s; it is tried again", place->path, strerror(errno));

@@ -17,7 +17,9 @@
 struct proxy_sockets {
     struct proxy_tenant *tenants; /* PROXY_TENANTS_MAX places; those that are gone are free */
     unsigned n;                   /* places that were ever taken */
+    uint64_t n_serials;           /* that were ever given */
     uint64_t memory;              /* of each client, where its socket does not say */
+    unsigned clients_max;         /* likewise, of each socket */
     mode_t mode;                  /* who may connect to a unix socket */
     const char *folder;           /* NULL: there is none */
     const struct vg_wire_tls_files *tls; /* what is shown at those of TLS */
@@ -48,10 +50,17 @@ int vg_sockets_look(struct proxy_sockets *sockets);
 /* Nobody can come any more. */
 void vg_sockets_close(struct proxy_sockets *sockets);
 
+/* Returns how many clients a socket may have that does not say: a quarter of all, so that one VM
+ * does not keep the others out, and at least some. */
+unsigned vg_sockets_usual_clients(unsigned clients_max);
+
+/* Says in the log what each socket's clients had of the device. */
+void vg_sockets_tell(const struct proxy_sockets *sockets, const struct proxy_share *share);
+
 /* Frees what vg_sockets_open() and vg_sockets_read() took. */
 void vg_sockets_free(struct proxy_sockets *sockets);
 
-/* Closes what a client's process has of them. */
-void vg_sockets_leave(const struct proxy_sockets *sockets);
+/* Closes what a client's process has of them, which came by MINE (NULL: it is none of a client). */
+void vg_sockets_leave(const struct proxy_sockets *sockets, const struct proxy_tenant *mine);
 
 #endif

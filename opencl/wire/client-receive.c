@@ -219,6 +219,20 @@ receive_end(const struct vg_wire_head *head)
     return false;
 }
 
+/* The same in words. */
+static bool
+receive_ended(struct vg_wire_client *client, const struct vg_wire_head *head)
+{
+    char why[VG_WIRE_WHY_MAX + 1] = "";
+
+    if (head->size > VG_WIRE_WHY_MAX || !vg_wire_link_receive(&client->link, why, head->size))
+        return false;
+    for (char *at = why; *at; at++)
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    vg_cl_say("the proxy ends this program's OpenCL: %s", why);
+    return false;
+}
+
 /* One message; the caller is the one that receives. */
 static void
 receive(struct vg_wire_client *client)
@@ -233,6 +247,8 @@ receive(struct vg_wire_client *client)
         ok = receive_read(client, &head);
     else if (ok && (head.op == VG_WIRE_LONG || head.op == VG_WIRE_MUTE))
         ok = receive_end(&head);
+    else if (ok && head.op == VG_WIRE_ENDED)
+        ok = receive_ended(client, &head);
     else if (ok)
         ok = head.op == VG_WIRE_EVENT && receive_event(client, &head);
     if (!ok)

@@ -12,35 +12,21 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "opencl/icd/say.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
+#include "opencl/wire/link-private.h"
 #include "opencl/wire/link-shared.h"
 #include "opencl/wire/pass.h"
 #include "opencl/wire/tls.h"
 
-#define LINK_MAGIC      UINT64_C(0x314B4E4C55504756) /* "VGPULNK1" */
 #define LINK_STREAM     "stream:"
 #define LINK_TOKEN_PATH "/etc/vgpud/proxy.token"
 #define LINK_CA_PATH    "/etc/vgpud/proxy-ca.pem"
 #define LINK_CERT_PATH  "/etc/vgpud/proxy-cert.pem"
 #define LINK_KEY_PATH   "/etc/vgpud/proxy-key.pem"
 
-#define LINK_AGAIN_S 5    /* for each try to connect again */
-#define LINK_TLS     0x16 /* byte with which one begins who speaks TLS */
-
-enum {
-    LINK_SOCKET,
-    LINK_SHARED,
-    LINK_TOKEN,   /* a socket; the program's token comes next */
-    LINK_SESSION, /* the same, and then which session it wants; a welcome is the answer */
-};
-
-/* What both sides send first. */
-struct link_hello {
-    uint64_t magic;
-    uint64_t way;     /* that the program wants, and that it gets */
-    uint64_t staging; /* of what is shared; the descriptor comes along */
-};
+#define LINK_AGAIN_S 5 /* for each try to connect again */
 
 struct vg_wire_way {
     char *address, *token;        /* the token's file */
@@ -48,6 +34,7 @@ struct vg_wire_way {
     struct vg_wire_place place;   /* where the address was reached */
 };
 
+static atomic_bool link_has_warned;
 static const char *link_token_path = LINK_TOKEN_PATH;
 static _Thread_local char link_fault[VG_WIRE_TLS_FAULT];
 
@@ -55,13 +42,6 @@ const char *
 vg_wire_link_fault(void)
 {
     return *link_fault ? link_fault : NULL;
-}
-
-void
-vg_wire_refusal_make(struct vg_wire_refusal *refusal, const char *why)
-{
-    *refusal = (struct vg_wire_refusal){.magic = VG_WIRE_REFUSAL_MAGIC};
-    strncpy(refusal->why, why, sizeof refusal->why - 1);
 }
 
 void
@@ -121,6 +101,24 @@ link_hear(int fd, void *to, size_t size, int64_t until)
 
 /* ---- the program's side of it ---- */
 
+/* Takes the rest of what says why this side is refused, of which FIRST has SIZE bytes. */
+static void
+link_hear_refusal(int fd, const void *first, size_t size, int64_t until)
+{
+    struct vg_wire_refusal refusal;
+
+    memcpy(&refusal, first, size);
+    if (!link_hear(fd, (char *)&refusal + size, sizeof refusal - size, until)) {
+        errno = ECONNRESET;
+        return;
+    }
+    refusal.why[sizeof refusal.why - 1] = '\0';
+    for (char *at = refusal.why; *at; at++)
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    snprintf(link_fault, sizeof link_fault, "%s", refusal.why);
+    errno = refusal.magic == VG_WIRE_ENDED_MAGIC ? ESRCH : ECONNREFUSED;
+}
+
 void
 vg_wire_link_set_token(const char *path)
 {
@@ -149,6 +147,8 @@ link_ask(struct vg_wire_link *link, uint64_t way)
     if (ok && hello.way == (link->shared ? LINK_SHARED : LINK_SOCKET))
         return true;
     errno = error;
+    if (n == (ssize_t)sizeof hello && hello.magic == VG_WIRE_REFUSAL_MAGIC)
+        link_hear_refusal(link->fd, &hello, sizeof hello, link_until(VG_WIRE_OPEN_S));
     return false;
 }
 
@@ -171,6 +171,9 @@ link_reach(struct vg_wire_way *way, int limit_s)
                                   : NULL;
     int plain = -1;
     errno = ECONNABORTED;
+    if (tls && !vg_wire_tls_is_for_its_side(tls) && !atomic_exchange(&link_has_warned, true))
+        vg_cl_say("the extended key usage of the proxy's certificate leaves TLS servers out: a "
+                  "later version refuses it");
     if (tls) {
         vg_wire_address_limit(fd, 0);
         plain = vg_wire_tls_carry_beside(tls, fd);
@@ -195,32 +198,13 @@ link_read_token(const struct vg_wire_way *way, char token[VG_WIRE_TOKEN_MAX])
     return vg_wire_address_token(way->token, token) || way->certificate;
 }
 
-/* Takes the rest of what says why this side is refused, of which WELCOME has the first bytes. */
-static void
-link_hear_refusal(int fd, const struct vg_wire_session_welcome *welcome, int64_t until)
-{
-    struct vg_wire_refusal refusal;
-
-    memcpy(&refusal, welcome, sizeof *welcome);
-    if (!link_hear(fd, (char *)&refusal + sizeof *welcome, sizeof refusal - sizeof *welcome,
-                   until)) {
-        errno = ECONNRESET;
-        return;
-    }
-    refusal.why[sizeof refusal.why - 1] = '\0';
-    for (char *at = refusal.why; *at; at++)
-        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
-    snprintf(link_fault, sizeof link_fault, "%s", refusal.why);
-    errno = ECONNREFUSED;
-}
-
 /* Returns a connection to another machine, which has welcomed what says HELLO; -1, with errno. */
 static int
 link_connect(struct vg_wire_way *way, int limit_s, const struct vg_wire_session_hello *hello,
              struct vg_wire_session_welcome *welcome)
 {
     static const unsigned char none[VG_WIRE_SESSION_ID];
-    struct link_hello first = {LINK_MAGIC, LINK_SESSION, 0};
+    struct link_hello first = {LINK_MAGIC, LINK_SESSION, LINK_TAKES_ENDS};
     char token[VG_WIRE_TOKEN_MAX];
 
     link_fault[0] = '\0';
@@ -240,8 +224,8 @@ link_connect(struct vg_wire_way *way, int limit_s, const struct vg_wire_session_
     vg_wire_link_send(&link, parts, 3, NULL, NULL);
     if (!link_hear(link.fd, welcome, sizeof *welcome, until))
         errno = errno == ETIMEDOUT ? ETIMEDOUT : EACCES;
-    else if (welcome->magic == VG_WIRE_REFUSAL_MAGIC)
-        link_hear_refusal(link.fd, welcome, until);
+    else if (welcome->magic == VG_WIRE_REFUSAL_MAGIC || welcome->magic == VG_WIRE_ENDED_MAGIC)
+        link_hear_refusal(link.fd, welcome, sizeof *welcome, until);
     else if (welcome->magic != VG_WIRE_SESSION_MAGIC)
         errno = EPROTO;
     else if (memcmp(welcome->id, none, sizeof none) == 0)
@@ -352,90 +336,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     return false;
 }
 
-/* ---- the proxy's side of it ---- */
-
-/* Whether the other side has the token that it needs; false, with errno. */
-static bool
-link_check_token(int fd, const char *token, bool is_known, int64_t until)
-{
-    char shown[VG_WIRE_TOKEN_MAX];
-    unsigned char differs = 0;
-
-    if (!link_hear(fd, shown, sizeof shown, until))
-        return false;
-    errno = EACCES;
-    if (is_known)
-        return true;
-    for (size_t i = 0; token && i < sizeof shown; i++)
-        differs |= (unsigned char)(shown[i] ^ token[i]);
-    return !differs;
-}
-
-static enum vg_wire_taken
-link_take_session(struct vg_wire_link *link, const struct vg_wire_offer *offer,
-                  struct vg_wire_session_hello *hello, int64_t until)
-{
-    static const unsigned char none[VG_WIRE_SESSION_ID];
-    struct vg_wire_session_welcome welcome = {.magic = VG_WIRE_SESSION_MAGIC,
-                                              .linger_s = offer->linger_s};
-    struct iovec part = {&welcome, sizeof welcome};
-
-    if (!link_hear(link->fd, hello, sizeof *hello, until))
-        return VG_WIRE_REFUSED;
-    vg_wire_address_limit(link->fd, 0);
-    if (memcmp(hello->id, none, sizeof none) != 0)
-        return VG_WIRE_COMES_BACK;
-    if (offer->id)
-        memcpy(welcome.id, offer->id, sizeof welcome.id);
-    if (!vg_wire_link_send(link, &part, 1, NULL, NULL))
-        return VG_WIRE_REFUSED;
-    if (!offer->id) {
-        errno = EUSERS;
-        return VG_WIRE_REFUSED;
-    }
-    link->session = vg_wire_session_begin(link->fd, &welcome, NULL, NULL);
-    if (!link->session)
-        return VG_WIRE_REFUSED;
-    link->fd = -1;
-    vg_wire_session_stay(link->session);
-    return VG_WIRE_TAKEN;
-}
-
-enum vg_wire_taken
-vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_offer *offer,
-                  struct vg_wire_session_hello *back)
-{
-    struct link_hello hello;
-    const int64_t until = link_until(VG_WIRE_OPEN_S);
-    int memory = -1;
-
-    *link = (struct vg_wire_link){.fd = fd};
-    vg_wire_address_tune(fd);
-    vg_wire_address_limit(fd, VG_WIRE_OPEN_S);
-    if (!link_hear(fd, &hello, sizeof hello, until))
-        return VG_WIRE_REFUSED;
-    const bool is_far = offer->token || offer->is_known;
-    bool ok = hello.magic == LINK_MAGIC && hello.way <= LINK_SESSION &&
-              (!is_far || hello.way >= LINK_TOKEN) && (is_far || hello.way < LINK_SESSION);
-    if (!ok) {
-        const bool is_tls = *(const unsigned char *)&hello.magic == LINK_TLS;
-        errno = is_tls ? EPROTONOSUPPORT : is_far && hello.magic == LINK_MAGIC ? EACCES : EPROTO;
-    }
-    if (!ok ||
-        (hello.way >= LINK_TOKEN && !link_check_token(fd, offer->token, offer->is_known, until)))
-        return VG_WIRE_REFUSED;
-    if (hello.way == LINK_SESSION)
-        return link_take_session(link, offer, back, until);
-    vg_wire_address_limit(fd, 0);
-    bool is_shared = hello.way == LINK_SHARED && offer->staging > 0;
-    hello = (struct link_hello){LINK_MAGIC, is_shared, is_shared ? offer->staging : 0};
-    struct vg_wire_shared *shared = is_shared ? vg_wire_shared_make(offer->staging, &memory) : NULL;
-    ok = (!is_shared || shared) && vg_wire_pass(fd, &hello, sizeof hello, memory, 0);
-    if (memory >= 0)
-        close(memory);
-    link->shared = shared;
-    return ok ? VG_WIRE_TAKEN : VG_WIRE_REFUSED;
-}
+/* ---- the end ---- */
 
 void
 vg_wire_link_shut(struct vg_wire_link *link)
@@ -447,6 +348,23 @@ vg_wire_link_shut(struct vg_wire_link *link)
         vg_wire_session_shut(link->session);
     else if (link->fd >= 0)
         shutdown(link->fd, SHUT_RDWR);
+}
+
+void
+vg_wire_link_finish(struct vg_wire_link *link, int ms)
+{
+    if (link->session)
+        vg_wire_session_finish(link->session, ms);
+}
+
+bool
+vg_wire_link_is_over(const struct vg_wire_link *link)
+{
+    struct pollfd at = {.fd = link->fd, .events = POLLRDHUP};
+
+    if (link->session)
+        return vg_wire_session_is_over(link->session);
+    return poll(&at, 1, 0) > 0;
 }
 
 bool

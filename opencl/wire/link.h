@@ -12,11 +12,12 @@
 #ifndef VG_OPENCL_WIRE_LINK_H
 #define VG_OPENCL_WIRE_LINK_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+
+#include <stdatomic.h>
 
 #include "opencl/wire/session.h"
 
@@ -38,12 +39,14 @@ struct vg_wire_link {
 /* Has the token in the file PATH shown, where no variable names another one. PATH is kept. */
 void vg_wire_link_set_token(const char *path);
 
-/* What the proxy's side says instead of a welcome to whom it refuses. */
+/* The same to whom comes back to a session that has ended, and says that it understands this. */
+#define VG_WIRE_ENDED_MAGIC UINT64_C(0x31444E4554504756) /* "VGPTEND1" */
+
+/* What the proxy's side says, instead of a hello or a welcome, to whom it refuses. */
 struct vg_wire_refusal {
     uint64_t magic;
     char why[VG_WIRE_REFUSAL_MAX];
 };
-void vg_wire_refusal_make(struct vg_wire_refusal *refusal, const char *why);
 
 /* Returns why a link of this thread could not be opened, last, if there is more to say than errno
  * does; or else NULL. It holds until the thread opens the next one. */
@@ -63,23 +66,15 @@ void vg_wire_link_stay(struct vg_wire_link *link);
 /* What those get that connect. */
 struct vg_wire_offer {
     size_t staging;          /* bytes of memory for data, if they want memory in common */
-    const char *token;       /* that they have to show; NULL: none */
-    bool is_known;           /* they have shown by other means who they are, on another machine */
-    const unsigned char *id; /* of a new session; NULL: there may be none */
+    const unsigned char *id; /* of a new session */
     unsigned linger_s;       /* that it outlives its connection */
 };
 
-enum vg_wire_taken {
-    VG_WIRE_REFUSED, /* with errno */
-    VG_WIRE_TAKEN,
-    VG_WIRE_COMES_BACK, /* it wants to go on with a session; FD is all that there is of the link */
-};
-
-/* For a link that somebody else accepted; FD is the link's from now on. HELLO gets what the other
- * side says that comes back. */
-enum vg_wire_taken vg_wire_link_take(struct vg_wire_link *link, int fd,
-                                     const struct vg_wire_offer *offer,
-                                     struct vg_wire_session_hello *hello);
+/* Begins a link at the proxy's side, over FD, which is the link's from now on, and on which ARRIVAL
+ * was said by one who may come. False, with errno. */
+struct vg_wire_arrival;
+bool vg_wire_link_take(struct vg_wire_link *link, int fd, const struct vg_wire_arrival *arrival,
+                       const struct vg_wire_offer *offer);
 
 /* Whether the link is broken, or seems to be, and may be mended yet, or not. */
 bool vg_wire_link_is_cut(const struct vg_wire_link *link);
@@ -95,6 +90,10 @@ const char *vg_wire_link_why(const struct vg_wire_link *link);
  * any number of times. */
 void vg_wire_link_shut(struct vg_wire_link *link);
 
+/* Whether nothing will come any more once what has come was taken, as the other side has ended it
+ * or will not come back. Any thread. */
+bool vg_wire_link_is_over(const struct vg_wire_link *link);
+
 /* Whether this side has ended the link. Any thread. */
 bool vg_wire_link_is_shut(const struct vg_wire_link *link);
 
@@ -105,6 +104,10 @@ void vg_wire_link_close(struct vg_wire_link *link);
  * other side sends instead of receiving; it takes what there is. False: the link is broken. */
 bool vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n,
                        void (*help)(void *data), void *data);
+
+/* Has what was offered last reach the other side, where that needs time: for up to MS milliseconds,
+ * before this process ends. */
+void vg_wire_link_finish(struct vg_wire_link *link, int ms);
 
 /* Sends SIZE bytes if it can be done at once, and else none, or a part. */
 void vg_wire_link_offer(struct vg_wire_link *link, const void *bytes, size_t size);

@@ -8,15 +8,50 @@
 #include <string.h>
 
 #include "opencl/track/memory.h"
+#include "opencl/wire/serve-pool.h"
 #include "opencl/wire/serve-private.h"
 
-bool
-vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes)
+/* Whether all clients of the VM may have it that this one has HAS, which is written first. */
+static bool
+limits_claim(const struct vg_serve *serve, uint64_t has)
+{
+    struct vg_serve_pool *pool = serve->limits.pool;
+    uint64_t sum = 0;
+
+    if (!pool)
+        return true;
+    atomic_store(&pool->has[serve->limits.place], has);
+    const uint64_t most = atomic_load(&pool->most);
+    const unsigned n = atomic_load(&pool->n);
+    for (unsigned i = 0; most != UINT64_MAX && i < n && i < VG_SERVE_POOL_MAX; i++) {
+        const uint64_t one = atomic_load(&pool->has[i]);
+        sum = one > UINT64_MAX - sum ? UINT64_MAX : sum + one;
+    }
+    return sum <= most;
+}
+
+const char *
+vg_serve_may_not_have(const struct vg_serve *serve, uint64_t bytes)
 {
     /* This process has one client. */
     uint64_t has = vg_cl_mem_bytes();
 
-    return has <= serve->limits.memory && bytes <= serve->limits.memory - has;
+    if (has > serve->limits.memory || bytes > serve->limits.memory - has)
+        return "more memory than it may have";
+    if (limits_claim(serve, has + bytes))
+        return NULL;
+    vg_serve_settle_memory(serve);
+    return "more memory than the programs of its VM may have together";
+}
+
+void
+vg_serve_settle_memory(const struct vg_serve *serve)
+{
+    struct vg_serve_pool *pool = serve->limits.pool;
+    const uint64_t has = vg_cl_mem_bytes();
+
+    if (pool && atomic_load_explicit(&pool->has[serve->limits.place], memory_order_relaxed) != has)
+        atomic_store(&pool->has[serve->limits.place], has);
 }
 
 struct vg_serve_counts *
@@ -41,7 +76,9 @@ vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
         !value->bytes || value->has != sizeof bytes || value->size < sizeof bytes)
         return;
     memcpy(&bytes, value->bytes, sizeof bytes);
+    const uint64_t most = serve->limits.pool ? serve->limits.pool->most : UINT64_MAX;
     bytes = bytes < serve->limits.memory ? bytes : serve->limits.memory;
+    bytes = bytes < most ? bytes : most;
     memcpy(value->bytes, &bytes, sizeof bytes);
 }
 

@@ -69,10 +69,8 @@ memory_drop(cl_mem made, cl_int why, cl_int *error)
 static bool
 memory_may_have(struct vg_serve_call *call, uint64_t bytes)
 {
-    if (vg_serve_may_have(call->serve, bytes))
-        return true;
-    call->why = "more memory than it may have";
-    return false;
+    call->why = vg_serve_may_not_have(call->serve, bytes);
+    return !call->why;
 }
 
 cl_int

@@ -37,6 +37,7 @@ struct vg_serve {
     struct vg_wire_link *link;
     struct vg_serve_limits limits;
     struct vg_serve_turn *turn;
+    struct vg_serve_watch *watch;
     pthread_mutex_t sending; /* taken before the others */
     pthread_mutex_t listing; /* of: */
     struct serve_read *reads;

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -242,18 +243,48 @@ vg_serve_begin_sender(struct vg_serve *serve)
 }
 
 /* A client that takes nothing is told nothing. */
-_Noreturn void
-vg_serve_end(struct vg_serve *serve, uint16_t what, unsigned seconds)
+static void
+serve_say_last(struct vg_serve *serve, const void *bytes, size_t size)
 {
-    const struct vg_wire_head head = {.op = what, .number = seconds};
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 200000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    if (pthread_mutex_timedlock(&serve->sending, &until) == 0)
-        vg_wire_link_offer(serve->link, &head, sizeof head);
+    if (pthread_mutex_timedlock(&serve->sending, &until) != 0)
+        return;
+    vg_wire_link_offer(serve->link, bytes, size);
+    vg_wire_link_finish(serve->link, 1000);
+}
+
+_Noreturn void
+vg_serve_end(struct vg_serve *serve, uint16_t what, unsigned seconds)
+{
+    const struct vg_wire_head head = {.op = what, .number = seconds};
+
+    serve_say_last(serve, &head, sizeof head);
+    _exit(EXIT_FAILURE);
+}
+
+void
+vg_serve_say_end(struct vg_serve *serve, const char *why)
+{
+    struct {
+        struct vg_wire_head head;
+        char why[VG_WIRE_WHY_MAX];
+    } last = {.head = {.op = VG_WIRE_ENDED}};
+    const size_t size = strnlen(why, sizeof last.why);
+
+    last.head.size = (uint32_t)size;
+    memcpy(last.why, why, size);
+    serve_say_last(serve, &last, sizeof last.head + size);
+}
+
+_Noreturn void
+vg_serve_end_why(struct vg_serve *serve, const char *why)
+{
+    vg_serve_say_end(serve, why);
     _exit(EXIT_FAILURE);
 }
 

@@ -13,6 +13,7 @@
 #include "opencl/wire/serve-meter.h"
 #include "opencl/wire/serve-private.h"
 #include "opencl/wire/serve-turn.h"
+#include "opencl/wire/serve-watch.h"
 
 #define SERVE_THREADS_MAX 512 /* of calls that wait */
 #define SERVE_WHY_DATA    "more data of commands that are not done than it may have"
@@ -66,7 +67,11 @@ serve_do(void *data)
         call->why = "more commands than it may give before an event is set";
     }
     vg_serve_meter_entered(call);
+    if (!call->is_beside)
+        vg_serve_watch_enter(serve, call->head.op);
     cl_int result = is_in ? vg_serve_functions[call->head.op](call) : call->refused;
+    if (!call->is_beside)
+        vg_serve_watch_leave(serve);
     vg_serve_meter_back(call, result);
     if (is_in)
         vg_serve_turn_leave(serve->turn, call->head.op);
@@ -86,7 +91,11 @@ serve_do(void *data)
         if (!(call->head.flags & VG_WIRE_LATER))
             vg_serve_answer(call, result);
     }
+    const bool is_beside = call->is_beside;
     serve_free(call);
+    /* What the serving thread is about to take is claimed meanwhile. */
+    if (!is_beside)
+        vg_serve_settle_memory(serve);
     vg_serve_meter_have(serve);
     return NULL;
 }
@@ -284,6 +293,11 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_cond_init(&serve->more, NULL);
     serve->said_end = &serve->said;
     pthread_mutex_init(&serve->lock, NULL);
+    /* The vendor's library is loaded from here on. */
+    if (!vg_serve_watch_begin(serve)) {
+        vg_cl_say("there is no thread to watch a client's process");
+        return NULL;
+    }
     if (!serve_add_roots(serve)) {
         vg_cl_say("there is no device of OpenCL");
         return NULL;

@@ -19,6 +19,7 @@
 struct vg_serve;
 struct vg_serve_counts;
 struct vg_serve_command;
+struct vg_serve_pool;
 
 #define VG_SERVE_VALUE_MAX (UINT64_C(48) << 20) /* bytes of a value that is asked for */
 
@@ -33,6 +34,10 @@ struct vg_serve_limits {
     int turns;             /* serve-turn.h: the socket to the proxy */
     struct vg_serve_counts *counts; /* serve-meter.h; NULL: nobody asks */
     unsigned max_kernel_s;          /* seconds; 0: any time */
+    struct vg_serve_pool *pool;     /* serve-pool.h: what all of the VM's clients have */
+    unsigned place;                 /* of this client's in it */
+    uint64_t build_memory;          /* bytes of private memory that a build may add; 0: any */
+    unsigned build_s, build_cpu_s;  /* that a build may take, by the clock and of CPU; 0: any */
 };
 
 bool vg_serve_may_have_binaries(const struct vg_serve *serve);
@@ -44,11 +49,19 @@ cl_command_queue vg_serve_next_queue(struct vg_serve *serve, uint64_t *at);
 /* Tells the client why, WHAT of enum vg_wire_said, and ends this process. */
 _Noreturn void vg_serve_end(struct vg_serve *serve, uint16_t what, unsigned seconds);
 
+/* The same, for what is said in words. */
+_Noreturn void vg_serve_end_why(struct vg_serve *serve, const char *why);
+
+/* Tells the client why, and leaves the end to the caller. */
+void vg_serve_say_end(struct vg_serve *serve, const char *why);
+
 /* FD is another connection of the client, whose side has taken so many bytes by now. */
 void vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken);
 
-/* Whether the client may have BYTES more of memory. */
-bool vg_serve_may_have(const struct vg_serve *serve, uint64_t bytes);
+/* Returns what the client may not have of BYTES more of memory; NULL: it may have them, and nobody
+ * else of its VM may until they are there, or vg_serve_settle_memory() was called. One thread. */
+const char *vg_serve_may_not_have(const struct vg_serve *serve, uint64_t bytes);
+void vg_serve_settle_memory(const struct vg_serve *serve);
 
 /* A message that is being done. */
 struct vg_serve_call {

@@ -82,6 +82,31 @@ vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_tol
     pthread_mutex_unlock(&session->lock);
 }
 
+void
+vg_wire_session_finish(struct vg_wire_session *session, int ms)
+{
+    const int64_t until = vg_cl_now() + ms * INT64_C(1000000);
+    char bytes[4096];
+
+    pthread_mutex_lock(&session->lock);
+    while (session->state == SESSION_UP && session->is_writing && vg_cl_now() < until)
+        vg_wire_session_sleep(session, &session->changed, MEND_SECOND / 1000);
+    vg_wire_session_leave(session);
+    const int fd = session->fd;
+    pthread_mutex_unlock(&session->lock);
+    while (fd >= 0 && vg_cl_now() < until && recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+}
+
+bool
+vg_wire_session_is_over(struct vg_wire_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    const bool is_over = session->state == SESSION_OVER;
+    pthread_mutex_unlock(&session->lock);
+    return is_over;
+}
+
 /* ---- another connection ---- */
 
 /* Whether the other side can have taken so much: not less than it said before, nor what was never
@@ -127,6 +152,18 @@ mend_why(struct vg_wire_session *session)
     return session->fault;
 }
 
+/* Why the proxy has ended the program, which it may have said. */
+static const char *
+mend_why_ended(struct vg_wire_session *session)
+{
+    const char *fault = vg_wire_link_fault();
+
+    if (!fault)
+        return "it does not know this program any more";
+    snprintf(session->fault, sizeof session->fault, "it has ended this program: %s", fault);
+    return session->fault;
+}
+
 static void
 mend_by_connecting(struct vg_wire_session *session)
 {
@@ -148,7 +185,7 @@ mend_by_connecting(struct vg_wire_session *session)
         if (fd >= 0 && session->state == SESSION_DOWN)
             vg_wire_session_over(session, "it has taken what was not sent");
         else if (error == ESRCH || error == EPROTO)
-            vg_wire_session_over(session, "it does not know this program any more");
+            vg_wire_session_over(session, mend_why_ended(session));
         else if (vg_cl_now() - session->broken >= vg_wire_session_most(session))
             vg_wire_session_over(session, mend_why(session));
         else if (session->state == SESSION_DOWN)

@@ -78,13 +78,20 @@ void vg_wire_session_offer(struct vg_wire_session *session, const void *bytes, s
 bool vg_wire_session_receive(struct vg_wire_session *session, void *to, size_t size);
 bool vg_wire_session_wait(struct vg_wire_session *session, int timeout_ms);
 
-/* Ends it for both sides: the other one does not wait for another connection, and what has come from
- * it is not taken any more. */
+/* Ends it for both sides: the other one does not wait for another connection, and what has come
+ * from it is not taken any more. */
 void vg_wire_session_shut(struct vg_wire_session *session);
 void vg_wire_session_close(struct vg_wire_session *session);
 
 /* Whether nothing comes now, as the connection is broken, or seems to be. */
 bool vg_wire_session_is_cut(struct vg_wire_session *session);
+
+/* Ends it for both sides once what was given here is sent, for which it waits up to MS
+ * milliseconds, and takes what has come, so that the connection does not end with a reset. */
+void vg_wire_session_finish(struct vg_wire_session *session, int ms);
+
+/* Whether it is over; what has come may be taken yet. */
+bool vg_wire_session_is_over(struct vg_wire_session *session);
 
 /* Whether it is over because the program ends. */
 bool vg_wire_session_has_left(struct vg_wire_session *session);

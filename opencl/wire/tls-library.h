@@ -48,6 +48,7 @@
  EACH(gnutls_transport_set_pull_function)                                                          \
  EACH(gnutls_transport_set_push_function)                                                          \
  EACH(gnutls_x509_crt_check_hostname)                                                              \
+ EACH(gnutls_x509_crt_check_key_purpose)                                                           \
  EACH(gnutls_x509_crt_deinit)                                                                      \
  EACH(gnutls_x509_crt_get_activation_time)                                                         \
  EACH(gnutls_x509_crt_get_dn_by_oid)                                                               \

@@ -11,6 +11,7 @@
 #define TLS_FILE_MAX ((size_t)64 << 10) /* bytes of a certificate's file that are looked at */
 
 struct vg_wire_tls {
+    bool is_server; /* this side */
     const struct tls_library *gnutls;
     gnutls_certificate_credentials_t credentials;
     gnutls_session_t session;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "opencl/track/clock.h"
-#include "opencl/wire/link.h"
+#include "opencl/wire/arrival.h"
 #include "opencl/wire/tls-library.h"
 #include "opencl/wire/tls-private.h"
 
@@ -86,6 +86,7 @@ tls_new(unsigned flags, const struct vg_wire_tls_files *files, char fault[VG_WIR
         return NULL;
     tls->gnutls = gnutls;
     tls->fd = -1;
+    tls->is_server = flags & GNUTLS_SERVER;
     if (gnutls->gnutls_certificate_allocate_credentials(&tls->credentials) != 0 ||
         gnutls->gnutls_init(&tls->session,
                             flags | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) != 0) {
@@ -250,6 +251,34 @@ tls_is_good(struct vg_wire_tls *tls, const char *whose, char fault[VG_WIRE_TLS_F
     return false;
 }
 
+static bool
+tls_is_for(const struct tls_library *gnutls, gnutls_x509_crt_t certificate, const char *purpose)
+{
+    return gnutls->gnutls_x509_crt_check_key_purpose(certificate, purpose, 0) != 0;
+}
+
+bool
+vg_wire_tls_is_for_its_side(struct vg_wire_tls *tls)
+{
+    gnutls_x509_crt_t certificate = tls_peer(tls);
+    bool is_for = !certificate ||
+                  tls_is_for(tls->gnutls, certificate,
+                             tls->is_server ? GNUTLS_KP_TLS_WWW_CLIENT : GNUTLS_KP_TLS_WWW_SERVER);
+
+    if (certificate)
+        tls->gnutls->gnutls_x509_crt_deinit(certificate);
+    return is_for;
+}
+
+static void
+tls_take_facts(const struct tls_library *gnutls, gnutls_x509_crt_t certificate,
+               struct vg_wire_tls_facts *facts)
+{
+    facts->begin = (long long)gnutls->gnutls_x509_crt_get_activation_time(certificate);
+    facts->end = (long long)gnutls->gnutls_x509_crt_get_expiration_time(certificate);
+    facts->is_for_servers = tls_is_for(gnutls, certificate, GNUTLS_KP_TLS_WWW_SERVER);
+}
+
 /* ---- the program's side ---- */
 
 static bool
@@ -315,17 +344,6 @@ vg_wire_tls_begin(const struct vg_wire_tls_files *files, char fault[VG_WIRE_TLS_
     return tls;
 }
 
-/* Says in clear to one who speaks in clear why it is refused. */
-static void
-tls_refuse_clear(int fd, const char *why)
-{
-    struct vg_wire_refusal refusal;
-
-    vg_wire_refusal_make(&refusal, why);
-    ssize_t sent = send(fd, &refusal, sizeof refusal, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent;
-}
-
 bool
 vg_wire_tls_accept(struct vg_wire_tls *tls, int fd, int limit_s, char fault[VG_WIRE_TLS_FAULT])
 {
@@ -343,7 +361,8 @@ vg_wire_tls_accept(struct vg_wire_tls *tls, int fd, int limit_s, char fault[VG_W
         return false;
     }
     if (first != TLS_FIRST) {
-        tls_refuse_clear(fd, "it takes TLS alone: its address begins with tls: and not with tcp:");
+        vg_wire_arrival_refuse(
+            fd, "it takes TLS alone: its address begins with tls: and not with tcp:");
         snprintf(fault, VG_WIRE_TLS_FAULT, "it speaks in clear, and not TLS");
         return false;
     }
@@ -414,7 +433,8 @@ vg_wire_tls_refuse(struct vg_wire_tls *tls, const char *why)
 }
 
 bool
-vg_wire_tls_times(const char *path, long long *begin, long long *end, char fault[VG_WIRE_TLS_FAULT])
+vg_wire_tls_read_facts(const char *path, struct vg_wire_tls_facts *facts,
+                       char fault[VG_WIRE_TLS_FAULT])
 {
     const struct tls_library *gnutls = vg_wire_tls_library(fault, VG_WIRE_TLS_FAULT);
     char *text = gnutls ? calloc(1, TLS_FILE_MAX) : NULL;
@@ -429,9 +449,9 @@ vg_wire_tls_times(const char *path, long long *begin, long long *end, char fault
         const gnutls_datum_t bytes = {(unsigned char *)text, (unsigned)n};
         int result = gnutls->gnutls_x509_crt_import(certificate, &bytes, GNUTLS_X509_FMT_PEM);
         ok = result == 0;
-        *begin = ok ? (long long)gnutls->gnutls_x509_crt_get_activation_time(certificate) : 0;
-        *end = ok ? (long long)gnutls->gnutls_x509_crt_get_expiration_time(certificate) : 0;
-        if (!ok)
+        if (ok)
+            tls_take_facts(gnutls, certificate, facts);
+        else
             snprintf(fault, VG_WIRE_TLS_FAULT, "'%s' has no certificate: %s", path,
                      gnutls->gnutls_strerror(result));
         gnutls->gnutls_x509_crt_deinit(certificate);

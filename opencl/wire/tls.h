@@ -48,6 +48,11 @@ enum vg_wire_tls_shown {
 enum vg_wire_tls_shown vg_wire_tls_check(struct vg_wire_tls *tls, const char *name,
                                          char fault[VG_WIRE_TLS_FAULT]);
 
+/* Whether the certificate that the other side has shown, if any, may be used by that side. One
+ * without an extended key usage may; one whose usages leave it out may in this version, and its
+ * user is to be warned. */
+bool vg_wire_tls_is_for_its_side(struct vg_wire_tls *tls);
+
 /* Says to the other side, which waits for a welcome, why it is refused. */
 void vg_wire_tls_refuse(struct vg_wire_tls *tls, const char *why);
 
@@ -65,9 +70,14 @@ void vg_wire_tls_settle(int ms);
 
 void vg_wire_tls_free(struct vg_wire_tls *tls); /* NULL is fine; the connection stays */
 
-/* Returns when the first certificate of the file PATH begins and ends to be good, in seconds since
- * the epoch. False: FAULT says why. */
-bool vg_wire_tls_times(const char *path, long long *begin, long long *end,
-                       char fault[VG_WIRE_TLS_FAULT]);
+/* What the first certificate of a file says. */
+struct vg_wire_tls_facts {
+    long long begin, end; /* when it is good, in seconds since the epoch */
+    bool is_for_servers;  /* its extended key usage allows it, or it has none */
+};
+
+/* Reads the file PATH. False: FAULT says why. */
+bool vg_wire_tls_read_facts(const char *path, struct vg_wire_tls_facts *facts,
+                            char fault[VG_WIRE_TLS_FAULT]);
 
 #endif

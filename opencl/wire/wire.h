@@ -58,6 +58,8 @@ struct vg_wire_rows {
     size_t row_pitch, slice_pitch;
 };
 
+#define VG_WIRE_WHY_MAX 200 /* bytes */
+
 /* What the proxy sends. */
 enum vg_wire_said {
     VG_WIRE_ANSWER,
@@ -65,6 +67,7 @@ enum vg_wire_said {
     VG_WIRE_EVENT, /* an event has come to a status: its token, and the status */
     VG_WIRE_LONG,  /* the last one: a command has kept the device from others for so many seconds */
     VG_WIRE_MUTE,  /* the last one: who gives the device says nothing for so many seconds */
+    VG_WIRE_ENDED, /* the last one: its body says why, in up to VG_WIRE_WHY_MAX bytes of text */
 };
 
 /* A body that is written. It begins in `small`, and goes on in memory of its own. */

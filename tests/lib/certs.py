@@ -29,7 +29,7 @@ class Authority:
         return path
 
     def issue(self, name, *lines, server=True, uses=None, file=None):
-        """Certificate and key; lines are more of certtool's template."""
+        """Certificate and key; lines are more of certtool's template, and uses replace what SERVER says."""
         file = file or name
         key = self.certtool("--generate-privkey", "--key-type", "ecdsa", out=file + ".key")
         if uses is None:

@@ -8,10 +8,10 @@ import time
 
 import pytest
 from opencl import LINK, Proxy, need_pocl
-from proxysite import free_port
+from ports import free_port
 from settings import HANG_S
-from test_broken_link import wait_until
 from test_proxy import HELLO, Shared, head
+from unixhttp import wait_for
 
 # A release of nothing is no message; a flush of a queue that does not exist would be answered.
 BAD = head(11, 0, 0, 0, struct.pack("<Q", 1 << 40))
@@ -25,7 +25,7 @@ def _pocl():
 
 def is_over(proxy):
     """Waits for the client's process to end, and expects one line of log about it."""
-    wait_until(lambda: not proxy.children())
+    wait_for(lambda: not proxy.children())
     said = proxy.log.read_text()
     assert said.count("sent what is no message") == 1 and "signal" not in said, said
 
@@ -34,8 +34,8 @@ def test_memory_in_common(tmp_path):
     """It goes on writing into the ring, with messages that are bad and such that are not, and wakes its process."""
     with Proxy(tmp_path) as proxy, Shared(proxy) as shared:
         shared.send(HELLO)
-        wait_until(lambda: shared.get(128))
-        wait_until(proxy.children)
+        wait_for(lambda: shared.get(128))
+        wait_for(proxy.children)
         first = len(HELLO) + len(BAD)
         shared.send(BAD * 100)
         deadline = time.monotonic() + HANG_S

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client of vgpu-proxy may take of the proxy's machine: memory, CPU time, files and lines of its log. Its program is
+told what it had too much of, or what became of its process; others go on; and a process ends when its program does,
+whatever the vendor's library is at."""
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from opencl import WITH_A_QUEUE, Proxy, built, need_pocl
+from ports import free_port
+from settings import HANG_S, is_instrumented
+from unixhttp import wait_for
+
+LINES_MOST = 130  # of a log in which one socket was too loud
+
+# Builds a program with an option, and says what came of that and of a call after it.
+BUILD = WITH_A_QUEUE + """
+cl.clCreateProgramWithSource.restype = ctypes.c_void_p
+source = ctypes.c_char_p(b"kernel void k(global int *at) { at[0] = 1; }")
+program = ctypes.c_void_p(cl.clCreateProgramWithSource(context, 1, ctypes.byref(source), None, None))
+print("there", flush=True)
+print(cl.clBuildProgram(program, 0, None, sys.argv[1].encode(), None, None), cl.clFinish(queue))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _pocl():
+    need_pocl()
+
+
+class Greedy(Proxy):
+    """A proxy whose vendor's compiler does what it should not; by a unix socket and by TCP."""
+
+    def __init__(self, folder, *options):
+        self.port = free_port()
+        (folder / "token").write_text("a token of the tests\n")
+        self.token = folder / "token"
+        super().__init__(folder, f"--ask={folder}/near.sock.ask", *options,
+                         sockets=(f"tcp:127.0.0.1:{self.port},vm=alpha,token={folder}/token", "near.sock,vm=beta"),
+                         vendor=built("tests/opencl/greedy-vendor.so"))
+        self.path = str(folder / "near.sock")
+
+    def __exit__(self, *_):
+        # Some of its clients are ended by signals that others must not see.
+        self.process.terminate()
+        assert self.process.wait(HANG_S) == 0
+
+    def begin(self, word, way="unix"):
+        more = {} if way == "unix" else {"VGPU_OPENCL": f"proxy:tcp:127.0.0.1:{self.port}",
+                                         "VGPU_OPENCL_TOKEN": str(self.token)}
+        program = subprocess.Popen([sys.executable, "-c", BUILD, f"-DGREEDY={word}"], env=self.environment(**more),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert program.stdout.readline() == "there\n", program.communicate(timeout=HANG_S)
+        return program
+
+    def build(self, word, way="unix"):
+        """What the program prints, and what it is told."""
+        return self.begin(word, way).communicate(timeout=HANG_S)
+
+    def is_well(self):
+        """Another program is served; it builds nothing, which may take longer than a test's limit."""
+        done = subprocess.run([sys.executable, "-c", WITH_A_QUEUE + "print(cl.clFinish(queue))"], env=self.environment(),
+                              capture_output=True, text=True, check=False, timeout=HANG_S)
+        assert done.stdout == "0\n", done.stderr
+
+
+WAYS = pytest.mark.parametrize("way", ["unix", "tcp"])
+GONE = "-2 -2\n"
+
+
+@WAYS
+@pytest.mark.parametrize("word, option, why", [
+    ("hang", "--build=1", "a build took more than 1 s (--build)"),
+    ("spin", "--build-cpu=1", "a build took more than 1 s of CPU time (--build-cpu)")])
+def test_a_build_that_does_not_end(tmp_path, word, option, why, way):
+    """It is ended after its time, by the clock or of CPU, and its program, the log and who asks know the reason."""
+    with Greedy(tmp_path, option) as proxy:
+        said, told = proxy.build(word, way)
+        assert said == GONE and f"the proxy ends this program's OpenCL: {why}\n" in told, told
+        wait_for(lambda: not proxy.children())
+        assert why in proxy.log.read_text()
+        socket = f"tcp:127.0.0.1:{proxy.port}" if way == "tcp" else str(tmp_path / "near.sock")
+        assert why in proxy.ask(f"show {socket}")["failed"]["last"]
+        proxy.is_well()
+
+
+@WAYS
+def test_a_program_that_is_gone(tmp_path, way):
+    """The processes of programs that are killed during a build that does not end are gone soon, and their places free."""
+    with Greedy(tmp_path, "--clients=4", "--linger=1", "--build=0", "--build-cpu=0") as proxy:
+        programs = [proxy.begin("hang", way) for _ in range(4)]
+        wait_for(lambda: len(proxy.children()) == 4)
+        for program in programs:
+            program.kill()
+            program.communicate(timeout=HANG_S)
+        wait_for(lambda: not proxy.children())
+        proxy.is_well()
+
+
+@WAYS
+@pytest.mark.parametrize("word, number", [("crash", signal.SIGSEGV), ("overflow", signal.SIGSEGV)])
+def test_a_crash(tmp_path, word, number, way):
+    """A vendor's library that crashes ends the client's process alone; its program is told the signal and the function."""
+    with Greedy(tmp_path) as proxy:
+        said, told = proxy.build(word, way)
+        assert said == GONE and re.search(rf"its process has crashed \(signal {int(number)}\); its last call was "
+                                          "clBuildProgram", told), told
+        wait_for(lambda: f"was ended by signal {int(number)}" in proxy.log.read_text())
+        proxy.is_well()
+
+
+def test_a_process_that_is_killed(tmp_path):
+    """One that cannot say why any more: the proxy says it when the program comes back."""
+    with Greedy(tmp_path) as proxy:
+        program = proxy.begin("hang", "tcp")
+        wait_for(proxy.children)
+        os.kill(proxy.children()[0], signal.SIGKILL)
+        said, told = program.communicate(timeout=HANG_S)
+        assert said == GONE and "as it has ended this program: its process crashed (signal 9)" in told, told
+
+
+@pytest.mark.skipif(is_instrumented(built("vgpu-proxy")), reason="its memory is a sanitizer's")
+def test_memory_of_the_host(tmp_path):
+    """A compiler that takes memory without end gets no more than its client may have, and fails."""
+    with Greedy(tmp_path, "--host-memory=512") as proxy:
+        said, told = proxy.build("grow")
+        assert said == GONE and "its process has crashed (signal 6)" in told, told
+        wait_for(lambda: "was ended by signal 6" in proxy.log.read_text())
+        log = proxy.log.read_text()
+        assert "of beta: LLVM ERROR: out of memory" in log, log
+        mib = int(re.search(r"its process crashed \(signal 6\), with (\d+) MiB of memory", log)[1])
+        assert 400 < mib < 1000
+        proxy.is_well()
+
+
+def test_files(tmp_path):
+    """A large file is an error for who writes it, and not the end of its process."""
+    with Greedy(tmp_path) as proxy:
+        said, told = proxy.build("file")
+        assert said == "0 0\n", told
+        wait_for(lambda: "of beta: a large file: File too large" in proxy.log.read_text())
+
+
+def test_lines(tmp_path):
+    """What a client's process prints is in the log under the client's name, without control characters, and little of it
+    where it is much; what another socket's clients do is told as before."""
+    with Greedy(tmp_path) as proxy:
+        assert proxy.build("print")[0] == "0 0\n"
+        wait_for(lambda: not proxy.children())
+        text = proxy.log.read_text()
+        lines = text.splitlines()
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+        forged = [line for line in lines if "forged" in line]
+        assert 50 <= len(forged) and len(lines) <= LINES_MOST
+        assert all(re.match(r"vgpu-opencl\[\d+\]: client \d+ of beta: vgpu-opencl\[1\]: forged", line) for line in forged)
+        said, told = proxy.build("crash", "tcp")
+        assert said == GONE, told
+        wait_for(lambda: "was ended by signal 11" in proxy.log.read_text())
+        # The next line of the loud socket tells how many there were.
+        wait_for(lambda: proxy.build("print") and re.search(r"near\.sock: \d{4,} more lines were left out",
+                                                              proxy.log.read_text()))
+
+
+@pytest.mark.parametrize("option", ["--build=x", "--build=86401", "--host-memory=-1", "--build-cpu=86401"])
+def test_options(tmp_path, option):
+    done = subprocess.run([built("vgpu-proxy"), option, f"{tmp_path}/p.sock"], capture_output=True, text=True, check=False,
+                          timeout=HANG_S)
+    assert done.returncode == 2 and "is no number up to" in done.stderr
