@@ -59,7 +59,16 @@ struct vg_wire_client {
     uint64_t last_id;
     bool has_helper;
     pthread_t helper;
+    struct vg_wire_client *next_of_all; /* of the program; client-fork.c */
+    bool is_inherited, has_said;        /* this process was forked from the program; told so */
 };
+
+/* Has CLIENT be left alone by processes that the program forks, from its beginning to its end. */
+void vg_wire_fork_list(struct vg_wire_client *client);
+void vg_wire_fork_unlist(const struct vg_wire_client *client);
+
+/* Says once, in such a process, why a call fails. */
+void vg_wire_fork_say(struct vg_wire_client *client);
 
 /* Makes an object with an id of its own. NULL: no memory, or too many. */
 struct vg_wire_object *vg_wire_object_new(struct vg_wire_client *client, enum vg_cl_type type,

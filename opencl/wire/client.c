@@ -131,6 +131,8 @@ vg_wire_call_send(struct vg_wire_call *call)
     if (!is_broken)
         client_send(client, &head, call->out.bytes, call->data);
     pthread_mutex_unlock(&client->sending);
+    if (is_broken)
+        vg_wire_fork_say(client);
     return is_broken ? VG_WIRE_BROKEN : CL_SUCCESS;
 }
 
@@ -269,6 +271,7 @@ vg_wire_connect(const char *address, const char **why)
     pthread_cond_init(&client->changed, &attr);
     pthread_cond_init(&client->helps, &attr);
     pthread_condattr_destroy(&attr);
+    vg_wire_fork_list(client);
     *why = client_hello(client);
     vg_wire_link_return(&client->link);
     if (!*why)
@@ -330,6 +333,7 @@ vg_wire_disconnect(struct vg_wire_client *client)
     vg_wire_flush(client);
     if (client->has_helper)
         pthread_join(client->helper, NULL);
+    vg_wire_fork_unlist(client);
     vg_wire_link_shut(&client->link);
     vg_wire_link_close(&client->link);
     for (cl_uint i = 0; i < client->n_roots; i++)

@@ -339,8 +339,17 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
 /* ---- the end ---- */
 
 void
+vg_wire_link_inherit(struct vg_wire_link *link)
+{
+    link->is_inherited = true;
+    link->is_shut = true;
+}
+
+void
 vg_wire_link_shut(struct vg_wire_link *link)
 {
+    if (link->is_inherited)
+        return;
     atomic_store(&link->is_shut, true);
     if (link->shared)
         vg_wire_shared_shut(link->shared);
@@ -376,6 +385,9 @@ vg_wire_link_is_shut(const struct vg_wire_link *link)
 void
 vg_wire_link_close(struct vg_wire_link *link)
 {
+    /* Who looks after it is a thread of the program's. */
+    if (link->is_inherited)
+        return;
     if (link->session)
         vg_wire_session_close(link->session);
     link->session = NULL;
@@ -391,19 +403,19 @@ vg_wire_link_close(struct vg_wire_link *link)
 bool
 vg_wire_link_is_cut(const struct vg_wire_link *link)
 {
-    return link->session && vg_wire_session_is_cut(link->session);
+    return link->session && !link->is_inherited && vg_wire_session_is_cut(link->session);
 }
 
 bool
 vg_wire_link_has_left(const struct vg_wire_link *link)
 {
-    return link->session && vg_wire_session_has_left(link->session);
+    return link->session && !link->is_inherited && vg_wire_session_has_left(link->session);
 }
 
 const char *
 vg_wire_link_why(const struct vg_wire_link *link)
 {
-    return link->session ? vg_wire_session_why(link->session) : NULL;
+    return link->session && !link->is_inherited ? vg_wire_session_why(link->session) : NULL;
 }
 
 /* ---- bytes ---- */

@@ -34,6 +34,7 @@ struct vg_wire_link {
     struct vg_wire_session *session; /* of links to another machine; NULL: none */
     struct vg_wire_way *way;         /* by which the program's side gets there again */
     atomic_bool is_shut;             /* by this side, for good */
+    bool is_inherited;               /* it is the program's that this process was forked from */
 };
 
 /* Has the token in the file PATH shown, where no variable names another one. PATH is kept. */
@@ -89,6 +90,9 @@ const char *vg_wire_link_why(const struct vg_wire_link *link);
  * sent, and nothing is received either, also of what the other side has sent before. Any thread,
  * any number of times. */
 void vg_wire_link_shut(struct vg_wire_link *link);
+
+/* In a process that was forked from the link's: nothing is sent, received or ended any more. */
+void vg_wire_link_inherit(struct vg_wire_link *link);
 
 /* Whether nothing will come any more once what has come was taken, as the other side has ended it
  * or will not come back. Any thread. */

@@ -112,6 +112,40 @@ def test_a_crash(tmp_path, word, number, way):
         proxy.is_well()
 
 
+# A child that asks, makes and frees objects of the program's, and what both say.
+FORKING = WITH_A_QUEUE + """
+import os
+buffer = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(1), ctypes.c_size_t(4), None, ctypes.byref(error)))
+at, n = ctypes.c_int(42), ctypes.c_size_t(4)
+def move(what, where):
+    return getattr(cl, what)(queue, buffer, 1, ctypes.c_size_t(0), n, ctypes.byref(where), 0, None, None)
+assert move("clEnqueueWriteBuffer", at) == 0
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        results = [cl.clFinish(queue), move("clEnqueueWriteBuffer", ctypes.c_int(1)), cl.clReleaseMemObject(buffer),
+                   cl.clReleaseCommandQueue(queue), cl.clReleaseContext(context)]
+        print(*results[:2], flush=True)
+        sys.exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
+at.value = 0
+print(move("clEnqueueReadBuffer", at), at.value, cl.clFinish(queue), flush=True)
+"""
+
+
+@WAYS
+def test_a_program_that_forks(tmp_path, way):
+    """Its child's calls fail, and are told why; the program's OpenCL goes on."""
+    with Greedy(tmp_path) as proxy:
+        more = {} if way == "unix" else {"VGPU_OPENCL": f"proxy:tcp:127.0.0.1:{proxy.port}",
+                                         "VGPU_OPENCL_TOKEN": str(proxy.token)}
+        done = subprocess.run([sys.executable, "-c", FORKING], env=proxy.environment(**more), capture_output=True,
+                              text=True, check=False, timeout=HANG_S)
+        assert done.stdout == "-2 -2\n0\n" * 3 + "0 42 0\n", (done.stdout, done.stderr)
+        told = done.stderr.splitlines()
+        assert len(told) == 3 and all("this process was forked from a program" in line for line in told), told
+
+
 def test_a_process_that_is_killed(tmp_path):
     """One that cannot say why any more: the proxy says it when the program comes back."""
     with Greedy(tmp_path) as proxy:
