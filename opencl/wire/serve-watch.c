@@ -259,6 +259,8 @@ vg_serve_watch_enter(struct vg_serve *serve, unsigned op)
     struct vg_serve_watch *watch = serve->watch;
     const uint64_t one = 1;
 
+    if (!watch)
+        return;
     atomic_store_explicit(&watch->op, op, memory_order_relaxed);
     if (!watch_may_build(op))
         return;
@@ -277,7 +279,7 @@ vg_serve_watch_leave(struct vg_serve *serve)
 {
     struct vg_serve_watch *watch = serve->watch;
 
-    if (!atomic_load_explicit(&watch->began, memory_order_relaxed))
+    if (!watch || !atomic_load_explicit(&watch->began, memory_order_relaxed))
         return;
     watch->began = 0;
     watch_limit_memory(watch, 0);

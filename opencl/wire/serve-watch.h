@@ -12,7 +12,7 @@
 /* Begins a thread that watches, and has signals of a crash told. False: there is no thread. */
 bool vg_serve_watch_begin(struct vg_serve *serve);
 
-/* Around each call of the serving thread. */
+/* Around each call of the serving thread; nothing if nobody watches. */
 void vg_serve_watch_enter(struct vg_serve *serve, unsigned op);
 void vg_serve_watch_leave(struct vg_serve *serve);
 
