@@ -11,7 +11,7 @@ import sys
 
 import pytest
 import vgpuctl
-from opencl import Proxy, need_pocl
+from opencl import LINK, Proxy, need_pocl
 from ports import free_port
 from relay import Relay
 from settings import HANG_S
@@ -188,9 +188,11 @@ def test_who_may_not_come(tmp_path):
         with proxy.connect(), socket.socket(socket.AF_UNIX) as second:
             second.settimeout(HANG_S)
             second.connect(proxy.path)
-            assert second.recv(1) == b""
+            second.sendall(LINK + bytes(16))
+            said = b"it has as many clients as it may, which are 1"
+            assert second.recv(192, socket.MSG_WAITALL).rstrip(b"\0") == b"VPREFUS1" + said
             told = proxy.ask("show " + proxy.path)
-            assert told["refused"]["times"] == 1 and told["refused"]["last"] == "a program more than the 1 of this proxy"
+            assert told["refused"]["times"] == 1 and told["refused"]["last"].endswith(", as " + said.decode())
             [program] = told["programs"]
             assert program["from"] == f"process {os.getpid()} of user {os.getuid()}"
             assert told["identity"] == "the socket's mode is 0600" and "window" not in told
@@ -201,7 +203,7 @@ def test_who_may_not_come(tmp_path):
             liar.connect(proxy.path)
             liar.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             with contextlib.suppress(ConnectionResetError):
-                assert liar.recv(1) == b""
+                assert liar.recv(192).startswith(b"VPREFUS1it does not know this version of the library")
         wait_for(lambda: proxy.ask("show " + proxy.path)["refused"]["times"] == 2)
         assert "does not speak as the library does" in proxy.ask("show " + proxy.path)["refused"]["last"]
         assert proxy.ask("show /nowhere") == "error there is no such socket"
