@@ -323,9 +323,11 @@ vg_arrivals_close(struct proxy_arrivals *arrivals)
 }
 
 void
-vg_arrivals_leave(const struct proxy_arrivals *arrivals)
+vg_arrivals_leave(struct proxy_arrivals *arrivals)
 {
-    for (unsigned i = 0; i < PROXY_ARRIVALS_MAX; i++)
+    for (unsigned i = 0; i < PROXY_ARRIVALS_MAX; i++) {
         if (arrivals->of[i].fd >= 0)
             close(arrivals->of[i].fd);
+        explicit_bzero(&arrivals->of[i].said, sizeof arrivals->of[i].said);
+    }
 }

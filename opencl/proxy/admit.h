@@ -61,7 +61,7 @@ int vg_arrivals_look(struct proxy_arrivals *arrivals);
 void vg_arrivals_close(struct proxy_arrivals *arrivals);
 
 /* Closes what a client's process has of them. */
-void vg_arrivals_leave(const struct proxy_arrivals *arrivals);
+void vg_arrivals_leave(struct proxy_arrivals *arrivals);
 
 /* ---- rates ---- */
 

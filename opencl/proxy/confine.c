@@ -5,103 +5,35 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <grp.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pwd.h>
-#include <sched.h>
 
-#define CONFINE_FILES 1024
+#include "opencl/icd/say.h"
+#include "opencl/proxy/apart.h"
+#include "opencl/proxy/landlock.h"
+#include "opencl/proxy/reach.h"
+#include "opencl/proxy/seccomp-allow.h"
 
-#if defined(__x86_64__)
-# define CONFINE_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-# define CONFINE_ARCH AUDIT_ARCH_AARCH64
-#else
-# error "which audit architecture is this?"
-#endif
+#define CONFINE_FILES     1024
+#define CONFINE_PROCESSES 512 /* threads count */
 
-/* Refused with EPERM. */
-static const unsigned confine_refused[] = {
-    SYS_acct,
-    SYS_add_key,
-    SYS_adjtimex,
-    SYS_bpf,
-    SYS_chroot,
-    SYS_clock_adjtime,
-    SYS_clock_settime,
-    SYS_delete_module,
-    SYS_fanotify_init,
-    SYS_finit_module,
-    SYS_fsconfig,
-    SYS_fsmount,
-    SYS_fsopen,
-    SYS_fspick,
-    SYS_init_module,
-    SYS_io_uring_enter,
-    SYS_io_uring_register,
-    SYS_io_uring_setup,
-    SYS_kcmp,
-    SYS_kexec_load,
-    SYS_keyctl,
-    SYS_mount,
-    SYS_mount_setattr,
-    SYS_move_mount,
-    SYS_open_by_handle_at,
-    SYS_open_tree,
-    SYS_perf_event_open,
-    SYS_personality,
-    SYS_pidfd_getfd,
-    SYS_pidfd_send_signal,
-    SYS_pivot_root,
-    SYS_process_vm_readv,
-    SYS_process_vm_writev,
-    SYS_ptrace,
-    SYS_quotactl,
-    SYS_reboot,
-    SYS_request_key,
-    SYS_rt_sigqueueinfo,
-    SYS_rt_tgsigqueueinfo,
-    SYS_setdomainname,
-    SYS_sethostname,
-    SYS_setns,
-    SYS_settimeofday,
-    SYS_swapoff,
-    SYS_swapon,
-    SYS_syslog,
-    SYS_tkill,
-    SYS_umount2,
-    SYS_unshare,
-    SYS_userfaultfd,
-    SYS_vhangup,
-#if defined(__x86_64__)
-    SYS_ioperm,
-    SYS_iopl,
-    SYS_kexec_file_load,
-    SYS_modify_ldt,
-#endif
-};
+pid_t
+vg_proxy_fork(const struct proxy_confinement *confinement)
+{
+    return confinement->is_unconfined ? fork() : vg_apart_fork();
+}
 
-#define CONFINE_N (sizeof confine_refused / sizeof *confine_refused)
-
-/* Other namespaces. */
-#define CONFINE_CLONE                                                                              \
- (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |     \
-  CLONE_NEWNET)
-
-/* Calls whose first argument is a process, which has to be this one. */
-static const unsigned confine_own[] = {SYS_kill, SYS_tgkill};
-
-bool
-vg_proxy_become(const char *user)
+/* Makes this process another user's, for good; NULL: it stays its own. */
+static bool
+confine_become(const char *user)
 {
     if (!user)
         return true;
@@ -114,65 +46,6 @@ vg_proxy_become(const char *user)
     return initgroups(user, entry->pw_gid) == 0 &&
            setresgid(entry->pw_gid, entry->pw_gid, entry->pw_gid) == 0 &&
            setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) == 0;
-}
-
-static bool
-confine_filter(bool is_strict)
-{
-    struct sock_filter filter[CONFINE_N * 2 + 48];
-    const unsigned pid = (unsigned)getpid();
-    const unsigned refuse = is_strict ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
-    unsigned short n = 0;
-
-#define CONFINE_PUT(...) (filter[n++] = (struct sock_filter)__VA_ARGS__)
-#define CONFINE_FIRST                                                                              \
- CONFINE_PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)))
-    CONFINE_PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CONFINE_ARCH, 1, 0));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-    CONFINE_PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
-#if defined(__x86_64__)
-    /* Numbers of x32 are another table's. */
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-#endif
-    for (size_t i = 0; i < CONFINE_N; i++) {
-        CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, confine_refused[i], 0, 1));
-        CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, refuse));
-    }
-    /* Its flags lie in memory, where nothing can be checked: the C library does without it. */
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS));
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4));
-    CONFINE_FIRST;
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CONFINE_CLONE, 0, 1));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, refuse));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    /* Clients' processes may be one user's. */
-    for (size_t i = 0; i < sizeof confine_own / sizeof *confine_own; i++) {
-        CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, confine_own[i], 0, 4));
-        CONFINE_FIRST;
-        CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, pid, 1, 0));
-        CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, refuse));
-        CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    }
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 5));
-    CONFINE_FIRST;
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0));
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, pid, 1, 0));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, refuse));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    /* Vendors speak to services of their own on this machine, and to no other. */
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3));
-    CONFINE_FIRST;
-    CONFINE_PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K,
-                         is_strict ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EACCES));
-    CONFINE_PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-#undef CONFINE_FIRST
-#undef CONFINE_PUT
-    struct sock_fprog program = {.len = n, .filter = filter};
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /* Where it may not be said, the kernel chooses by size. */
@@ -188,14 +61,96 @@ confine_offer_to_oom(void)
     close(fd);
 }
 
-bool
-vg_proxy_confine(bool is_strict)
+/* Where libraries put what they keep. */
+static bool
+confine_move_in(void)
+{
+    static const char *const variables[][2] = {
+        {"HOME", APART_HOME},
+        {"TMPDIR", REACH_TMP},
+        {"XDG_CACHE_HOME", APART_CACHE},
+        {"CUDA_CACHE_PATH", APART_CACHE "/cuda"},
+        {"POCL_CACHE_DIR", APART_CACHE "/pocl"},
+    };
+
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (setenv(variables[i][0], variables[i][1], 1) < 0)
+            return false;
+    return chdir(APART_HOME) == 0;
+}
+
+/* Keeps this process from others, and from their files. */
+static const char *
+confine_apart(const struct proxy_confinement *confinement, const struct proxy_reach *reach)
+{
+    const struct rlimit processes = {CONFINE_PROCESSES, CONFINE_PROCESSES};
+    const char *why = vg_apart_map();
+
+    if (!why)
+        why = vg_apart_mount(reach, confinement->user);
+    if (why)
+        return why;
+    if (!confine_become(confinement->user))
+        return "its user";
+    if (setrlimit(RLIMIT_NPROC, &processes) < 0)
+        return "its number of processes";
+    if (!vg_landlock_confine(reach->rules, reach->n))
+        return "Landlock";
+    if (!confine_move_in())
+        return "its private folder";
+    return vg_apart_drop() ? NULL : "its capabilities";
+}
+
+const char *
+vg_proxy_confine(const struct proxy_confinement *confinement)
 {
     const struct rlimit none = {0, 0};
     const struct rlimit files = {CONFINE_FILES, CONFINE_FILES};
+    static struct proxy_reach reach;
+    const char *why = NULL;
 
+    vg_cl_say_keep();
     confine_offer_to_oom();
-    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           setrlimit(RLIMIT_CORE, &none) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0 &&
-           confine_filter(is_strict);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return "no new privileges";
+    if (confinement->is_unconfined) {
+        why = confine_become(confinement->user) ? NULL : "its user";
+    } else if (vg_reach_find(&reach, confinement->vendors)) {
+        why = confine_apart(confinement, &reach);
+        vg_reach_free(&reach);
+    } else {
+        why = "its files";
+    }
+    if (why)
+        return why;
+    if (setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return "its limits";
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return "its memory";
+    return vg_seccomp_allow(confinement->is_strict) ? NULL : "seccomp";
+}
+
+bool
+vg_proxy_confine_check(const struct proxy_confinement *confinement)
+{
+    int status = 0;
+    pid_t pid = vg_proxy_fork(confinement);
+
+    if (pid == 0) {
+        const char *why = vg_proxy_confine(confinement);
+        if (why)
+            fprintf(stderr, "vgpu-proxy: %s: %s\n", why, strerror(errno));
+        _exit(why ? EXIT_FAILURE : EXIT_SUCCESS);
+    }
+    if (pid < 0)
+        fprintf(stderr, "vgpu-proxy: namespaces: %s\n", strerror(errno));
+    while (pid > 0 && waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
+        return true;
+    fputs("vgpu-proxy: clients' processes cannot be confined on this machine, so that they could "
+          "read its files and end each other; --unconfined serves them all the same\n",
+          stderr);
+    return false;
 }

@@ -16,7 +16,6 @@
 
 #include "opencl/icd/say.h"
 #include "opencl/proxy/admit.h"
-#include "opencl/proxy/confine.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 
@@ -107,8 +106,10 @@ front_serve(const struct proxy_fronts *fronts, const struct proxy_tenant *tenant
     if (!tenant->vm)
         files.ca = NULL;
     struct vg_wire_tls *tls = vg_wire_tls_begin(&files, message.why);
-    if (tls && (!vg_proxy_become(fronts->user) || !vg_proxy_confine(fronts->is_strict))) {
-        snprintf(message.why, sizeof message.why, "it cannot be confined: %s", strerror(errno));
+    const char *failed = tls ? vg_proxy_confine(fronts->confinement) : NULL;
+    if (failed) {
+        snprintf(message.why, sizeof message.why, "it cannot be confined: %s: %s", failed,
+                 strerror(errno));
         vg_wire_tls_free(tls);
         tls = NULL;
     }
@@ -191,7 +192,7 @@ front_place(struct proxy_fronts *fronts, uint64_t serial)
 
 void
 vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd, const char *from,
-               void (*leave)(const void *data), const void *data)
+               void (*leave)(void *data), void *data)
 {
     struct proxy_front *front = front_place(fronts, tenant->serial);
     int said[2] = {-1, -1}, plain[2] = {-1, -1};
@@ -199,7 +200,7 @@ vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd,
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, said) == 0 &&
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plain) == 0)
-        pid = fork();
+        pid = vg_proxy_fork(fronts->confinement);
     if (pid == 0) {
         leave(data);
         close(said[0]);

@@ -9,6 +9,7 @@
 
 #include <poll.h>
 
+#include "opencl/proxy/confine.h"
 #include "opencl/proxy/share.h"
 #include "opencl/wire/tls.h"
 
@@ -32,8 +33,7 @@ struct proxy_front {
 struct proxy_fronts {
     struct proxy_front of[PROXY_FRONTS_MAX];
     const struct vg_wire_tls_files *tls; /* what the proxy shows, and the CA of clients' */
-    const char *user;                    /* whose the processes are; NULL: this one's */
-    bool is_strict;
+    const struct proxy_confinement *confinement;
 };
 
 void vg_fronts_open(struct proxy_fronts *fronts);
@@ -45,7 +45,7 @@ bool vg_front_check(const struct vg_wire_tls_files *tls);
  * caller's any more. If there are as many as there may be, of all or of this socket, the one that
  * has taken longest ends. */
 void vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd,
-                    const char *from, void (*leave)(const void *data), const void *data);
+                    const char *from, void (*leave)(void *data), void *data);
 
 /* What is to be polled, PROXY_FRONTS_MAX of them. */
 void vg_fronts_poll(const struct proxy_fronts *fronts, struct pollfd *at);

@@ -3,6 +3,7 @@
 
 #include "opencl/proxy/look.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #include "opencl/icd/entries.h"
-#include "opencl/proxy/confine.h"
+#include "opencl/icd/say.h"
 #include "opencl/track/clock.h"
 
 #define LOOK_PAUSE INT64_C(60000000000) /* ns */
@@ -120,26 +121,38 @@ look_run(struct proxy_found *found)
 }
 
 void
-vg_look_begin(struct proxy_look *look, const char *user, bool is_strict,
-              void (*leave)(const void *data), const void *data)
+vg_look_begin(struct proxy_look *look, const struct proxy_confinement *confinement,
+              void (*leave)(void *data), void *data)
 {
     sigset_t none;
 
     if (!look_is_due(look))
         return;
-    const pid_t pid = fork();
+    struct proxy_found *found = look->found;
+    const pid_t pid = vg_proxy_fork(confinement);
     look->pid = pid > 0 ? pid : 0;
     if (pid != 0)
         return;
+    look->found = NULL;
     leave(data);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     prctl(PR_SET_NAME, "vgpu-proxy-look", 0, 0, 0);
-    if (!vg_proxy_become(user) || !vg_proxy_confine(is_strict))
+    const char *why = vg_proxy_confine(confinement);
+    if (why) {
+        vg_cl_say("devices cannot be looked for: %s: %s", why, strerror(errno));
         _exit(EXIT_FAILURE);
-    look_run(look->found);
+    }
+    look_run(found);
+}
+
+void
+vg_look_leave(const struct proxy_look *look)
+{
+    if (look->found)
+        munmap(look->found, sizeof *look->found);
 }
 
 bool

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "opencl/proxy/confine.h"
+
 #define PROXY_LOOK_MAX 16 /* devices; there may be more, which are not told of */
 
 struct proxy_look_device {
@@ -39,10 +41,13 @@ void vg_look_want(struct proxy_look *look);
 /* Has them be looked for anew: what is known holds until then. */
 void vg_look_again(struct proxy_look *look);
 
-/* Begins a process that looks, if one is wanted and it is time: this user's (NULL: the proxy's),
- * confined as those of clients, after LEAVE has closed what it is not to have of the proxy. */
-void vg_look_begin(struct proxy_look *look, const char *user, bool is_strict,
-                   void (*leave)(const void *data), const void *data);
+/* Begins a process that looks, if one is wanted and it is time: confined as those of clients, after
+ * LEAVE has closed what it is not to have of the proxy. */
+void vg_look_begin(struct proxy_look *look, const struct proxy_confinement *confinement,
+                   void (*leave)(void *data), void *data);
+
+/* Takes from this process what the one that looks writes into. */
+void vg_look_leave(const struct proxy_look *look);
 
 /* A process has ended. Returns whether it was the one that looked. */
 bool vg_look_ended(struct proxy_look *look, pid_t pid, int status);

@@ -47,13 +47,13 @@
 #include "opencl/wire/serve-turn.h"
 #include "opencl/wire/serve.h"
 
-#define PROXY_KEPT    (32 << 20)           /* bytes */
-#define PROXY_TENANTS (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
+#define PROXY_NOT_CONFINED 3                    /* exit status */
+#define PROXY_KEPT         (32 << 20)           /* bytes */
+#define PROXY_TENANTS      (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
 
 struct proxy {
-    const char *user; /* of the clients' processes; NULL: this one's */
+    struct proxy_confinement confinement;
     struct vg_serve_limits limits;
-    bool is_strict; /* what a client's process may not do ends it */
     int signals;
     unsigned drain_s, clients_max, linger_s;
     size_t staging; /* bytes of memory in common with each client */
@@ -73,17 +73,19 @@ struct proxy {
 
 /* ---- a client's process ---- */
 
-/* Closes what a process has of the proxy that is not to have it. TENANT is whose client it is for;
- * NULL: it is for none. */
+/* Closes and forgets what a process has of the proxy that is not to have it. TENANT is whose client
+ * it is for; NULL: it is for none. */
 static void
-proxy_leave_for(const struct proxy *proxy, const struct proxy_tenant *tenant)
+proxy_leave_for(struct proxy *proxy, const struct proxy_tenant *tenant)
 {
     vg_sockets_leave(&proxy->sockets, tenant);
+    vg_look_leave(&proxy->look);
     for (unsigned i = 0; i < proxy->share.n_clients; i++) {
         if (proxy->share.clients[i].fd >= 0)
             close(proxy->share.clients[i].fd);
         vg_share_free_counts(proxy->share.clients[i].counts);
         vg_output_free(proxy->share.clients[i].output);
+        explicit_bzero(proxy->share.clients[i].session, VG_WIRE_SESSION_ID);
     }
     vg_desk_leave(&proxy->desk);
     if (proxy->trace.fd >= 0)
@@ -91,19 +93,20 @@ proxy_leave_for(const struct proxy *proxy, const struct proxy_tenant *tenant)
     close(proxy->signals);
     vg_fronts_leave(&proxy->fronts);
     vg_arrivals_leave(&proxy->arrivals);
+    explicit_bzero(&proxy->ends, sizeof proxy->ends);
     vg_groups_leave(&proxy->groups);
 }
 
 static void
-proxy_leave(const void *data)
+proxy_leave(void *data)
 {
     proxy_leave_for(data, NULL);
 }
 
 /* CLIENT is what the proxy knows of it, and SAID what it has said by FD. */
 static _Noreturn void
-proxy_serve(const struct proxy *proxy, struct proxy_client *client,
-            const struct vg_wire_arrival *said, int fd, int turns)
+proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wire_arrival *said,
+            int fd, int turns)
 {
     const struct proxy_tenant *tenant = client->tenant;
     const struct vg_wire_offer offer = {
@@ -130,8 +133,9 @@ proxy_serve(const struct proxy *proxy, struct proxy_client *client,
         vg_cl_say("a client cannot be limited: %s", strerror(errno));
         _exit(EXIT_FAILURE);
     }
-    if (!vg_proxy_become(proxy->user) || !vg_proxy_confine(proxy->is_strict)) {
-        vg_cl_say("a client cannot be confined: %s", strerror(errno));
+    const char *why = vg_proxy_confine(&proxy->confinement);
+    if (why) {
+        vg_cl_say("a client cannot be confined: %s: %s", why, strerror(errno));
         _exit(EXIT_FAILURE);
     }
     /* What comes and goes again and again is kept. */
@@ -178,7 +182,7 @@ proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
               socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
               (client.output = vg_output_new(&written)) != NULL &&
               vg_group_begin(&proxy->groups, &client.group);
-    client.pid = ok ? fork() : -1;
+    client.pid = ok ? vg_proxy_fork(&proxy->confinement) : -1;
     client.fd = pair[0];
     if (client.pid == 0) {
         close(pair[0]);
@@ -211,6 +215,7 @@ proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
         close(pair[1]);
     if (written >= 0)
         close(written);
+    explicit_bzero(client.session, sizeof client.session);
 }
 
 /* Whose process has ended is told why. */
@@ -437,7 +442,7 @@ proxy_run(struct proxy *proxy)
                 proxy_accept(proxy, &proxy->sockets.tenants[i]);
         vg_desk_serve(&proxy->desk, &proxy->at[1]);
         if (until == INT64_MAX)
-            vg_look_begin(&proxy->look, proxy->user, proxy->is_strict, proxy_leave, proxy);
+            vg_look_begin(&proxy->look, &proxy->confinement, proxy_leave, proxy);
         if (is_to_read && until == INT64_MAX)
             proxy_read(proxy);
     }
@@ -532,34 +537,44 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
     proxy->limits.depth = numbers[PROXY_DEPTH];
     proxy->limits.pinned = (uint64_t)numbers[PROXY_PINNED] << 20;
     proxy->limits.is_with_binaries = options->is_with_binaries;
-    proxy->is_strict = options->is_strict;
     proxy->groups.root = -1;
     proxy->groups.memory = (uint64_t)numbers[PROXY_HOST_MEMORY] << 20;
     proxy->is_grouped = options->is_grouped;
     proxy->limits.build_s = numbers[PROXY_BUILD];
     proxy->limits.build_cpu_s = numbers[PROXY_BUILD_CPU];
+    proxy->confinement = (struct proxy_confinement){.user = options->user,
+                                                    .vendors = options->vendors,
+                                                    .is_strict = options->is_strict,
+                                                    .is_unconfined = options->is_unconfined};
     proxy->is_traced = options->is_traced;
-    proxy->user = options->user;
     proxy->desk.path = options->ask;
     proxy->sockets.folder = options->sockets;
     proxy->sockets.tls = &options->tls;
     proxy->fronts.tls = &options->tls;
-    proxy->fronts.user = options->user;
-    proxy->fronts.is_strict = options->is_strict;
+    proxy->fronts.confinement = &proxy->confinement;
 }
 
 int
 main(int argc, char **argv)
 {
-    struct proxy proxy = {.user = NULL, .trace.fd = -1};
+    struct proxy proxy = {.trace.fd = -1};
     struct proxy_options options;
     int status = vg_options_read(&options, argc, argv);
 
     if (status >= 0)
         return status;
+    /* Clients' processes are in another folder than this one. */
+    char *vendors = realpath(options.vendors, NULL);
+    if (vendors)
+        options.vendors = vendors;
     proxy_set(&proxy, &options);
     if (options.tls.certificate && !vg_front_check(&options.tls))
         return 2;
+    if (!vg_proxy_confine_check(&proxy.confinement))
+        return PROXY_NOT_CONFINED;
+    if (options.is_unconfined)
+        vg_cl_say("clients' processes are not confined (--unconfined): they can read what this "
+                  "user can, and end each other");
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
     unsetenv("VGPU_OPENCL");
     unsetenv("VGPU_OPENCL_AS_GPU");
@@ -574,5 +589,6 @@ main(int argc, char **argv)
     vg_sockets_free(&proxy.sockets);
     free(proxy.share.clients);
     free(proxy.at);
+    free(vendors);
     return status;
 }

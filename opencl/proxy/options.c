@@ -41,6 +41,7 @@ static const char options_usage[] =
     "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
     "  --strict           end a client's process that does what it may not\n"
     "  --trace            tell LTTng what becomes of commands, by vgpu-proxy-trace\n"
+    "  --unconfined       let clients' processes read this user's files, and more\n"
     "  --user=NAME        whose the clients' processes are (this one's)\n"
     "  --tls-certificate=FILE  what is shown at tls:HOST:PORT, with its chain\n"
     "  --tls-key=FILE     its key\n"
@@ -122,6 +123,7 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
         {"sockets", required_argument, NULL, 'f'},
         {"strict", no_argument, NULL, 's'},
         {"trace", no_argument, NULL, 't'},
+        {"unconfined", no_argument, NULL, 'U'},
         {"user", required_argument, NULL, 'u'},
         {"tls-certificate", required_argument, NULL, 'c'},
         {"tls-client-ca", required_argument, NULL, 'C'},
@@ -165,6 +167,9 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
             break;
         case 't':
             options->is_traced = true;
+            break;
+        case 'U':
+            options->is_unconfined = true;
             break;
         case 'u':
             options->user = optarg;

@@ -32,7 +32,7 @@ enum {
 /* Texts are those of the command line; NULL: it does not say. */
 struct proxy_options {
     unsigned numbers[PROXY_NUMBERS];
-    bool is_grouped, is_with_binaries, is_strict, is_traced;
+    bool is_grouped, is_with_binaries, is_strict, is_traced, is_unconfined;
     const char *ask, *sockets, *user, *vendors;
     struct vg_wire_tls_files tls;
     int n_paths;

@@ -250,10 +250,12 @@ void
 vg_sockets_leave(const struct proxy_sockets *sockets, const struct proxy_tenant *mine)
 {
     for (unsigned i = 0; i < sockets->n; i++) {
-        if (sockets->tenants[i].listener >= 0)
-            close(sockets->tenants[i].listener);
-        if (&sockets->tenants[i] != mine)
-            vg_share_free_pool(sockets->tenants[i].pool);
+        struct proxy_tenant *tenant = &sockets->tenants[i];
+        if (tenant->listener >= 0)
+            close(tenant->listener);
+        if (tenant != mine)
+            vg_share_free_pool(tenant->pool);
+        explicit_bzero(tenant->token, sizeof tenant->token);
     }
 }
 
@@ -274,12 +276,20 @@ struct sockets_next {
     unsigned n;
 };
 
+/* What was freed is in the memory of clients' processes, too, and is not to have tokens. */
+static void
+sockets_wipe(struct sockets_next *next)
+{
+    explicit_bzero(next, sizeof *next);
+    free(next);
+}
+
 static void
 sockets_forget(struct sockets_next *next)
 {
     for (unsigned i = 0; i < next->n; i++)
         free(next->tenants[i].text);
-    free(next);
+    sockets_wipe(next);
 }
 
 /* Takes one line; its blanks at both ends do not count. */
@@ -460,6 +470,6 @@ vg_sockets_read(struct proxy_sockets *sockets, const struct proxy_share *share)
             free(next->tenants[i].text);
         }
     }
-    free(next);
+    sockets_wipe(next);
     return true;
 }

@@ -60,7 +60,8 @@ void vg_sockets_tell(const struct proxy_sockets *sockets, const struct proxy_sha
 /* Frees what vg_sockets_open() and vg_sockets_read() took. */
 void vg_sockets_free(struct proxy_sockets *sockets);
 
-/* Closes what a client's process has of them, which came by MINE (NULL: it is none of a client). */
+/* Closes and forgets what a client's process has of them, which came by MINE (NULL: it is none of a
+ * client). */
 void vg_sockets_leave(const struct proxy_sockets *sockets, const struct proxy_tenant *mine);
 
 #endif

@@ -255,10 +255,12 @@ vg_wire_address_token(const char *path, char token[VG_WIRE_TOKEN_MAX])
     size_t size = 0;
     while (size < (size_t)n && bytes[size] != '\n')
         size++;
+    const bool ok = size >= 16 && size <= VG_WIRE_TOKEN_MAX;
+    if (ok) {
+        memset(token, 0, VG_WIRE_TOKEN_MAX);
+        memcpy(token, bytes, size);
+    }
+    explicit_bzero(bytes, sizeof bytes);
     errno = EINVAL;
-    if (size < 16 || size > VG_WIRE_TOKEN_MAX)
-        return false;
-    memset(token, 0, VG_WIRE_TOKEN_MAX);
-    memcpy(token, bytes, size);
-    return true;
+    return ok;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A vendor of OpenCL that has no platform, and does on its way in what no vendor needs: the file
- * VG_PRYING gets a line for each, with its name and the error. With VG_PRYING_ONE it does that one
+ * A vendor of OpenCL that has no platform, and tries on its way in what no vendor needs. It writes
+ * a line for each to stderr, with its name and the error. With VG_PRYING_ONE it tries that one
  * alone.
  */
 #include "config.h"
@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -40,28 +42,37 @@ static const struct {
     {"keyctl", SYS_keyctl, 0, 0},
     {"perf", SYS_perf_event_open, 0, 0},
     {"userfaultfd", SYS_userfaultfd, 0, 0},
-    {"kill", SYS_kill, 1, 0},
-    {"tgkill", SYS_tgkill, 1, 1},
-    {"prlimit", SYS_prlimit64, 1, RLIMIT_NOFILE},
+    {"kill", SYS_kill, 2, 0},
+    {"kill-all", SYS_kill, -1, 0},
+    {"tgkill", SYS_tgkill, 2, 2},
+    {"prlimit", SYS_prlimit64, 2, RLIMIT_NOFILE},
+    {"unix-datagrams", SYS_socket, AF_UNIX, SOCK_DGRAM},
+    {"datagrams", SYS_socketpair, AF_UNIX, SOCK_DGRAM},
+    {"owner", SYS_fcntl, STDERR_FILENO, F_SETOWN},
+    {"signal", SYS_fcntl, STDERR_FILENO, F_SETSIG},
+    {"ioctl-owner", SYS_ioctl, STDERR_FILENO, FIOSETOWN},
+    {"priority", SYS_setpriority, PRIO_USER, 0},
+    {"io-priority", SYS_ioprio_set, 1, 0},
+    {"dumpable", SYS_prctl, PR_SET_DUMPABLE, 1},
+    {"shared-memory", SYS_shmget, 0, 4096},
+    {"watch", SYS_inotify_init1, 0, 0},
     /* What it may do. */
-    {"unix", SYS_socket, AF_UNIX, SOCK_STREAM},
+    {"unix", SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC},
+    {"unix-messages", SYS_socket, AF_UNIX, SOCK_SEQPACKET},
     {"own-prlimit", SYS_prlimit64, 0, RLIMIT_NOFILE},
 };
 
 __attribute__((constructor)) static void
 pry(void)
 {
-    const char *path = getenv("VG_PRYING"), *one = getenv("VG_PRYING_ONE");
-    int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+    const char *one = getenv("VG_PRYING_ONE");
 
-    for (size_t i = 0; fd >= 0 && i < sizeof tries / sizeof *tries; i++) {
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         if (one && strcmp(one, tries[i].name) != 0)
             continue;
         long result = syscall(tries[i].number, tries[i].first, tries[i].second, 0, 0, 0);
         if (result == 0 && tries[i].number == SYS_clone)
             _exit(0); /* the child */
-        dprintf(fd, "%s %d\n", tries[i].name, result < 0 ? errno : 0);
+        dprintf(STDERR_FILENO, "tried %s %d\n", tries[i].name, result < 0 ? errno : 0);
     }
-    if (fd >= 0)
-        close(fd);
 }

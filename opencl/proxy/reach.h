@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which files a client's process may open: what vendors' libraries need, and nothing else. Each
+ * place is there with its reason.
+ */
+#ifndef VG_OPENCL_PROXY_REACH_H
+#define VG_OPENCL_PROXY_REACH_H
+
+#include <stdbool.h>
+
+#include "opencl/proxy/landlock.h"
+
+#define REACH_MAX  256
+#define REACH_ROOM "/dev/shm" /* where each process has a private file system */
+#define REACH_TMP  REACH_ROOM "/tmp"
+
+struct proxy_reach {
+    struct landlock_rule rules[REACH_MAX];
+    size_t n;
+    char *owned[REACH_MAX]; /* paths of rules that are not constants */
+    size_t n_owned;
+};
+
+/* Finds what the libraries that the .icd files of VENDORS name may open. False, with errno: there
+ * is no memory, or there are too many places. */
+bool vg_reach_find(struct proxy_reach *reach, const char *vendors);
+void vg_reach_free(struct proxy_reach *reach);
+
+/* Returns whether a rule is for FOLDER, or for what is below it. */
+bool vg_reach_has(const struct proxy_reach *reach, const char *folder);
+
+#endif
