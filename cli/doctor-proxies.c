@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether what VMs say to proxies of OpenCL can be read on its way.
+ * Whether proxies of OpenCL keep their clients apart, and whether what VMs say to them can be read on
+ * its way.
  */
 #include "config.h"
 
@@ -39,6 +40,32 @@ proxies_find(json_object *rows, const char *member, bool is_clear, GPtrArray *fo
     }
 }
 
+/* Adds a check for each proxy, which has a row for each of its sockets. */
+static void
+proxies_check_confinement(json_object *checks, json_object *rows)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (size_t i = 0; i < vg_output_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        const char *proxy = proxies_string(row, "proxy");
+        const char *confinement = proxies_string(row, "confinement");
+        g_autofree char *what = g_strdup_printf("proxy %s", proxy);
+        if (!g_hash_table_add(seen, (char *)proxy))
+            continue;
+        if (strcmp(confinement, "full") == 0)
+            vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "it confines its clients' processes");
+        else if (strcmp(confinement, "none") == 0)
+            vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy",
+                          "it runs with --unconfined: a VM can read this host's files through it, "
+                          "and end other VMs' programs");
+        else
+            vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy",
+                          "it is of an older version, which does not confine its clients' "
+                          "processes: a VM can read this host's files through it");
+    }
+}
+
 void
 vg_doctor_read_proxies(json_object *checks, json_object *document)
 {
@@ -46,6 +73,7 @@ vg_doctor_read_proxies(json_object *checks, json_object *document)
     json_object *items = vg_output_member(document, "items");
     json_object *guests = vg_output_member(document, "guests");
 
+    proxies_check_confinement(checks, items);
     proxies_find(items, "socket", true, clear);
     proxies_find(guests, "address", true, clear);
     proxies_find(items, "socket", false, encrypted);

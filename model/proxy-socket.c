@@ -22,6 +22,7 @@ const struct vg_record_type vg_proxy_took_record = VG_ROW_TYPE(took_fields);
 static const struct vg_field socket_fields[] = {
     VG_ROW_STRING(proxy, 0, 0, PROXY_TEXT_MAX),
     COUNT(pid),
+    VG_ROW_STRING(confinement, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_STRING(socket, VG_FIELD_REQUIRED, 1, PROXY_TEXT_MAX),
     VG_ROW_STRING(vm, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_STRING(device, 0, 0, PROXY_TEXT_MAX),
@@ -61,6 +62,7 @@ static const struct vg_record_type proxy_device_record = VG_ROW_TYPE(proxy_devic
 #define THIS vg_proxy_told
 static const struct vg_field told_fields[] = {
     VG_ROW_INT(pid, VG_FIELD_REQUIRED, 1, INT32_MAX),
+    VG_ROW_STRING(confinement, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_LIST(devices, 0, VG_PROXY_DEVICES_MAX, &proxy_device_record),
     VG_ROW_LIST(sockets, 0, VG_PROXY_SOCKETS_MAX, &vg_proxy_socket_record),
 };
@@ -122,11 +124,13 @@ vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_t
     const struct vg_proxy_device *only = told->devices->len == 1 ? told->devices->pdata[0] : NULL;
 
     g_free(socket->proxy);
+    g_free(socket->confinement);
     g_free(socket->address);
     g_free(socket->gpu);
     g_free(socket->gpu_name);
     socket->proxy = g_strdup(proxy);
     socket->pid = told->pid;
+    socket->confinement = g_strdup(told->confinement ? told->confinement : "");
     socket->address = proxy_socket_address(socket->socket);
     socket->gpus = told->devices->len;
     socket->gpu = g_strdup(!only ? "" : only->pci && only->pci[0] ? only->pci : only->name);

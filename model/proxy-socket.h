@@ -26,6 +26,9 @@ struct vg_proxy_took {
 struct vg_proxy_socket {
     char *proxy; /* the path where the proxy is asked */
     int64_t pid; /* of the proxy */
+    /* "full": its clients' processes reach nothing but their GPU; "none": they are its equals;
+     * empty: it is older, and does not tell */
+    char *confinement;
     char *socket;
     char *vm;     /* name or UUID; empty: nobody has said whose it is */
     char *device; /* the one that was used first; empty: none yet */
@@ -66,6 +69,7 @@ struct vg_proxy_device {
  * another record. */
 struct vg_proxy_told {
     int64_t pid;
+    char *confinement;
     GPtrArray *devices; /* struct vg_proxy_device; owned */
     GPtrArray *sockets; /* struct vg_proxy_socket; owned */
 };

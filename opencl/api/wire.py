@@ -10,6 +10,9 @@ HAND = ("GetDeviceIDs CreateContext CreateBufferWithProperties CreateSubBuffer C
         "GetSupportedImageFormats SetKernelArg SetEventCallback EnqueueReadBuffer EnqueueWriteBuffer "
         "EnqueueReadBufferRect EnqueueWriteBufferRect EnqueueReadImage EnqueueWriteImage EnqueueMapBuffer "
         "EnqueueMapImage EnqueueUnmapMemObject").split()
+# With options of compilers, which may name files, and what becomes of those.
+OPTIONS = {"BuildProgram": "CL_INVALID_BUILD_OPTIONS", "CompileProgram": "CL_INVALID_COMPILER_OPTIONS",
+           "LinkProgram": "CL_INVALID_LINKER_OPTIONS"}
 # By hand, in the program alone: made of others, or not for a proxy.
 ALONE = "CreateBuffer CreateImage SetMemObjectDestructorCallback EnqueueNativeKernel".split()
 # Generated, and called by a function of the same name that is written by hand and says more.
@@ -180,6 +183,7 @@ def serve(f, types):
     text += "".join(serve_get(p) for p in carried(f))
     names = ", ".join(serve_argument(p) for p in (f.parameters[:-3] if is_info(f) else f.parameters))
     bad = "if (call->in.is_bad)\nreturn CL_INVALID_VALUE;\n"
+    check = f"vg_serve_check_options(call, options, {OPTIONS[short(f)]})" if short(f) in OPTIONS else None
     if is_info(f):
         return text + ("struct vg_serve_value value;\n\nvg_serve_value_begin(call, &value);\n" + bad +
                        f"cl_int result = vg_cl_dispatch.{f.name}({names}, value.size, value.bytes, &value.has);\n" +
@@ -187,8 +191,12 @@ def serve(f, types):
                         if short(f) == "GetDeviceInfo" else "") +
                        "return vg_serve_value_end(call, &value, result);\n}\n")
     if f.returns in types:
+        made = f"vg_cl_dispatch.{f.name}({names})"
+        if check:
+            bad += f"error = {check};\n"
+            made = f"error == CL_SUCCESS ? {made} : NULL"
         return text + ("uint64_t id = vg_serve_new(call);\ncl_int error = CL_SUCCESS;\n\n" + bad +
-                       f"void *made = vg_cl_dispatch.{f.name}({names});\n"
+                       f"void *made = {made};\n"
                        f"vg_serve_made(call, id, VG_CL_{types[f.returns]}, made);\n"
                        "vg_wire_put(&call->out, made != NULL);\nreturn error;\n}\n")
     if is_release(f):
@@ -197,6 +205,8 @@ def serve(f, types):
                             f"vg_serve_leaving(call, VG_CL_{lead.handle}, &id);\n")
         return text + (f"\n{bad}vg_serve_forget(call, VG_CL_{lead.handle}, id);\nreturn vg_cl_dispatch.{f.name}({names});\n}}\n")
     text += "\n" + bad
+    if check:
+        text += f"cl_int error = {check};\nif (error != CL_SUCCESS)\nreturn error;\n"
     if any(is_event(p) for p in f.parameters):
         return text + (f"cl_int result = vg_cl_dispatch.{f.name}({names});\n"
                        "vg_serve_made_event(call, id, command_queue, made, result);\nreturn result;\n}\n")

@@ -60,7 +60,7 @@ int vg_arrivals_look(struct proxy_arrivals *arrivals);
 /* Nobody can come any more. */
 void vg_arrivals_close(struct proxy_arrivals *arrivals);
 
-/* Closes what a client's process has of them. */
+/* Closes and forgets what a client's process has of them. */
 void vg_arrivals_leave(struct proxy_arrivals *arrivals);
 
 /* ---- rates ---- */

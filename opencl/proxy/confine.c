@@ -22,13 +22,22 @@
 #include "opencl/proxy/reach.h"
 #include "opencl/proxy/seccomp-allow.h"
 
-#define CONFINE_FILES     1024
-#define CONFINE_PROCESSES 512 /* threads count */
+#define CONFINE_FILES   1024
+#define CONFINE_THREADS 256 /* and processes, beside: */
+#define CONFINE_EACH    8   /* for each processor, as vendors of processors have */
 
 pid_t
 vg_proxy_fork(const struct proxy_confinement *confinement)
 {
     return confinement->is_unconfined ? fork() : vg_apart_fork();
+}
+
+uid_t
+vg_proxy_client_uid(const struct proxy_confinement *confinement)
+{
+    const struct passwd *entry = confinement->user ? getpwnam(confinement->user) : NULL;
+
+    return entry ? entry->pw_uid : geteuid();
 }
 
 /* Makes this process another user's, for good; NULL: it stays its own. */
@@ -83,7 +92,9 @@ confine_move_in(void)
 static const char *
 confine_apart(const struct proxy_confinement *confinement, const struct proxy_reach *reach)
 {
-    const struct rlimit processes = {CONFINE_PROCESSES, CONFINE_PROCESSES};
+    const long processors = sysconf(_SC_NPROCESSORS_CONF);
+    const rlim_t n = CONFINE_THREADS + CONFINE_EACH * (rlim_t)(processors > 0 ? processors : 1);
+    const struct rlimit processes = {n, n};
     const char *why = vg_apart_map();
 
     if (!why)

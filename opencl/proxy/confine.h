@@ -16,6 +16,9 @@ struct proxy_confinement {
     bool is_unconfined;  /* they are the proxy's equals, and only some system calls are refused */
 };
 
+/* Returns whose the clients' processes are. */
+uid_t vg_proxy_client_uid(const struct proxy_confinement *confinement);
+
 /* As fork(): the process has namespaces of its own, and has to confine itself. */
 pid_t vg_proxy_fork(const struct proxy_confinement *confinement);
 

@@ -11,8 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "opencl/icd/say.h"
 #include "opencl/proxy/desk-tell.h"
 #include "opencl/proxy/listen.h"
+#include "opencl/proxy/peer.h"
 #include "opencl/track/clock.h"
 
 /* Who asks less often than this is not counted for. */
@@ -74,6 +76,11 @@ desk_accept(struct proxy_desk *desk)
 
     if (fd < 0)
         return;
+    if (vg_peer_is_own(fd, vg_proxy_client_uid(desk->confinement))) {
+        vg_cl_say("%s: one who is, or may be, a client's process is refused", desk->path);
+        close(fd);
+        return;
+    }
     while (i < PROXY_DESK_FDS && desk->fds[i] >= 0)
         i++;
     if (i == PROXY_DESK_FDS) {

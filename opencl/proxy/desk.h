@@ -17,6 +17,7 @@
 
 #include <poll.h>
 
+#include "opencl/proxy/confine.h"
 #include "opencl/proxy/look.h"
 #include "opencl/proxy/room.h"
 #include "opencl/proxy/share.h"
@@ -38,6 +39,7 @@ struct proxy_desk {
     size_t staging; /* bytes */
     mode_t socket_mode;
     const struct vg_wire_tls_files *tls;
+    const struct proxy_confinement *confinement;
     struct proxy_look *look;   /* devices are looked for once somebody asks */
     struct proxy_marks *marks; /* owned: what sockets had lately; desk-tell.c */
     struct proxy_room *room;   /* owned: what is kept for programs that will come */

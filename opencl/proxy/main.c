@@ -548,6 +548,7 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
                                                     .is_unconfined = options->is_unconfined};
     proxy->is_traced = options->is_traced;
     proxy->desk.path = options->ask;
+    proxy->desk.confinement = &proxy->confinement;
     proxy->sockets.folder = options->sockets;
     proxy->sockets.tls = &options->tls;
     proxy->fronts.tls = &options->tls;

@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <linux/vm_sockets.h>
 #include <netdb.h>
 #include <netinet/in.h>
+
+#define PEER_DEPTH 256 /* parents of parents */
 
 unsigned
 vg_peer_cid(int fd)
@@ -45,4 +48,40 @@ vg_peer_describe(int fd, char text[PROXY_FROM_MAX])
         snprintf(text, PROXY_FROM_MAX, "process %d of user %u", (int)who.pid, (unsigned)who.uid);
     else
         snprintf(text, PROXY_FROM_MAX, "somewhere");
+}
+
+/* Returns 0 if it has none here, and -1 if that cannot be found out. */
+static pid_t
+peer_parent(pid_t pid)
+{
+    char path[32], line[512] = "";
+    int parent = -1;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(line, 1, sizeof line - 1, file) : 0;
+    if (file)
+        fclose(file);
+    line[n] = '\0';
+    /* Its name may have parentheses, too. */
+    const char *end = strrchr(line, ')');
+    return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : -1;
+}
+
+bool
+vg_peer_is_own(int fd, uid_t uid)
+{
+    struct ucred who = {.pid = 0};
+    socklen_t size = sizeof who;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+        return true;
+    /* One that is not of this PID namespace has no number here. */
+    pid_t pid = who.pid > 0 ? who.pid : -1;
+    for (unsigned i = 0; i < PEER_DEPTH && pid > 1; i++) {
+        if (pid == getpid())
+            return true;
+        pid = peer_parent(pid);
+    }
+    return (pid < 0 || pid > 1) && who.uid == uid;
 }

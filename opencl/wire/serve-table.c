@@ -220,6 +220,9 @@ serve_BuildProgram(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
+    cl_int error = vg_serve_check_options(call, options, CL_INVALID_BUILD_OPTIONS);
+    if (error != CL_SUCCESS)
+        return error;
     return vg_cl_dispatch.clBuildProgram(program, num_devices, device_list, options, NULL, NULL);
 }
 
@@ -630,6 +633,9 @@ serve_CompileProgram(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
+    cl_int error = vg_serve_check_options(call, options, CL_INVALID_COMPILER_OPTIONS);
+    if (error != CL_SUCCESS)
+        return error;
     return vg_cl_dispatch.clCompileProgram(program, num_devices, device_list, options,
                                            num_input_headers, input_headers, header_include_names,
                                            NULL, NULL);
@@ -649,9 +655,12 @@ serve_LinkProgram(struct vg_serve_call *call)
 
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
+    error = vg_serve_check_options(call, options, CL_INVALID_LINKER_OPTIONS);
     void *made =
-        vg_cl_dispatch.clLinkProgram(context, num_devices, device_list, options, num_input_programs,
-                                     input_programs, NULL, NULL, &error);
+        error == CL_SUCCESS
+            ? vg_cl_dispatch.clLinkProgram(context, num_devices, device_list, options,
+                                           num_input_programs, input_programs, NULL, NULL, &error)
+            : NULL;
     vg_serve_made(call, id, VG_CL_PROGRAM, made);
     vg_wire_put(&call->out, made != NULL);
     return error;
