@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether proxies of OpenCL keep their clients apart, and whether what VMs say to them can be read on
- * its way.
+ * Whether proxies of OpenCL keep their clients apart, and whether what VMs say to them can be read
+ * on its way.
  */
 #include "config.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int say_kept = -1;       /* the file, if it is open */
+static int say_kept = -1;        /* the file, if it is open */
 static char say_number[16] = ""; /* of this process; empty: getpid()'s */
 
 static int

@@ -102,12 +102,18 @@ vg_apart_map(void)
 static const struct {
     const char *path, *by;
 } apart_hidden[] = {
-    {"/boot", APART_EMPTY},          {"/etc/vgpud", APART_EMPTY},
-    {"/home", APART_EMPTY},          {"/media", APART_EMPTY},
-    {"/mnt", APART_EMPTY},           {"/proc/self/net", APART_EMPTY},
-    {"/proc/self/task", APART_EMPTY}, {"/root", APART_EMPTY},
-    {"/run", APART_EMPTY},           {"/srv", APART_EMPTY},
-    {"/tmp", REACH_TMP},             {"/var", APART_EMPTY},
+    {"/boot", APART_EMPTY},
+    {"/etc/vgpud", APART_EMPTY},
+    {"/home", APART_EMPTY},
+    {"/media", APART_EMPTY},
+    {"/mnt", APART_EMPTY},
+    {"/proc/self/net", APART_EMPTY},
+    {"/proc/self/task", APART_EMPTY},
+    {"/root", APART_EMPTY},
+    {"/run", APART_EMPTY},
+    {"/srv", APART_EMPTY},
+    {"/tmp", REACH_TMP},
+    {"/var", APART_EMPTY},
 };
 
 static bool

@@ -12,8 +12,8 @@
 #include "opencl/proxy/reach.h"
 
 #define APART_ROOM_MIB 256 /* of the private file system, in memory */
-#define APART_HOME  REACH_ROOM "/home"
-#define APART_CACHE REACH_ROOM "/cache"
+#define APART_HOME     REACH_ROOM "/home"
+#define APART_CACHE    REACH_ROOM "/cache"
 
 /* As fork(), into a PID and a mount namespace; and into a user namespace, without which those
  * cannot be made, unless this process may administrate the system. */

@@ -426,8 +426,7 @@ tell_open(const struct proxy_desk *desk, int *fd)
     FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
 
     if (file) {
-        fprintf(file,
-                "{\"pid\":%d,\"version\":\"" PACKAGE_VERSION "\",\"confinement\":\"%s\"",
+        fprintf(file, "{\"pid\":%d,\"version\":\"" PACKAGE_VERSION "\",\"confinement\":\"%s\"",
                 (int)getpid(), desk->confinement->is_unconfined ? "none" : "full");
         tell_put_devices(file, desk->look);
         return file;

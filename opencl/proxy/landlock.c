@@ -50,8 +50,9 @@ struct landlock_path {
     int32_t fd;
 } __attribute__((packed));
 
-int
-vg_landlock_version(void)
+/* Returns the version of the kernel's interface, from 1 on; 0, with errno: it has none. */
+static int
+landlock_version(void)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
 
@@ -112,7 +113,7 @@ landlock_allow(int ruleset, uint64_t known, const struct landlock_rule *rule)
 bool
 vg_landlock_confine(const struct landlock_rule *rules, size_t n)
 {
-    const int version = vg_landlock_version();
+    const int version = landlock_version();
 
     if (version == 0)
         return false;

@@ -20,9 +20,6 @@ struct landlock_rule {
     enum landlock_use use;
 };
 
-/* Returns the version of the kernel's interface, from 1 on; 0, with errno: it has none. */
-int vg_landlock_version(void);
-
 /* Denies this process, its threads to come and its children everything but what the N RULES allow.
  * A rule whose path does not exist allows nothing. It needs PR_SET_NO_NEW_PRIVS. False, with
  * errno. */

@@ -94,7 +94,7 @@ reach_add_nvidia(struct proxy_reach *reach, const char *folder, enum landlock_us
 static bool
 reach_is_broad(const char *folder)
 {
-    static const char *const broad[] = {"",      "/dev",  "/etc", "/home", "/opt", "/proc",
+    static const char *const broad[] = {"",      "/dev", "/etc", "/home", "/opt", "/proc",
                                         "/root", "/run", "/srv", "/tmp",  "/var", "/var/tmp"};
 
     for (size_t i = 0; i < sizeof broad / sizeof *broad; i++)

@@ -301,8 +301,9 @@ static const struct {
     {SYS_utime, EPERM},
     {SYS_utimes, EPERM},
 #endif
-    /* Nobody listens: Landlock does not decide on sockets that have a path. */
-    {SYS_connect, ECONNREFUSED},
+    /* Nobody is there: Landlock does not decide on sockets that have a path. libcuda looks for a
+     * server of MPS by this, and does without. */
+    {SYS_connect, ENOENT},
 };
 
 /* ---- the program ---- */
@@ -318,8 +319,8 @@ static void
 seccomp_put(struct seccomp_program *program, unsigned code, unsigned k, unsigned yes, unsigned no)
 {
     if (program->n < SECCOMP_ROOM)
-        program->code[program->n] = (struct sock_filter){
-            (unsigned short)code, (unsigned char)yes, (unsigned char)no, k};
+        program->code[program->n] =
+            (struct sock_filter){(unsigned short)code, (unsigned char)yes, (unsigned char)no, k};
     program->n++;
 }
 

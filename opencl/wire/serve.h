@@ -159,8 +159,8 @@ bool vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event ev
 /* Sends that an event has come to a status. From any thread. */
 void vg_serve_say_event(struct vg_serve *serve, uint64_t token, cl_int status);
 
-/* Returns ERROR if one of the OPTIONS of a compiler, which may be NULL, names a file of this machine
- * other than a folder of headers, and else CL_SUCCESS. */
+/* Returns ERROR if one of the OPTIONS of a compiler, which may be NULL, names a file of this
+ * machine other than a folder of headers, and else CL_SUCCESS. */
 cl_int vg_serve_check_options(struct vg_serve_call *call, const char *options, cl_int error);
 
 /* Returns the handle of the platform or device that has ID; NULL: there is none. */

@@ -3,13 +3,14 @@
  * Preloaded into vgpu-proxy, it writes a line to stderr for each file that may not be opened.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
+
+#include <dlfcn.h>
 
 #define DENIED_OPEN(name)                                                                          \
  int name(const char *path, int flags, ...)                                                        \

@@ -27,8 +27,8 @@ listen_here(void)
     const char *folder = getenv("TMPDIR");
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/vgpu-peer-%d",
-             folder ? folder : "/tmp", (int)getpid());
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/vgpu-peer-%d", folder ? folder : "/tmp",
+             (int)getpid());
     unlink(address.sun_path);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(fd, 4), 0);
