@@ -50,19 +50,19 @@ proxies_check_confinement(json_object *checks, json_object *rows)
         json_object *row = json_object_array_get_idx(rows, i);
         const char *proxy = proxies_string(row, "proxy");
         const char *confinement = proxies_string(row, "confinement");
-        g_autofree char *what = g_strdup_printf("proxy %s", proxy);
         if (!g_hash_table_add(seen, (char *)proxy))
             continue;
         if (strcmp(confinement, "full") == 0)
-            vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "it confines its clients' processes");
-        else if (strcmp(confinement, "none") == 0)
-            vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy",
-                          "it runs with --unconfined: a VM can read this host's files through it, "
-                          "and end other VMs' programs");
+            vg_doctor_add(checks, "vgpu-proxy", VG_HEALTH_OK, NULL,
+                          "%s: it confines its clients' processes", proxy);
         else
-            vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy",
-                          "it is of an older version, which does not confine its clients' "
-                          "processes: a VM can read this host's files through it");
+            vg_doctor_add(checks, "vgpu-proxy", VG_HEALTH_LACKS, "man vgpu-proxy",
+                          "%s: %s: a VM can read this host's files through it, and end other VMs' "
+                          "programs",
+                          proxy,
+                          strcmp(confinement, "none") == 0
+                              ? "it runs with --unconfined"
+                              : "it is of an older version, which does not confine its clients");
     }
 }
 

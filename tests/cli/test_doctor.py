@@ -49,6 +49,7 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     for port in 7000, 7001:
         assert found[f"proxy tcp:192.168.122.1:{port}"]["state"] == "lacks"
         assert "the token too, is in clear" in found[f"proxy tcp:192.168.122.1:{port}"]["why"]
+    assert found["vgpu-proxy"]["state"] == "lacks" and "it runs with --unconfined" in found["vgpu-proxy"]["why"]
     # What the made-up daemon says of its sources and of its store.
     assert found["CPU bpf"]["state"] == "lacks" and found["CPU bpf"]["mend"] == "systemctl edit vgpud"
     assert found["CPU perf"]["mend"] == "mount -t tracefs none /sys/kernel/tracing"

@@ -239,3 +239,66 @@ def test_secrets(world):
         links = [os.readlink(f"/proc/{own}/fd/{fd}") for fd in os.listdir(f"/proc/{own}/fd")]
     # Its link, its turns, and what it says; and places of Landlock's rules, which open nothing.
     assert not [link for link in links if str(world.folder) in link and not link.endswith("proxy.log")], links
+
+
+# As a kernel without Landlock, or one that forbids namespaces, does: a system call fails with an error.
+WITHOUT = """
+import ctypes, os, struct, sys
+call, error = int(sys.argv[1]), int(sys.argv[2])
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, call), (0x06, 0, 0, 0x50000 | error), (0x06, 0, 0, 0x7fff0000)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *one) for one in code))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("<HxxxxxxQ", len(code), ctypes.addressof(program))) == 0
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+@pytest.mark.parametrize("call, error, why", [(444, errno.EOPNOTSUPP, "Landlock"), (165, errno.EPERM, "mount namespace")])
+def test_where_nothing_can_be_confined(tmp_path, call, error, why):
+    """The proxy says why it does not start; --unconfined has it start, which it says as well."""
+    prefix = [sys.executable, "-c", WITHOUT, str(call), str(error)]
+    done = subprocess.run([*prefix, built("vgpu-proxy"), str(tmp_path / "a.sock")], capture_output=True, text=True, timeout=HANG_S,
+                          check=False)
+    assert done.returncode == 3 and why in done.stderr and "--unconfined" in done.stderr, done
+    assert not (tmp_path / "a.sock").exists()
+    with Proxy(tmp_path, "--unconfined", f"--ask={tmp_path}/near.sock.ask", sockets=("near.sock",), prefix=prefix) as proxy:
+        wait_for(lambda: (tmp_path / "near.sock.ask").exists())
+        assert proxy.ask()["confinement"] == "none" and "are not confined (--unconfined)" in proxy.log.read_text()
+
+
+BUILD = """
+import ctypes, sys
+P = ctypes.c_void_p
+cl = ctypes.CDLL("libOpenCL.so.1")
+cl.clCreateContext.restype = cl.clCreateProgramWithSource.restype = cl.clLinkProgram.restype = P
+platform, device, error = P(), P(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = P(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+source = ctypes.c_char_p(b"kernel void one(global int *a) { a[0] = 1; }")
+for options in sys.argv[1:]:
+    program = P(cl.clCreateProgramWithSource(context, 1, ctypes.byref(source), None, None))
+    built = cl.clBuildProgram(program, 0, None, options.encode(), None, None)
+    other = P(cl.clCreateProgramWithSource(context, 1, ctypes.byref(source), None, None))
+    compiled = cl.clCompileProgram(other, 0, None, options.encode(), 0, None, None, None, None)
+    linked = 0
+    if compiled:
+        cl.clCompileProgram(other, 0, None, b"", 0, None, None, None, None)
+        cl.clLinkProgram(context, 0, None, options.encode(), 1, ctypes.byref(other), None, None, ctypes.byref(error))
+        linked = error.value
+    print(built, compiled, linked)
+"""
+REFUSED = ("-include /etc/passwd", "-cl-std=CL1.2 -imacros x", '"-include" x', '-inc"lude" x', "@/etc/passwd", "-D A -save-temps=x",
+           "-Xclang -load", "-fplugin=x.so", "-o x", "-Wl,-T,x", "-MD")
+TAKEN = ("", "-w", "-cl-std=CL1.2 -cl-mad-enable", '-D KERNEL_STATIC -D A=1 -I "/usr/share/hashcat/OpenCL" -w',
+         "-I /usr/lib/python3/dist-packages/pyopencl/cl", "-cl-opt-disable -Werror")
+
+
+def test_options_of_compilers(tmp_path):
+    """Those that name files are refused, and counted; those of hashcat and PyOpenCL are taken."""
+    with Proxy(tmp_path, f"--ask={tmp_path}/near.sock.ask", sockets=("near.sock",)) as proxy:
+        lines = output([sys.executable, "-c", BUILD, *REFUSED, *TAKEN], proxy.environment()).splitlines()
+        assert lines == ["-43 -66 -67"] * len(REFUSED) + ["0 0 0"] * len(TAKEN), lines
+        shown = proxy.ask(f"show {proxy.path}")
+        assert "the option '-MD' of a compiler" in json.dumps(shown["refused"]), shown["refused"]

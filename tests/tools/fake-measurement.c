@@ -156,6 +156,7 @@ fake_list_proxies(void *data, const char *host, GError **err)
         socket->address = g_strdup(i == 0 ? "tcp:192.168.122.1:7001" : "");
         socket->gpu = g_strdup("0000:3b:00.0");
         socket->gpu_name = g_strdup("NVIDIA L40");
+        socket->confinement = g_strdup("none");
         socket->gpus = 1;
         socket->gpu_memory_bytes = INT64_C(48) << 30;
         socket->lacked_ns = i * VG_NS_PER_S;
