@@ -188,6 +188,9 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"since", "When it began."},
     {"seen", "How long ago the host was known to be alive."},
     {"gpus free", "Places for another vGPU, of the type of which most fit."},
+    {"proved", "Whether a peer's host name is proved, by the configuration or by its certificate. "
+               "Only proved "
+               "hosts take part in moves."},
     {"peer", "Another vgpud, by the name that the configuration has for it; or the role of one."},
     {"answered", "When it answered last."},
     {"contexts",

@@ -19,15 +19,26 @@ ends_add(struct proxy_ends *ends, const unsigned char *session, const char *why)
     snprintf(end->why, sizeof end->why, "%s", why);
 }
 
+/* Returns the signal that has ended a process with STATUS, also if only the status says so, as from the
+ * first process of a PID namespace; 0: none has. */
+static int
+ends_signal(int status)
+{
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status);
+    return WIFEXITED(status) && WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
+}
+
 void
 vg_ends_take(struct proxy_ends *ends, struct proxy_groups *groups, struct proxy_client *client,
              int status, const struct rusage *used)
 {
     const bool had_no_memory = vg_group_end(groups, &client->group);
     const unsigned mib = (unsigned)(groups->memory >> 20);
+    const int signal = ends_signal(status);
     char why[VG_WIRE_REFUSAL_MAX];
 
-    if (!WIFSIGNALED(status))
+    if (!signal)
         return;
     if (client->why_ended)
         snprintf(why, sizeof why, "%s", client->why_ended);
@@ -36,10 +47,10 @@ vg_ends_take(struct proxy_ends *ends, struct proxy_groups *groups, struct proxy_
                  mib);
     else
         snprintf(why, sizeof why, "its process crashed (signal %d), with %ld MiB of memory",
-                 WTERMSIG(status), used->ru_maxrss >> 10);
+                 signal, used->ru_maxrss >> 10);
     ends_add(ends, client->session, why);
     vg_admit_say(client->tenant, "the process %d of a client was ended by signal %d: %s",
-                 (int)client->pid, WTERMSIG(status), why);
+                 (int)client->pid, signal, why);
     vg_serve_note(&client->tenant->failed, "a program was ended: %s", why);
 }
 

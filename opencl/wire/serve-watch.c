@@ -138,15 +138,24 @@ watch_restore(int signal)
             sigaction(signal, &watch_before[i], NULL);
 }
 
+/* Ends the process by the signal. The first process of a PID namespace ignores its own signals: it
+ * ends with the status that a shell gives to such an end. */
+static _Noreturn void
+watch_die(void)
+{
+    const int crash = watch_crash;
+
+    signal(crash, SIG_DFL);
+    raise(crash);
+    _exit(128 + crash);
+}
+
 /* The program cannot be told, as somebody has a lock for ever. */
 static void
 watch_on_alarm(int number)
 {
-    const int crash = watch_crash;
-
     (void)number;
-    signal(crash, SIG_DFL);
-    raise(crash);
+    watch_die();
 }
 
 static void
@@ -162,12 +171,9 @@ watch_on_crash(int number, siginfo_t *info, void *context)
         none = 0;
         pause();
     }
-    if (watch_is_told) {
-        /* Somebody else's handler has put this one back. */
-        signal(number, SIG_DFL);
-        raise(number);
-        return;
-    }
+    /* Somebody else's handler has put this one back, or the signal was ignored. */
+    if (watch_is_told)
+        watch_die();
     signal(SIGALRM, watch_on_alarm);
     alarm(WATCH_CRASH_S);
     snprintf(why, sizeof why, "its process has crashed (signal %d); its last call was %s", number,

@@ -71,7 +71,7 @@ def test_options_before_the_command(server):
     assert run("-ojson", "--socket", server.path, "vm", "-o", "name").stdout.startswith("alpha\n")
     assert run("--socket", code=2).stderr.startswith("Usage:")
     assert "no command '--wait'" in run("--wait", "migrate", code=2).stderr
-    assert "reader, operator or admin, not 'king'" in run("token", "create", "x", "--role", "king", code=2).stderr
+    assert "reader, operator, admin or peer, not 'king'" in run("token", "create", "x", "--role", "king", code=2).stderr
 
 
 # ---- what is printed ----

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from guestd import Agent, Connected, Guest
 from opencl import built, need_pocl
-from proxysite import CHANNEL, UUID, VM, Site, domain_uri, ended
+from proxysite import CHANNEL, ELSEWHERE, UUID, VM, Site, domain_uri, ended
 from settings import HANG_S
 from test_proxy_plan import HOLD, OTHER, STEPS, proposed
 from unixhttp import build_dir
@@ -22,8 +22,6 @@ import vgpuctl
 pytestmark = pytest.mark.skipif(not shutil.which("certtool"), reason="certtool (package gnutls-bin) is not installed")
 
 THIRD = "third"
-# Without the processes that look like VMs, which are near's.
-ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 @contextlib.contextmanager

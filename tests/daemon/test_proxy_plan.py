@@ -3,12 +3,13 @@
 another weight where a light VM waits, and nothing, with the reason, where figures are not known."""
 import contextlib
 import json
+import os
 import shutil
 import signal
 
 import pytest
 from opencl import Holder, need_pocl
-from proxysite import UUID, VM, Site, domain_uri, ended
+from proxysite import ELSEWHERE, UUID, VM, Site, domain_uri, ended
 from vgpud import BusyVm, wait_for
 
 pytestmark = pytest.mark.skipif(not shutil.which("certtool"), reason="certtool (package gnutls-bin) is not installed")
@@ -35,8 +36,11 @@ def proposed(site, **what):
 @pytest.fixture(scope="module", name="site")
 def _site(tmp_path_factory):
     need_pocl()
+    if os.geteuid() != 0:
+        pytest.skip("only root makes namespaces of processes")
     folder = tmp_path_factory.mktemp("plan")
-    with BusyVm(UUID, VM), BusyVm(name=OTHER), Site(folder, more=HOLD, near_vms=(VM, OTHER), uri=domain_uri(folder)) as site:
+    with BusyVm(UUID, VM), BusyVm(name=OTHER), Site(folder, more=HOLD, near_vms=(VM, OTHER), far_prefix=ELSEWHERE,
+                                                   uri=domain_uri(folder)) as site:
         yield site
 
 
@@ -124,7 +128,8 @@ def test_a_weight(tmp_path):
     need_pocl()
     more = HOLD + "[gpu-mode]\nmax_worsening=0.6\nmax_model_error=0.6\n"
     with BusyVm(UUID, VM), BusyVm(name=OTHER), Site(tmp_path, more=more, near_vms=(VM, OTHER), far_vms=(OTHER,),
-                                                   other_vms=(OTHER,), uri=domain_uri(tmp_path), **{OTHER: ",weight=20"}) as site:
+                                                   other_vms=(OTHER,), far_prefix=ELSEWHERE, uri=domain_uri(tmp_path),
+                                                   **{OTHER: ",weight=20"}) as site:
         with ended(site.basic.backlogged(STEPS, think=0.02), site.basic.backlogged(STEPS, OTHER)):
             plan, action = proposed(site, kind="proxy-weight", vm=VM)
             assert (action["weight_before"], action["price"], action.get("to")) == (1, "live", None)

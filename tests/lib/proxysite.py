@@ -16,6 +16,8 @@ import vgpuctl
 VM, UUID = "test", "6695eb01-f6a4-8304-79aa-97f2502e193f"
 # 127.0.0.1 as vgpud does not know it, which takes no address for guests that is the host's alone.
 LOOPBACK = "0x7f000001"
+# Before a host's vgpud: without the processes that look like VMs, which are another host's.
+ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 class Gpu:
