@@ -62,21 +62,32 @@ set(const struct tracefs *tracefs, const char *file, const char *value, GError *
     return n >= 0 ? 0 : vg_error_errno(err, saved, "cannot write '%s' to '%s'", value, path);
 }
 
-/* Instances of those that were killed. */
+/* Returns how the instances of this PID namespace begin: in another one, the same process ID is
+ * another process, or none. */
+static char *
+tracefs_prefix(void)
+{
+    struct stat status;
+
+    if (stat("/proc/self/ns/pid", &status) < 0)
+        status.st_ino = 0;
+    return g_strdup_printf(INSTANCE "%" G_GUINT64_FORMAT "-", (guint64)status.st_ino);
+}
+
+/* Removes the instances of processes that were killed. */
 static void
-remove_stale(const char *instances)
+remove_stale(const char *instances, const char *prefix)
 {
     DIR *dir = opendir(instances);
 
     for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
         gint64 pid;
-        if (!g_str_has_prefix(entry->d_name, INSTANCE) ||
-            !g_ascii_string_to_signed(entry->d_name + strlen(INSTANCE), 10, 1, INT32_MAX, &pid,
+        if (!g_str_has_prefix(entry->d_name, prefix) ||
+            !g_ascii_string_to_signed(entry->d_name + strlen(prefix), 10, 1, INT32_MAX, &pid,
                                       NULL) ||
             kill((pid_t)pid, 0) == 0 || errno != ESRCH)
             continue;
         g_autofree char *path = g_build_filename(instances, entry->d_name, NULL);
-        /* One that is read from cannot be removed: its reader lives in another namespace. */
         rmdir(path);
     }
     if (dir)
@@ -87,9 +98,10 @@ static int
 make_instance(struct tracefs *tracefs, const char *root, GError **err)
 {
     g_autofree char *instances = g_build_filename(root, "instances", NULL);
+    g_autofree char *prefix = tracefs_prefix();
 
-    remove_stale(instances);
-    tracefs->instance = g_strdup_printf("%s/" INSTANCE "%d", instances, (int)getpid());
+    remove_stale(instances, prefix);
+    tracefs->instance = g_strdup_printf("%s/%s%d", instances, prefix, (int)getpid());
     tracefs->made = mkdir(tracefs->instance, 0700) == 0;
     if (!tracefs->made)
         return vg_error_errno(err, errno, "cannot make '%s'%s", tracefs->instance,

@@ -82,9 +82,13 @@ def wait_until(condition, what):
         time.sleep(0.01)
 
 
+def instance_of(process):
+    return f"vgpuctl-{os.stat('/proc/self/ns/pid').st_ino}-{process.pid}"
+
+
 def left_of(process, directory):
     """What a vgpuctl has left behind: instances, and processes that know its directory."""
-    left = [name for name in os.listdir(INSTANCES) if name == f"vgpuctl-{process.pid}"]
+    left = [name for name in os.listdir(INSTANCES) if name == instance_of(process)]
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
@@ -266,7 +270,7 @@ def recording_has_begun(way, process, directory):
         path = directory / "perf.data"
         return path.exists() and path.stat().st_size > 0
     try:
-        with open(f"{INSTANCES}/vgpuctl-{process.pid}/tracing_on", encoding="ascii") as f:
+        with open(f"{INSTANCES}/{instance_of(process)}/tracing_on", encoding="ascii") as f:
             return f.read() == "1\n"
     except OSError:
         return False

@@ -52,13 +52,15 @@ class Greedy(Proxy):
         more = {} if way == "unix" else {"VGPU_OPENCL": f"proxy:tcp:127.0.0.1:{self.port}",
                                          "VGPU_OPENCL_TOKEN": str(self.token)}
         program = subprocess.Popen([sys.executable, "-c", BUILD, f"-DGREEDY={word}"], env=self.environment(**more),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert program.stdout.readline() == "there\n", program.communicate(timeout=HANG_S)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        # Not buffered: communicate() does not return what readline() has read ahead.
+        assert program.stdout.readline() == b"there\n", program.communicate(timeout=HANG_S)
         return program
 
     def build(self, word, way="unix"):
         """What the program prints, and what it is told."""
-        return self.begin(word, way).communicate(timeout=HANG_S)
+        said, told = self.begin(word, way).communicate(timeout=HANG_S)
+        return said.decode(), told.decode()
 
     def is_well(self):
         """Another program is served; it builds nothing, which may take longer than a test's limit."""
