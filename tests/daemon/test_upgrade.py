@@ -11,7 +11,7 @@ from etcd import Etcd, free_ports
 from test_host_proof import ask, reservation
 from vgpud import Daemon, wait_for
 
-pytestmark = [pytest.mark.xdist_group("upgrade"),
+pytestmark = [pytest.mark.xdist_group("upgrade"), pytest.mark.drawn("previous"),
               pytest.mark.skipif(not shutil.which("certtool"),
                                  reason="certtool (package gnutls-bin) is not installed")]
 

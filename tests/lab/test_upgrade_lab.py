@@ -9,7 +9,7 @@ from labhost import ENV
 from movelab import MoveLab, has_gpu, remove_guest, running_on, start_guest
 from patience import knows
 
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("previous")]
 GUEST = "pilgrim"
 HOSTS = ("h1", "h2")
 

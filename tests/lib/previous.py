@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the previous version, for tests of old beside new. They are built once, by tools/previous, in
-full runs only."""
+"""Programs of the previous version, for tests of old beside new, which are marked drawn("previous"): tools/check
+runs them in full runs only. tools/previous builds the programs once."""
 import functools
 import os
 import subprocess
 
 import pytest
-from settings import full
 from vgpuctl import ROOT
 
 BUILD_S = 3600  # on a machine that is very busy
@@ -23,8 +22,6 @@ def build():
 
 def program(name):
     """The path of a program of the previous version; the test is skipped where there is none."""
-    if not full():
-        pytest.skip("the previous version is built in full runs only (VG_TEST_FULL=1)")
     reason = build()
     if reason:
         pytest.skip(reason)

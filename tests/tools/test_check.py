@@ -72,11 +72,12 @@ def test_pytest_failure(tmp_path):
         "import pytest\n@pytest.mark.parametrize('x', ['a b'])\ndef test_x(x):\n    assert 2 + 2 == 5, 'sums\\nare odd'\n"
         "@pytest.fixture\ndef gone():\n    raise OSError('no such disk')\n"
         "def test_y(gone):\n    pass\ndef test_z():\n    pass\n")
-    status, text = finish(start(tmp_path, 'pytest_jobs=1; step "tests" pytest build/vgpuctl tests; summary'))
+    status, text = finish(start(tmp_path, 'pytest_jobs=2; step "tests" pytest build/vgpuctl tests; summary'))
     assert status == 1
     assert ("tests/test_it.py::test_x[a b]\n    AssertionError: sums\n    repeat: VG_TEST_SEED=7 /usr/bin/python3 -m pytest "
             "'tests/test_it.py::test_x[a b]'\n") in text
     assert "tests/test_it.py::test_y\n    OSError: no such disk\n" in text
+    assert text.count("    repeat: ") == 2
     assert text.splitlines()[-1] == "1 passed, 2 failed, 0 skipped"
 
 
