@@ -19,8 +19,8 @@ ends_add(struct proxy_ends *ends, const unsigned char *session, const char *why)
     snprintf(end->why, sizeof end->why, "%s", why);
 }
 
-/* Returns the signal that has ended a process with STATUS, also if only the status says so, as from the
- * first process of a PID namespace; 0: none has. */
+/* Returns the signal that has ended a process with STATUS, also if only the status says so, as from
+ * the first process of a PID namespace; 0: none has. */
 static int
 ends_signal(int status)
 {
@@ -46,8 +46,8 @@ vg_ends_take(struct proxy_ends *ends, struct proxy_groups *groups, struct proxy_
         snprintf(why, sizeof why, "it took more than the %u MiB of the host's memory that it may",
                  mib);
     else
-        snprintf(why, sizeof why, "its process crashed (signal %d), with %ld MiB of memory",
-                 signal, used->ru_maxrss >> 10);
+        snprintf(why, sizeof why, "its process crashed (signal %d), with %ld MiB of memory", signal,
+                 used->ru_maxrss >> 10);
     ends_add(ends, client->session, why);
     vg_admit_say(client->tenant, "the process %d of a client was ended by signal %d: %s",
                  (int)client->pid, signal, why);

@@ -17,7 +17,7 @@ WATCH_S = 30
 # Of the time that clients have the device: the honest VM has the same weight as the one that hogs it.
 SHARE_LEAST = 0.45
 # What contexts take beside buffers, on the device, for each program.
-CONTEXT_MIB = 600
+CONTEXT_MIB = 1024  # of the vendor, for each process: 700 on an H200
 
 HOLD = """
 import ctypes, sys
