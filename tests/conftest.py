@@ -103,7 +103,7 @@ def pytest_terminal_summary(terminalreporter):
     for file, cost in used.most_common():
         terminalreporter.write_line(f"# cpu {cost:.1f} s: {file}")
     # Each of xdist's processes comes here, too.
-    if "VG_TEST_FAILURES" in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
+    if "VG_TEST_FAILURES" in os.environ and not hasattr(terminalreporter.config, "workerinput"):
         write_failures(terminalreporter, os.environ["VG_TEST_FAILURES"])
 
 

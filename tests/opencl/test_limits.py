@@ -59,14 +59,19 @@ class Greedy(Proxy):
 
     def build(self, word, way="unix"):
         """What the program prints, and what it is told."""
-        said, told = self.begin(word, way).communicate(timeout=HANG_S)
-        return said.decode(), told.decode()
+        return finish(self.begin(word, way))
 
     def is_well(self):
         """Another program is served; it builds nothing, which may take longer than a test's limit."""
         done = subprocess.run([sys.executable, "-c", WITH_A_QUEUE + "print(cl.clFinish(queue))"], env=self.environment(),
                               capture_output=True, text=True, check=False, timeout=HANG_S)
         assert done.stdout == "0\n", done.stderr
+
+
+def finish(program):
+    """What it prints, and what it is told."""
+    said, told = program.communicate(timeout=HANG_S)
+    return said.decode(), told.decode()
 
 
 WAYS = pytest.mark.parametrize("way", ["unix", "tcp"])
@@ -154,7 +159,7 @@ def test_a_process_that_is_killed(tmp_path):
         program = proxy.begin("hang", "tcp")
         wait_for(proxy.children)
         os.kill(proxy.children()[0], signal.SIGKILL)
-        said, told = program.communicate(timeout=HANG_S)
+        said, told = finish(program)
         assert said == GONE and "as it has ended this program: its process crashed (signal 9)" in told, told
 
 
