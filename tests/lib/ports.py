@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports that nobody else takes before the program that is to listen there does: they lie outside the
 range from which the kernel draws, and each process of tests has a block of its own."""
+import functools
 import itertools
 import socket
 
@@ -52,3 +53,12 @@ def free_port(address="127.0.0.1"):
 
 def free_ports(n, address="127.0.0.1"):
     return [free_port(address) for _ in range(n)]
+
+
+@functools.cache
+def knows_localhost():
+    """A root that debootstrap has just made has no /etc/hosts."""
+    try:
+        return bool(socket.getaddrinfo("localhost", 1, socket.AF_INET))
+    except OSError:
+        return False
