@@ -129,13 +129,19 @@ static struct vg_serve_watch *watch_of_crash;
 static atomic_int watch_crash;
 static atomic_bool watch_is_told;
 
-/* What ends the process is what it would have been without this. */
-static void
+/* Puts back who handled SIGNAL before; false: nobody did. */
+static bool
 watch_restore(int signal)
 {
-    for (size_t i = 0; i < WATCH_SIGNALS; i++)
-        if (watch_signals[i] == signal)
-            sigaction(signal, &watch_before[i], NULL);
+    bool had = false;
+
+    for (size_t i = 0; i < WATCH_SIGNALS; i++) {
+        if (watch_signals[i] != signal)
+            continue;
+        sigaction(signal, &watch_before[i], NULL);
+        had = watch_before[i].sa_handler != SIG_DFL;
+    }
+    return had;
 }
 
 /* Ends the process by the signal. The first process of a PID namespace ignores its own signals: it
@@ -180,7 +186,8 @@ watch_on_crash(int number, siginfo_t *info, void *context)
              op < VG_WIRE_OPS && vg_serve_names[op] ? vg_serve_names[op] : "none");
     vg_serve_say_end(watch_of_crash->serve, why);
     watch_is_told = true;
-    watch_restore(number);
+    if (!watch_restore(number))
+        watch_die();
     /* What was not sent by a fault does not come again by itself. */
     if (info->si_code <= 0)
         raise(number);

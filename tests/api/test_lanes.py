@@ -78,7 +78,8 @@ def answered(socks):
 
 def check_others(server):
     """Every kind of request that does not name the host."""
-    socks = [move(server, "node-b"), move(server, "node-b", forward=True), move(server, "full", dry_run=True),
+    assert answer(move(server, "node-b"))[0] == 201
+    socks = [move(server, "node-b", forward=True), move(server, "full", dry_run=True),
              ask(server, "/v1/vms/alpha/movable"), ask(server, "/v1/migrations"), ask(server, "/v1/reservations"),
              ask(server, "/v1/plans", {"dry_run": True}), ask(server, "/v1/snapshot?peers=true"),
              ask(server, "/v1/migrations/move-0000000000000001"),
