@@ -223,7 +223,8 @@ talk_move_on(vg_opencl_hub *hub, struct hub_program *program, const char *answer
     why = why ? why : vg_opencl_after(answer, "error");
     if (program->move == HUB_MOVE_STOPPING || (program->move == HUB_MOVE_GOING && why)) {
         vg_guest_auto char *said = vg_guest_quote(why ? why : "", VG_OPENCL_SAID_MAX);
-        vg_guest_put(program->why, sizeof program->why, why ? "it says %s" : "", said);
+        vg_guest_put(program->why, sizeof program->why, "%s%s", why ? "it says " : "",
+                     why ? said : "");
     }
     if (program->is_released && program->move == HUB_MOVE_STOPPING && program->is_wanted) {
         program->move = HUB_MOVE_GOING;
