@@ -161,6 +161,8 @@ migrate_set_up(struct migrate *migrate, GError **err)
                      VIR_MIGRATE_AUTO_CONVERGE;
     if (persistent)
         migrate->flags |= VIR_MIGRATE_PERSIST_DEST | VIR_MIGRATE_UNDEFINE_SOURCE;
+    if (migrate->migration->tls)
+        migrate->flags |= VIR_MIGRATE_TLS;
     if (bandwidth > 0 && virTypedParamsAddULLong(&migrate->params, &migrate->n_params, &room,
                                                  VIR_MIGRATE_PARAM_BANDWIDTH,
                                                  (unsigned long long)MAX(bandwidth / MIB, 1)) < 0)

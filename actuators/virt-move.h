@@ -149,6 +149,7 @@ struct vg_virt_migration {
     const GPtrArray *devices; /* detached struct vg_move_device, or NULL */
     /* The devices are not detached: QEMU takes them along, to their target_address. */
     bool native;
+    bool tls;                      /* QEMU encrypts what it sends, or the migration fails */
     int64_t bandwidth_bytes_per_s; /* 0 for libvirt's default */
     /* the highest value to which the downtime limit is raised to converge */
     int64_t downtime_max_ns;

@@ -141,6 +141,8 @@ struct vg_daemon_stats {
     int64_t raw_days, minute_days, hour_days; /* how long the store keeps windows and their sums */
     double budget;                            /* budget of measuring, in cores; 0: no limit */
     bool libvirt, gpu, acting;                /* allowed: ask libvirt, look at GPUs, move VMs */
+    enum vg_tls_mode tls;                     /* of migrations */
+    enum vg_tls_certs migration_tls;          /* QEMU's certificates, now */
 };
 
 /* How it stands with the etcd by which the hosts of a cluster find each other. */

@@ -91,6 +91,8 @@ vg_doc_setup(const struct vg_daemon_stats *stats)
     vg_json_add_bool(object, "libvirt", stats->libvirt);
     vg_json_add_bool(object, "gpu", stats->gpu);
     vg_json_add_bool(object, "acting", stats->acting);
+    vg_json_add_string(object, "tls", vg_tls_mode_names[stats->tls]);
+    vg_json_add_string(object, "migration_tls", vg_tls_certs_names[stats->migration_tls]);
     vg_json_add_string(store, "directory", stats->store_directory);
     vg_json_add_int64(store, "raw_days", stats->raw_days);
     vg_json_add_int64(store, "minute_days", stats->minute_days);

@@ -58,10 +58,13 @@ vg_handle_versions(struct vg_request *request)
     g_autoptr(vg_view) view = request->backend->measurement->view(request->backend->data);
     json_object *object = json_object_new_object();
     json_object *versions = json_object_new_array();
+    struct vg_daemon_stats stats;
 
+    request->backend->measurement->stats(request->backend->data, &stats);
     vg_json_add_string(object, "name", "vgpud");
     vg_json_add_string(object, "version", PACKAGE_VERSION);
     vg_json_add_string(object, "host", view->inventory->host);
+    vg_json_add_string(object, "migration_tls", vg_tls_certs_names[stats.migration_tls]);
     vg_json_add_int64(object, "time_ns", vg_clock_realtime_ns());
     vg_json_append(versions, version_to_json(false));
     vg_json_add(object, "versions", versions);

@@ -63,6 +63,13 @@ doctor_print(enum vg_output_format format, json_object *checks, bool reached, GE
     return vg_output_print(format, document, &table, 1, err);
 }
 
+static void
+doctor_read_others(json_object *checks, json_object *host, json_object *peers)
+{
+    vg_doctor_read_peers(checks, peers);
+    vg_doctor_read_tls(checks, host, peers);
+}
+
 /* What vgpud tells; false: it does not answer, and *err says why. */
 static bool
 doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **err)
@@ -84,7 +91,7 @@ doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **er
     if (vg_client_get(client, "/v1/peers", peer_lists, &peers, &peers_error) < 0)
         vg_doctor_add(checks, "peers", VG_HEALTH_BROKEN, NULL, "%s", peers_error->message);
     else
-        vg_doctor_read_peers(checks, peers);
+        doctor_read_others(checks, host, peers);
     if (vg_client_get(client, "/v1/proxies", proxy_lists, &proxies, &proxies_error) < 0)
         vg_doctor_add(checks, "proxy", VG_HEALTH_BROKEN, NULL, "%s", proxies_error->message);
     else

@@ -32,6 +32,9 @@ unsigned vg_doctor_count(json_object *checks, enum vg_health health);
 void vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics);
 void vg_doctor_read_peers(json_object *checks, json_object *peers);
 
+/* Reports, from /v1/host and /v1/peers, whether migrations to each peer use TLS. */
+void vg_doctor_read_tls(json_object *checks, json_object *host, json_object *peers);
+
 /* From /v1/proxies. */
 void vg_doctor_read_proxies(json_object *checks, json_object *document);
 

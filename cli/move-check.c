@@ -144,6 +144,16 @@ move_check_add_mode(GString *text, json_object *check)
 }
 
 static void
+move_check_add_tls(GString *text, json_object *check)
+{
+    const char *why = json_object_get_string(vg_output_member(check, "tls_why"));
+
+    if (why)
+        vg_printable_append_line(text, "TLS for the migration: %s (%s).",
+                                 move_check_member(check, "tls"), why);
+}
+
+static void
 move_check_add_standstill(GString *text, json_object *check)
 {
     const double s = json_object_get_double(vg_output_member(check, "standstill_s"));
@@ -184,6 +194,7 @@ vg_move_check_text(json_object *check)
     move_check_add_list(text, "What cannot be told:\n", vg_output_member(check, "doubts"));
     move_check_add_list(text, "What was not tried:\n", vg_output_member(check, "untried"));
     move_check_add_mode(text, check);
+    move_check_add_tls(text, check);
     move_check_add_standstill(text, check);
     move_check_add_programs(text, vg_output_member(check, "guest"));
     vg_fold_append(folded, text->str, 2, vg_fold_terminal());

@@ -168,21 +168,22 @@ peers_read_string(const struct vg_json_node *root, const char *name, enum vg_jso
     return found == 1 ? vg_json_string(&node, WORD_MAX, ret, err) : found;
 }
 
-/* Reads {"name": "vgpud", "version", "host", "time_ns"}. */
+/* Reads {"name": "vgpud", "version", "host", "migration_tls", "time_ns"}. */
 static int
 peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GError **err)
 {
     g_autoptr(json_object) document =
         vg_json_parse(body->str, body->len, VERSION_TEXT_MAX, VERSION_DEPTH, err);
     struct vg_json_node root = vg_json_root(document), time;
-    const char *name = NULL, *version = NULL, *host = NULL;
+    const char *name = NULL, *version = NULL, *host = NULL, *certs = NULL;
     int64_t time_ns = 0;
     int has_time = -1;
     const int64_t received_ns = vg_clock_realtime_ns();
 
     if (!document || peers_read_string(&root, "name", VG_JSON_REQUIRED, &name, err) < 0 ||
         peers_read_string(&root, "version", VG_JSON_REQUIRED, &version, err) < 0 ||
-        peers_read_string(&root, "host", VG_JSON_OPTIONAL, &host, err) < 0)
+        peers_read_string(&root, "host", VG_JSON_OPTIONAL, &host, err) < 0 ||
+        peers_read_string(&root, "migration_tls", VG_JSON_OPTIONAL, &certs, err) < 0)
         return -1;
     has_time = vg_json_member(&root, "time_ns", VG_JSON_OPTIONAL, &time, err);
     if (has_time < 0 ||
@@ -199,6 +200,7 @@ peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GErr
         g_free(info->host);
         info->host = g_strdup(host);
     }
+    info->migration_tls = vg_tls_certs_of(certs);
     info->clock_known = has_time == 1;
     info->round_trip_ns = MAX(received_ns - peer->sent_ns, 0);
     info->clock_difference_ns =

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "daemon/backend-private.h"
+#include "host/qemu-tls.h"
 
 static struct vg_host_info *
 hosts_find(const GPtrArray *hosts, const char *name)
@@ -70,6 +71,7 @@ hosts_own(vg_daemon_backend *backend)
     info->card.name = g_strdup(name);
     info->card.version = g_strdup(PACKAGE_VERSION);
     info->card.boot_id = g_strdup(view->boot_id);
+    info->card.migration_tls = vg_qemu_tls_look("");
     info->card.started_ns = view->started_ns;
     info->self = true;
     info->seen_ns = vg_clock_realtime_ns();
@@ -99,6 +101,7 @@ hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
         info->card.name = g_strdup(name);
         info->card.url = g_strdup(peer->url);
         info->card.libvirt_uri = g_strdup(peer->libvirt_uri);
+        info->card.migration_tls = peer->migration_tls;
         info->card.version = g_strdup(peer->version);
         info->state = peer->state == VG_PEER_UNREACHABLE ? VG_HOST_SILENT : VG_HOST_STALE;
         info->reason = g_strdup(peer->reason ? peer->reason : "its vgpud has not been asked yet");

@@ -318,6 +318,9 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     vg_json_add_string(object, "executor", vg_migration_executor_names[migration->executor]);
     vg_json_add_string(object, "mode", vg_migration_mode_names[migration->mode]);
     vg_json_add_string(object, "mode_why", migration->mode_why);
+    vg_json_add_string(object, "tls", vg_move_tls_names[migration->tls]);
+    vg_json_add_bool(object, "tls_warns", migration->tls_warns);
+    vg_json_add_string(object, "tls_why", migration->tls_why);
     if (migration->gpu_during)
         vg_json_add_string(object, "gpu_during", migration->gpu_during);
     if (migration->gpu_during_why)

@@ -17,6 +17,7 @@
 #include "daemon/host-facts.h"
 #include "daemon/secrets.h"
 #include "daemon/trace.h"
+#include "host/qemu-tls.h"
 #include "policy/policy.h"
 
 /* Data is old if there was no window for this many window lengths and for this long. */
@@ -161,6 +162,8 @@ tell_setup(const struct vg_daemon_config *config, bool replay, struct vg_daemon_
     ret->libvirt = config->libvirt != VG_USE_NO;
     ret->gpu = config->gpu;
     ret->acting = config->actions;
+    ret->tls = (enum vg_tls_mode)config->actions_tls;
+    ret->migration_tls = vg_qemu_tls_look("");
 }
 
 static void

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cluster/uri.h"
+#include "host/qemu-tls.h"
 
 #define VG_LOG_TAG "etcd"
 
@@ -259,6 +260,7 @@ vg_membership_new(const struct vg_daemon_config *config, const char *host, const
         .name = (char *)host,
         .url = config->cluster_url,
         .libvirt_uri = config->cluster_libvirt_uri[0] ? config->cluster_libvirt_uri : NULL,
+        .migration_tls = vg_qemu_tls_look(""),
         .version = (char *)PACKAGE_VERSION,
         .boot_id = (char *)boot_id,
         .started_ns = vg_clock_realtime_ns(),

@@ -159,8 +159,7 @@ static const struct vg_conf_key own_keys[] = {
      "Shared object with these tracepoints; empty: the one that is installed" AT_START "."},
 
     {"tracepoints", "alias", VG_CONF_STRING, AT(tracepoint_alias), "", 0, VG_ALIAS_TEXT_MAX, NULL,
-     "Other names of GPU events in replayed recordings and in [lttng] url: THEIRS=OURS ..." AT_START
-     "."},
+     "Other names of GPU events in recordings and in [lttng] url: THEIRS=OURS ..." AT_START "."},
 
     {"lttng", "url", VG_CONF_STRING, AT(lttng_url), "", 0, 1000, NULL,
      "Session of LTTng to read, net://RELAY[:PORT]/host/HOST/SESSION; empty: none" AT_START "."},
@@ -171,8 +170,7 @@ static const struct vg_conf_key own_keys[] = {
     {"lttng", "create", VG_CONF_BOOL, AT(lttng_create), "no", 0, 0, NULL,
      "Whether to make the session, of the kernel; url is then net://RELAY[:PORT]" AT_START "."},
     {"lttng", "relay", VG_CONF_STRING, AT(lttng_relay), "", 0, 1000, NULL,
-     "create: where LTTng sends to, net://HOST[:CONTROL[:DATA]]; empty: the host of url" AT_START
-     "."},
+     "create: where LTTng sends to, net://HOST[:CONTROL[:DATA]]; empty: that of url" AT_START "."},
     {"lttng", "timer_us", VG_CONF_INT, AT(lttng_timer_us), "200000", 1000, 60000000, NULL,
      "create: microseconds after which LTTng sends what it has" AT_START "."},
 
@@ -197,6 +195,8 @@ static const struct vg_conf_key own_keys[] = {
      "How long a guest may take to release an unplugged GPU."},
     {"actions", "migrate_deadline", VG_CONF_DURATION, AT(actions_migrate_ns), "30min", 5, 86400,
      NULL, "How long copying a VM's memory may take."},
+    {"actions", "tls", VG_CONF_ENUM, AT(actions_tls), "auto", 0, 0, vg_tls_mode_names,
+     "Whether QEMU encrypts migrations; auto: over qemu+tls, with certificates on both hosts."},
     {"actions", "lease", VG_CONF_DURATION, AT(actions_lease_ns), "5min", 10, 3600, NULL,
      "How long another host keeps GPUs for a VM if this vgpud falls silent."},
 

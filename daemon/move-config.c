@@ -94,6 +94,7 @@ vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
     settings->unplug_deadline_ns = config->actions_unplug_ns;
     settings->migrate_deadline_ns = config->actions_migrate_ns;
     settings->lease_s = config->actions_lease_ns / VG_NS_PER_S;
+    settings->tls = (enum vg_tls_mode)config->actions_tls;
     settings->fault_writes = config->fault_move_writes;
     settings->nova = vg_nova_settings_new(config);
     settings->named = g_new0(struct vg_named_device, config->gpus->len);

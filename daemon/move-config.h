@@ -23,6 +23,7 @@ struct vg_move_settings {
     int64_t unplug_deadline_ns;
     int64_t migrate_deadline_ns;
     int64_t lease_s;
+    enum vg_tls_mode tls;
     int64_t fault_writes;          /* 0 for none */
     struct vg_named_device *named; /* strings are owned */
     size_t n_named;

@@ -75,6 +75,9 @@ libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err
     check.doubts = doubts;
     check.paths = paths;
     const int status = vg_virt_precheck(source, target, &check, problems, err);
+    if (move->record->tls_warns)
+        g_ptr_array_add(doubts, g_strdup_printf("the VM's memory is sent in clear text: %s",
+                                                move->record->tls_why));
     libvirt_set_doubts(move, doubts);
     if (status == 0)
         mover_check_paths(move, paths, problems);
@@ -307,6 +310,7 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
         .target = is_back ? source : target,
         .devices = move->record->devices,
         .native = native,
+        .tls = move->record->tls == VG_MOVE_TLS_YES,
         .bandwidth_bytes_per_s = move->settings->bandwidth_bytes_per_s,
         .downtime_max_ns = move->settings->downtime_max_ns,
     };

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "daemon/mover-private.h"
+#include "host/qemu-tls.h"
 
 /* The longest that a guest may take to note what it is told. */
 #define TELL_NS (20 * VG_NS_PER_S)
@@ -75,6 +76,29 @@ prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_v
     for (guint i = 0; i < gpus->len; i++)
         g_ptr_array_add(migration->devices, vg_record_copy(&vg_move_device_record, gpus->pdata[i]));
     return prepare_choose_mode(source, mode, migration, err);
+}
+
+/* Decides whether QEMU encrypts what it sends to the target. */
+static int
+prepare_choose_tls(const struct vg_move_settings *settings, const struct vg_peer_info *target,
+                   struct vg_migration *migration, GError **err)
+{
+    if (migration->executor != VG_EXECUTOR_LIBVIRT) {
+        migration->tls_why = g_strdup("nova's own configuration decides");
+        return 0;
+    }
+    const struct vg_tls_choice choice = vg_tls_choose(&(struct vg_tls_facts){
+        .mode = settings->tls,
+        .uri = target->libvirt_uri,
+        .from = migration->from,
+        .to = migration->to,
+        .own = vg_qemu_tls_look(""),
+        .other = target->migration_tls,
+    });
+    migration->tls = choice.tls;
+    migration->tls_warns = choice.warns;
+    migration->tls_why = choice.why;
+    return choice.refused ? vg_error(err, VG_E_REFUSED, "%s", choice.why) : 0;
 }
 
 /* Finds the peer that a request names by the peer's name, or by the name of its host. */
@@ -162,8 +186,9 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     migration->downtime_limit_ns = settings->downtime_max_ns;
     migration->vm_on = VG_PLACE_SOURCE;
     migration->gpu = VG_GPU_ATTACHED;
+    const int chosen = prepare_choose_tls(settings, target, migration, err);
     vg_peer_info_free(target);
-    if (prepare_read_gpus(settings, vm, request->mode, migration, err) < 0 ||
+    if (chosen < 0 || prepare_read_gpus(settings, vm, request->mode, migration, err) < 0 ||
         prepare_check_during(migration, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);

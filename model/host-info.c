@@ -22,6 +22,7 @@ static const struct vg_field card_fields[] = {
     VG_ROW_STRING(name, VG_FIELD_REQUIRED, 1, VG_SNAPSHOT_NAME_MAX),
     VG_ROW_STRING(url, 0, 1, TEXT_MAX),
     VG_ROW_STRING(libvirt_uri, 0, 0, TEXT_MAX),
+    VG_ROW_ENUM("migration_tls", migration_tls, 0, vg_tls_certs_names),
     VG_ROW_STRING(version, 0, 0, TEXT_MAX),
     VG_ROW_STRING(boot_id, 0, 0, VG_SNAPSHOT_NAME_MAX),
     VG_ROW_INT(started_ns, 0, 0, TIME_MAX),

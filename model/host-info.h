@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "model/migration-tls.h"
 #include "model/snapshot.h"
 
 /* The maximum size of a summary as text in bytes, and the VMs and steps that it has. */
@@ -20,10 +21,11 @@
 /* How a host's vgpud is reached. */
 struct vg_host_card {
     char *name;
-    char *url;         /* of its API */
-    char *libvirt_uri; /* how others reach its libvirt; NULL: not told */
-    char *version;     /* of its vgpud */
-    char *boot_id;     /* of this run of vgpud */
+    char *url;                       /* of its API */
+    char *libvirt_uri;               /* how others reach its libvirt; NULL: not told */
+    enum vg_tls_certs migration_tls; /* of its QEMU, when its vgpud started */
+    char *version;                   /* of its vgpud */
+    char *boot_id;                   /* of this run of vgpud */
     int64_t started_ns;
 };
 

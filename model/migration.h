@@ -11,6 +11,7 @@
 
 #include "base/asker.h"
 #include "base/record.h"
+#include "model/migration-tls.h"
 
 #define VG_MIGRATION_DEVICES_MAX 16
 #define VG_MIGRATION_STEPS_MAX   100 /* kept of a move */
@@ -197,8 +198,11 @@ struct vg_migration {
     char *gpu_during_why; /* where vgpud has chosen that: why there, or why nowhere; or NULL */
     enum vg_migration_executor executor;
     enum vg_migration_mode mode;
-    char *mode_why;  /* why this one, one sentence; NULL: there is nothing to say */
-    char *nova_from; /* what nova calls both hosts; NULL: it has not told yet */
+    char *mode_why;       /* why this one, one sentence; NULL: there is nothing to say */
+    enum vg_move_tls tls; /* decided once, also for a retry and the way back */
+    bool tls_warns;       /* as in vg_tls_choice */
+    char *tls_why;        /* one sentence; NULL: an older vgpud began the move */
+    char *nova_from;      /* what nova calls both hosts; NULL: it has not told yet */
     char *nova_to;
     enum vg_migration_state state;
     char *step; /* verb that runs now, or NULL */

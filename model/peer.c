@@ -21,6 +21,7 @@ static const struct vg_field peer_fields[] = {
     VG_ROW_ENUM("host_proof", host_proof, 0, vg_host_proof_names),
     VG_ROW_STRING(host_reason, 0, 0, TEXT_MAX),
     VG_ROW_STRING(version, 0, 0, TEXT_MAX),
+    VG_ROW_ENUM("migration_tls", migration_tls, 0, vg_tls_certs_names),
     VG_ROW_BOOL(clock_known, 0),
     VG_ROW_INT(clock_difference_ns, 0, -(double)VG_JSON_INT_MAX, (double)VG_JSON_INT_MAX),
     VG_ROW_INT(round_trip_ns, 0, 0, (double)VG_JSON_INT_MAX),

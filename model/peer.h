@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "model/migration-tls.h"
 
 enum vg_peer_state {
     VG_PEER_UNKNOWN,     /* it has not been asked yet */
@@ -35,8 +36,9 @@ struct vg_peer_info {
     char *reason; /* UNREACHABLE: one sentence; else NULL */
     char *host;   /* what it calls its host; NULL: it has never answered */
     enum vg_host_proof host_proof;
-    char *host_reason; /* UNPROVED, DISPUTED: one sentence; else NULL */
-    char *version;     /* of its vgpud; NULL likewise */
+    char *host_reason;               /* UNPROVED, DISPUTED: one sentence; else NULL */
+    char *version;                   /* of its vgpud; NULL likewise */
+    enum vg_tls_certs migration_tls; /* of QEMU on its host */
     bool clock_known;
     int64_t clock_difference_ns; /* its clock minus ours; the error is half of round_trip_ns */
     int64_t round_trip_ns;       /* of the request by which the clocks were compared */
