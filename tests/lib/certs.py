@@ -28,10 +28,11 @@ class Authority:
         assert done.returncode == 0, done.stderr
         return path
 
-    def issue(self, name, *lines, server=True, uses=None, file=None):
+    def issue(self, name, *lines, server=True, uses=None, file=None,
+              kind="ecdsa"):
         """Certificate and key; lines are more of certtool's template, and uses replace what SERVER says."""
         file = file or name
-        key = self.certtool("--generate-privkey", "--key-type", "ecdsa", out=file + ".key")
+        key = self.certtool("--generate-privkey", "--key-type", kind, out=file + ".key")
         if uses is None:
             uses = ["tls_www_server", "tls_www_client"] if server else ["tls_www_client"]
         usual = [] if any("activation" in line or "expiration" in line for line in lines) else [

@@ -31,6 +31,7 @@ class Node:
         self.pem, self.key = authority.issue(host, f'ip_address = "{address(host)}"')
         self.ca = authority.certificate
         self.more = ""
+        self.uri = "qemu+tcp://{}/system"  # of the others' libvirt, by the name of the host
         self.binary = None  # of its vgpud; None: the one under test
         self.daemon = None
 
@@ -43,7 +44,7 @@ class Node:
         for peer in peers:
             text += (f"[peer {peer.host}]\nurl=https://{address(peer.host)}:{PORT}\n"
                      f"cacert={self.ca}\ntoken_file={peer.directory}/token\n"
-                     f"libvirt_uri=qemu+tcp://{peer.host}/system\n")
+                     f"libvirt_uri={self.uri.format(peer.host)}\n")
         return text + "[peers]\nrefresh=1s\ndeadline=2s\n"
 
     def start(self, peers=(), wait=True):

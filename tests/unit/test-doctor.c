@@ -202,6 +202,48 @@ test_parts(void **state)
     assert_check(checks, "gpu", VG_HEALTH_LACKS, "enable=no");
 }
 
+/* Checks the row of host b. */
+static void
+assert_tls(const char *setup, const char *peer, enum vg_health health, const char *why)
+{
+    g_autofree char *host_text =
+        g_strdup_printf("{\"name\":\"a\",\"daemon\":{\"setup\":{\"acting\":true,%s}}}", setup);
+    g_autofree char *peers_text = g_strdup_printf("{\"items\":[{\"host\":\"b\",%s}]}", peer);
+    g_autoptr(json_object) host = json_tokener_parse(host_text);
+    g_autoptr(json_object) peers = json_tokener_parse(peers_text);
+    g_autoptr(json_object) checks = json_object_new_array();
+
+    assert_non_null(host);
+    assert_non_null(peers);
+    vg_doctor_read_tls(checks, host, peers);
+    assert_check(checks, "tls to b", health, why);
+}
+
+static void
+test_tls(void **state)
+{
+    static const char uri[] = "\"libvirt_uri\":\"qemu+tls://b/system\"";
+    static const char ready[] =
+        "\"libvirt_uri\":\"qemu+tls://b/system\",\"migration_tls\":\"ready\"";
+    g_autoptr(json_object) old = json_tokener_parse("{\"daemon\":{\"setup\":{\"acting\":true}}}");
+    g_autoptr(json_object) peers = json_tokener_parse("{\"items\":[{\"host\":\"b\","
+                                                      "\"libvirt_uri\":\"qemu+tls://b/system\"}]}");
+    g_autoptr(json_object) none = json_object_new_array();
+
+    (void)state;
+    assert_tls("\"tls\":\"auto\",\"migration_tls\":\"ready\"", ready, VG_HEALTH_OK, "use TLS");
+    assert_tls("\"tls\":\"auto\",\"migration_tls\":\"missing\"", ready, VG_HEALTH_LACKS,
+               "clear text: QEMU's TLS certificates are missing on 'a'");
+    assert_tls("\"tls\":\"auto\",\"migration_tls\":\"ready\"", uri, VG_HEALTH_LACKS,
+               "does not report QEMU's TLS certificates on 'b'");
+    assert_tls("\"tls\":\"yes\",\"migration_tls\":\"missing\"", ready, VG_HEALTH_BROKEN,
+               "no VM is moved there");
+    assert_tls("\"tls\":\"no\",\"migration_tls\":\"ready\"", ready, VG_HEALTH_OK, "clear text");
+    /* An older vgpud, which says nothing of it. */
+    vg_doctor_read_tls(none, old, peers);
+    assert_int_equal(json_object_array_length(none), 0);
+}
+
 static void
 test_store(void **state)
 {
@@ -318,6 +360,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_tls),
         cmocka_unit_test(test_store),
     };
 
