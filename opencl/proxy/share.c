@@ -24,6 +24,12 @@
 /* What one who gave the device back, and wants it again, may have been behind before. */
 #define SHARE_CREDIT (100 * SHARE_MS)
 
+/* How long those who kept the device from others wait while these pause: an eighth of what they
+ * kept it for too long, and as much again as the others then use, so that it is idle for half of
+ * the time at most; and never longer than this. */
+#define SHARE_PATIENCE_PART 8
+#define SHARE_PATIENCE_MAX  (1000 * SHARE_MS)
+
 /* A process that has not ended itself by then is ended. */
 #define SHARE_SLACK (1000 * SHARE_MS)
 
@@ -35,14 +41,89 @@ share_say(struct proxy_client *client, char what)
         kill(client->pid, SIGKILL);
 }
 
-static void
-share_take_back(struct proxy_client *client)
+static bool
+share_wants(const struct proxy_share *share, const struct proxy_tenant *tenant)
 {
-    int64_t held = vg_cl_now() - client->given;
+    bool wants = false;
 
-    client->has = false;
+    for (unsigned i = 0; i < share->n_clients; i++)
+        wants |= share->clients[i].tenant == tenant &&
+                 (share->clients[i].wants || share->clients[i].has);
+    return wants;
+}
+
+static void
+share_forgive(struct proxy_tenant *tenant)
+{
+    tenant->owed = 0;
+    tenant->patience = 0;
+    tenant->paused = 0;
+}
+
+static void
+share_add_patience(struct proxy_tenant *tenant, int64_t ns)
+{
+    const int64_t patience = tenant->patience + ns;
+
+    tenant->patience = patience < SHARE_PATIENCE_MAX ? patience : SHARE_PATIENCE_MAX;
+}
+
+/* TENANT kept the device for OVERRUN ns too long: those who waited may have as much. */
+static void
+share_owe(const struct proxy_share *share, const struct proxy_tenant *tenant, int64_t overrun)
+{
+    for (unsigned i = 0; i < share->n_clients; i++) {
+        struct proxy_tenant *other = share->clients[i].tenant;
+        if (!share->clients[i].wants || other == tenant || other->passed >= tenant->passed ||
+            other->owed >= tenant->passed)
+            continue;
+        other->owed = tenant->passed;
+        share_add_patience(other, overrun / SHARE_PATIENCE_PART);
+    }
+}
+
+/* Counts what CLIENT has had by now. */
+static int64_t
+share_count(struct proxy_client *client)
+{
+    const int64_t now = vg_cl_now(), held = now - client->given;
+
+    client->given = now;
     client->tenant->held += held;
     client->tenant->passed += (double)held / client->tenant->weight;
+    return held;
+}
+
+static void
+share_take_back(struct proxy_share *share, struct proxy_client *client)
+{
+    struct proxy_tenant *tenant = client->tenant;
+    const int64_t held = share_count(client);
+    const int64_t overrun = client->due ? vg_cl_now() - client->due - SHARE_TURN : 0;
+
+    client->has = false;
+    share->passed = tenant->passed;
+    tenant->has_overrun = overrun > 0;
+    if (overrun > 0)
+        share_owe(share, tenant, overrun);
+    if (tenant->passed >= tenant->owed)
+        share_forgive(tenant);
+    else
+        share_add_patience(tenant, held);
+}
+
+/* Notes since when TENANT, to which others owe time, wants nothing. */
+static void
+share_note_pause(const struct proxy_share *share, struct proxy_tenant *tenant)
+{
+    const bool wants = share_wants(share, tenant);
+
+    if (tenant->owed > 0 && wants && tenant->paused) {
+        tenant->patience -= vg_cl_now() - tenant->paused;
+        tenant->paused = 0;
+    } else if (tenant->owed > 0 && !wants && !tenant->paused) {
+        tenant->paused = vg_cl_now();
+    }
 }
 
 /* Counts for how long TENANT has wanted the device without having it. Called when one of its
@@ -60,6 +141,7 @@ share_note_lack(const struct proxy_share *share, struct proxy_tenant *tenant)
     if (tenant->lacks)
         tenant->lacked += now - tenant->lacks;
     tenant->lacks = wants && !has ? now : 0;
+    share_note_pause(share, tenant);
 }
 
 /* What the tenant of CLIENT has had by now. */
@@ -73,14 +155,17 @@ share_passed(const struct proxy_client *client)
     return passed;
 }
 
-/* Nobody saves up for later what he did not want, but for a little: who comes begins where he is
- * who has had least of those that want it. */
+/* Nobody saves up for later what he did not want, but for a little, and for what another one kept
+ * from him: who comes begins where he is who has had least of those that want it, or who had it
+ * last. */
 static void
 share_want(const struct proxy_share *share, struct proxy_client *client)
 {
     struct proxy_tenant *tenant = client->tenant;
     double least = -1;
 
+    if (tenant->paused && vg_cl_now() - tenant->paused >= tenant->patience)
+        share_forgive(tenant);
     for (unsigned i = 0; i < share->n_clients && tenant; i++) {
         const struct proxy_client *other = &share->clients[i];
         if (!other->wants && !other->has)
@@ -90,7 +175,8 @@ share_want(const struct proxy_share *share, struct proxy_client *client)
         if (other->tenant == tenant)
             tenant = NULL; /* it has been there all the time */
     }
-    if (tenant && least >= 0) {
+    if (tenant && tenant->owed <= 0) {
+        least = least < 0 ? share->passed : least;
         least -= (double)SHARE_CREDIT / tenant->weight;
         tenant->passed = tenant->passed < least ? least : tenant->passed;
     }
@@ -138,7 +224,7 @@ vg_share_clients_n(const struct proxy_share *share, const struct proxy_tenant *t
 }
 
 void
-vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
+vg_share_hear(struct proxy_share *share, struct proxy_client *client)
 {
     char said = 0;
     ssize_t n = recv(client->fd, &said, 1, MSG_DONTWAIT | MSG_TRUNC);
@@ -150,7 +236,7 @@ vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
     } else if (n == 1 && said == VG_TURN_WANT && !client->wants && !client->has) {
         share_want(share, client);
     } else if (n == 1 && said == VG_TURN_BACK && client->has) {
-        share_take_back(client);
+        share_take_back(share, client);
         share_note_lack(share, client->tenant);
     } else {
         if (n == 1)
@@ -162,23 +248,27 @@ vg_share_hear(const struct proxy_share *share, struct proxy_client *client)
 }
 
 void
-vg_share_gone(const struct proxy_share *share, struct proxy_client *client)
+vg_share_gone(struct proxy_share *share, struct proxy_client *client)
 {
+    struct proxy_tenant *tenant = client->tenant;
+
     if (client->has)
-        share_take_back(client);
+        share_take_back(share, client);
     client->wants = false;
-    share_note_lack(share, client->tenant);
+    share_note_lack(share, tenant);
     if (client->fd >= 0)
         close(client->fd);
     vg_output_free(client->output);
     if (client->counts) {
-        vg_share_add_did(&client->tenant->did, client->counts);
-        vg_share_add_note(&client->tenant->refused, &client->counts->refused);
-        vg_share_add_note(&client->tenant->failed, &client->counts->failed);
+        vg_share_add_did(&tenant->did, client->counts);
+        vg_share_add_note(&tenant->refused, &client->counts->refused);
+        vg_share_add_note(&tenant->failed, &client->counts->failed);
         vg_share_free_counts(client->counts);
     }
-    client->tenant->pool->has[client->place] = 0;
+    tenant->pool->has[client->place] = 0;
     *client = (struct proxy_client){.fd = -1};
+    if (vg_share_clients_n(share, tenant) == 0)
+        share_forgive(tenant);
 }
 
 struct vg_serve_pool *
@@ -275,11 +365,8 @@ vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *tenant
     /* What it has had by now counts by the weight that it had. */
     for (unsigned i = 0; i < share->n_clients; i++) {
         struct proxy_client *client = &share->clients[i];
-        if (client->tenant == tenant && client->has) {
-            share_take_back(client);
-            client->has = true;
-            client->given = vg_cl_now();
-        }
+        if (client->tenant == tenant && client->has)
+            share_count(client);
     }
     tenant->weight = weight;
 }
@@ -310,16 +397,40 @@ share_holder(const struct proxy_share *share)
     return NULL;
 }
 
-/* Who is behind the most, and of those who waits longest. */
+/* Returns for how many ns TENANT has to wait yet for those who pause, and lack what it, or another
+ * one, kept from them; 0: it need not. */
+static int64_t
+share_held_off(const struct proxy_share *share, const struct proxy_tenant *tenant)
+{
+    int64_t most = 0;
+
+    for (unsigned i = 0; i < share->n_clients && tenant->has_overrun; i++) {
+        const struct proxy_tenant *other = share->clients[i].tenant;
+        if (!other || !other->paused || other->passed >= tenant->passed)
+            continue;
+        const int64_t left = other->patience - (vg_cl_now() - other->paused);
+        most = left > most ? left : most;
+    }
+    return most;
+}
+
+/* Who is behind the most, and of those who waits longest. *LEFT: for how many ns one has to wait
+ * who is not returned for that; -1: nobody has. */
 static struct proxy_client *
-share_next(const struct proxy_share *share)
+share_next(const struct proxy_share *share, int64_t *left)
 {
     struct proxy_client *next = NULL;
 
+    *left = -1;
     for (unsigned i = 0; i < share->n_clients; i++) {
         struct proxy_client *client = &share->clients[i];
         if (!client->wants)
             continue;
+        const int64_t held_off = share_held_off(share, client->tenant);
+        if (held_off > 0) {
+            *left = *left < 0 || held_off < *left ? held_off : *left;
+            continue;
+        }
         double ahead = next ? client->tenant->passed - next->tenant->passed : -1;
         if (ahead < 0 || (ahead <= 0 && client->wanted < next->wanted))
             next = client;
@@ -334,6 +445,7 @@ share_give(const struct proxy_share *share, struct proxy_client *client)
     client->has = true;
     client->is_told = false;
     client->asked = 0;
+    client->due = 0;
     client->given = vg_cl_now();
     client->tenant->turns++;
     share_note_lack(share, client->tenant);
@@ -364,22 +476,23 @@ share_ask(const struct proxy_share *share, struct proxy_client *holder,
     holder->is_told = true;
     if (left > 0)
         return left;
-    holder->asked = vg_cl_now();
+    holder->asked = holder->due = vg_cl_now();
     share_say(holder, VG_TURN_ASK);
     return share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK;
 }
 
 int
-vg_share_decide(const struct proxy_share *share)
+vg_share_decide(struct proxy_share *share)
 {
-    struct proxy_client *holder = share_holder(share), *next = share_next(share);
-    int64_t left = -1;
+    int64_t held_off, left;
+    struct proxy_client *holder = share_holder(share), *next = share_next(share, &held_off);
 
     if (!holder && next) {
         share_give(share, next);
         holder = next;
-        next = share_next(share);
+        next = share_next(share, &held_off);
     }
+    left = held_off;
     if (holder && next && !holder->asked)
         left = share_ask(share, holder, next);
     else if (holder && holder->asked)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who has the device: one client at a time, and each socket's clients together as much of its time
- * as the socket's weight says (weighted fair queueing over the time that they had it). Used by one
- * thread.
+ * as the socket's weight says (weighted fair queueing over the time that they had it). A command
+ * that kept the device for too long is made up for: its socket waits until those who waited have
+ * had as much, also while they pause for a moment. Used by one thread.
  */
 #ifndef VG_OPENCL_PROXY_SHARE_H
 #define VG_OPENCL_PROXY_SHARE_H
@@ -51,9 +52,13 @@ struct proxy_tenant {
     int listener;
     double
         passed; /* ns of the device divided by the weight, but for times in which it wanted none */
-    int64_t held;   /* ns, in all turns that have ended */
-    int64_t lacked; /* ns in which it wanted the device and did not have it, until: */
-    int64_t lacks;  /* when it came to want it, and not to have it; 0: it does not now */
+    int64_t held;     /* ns, in all turns that have ended */
+    int64_t lacked;   /* ns in which it wanted the device and did not have it, until: */
+    int64_t lacks;    /* when it came to want it, and not to have it; 0: it does not now */
+    bool has_overrun; /* it kept the device for too long in its last turn */
+    double owed;      /* until it has passed this, it lacks what others overran; 0: nothing */
+    int64_t patience; /* ns for which those who overran wait while it wants nothing */
+    int64_t paused;   /* since when it wants nothing, while it is owed; 0: it wants */
     uint64_t turns, ended;
     const char *vm;                       /* whose the socket is; NULL: nobody said */
     struct proxy_did did;                 /* of clients that have left */
@@ -72,6 +77,7 @@ struct proxy_client {
     bool is_known;                             /* by a certificate of the socket's VM */
     bool wants, has, is_told;
     int64_t came, wanted, given, asked; /* when, in ns */
+    int64_t due;                        /* when it was first asked in this turn; 0: it was not */
     char from[PROXY_FROM_MAX];          /* who is at the other side, in words */
     const char *why_ended;              /* by the proxy; NULL: it has not been */
 };
@@ -80,6 +86,7 @@ struct proxy_share {
     struct proxy_client *clients;
     unsigned n_clients; /* places */
     unsigned max_kernel_s;
+    double passed; /* by whoever gave the device back last */
 };
 
 /* Ns that the tenant's clients have had the device by now. */
@@ -98,7 +105,7 @@ bool vg_share_bring_back(const struct proxy_share *share, const struct proxy_ten
 unsigned vg_share_clients_n(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
 /* Takes what CLIENT's process says. */
-void vg_share_hear(const struct proxy_share *share, struct proxy_client *client);
+void vg_share_hear(struct proxy_share *share, struct proxy_client *client);
 
 /* What a socket's clients have together, MOST bytes at most, in memory that their processes have in
  * common with the proxy. NULL, with errno. */
@@ -122,10 +129,10 @@ void vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *t
                          unsigned weight);
 
 /* CLIENT's process has ended. */
-void vg_share_gone(const struct proxy_share *share, struct proxy_client *client);
+void vg_share_gone(struct proxy_share *share, struct proxy_client *client);
 
 /* Gives the device, asks for it, and ends who keeps it, as it is time. Returns for how many ms
  * nothing has to be done; -1: until somebody says something. */
-int vg_share_decide(const struct proxy_share *share);
+int vg_share_decide(struct proxy_share *share);
 
 #endif
