@@ -207,8 +207,10 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"time", "Which time of a command it is: waited, ran or both."},
     {"waited", "As a time: from when a command came until the GPU was free for it."},
     {"ran", "As a time: from when the GPU was free for a command until it was done."},
-    {"of each program", "What a program that uses the GPU by the proxy may have."},
-    {"most now", "The most that one of the VM's programs has now."},
+    {"limit of",
+     "What has a limit: of each program that uses the GPU by the proxy, unless it is the "
+     "VM's."},
+    {"most now", "The most that one of the VM's programs has now, or what all of them have."},
     {"came from", "Where the program has connected from."},
     {"by", "The way by which a program's data come to the proxy."},
     {"link", "Whether a program is connected: it begins, or its link is up or broken."},

@@ -43,7 +43,7 @@ static const struct vg_column time_columns[] = {
 
 static const struct vg_column limit_columns[] = {
     {"SOCKET", "socket", VG_CELL_TEXT, true},
-    {"OF EACH PROGRAM", "what", VG_CELL_TEXT, false},
+    {"LIMIT OF", "what", VG_CELL_TEXT, false},
     {"MOST NOW", "used", VG_CELL_TEXT, false},
     {"LIMIT", "limit", VG_CELL_TEXT, false},
 };
@@ -160,6 +160,11 @@ show_add_limits(json_object *rows, json_object *shown)
 {
     json_object *limits = vg_output_member(shown, "limits");
 
+    show_add_limit(rows, shown, "programs of the VM", show_number(shown, "socket.clients"),
+                   show_number(limits, "vm_clients"), "no limit");
+    show_add_limit(rows, shown, "memory of the VM, MiB",
+                   show_number(shown, "socket.used_bytes") >> 20,
+                   show_number(shown, "socket.vm_memory_bytes") >> 20, "all there is");
     show_add_limit(rows, shown, "memory MiB", show_most(shown, "used_bytes") >> 20,
                    show_number(shown, "socket.memory_bytes") >> 20, "all there is");
     show_add_limit(rows, shown, "objects", show_most(shown, "objects"),

@@ -33,8 +33,8 @@ static const struct vg_record_type window_record = VG_ROW_TYPE(window_fields);
 
 #define THIS vg_proxy_limits
 static const struct vg_field limits_fields[] = {
-    COUNT(clients),       COUNT(objects),      COUNT(pending_bytes), COUNT(depth),
-    COUNT(staging_bytes), COUNT(max_kernel_s), COUNT(linger_s),
+    COUNT(clients), COUNT(vm_clients),    COUNT(objects),      COUNT(pending_bytes),
+    COUNT(depth),   COUNT(staging_bytes), COUNT(max_kernel_s), COUNT(linger_s),
 };
 static const struct vg_record_type limits_record = VG_ROW_TYPE(limits_fields);
 #undef THIS

@@ -38,7 +38,8 @@ struct vg_proxy_window {
 
 /* What each program may have, of which it cannot have more memory than the socket says. */
 struct vg_proxy_limits {
-    int64_t clients; /* of the whole proxy */
+    int64_t clients;    /* of the whole proxy */
+    int64_t vm_clients; /* of the socket; 0: there is no limit */
     int64_t objects;
     int64_t pending_bytes; /* data of commands that are not done */
     int64_t depth;         /* commands while an event is not set */

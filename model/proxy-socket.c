@@ -34,6 +34,7 @@ static const struct vg_field socket_fields[] = {
     VG_ROW_INT(weight, VG_FIELD_REQUIRED, 1, VG_PROXY_WEIGHT_MAX),
     VG_ROW_INT(configured_weight, 0, 0, VG_PROXY_WEIGHT_MAX),
     COUNT(memory_bytes),
+    COUNT(vm_memory_bytes),
     COUNT(used_bytes),
     COUNT(reserved_bytes),
     COUNT(clients),

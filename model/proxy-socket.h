@@ -44,6 +44,7 @@ struct vg_proxy_socket {
     int64_t weight;
     int64_t configured_weight; /* that of its line; 0: not known */
     int64_t memory_bytes;      /* what each client may have; 0: there is no limit */
+    int64_t vm_memory_bytes;   /* what all of them may have together; 0: likewise */
     int64_t used_bytes;        /* in buffers and images, of all clients */
     int64_t reserved_bytes;    /* kept for programs that will come */
     int64_t clients;

@@ -58,7 +58,7 @@ def a_proxy(tmp_path):
     (path / "token").write_text("0123456789abcdef0123\n")
     port = free_port()
     with Proxy(path, f"--ask={path}/b.ask", "--linger=60", sockets=(
-            f"tcp:127.0.0.1:{port},vm={ALPHA},memory=16,weight=3,token={path}/token", "b,vm=other")) as proxy, \
+            f"tcp:127.0.0.1:{port},vm={ALPHA},memory=16,vm-memory=24,clients=5,weight=3,token={path}/token", "b,vm=other")) as proxy, \
             Relay(port) as relay:
         proxy.path = str(path / "b")
         yield proxy, relay, str(path / "token")
@@ -90,6 +90,8 @@ def test_show(tmp_path, served):
         assert item["programs"] == [] and item["identity"] == "a token" and item["listens"] is True
         assert item["refused"]["times"] == item["failed"]["times"] == 0
         assert item["limits"]["linger_s"] == 60 and item["socket"]["memory_bytes"] == 16 << 20
+
+        assert item["limits"]["vm_clients"] == 5 and item["socket"]["vm_memory_bytes"] == 24 << 20
 
         # Programs that nobody lets in.
         (tmp_path / "wrong").write_text("0123456789abcdef9999\n")
