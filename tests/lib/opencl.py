@@ -212,13 +212,15 @@ def ask_proxy(path, line="list"):
 class Proxy:
     """vgpu-proxy with PoCL, or another vendor."""
 
-    def __init__(self, folder, *options, sockets=("proxy.sock",), prefix=(), vendor=POCL, strict=True):
+    def __init__(self, folder, *options, sockets=("proxy.sock",), prefix=(), vendor=POCL, strict=True,
+                 program=None):
         self.sockets = [name if name.startswith(("tcp:", "tls:")) else str(folder / name) for name in sockets]
         self.path = self.sockets[0].split(",")[0]
         self.log = folder / "proxy.log"
         os.makedirs(folder / "vendors", exist_ok=True)
         (folder / "vendors" / "pocl.icd").write_text(vendor + "\n")
-        argv = [*prefix, built("vgpu-proxy"), "--drain=2", *(["--strict"] if strict else []), f"--vendors={folder}/vendors", *options, *self.sockets]
+        argv = [*prefix, program or built("vgpu-proxy"), "--drain=2", *(["--strict"] if strict else []),
+                f"--vendors={folder}/vendors", *options, *self.sockets]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(argv, stderr=log, cwd=folder)
         wait_for(self.listens)
