@@ -66,6 +66,20 @@ proxies_check_confinement(json_object *checks, json_object *rows)
     }
 }
 
+/* Adds a check for each socket whose token or key everybody can read. */
+static void
+proxies_check_secrets(json_object *checks, json_object *rows)
+{
+    for (size_t i = 0; i < vg_output_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        const char *secrets = proxies_string(row, "open_secrets");
+        if (!secrets[0])
+            continue;
+        g_autofree char *what = g_strdup_printf("proxy %s", proxies_string(row, "socket"));
+        vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy", "%s", secrets);
+    }
+}
+
 void
 vg_doctor_read_proxies(json_object *checks, json_object *document)
 {
@@ -74,6 +88,7 @@ vg_doctor_read_proxies(json_object *checks, json_object *document)
     json_object *guests = vg_output_member(document, "guests");
 
     proxies_check_confinement(checks, items);
+    proxies_check_secrets(checks, items);
     proxies_find(items, "socket", true, clear);
     proxies_find(guests, "address", true, clear);
     proxies_find(items, "socket", false, encrypted);

@@ -26,6 +26,7 @@ static const struct vg_field socket_fields[] = {
     VG_ROW_STRING(socket, VG_FIELD_REQUIRED, 1, PROXY_TEXT_MAX),
     VG_ROW_STRING(vm, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_STRING(device, 0, 0, PROXY_TEXT_MAX),
+    VG_ROW_STRING(open_secrets, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_STRING(address, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_STRING(gpu, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_STRING(gpu_name, 0, 0, PROXY_TEXT_MAX),

@@ -32,6 +32,9 @@ struct vg_proxy_socket {
     char *socket;
     char *vm;     /* name or UUID; empty: nobody has said whose it is */
     char *device; /* the one that was used first; empty: none yet */
+    /* The files with its token or key that everybody on the proxy's host can read, in words; empty:
+     * there are none; NULL: an older proxy does not report it. */
+    char *open_secrets;
     /* What vgpud adds to it: how programs in a guest reach the socket, "tcp:HOST:PORT" or
      * "vsock:2:PORT"; empty: they do not. */
     char *address;

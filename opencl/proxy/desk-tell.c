@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "opencl/proxy/secret.h"
 #include "opencl/proxy/sockets.h"
 #include "opencl/track/clock.h"
 
@@ -129,6 +130,22 @@ tell_put_devices(FILE *file, const struct proxy_look *look)
     fputc(']', file);
 }
 
+/* The files that everybody can read, and that are to be secret. */
+static void
+tell_put_secrets(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+{
+    const char *key = vg_wire_address_is_tls(tenant->path) ? desk->tls->key : NULL;
+    char text[2 * VG_SECRET_FAULT + 2] = "";
+    size_t size = 0;
+
+    if (vg_secret_fault(tenant->token_file, "a token", text))
+        size = strlen(text);
+    if (size > 0 && vg_secret_is_open(key))
+        size += (size_t)snprintf(text + size, sizeof text - size, "; ");
+    vg_secret_fault(key, "a key", text + size);
+    tell_put_text(file, "open_secrets", text, TELL_TEXT_MAX);
+}
+
 static void
 tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
 {
@@ -153,6 +170,7 @@ tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant
     tell_put_text(file, "socket", tenant->path, TELL_TEXT_MAX);
     tell_put_text(file, "vm", tenant->vm ? tenant->vm : "", TELL_TEXT_MAX);
     tell_put_text(file, "device", device, sizeof device);
+    tell_put_secrets(desk, tenant, file);
     tell_put_took(file, &did);
     fputs("}", file);
 }

@@ -38,6 +38,7 @@
 #include "opencl/proxy/options.h"
 #include "opencl/proxy/output.h"
 #include "opencl/proxy/peer.h"
+#include "opencl/proxy/secret.h"
 #include "opencl/proxy/share.h"
 #include "opencl/proxy/sockets.h"
 #include "opencl/proxy/trace.h"
@@ -571,6 +572,8 @@ main(int argc, char **argv)
     proxy_set(&proxy, &options);
     if (options.tls.certificate && !vg_front_check(&options.tls))
         return 2;
+    if (options.tls.key)
+        vg_secret_warn(options.tls.key, "a key");
     if (!vg_proxy_confine_check(&proxy.confinement))
         return PROXY_NOT_CONFINED;
     if (options.is_unconfined)

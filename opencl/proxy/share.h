@@ -49,6 +49,7 @@ struct proxy_tenant {
     unsigned cid;                          /* of the only VM that may connect; 0: any */
     bool has_token;
     char token[VG_WIRE_TOKEN_MAX]; /* that clients have to show */
+    const char *token_file;        /* it is from; NULL: none */
     int listener;
     double
         passed; /* ns of the device divided by the weight, but for times in which it wanted none */

@@ -15,6 +15,7 @@
 
 #include "opencl/icd/say.h"
 #include "opencl/proxy/listen.h"
+#include "opencl/proxy/secret.h"
 #include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 
@@ -84,6 +85,9 @@ sockets_word(struct proxy_tenant *tenant, const char *word, char fault[SOCKETS_F
         if (!tenant->has_token)
             snprintf(fault, SOCKETS_FAULT, "no token of 16 to %d bytes in '%s': %s",
                      VG_WIRE_TOKEN_MAX, word + 6, strerror(errno));
+        tenant->token_file = word + 6;
+        if (tenant->has_token)
+            vg_secret_warn(tenant->token_file, "a token");
         return tenant->has_token;
     }
     snprintf(fault, SOCKETS_FAULT, "'%s' is nothing that a socket has", word);
@@ -437,6 +441,7 @@ sockets_change(const struct proxy_share *share, struct proxy_tenant *tenant,
     tenant->revision++;
     tenant->has_token = next->has_token;
     memcpy(tenant->token, next->token, sizeof tenant->token);
+    tenant->token_file = next->token_file;
 }
 
 bool

@@ -56,10 +56,12 @@ def a_proxy(tmp_path):
     path = tmp_path / "proxy"
     path.mkdir()
     (path / "token").write_text("0123456789abcdef0123\n")
+    (path / "token").chmod(0o644)
     port = free_port()
     with Proxy(path, f"--ask={path}/b.ask", "--linger=60", sockets=(
             f"tcp:127.0.0.1:{port},vm={ALPHA},memory=16,vm-memory=24,clients=5,weight=3,token={path}/token", "b,vm=other")) as proxy, \
             Relay(port) as relay:
+        (path / "token").chmod(0o600)
         proxy.path = str(path / "b")
         yield proxy, relay, str(path / "token")
 
@@ -92,6 +94,18 @@ def test_show(tmp_path, served):
         assert item["limits"]["linger_s"] == 60 and item["socket"]["memory_bytes"] == 16 << 20
 
         assert item["limits"]["vm_clients"] == 5 and item["socket"]["vm_memory_bytes"] == 24 << 20
+
+        # A token that everybody can read.
+        assert item["socket"]["open_secrets"] == ""
+        os.chmod(token, 0o644)
+        wait_for(lambda: shown(daemon)["socket"]["open_secrets"])
+        said = f"everybody on this machine can read '{token}', which holds a token; `chmod o= {token}` ends that"
+        assert shown(daemon)["socket"]["open_secrets"] == said and said in proxy.log.read_text()
+        doctor = subprocess.run([vgpuctl.program(), "doctor", "-o", "json", "--socket", daemon.socket], stdout=subprocess.PIPE,
+                                timeout=HANG_S, check=False)
+        assert [r["state"] for r in json.loads(doctor.stdout)["checks"] if r["why"] == said] == ["lacks"]
+        os.chmod(token, 0o600)
+        wait_for(lambda: not shown(daemon)["socket"]["open_secrets"])
 
         # Programs that nobody lets in.
         (tmp_path / "wrong").write_text("0123456789abcdef9999\n")

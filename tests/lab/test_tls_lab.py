@@ -7,12 +7,11 @@ import pytest
 from certs import Authority
 from labhost import ENV, lab
 from movelab import address, remove_guest, run, running_on, start_guest
-from settings import full
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = [pytest.mark.xdist_group("lab"),
-              pytest.mark.skipif(not full(), reason="restarts libvirtd of both hosts; VG_TEST_FULL=1 runs it")]
+              pytest.mark.drawn("half-minutes")]
 GUEST = "sealed"
 HOSTS = ("h1", "h2")
 

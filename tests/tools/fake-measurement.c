@@ -196,7 +196,14 @@ fake_show_proxy(void *data, const char *vm, GError **err)
     g_free(first);
     shown->identity = g_strdup("a token");
     shown->listens = true;
-    shown->limits = (struct vg_proxy_limits){64, 65536, 4LL << 30, 65536, 64 << 20, 30, 60};
+    shown->limits = (struct vg_proxy_limits){.clients = 64,
+                                             .vm_clients = 16,
+                                             .objects = 65536,
+                                             .pending_bytes = 4LL << 30,
+                                             .depth = 65536,
+                                             .staging_bytes = 64 << 20,
+                                             .max_kernel_s = 30,
+                                             .linger_s = 60};
     shown->window = (struct vg_proxy_window){.span_ns = VG_NS_PER_S,
                                              .held_ns = VG_NS_PER_S / 4,
                                              .all_held_ns = VG_NS_PER_S,

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that hold a token or a key, and that not everybody on the host may read. Any process of the
+ * proxy that still sees the host's files.
+ */
+#ifndef VG_OPENCL_PROXY_SECRET_H
+#define VG_OPENCL_PROXY_SECRET_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* The size of the buffer for a sentence about one file. */
+#define VG_SECRET_FAULT (2 * PATH_MAX + 128)
+
+/* Returns whether a regular file gives users who are neither its owner nor in its group any
+ * permission. NULL, a file of another kind, and one that cannot be queried do not. */
+bool vg_secret_is_open(const char *path);
+
+/* Writes a sentence that says so and names the command that ends it. `what` is what the file holds,
+ * as in "a token". Returns false, and writes nothing, if the file is not open. */
+bool vg_secret_fault(const char *path, const char *what, char fault[VG_SECRET_FAULT]);
+
+/* Writes that sentence to the log, if the file is open. */
+void vg_secret_warn(const char *path, const char *what);
+
+#endif
