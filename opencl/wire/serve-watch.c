@@ -124,25 +124,9 @@ static const int watch_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 #define WATCH_SIGNALS (sizeof watch_signals / sizeof *watch_signals)
 
-static struct sigaction watch_before[WATCH_SIGNALS];
 static struct vg_serve_watch *watch_of_crash;
 static atomic_int watch_crash;
 static atomic_bool watch_is_told;
-
-/* Puts back who handled SIGNAL before; false: nobody did. */
-static bool
-watch_restore(int signal)
-{
-    bool had = false;
-
-    for (size_t i = 0; i < WATCH_SIGNALS; i++) {
-        if (watch_signals[i] != signal)
-            continue;
-        sigaction(signal, &watch_before[i], NULL);
-        had = watch_before[i].sa_handler != SIG_DFL;
-    }
-    return had;
-}
 
 /* Ends the process by the signal. The first process of a PID namespace ignores its own signals: it
  * ends with the status that a shell gives to such an end. */
@@ -165,19 +149,18 @@ watch_on_alarm(int number)
 }
 
 static void
-watch_on_crash(int number, siginfo_t *info, void *context)
+watch_on_crash(int number)
 {
     const unsigned op = watch_of_crash->op;
     char why[128];
     int none = 0;
 
-    (void)context;
     /* Other threads wait for the end. */
     while (!atomic_compare_exchange_strong(&watch_crash, &none, number) && !watch_is_told) {
         none = 0;
         pause();
     }
-    /* Somebody else's handler has put this one back, or the signal was ignored. */
+    /* The signal was ignored. */
     if (watch_is_told)
         watch_die();
     signal(SIGALRM, watch_on_alarm);
@@ -186,27 +169,19 @@ watch_on_crash(int number, siginfo_t *info, void *context)
              op < VG_WIRE_OPS && vg_serve_names[op] ? vg_serve_names[op] : "none");
     vg_serve_say_end(watch_of_crash->serve, why);
     watch_is_told = true;
-    if (!watch_restore(number))
-        watch_die();
-    /* What was not sent by a fault does not come again by itself. */
-    if (info->si_code <= 0)
-        raise(number);
+    watch_die();
 }
 
-/* Compilers have handlers of their own, which they may set at any time; this one goes before. */
+/* Compilers have handlers of their own, which they may set at any time. This one replaces them:
+ * after LLVM's, abort() ends the first process of a PID namespace by another signal. */
 static void
 watch_set_handlers(void)
 {
-    struct sigaction action = {.sa_sigaction = watch_on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    struct sigaction now;
+    struct sigaction action = {.sa_handler = watch_on_crash, .sa_flags = SA_ONSTACK};
 
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < WATCH_SIGNALS; i++) {
-        if (sigaction(watch_signals[i], NULL, &now) != 0 || now.sa_sigaction == watch_on_crash)
-            continue;
-        watch_before[i] = now;
+    for (size_t i = 0; i < WATCH_SIGNALS; i++)
         sigaction(watch_signals[i], &action, NULL);
-    }
 }
 
 static void
