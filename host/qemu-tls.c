@@ -4,6 +4,8 @@
 #include "host/qemu-tls.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -69,19 +71,23 @@ static bool
 qemu_tls_read_conf(const char *root, char **values)
 {
     g_autofree char *path = g_build_filename("/", root, QEMU_CONF, NULL);
-    g_autofree char *text = NULL;
-    g_autoptr(GError) error = NULL;
     struct stat status;
+    char *line = NULL;
+    size_t size = 0;
 
     if (stat(path, &status) < 0)
         return errno == ENOENT || errno == ENOTDIR;
-    if (!S_ISREG(status.st_mode) || status.st_size > CONF_SIZE_MAX ||
-        !g_file_get_contents(path, &text, NULL, &error))
+    /* A FIFO would not be opened before somebody writes to it. */
+    FILE *file =
+        S_ISREG(status.st_mode) && status.st_size <= CONF_SIZE_MAX ? fopen(path, "re") : NULL;
+    if (!file)
         return false;
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (size_t i = 0; lines[i]; i++)
-        qemu_tls_take_line(lines[i], values);
-    return true;
+    while (getline(&line, &size, file) >= 0)
+        qemu_tls_take_line(line, values);
+    const bool ok = !ferror(file);
+    free(line);
+    fclose(file);
+    return ok;
 }
 
 static enum vg_tls_certs
