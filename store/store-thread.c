@@ -158,8 +158,12 @@ newest_of(vg_store *store, enum vg_store_kind kind, const GArray *stamps)
 static bool
 is_past(vg_store *store, enum vg_store_kind kind, int64_t stamp, int64_t now_ns)
 {
-    int64_t limit_ns = now_ns - days_of(store, kind) * DAY_NS;
+    const int64_t kept_ns = days_of(store, kind) * DAY_NS;
 
+    /* Nothing is as old as that; now_ns is INT64_MIN if the files have gone meanwhile. */
+    if (now_ns < INT64_MIN + kept_ns)
+        return false;
+    const int64_t limit_ns = now_ns - kept_ns;
     return vg_store_stamp_begin_ns(kind, stamp + 1) <= limit_ns &&
            vg_store_dir_written_ns(store->directory, kind, stamp) <= limit_ns;
 }
