@@ -207,7 +207,7 @@ merge_change(vg_snapshot *copy, guint part, bool is_proved, GHashTable *dropped)
             g_autofree char *key = g_strdup_printf("%u %s", part, vm->uuid ? vm->uuid : "");
             vm->never_move |= !is_proved;
             if (g_hash_table_contains(dropped, key))
-                g_ptr_array_remove_index(host->vms, k - 1);
+                vg_record_free(&vg_snap_vm_record, g_ptr_array_remove_index(host->vms, k - 1));
         }
     }
 }

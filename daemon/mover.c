@@ -129,7 +129,8 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     /* A long move looks many times. One of the looks in the middle is dropped, so that the first
      * and the last steps stay. */
     if (move->record->steps->len > VG_MIGRATION_STEPS_MAX)
-        g_ptr_array_remove_index(move->record->steps, VG_MIGRATION_STEPS_MAX / 2);
+        vg_record_free(&vg_migration_step_record,
+                       g_ptr_array_remove_index(move->record->steps, VG_MIGRATION_STEPS_MAX / 2));
     g_free(move->record->step);
     move->record->step = g_strdup(step->verb);
 }

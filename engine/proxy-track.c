@@ -123,7 +123,8 @@ proxy_track_feed(struct vg_snap_proxy *proxy, const struct vg_window *window)
         proxy_track_push(socket->run, &nothing);
         proxy_track_push(socket->lacked, &nothing);
         if (known && !g_hash_table_contains(there, socket->socket))
-            g_ptr_array_remove_index(proxy->sockets, i - 1);
+            vg_record_free(&vg_snap_proxy_socket_record,
+                           g_ptr_array_remove_index(proxy->sockets, i - 1));
     }
     for (guint i = 0; known && i < window->proxies->len; i++) {
         const struct vg_proxy_use *use = &g_array_index(window->proxies, struct vg_proxy_use, i);

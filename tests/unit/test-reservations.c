@@ -448,7 +448,7 @@ static void
 test_one_keeps_nobody_out(void **state)
 {
     struct place *place = *state;
-    g_autofree char *ids[5] = {NULL};
+    char *ids[5] = {NULL};
 
     for (int i = 0; i < 2; i++) {
         g_autofree char *move = g_strdup_printf("move-b%d", i);
@@ -458,6 +458,8 @@ test_one_keeps_nobody_out(void **state)
     assert_int_equal(make_by(place, "token:a", "move-a", false, 9, &ids[3]), 0);
     assert_int_equal(make_by(place, "token:c", "move-c", false, 9, &ids[4]), -1);
     assert_non_null(strstr(ids[4], "3 VMs are on their way here already"));
+    for (size_t i = 0; i < G_N_ELEMENTS(ids); i++)
+        g_free(ids[i]);
 }
 
 static void
