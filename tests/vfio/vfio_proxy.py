@@ -145,11 +145,12 @@ def test_a_guest_by_vsock(lab):
 
 
 def service_group(lab):
+    """Control groups and numbers of processes are those inside: systemd there has namespaces of its own."""
     return "/sys/fs/cgroup" + lab.inside("systemctl show -p ControlGroup --value vgpu-proxy").strip()
 
 
 def client_groups(lab):
-    return lab.host.run(f"ls -d {service_group(lab)}/client-* 2> /dev/null || true").split()
+    return lab.inside(f"sh -c 'ls -d {service_group(lab)}/client-* 2> /dev/null || true'").split()
 
 
 def begin_work(lab, name):
@@ -170,20 +171,20 @@ def test_groups(lab):
     one; and a group goes with its client, whatever was in it."""
     group = service_group(lab)
     pid = lab.inside("systemctl show -p MainPID --value vgpu-proxy").strip()
-    assert lab.host.run(f"cat /proc/{pid}/cgroup").strip().endswith("/vgpu-proxy.service/main")
+    assert lab.inside(f"cat /proc/{pid}/cgroup").strip().endswith("/vgpu-proxy.service/main")
     begin_work(lab, "grouped")
     groups = client_groups(lab)
     assert len(groups) == 1, groups
-    limits = {name: lab.host.run(f"cat {groups[0]}/{name}").strip() for name in (
+    limits = {name: lab.inside(f"cat {groups[0]}/{name}").strip() for name in (
         "memory.max", "memory.oom.group", "pids.max")}
     assert limits == {"memory.max": str(HOST_MEMORY_MIB << 20), "memory.oom.group": "1", "pids.max": "4096"}
     # Only the client's process is there, and the proxy has no other one below its own group but its own.
-    client = lab.host.run(f"cat {groups[0]}/cgroup.procs").split()
+    client = lab.inside(f"cat {groups[0]}/cgroup.procs").split()
     assert client and pid not in client
-    assert pid in lab.host.run(f"cat {group}/main/cgroup.procs").split()
-    assert not lab.host.run(f"cat {group}/cgroup.procs").split()
+    assert pid in lab.inside(f"cat {group}/main/cgroup.procs").split()
+    assert not lab.inside(f"cat {group}/cgroup.procs").split()
     # Another process of the same group ends with the client.
-    lab.host.run(f"sh -c 'echo $$ > {groups[0]}/cgroup.procs; exec sleep 100000' < /dev/null > /dev/null 2>&1 &")
+    lab.inside(f"sh -c 'echo $$ > {groups[0]}/cgroup.procs; exec sleep 100000' < /dev/null > /dev/null 2>&1 &")
     assert end_work(lab, "grouped") == lab.alone
     wait_for(lambda: not client_groups(lab))
     # A restart begins with a group that is empty.
