@@ -17,6 +17,8 @@
  *             drivers are unbound; holder looks again, or the work fails, and resume undoes it
  *   resume    waits for the devices and their drivers; then providers act in the opposite order
  *   provider  a table of the ways to make programs let go, and take up again
+ *   hold      a tracer for each CUDA program that is stopped, which survives the agent: a thread
+ *             that touches memory which the driver has taken away waits until it is back
  *   child     runs hooks in process groups, and writes to sysfs in a process that can be given up
  *
  * State between two requests is kept in the session, and gone with the agent; that of units and

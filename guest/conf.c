@@ -26,6 +26,7 @@ static const struct {
      offsetof(struct vg_guest_config, cuda_unwatched_allowed)},
     {"cuda", "forked", "refuse", "release", offsetof(struct vg_guest_config, cuda_release_forked)},
     {"cuda", "huge_pages", "no", "yes", offsetof(struct vg_guest_config, cuda_huge_pages)},
+    {"cuda", "hold_faults", "no", "yes", offsetof(struct vg_guest_config, cuda_hold_faults)},
 };
 
 /* The default units. Clients of a daemon come before the daemon. */
@@ -142,7 +143,9 @@ config_value(void *user, const char *section, const char *name, const char *valu
         return 1;
     }
     return config_fault(reader, "[%s] has no key '%s'; it has: %s", section, name,
-                        strcmp(section, "units") == 0 ? "stop" : "unwatched, forked, huge_pages");
+                        strcmp(section, "units") == 0 ? "stop"
+                                                      : "unwatched, forked, huge_pages, "
+                                                        "hold_faults");
 }
 
 /* Hands the next line to inih, as fgets() does, without the blanks that would make it a part of the
@@ -205,6 +208,7 @@ vg_guest_config_read(struct vg_guest_config *config, const char *file)
     config->cuda_unwatched_allowed = false;
     config->cuda_release_forked = true;
     config->cuda_huge_pages = true;
+    config->cuda_hold_faults = true;
     config->n_units = 0;
     for (size_t i = 0; i < sizeof default_units / sizeof *default_units; i++)
         config->units[config->n_units++] = vg_guest_copy(default_units[i]);

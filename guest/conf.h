@@ -27,6 +27,8 @@ struct vg_guest_config {
     bool cuda_release_forked;
     /* [cuda] huge_pages: the kernel gives huge pages while programs are copied. */
     bool cuda_huge_pages;
+    /* [cuda] hold_faults: threads that fault while their process is stopped are held. */
+    bool cuda_hold_faults;
     /* [units] stop: the units to stop before CUDA programs are released, in this order. */
     char *units[VG_GUEST_UNITS_MAX];
     size_t n_units;

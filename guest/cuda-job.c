@@ -62,7 +62,8 @@ job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder 
                                         .checkpoint_us = -1,
                                         .restore_us = -1,
                                         .unlock_us = -1,
-                                        .stop_us = -1};
+                                        .stop_us = -1,
+                                        .held_threads = -1};
     /* The process has ended since. */
     if (vg_guest_process_read(root, holder->pid, &is) != 0)
         return;
@@ -327,6 +328,8 @@ job_put_process(const struct vg_cuda_job *job, json_object *list,
     job_put(object, "lock_us", process->lock_us);
     job_put(object, "checkpoint_us", process->checkpoint_us);
     job_put(object, "lost", process->state == VG_CUDA_FAILED);
+    if (process->held_threads >= 0)
+        job_put(object, "held_threads", process->held_threads);
     json_object_array_add(list, object);
 }
 
@@ -346,7 +349,10 @@ job_get_process(json_object *object, struct vg_cuda_process *ret)
                                     .checkpoint_us = job_get(object, "checkpoint_us"),
                                     .restore_us = -1,
                                     .unlock_us = -1,
-                                    .stop_us = -1};
+                                    .stop_us = -1,
+                                    .held_threads = -1};
+    if (json_object_object_get(object, "held_threads"))
+        ret->held_threads = job_get(object, "held_threads");
     job_get_text(object, "comm", ret->comm, sizeof ret->comm);
     for (size_t i = 0; i < n && i < VG_CUDA_GPUS_MAX; i++)
         ret->bytes[i] = json_object_get_int64(json_object_array_get_idx(bytes, i));
@@ -481,6 +487,10 @@ job_process_json(const struct vg_cuda_job *job, const struct vg_cuda_process *pr
     job_add_ms(object, "restore_ms", process->restore_us);
     job_add_ms(object, "unlock_ms", process->unlock_us);
     job_add_ms(object, "stop_ms", process->stop_us);
+    if (process->held_threads >= 0)
+        job_put(object, "held_threads", process->held_threads);
+    if (*process->unheld)
+        job_put_text(object, "unheld", process->unheld);
     return object;
 }
 

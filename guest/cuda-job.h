@@ -53,6 +53,12 @@ struct vg_cuda_process {
     /* The state that the driver last reported, or -1. */
     int state;
     bool gone;
+    /* traced: its `why` is that another process traces it. held_threads: the number of its threads
+     * that have been held (guest/cuda-hold.h); -1 if none can be. unheld: the reason for that, or
+     * empty. */
+    bool traced;
+    int64_t held_threads;
+    char unheld[200];
     /* The time when it was locked, and the duration of each call; -1 for a call that was not
      * made. */
     int64_t locked_us, lock_us, checkpoint_us, restore_us, unlock_us, stop_us;

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "guest/child.h"
+#include "guest/cuda-hold.h"
 #include "guest/cuda-steps.h"
 #include "guest/cuda-ties.h"
 #include "guest/cuda-watch.h"
@@ -186,6 +188,10 @@ release_first_bad(void)
 const struct vg_cuda_process *
 vg_cuda_release_ask(struct vg_guest_work *work, int64_t until_ms)
 {
+    const struct vg_cuda_process *traced = vg_cuda_hold_check(work, &vg_cuda_work);
+
+    if (traced)
+        return traced;
     vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);
     for (size_t i = 0; i < vg_cuda_steps_n(); i++) {
         struct vg_cuda_process *process;
@@ -249,8 +255,9 @@ release_find(struct vg_guest_work *work)
             vg_guest_work_progress(work, "unreleasable", more);
         }
         told = true;
-        /* Ties do not go away with time. */
-        if (bad->movable == VG_CUDA_MOVABLE_NO || bad->movable == VG_CUDA_MOVABLE_UNKNOWN ||
+        /* Ties and debuggers do not go away with time. */
+        if (bad->traced || bad->movable == VG_CUDA_MOVABLE_NO ||
+            bad->movable == VG_CUDA_MOVABLE_UNKNOWN ||
             vg_guest_now_ms() + VG_CUDA_LOOK_MS >= until_ms)
             return release_refuse(work, bad);
         vg_cuda_callers_end();
@@ -387,16 +394,22 @@ release_forked(struct vg_guest_work *work)
 static int
 release_stop(struct vg_guest_work *work, json_object **kept)
 {
-    size_t failed = vg_cuda_steps_call(work, VG_CUDA_OP_LOCK, VG_CUDA_RUNNING, work->until_ms);
+    const struct vg_cuda_process *bad = vg_cuda_hold_begin(work, &vg_cuda_work);
 
+    release_keep(work, kept);
+    if (bad)
+        return vg_guest_work_check(work, "lock") != 0 ? -1 : release_refuse(work, bad);
+    size_t failed = vg_cuda_steps_call(work, VG_CUDA_OP_LOCK, VG_CUDA_RUNNING, work->until_ms);
     release_keep(work, kept);
     if (failed > 0)
         return vg_cuda_steps_fail(work, "cannot be stopped");
+    vg_cuda_hold_locked(work);
     if (release_look_again(work) != 0 || release_forked(work) != 0)
         return -1;
     vg_guest_huge_pages_begin(work->config);
     failed = vg_cuda_steps_call(work, VG_CUDA_OP_CHECKPOINT, VG_CUDA_LOCKED, work->until_ms);
     vg_guest_huge_pages_end(work->config);
+    vg_cuda_hold_count(work, &vg_cuda_work);
     release_keep(work, kept);
     if (failed > 0)
         return vg_cuda_steps_fail(work, "cannot be released");
@@ -414,6 +427,9 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     /* If the guest has no CUDA, a process that has the GPU uses it in another way, and the agent
      * waits for it to let go. */
     probe = (struct vg_cuda_call){.op = VG_CUDA_OP_STATE, .pid = vg_cuda_work.processes[0].pid};
+    /* A process that a debugger has stopped would not answer. */
+    if (vg_cuda_hold_check(work, &vg_cuda_work))
+        probe.pid = getpid();
     vg_cuda_callers_run(&probe, 1, work->until_ms, NULL, NULL);
     int result = 1;
     if (probe.outcome != VG_CUDA_UNUSABLE || !strstr(probe.why, "cannot be loaded"))

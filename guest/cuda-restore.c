@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "guest/child.h"
+#include "guest/cuda-hold.h"
 #include "guest/cuda-steps.h"
 #include "guest/huge-pages.h"
 #include "guest/util.h"
@@ -231,6 +232,7 @@ restore_bring_back(struct vg_guest_work *work)
         restore_processes(work, pairs, n_pairs);
     /* Processes that are back must run, whatever happens to the others. */
     vg_guest_child_ignore_cancel();
+    vg_cuda_hold_repeat(work, &vg_cuda_work);
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_UNLOCK_MS;
     if (vg_cuda_steps_call(work, VG_CUDA_OP_UNLOCK, VG_CUDA_LOCKED,
                            until_ms > work->until_ms ? until_ms : work->until_ms) > 0)
@@ -238,6 +240,7 @@ restore_bring_back(struct vg_guest_work *work)
     /* This finds out the state of those that failed. */
     if (work->failure)
         vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);
+    vg_cuda_hold_end(work, &vg_cuda_work);
 }
 
 static void

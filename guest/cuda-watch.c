@@ -349,6 +349,8 @@ watch_open_file(vg_cuda_watch *watch)
         mmap(NULL, sizeof *watch->file, PROT_READ | PROT_WRITE, MAP_SHARED, watch->fd, 0);
     if (memory == MAP_FAILED)
         return errno;
+    /* A mapping keeps the lock, and a process that the agent has started may outlive it. */
+    madvise(memory, sizeof *watch->file, MADV_DONTFORK);
     watch->file = memory;
     struct vg_cuda_watch_file *file = watch->file;
     bool known = is.st_size == sizeof *file && memcmp(file->magic, magic, sizeof magic) == 0 &&

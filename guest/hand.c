@@ -52,6 +52,9 @@ hand_print_process(json_object *process)
            hand_text(process, "lock_ms"), hand_text(process, "checkpoint_ms"),
            hand_text(process, "restore_ms"), hand_text(process, "unlock_ms"), why ? "  " : "",
            why ? json_object_get_string(why) : "");
+    if (json_object_get_int64(json_object_object_get(process, "held_threads")) > 0)
+        printf("%8s threads that faulted and were held: %s\n", "",
+               hand_text(process, "held_threads"));
 }
 
 static void

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "guest/cuda-hold.h"
 #include "guest/cuda-steps.h"
 #include "guest/cuda-watch.h"
 #include "guest/opencl-link.h"
@@ -97,6 +98,7 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
     if (total > 0 && !busy)
         cuda_check(&work, total, why, sizeof why);
     vg_cuda_job_tell(&vg_cuda_work, about, NULL);
+    vg_cuda_hold_tell(work.config, about);
     json_object_object_add(about, "releasable",
                            busy ? NULL : json_object_new_boolean(*why == '\0'));
     if (*why)

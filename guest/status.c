@@ -82,6 +82,7 @@ status_print_program(json_object *program)
     json_object *why = json_object_object_get(program, "why");
     const char *movable = json_object_get_string(json_object_object_get(program, "movable"));
     const char *at = json_object_get_string(json_object_object_get(program, "at"));
+    const char *unheld = json_object_get_string(json_object_object_get(program, "unheld"));
 
     printf("  process   %s (%s), ", status_text(program, "pid"), status_text(program, "comm"));
     if (bytes)
@@ -92,7 +93,19 @@ status_print_program(json_object *program)
         printf(", at %s", at);
     if (movable && strcmp(movable, "unknown") == 0)
         printf(", it is unknown whether it could be brought back");
+    if (unheld)
+        printf(", threads that fault cannot be held: %s", unheld);
     printf("%s%s\n", why ? ", not releasable: " : "", why ? json_object_get_string(why) : "");
+}
+
+/* Prints a process that is stopped, and what ends the hold of its threads. */
+static void
+status_print_held(json_object *held)
+{
+    printf("  held      %s (%s), threads: %s; `vgpu-guestd restore` brings it back, and `kill %s` "
+           "lets the threads go, with SIGSEGV if their memory is not back\n",
+           status_text(held, "pid"), status_text(held, "comm"), status_text(held, "threads"),
+           status_text(held, "tracer"));
 }
 
 static void
@@ -112,6 +125,9 @@ status_print_programs(json_object *provider)
         status_print_program(json_object_array_get_idx(list, i));
     if (total > (int64_t)n)
         printf("  process   %lld more\n", (long long)(total - (int64_t)n));
+    json_object *held = json_object_object_get(provider, "held");
+    for (size_t i = 0; held && i < json_object_array_length(held); i++)
+        status_print_held(json_object_array_get_idx(held, i));
     json_object *forked = json_object_object_get(programs, "forked");
     if (forked)
         printf(

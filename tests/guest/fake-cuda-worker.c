@@ -8,7 +8,9 @@
  * another process that inherits its files, and looks after memory of its own; how often it has done
  * that is in the PID.steps of its. It loads libcuda. A line of its standard input is a function of
  * that, which it calls and answers "called", or "fork": it has one more such child, and answers
- * "child PID".
+ * "child PID"; or "null": it writes where nothing is. VG_FAKE_CUDA_READERS has the number of its
+ * threads that read memory all the time, which is taken away from them, as VG_FAKE_CUDA_TAKES says
+ * (readers.h), from the checkpoint to the restore, or for good if VG_FAKE_CUDA_KEEPS is set.
  */
 #include "config.h"
 
@@ -31,6 +33,7 @@
 #include <dlfcn.h>
 
 #include "tests/guest/fake-cuda.h"
+#include "tests/guest/readers.h"
 
 #define WORDS     512
 #define SLOTS_MAX 1024
@@ -46,6 +49,7 @@ static unsigned moves;
 /* Whoever works on the GPU. */
 static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER;
 static volatile sig_atomic_t ended;
+static volatile uintptr_t nowhere;
 
 static void
 on_signal(int number)
@@ -118,6 +122,10 @@ take_gpu(void)
 static void
 leave_gpu(void)
 {
+    const char *takes = getenv("VG_FAKE_CUDA_TAKES");
+
+    if (takes && readers_take(takes) != 0)
+        abort();
     memcpy(host_memory, device_memory, BYTES);
     /* What comes next to that memory must not be what was there. */
     memset(device_memory, 0xa5, BYTES);
@@ -147,6 +155,8 @@ restore(const struct fake_cuda_request *request)
         return 101;
     moves++;
     memcpy(device_memory, host_memory, BYTES);
+    if (getenv("VG_FAKE_CUDA_TAKES") && !getenv("VG_FAKE_CUDA_KEEPS") && readers_give() != 0)
+        abort();
     return 0;
 }
 
@@ -281,6 +291,8 @@ call(void *arg)
             fork_child();
             continue;
         }
+        if (strcmp(name, "null") == 0)
+            *(volatile char *)nowhere = 1;
         void *found = arg ? dlsym(arg, name) : NULL;
         int (*function)(void *, void *, int, int);
         unsigned long long ignored[2];
@@ -323,6 +335,8 @@ main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = on_signal};
     pthread_t server, caller;
+    const char *readers = getenv("VG_FAKE_CUDA_READERS");
+    unsigned long passes, wrong;
     size_t bad = 0;
 
     programs = getenv("VG_FAKE_CUDA");
@@ -342,7 +356,9 @@ main(int argc, char **argv)
         fork_child();
     int fd = listen_here(), steps_fd = open_steps();
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (fd < 0 || steps_fd < 0 || pthread_create(&server, NULL, serve, &fd) != 0 ||
+    if (fd < 0 || steps_fd < 0 || readers_init() != 0 ||
+        readers_start(readers ? (unsigned)atoi(readers) : 0) != 0 ||
+        pthread_create(&server, NULL, serve, &fd) != 0 ||
         pthread_create(&caller, NULL, call, library) != 0)
         return 1;
     printf("ready\n");
@@ -351,6 +367,8 @@ main(int argc, char **argv)
     pthread_mutex_lock(&at_work);
     for (size_t i = 0; i < WORDS; i++)
         bad += device_memory[i] != steps;
+    readers_count(&passes, &wrong);
+    bad += wrong;
     printf("steps %llu bad %zu moves %u on %s\n", (unsigned long long)steps, bad, moves, uuid);
     fflush(stdout);
     _exit(bad != 0);

@@ -82,7 +82,8 @@ def test_many_times(guest, host):
     places = [(FIRST, "0a" * 16, 0), (SECOND, ANOTHER, 1)]
     for turn in range(turns):
         (here, _, _), (there, uuid, node) = places[turn % 2], places[(turn + 1) % 2]
-        assert prepare(host, here)["type"] == "prepared"
+        done = prepare(host, here)
+        assert done["type"] == "prepared", (turn, done)
         guest.unplug(here)
         guest.plug(there, uuid, node)
         assert resume(host, there)["type"] == "resumed"

@@ -10,7 +10,7 @@ from unixhttp import wait_for
 
 SETTING = "sys/kernel/mm/transparent_hugepage/enabled"
 # What an agent keeps there while it runs, whatever it did.
-ALWAYS = {"vgpu-guestd-cuda-watch", "vgpu-guestd", "vgpu-guestd-opencl.sock"}
+ALWAYS = {"vgpu-guestd-cuda-watch", "vgpu-guestd", "vgpu-guestd-opencl.sock", "vgpu-guestd-hold"}
 KEPT = "run/vgpu-guestd-huge-pages"
 GPU = [{"path": slot_path(FIRST)}]
 

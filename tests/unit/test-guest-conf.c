@@ -53,6 +53,7 @@ test_defaults(void **state)
     assert_false(config.cuda_unwatched_allowed);
     assert_true(config.cuda_release_forked);
     assert_true(config.cuda_huge_pages);
+    assert_true(config.cuda_hold_faults);
     assert_string_equal(units, DEFAULT_UNITS);
 
     /* The default file is not there. */
@@ -72,6 +73,7 @@ test_values(void **state)
                                               "  unwatched = allow\n"
                                               "\tforked=refuse ; another one\n"
                                               "huge_pages=no\n"
+                                              "hold_faults=no\n"
                                               "[units]\r\n"
                                               "stop=b.service  a@1.service\tc.socket\r\n",
                                               units, sizeof units);
@@ -80,6 +82,7 @@ test_values(void **state)
     assert_true(config.cuda_unwatched_allowed);
     assert_false(config.cuda_release_forked);
     assert_false(config.cuda_huge_pages);
+    assert_false(config.cuda_hold_faults);
     assert_string_equal(units, "b.service a@1.service c.socket");
 }
 

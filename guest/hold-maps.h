@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The mappings of a process at one time. For a tracer (guest/hold-tracer.h).
+ */
+#ifndef VG_GUEST_HOLD_MAPS_H
+#define VG_GUEST_HOLD_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vg_guest_hold_map {
+    uint64_t begin, end, offset, device, inode;
+    /* As in /proc/PID/maps: "rw-p". */
+    char perms[5];
+    /* It has the contents of a file, rather than the memory of a device or its own. */
+    bool is_file;
+};
+
+struct vg_guest_hold_maps {
+    size_t n, room;
+    struct vg_guest_hold_map *maps;
+};
+
+/* Reads the mappings of a thread in place of those that were read before. dir is its directory in
+ * /proc. Returns 0, or -1 if it has none, as a thread that has ended. They are
+ * kept until this process ends. */
+int vg_guest_hold_maps_read(const char *dir, struct vg_guest_hold_maps *ret);
+
+/* Finds the mapping of an address, or NULL. */
+const struct vg_guest_hold_map *vg_guest_hold_maps_find(const struct vg_guest_hold_maps *maps,
+                                                        uint64_t at);
+
+/* Returns whether both mappings have the same memory at this address, and allow the same. */
+bool vg_guest_hold_map_is(const struct vg_guest_hold_map *a, const struct vg_guest_hold_map *b,
+                          uint64_t at);
+
+#endif
