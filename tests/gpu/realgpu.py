@@ -109,12 +109,13 @@ class RealGuest(Guest):
 class Machine:
     """A guest, its agent and the host that asks it. Programs that are started after it are watched."""
 
-    def __init__(self, gpus):
+    def __init__(self, gpus, configuration=""):
         self.gpus = gpus
         self.huge_pages = huge_pages()
         self.directory = tempfile.mkdtemp(prefix="try-cuda-guest-")
         self.guest = RealGuest(os.path.join(self.directory, "root"), gpus)
         self.guest.show()
+        self.guest.write("etc/vgpud/vgpu-guestd.conf", configuration)
         self.agent = Agent(self.guest)
         self.host = Host(self.guest.path("agent.sock"))
         self.host.socket.settimeout(2 * DEADLINE_MS / 1000)
