@@ -36,6 +36,7 @@ told_program_of(json_object *object)
     program->restore_ns = told_ms_of(object, "restore_ms");
     program->unlock_ns = told_ms_of(object, "unlock_ms");
     program->stop_ns = told_ms_of(object, "stop_ms");
+    program->held_threads = vg_guest_words_number(object, "held_threads");
     return program;
 }
 

@@ -224,6 +224,10 @@ move_story_program(GString *to, const struct vg_guest_program *program, int widt
                         program->lock_ns);
     move_story_add_copy(what, "brought back", program->gpu_bytes, program->restore_ns,
                         program->unlock_ns);
+    if (program->held_threads > 0)
+        g_string_append_printf(what, "; %" PRId64 " thread%s that faulted %s held",
+                               program->held_threads, program->held_threads == 1 ? "" : "s",
+                               program->held_threads == 1 ? "was" : "were");
     if (program->why)
         g_string_append_printf(what, "; %s", program->why);
     move_story_line(to, width, pid, "%s", what->str);

@@ -113,6 +113,7 @@ static const struct vg_field program_fields[] = {
     COUNT(unlock_ns),
     COUNT(stop_ns),
     COUNT(away_ns),
+    COUNT(held_threads),
     VG_ROW_STRING(at, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
 };
 const struct vg_record_type vg_guest_program_record = VG_ROW_TYPE(program_fields);

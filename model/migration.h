@@ -157,7 +157,8 @@ struct vg_guest_program {
     int64_t unlock_ns;
     int64_t
         stop_ns; /* how long it stood still, on the guest's clock; 0: it still does, or never did */
-    int64_t away_ns; /* how long before that, until it computed at a proxy; 0: it did not */
+    int64_t away_ns;      /* how long before that, until it computed at a proxy; 0: it did not */
+    int64_t held_threads; /* how many of its threads faulted meanwhile and were held */
 };
 
 /* What is known of the programs in the guest that use its GPUs. */

@@ -833,7 +833,7 @@ PROGRAMS = {"doing": None, "total": 2, "gpu_bytes": 1796 << 20, "forked": 4, "fo
             "forked_maps": 1, "programs": [
     {"pid": 153, "comm": "python3", "state": "running", "why": None, "gpu_bytes": 1612 << 20,
      "lock_ns": 40000000, "checkpoint_ns": 900000000, "restore_ns": 500000000, "unlock_ns": 10000000,
-     "stop_ns": 4200000000},
+     "stop_ns": 4200000000, "held_threads": 2},
     {"pid": 171, "comm": "solver", "state": "failed", "why": "cannot be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
      "gpu_bytes": 184 << 20, "lock_ns": 0, "checkpoint_ns": 100000000, "restore_ns": 0, "unlock_ns": 0,
      "stop_ns": 0}]}
@@ -848,7 +848,7 @@ def test_programs_of_the_guest(server, tmp_path):
         assert lines[at + 1:at + 8] == [
             "153            python3: running; 1.57 GiB of GPU memory; stood still for 4.2 s;",
             "               released in 940 ms (1.75 GiB/s); brought back in 510 ms (3.15",
-            "               GiB/s)",
+            "               GiB/s); 2 threads that faulted were held",
             "171            solver: failed; 184 MiB of GPU memory; released in 100 ms (1.80",
             "               GiB/s); cannot be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
             "and 4 forked children with 124 descriptors and 1 map of the GPUs from them",

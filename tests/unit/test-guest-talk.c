@@ -279,7 +279,8 @@ test_programs(void **state)
     (void)state;
     feed(talk, "{\"id\":2,\"type\":\"resumed\",\"cuda\":{\"processes\":[{\"pid\":153,"
                "\"comm\":\"py\\u0007thon\",\"job\":153,\"bytes\":1048576,\"state\":\"running\","
-               "\"lock_ms\":4,\"stop_ms\":4200},{\"pid\":-1,\"comm\":7,\"bytes\":null},9],"
+               "\"lock_ms\":4,\"stop_ms\":4200,\"held_threads\":3},{\"pid\":-1,\"comm\":7,"
+               "\"bytes\":null},9],"
                "\"processes_total\":41,\"bytes\":3145728}}\n");
     struct vg_guest_message message = next(talk);
     const struct vg_guest_programs *programs = message.programs;
@@ -297,6 +298,7 @@ test_programs(void **state)
     assert_int_equal(one->gpu_bytes, 1048576);
     assert_int_equal(one->lock_ns, 4000000);
     assert_int_equal(one->stop_ns, INT64_C(4200000000));
+    assert_int_equal(one->held_threads, 3);
     assert_null(one->why);
     const struct vg_guest_program *other = programs->programs->pdata[1];
     assert_null(other->comm);
