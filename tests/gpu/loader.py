@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training for try-cuda as people write it: loader.py STEPS. Its batches come from workers that are forked after
-the GPU was first used, stay, and pin memory; each looks at memory of its own with every batch. In the end it also
-says how many of these looks were wrong, and whether the workers are those that it began with. It comes to the same
-weights in each run."""
+"""A training as people write it: loader.py STEPS [fork|spawn|forkserver [pinned]], as by default with fork and pinned
+memory. Its batches come from workers that begin after the GPU was first used, and stay; each looks at memory of its own
+with every batch. In the end it also says how many of these looks were wrong, and whether the workers are those that it
+began with. It comes to the same weights in each run."""
 import multiprocessing
+import signal
 import sys
 import zlib
 
 import torch
+from steps import turns
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 from training import Training, model_of
 
@@ -27,6 +29,8 @@ class Data(Dataset):
 
 
 def begin(number):
+    # A forked one has what its parent does with it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     data = get_worker_info().dataset
     generator = torch.Generator().manual_seed(number)
     data.memory = torch.randint(256, (MEMORY_BYTES,), dtype=torch.uint8, generator=generator).numpy()
@@ -38,13 +42,13 @@ def workers():
 
 
 def main():
-    steps = int(sys.argv[1])
+    number, how = int(sys.argv[1]), sys.argv[2:] or ["fork", "pinned"]
     torch.use_deterministic_algorithms(True, warn_only=True)
     training, bad = Training(model_of(256, 2048)), 0
-    loader = iter(DataLoader(Data(), batch_size=BATCH, num_workers=2, pin_memory=True, persistent_workers=True,
-                             multiprocessing_context="fork", worker_init_fn=begin))
+    loader = iter(DataLoader(Data(), batch_size=BATCH, num_workers=2, pin_memory="pinned" in how,
+                             persistent_workers=True, multiprocessing_context=how[0], worker_init_fn=begin))
     first = workers()
-    for _ in range(steps):
+    for _ in turns(number):
         batch, flags = next(loader)
         bad += int(flags.sum())
         training.step(batch.cuda(non_blocking=True))
@@ -52,4 +56,6 @@ def main():
     training.end("bad", bad, "workers", "same" if same else "other")
 
 
-main()
+# Workers that are spawned read this file, too.
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 """What try-cuda and bench-stop share: real GPUs, an agent that sees them, the host that asks it, and programs of
 CUDA with their figures. The agent sees the real /dev and /proc, and a /sys that is made up but for its settings of
 memory: the GPU is not unplugged, and its driver is not unbound."""
+import functools
 import glob
 import os
 import re
@@ -20,7 +21,6 @@ MIB = 1 << 20
 # Of a release or a taking back.
 DEADLINE_MS = 60000
 OPS = ("lock", "checkpoint", "restore", "unlock")
-BUILD = tempfile.mkdtemp(prefix="try-cuda-")
 HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 # Programs of the part that runs.
 STARTED = []
@@ -130,7 +130,12 @@ class Machine:
             say("the agent's log:", self.agent.log()[-3000:])
         self.host.__exit__()
         self.agent.process.terminate()
-        self.agent.process.wait(20)
+        try:
+            self.agent.process.wait(20)
+        except subprocess.TimeoutExpired:
+            say("the agent did not end")
+            self.agent.process.kill()
+            self.agent.process.wait()
         self.guest.__exit__()
         shutil.rmtree(self.directory, ignore_errors=True)
         if huge_pages() != self.huge_pages:
@@ -248,19 +253,24 @@ def compile_all():
         if library not in libraries:
             say(f"{name} is not built: there is no {library}")
             continue
-        done = subprocess.run(["gcc", "-O2", f"-I{include}", os.path.join(HERE, f"{name}.c"), "-o",
-                               os.path.join(BUILD, name), libraries[library]],
+        done = subprocess.run(["gcc", "-O2", "-pthread", f"-I{include}", os.path.join(HERE, f"{name}.c"), "-o",
+                               built(name), libraries[library]],
                               capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             say(f"{name} is not built: {done.stderr[-500:]}")
 
 
+@functools.cache
+def build_directory():
+    return tempfile.mkdtemp(prefix="try-cuda-")
+
+
 def built(name):
-    return os.path.join(BUILD, name)
+    return os.path.join(build_directory(), name)
 
 
 def remove_built():
-    shutil.rmtree(BUILD, ignore_errors=True)
+    shutil.rmtree(build_directory(), ignore_errors=True)
 
 
 # ---- figures of a stop: how long each process stood still and each call took, in ms ----

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the trainings of try-cuda share: a small model, its steps, and what they say: every 100th step, and in the
-end how long it once stood still and the SHA-256 of all weights."""
-import hashlib
+"""What the trainings of tests/gpu share: a small model, its steps, and what they say: every so many steps which one it
+is, and in the end how long it once stood still and the SHA-256 of all weights."""
 import time
 
+import steps
 import torch
 
 
@@ -14,15 +14,19 @@ def model_of(width, hidden):
     return torch.nn.Sequential(torch.nn.Linear(width, hidden), torch.nn.GELU(), torch.nn.Linear(hidden, width)).cuda()
 
 
+def give_back(model, batch):
+    """Has the model learn to give back what it is given."""
+    return ((model(batch) - batch) ** 2).mean()
+
+
 class Training:
-    def __init__(self, model):
-        self.model = model
+    def __init__(self, model, loss_of=give_back, every=100):
+        self.model, self.loss_of, self.every = model, loss_of, every
         self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
         self.n, self.loss, self.last, self.longest = 0, None, None, 0
 
     def step(self, batch):
-        """Has the model learn to give back what it is given."""
-        loss = ((self.model(batch) - batch) ** 2).mean()
+        loss = self.loss_of(self.model, batch)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
@@ -31,13 +35,10 @@ class Training:
         if self.n > 10:
             self.longest = max(self.longest, now - self.last)
         self.last = now
-        if self.n % 100 == 0:
-            print("step", self.n, flush=True)
+        if self.n % self.every == 0:
+            steps.tell(self.n)
         self.n += 1
 
     def end(self, *more):
-        digest = hashlib.sha256()
-        for parameter in self.model.parameters():
-            digest.update(parameter.detach().cpu().numpy().tobytes())
-        print(f"end loss {self.loss:.9g} longest_ms {self.longest * 1000:.0f}", *more, "sha256", digest.hexdigest(),
-              flush=True)
+        weights = (parameter.detach().cpu().numpy().tobytes() for parameter in self.model.parameters())
+        steps.tell_end(self.n, weights, "loss", f"{self.loss:.9g}", "longest_ms", f"{self.longest * 1000:.0f}", *more)
