@@ -179,9 +179,11 @@ def test_refused(matrix, monkeypatch, tmp_path, said, kills, equal, text):
 
 
 def test_refused_when_it_was_stopped(matrix, monkeypatch):
-    refusal = {**REFUSAL, "code": "cuda-failed", "programs": {"list": [{"pid": 1, "lock_ms": 3}]}}
-    [line], _ = run(matrix, monkeypatch, answers={"prepare": refusal})
-    assert line["result"].startswith("failed after it was stopped")
+    monkeypatch.setattr(matrix, "built", lambda name: "true")
+    monkeypatch.setattr(matrix, "has_nodes", lambda pid: True)
+    refusal = {**REFUSAL, "programs": {"list": [{"pid": 1, "lock_ms": 3}]}}
+    lines, _ = run(matrix, monkeypatch, answers={"prepare": refusal})
+    assert lines[0]["result"].startswith("failed, and undone: it uses memory") and lines[1]["row"] == "row-bare"
 
 
 def test_table(tmp_path):
