@@ -123,7 +123,7 @@ def test_equal(matrix, monkeypatch, n):
 
 @pytest.mark.parametrize("how, equal, text", [
     ("differs", "NO", "-"), ("damaged", "NO", "bad 1"), ("dies", "LOST", "ended by signal 11"),
-    ("stands", "LOST", "runs")])
+    ("stands", "LOST", "stands still; step ")])
 def test_lost(matrix, monkeypatch, how, equal, text):
     # Only the one that stands still is waited for in vain.
     monkeypatch.setattr(matrix.Jobs.check, "__defaults__", (1 if how == "stands" else matrix.GO_ON_S,))
@@ -160,7 +160,7 @@ def test_too_late(matrix, monkeypatch):
 
 # What the bare calls do to a program that was refused, and what that says.
 BARE = [("1 lock 0 1 0\n1 checkpoint 1 2 0\n1 restore 2 3 1\n", True, "lost", "restore error 1; ended by signal 9"),
-        ("1 checkpoint 1 2 801\n", False, "yes", "when it is stopped already: checkpoint error 801"),
+        ("1 checkpoint 1 2 801\n", False, "yes", "refuses it, and it goes on: checkpoint error 801"),
         ("", False, "yes", "it need not be refused")]
 
 
