@@ -46,7 +46,7 @@ def is_alive(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
