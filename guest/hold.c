@@ -17,8 +17,8 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for a tracer to obey. */
-    END_MS = 2000,
+    /* The time for a tracer to obey, which takes milliseconds unless the guest is very busy. */
+    END_MS = 10000,
     /* The pause between two looks at it. */
     LOOK_MS = 5,
 };

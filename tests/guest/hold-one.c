@@ -56,5 +56,7 @@ main(int argc, char **argv)
             vg_guest_hold_signal(argv[1], pid, is.start, commands[i].number) != 0)
             return 1;
     }
-    return strcmp(argv[3], "end") == 0 ? vg_guest_hold_wait_for_end(argv[1], pid, is.start) : 0;
+    while (strcmp(argv[3], "end") == 0 && vg_guest_hold_wait_for_end(argv[1], pid, is.start) != 0)
+        continue;
+    return 0;
 }

@@ -39,6 +39,9 @@ def debugging(command, pid):
             yield process
         finally:
             process.kill()
+            process.wait()
+            # It may have been stopped for a debugger that had not come to that.
+            os.kill(pid, signal.SIGCONT)
 
 
 class Faulty:
@@ -304,7 +307,8 @@ def test_stopped_before(tmp_path):
         assert os.waitpid(faulty.pid, os.WUNTRACED)[1] == signal.SIGSTOP << 8 | 0x7f
         faulty.hold()
         faulty.end()
-        assert state_of(faulty.pid) == "T"
+        # The kernel wakes it, and stops it again.
+        wait_for(lambda: state_of(faulty.pid) == "T")
         faulty.process.send_signal(signal.SIGCONT)
         assert faulty.goes_on()
 
