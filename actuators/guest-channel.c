@@ -19,6 +19,13 @@
 /* If nothing is heard for this long, no agent is there: docs/vgpud-guest.7. */
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
+/* A guest that has rebooted has this time to boot. */
+#define BOOT_NS      (300 * VG_NS_PER_S)
+#define BOOT_LOOK_NS (500 * VG_NS_PER_MS)
+/* QEMU says this late that the port was closed by the reboot. */
+#define RESET_NS (2 * VG_NS_PER_S)
+/* One that reboots again and again is not waited for without end. */
+#define REBOOTS_MAX 3
 /* The guest learns of a new host in two ways: the port opens, and words arrive. If the words arrive
  * first, its agent still believes that the host is gone, and drops its answer. Therefore the hello
  * is repeated. */
@@ -47,7 +54,8 @@ struct channel {
     vg_virt_host *host;
     virDomainPtr domain;
     virStreamPtr stream;
-    const struct vg_verb *verb;
+    const struct vg_verb *verb; /* &limits, or that of the caller */
+    struct vg_verb limits;
     const char *opencl_at; /* or NULL */
     vg_guest_talk *talk;
     int64_t last_id;
@@ -56,6 +64,8 @@ struct channel {
     int64_t hello_ns; /* the time at which the hello is repeated, until it is answered */
     bool ended;       /* the stream has ended, or failed */
     bool taken;       /* it has ended, but libvirt still answers */
+    int64_t asked_ns; /* when the agent was first asked */
+    bool rebooted;    /* the guest has rebooted since: it knows nothing of the order */
 };
 
 void
@@ -94,6 +104,15 @@ channel_is_closed(struct channel *channel)
             return false;
     }
     return true;
+}
+
+/* Returns whether libvirt says so now. */
+static bool
+channel_is_shut(struct channel *channel)
+{
+    g_autofree char *xml = vg_virt_host_xml(channel->host, channel->domain, 0, NULL);
+
+    return xml && vg_domain_xml_channel_is_closed(xml, CHANNEL);
 }
 
 /* Opens the channel. With looks, fails at once if the agent is not there, so that a look never
@@ -223,6 +242,34 @@ channel_say_hello(struct channel *channel, GError **err)
     return channel_send(channel, channel->hello, err);
 }
 
+static int
+channel_silent(const struct channel *channel, int64_t silence_ns, GError **err)
+{
+    const char *name = virDomainGetName(channel->domain);
+    const char *paused = vg_virt_host_pause(channel->domain);
+
+    if (paused)
+        return vg_error(err, VG_E_TIMEOUT,
+                        "'%s' is %s, so that its agent says nothing; `virsh -c %s resume %s` lets "
+                        "it continue",
+                        name, paused, channel->host->uri, name);
+    return vg_error(err, VG_E_TIMEOUT,
+                    "the agent in '%s' has said nothing for %lld s: does it run, and does the "
+                    "guest?",
+                    name, (long long)(silence_ns / VG_NS_PER_S));
+}
+
+/* Notices that the guest has rebooted since it was asked. */
+static int
+channel_check_reboot(struct channel *channel, GError **err)
+{
+    if (vg_virt_reboots_last_ns(channel->host->reboots) <= channel->asked_ns)
+        return 0;
+    channel->rebooted = true;
+    return vg_error(err, VG_E_EXTERNAL, "the guest of '%s' has rebooted while its agent was asked",
+                    virDomainGetName(channel->domain));
+}
+
 /* Waits for the next message. silence_ns is the longest silence, since the last message or the
  * request. If the connection to libvirt is gone, the guest cannot be heard, and its silence does
  * not count. */
@@ -244,12 +291,10 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
         /* The deadline is checked between pieces, too, since a guest may send without end. */
         if (vg_verb_pause(channel->verb, came ? 0 : LOOK_NS, "the agent in the guest", err) < 0)
             return -1;
+        if (channel_check_reboot(channel, err) < 0)
+            return -1;
         if (vg_clock_monotonic_ns() - channel->heard_ns > silence_ns)
-            return vg_error(err, VG_E_TIMEOUT,
-                            "the agent in '%s' has said nothing for %lld s: does it run, and does "
-                            "the guest?",
-                            virDomainGetName(channel->domain),
-                            (long long)(silence_ns / VG_NS_PER_S));
+            return channel_silent(channel, silence_ns, err);
         if (vg_clock_monotonic_ns() > channel->hello_ns && channel_say_hello(channel, err) < 0)
             return -1;
     }
@@ -378,21 +423,55 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
     int result = channel_answer(channel, type, devices, ret, err);
     /* A look changes nothing, and must not cancel what another caller has ordered. A stream whose
      * VM has gone takes nothing any more: libvirtd 11.3 computes without end after that. */
-    if (result < 0 && !looks && !channel->ended)
+    if (result < 0 && !looks && !channel->ended && !channel->rebooted)
         channel_cancel(channel);
     return result;
 }
 
+/* Waits until a guest that has rebooted has its end of the channel open again, and gives the order
+ * that follows its whole time. While the guest boots, nothing is lost by waiting: it has its GPUs,
+ * or takes them up when it finds them. */
+static int
+channel_wait_for_boot(struct channel *channel, const struct vg_verb *verb, GError **err)
+{
+    const int64_t rebooted_ns = vg_virt_reboots_last_ns(channel->host->reboots);
+    const int64_t until_ns = rebooted_ns + BOOT_NS;
+
+    channel->rebooted = false;
+    channel->limits = *verb;
+    channel->verb = &channel->limits;
+    channel->asked_ns = vg_clock_monotonic_ns();
+    if (rebooted_ns == 0 || channel->asked_ns > until_ns)
+        return 0;
+    channel->limits.deadline_ns =
+        MAX(verb->deadline_ns, until_ns + verb->deadline_ns - channel->asked_ns);
+    if (verb->tell)
+        verb->tell(verb->data, NULL, "the guest has rebooted, and its agent is waited for");
+    while (vg_clock_monotonic_ns() < rebooted_ns + RESET_NS || channel_is_shut(channel)) {
+        if (vg_clock_monotonic_ns() > until_ns)
+            return vg_error(err, VG_E_TIMEOUT,
+                            "the guest of '%s' has rebooted, and its agent was not there again "
+                            "after %lld s",
+                            virDomainGetName(channel->domain), (long long)(BOOT_NS / VG_NS_PER_S));
+        if (vg_verb_pause(channel->verb, BOOT_LOOK_NS, "the guest to boot", err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Asks the agent. If another program takes the channel away, asks again, but only for an order that
- * may be repeated: one to take GPUs up. */
+ * may be repeated: one to take GPUs up. One that a reboot has lost is repeated in any case. */
 static int
 channel_ask_again(struct channel *channel, const char *type, const GPtrArray *devices,
                   struct vg_guest_message *ret, GError **err)
 {
     const bool repeats = type && strcmp(type, "resume") == 0;
+    const struct vg_verb *verb = channel->verb;
 
-    for (;;) {
+    for (unsigned reboots = 0;;) {
         g_autoptr(GError) error = NULL;
+        if (channel_wait_for_boot(channel, verb, err) < 0)
+            return -1;
         channel->taken = channel->ended = false;
         channel->talk = vg_guest_talk_new();
         vg_guest_talk_set_place(channel->talk, channel->opencl_at);
@@ -400,6 +479,8 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
         channel_close(channel);
         if (result == 0)
             return 0;
+        if (channel->rebooted && reboots++ < REBOOTS_MAX)
+            continue;
         if (!repeats || !channel->taken ||
             vg_verb_pause(channel->verb, BUSY_NS, "the agent in the guest", NULL) < 0) {
             g_propagate_error(err, g_steal_pointer(&error));
@@ -462,6 +543,7 @@ vg_virt_host_tell_guest(vg_virt_host *host, const char *uuid, const char *opencl
                               .domain = domain,
                               .verb = verb,
                               .opencl_at = opencl_at,
+                              .asked_ns = vg_clock_monotonic_ns(),
                               .talk = vg_guest_talk_new()};
     *ret = (struct vg_guest_answer){0};
     int result = channel_tell_proxy(&channel, token, ret, err);

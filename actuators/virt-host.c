@@ -65,6 +65,8 @@ static int
 host_check_waited_for(vg_virt_host *host, GError **err)
 {
     return vg_virt_host_goes_on(host)
+    if (host->connection && host->reboots)
+        vg_virt_reboots_listen(host->reboots, host->connection);
                ? 0
                : vg_error(err, VG_E_TIMEOUT, "nobody waits for '%s' any more", host->uri);
 }
@@ -167,10 +169,21 @@ look_pause_words(int reason)
     }
 }
 
-/* Finds out from the domain's job whether it is migrating. An outgoing migration is a job. During
- * an incoming one, asking for the job fails with an error of its own. After libvirtd has died,
- * there is neither; a domain that is paused while it starts up is then one that waits for a
- * migration. */
+const char *
+vg_virt_host_pause(virDomainPtr domain)
+{
+    int state = VIR_DOMAIN_NOSTATE, reason = 0;
+    const bool is_paused =
+        virDomainGetState(domain, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED;
+
+    virResetLastError();
+    return is_paused ? look_pause_words(reason) : NULL;
+}
+
+/* Finds out from the domain's job whether it is migrating, and how much was copied. An outgoing
+ * migration is a job. During an incoming one, asking for the job fails with an error of its own.
+ * After libvirtd has died, there is neither; a domain that is paused while it starts up is then one
+ * that waits for a migration. */
 static enum vg_domain_place
 look_at_job(virDomainPtr domain, bool is_paused, int reason)
 {

@@ -20,6 +20,7 @@ typedef struct vg_virt_host vg_virt_host;
 struct vg_virt_host {
     char *uri;
     char *root;                  /* the parent directory of sys and proc: "/", except in tests */
+    vg_virt_reboots *reboots;    /* those of the domain, if they are noted; or NULL */
     virConnectPtr connection;    /* NULL if it was lost, or has not been made yet */
     atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt was last seen to answer */
     atomic_bool connecting;      /* the thread is in virConnectOpen() */
@@ -30,6 +31,12 @@ struct vg_virt_host {
 bool vg_virt_host_goes_on(vg_virt_host *host);
 
 /* Sets *err to the text, followed by libvirt's last error on this thread. The code is
+/* Returns the reason in words, a constant, if the domain is paused; otherwise NULL. */
+const char *vg_virt_host_pause(virDomainPtr domain);
+
+/* Has the caller give up the job that runs, which fails with this error. */
+void vg_virt_host_despair(vg_virt_host *host, const GError *why);
+
  * VG_E_UNREACHABLE if the connection is gone. Returns -1. */
 int vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);

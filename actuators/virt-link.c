@@ -34,6 +34,7 @@ struct virt_worker {
 struct vg_virt_link {
     char *uri;
     char *root;
+    vg_virt_reboots *reboots;   /* or NULL */
     struct virt_worker *worker; /* NULL if the next job is to start one */
     vg_thread *thread;          /* the thread of worker */
 };
@@ -98,6 +99,7 @@ worker_unref(struct virt_worker *worker)
 /* Waits for a job. Returns NULL if there will be none. */
 static struct vg_virt_job *
 worker_next(struct virt_worker *worker)
+    vg_virt_reboots_unref(worker->host.reboots);
 {
     VG_LOCK_SCOPE(&worker->lock);
     while (!worker->leaving && (!worker->job || worker->done))
@@ -238,6 +240,7 @@ link_start_worker(vg_virt_link *link, GError **err)
     worker_unref(worker);
     return -1;
 }
+    worker->host.reboots = vg_virt_reboots_ref(link->reboots);
 
 /* Gives the job to the link's thread. Returns -1 if it cannot have one now. */
 static int
@@ -322,11 +325,18 @@ vg_virt_link_open(const char *uri, GError **err)
 void
 vg_virt_link_close(vg_virt_link *link)
 {
+    return vg_virt_link_open_for(uri, NULL, err);
+}
+
+vg_virt_link *
+vg_virt_link_open_for(const char *uri, vg_virt_reboots *reboots, GError **err)
+{
     struct virt_worker *worker = link ? link->worker : NULL;
 
     if (worker) {
         const int64_t until_ns = vg_clock_monotonic_ns() + CLOSE_NS;
         pthread_mutex_lock(&worker->lock);
+    link->reboots = vg_virt_reboots_ref(reboots);
         worker->leaving = true;
         pthread_cond_broadcast(&worker->cond);
         while (!worker->closed && !atomic_load(&link_ending) && vg_clock_monotonic_ns() < until_ns)
@@ -356,6 +366,7 @@ vg_virt_link_set_root(vg_virt_link *link, const char *root)
     VG_LOCK_SCOPE(&link->worker->lock);
     g_free(link->worker->host.root);
     link->worker->host.root = g_strdup(root);
+        vg_virt_reboots_unref(link->reboots);
 }
 
 void

@@ -8,6 +8,8 @@
 #define VG_ACTUATORS_VIRT_MOVE_H
 
 #include "actuators/verb.h"
+#include "actuators/virt-reboots.h"
+#include "base/clock.h"
 
 /* A link to a host's libvirt: a connection for reading and writing, and the thread that uses it. No
  * call waits longer for libvirt than its limits say: if libvirt hangs, the call ends with
@@ -19,6 +21,9 @@ typedef struct vg_virt_link vg_virt_link;
 /* Connects. Fails with VG_E_UNREACHABLE if nobody is there, or with VG_E_TIMEOUT if libvirt hangs.
  * Starts libvirt's event loop (host/virt-event.h), which the process stops at its end. */
 vg_virt_link *vg_virt_link_open(const char *uri, GError **err);
+/* The same, and notes when the guest of this domain reboots: orders to its agent then wait until it
+ * has booted. The links of both hosts share reboots (actuators/virt-reboots.h). */
+vg_virt_link *vg_virt_link_open_for(const char *uri, vg_virt_reboots *reboots, GError **err);
 void vg_virt_link_close(vg_virt_link *link); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_link, vg_virt_link_close)
 

@@ -46,10 +46,11 @@ struct mover_move {
     /* These belong to the thread. */
     vg_virt_link *source;
     vg_virt_link *target;
-    vg_nova *nova;          /* NULL if it is not connected yet, or if libvirt moves the VM */
-    GPtrArray *paths;       /* struct vg_path_check, borrowed, of a dry run; NULL: not wanted */
-    char *peer_uri;         /* the URI by which this host reaches the target's libvirt */
-    int64_t waits_since_ns; /* CLOCK_MONOTONIC, while record->waits_for is set */
+    vg_virt_reboots *reboots; /* of the guest, on both hosts */
+    vg_nova *nova;            /* NULL if it is not connected yet, or if libvirt moves the VM */
+    GPtrArray *paths;         /* struct vg_path_check, borrowed, of a dry run; NULL: not wanted */
+    char *peer_uri;           /* the URI by which this host reaches the target's libvirt */
+    int64_t waits_since_ns;   /* CLOCK_MONOTONIC, while record->waits_for is set */
     /* These are about the reservation, which is renewed on any thread. */
     pthread_mutex_t leasing;      /* held while it is renewed; taken before the mover's lock */
     pthread_mutex_t holding;      /* held while that of the source is; taken after leasing */

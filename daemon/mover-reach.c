@@ -50,7 +50,7 @@ vg_virt_link *
 mover_source(struct mover_move *move, GError **err)
 {
     if (!move->source)
-        move->source = vg_virt_link_open(move->settings->libvirt_uri, err);
+        move->source = vg_virt_link_open_for(move->settings->libvirt_uri, move->reboots, err);
     return move->source;
 }
 
@@ -60,7 +60,7 @@ mover_target(struct mover_move *move, GError **err)
     if (!move->peer_uri)
         move->peer_uri = mover_peer_uri(move->mover, move->record->peer, err);
     if (!move->target && move->peer_uri)
-        move->target = vg_virt_link_open(move->peer_uri, err);
+        move->target = vg_virt_link_open_for(move->peer_uri, move->reboots, err);
     return move->target;
 }
 

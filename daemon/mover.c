@@ -297,6 +297,7 @@ mover_move_free(void *data)
 {
     struct mover_move *move = data;
 
+    vg_virt_reboots_unref(move->reboots);
     vg_thread_free(move->thread);
     vg_thread_free(move->renewing);
     vg_migration_free(move->record);
@@ -346,6 +347,7 @@ struct mover_move *
 mover_new_move(vg_mover *mover, const struct vg_migration *migration)
 {
     struct mover_move *move = g_new0(struct mover_move, 1);
+    move->reboots = vg_virt_reboots_new(migration->uuid);
 
     move->mover = mover;
     move->executor = mover_executor_of(migration->executor);

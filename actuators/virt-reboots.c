@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "actuators/virt-reboots.h"
+
+#include <glib.h>
+#include <libvirt/virterror.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+
+struct vg_virt_reboots {
+    atomic_uint references; /* the owners, and each connection that is listened to */
+    char *uuid;
+    atomic_int_fast64_t last_ns;
+};
+
+vg_virt_reboots *
+vg_virt_reboots_new(const char *uuid)
+{
+    vg_virt_reboots *reboots = g_new0(vg_virt_reboots, 1);
+
+    reboots->uuid = g_strdup(uuid);
+    atomic_store(&reboots->references, 1);
+    return reboots;
+}
+
+vg_virt_reboots *
+vg_virt_reboots_ref(vg_virt_reboots *reboots)
+{
+    if (reboots)
+        atomic_fetch_add(&reboots->references, 1);
+    return reboots;
+}
+
+void
+vg_virt_reboots_unref(vg_virt_reboots *reboots)
+{
+    if (!reboots || atomic_fetch_sub(&reboots->references, 1) != 1)
+        return;
+    g_free(reboots->uuid);
+    g_free(reboots);
+}
+
+/* Runs on the thread virt-ev. */
+static void
+reboots_note(virConnectPtr connection, virDomainPtr domain, void *data)
+{
+    vg_virt_reboots *reboots = data;
+    char uuid[VIR_UUID_STRING_BUFLEN];
+
+    (void)connection;
+    if (virDomainGetUUIDString(domain, uuid) == 0 && g_ascii_strcasecmp(uuid, reboots->uuid) == 0)
+        atomic_store(&reboots->last_ns, vg_clock_monotonic_ns());
+}
+
+static void
+reboots_let_go(void *data)
+{
+    vg_virt_reboots_unref(data);
+}
+
+void
+vg_virt_reboots_listen(vg_virt_reboots *reboots, virConnectPtr connection)
+{
+    vg_virt_reboots_ref(reboots);
+    if (virConnectDomainEventRegisterAny(connection, NULL, VIR_DOMAIN_EVENT_ID_REBOOT,
+                                         VIR_DOMAIN_EVENT_CALLBACK(reboots_note), reboots,
+                                         reboots_let_go) < 0)
+        vg_virt_reboots_unref(reboots);
+    virResetLastError();
+}
+
+int64_t
+vg_virt_reboots_last_ns(vg_virt_reboots *reboots)
+{
+    return reboots ? (int64_t)atomic_load(&reboots->last_ns) : 0;
+}
