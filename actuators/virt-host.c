@@ -38,6 +38,15 @@ vg_virt_host_goes_on(vg_virt_host *host)
     return !atomic_load(&host->given_up);
 }
 
+void
+vg_virt_host_despair(vg_virt_host *host, const GError *why)
+{
+    GError *before = atomic_exchange(&host->hopeless, g_error_copy(why));
+
+    if (before)
+        g_error_free(before);
+}
+
 static int
 host_open(vg_virt_host *host, GError **err)
 {
@@ -56,6 +65,8 @@ host_open(vg_virt_host *host, GError **err)
                  virGetLastErrorMessage());
     else
         vg_virt_hang_connected(host->uri);
+    if (host->connection && host->reboots)
+        vg_virt_reboots_listen(host->reboots, host->connection);
     virResetLastError();
     return host->connection ? 0 : -1;
 }
@@ -65,8 +76,6 @@ static int
 host_check_waited_for(vg_virt_host *host, GError **err)
 {
     return vg_virt_host_goes_on(host)
-    if (host->connection && host->reboots)
-        vg_virt_reboots_listen(host->reboots, host->connection);
                ? 0
                : vg_error(err, VG_E_TIMEOUT, "nobody waits for '%s' any more", host->uri);
 }
@@ -185,8 +194,9 @@ vg_virt_host_pause(virDomainPtr domain)
  * After libvirtd has died, there is neither; a domain that is paused while it starts up is then one
  * that waits for a migration. */
 static enum vg_domain_place
-look_at_job(virDomainPtr domain, bool is_paused, int reason)
+look_at_job(virDomainPtr domain, bool is_paused, int reason, int64_t *ret_copied_bytes)
 {
+    unsigned long long copied = 0;
     virTypedParameterPtr params = NULL;
     int n = 0, type = VIR_DOMAIN_JOB_NONE, operation = VIR_DOMAIN_JOB_OPERATION_UNKNOWN;
     const bool arrives = is_paused && reason == VIR_DOMAIN_PAUSED_STARTING_UP;
@@ -203,6 +213,8 @@ look_at_job(virDomainPtr domain, bool is_paused, int reason)
                    : place;
     }
     virTypedParamsGetInt(params, n, VIR_DOMAIN_JOB_OPERATION, &operation);
+    virTypedParamsGetULLong(params, n, VIR_DOMAIN_JOB_MEMORY_PROCESSED, &copied);
+    *ret_copied_bytes = (int64_t)MIN(copied, (unsigned long long)VG_JSON_INT_MAX);
     virTypedParamsFree(params, n);
     return type != VIR_DOMAIN_JOB_NONE && operation == VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT
                ? VG_DOMAIN_LEAVING
@@ -220,9 +232,12 @@ look_at_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_lo
                                    virDomainGetName(domain));
     look->defined = persistent == 1;
     if (virDomainIsActive(domain) == 1 && state != VIR_DOMAIN_CRASHED)
-        look->place = look_at_job(domain, state == VIR_DOMAIN_PAUSED, reason);
-    if (look->place == VG_DOMAIN_STILL)
-        look->stands = look_pause_words(reason);
+        look->place = look_at_job(domain, state == VIR_DOMAIN_PAUSED, reason, &look->copied_bytes);
+    look->runs = state == VIR_DOMAIN_RUNNING;
+    if (look->place != VG_DOMAIN_STILL)
+        return 0;
+    look->stands = look_pause_words(reason);
+    look->by_migration = reason == VIR_DOMAIN_PAUSED_MIGRATION || reason == VIR_DOMAIN_PAUSED_USER;
     return 0;
 }
 
@@ -232,6 +247,8 @@ look_at_domain(vg_virt_host *host, virDomainPtr domain, const char *const *alias
 {
     if (look_at_state(host, domain, look, err) < 0)
         return -1;
+    if (look->place == VG_DOMAIN_LEAVING)
+        look->begin_ns = vg_virt_host_begin_ns(host, domain);
     if (look->place == VG_DOMAIN_ABSENT || !aliases)
         return 0;
     g_autoptr(GPtrArray) devices = vg_virt_host_devices(host, domain, 0, err);
@@ -264,6 +281,24 @@ vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *alias
         return -1;
     }
     *ret = look;
+    return 0;
+}
+
+int
+vg_virt_host_end_incoming(vg_virt_host *host, const char *uuid, GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
+    struct vg_domain_look look = {.place = VG_DOMAIN_ABSENT};
+
+    if (!domain || look_at_state(host, domain, &look, err) < 0)
+        return -1;
+    if (look.place != VG_DOMAIN_INCOMING)
+        return vg_error(err, VG_E_CONFLICT, "'%s' does not wait for a migration on '%s'",
+                        virDomainGetName(domain), host->uri);
+    /* libvirt may say that the domain is gone once it has ended it. */
+    if (virDomainDestroy(domain) < 0 && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
+        return vg_virt_host_failed(host, err, "'%s' cannot be ended", virDomainGetName(domain));
+    virResetLastError();
     return 0;
 }
 

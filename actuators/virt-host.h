@@ -25,18 +25,19 @@ struct vg_virt_host {
     atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt was last seen to answer */
     atomic_bool connecting;      /* the thread is in virConnectOpen() */
     atomic_bool given_up;        /* the caller no longer waits: change nothing, and return */
+    _Atomic(GError *) hopeless;  /* why the caller is not to wait any longer, or NULL; owned */
 };
 
 /* Records that libvirt has answered. Returns false if the caller no longer waits for that. */
 bool vg_virt_host_goes_on(vg_virt_host *host);
 
-/* Sets *err to the text, followed by libvirt's last error on this thread. The code is
 /* Returns the reason in words, a constant, if the domain is paused; otherwise NULL. */
 const char *vg_virt_host_pause(virDomainPtr domain);
 
 /* Has the caller give up the job that runs, which fails with this error. */
 void vg_virt_host_despair(vg_virt_host *host, const GError *why);
 
+/* Sets *err to the text, followed by libvirt's last error on this thread. The code is
  * VG_E_UNREACHABLE if the connection is gone. Returns -1. */
 int vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
@@ -94,11 +95,16 @@ int vg_virt_host_attach(vg_virt_host *host, const char *uuid, const struct vg_mo
 int vg_virt_host_define_device(vg_virt_host *host, const char *uuid,
                                const struct vg_move_device *device, const char *xml, GError **err);
 int vg_virt_host_end_paused(vg_virt_host *host, const char *uuid, GError **err);
+int vg_virt_host_end_incoming(vg_virt_host *host, const char *uuid, GError **err);
 int vg_virt_host_undefine(vg_virt_host *host, const char *uuid, GError **err);
 int vg_virt_host_go_on(vg_virt_host *host, const char *uuid, GError **err);
 int vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
                          const struct vg_verb *verb, struct vg_migration_progress *ret,
                          GError **err);
+
+/* Returns how long libvirt may need to begin a migration of this domain: longer if QEMU of the
+ * target has to allocate or pin all of its memory before. */
+int64_t vg_virt_host_begin_ns(vg_virt_host *host, virDomainPtr domain);
 void vg_virt_host_abort(vg_virt_host *host, const char *uuid);
 
 /* Reads libvirt's measurements of a migration that has arrived at this host. */

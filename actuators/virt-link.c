@@ -82,6 +82,14 @@ vg_virt_job_init(struct vg_virt_job *job, const char *what,
 /* ---- the thread ---- */
 
 static void
+worker_forget_despair(struct virt_worker *worker)
+{
+    GError *why = atomic_exchange(&worker->host.hopeless, NULL);
+
+    g_clear_error(&why);
+}
+
+static void
 worker_unref(struct virt_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
@@ -91,15 +99,16 @@ worker_unref(struct virt_worker *worker)
         return;
     pthread_cond_destroy(&worker->cond);
     pthread_mutex_destroy(&worker->lock);
+    vg_virt_reboots_unref(worker->host.reboots);
     g_free(worker->host.root);
     g_free(worker->host.uri);
+    worker_forget_despair(worker);
     g_free(worker);
 }
 
 /* Waits for a job. Returns NULL if there will be none. */
 static struct vg_virt_job *
 worker_next(struct virt_worker *worker)
-    vg_virt_reboots_unref(worker->host.reboots);
 {
     VG_LOCK_SCOPE(&worker->lock);
     while (!worker->leaving && (!worker->job || worker->done))
@@ -107,6 +116,7 @@ worker_next(struct virt_worker *worker)
     if (worker->leaving)
         return NULL;
     worker->begun = true;
+    worker_forget_despair(worker);
     vg_virt_host_goes_on(&worker->host);
     return worker->job;
 }
@@ -192,14 +202,14 @@ link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
     const bool is_cancelled = atomic_load(&job->cancel);
 
     /* A thread that has not come to run yet says nothing of libvirt. */
-    return link_is_left(job) ||
+    return link_is_left(job) || atomic_load(&worker->host.hopeless) ||
            (worker->begun && (silent_ns > job->call_ns || (is_cancelled && silent_ns > CANCEL_NS)));
 }
 
 /* Waits until the job is done. Called with the worker's lock. Returns false if the job was given
- * up; the lock is then released. */
+ * up, and sets *ret_why to its own reason, if it has one; the lock is then released. */
 static bool
-link_wait(vg_virt_link *link, struct vg_virt_job *job)
+link_wait(vg_virt_link *link, struct vg_virt_job *job, GError **ret_why)
 {
     struct virt_worker *worker = link->worker;
 
@@ -210,6 +220,7 @@ link_wait(vg_virt_link *link, struct vg_virt_job *job)
         if (is_cancelled && !link_is_left(job))
             atomic_store(&job->cancel, true);
         if (link_is_over(worker, job)) {
+            *ret_why = atomic_exchange(&worker->host.hopeless, NULL);
             link_give_up(link, job->what);
             return false;
         }
@@ -229,6 +240,7 @@ link_start_worker(vg_virt_link *link, GError **err)
     worker->refs = 2;
     worker->host.uri = g_strdup(link->uri);
     worker->host.root = g_strdup(link->root);
+    worker->host.reboots = vg_virt_reboots_ref(link->reboots);
     pthread_mutex_init(&worker->lock, NULL);
     vg_cond_init(&worker->cond);
     link->thread = vg_thread_new("virt-call", worker_run, NULL, worker, err);
@@ -240,7 +252,6 @@ link_start_worker(vg_virt_link *link, GError **err)
     worker_unref(worker);
     return -1;
 }
-    worker->host.reboots = vg_virt_reboots_ref(link->reboots);
 
 /* Gives the job to the link's thread. Returns -1 if it cannot have one now. */
 static int
@@ -266,6 +277,7 @@ vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
 {
     struct vg_virt_job *job = take_job;
     const char *what = job->what;
+    g_autoptr(GError) why = NULL;
 
     if (link_begin(link, job, err) < 0) {
         link_free_job(job);
@@ -276,12 +288,16 @@ vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
     pthread_mutex_lock(&worker->lock);
     /* After this, the job belongs to the thread. */
     const atomic_bool *leave = job->limits ? job->limits->leave : NULL;
-    if (!link_wait(link, job))
-        return vg_error(err,
-                        atomic_load(&link_ending) || (leave && atomic_load(leave)) ? VG_E_BUSY
-                                                                                   : VG_E_TIMEOUT,
-                        "libvirt at '%s' was asked %s and has not answered for %.0f s", link->uri,
-                        what, (double)(vg_clock_monotonic_ns() - began_ns) / (double)VG_NS_PER_S);
+    if (!link_wait(link, job, &why)) {
+        if (!why)
+            vg_error(&why,
+                     atomic_load(&link_ending) || (leave && atomic_load(leave)) ? VG_E_BUSY
+                                                                                : VG_E_TIMEOUT,
+                     "libvirt at '%s' was asked %s and has not answered for %.0f s", link->uri,
+                     what, (double)(vg_clock_monotonic_ns() - began_ns) / (double)VG_NS_PER_S);
+        g_propagate_error(err, g_steal_pointer(&why));
+        return -1;
+    }
     worker->job = NULL;
     pthread_mutex_unlock(&worker->lock);
     if (job->status == 0)
@@ -309,11 +325,18 @@ link_free_plain(struct vg_virt_job *job)
 vg_virt_link *
 vg_virt_link_open(const char *uri, GError **err)
 {
+    return vg_virt_link_open_for(uri, NULL, err);
+}
+
+vg_virt_link *
+vg_virt_link_open_for(const char *uri, vg_virt_reboots *reboots, GError **err)
+{
     g_autoptr(vg_virt_link) link = g_new0(vg_virt_link, 1);
     struct vg_virt_job *job = g_new0(struct vg_virt_job, 1);
 
     link->uri = g_strdup(uri);
     link->root = g_strdup("/");
+    link->reboots = vg_virt_reboots_ref(reboots);
     vg_virt_job_init(job, "to connect", link_do_connect, link_free_plain, NULL);
     if (vg_virt_call(link, job, err) < 0)
         return NULL;
@@ -325,18 +348,11 @@ vg_virt_link_open(const char *uri, GError **err)
 void
 vg_virt_link_close(vg_virt_link *link)
 {
-    return vg_virt_link_open_for(uri, NULL, err);
-}
-
-vg_virt_link *
-vg_virt_link_open_for(const char *uri, vg_virt_reboots *reboots, GError **err)
-{
     struct virt_worker *worker = link ? link->worker : NULL;
 
     if (worker) {
         const int64_t until_ns = vg_clock_monotonic_ns() + CLOSE_NS;
         pthread_mutex_lock(&worker->lock);
-    link->reboots = vg_virt_reboots_ref(reboots);
         worker->leaving = true;
         pthread_cond_broadcast(&worker->cond);
         while (!worker->closed && !atomic_load(&link_ending) && vg_clock_monotonic_ns() < until_ns)
@@ -350,6 +366,7 @@ vg_virt_link_open_for(const char *uri, vg_virt_reboots *reboots, GError **err)
         }
     }
     if (link) {
+        vg_virt_reboots_unref(link->reboots);
         g_free(link->root);
         g_free(link->uri);
         g_free(link);
@@ -366,7 +383,6 @@ vg_virt_link_set_root(vg_virt_link *link, const char *root)
     VG_LOCK_SCOPE(&link->worker->lock);
     g_free(link->worker->host.root);
     link->worker->host.root = g_strdup(root);
-        vg_virt_reboots_unref(link->reboots);
 }
 
 void

@@ -7,6 +7,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include <libvirt/virterror.h>
 
 #include "actuators/virt-host.h"
@@ -18,12 +20,12 @@
 /* The time after which libvirt is asked again to give up. */
 #define ABORT_AGAIN_NS VG_NS_PER_S
 /* The time that libvirt may take to end a migration that is called off. */
-#define CALL_OFF_NS (20 * VG_NS_PER_S)
+#define CALL_OFF_NS (5 * VG_NS_PER_S)
 /* If libvirt has not begun to copy after this time, it waits for the other host's libvirt. */
 #define BEGIN_NS (10 * VG_NS_PER_S)
-/* A copy of which nothing more has got through for this time is called off. libvirt's keepalive
- * ends most of them earlier; but it waits without end for a QEMU that does not give up sending. */
-#define STUCK_NS (60 * VG_NS_PER_S)
+/* A domain that is paused for longer than its downtime may be, and by this, is not switching hosts:
+ * somebody has paused it. */
+#define PAUSED_NS (2 * VG_NS_PER_S)
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
 /* From this pass over the memory on, the limit is doubled once in this many passes. The earlier
@@ -47,7 +49,10 @@ struct migrate {
     int result;
     char *words;
     /* Only the caller uses these members. */
-    int64_t copied_ns;   /* up to when something was copied, or nothing had to be */
+    int64_t begin_ns;    /* the longest time until something is copied */
+    int64_t copied_ns;   /* when something was last copied, or it began */
+    int64_t paused_ns;   /* since when the domain is paused; 0: it runs */
+    bool was_paused;     /* for longer than a switch takes, while memory was copied */
     int64_t downtime_ns; /* the limit that was set last */
     int64_t raise_at;    /* the pass at which the limit is raised next */
     struct vg_migration_progress progress;
@@ -254,16 +259,37 @@ migrate_tell_waiting(const struct migrate *migrate)
 }
 
 /* Notices that the domain is paused for the switch. If the other host's answer is lost, it stays so
- * until keepalive has failed, so that no such end is missed. */
+ * until keepalive has failed, so that no such end is missed. libvirt gives the same reason for a
+ * domain that somebody has paused. */
 static void
 migrate_look_at_switch(struct migrate *migrate)
 {
     int state = VIR_DOMAIN_NOSTATE, reason = 0;
+    const bool is_paused = virDomainGetState(migrate->domain, &state, &reason, 0) == 0 &&
+                           state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_MIGRATION;
 
-    if (virDomainGetState(migrate->domain, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED &&
-        reason == VIR_DOMAIN_PAUSED_MIGRATION)
-        atomic_store(&migrate->switching, true);
     virResetLastError();
+    if (!is_paused) {
+        migrate->paused_ns = 0;
+        return;
+    }
+    atomic_store(&migrate->switching, true);
+    if (migrate->paused_ns == 0)
+        migrate->paused_ns = migrate->copied_ns = vg_clock_monotonic_ns();
+}
+
+/* Notices that somebody has paused the domain: memory is still copied, though the domain has been
+ * paused for longer than it is for the switch. */
+static void
+migrate_look_at_pause(struct migrate *migrate, const struct vg_migration_progress *progress)
+{
+    const int64_t switch_ns = PAUSED_NS + 2 * migrate->downtime_ns;
+
+    /* The state of a GPU is copied while the domain is paused, for however long that takes. */
+    if (!migrate->migration->native && migrate->paused_ns > 0 &&
+        vg_clock_monotonic_ns() - migrate->paused_ns > switch_ns &&
+        progress->processed_bytes > migrate->progress.processed_bytes)
+        migrate->was_paused = true;
 }
 
 static void
@@ -284,11 +310,12 @@ migrate_look(struct migrate *migrate)
         migrate_tell_waiting(migrate);
     /* Where libvirt gives a copy up, there are no figures any more. */
     const bool is_copying = type != VIR_DOMAIN_JOB_NONE && progress.total_bytes > 0;
-    if (migrate->progress.total_bytes == 0 || atomic_load(&migrate->switching) ||
-        (is_copying && progress.processed_bytes != migrate->progress.processed_bytes))
+    if (is_copying && (migrate->progress.total_bytes == 0 ||
+                       progress.processed_bytes != migrate->progress.processed_bytes))
         migrate->copied_ns = vg_clock_monotonic_ns();
     if (!is_copying)
         return;
+    migrate_look_at_pause(migrate, &progress);
     migrate->progress = progress;
     if (migrate->verb->tell)
         migrate->verb->tell(migrate->verb->data, &progress, NULL);
@@ -296,10 +323,10 @@ migrate_look(struct migrate *migrate)
 }
 
 /* Calls the migration off, and waits until libvirt has ended it. It may have finished instead, and
- * a caller that looked earlier would see it half done. If libvirt does not end it, there are no
- * more beats, and the caller gives up. */
+ * a caller that looked earlier would see it half done. If libvirt does not end it, the caller is
+ * told to give up. */
 static void
-migrate_call_off(struct migrate *migrate, vg_thread *thread)
+migrate_call_off(struct migrate *migrate, vg_thread *thread, const GError *why)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + CALL_OFF_NS;
     int64_t again_ns = 0;
@@ -313,18 +340,36 @@ migrate_call_off(struct migrate *migrate, vg_thread *thread)
         }
         if (now_ns < until_ns)
             vg_virt_host_goes_on(migrate->host);
+        else if (!atomic_load(&migrate->host->given_up))
+            vg_virt_host_despair(migrate->host, why);
         vg_clock_poll(NULL, 0, now_ns + LOOK_NS / 10);
     }
+}
+
+int64_t
+vg_virt_host_begin_ns(vg_virt_host *host, virDomainPtr domain)
+{
+    g_autofree char *xml = vg_virt_host_xml(host, domain, 0, NULL);
+    const int64_t gib = (int64_t)(virDomainGetMaxMemory(domain) >> 20); /* of KiB */
+
+    virResetLastError();
+    /* libvirt itself waits a second longer per GiB for a QEMU that allocates memory ahead. */
+    const bool is_ahead = xml && (strstr(xml, "<hugepages") || strstr(xml, "<locked/>") ||
+                                  strstr(xml, "<hostdev ") || strstr(xml, "mode='immediate'"));
+    return VG_VIRT_STUCK_NS + (is_ahead ? gib * VG_NS_PER_S : 0);
 }
 
 static int
 migrate_check_stuck(const struct migrate *migrate, GError **err)
 {
-    if (vg_clock_monotonic_ns() - migrate->copied_ns < STUCK_NS)
+    const int64_t most_ns =
+        migrate->progress.total_bytes > 0 ? VG_VIRT_STUCK_NS : migrate->begin_ns;
+
+    if (vg_clock_monotonic_ns() - migrate->copied_ns < most_ns)
         return 0;
-    return vg_error(err, VG_E_EXTERNAL, "nothing of '%s' got through to '%s' for %lld s",
+    return vg_error(err, VG_E_IO, "nothing of '%s' got through to '%s' for %lld s",
                     virDomainGetName(migrate->domain), migrate->migration->peer_uri,
-                    (long long)(STUCK_NS / VG_NS_PER_S));
+                    (long long)(most_ns / VG_NS_PER_S));
 }
 
 /* Watches the migration. Returns -1 and sets *err to the reason if it was called off. If the caller
@@ -343,7 +388,7 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
         }
         if (migrate_check_stuck(migrate, err) < 0 ||
             vg_verb_pause(migrate->verb, LOOK_NS / 10, "the migration", err) < 0) {
-            migrate_call_off(migrate, thread);
+            migrate_call_off(migrate, thread, *err);
             return -1;
         }
     }
@@ -379,6 +424,7 @@ migrate_all(struct migrate *migrate, GError **err)
 
     if (migrate_set_up(migrate, err) < 0)
         return -1;
+    migrate->begin_ns = vg_virt_host_begin_ns(migrate->host, migrate->domain);
     migrate->began_ns = migrate->copied_ns = vg_clock_monotonic_ns();
     vg_thread *thread = vg_thread_new("migrate", migrate_run, NULL, migrate, err);
     if (!thread)
@@ -392,13 +438,16 @@ migrate_all(struct migrate *migrate, GError **err)
         migrate->progress.elapsed_ns = vg_clock_monotonic_ns() - migrate->began_ns;
         return 0;
     }
-    if (called_off) {
+    if (!called_off)
+        vg_error(&called_off, VG_E_EXTERNAL, "the migration of '%s' to '%s' failed: %s",
+                 virDomainGetName(migrate->domain), migrate->migration->peer_uri, migrate->words);
+    if (!migrate->was_paused) {
         g_propagate_error(err, g_steal_pointer(&called_off));
         return -1;
     }
-    return vg_error(err, VG_E_EXTERNAL, "the migration of '%s' to '%s' failed: %s",
-                    virDomainGetName(migrate->domain), migrate->migration->peer_uri,
-                    migrate->words);
+    return vg_error(err, (enum vg_error_code)called_off->code,
+                    "%s; somebody had paused the VM meanwhile, and libvirt lets it run again",
+                    called_off->message);
 }
 
 int
@@ -421,6 +470,8 @@ vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *migrati
     virTypedParamsFree(migrate.params, migrate.n_params);
     g_free(migrate.words);
     *ret = migrate.progress;
+    if (migration->ret_paused)
+        *migration->ret_paused = migrate.was_paused;
     return result;
 }
 

@@ -46,8 +46,12 @@ struct vg_domain_look {
     enum vg_domain_place place;
     /* the reason in words if the domain stands still, a constant; otherwise NULL */
     const char *stands;
-    bool defined;     /* it has a persistent definition */
-    unsigned present; /* the number of the aliases that the live domain has */
+    bool defined;         /* it has a persistent definition */
+    unsigned present;     /* the number of the aliases that the live domain has */
+    bool runs;            /* its CPUs run; false while it switches hosts */
+    bool by_migration;    /* it stands still since a migration, or somebody, has paused it */
+    int64_t copied_bytes; /* by its outgoing migration, up to now */
+    int64_t begin_ns;     /* the longest time that libvirt may need before it copies something */
 };
 
 /* Looks at a domain. aliases ends with NULL, or is NULL. A missing domain is no error. Fails with
@@ -143,8 +147,17 @@ int vg_virt_define_device(vg_virt_link *link, const char *uuid, const struct vg_
 /* Ends a domain that is paused; any other one is left alone. */
 int vg_virt_end_paused(vg_virt_link *link, const char *uuid, GError **err);
 
+/* Ends a QEMU that waits for an incoming migration; any other domain is left alone. Of a QEMU that
+ * hangs, libvirt needs 10 s for that. */
+int vg_virt_end_incoming(vg_virt_link *link, const char *uuid, GError **err);
+
 /* Removes the persistent definition of a domain that does not run, and keeps its files. */
 int vg_virt_undefine(vg_virt_link *link, const char *uuid, GError **err);
+
+/* A copy of which nothing more has got through for this time is called off. libvirt's keepalive
+ * ends most of them earlier; but it waits without end for a QEMU that does not give up sending, or
+ * that does not answer. */
+#define VG_VIRT_STUCK_NS (60 * VG_NS_PER_S)
 
 struct vg_virt_migration {
     const char *uuid;
@@ -158,15 +171,20 @@ struct vg_virt_migration {
     int64_t bandwidth_bytes_per_s; /* 0 for libvirt's default */
     /* the highest value to which the downtime limit is raised to converge */
     int64_t downtime_max_ns;
+    /* set if it succeeds: somebody has paused the domain meanwhile, and libvirt lets it run; may be
+     * NULL */
+    bool *ret_paused;
 };
 
 /* Migrates a domain live, peer to peer, pre-copy only. A persistent definition becomes persistent
  * on the other side, and is removed here. Helps the migration to converge by auto-converge, then by
  * the downtime limit. Progress is reported every 250 ms; a text
  * without progress says for whom libvirt waits before it begins; ret is the last progress. After
- * the deadline, or when cancelled, the migration is called off, and this returns when libvirt has
- * ended it; if it had already finished by then, the result is 0. Fails with VG_E_TIMEOUT if libvirt
- * hangs, though it may go on with the migration. If it fails while the domain switches hosts, the
+ * the deadline, when cancelled, or if nothing gets through for a minute, the migration is called
+ * off, and this returns when libvirt has ended it, or does not end it; if it had already finished
+ * by then, the result is 0. Fails with VG_E_IO if nothing got through, and with VG_E_TIMEOUT
+ * after the deadline or if libvirt hangs, though it may go on with the migration. If it fails while
+ * the domain switches hosts, the
  * domain is left paused, since it may run on the other host; vg_virt_go_on() has it go on. */
 int vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);

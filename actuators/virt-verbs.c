@@ -9,6 +9,8 @@
 
 /* The time that an answer may take beyond the deadline of its verb. */
 #define LATE_NS (5 * VG_NS_PER_S)
+/* The time for the end of a QEMU: libvirt waits 10 s before it kills it, and 5 s after that. */
+#define END_NS (20 * VG_NS_PER_S)
 
 /* ---- copies ---- */
 
@@ -58,6 +60,7 @@ struct verbs_job {
     struct vg_domain_look look;
     GPtrArray *gpus;
     struct vg_migration_progress progress;
+    bool was_paused;
     struct vg_guest_answer answer;
 };
 
@@ -326,6 +329,25 @@ vg_virt_end_paused(vg_virt_link *link, const char *uuid, GError **err)
 }
 
 static int
+verbs_do_end_incoming(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    return vg_virt_host_end_incoming(host, ((struct verbs_job *)base)->uuid, err);
+}
+
+int
+vg_virt_end_incoming(vg_virt_link *link, const char *uuid, GError **err)
+{
+    struct verbs_job *job =
+        verbs_new("to end a QEMU that waits for a migration", verbs_do_end_incoming, uuid, NULL);
+
+    job->base.call_ns = END_NS;
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
 verbs_do_undefine(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     return vg_virt_host_undefine(host, ((struct verbs_job *)base)->uuid, err);
@@ -405,9 +427,12 @@ vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
     job->migration.peer_uri = job->peer_uri;
     job->migration.devices = job->devices;
     job->migration.target = NULL;
+    job->migration.ret_paused = &job->was_paused;
     if (vg_virt_call(link, &job->base, err) < 0)
         return -1;
     *ret = job->progress;
+    if (migration->ret_paused)
+        *migration->ret_paused = job->was_paused;
     verbs_free(&job->base);
     if (migration->target)
         verbs_read_arrival(migration->target, migration->uuid, ret);

@@ -267,9 +267,10 @@ struct vg_backend_moves {
     /* Lists the VMs (struct vg_bare_vm) that a move has left without their GPUs; the caller frees
      * the list. Never blocks; any thread. */
     GPtrArray *(*list_bare)(void *data);
-    /* Returns moves, newest first, made before before_ns (INT64_MAX: all). */
+    /* Returns moves, newest first, made before before_ns (INT64_MAX: all). *ret_lacks, which the
+     * caller frees, says why some may be missing, or is NULL. */
     GPtrArray *(*list_migrations)(void *data, bool active, int64_t before_ns, size_t limit,
-                                  GError **err);
+                                  char **ret_lacks, GError **err);
     /* Returns struct vg_host_moves of this host, the first one, and of all peers, which are asked;
      * of each up to `limit` moves, the newest ones. */
     GPtrArray *(*list_all_migrations)(void *data, bool active, size_t limit, GError **err);

@@ -352,8 +352,9 @@ migration_run_list(struct vg_request *request)
     const struct migration_page *page = request->job_data;
     GError *err = NULL;
     /* Ask for one more, which tells if there is a next page. */
+    g_autofree char *lacks = NULL;
     g_autoptr(GPtrArray) list = backend->moves->list_migrations(
-        backend->data, page->active, page->before_ns, (size_t)page->limit + 1, &err);
+        backend->data, page->active, page->before_ns, (size_t)page->limit + 1, &lacks, &err);
     g_autofree char *next = NULL;
 
     if (!list) {
@@ -372,6 +373,8 @@ migration_run_list(struct vg_request *request)
     }
     vg_json_add(object, "items", items);
     vg_json_add_string(object, "next", next);
+    if (lacks)
+        vg_json_add_string(object, "incomplete", lacks);
     vg_answer_json(request, 200, object);
 }
 

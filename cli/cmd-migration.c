@@ -209,7 +209,9 @@ static int
 migration_abort(void *data, vg_client *client, GError **err)
 {
     return migration_change(data, client, "abort", VG_MIGRATION_ABORTED,
-                            "turns back; what was done is undone", err);
+                            "is asked to turn back; what was done is undone, unless the VM has "
+                            "switched hosts by then",
+                            err);
 }
 
 static int

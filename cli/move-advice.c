@@ -91,8 +91,8 @@ advice_of_move(const vg_migration *move, const char *peer)
 
     if (move->waits_for && !vg_migration_has_ended(move->state)) {
         g_autofree char *abort = vg_move_advice_command(move, peer, "abort");
-        return g_strdup_printf("it goes on by itself; `%s` turns it back, and, if it cannot be "
-                               "turned back, ends the waiting",
+        return g_strdup_printf("it goes on by itself; `%s` turns it back; if it cannot be "
+                               "turned back, a second one ends the waiting",
                                abort);
     }
     if (move->state != VG_MIGRATION_FAILED && move->state != VG_MIGRATION_ROLLED_BACK)
@@ -121,15 +121,37 @@ advice_of_move(const vg_migration *move, const char *peer)
     }
 }
 
+/* A VM that stands still, to be let continue; NULL: it runs. */
+static char *
+advice_paused(const vg_migration *move)
+{
+    const bool is_there = move->vm_on == VG_PLACE_TARGET;
+    g_autofree char *vm = advice_quote(move->vm);
+
+    if (!move->stands || (!is_there && move->vm_on != VG_PLACE_SOURCE))
+        return NULL;
+    return g_strdup_printf("`virsh resume %s` on %s lets the VM continue", vm,
+                           is_there ? move->to : move->from);
+}
+
+/* Either may be NULL. */
+static char *
+advice_then(const char *first, char *take_second)
+{
+    if (!first)
+        return take_second;
+    char *both = g_strconcat(first, take_second ? "; then " : NULL, take_second, NULL);
+    g_free(take_second);
+    return both;
+}
+
 char *
 vg_move_advice(const vg_migration *move, const char *peer)
 {
+    const bool has_ended = vg_migration_has_ended(move->state);
     char *advice = advice_of_move(move, peer);
-    g_autofree char *lost = vg_migration_has_ended(move->state) ? advice_lost(move) : NULL;
+    g_autofree char *lost = has_ended ? advice_lost(move) : NULL;
+    g_autofree char *paused = has_ended ? advice_paused(move) : NULL;
 
-    if (!lost)
-        return advice;
-    char *both = g_strconcat(lost, advice ? "; then " : NULL, advice, NULL);
-    g_free(advice);
-    return both;
+    return advice_then(paused, advice_then(lost, advice));
 }

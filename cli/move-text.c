@@ -89,14 +89,22 @@ move_text_gpu(const vg_migration *move)
     }
 }
 
+static char *
+move_text_on(const vg_migration *move, const char *host)
+{
+    return g_strdup_printf("%s is on %s%s%s%s %s", move->vm, host, move->stands ? ", " : "",
+                           move->stands ? move->stands : "", move->stands ? "," : "",
+                           move_text_gpu(move));
+}
+
 char *
 vg_move_text_where(const vg_migration *move)
 {
     switch (move->vm_on) {
     case VG_PLACE_SOURCE:
-        return g_strdup_printf("%s is on %s %s", move->vm, move->from, move_text_gpu(move));
+        return move_text_on(move, move->from);
     case VG_PLACE_TARGET:
-        return g_strdup_printf("%s is on %s %s", move->vm, move->to, move_text_gpu(move));
+        return move_text_on(move, move->to);
     case VG_PLACE_MOVING:
         return g_strdup_printf("%s is still moving %s from %s to %s",
                                vg_migration_executor_names[move->executor], move->vm, move->from,

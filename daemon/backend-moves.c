@@ -443,14 +443,10 @@ moves_retry(void *data, const char *id, const char *peer, const char *asked_by, 
 }
 
 static GPtrArray *
-moves_list(void *data, bool active, int64_t before_ns, size_t limit, GError **err)
+moves_list(void *data, bool active, int64_t before_ns, size_t limit, char **ret_lacks, GError **err)
 {
-    vg_daemon_backend *backend = data;
-    GPtrArray *list =
-        vg_journal_list_migrations(backend->parts.journal, active, before_ns, limit, err);
-    if (list)
-        vg_mover_refresh(backend->parts.mover, list);
-    return list;
+    return vg_mover_list(((const vg_daemon_backend *)data)->parts.mover, active, before_ns, limit,
+                         ret_lacks, err);
 }
 
 static GPtrArray *

@@ -148,12 +148,17 @@ drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, G
     const struct vg_backend *backend = drainer->parts.backend;
     g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) moves = backend->moves->list_migrations(backend->data, false, INT64_MAX,
-                                                                 VG_JOURNAL_MIGRATIONS_MAX, err);
+    g_autofree char *lacks = NULL;
+    g_autoptr(GPtrArray) moves = backend->moves->list_migrations(
+        backend->data, false, INT64_MAX, VG_JOURNAL_MIGRATIONS_MAX, &lacks, err);
     struct vg_policy_config policy;
 
     if (!moves)
         return NULL;
+    if (lacks) {
+        vg_error(err, VG_E_TIMEOUT, "%s", lacks);
+        return NULL;
+    }
     if (view->windows == 0) {
         vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
         return NULL;
@@ -388,8 +393,9 @@ static void
 drain_abort(const struct vg_drainer *drainer)
 {
     const struct vg_backend *backend = drainer->parts.backend;
-    g_autoptr(GPtrArray) moves = backend->moves->list_migrations(backend->data, true, INT64_MAX,
-                                                                 VG_JOURNAL_MIGRATIONS_MAX, NULL);
+    g_autofree char *lacks = NULL;
+    g_autoptr(GPtrArray) moves = backend->moves->list_migrations(
+        backend->data, true, INT64_MAX, VG_JOURNAL_MIGRATIONS_MAX, &lacks, NULL);
 
     for (guint i = 0; moves && i < moves->len; i++) {
         const struct vg_migration *move = moves->pdata[i];

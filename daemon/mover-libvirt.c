@@ -304,6 +304,7 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
         (native && mover_check_lease(move, err) < 0))
         return -1;
     g_autofree char *uri = is_back ? libvirt_own_uri(move) : g_strdup(move->peer_uri);
+    bool was_paused = false;
     const struct vg_virt_migration migration = {
         .uuid = move->record->uuid,
         .peer_uri = uri,
@@ -313,20 +314,32 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
         .tls = move->record->tls == VG_MOVE_TLS_YES,
         .bandwidth_bytes_per_s = move->settings->bandwidth_bytes_per_s,
         .downtime_max_ns = move->settings->downtime_max_ns,
+        .ret_paused = &was_paused,
     };
-    int status = vg_virt_migrate(is_back ? target : source, &migration, &limits, &progress, err);
-    if (status < 0)
+    g_autoptr(GError) error = NULL;
+    move->called_off = false;
+    if (vg_virt_migrate(is_back ? target : source, &migration, &limits, &progress, &error) < 0) {
+        move->called_off = g_error_matches(error, VG_ERROR, VG_E_IO) ||
+                           vg_clock_monotonic_ns() >= limits.deadline_ns;
+        g_propagate_error(err, g_steal_pointer(&error));
         return -1;
+    }
     limits.tell(limits.data, &progress, NULL);
     const int64_t wanted_ns = move->record->downtime_limit_ns;
     g_autofree char *over = wanted_ns > 0 && progress.downtime_ns > wanted_ns
                                 ? g_strdup_printf(", more than the %.0f ms of [actions] downtime",
                                                   (double)wanted_ns / 1e6)
                                 : g_strdup("");
-    ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms%s",
+    g_autofree char *command = mover_command(move, !is_back, "suspend");
+    g_autofree char *paused =
+        was_paused ? g_strdup_printf("; somebody had paused the VM meanwhile, and libvirt lets it "
+                                     "run: %s pauses it again",
+                                     command)
+                   : g_strdup("");
+    ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms%s%s",
                                 (double)progress.elapsed_ns / (double)VG_NS_PER_S,
                                 (double)progress.processed_bytes / 1048576,
-                                (double)progress.downtime_ns / 1e6, over);
+                                (double)progress.downtime_ns / 1e6, over, paused);
     return 0;
 }
 

@@ -22,11 +22,6 @@
  * has ended, and for one that does not answer to be there again. */
 #define LEAVE_NS (10 * VG_NS_PER_S)
 
-struct look_views {
-    struct vg_domain_look source, target;
-    bool source_known, target_known;
-};
-
 GStrv
 mover_aliases(const struct vg_migration *record)
 {
@@ -38,7 +33,7 @@ mover_aliases(const struct vg_migration *record)
 }
 
 static enum vg_migration_place
-look_place(const struct look_views *views)
+look_place(const struct mover_views *views)
 {
     const struct vg_place_answer source = {views->source_known, views->source.place};
     const struct vg_place_answer target = {views->target_known, views->target.place};
@@ -56,9 +51,8 @@ look_gpu(const struct mover_move *move, const struct vg_domain_look *look)
     return look->present == 0 ? VG_GPU_DETACHED : VG_GPU_PARTLY;
 }
 
-/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
-static char *
-look_command(const struct mover_move *move, bool is_target, const char *verb)
+char *
+mover_command(const struct mover_move *move, bool is_target, const char *verb)
 {
     return g_strdup_printf("on '%s', `virsh -c %s %s %s`", move->record->from,
                            is_target ? move->peer_uri : move->settings->libvirt_uri, verb,
@@ -88,7 +82,7 @@ look_at_target(struct mover_move *move, struct vg_domain_look *ret, GError **err
 }
 
 static void
-look_at_both(struct mover_move *move, struct look_views *views, GString *why)
+look_at_both(struct mover_move *move, struct mover_views *views, GString *why)
 {
     g_autoptr(GError) source_error = NULL;
     g_autoptr(GError) target_error = NULL;
@@ -103,11 +97,11 @@ look_at_both(struct mover_move *move, struct look_views *views, GString *why)
 /* Looks at both hosts. The target is not asked if the source's answer is enough, so that the GPU is
  * given back without waiting for another host. */
 static void
-look_once(struct mover_move *move, struct look_views *views, GString *why)
+look_once(struct mover_move *move, struct mover_views *views, GString *why)
 {
     g_autoptr(GError) error = NULL;
 
-    *views = (struct look_views){0};
+    *views = (struct mover_views){0};
     views->source_known = look_at_source(move, &views->source, &error);
     const struct vg_place_answer source = {views->source_known, views->source.place};
     g_string_assign(why, error ? error->message : "");
@@ -130,16 +124,17 @@ look_is_unclear(const struct vg_move *machine)
 }
 
 /* Has the VM go on if a migration that failed in the middle of the switch has left it paused, and
- * the other host is known to be without it. It ran before, or it would not have been migrated. */
+ * the other host is known to be without it. It ran before, or it would not have been migrated. One
+ * that stands still for a reason of its own, such as an I/O error, is left as it is. */
 static void
-look_let_go_on(struct mover_move *move, struct look_views *views, GString *why)
+look_let_go_on(struct mover_move *move, struct mover_views *views, GString *why)
 {
     const enum vg_migration_place place = look_place(views);
     struct vg_domain_look *view = place == VG_PLACE_TARGET ? &views->target : &views->source;
     g_autoptr(GError) error = NULL;
 
     if ((place != VG_PLACE_SOURCE && place != VG_PLACE_TARGET) || view->place != VG_DOMAIN_STILL ||
-        !look_is_unclear(&move->machine))
+        !view->by_migration || !look_is_unclear(&move->machine))
         return;
     vg_virt_link *host = place == VG_PLACE_TARGET ? move->target : move->source;
     if (vg_virt_go_on(host, move->record->uuid, &error) < 0) {
@@ -150,21 +145,21 @@ look_let_go_on(struct mover_move *move, struct look_views *views, GString *why)
     view->stands = NULL;
 }
 
-static bool
-look_goes_back(struct mover_move *move)
+/* Why the VM stands still where it is, or NULL. */
+static const char *
+look_stands(const struct mover_views *views, enum vg_migration_place place)
 {
-    VG_LOCK_SCOPE(&move->mover->lock);
-    return move->machine.back;
+    return place == VG_PLACE_SOURCE   ? views->source.stands
+           : place == VG_PLACE_TARGET ? views->target.stands
+                                      : NULL;
 }
 
 static char *
-look_text(const struct mover_move *move, const struct look_views *views,
+look_text(const struct mover_move *move, const struct mover_views *views,
           const struct vg_move_facts *facts, const char *why)
 {
     const bool is_on_a_host = facts->place == VG_PLACE_SOURCE || facts->place == VG_PLACE_TARGET;
-    const char *stands = facts->place == VG_PLACE_SOURCE   ? views->source.stands
-                         : facts->place == VG_PLACE_TARGET ? views->target.stands
-                                                           : NULL;
+    const char *stands = look_stands(views, facts->place);
 
     return g_strdup_printf(
         "the VM is %s%s%s%s; its GPUs are %s%s%s", is_on_a_host ? "on the " : "",
@@ -175,40 +170,28 @@ look_text(const struct mover_move *move, const struct look_views *views,
 
 /* Records which host the look waits for. */
 static void
-look_tell_waiting(struct mover_move *move, const struct look_views *views, const char *why)
+look_tell_waiting(struct mover_move *move, const struct mover_views *views, const char *why)
 {
     const char *from = move->record->from, *to = move->record->to;
     const bool both = !views->source_known && !views->target_known;
     const bool stands = views->source_known && views->source.place == VG_DOMAIN_STILL;
-    g_autofree char *command = look_command(move, false, "resume");
+    g_autofree char *command = mover_command(move, false, "resume");
     g_autofree char *paused =
         stands ? g_strdup_printf("; the VM is paused, as it may run there: if it certainly does "
                                  "not, %s has it go on",
                                  command)
                : g_strdup("");
     g_autofree char *text =
-        g_strdup_printf("libvirtd of '%s'%s%s%s: %s%s", views->source_known ? to : from,
-                        both ? " and of '" : "", both ? to : "", both ? "'" : "", why, paused);
-
-    mover_wait(move, text);
-}
-
-/* Reports that libvirt does not end a migration that was called off, or of which nobody has heard
- * for too long. */
-static void
-look_tell_call_off(struct mover_move *move)
-{
-    g_autofree char *text =
-        g_strdup_printf("libvirtd of '%s' to end the migration, for which that of '%s' may have "
-                        "to answer it",
-                        move->record->from, move->record->to);
+        g_strdup_printf("libvirtd of '%s'%s%s%s: %s; if it hangs, a restart of it ends that%s",
+                        views->source_known ? to : from, both ? " and of '" : "", both ? to : "",
+                        both ? "'" : "", why, paused);
 
     mover_wait(move, text);
 }
 
 /* Pauses before the next look. Returns false if there is none. A VM that was touched is looked for
- * until a host tells where it is, since it may be without its GPUs; the search for one that was not
- * touched can be given up. */
+ * until a host tells where it is, since it may be without its GPUs, unless somebody ends that; the
+ * search for one that was not touched ends by itself. */
 static bool
 look_goes_on(struct mover_move *move, enum vg_migration_place place, int64_t began_ns,
              int64_t *pause_ns)
@@ -220,7 +203,7 @@ look_goes_on(struct mover_move *move, enum vg_migration_place place, int64_t beg
 
     if (place != VG_PLACE_MOVING && place != VG_PLACE_UNKNOWN)
         return false;
-    if (place == VG_PLACE_UNKNOWN && atomic_load(&move->given_up))
+    if (atomic_load(&move->given_up))
         return false;
     if (!was_touched && now_ns >= began_ns + vg_move_deadline_ns(VG_MOVE_LOOK))
         return false;
@@ -237,28 +220,33 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
     const int64_t began_ns = vg_clock_monotonic_ns();
     int64_t pause_ns = LOOK_PAUSE_NS;
     g_autoptr(GString) why = g_string_new(NULL);
-    struct look_views views;
+    struct mover_views views;
+    struct mover_stuck stuck = {0};
 
     do {
         look_once(move, &views, why);
         look_let_go_on(move, &views, why);
         ret->facts.place = look_place(&views);
-        if (ret->facts.place == VG_PLACE_MOVING && look_goes_back(move) && move->source)
-            vg_virt_abort(move->source, move->record->uuid);
+        if (ret->facts.place == VG_PLACE_MOVING && mover_end_stuck(move, &views, &stuck))
+            ret->facts.place = VG_PLACE_TARGET;
         const bool is_late = vg_clock_monotonic_ns() >= began_ns + LOOK_WAITS_NS;
         if (is_late && ret->facts.place == VG_PLACE_UNKNOWN)
             look_tell_waiting(move, &views, why->str);
         else if (is_late && ret->facts.place == VG_PLACE_MOVING &&
-                 (look_goes_back(move) || move->record->cause))
-            look_tell_call_off(move);
+                 (stuck.off_ns > 0 || move->record->cause))
+            mover_tell_stuck(move, &views, &stuck, why->str);
         else
             mover_go_on(move);
     } while (look_goes_on(move, ret->facts.place, began_ns, &pause_ns));
     mover_go_on(move);
-    ret->facts.final = ret->facts.place == VG_PLACE_UNKNOWN && atomic_load(&move->given_up);
+    mover_stuck_clear(&stuck);
+    ret->facts.final =
+        (ret->facts.place == VG_PLACE_UNKNOWN || ret->facts.place == VG_PLACE_MOVING) &&
+        atomic_load(&move->given_up);
     ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? look_gpu(move, &views.source)
                      : ret->facts.place == VG_PLACE_TARGET ? look_gpu(move, &views.target)
                                                            : VG_GPU_UNKNOWN;
+    ret->stands = look_stands(&views, ret->facts.place);
     ret->text = look_text(move, &views, &ret->facts, why->str);
 }
 
@@ -287,7 +275,7 @@ look_define_gpus(struct mover_move *move, bool on_target, GError **err)
 static int
 look_undefine(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
-    g_autofree char *command = look_command(move, true, "undefine");
+    g_autofree char *command = mover_command(move, true, "undefine");
     g_autoptr(GError) error = NULL;
 
     if (!move->machine.done[VG_MOVE_PRECHECK])
@@ -332,7 +320,7 @@ look_tidy_target(struct mover_move *move, struct mover_outcome *ret, GError **er
         return -1;
     }
     if (there.place != VG_DOMAIN_ABSENT) {
-        g_autofree char *command = look_command(move, true, "destroy");
+        g_autofree char *command = mover_command(move, true, "destroy");
         return vg_error(err, VG_E_CONFLICT,
                         "'%s' has a QEMU of the VM, too (%s); if it is of no use, %s ends it",
                         move->record->to, there.stands ? there.stands : "it runs or waits",
@@ -395,7 +383,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     const struct vg_migration *record = move->record;
     g_autoptr(GString) why = g_string_new(NULL);
-    struct look_views views = {0};
+    struct mover_views views = {0};
 
     look_at_both(move, &views, why);
     if (!views.source_known || !views.target_known)
@@ -403,7 +391,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (look_place(&views) != VG_PLACE_TARGET)
         return vg_error(err, VG_E_CONFLICT, "the VM does not run on '%s' alone", record->to);
     if (views.target.place == VG_DOMAIN_STILL) {
-        g_autofree char *command = look_command(move, true, "resume");
+        g_autofree char *command = mover_command(move, true, "resume");
         return vg_error(err, VG_E_CONFLICT,
                         "the VM is on '%s', but stands still, %s; %s has it go on", record->to,
                         views.target.stands, command);
@@ -416,14 +404,14 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
         look_end_source(move, &views.source, err) < 0)
         return -1;
     if (views.source.place != VG_DOMAIN_ABSENT) {
-        g_autofree char *command = look_command(move, false, "destroy");
+        g_autofree char *command = mover_command(move, false, "destroy");
         return vg_error(err, VG_E_CONFLICT,
                         "the VM runs on '%s', and '%s' has its QEMU still, %s; %s ends that",
                         record->to, record->from,
                         views.source.stands ? views.source.stands : "which runs", command);
     }
     if (views.source.defined) {
-        g_autofree char *command = look_command(move, false, "undefine");
+        g_autofree char *command = mover_command(move, false, "undefine");
         return vg_error(err, VG_E_CONFLICT,
                         "'%s' still has a definition of the VM, which must not be started there; "
                         "%s removes it",

@@ -26,7 +26,8 @@ struct vg_mover {
     GHashTable *unkept; /* places, owned, at which no memory could be kept, and that was said */
     pthread_cond_t answered; /* signalled when one of them is no longer asked */
     atomic_uint writes;
-    bool ending; /* protected by the lock: no move begins, and none migrates */
+    atomic_bool is_silent; /* the journal has not answered when it was last written to */
+    bool ending;           /* protected by the lock: no move begins, and none migrates */
 };
 
 struct mover_move {
@@ -44,6 +45,9 @@ struct mover_move {
     struct vg_move machine;
     bool ended; /* protected by the lock */
     /* These belong to the thread. */
+    bool is_unsaved;  /* the journal did not take the last record */
+    bool leaves_left; /* a QEMU that waits for a migration that is over does not end */
+    bool called_off;  /* the last migration was, but libvirt may not have ended it yet */
     vg_virt_link *source;
     vg_virt_link *target;
     vg_virt_reboots *reboots; /* of the guest, on both hosts */
@@ -62,7 +66,9 @@ struct mover_move {
 /* The outcome of a verb. */
 struct mover_outcome {
     bool ok;
+    bool may_pass;              /* the cause of the failure, by itself */
     struct vg_move_facts facts; /* set by LOOK */
+    const char *stands;         /* set by LOOK if the VM stands still: why, a constant */
     char *text;                 /* owned */
 };
 
@@ -163,6 +169,15 @@ void mover_unlock(const struct mover_move *move);
 
 /* mover-look.c */
 
+/* What libvirt of both hosts says of the VM. */
+struct mover_views {
+    struct vg_domain_look source, target;
+    bool source_known, target_known;
+};
+
+/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
+char *mover_command(const struct mover_move *move, bool is_target, const char *verb);
+
 /* Lists the aliases of the GPUs, for vg_virt_look(). */
 GStrv mover_aliases(const struct vg_migration *record);
 
@@ -177,6 +192,45 @@ int mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **er
  * *err also if the target keeps something that must be removed by hand, with the command that does
  * it. */
 int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err);
+
+/* mover-save.c */
+
+/* Finds a move. Returns NULL if it is not here. A resumed move is here twice while its first thread
+ * ends; the last one counts. Called under the lock. */
+struct mover_move *mover_find(vg_mover *mover, const char *id);
+
+/* Ends vgpud where a test wants it, as if it had been killed just after this write. */
+void mover_count_write(struct mover_move *move);
+
+/* Writes the record to the journal. is_bare: the VM may be without its GPUs, and waits. Returns -1
+ * if the journal did not take it; the caller must then take nothing from the VM. */
+int mover_save(struct mover_move *move, bool is_bare, GError **err);
+
+/* mover-stuck.c */
+
+/* What is known of a migration that a look waits for; zeroed before. Times are of
+ * CLOCK_MONOTONIC. */
+struct mover_stuck {
+    int64_t since_ns;     /* when the look first saw it */
+    int64_t copied_ns;    /* when more was last seen to be copied */
+    int64_t copied_bytes; /* up to then */
+    bool runs;            /* the VM, then */
+    int64_t off_ns;       /* when it was first called off; 0 for not yet */
+    int64_t ended_ns;     /* when QEMU of the other host was last ended */
+    char *why;            /* why that did not work; owned */
+};
+
+/* Calls the migration off if nobody wants it any longer, or if it does not come to an end. One that
+ * has copied nothing ends only with the QEMU that waits for it, which is then ended. Returns true
+ * if the VM runs on the target, and what waits for it on the source does not count. */
+bool mover_end_stuck(struct mover_move *move, const struct mover_views *views,
+                     struct mover_stuck *stuck);
+
+/* Records for whom the look waits, and the command that ends the waiting. */
+void mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
+                      const struct mover_stuck *stuck, const char *why);
+
+void mover_stuck_clear(struct mover_stuck *stuck);
 
 /* mover-nova.c */
 

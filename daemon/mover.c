@@ -4,9 +4,7 @@
 #include "daemon/mover.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,12 +16,10 @@
 
 #define VG_LOG_TAG "mover"
 
-/* Unless the journal has recorded it, a move takes nothing from a VM, and does not let it change
- * hosts. Writing is tried this many times, a second apart. */
-#define JOURNAL_TRIES 30
-/* The same for verbs that give something back to the VM, or only look; these are run even if
- * writing fails. A vgpud that resumes the move finds out with a look. */
-#define JOURNAL_TRIES_BACK 5
+/* The pause before a verb is tried again, which doubles with each. */
+#define AGAIN_NS            (2 * VG_NS_PER_S)
+#define AGAIN_DOUBLINGS_MAX 4
+#define AGAIN_LOOK_NS       (100 * VG_NS_PER_MS)
 
 const struct mover_executor *
 mover_executor_of(enum vg_migration_executor executor)
@@ -63,52 +59,6 @@ mover_set_state(struct mover_move *move, enum vg_migration_state state)
     vg_log_notice("move state=%s id=%s vm=\"%s\" from=\"%s\" to=\"%s\"",
                   vg_migration_state_names[state], record->id, record->vm, record->from,
                   record->to);
-}
-
-/* ---- the journal ---- */
-
-/* Ends vgpud where a test wants it, as if it had been killed just after this write. */
-static void
-mover_count_write(struct mover_move *move)
-{
-    unsigned n = atomic_fetch_add(&move->mover->writes, 1) + 1;
-
-    if (move->settings->fault_writes > 0 && n == (unsigned)move->settings->fault_writes) {
-        vg_log_warn("killing vgpud, as [fault] move_writes says");
-        kill(getpid(), SIGKILL);
-    }
-}
-
-static struct vg_migration *
-mover_copy(struct mover_move *move)
-{
-    VG_LOCK_SCOPE(&move->mover->lock);
-    return vg_migration_copy(move->record);
-}
-
-/* Writes the record to the journal. Returns -1 if the journal did not take it; the caller must then
- * not do what the record says. */
-static int
-mover_save(struct mover_move *move, int tries, GError **err)
-{
-    g_autoptr(vg_migration) copy = mover_copy(move);
-    g_autoptr(GError) error = NULL;
-
-    for (int i = 0; i < tries; i++) {
-        g_clear_error(&error);
-        if (vg_journal_save_migration(move->mover->parts.journal, copy, &error) == 0) {
-            mover_count_write(move);
-            mover_go_on(move);
-            return 0;
-        }
-        g_autofree char *what =
-            g_strconcat("what it does to be written down: ", error->message, NULL);
-        mover_wait(move, what);
-        if (!vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + VG_NS_PER_S))
-            break;
-    }
-    g_propagate_error(err, g_steal_pointer(&error));
-    return -1;
 }
 
 /* ---- a step ---- */
@@ -164,8 +114,11 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
     step->ok = outcome->ok;
     step->answer = g_steal_pointer(&outcome->text);
     g_clear_pointer(&record->step, g_free);
-    vg_move_told(&move->machine, outcome->ok,
-                 outcome->ok && verb == VG_MOVE_LOOK ? &outcome->facts : NULL);
+    if (!outcome->ok && outcome->may_pass)
+        vg_move_told_passing(&move->machine);
+    else
+        vg_move_told(&move->machine, outcome->ok,
+                     outcome->ok && verb == VG_MOVE_LOOK ? &outcome->facts : NULL);
     vg_standstill_end(record, &move->machine, verb, outcome->ok, step->ended_ns);
     if (!record->cause && move->machine.aborted)
         record->cause = g_strdup("it was aborted");
@@ -175,6 +128,10 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
         mover_note_leftover(record, outcome->ok ? NULL : step->answer);
     record->vm_on = move->machine.facts.place;
     record->gpu = move->machine.facts.gpu;
+    if (outcome->ok && verb == VG_MOVE_LOOK) {
+        g_free(record->stands);
+        record->stands = g_strdup(outcome->stands);
+    }
 }
 
 static void
@@ -187,6 +144,10 @@ mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *
         return;
     g_free(ret->text);
     ret->text = g_strdup(error ? error->message : "it failed");
+    /* A host that is not there may come back. libvirt says no more of a failed migration. */
+    ret->may_pass = g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) ||
+                    (verb == VG_MOVE_RETURN && !move->called_off &&
+                     g_error_matches(error, VG_ERROR, VG_E_EXTERNAL));
 }
 
 /* Returns whether a verb only looks, or gives the VM back what it had. */
@@ -197,18 +158,32 @@ mover_gives_back(enum vg_move_verb verb)
            verb == VG_MOVE_VERIFY || verb == VG_MOVE_REATTACH || verb == VG_MOVE_REVIVE;
 }
 
+/* Returns whether a verb other than this one has touched the VM, which may be without its GPUs. */
+static bool
+mover_has_touched(const struct mover_move *move, enum vg_move_verb but)
+{
+    static const enum vg_move_verb touching[] = {VG_MOVE_QUIESCE, VG_MOVE_DETACH, VG_MOVE_MIGRATE};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(touching); i++) {
+        if (touching[i] != but && move->machine.asked[touching[i]])
+            return true;
+    }
+    return false;
+}
+
 /* Commits the intent before anything is done, and the outcome after it. */
 static void
 mover_step(struct mover_move *move, enum vg_move_verb verb)
 {
     const bool gives_back = mover_gives_back(verb);
-    const int tries = gives_back ? JOURNAL_TRIES_BACK : JOURNAL_TRIES;
+    const bool is_touched = mover_has_touched(move, verb);
     struct mover_outcome outcome = {0};
     g_autoptr(GError) error = NULL;
 
     mover_begin_step(move, verb);
     if ((gives_back || mover_check_lock(move, &error) == 0) &&
-        (mover_save(move, tries, &error) == 0 || (gives_back && !vg_thread_stopping(move->thread))))
+        (mover_save(move, gives_back || is_touched, &error) == 0 ||
+         (gives_back && !vg_thread_stopping(move->thread))))
         mover_do(move, verb, &outcome);
     else
         outcome.text = g_strdup(error->message);
@@ -222,8 +197,27 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
     }
     mover_end_step(move, verb, &outcome);
     g_clear_error(&error);
-    (void)!mover_save(move, tries, &error);
+    (void)!mover_save(move, gives_back || mover_has_touched(move, VG_MOVE_VERB_MAX), &error);
     g_free(outcome.text);
+}
+
+/* Waits before a verb is tried again whose cause of failure may pass, longer each time. */
+static void
+mover_let_pass(struct mover_move *move, enum vg_move_verb verb)
+{
+    const unsigned n = move->machine.passing[verb];
+    const int64_t until_ns =
+        vg_clock_monotonic_ns() + (AGAIN_NS << MIN(n, AGAIN_DOUBLINGS_MAX)) / 2;
+
+    if (n == 0)
+        return;
+    g_autofree char *what =
+        g_strdup_printf("the cause to pass for which '%s' failed", vg_move_verb_names[verb]);
+    mover_wait(move, what);
+    while (vg_clock_monotonic_ns() < until_ns && !atomic_load(&move->cancel) &&
+           vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + AGAIN_LOOK_NS))
+        continue;
+    mover_go_on(move);
 }
 
 /* ---- a move ---- */
@@ -247,7 +241,7 @@ mover_finish(struct mover_move *move)
     pthread_mutex_unlock(&move->mover->lock);
     /* Before the journal lets this host begin another move of the VM. */
     mover_unlock(move);
-    while (mover_save(move, JOURNAL_TRIES, &error) < 0 && !vg_thread_stopping(move->thread))
+    while (mover_save(move, false, &error) < 0 && !vg_thread_stopping(move->thread))
         g_clear_error(&error);
 }
 
@@ -272,6 +266,7 @@ mover_run(vg_thread *self, void *arg)
         pthread_mutex_unlock(&mover->lock);
         if (verb == VG_MOVE_VERB_MAX || atomic_load(&move->leave))
             break;
+        mover_let_pass(move, verb);
         mover_step(move, verb);
     }
     vg_thread_stop(move->renewing);
@@ -297,12 +292,12 @@ mover_move_free(void *data)
 {
     struct mover_move *move = data;
 
-    vg_virt_reboots_unref(move->reboots);
     vg_thread_free(move->thread);
     vg_thread_free(move->renewing);
     vg_migration_free(move->record);
     vg_move_settings_unref(move->settings);
     g_free(move->peer_uri);
+    vg_virt_reboots_unref(move->reboots);
     vg_reservation_free(move->given);
     pthread_mutex_destroy(&move->holding);
     pthread_mutex_destroy(&move->leasing);
@@ -347,12 +342,12 @@ struct mover_move *
 mover_new_move(vg_mover *mover, const struct vg_migration *migration)
 {
     struct mover_move *move = g_new0(struct mover_move, 1);
-    move->reboots = vg_virt_reboots_new(migration->uuid);
 
     move->mover = mover;
     move->executor = mover_executor_of(migration->executor);
     move->settings = vg_mover_settings(mover);
     move->record = vg_migration_copy(migration);
+    move->reboots = vg_virt_reboots_new(migration->uuid);
     pthread_mutex_init(&move->leasing, NULL);
     pthread_mutex_init(&move->holding, NULL);
     const bool native = migration->mode == VG_MODE_NATIVE;
@@ -425,19 +420,6 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const struct vg_
 
 /* ---- calls from outside ---- */
 
-/* Finds a move. Returns NULL if it is not here. A resumed move is here twice while its first thread
- * ends; the last one counts. Called under the lock. */
-static struct mover_move *
-mover_find(vg_mover *mover, const char *id)
-{
-    for (guint i = mover->moves->len; i > 0; i--) {
-        struct mover_move *move = mover->moves->pdata[i - 1];
-        if (strcmp(move->record->id, id) == 0)
-            return move;
-    }
-    return NULL;
-}
-
 struct vg_migration *
 vg_mover_read(vg_mover *mover, const char *id, GError **err)
 {
@@ -448,27 +430,24 @@ vg_mover_read(vg_mover *mover, const char *id, GError **err)
     return copy ? copy : vg_journal_read_migration(mover->parts.journal, id, err);
 }
 
-void
-vg_mover_refresh(vg_mover *mover, GPtrArray *moves)
+/* Says that a move cannot be turned back any more, or that nobody can say that at the moment. */
+static int
+mover_say_ended(const struct vg_migration *record, GError **err)
 {
-    VG_LOCK_SCOPE(&mover->lock);
-    for (guint i = 0; i < moves->len; i++) {
-        const struct vg_migration *known = moves->pdata[i];
-        const struct mover_move *move = mover_find(mover, known->id);
-        if (!move || move->ended)
-            continue;
-        struct vg_migration *now = vg_migration_copy(move->record);
-        vg_migration_free(moves->pdata[i]);
-        moves->pdata[i] = now;
-    }
+    if (!vg_migration_has_ended(record->state))
+        return vg_error(err, VG_E_BUSY,
+                        "vgpud is starting or ending, and nobody makes the move at the moment (it "
+                        "is %s); try again",
+                        vg_migration_state_names[record->state]);
+    return vg_error(err, VG_E_CONFLICT, "the move has ended: it is %s",
+                    vg_migration_state_names[record->state]);
 }
 
 static int
 mover_turn_back(struct mover_move *move, GError **err)
 {
     if (move->ended || move->machine.ended)
-        return vg_error(err, VG_E_CONFLICT, "the move has ended: it is %s",
-                        vg_migration_state_names[move->record->state]);
+        return mover_say_ended(move->record, err);
     if (!vg_move_abort(&move->machine)) {
         if (!move->record->waits_for)
             return vg_error(err, VG_E_CONFLICT,
@@ -494,8 +473,7 @@ vg_mover_abort(vg_mover *mover, const char *id, GError **err)
     VG_LOCK_SCOPE(&mover->lock);
     struct mover_move *move = mover_find(mover, id);
     if (!move) {
-        vg_error(err, VG_E_CONFLICT, "the move has ended: it is %s",
-                 vg_migration_state_names[known->state]);
+        mover_say_ended(known, err);
         return NULL;
     }
     if (mover_turn_back(move, err) < 0)

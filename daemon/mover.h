@@ -99,9 +99,11 @@ int vg_mover_start(vg_mover *mover, struct vg_migration *migration,
 /* Returns a move as it is now. Fails with VG_E_NOT_FOUND. Blocks for the journal. */
 struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err);
 
-/* Replaces the journal's records of moves (struct vg_migration) that go on by their present
- * state. */
-void vg_mover_refresh(vg_mover *mover, GPtrArray *moves);
+/* Lists moves (struct vg_migration), newest first, made before before_ns; active: only those that
+ * have not ended. While the journal does not answer, those that are under way; *ret_lacks then has
+ * the reason, if others may be missing, or else NULL. Blocks for the journal. */
+GPtrArray *vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t limit,
+                         char **ret_lacks, GError **err);
 
 /* Turns a move back. Fails with VG_E_CONFLICT if it is too late. */
 struct vg_migration *vg_mover_abort(vg_mover *mover, const char *id, GError **err);

@@ -164,6 +164,7 @@ static const struct vg_field migration_fields[] = {
     COUNT(waits_since_ns),
     TEXT(cause),
     VG_ROW_ENUM("vm_on", vm_on, 0, vg_migration_place_names),
+    VG_ROW_STRING(stands, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     VG_ROW_ENUM("gpu", gpu, 0, vg_migration_gpu_names),
     TEXT(reservation),
     COUNT(made_ns),

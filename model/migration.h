@@ -214,6 +214,7 @@ struct vg_migration {
     int64_t waits_since_ns; /* epoch */
     char *cause;            /* the first failure, one sentence; NULL: none */
     enum vg_migration_place vm_on;
+    char *stands; /* why the VM stands still where it is: "paused by a user"; NULL: it does not */
     enum vg_migration_gpu gpu;
     char *reservation;      /* id, on the target; NULL: none held */
     int64_t made_ns;        /* epoch */

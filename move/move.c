@@ -9,6 +9,9 @@
 
 #define WAITS_MAX 100
 
+/* The tries of a verb whose cause of failure may pass. */
+#define PASSING_MAX 4
+
 /* The verbs: the state in which each runs on the way forward, how long it may take, and how often
  * it may fail before it is given up. */
 static const struct {
@@ -318,6 +321,17 @@ vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts)
 }
 
 void
+vg_move_told_passing(struct vg_move *move)
+{
+    const enum vg_move_verb verb = move->running;
+
+    move->running = VG_MOVE_VERB_MAX;
+    if ((verb != VG_MOVE_ATTACH && verb != VG_MOVE_RETURN) || ++move->passing[verb] >= PASSING_MAX)
+        move_take_failure(move, verb);
+    move->looked = false;
+}
+
+void
 vg_move_guest_as_before(struct vg_move *move)
 {
     move->guest_as_before = true;
@@ -375,6 +389,7 @@ void
 vg_move_retry(struct vg_move *move)
 {
     memset(move->failures, 0, sizeof(move->failures));
+    memset(move->passing, 0, sizeof(move->passing));
     /* The reservation has been given up, and a tidied definition may have to be tidied again. */
     move->done[VG_MOVE_RESERVE] = false;
     move->done[VG_MOVE_RELEASE] = false;

@@ -47,7 +47,7 @@ int64_t vg_move_deadline_ns(enum vg_move_verb verb);
 struct vg_move_facts {
     enum vg_migration_place place;
     enum vg_migration_gpu gpu; /* the state of the VM's GPUs, where the VM is */
-    bool final;                /* the place is unknown, and another look would not help */
+    bool final;                /* the place is not known, and another look would not help */
 };
 
 struct vg_move {
@@ -66,9 +66,10 @@ struct vg_move {
     bool asked[VG_MOVE_VERB_MAX]; /* the verb has been tried */
     bool done[VG_MOVE_VERB_MAX];  /* the verb has succeeded, and was not undone since */
     unsigned failures[VG_MOVE_VERB_MAX];
-    bool guest_as_before;      /* quiescing failed, and the guest has undone it */
-    unsigned waits;            /* looks that found a migration under way */
-    enum vg_move_verb running; /* VERB_MAX if there is none */
+    unsigned passing[VG_MOVE_VERB_MAX]; /* failures whose cause may pass, which do not count yet */
+    bool guest_as_before;               /* quiescing failed, and the guest has undone it */
+    unsigned waits;                     /* looks that found a migration under way */
+    enum vg_move_verb running;          /* VERB_MAX if there is none */
     enum vg_migration_state shown;
 };
 
@@ -93,6 +94,11 @@ enum vg_move_verb vg_move_next(struct vg_move *move);
 /* Reports the outcome of the verb that vg_move_next() returned. facts: those of a LOOK that
  * succeeded, otherwise NULL. */
 void vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts);
+
+/* Reports that the verb has failed, and that the cause may pass by itself, like a host that does
+ * not answer. Attaching on the target and returning are then tried again a few times, before the
+ * move takes another way; any other verb has failed. */
+void vg_move_told_passing(struct vg_move *move);
 
 /* Reports that the guest, when it was asked to let go of its GPUs, did not, and is as it was
  * before. */

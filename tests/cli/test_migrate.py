@@ -390,6 +390,10 @@ ENDS = [
         {"verb": "quiesce", "began_ns": 1}, {"verb": "revive", "began_ns": 2}]},
      "Failed after", "alpha is on test-host and has its GPUs",
      f"`vgpuctl migration retry {FIRST}` has the guest take up its GPUs"),
+    ("failed", {"vm_on": "source", "gpu": "attached", "cause": "it is paused", "stands": "paused by a user", "steps": [
+        {"verb": "quiesce", "began_ns": 1}]},
+     "Failed after", "alpha is on test-host, paused by a user, and has its GPUs",
+     f"`virsh resume alpha` on test-host lets the VM continue; then `vgpuctl migration retry {FIRST}` has the guest"),
     ("failed", {"vm_on": "source", "gpu": "attached", "cause": "no GPU is free", "no_agent": True,
                 "steps": [{"verb": "precheck", "began_ns": 1}]},
      "Failed after", "alpha is on test-host and has its GPUs",
@@ -568,7 +572,7 @@ def test_show_tells_what_the_guest_saw(server, tmp_path):
 def test_abort(server):
     run(server, "migrate", "alpha", "--to", "host-b")
     done = run(server, "migration", "abort", FIRST)
-    assert f"{FIRST}: turns back; what was done is undone\n" in done.stdout
+    assert f"{FIRST}: is asked to turn back; what was done is undone, unless the VM has switched hosts by then\n" in done.stdout
     done = run(server, "migration", "abort", FIRST, "--wait")
     assert " ".join(done.stdout.splitlines()[-2:]) == \
         "Aborted after 2.0 s: alpha is on test-host and has its GPUs; GPU programs stood still for 1.0 s."

@@ -265,3 +265,40 @@ def test_a_full_disk_keeps_no_vm_without_its_gpu(movelab, guest):
         node.daemon.stop()
         lab("exec", "h1", "umount", state)
         movelab.start("h1")
+
+
+@pytest.mark.drawn("lab-many")
+def test_the_way_back_is_tried_again(movelab, guest):
+    """The target has no GPU, and libvirtd of the source ends while the VM is on its way back: the VM comes back once
+    libvirtd is there again."""
+    node = movelab.nodes["h1"]
+    node.reload("[actions]\nbandwidth=8\n")
+    refuse_gpus("h2", True)
+    try:
+        move = node.move(guest, "h2")
+        wait_for(lambda: node.migration(move)["step"] == "return", pause=0.05)
+        # libvirtd 9.0 that dies earlier has the VM for ever, and ends it no more.
+        wait_for(lambda: "Memory processed" in lab("virsh", "h2", "domjobinfo", guest, check=False).stdout, pause=0.05)
+        lab("daemon", "h1", "kill")
+        wait_for(lambda: any(s["verb"] == "return" and s["ended_ns"] for s in node.migration(move)["steps"]), pause=0.05)
+        lab("daemon", "h1", "start")
+        end = node.ended(move)
+    finally:
+        refuse_gpus("h2", False)
+    assert end["state"] == "rolled_back", end
+    assert [s["ok"] for s in end["steps"] if s["verb"] == "return"][-1], end
+    check_whole(movelab, guest, "h1")
+
+
+@pytest.mark.drawn("lab-many")
+def test_plugging_in_is_tried_again(movelab, guest):
+    """libvirtd of the target ends before the GPU is plugged in: the VM stays there, and gets its GPU."""
+    node = movelab.nodes["h1"]
+    node.reload("[actions]\nbandwidth=8\n")
+    move = node.move(guest, "h2")
+    wait_for(lambda: node.migration(move)["step"] == "attach" or node.migration(move)["ended_ns"], pause=0.001)
+    lab("daemon", "h2", "kill")
+    lab("daemon", "h2", "start")
+    end = node.ended(move)
+    assert end["state"] == "done", end
+    check_whole(movelab, guest, "h2")

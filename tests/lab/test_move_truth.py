@@ -3,14 +3,15 @@
 libvirts are asked by the test."""
 import contextlib
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 from labdaemon import prefix
 from labhost import ENV, ROOT, lab
-from movelab import (ALIAS, GPU_XML, define_guest, defined_on, has_gpu, hooks, kill_qemu, remove_guest, running_on,
-                     start_guest, tell)
+from movelab import (ALIAS, GPU_XML, define_guest, defined_on, has_gpu, hooks, kill_qemu, remove_guest, run,
+                     running_on, start_guest, tell)
 from patience import others_do_not_wait
 from unixhttp import wait_for
 
@@ -118,6 +119,54 @@ def test_paused_is_not_running(movelab, guest):
     uuid = lab("virsh", "h2", "-q", "domuuid", guest).stdout.strip()
     assert not verify["ok"] and "stands still, paused by a user" in verify["answer"], verify
     assert f"`virsh -c qemu+tcp://h2/system resume {uuid}`" in verify["answer"], verify
+
+
+def command_of(text, verb):
+    [command] = re.findall(rf"`(virsh -c \S+ {verb} \S+)`", text)
+    return command.split()
+
+
+def test_paused_while_it_releases_its_gpu(movelab, guest):
+    """Somebody pauses it on the source: its agent is not blamed, and what lets it continue is told."""
+    node = movelab.nodes["h1"]
+    tell("h1", guest, "slow prepare")
+    move = node.move(guest, "h2")
+    wait_for(lambda: (node.migration(move)["guest"]["doing"] or "").startswith("in the guest:"), pause=0.05)
+    lab("virsh", "h1", "-q", "suspend", guest)
+    end = node.ended(move)
+    assert end["state"] == "failed" and end["vm_on"] == "source" and end["stands"] == "paused by a user", end
+    assert "paused by a user" in end["cause"] and "does it run" not in end["cause"], end["cause"]
+    shown = " ".join(run(node, "migration", "show", move["id"]).stdout.split())
+    assert f"{guest} is on h1, paused by a user, and has its GPUs" in shown, shown
+    assert f"`virsh resume {guest}` on h1 lets the VM continue; then `vgpuctl migration retry" in shown, shown
+    lab("exec", "h1", *command_of(end["cause"], "resume"))
+    tell("h1", guest, "mend")
+    assert node.daemon.post(f"/v1/migrations/{move['id']}/retry", {})[0] == 202
+    end = node.ended(move)
+    assert "stands" not in end, end
+    check_home(movelab, guest, end)
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["arrives", "aborted"])
+def test_a_pause_that_libvirt_forgets(movelab, guest, arrives):
+    """libvirt lets a VM run that somebody has paused while it was migrated, and the move says so."""
+    node = movelab.nodes["h1"]
+    move = begin(movelab, guest)
+    lab("virsh", "h1", "-q", "suspend", guest)
+    if not arrives:
+        before = node.migration(move)["progress"]["processed_bytes"]
+        # For longer than a VM is paused to switch hosts.
+        wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > before + (24 << 20), pause=0.1)
+        assert node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})[0] == 202
+    end = node.ended(move)
+    assert end["state"] == ("done" if arrives else "aborted"), end
+    [migrate] = steps(end, "migrate")
+    assert "somebody had paused the VM meanwhile" in migrate["answer"], migrate
+    host = "h2" if arrives else "h1"
+    assert running_on(guest) == [host] and has_gpu(host, guest)
+    if arrives:
+        lab("exec", "h1", *command_of(migrate["answer"], "suspend"))
+        assert running_on(guest) == []
 
 
 # ---- what is kept of it ----

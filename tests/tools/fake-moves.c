@@ -286,12 +286,13 @@ list_bare(void *data)
 }
 
 static GPtrArray *
-list_moves(void *data, bool active, int64_t before_ns, size_t limit, GError **err)
+list_moves(void *data, bool active, int64_t before_ns, size_t limit, char **ret_lacks, GError **err)
 {
     fake_backend *fake = data;
     GPtrArray *list = g_ptr_array_new_with_free_func(vg_migration_free);
 
     (void)err;
+    *ret_lacks = NULL;
     VG_LOCK_SCOPE(&fake->lock);
     for (guint i = fake->moves->len; i > 0 && list->len < limit; i--) {
         const struct vg_migration *move = fake->moves->pdata[i - 1];
@@ -308,8 +309,10 @@ list_all_moves(void *data, bool active, size_t limit, GError **err)
     GPtrArray *list = g_ptr_array_new_with_free_func(vg_host_moves_free);
     struct vg_host_moves *own = vg_host_moves_new("node-a"), *other = vg_host_moves_new("node-b");
 
+    g_autofree char *lacks = NULL;
+
     g_ptr_array_unref(own->moves);
-    own->moves = list_moves(data, active, INT64_MAX, limit, err);
+    own->moves = list_moves(data, active, INT64_MAX, limit, &lacks, err);
     other->peer = g_strdup("node-b");
     other->reason = g_strdup("it did not answer within 3 s");
     g_ptr_array_add(list, own);

@@ -265,6 +265,52 @@ test_no_way_back(void **state)
 
 /* Without GPUs, or without an agent, there is less to do. */
 /* What a move that did not arrive leaves otherwise than it was is put right at the end. */
+/* Returns the first verb from here on that is no look, with the VM and its GPUs there. */
+static enum vg_move_verb
+next_but_look(struct vg_move *move, enum vg_migration_place place, enum vg_migration_gpu gpu)
+{
+    const struct vg_move_facts facts = {.place = place, .gpu = gpu};
+    enum vg_move_verb verb;
+
+    while ((verb = vg_move_next(move)) == VG_MOVE_LOOK)
+        vg_move_told(move, true, &facts);
+    return verb;
+}
+
+static void
+test_causes_that_pass(void **state)
+{
+    static const enum vg_move_verb forward[] = {VG_MOVE_PRECHECK, VG_MOVE_RESERVE, VG_MOVE_DETACH,
+                                                VG_MOVE_MIGRATE};
+    struct vg_move move;
+
+    (void)state;
+    vg_move_init(&move, true, false);
+    for (size_t i = 0; i < G_N_ELEMENTS(forward); i++) {
+        assert_int_equal(next_but_look(&move, VG_PLACE_SOURCE, VG_GPU_ATTACHED), forward[i]);
+        vg_move_told(&move, true, NULL);
+    }
+    /* The target does not answer for a while: the VM stays there, and gets its GPU. */
+    struct vg_move passes = move;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(next_but_look(&passes, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_ATTACH);
+        vg_move_told_passing(&passes);
+    }
+    assert_int_equal(next_but_look(&passes, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_ATTACH);
+    vg_move_told(&passes, true, NULL);
+    assert_int_equal(next_but_look(&passes, VG_PLACE_TARGET, VG_GPU_ATTACHED), VG_MOVE_VERIFY);
+    /* It does not answer at all: the VM goes back, for which the source is tried as often. */
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(next_but_look(&move, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_ATTACH);
+        vg_move_told_passing(&move);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(next_but_look(&move, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_RETURN);
+        vg_move_told_passing(&move);
+    }
+    assert_int_equal(next_but_look(&move, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_TIDY);
+}
+
 static void
 test_tidy(void **state)
 {
@@ -767,6 +813,7 @@ main(void)
         cmocka_unit_test(test_guest_as_before),
         cmocka_unit_test(test_no_way_back),
         cmocka_unit_test(test_less_to_do),
+        cmocka_unit_test(test_causes_that_pass),
         cmocka_unit_test(test_tidy),
         cmocka_unit_test(test_retry),
         cmocka_unit_test(test_any_world),

@@ -181,6 +181,37 @@ test_what_was_given_up_tells_nothing(void **state)
     assert_int_equal(told, 1);
 }
 
+/* A call that sees that libvirt does not come to an end, and hangs then. */
+static int
+despair_run(struct vg_virt_job *job, vg_virt_host *host, GError **err)
+{
+    g_autoptr(GError) why = g_error_new_literal(VG_ERROR, VG_E_EXTERNAL, "nothing gets through");
+
+    vg_virt_host_despair(host, why);
+    return stuck_run(job, host, err);
+}
+
+static void
+test_a_call_without_hope_is_given_up_for_its_reason(void **state)
+{
+    g_autoptr(vg_virt_link) link = open_link();
+    g_autoptr(GError) err = NULL;
+    atomic_bool let_go = false;
+    struct stuck *stuck = stuck_new(&let_go, NULL), *next = stuck_new(NULL, NULL);
+
+    (void)state;
+    stuck->base.run = despair_run;
+    stuck->base.call_ns = INT64_MAX;
+    assert_int_equal(vg_virt_call(link, &stuck->base, &err), -1);
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_EXTERNAL));
+    assert_string_equal(err->message, "nothing gets through");
+    assert_int_equal(vg_virt_hangs_now(), 1);
+    assert_int_equal(vg_virt_call(link, &next->base, NULL), 0);
+    stuck_free(&next->base);
+    atomic_store(&let_go, true);
+    wait_until_none_hangs();
+}
+
 /* Takes the two seconds that libvirt has to answer. */
 static void
 test_cancel_does_not_wait_for_what_hangs(void **state)
@@ -295,6 +326,7 @@ main(void)
         cmocka_unit_test(test_what_came_of_a_job),
         cmocka_unit_test(test_nobody_waits_for_what_hangs),
         cmocka_unit_test(test_what_was_given_up_tells_nothing),
+        cmocka_unit_test(test_a_call_without_hope_is_given_up_for_its_reason),
         cmocka_unit_test(test_cancel_does_not_wait_for_what_hangs),
         cmocka_unit_test(test_only_so_many_hang),
         cmocka_unit_test(test_a_libvirtd_that_hangs_is_tried_again_later),

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes moves to the journal, and lists them, also while the journal does not answer.
+ */
+#include "config.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "daemon/mover-private.h"
+
+#define VG_LOG_TAG "mover"
+
+/* Unless the journal has recorded it, a move takes nothing from a VM, and does not let it change
+ * hosts. Writing is tried for this time. */
+#define SAVE_NS (30 * VG_NS_PER_S)
+/* The same while the VM may be without its GPUs, whatever is recorded: a vgpud that resumes the
+ * move finds out with a look. Once that has failed, each record is tried once only until one
+ * succeeds. */
+#define SAVE_BARE_NS (10 * VG_NS_PER_S)
+/* The interval at which it is tried. */
+#define SAVE_AGAIN_NS VG_NS_PER_S
+
+/* ---- writing ---- */
+
+void
+mover_count_write(struct mover_move *move)
+{
+    unsigned n = atomic_fetch_add(&move->mover->writes, 1) + 1;
+
+    if (move->settings->fault_writes > 0 && n == (unsigned)move->settings->fault_writes) {
+        vg_log_warn("killing vgpud, as [fault] move_writes says");
+        kill(getpid(), SIGKILL);
+    }
+}
+
+static struct vg_migration *
+save_copy(struct mover_move *move)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    return vg_migration_copy(move->record);
+}
+
+int
+mover_save(struct mover_move *move, bool is_bare, GError **err)
+{
+    const int64_t limit_ns = !is_bare ? SAVE_NS : move->is_unsaved ? 0 : SAVE_BARE_NS;
+    const int64_t until_ns = vg_clock_monotonic_ns() + limit_ns;
+    g_autoptr(vg_migration) copy = save_copy(move);
+    g_autoptr(GError) error = NULL;
+
+    for (;;) {
+        g_clear_error(&error);
+        move->is_unsaved = vg_journal_save_migration(move->mover->parts.journal, copy, &error) < 0;
+        atomic_store(&move->mover->is_silent,
+                     move->is_unsaved && g_error_matches(error, VG_ERROR, VG_E_TIMEOUT));
+        if (!move->is_unsaved) {
+            mover_count_write(move);
+            mover_go_on(move);
+            return 0;
+        }
+        g_autofree char *what =
+            g_strconcat("what it does to be written down: ", error->message, NULL);
+        mover_wait(move, what);
+        const int64_t next_ns = vg_clock_monotonic_ns() + SAVE_AGAIN_NS;
+        if (next_ns >= until_ns || !vg_thread_sleep_until(move->thread, next_ns))
+            break;
+    }
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
+}
+
+/* ---- listing ---- */
+
+struct mover_move *
+mover_find(vg_mover *mover, const char *id)
+{
+    for (guint i = mover->moves->len; i > 0; i--) {
+        struct mover_move *move = mover->moves->pdata[i - 1];
+        if (strcmp(move->record->id, id) == 0)
+            return move;
+    }
+    return NULL;
+}
+
+/* Replaces the journal's records of moves that go on by their present state. */
+static void
+save_refresh(vg_mover *mover, GPtrArray *moves)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    for (guint i = 0; i < moves->len; i++) {
+        const struct vg_migration *known = moves->pdata[i];
+        const struct mover_move *move = mover_find(mover, known->id);
+        if (!move || move->ended)
+            continue;
+        struct vg_migration *now = vg_migration_copy(move->record);
+        vg_migration_free(moves->pdata[i]);
+        moves->pdata[i] = now;
+    }
+}
+
+static int
+save_compare_made(const void *a, const void *b)
+{
+    const struct vg_migration *x = *(struct vg_migration *const *)a;
+    const struct vg_migration *y = *(struct vg_migration *const *)b;
+
+    return x->made_ns > y->made_ns ? -1 : x->made_ns < y->made_ns;
+}
+
+/* Lists the moves that are in memory, which those are that have not ended. */
+static GPtrArray *
+save_list_known(vg_mover *mover, bool active, int64_t before_ns, size_t limit)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_migration_free);
+
+    pthread_mutex_lock(&mover->lock);
+    for (guint i = 0; i < mover->moves->len; i++) {
+        const struct mover_move *move = mover->moves->pdata[i];
+        if (move == mover_find(mover, move->record->id) && move->record->made_ns < before_ns &&
+            !(active && vg_migration_has_ended(move->record->state)))
+            g_ptr_array_add(list, vg_migration_copy(move->record));
+    }
+    pthread_mutex_unlock(&mover->lock);
+    g_ptr_array_sort(list, save_compare_made);
+    if (list->len > limit)
+        g_ptr_array_set_size(list, (int)limit);
+    return list;
+}
+
+GPtrArray *
+vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t limit, char **ret_lacks,
+              GError **err)
+{
+    g_autoptr(GError) error = NULL;
+
+    *ret_lacks = NULL;
+    if (!atomic_load(&mover->is_silent)) {
+        GPtrArray *list =
+            vg_journal_list_migrations(mover->parts.journal, active, before_ns, limit, &error);
+        if (list)
+            save_refresh(mover, list);
+        if (list || !g_error_matches(error, VG_ERROR, VG_E_TIMEOUT)) {
+            if (error)
+                g_propagate_error(err, g_steal_pointer(&error));
+            return list;
+        }
+    }
+    if (!active)
+        *ret_lacks = g_strdup_printf("only moves under way are listed: %s",
+                                     error ? error->message : "the journal does not answer");
+    return save_list_known(mover, active, before_ns, limit);
+}

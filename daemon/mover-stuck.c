@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ends migrations that do not end by themselves: those that were called off, those of which nothing
+ * gets through, and those that take too long, also if an earlier vgpud has begun them.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/mover-private.h"
+
+#define VG_LOG_TAG "mover"
+
+/* A migration that was called off has this time to end before QEMU of the other host is ended. */
+#define LEAVE_NS (2 * VG_NS_PER_S)
+/* A QEMU that waits for a migration that nobody makes has this time to end. */
+#define LEFT_NS (5 * VG_NS_PER_S)
+/* libvirt may not end it at all: after this time, it counts as nothing. The VM is where it runs. */
+#define LEFT_MOST_NS (30 * VG_NS_PER_S)
+/* An answer that took longer says nothing of the present. */
+#define FRESH_NS VG_NS_PER_S
+/* The interval at which that is tried again. */
+#define AGAIN_NS (15 * VG_NS_PER_S)
+
+/* A migration under way: the domain that leaves, and the one that waits for it. */
+struct stuck_way {
+    bool is_back; /* from the target to the source */
+    bool is_left; /* it is over: the domain stays, and what waits is left from a libvirtd that died
+                   */
+    const struct vg_domain_look *from;
+    bool is_awaited; /* QEMU of the other host is known to wait */
+};
+
+/* Returns false if no host says that it has the VM. */
+static bool
+stuck_find_way(const struct mover_views *views, struct stuck_way *ret)
+{
+    const bool is_out = views->source_known && views->source.place == VG_DOMAIN_LEAVING;
+    const bool is_awaited_there = views->target_known && views->target.place == VG_DOMAIN_INCOMING;
+    const bool is_awaited_here = views->source_known && views->source.place == VG_DOMAIN_INCOMING;
+    const bool is_back = views->target_known && views->target.place == VG_DOMAIN_LEAVING;
+    const bool is_left =
+        is_awaited_here && views->target_known && views->target.place == VG_DOMAIN_HERE;
+
+    *ret = is_out ? (struct stuck_way){.from = &views->source, .is_awaited = is_awaited_there}
+                  : (struct stuck_way){true, is_left, &views->target, is_awaited_here};
+    return is_out || is_back || is_left;
+}
+
+static bool
+stuck_goes_back(struct mover_move *move)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    return move->machine.back;
+}
+
+/* Notes what has been copied. While the VM switches hosts, nothing has to be for a while. */
+static void
+stuck_note(struct mover_stuck *stuck, const struct vg_domain_look *from, int64_t now_ns)
+{
+    if (stuck->since_ns == 0)
+        stuck->since_ns = stuck->copied_ns = now_ns;
+    if (from->runs != stuck->runs || from->copied_bytes != stuck->copied_bytes)
+        stuck->copied_ns = now_ns;
+    stuck->copied_bytes = from->copied_bytes;
+    stuck->runs = from->runs;
+}
+
+/* Returns whether the migration is to end. */
+static bool
+stuck_is_over(struct mover_move *move, const struct mover_stuck *stuck, const struct stuck_way *way,
+              int64_t now_ns)
+{
+    const int64_t most_ns =
+        way->from->copied_bytes > 0 ? VG_VIRT_STUCK_NS : MAX(way->from->begin_ns, VG_VIRT_STUCK_NS);
+
+    return stuck->off_ns > 0 || move->called_off || way->is_left ||
+           (!way->is_back && stuck_goes_back(move)) || now_ns - stuck->copied_ns >= most_ns ||
+           now_ns - stuck->since_ns >= move->settings->migrate_deadline_ns;
+}
+
+/* Looks once more, since the answers may be old by now. */
+static bool
+stuck_has_copied_nothing(struct mover_move *move, const struct stuck_way *way)
+{
+    const int64_t began_ns = vg_clock_monotonic_ns();
+    struct vg_domain_look look;
+
+    return vg_virt_look(way->is_back ? move->target : move->source, move->record->uuid, NULL, &look,
+                        NULL) == 0 &&
+           look.place == way->from->place && look.runs && look.copied_bytes == 0 &&
+           vg_clock_monotonic_ns() - began_ns < FRESH_NS;
+}
+
+/* Ends QEMU of the other host, which has got nothing of the VM. The VM runs, so it is not there. */
+static void
+stuck_end_incoming(struct mover_move *move, const struct stuck_way *way, struct mover_stuck *stuck)
+{
+    const char *host = way->is_back ? move->record->from : move->record->to;
+    vg_virt_link *link = way->is_back ? move->source : move->target;
+    g_autoptr(GError) error = NULL;
+
+    if (!stuck_has_copied_nothing(move, way))
+        return;
+    vg_log_warn("ending QEMU that waits for a migration which does not go on id=%s vm=\"%s\" "
+                "host=\"%s\"",
+                move->record->id, move->record->vm, host);
+    g_clear_pointer(&stuck->why, g_free);
+    if (vg_virt_end_incoming(link, move->record->uuid, &error) < 0)
+        stuck->why = g_strdup(error->message);
+    stuck->ended_ns = vg_clock_monotonic_ns();
+}
+
+bool
+mover_end_stuck(struct mover_move *move, const struct mover_views *views, struct mover_stuck *stuck)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+    struct stuck_way way;
+
+    if (!stuck_find_way(views, &way))
+        return false;
+    stuck_note(stuck, way.from, now_ns);
+    if (!stuck_is_over(move, stuck, &way, now_ns))
+        return false;
+    if (stuck->off_ns == 0)
+        stuck->off_ns = now_ns;
+    if (!way.is_left)
+        vg_virt_abort(way.is_back ? move->target : move->source, move->record->uuid);
+    if (way.from->runs && way.from->copied_bytes == 0 && way.is_awaited &&
+        now_ns >= stuck->off_ns + (way.is_left ? LEFT_NS : LEAVE_NS) &&
+        (stuck->ended_ns == 0 || now_ns >= stuck->ended_ns + AGAIN_NS))
+        stuck_end_incoming(move, &way, stuck);
+    if (way.is_left && now_ns >= stuck->off_ns + LEFT_MOST_NS)
+        move->leaves_left = true;
+    return way.is_left && move->leaves_left;
+}
+
+/* ---- words ---- */
+
+/* The host that the VM leaves answers. */
+static char *
+stuck_say_way(const struct mover_move *move, const struct stuck_way *way,
+              const struct mover_stuck *stuck)
+{
+    const struct vg_migration *record = move->record;
+    const char *from = way->is_back ? record->to : record->from;
+    const char *to = way->is_back ? record->from : record->to;
+    g_autofree char *command = mover_command(move, !way->is_back, "destroy");
+    g_autofree char *end =
+        way->from->runs && way->is_awaited
+            ? g_strdup_printf("; as the VM runs on '%s', %s ends it%s%s", from, command,
+                              stuck->why ? ", which did not work: " : "",
+                              stuck->why ? stuck->why : "")
+            : g_strdup("");
+
+    if (way->is_left)
+        return g_strdup_printf(
+            "the QEMU to end that was left on '%s' by a migration that is over%s", to, end);
+    return g_strdup_printf("libvirtd of '%s' to end the migration, for which that of '%s' may have "
+                           "to answer it%s",
+                           from, to, end);
+}
+
+void
+mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
+                 const struct mover_stuck *stuck, const char *why)
+{
+    const bool is_back = views->source_known; /* only where no host says that the VM leaves it */
+    struct stuck_way way;
+    g_autofree char *text = NULL;
+
+    if (stuck_find_way(views, &way)) {
+        text = stuck_say_way(move, &way, stuck);
+    } else {
+        g_autofree char *command = mover_command(move, is_back, "destroy");
+        text = g_strdup_printf("libvirtd of '%s' to answer about the migration: %s; if libvirtd "
+                               "hangs there, a restart "
+                               "of it ends that; if QEMU does, %s ends the VM",
+                               is_back ? move->record->to : move->record->from, why, command);
+    }
+    mover_wait(move, text);
+}
+
+void
+mover_stuck_clear(struct mover_stuck *stuck)
+{
+    g_clear_pointer(&stuck->why, g_free);
+}
