@@ -27,6 +27,8 @@ static const struct {
     {"cuda", "forked", "refuse", "release", offsetof(struct vg_guest_config, cuda_release_forked)},
     {"cuda", "huge_pages", "no", "yes", offsetof(struct vg_guest_config, cuda_huge_pages)},
     {"cuda", "hold_faults", "no", "yes", offsetof(struct vg_guest_config, cuda_hold_faults)},
+    {"cuda", "driver_faults", "refuse", "allow",
+     offsetof(struct vg_guest_config, cuda_faults_allowed)},
 };
 
 /* The default units. Clients of a daemon come before the daemon. */
@@ -145,7 +147,7 @@ config_value(void *user, const char *section, const char *name, const char *valu
     return config_fault(reader, "[%s] has no key '%s'; it has: %s", section, name,
                         strcmp(section, "units") == 0 ? "stop"
                                                       : "unwatched, forked, huge_pages, "
-                                                        "hold_faults");
+                                                        "hold_faults, driver_faults");
 }
 
 /* Hands the next line to inih, as fgets() does, without the blanks that would make it a part of the
@@ -209,6 +211,7 @@ vg_guest_config_read(struct vg_guest_config *config, const char *file)
     config->cuda_release_forked = true;
     config->cuda_huge_pages = true;
     config->cuda_hold_faults = true;
+    config->cuda_faults_allowed = false;
     config->n_units = 0;
     for (size_t i = 0; i < sizeof default_units / sizeof *default_units; i++)
         config->units[config->n_units++] = vg_guest_copy(default_units[i]);

@@ -29,6 +29,8 @@ struct vg_guest_config {
     bool cuda_huge_pages;
     /* [cuda] hold_faults: threads that fault while their process is stopped are held. */
     bool cuda_hold_faults;
+    /* [cuda] driver_faults: programs are released even if the driver is known to lose them. */
+    bool cuda_faults_allowed;
     /* [units] stop: the units to stop before CUDA programs are released, in this order. */
     char *units[VG_GUEST_UNITS_MAX];
     size_t n_units;

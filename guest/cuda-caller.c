@@ -132,8 +132,11 @@ looker_add_uses(const struct vg_nvml_api *api, void *device, struct vg_cuda_gpus
     static struct vg_nvml_process list[VG_CUDA_PROCESSES_MAX];
     unsigned int n = VG_CUDA_PROCESSES_MAX;
 
-    if (api->processes(device, &n, list) != VG_NVML_SUCCESS)
+    if (api->processes(device, &n, list) != VG_NVML_SUCCESS) {
+        to->incomplete = true;
         return;
+    }
+    to->incomplete = to->incomplete || n > VG_CUDA_PROCESSES_MAX - to->n_uses;
     for (unsigned int i = 0; i < n && to->n_uses < VG_CUDA_PROCESSES_MAX; i++) {
         int64_t bytes = list[i].memory == ~0ULL ? -1 : (int64_t)list[i].memory;
         to->uses[to->n_uses++] =
@@ -152,6 +155,7 @@ looker_look(const struct vg_nvml_api *api, struct vg_cuda_gpus *ret)
     if (error != VG_NVML_SUCCESS)
         vg_guest_put(ret->why, sizeof ret->why, "NVIDIA's driver does not tell its GPUs: error %d",
                      error);
+    ret->incomplete = count > VG_CUDA_GPUS_MAX;
     for (unsigned int i = 0; i < count && ret->n < VG_CUDA_GPUS_MAX; i++) {
         struct vg_cuda_gpu *gpu = &ret->gpus[ret->n];
         struct vg_nvml_memory memory = {.version = VG_NVML_MEMORY_VERSION};
@@ -164,8 +168,10 @@ looker_look(const struct vg_nvml_api *api, struct vg_cuda_gpus *ret)
             looker_read_uuid(uuid, &gpu->uuid) != 0 || api->pci(device, &pci) != VG_NVML_SUCCESS ||
             api->name(device, gpu->name, sizeof gpu->name) != VG_NVML_SUCCESS ||
             api->memory(device, &memory) != VG_NVML_SUCCESS ||
-            api->capability(device, &gpu->major, &gpu->minor) != VG_NVML_SUCCESS)
+            api->capability(device, &gpu->major, &gpu->minor) != VG_NVML_SUCCESS) {
+            ret->incomplete = true;
             continue;
+        }
         vg_guest_put(gpu->address, sizeof gpu->address, "%04x:%02x:%02x.0", pci.domain, pci.bus,
                      pci.device);
         gpu->total_bytes = (int64_t)memory.total;

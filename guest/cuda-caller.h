@@ -47,6 +47,8 @@ struct vg_cuda_gpus {
     size_t n, n_uses;
     struct vg_cuda_gpu gpus[VG_CUDA_GPUS_MAX];
     struct vg_cuda_use uses[VG_CUDA_PROCESSES_MAX];
+    /* The driver did not answer about a GPU, or there are more uses. */
+    bool incomplete;
     /* The reason if the look failed; otherwise empty. */
     char why[160];
 };

@@ -204,6 +204,10 @@ vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
                 job->leaving[job->n_leaving++] = j;
         }
     }
+    for (size_t i = 0; i < job->n; i++) {
+        memset(job->processes[i].bytes, 0, sizeof job->processes[i].bytes);
+        job->processes[i].bytes_known = false;
+    }
     for (size_t i = 0; i < gpus->n_uses; i++) {
         struct vg_cuda_process *process = job_process(job, gpus->uses[i].pid);
         if (!process || gpus->uses[i].bytes < 0)
@@ -211,6 +215,36 @@ vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
         process->bytes[gpus->uses[i].gpu] += gpus->uses[i].bytes;
         process->bytes_known = true;
     }
+}
+
+void
+vg_cuda_process_spread(const struct vg_cuda_job *job, const struct vg_cuda_process *process,
+                       size_t *ret_gpus, int64_t *ret_most)
+{
+    const struct vg_cuda_gpus *gpus = &job->gpus;
+    bool on[VG_CUDA_GPUS_MAX] = {false}, known = false;
+
+    *ret_gpus = 0;
+    *ret_most = -1;
+    if (gpus->incomplete)
+        return;
+    *ret_most = 0;
+    for (size_t i = 0; i < gpus->n_uses; i++) {
+        if (gpus->uses[i].pid != process->pid)
+            continue;
+        known = known || gpus->uses[i].bytes >= 0;
+        *ret_gpus += on[gpus->uses[i].gpu] ? 0 : 1;
+        on[gpus->uses[i].gpu] = true;
+        if (gpus->uses[i].bytes < 0)
+            *ret_most = INT64_MAX;
+    }
+    for (size_t i = 0; i < gpus->n && *ret_most < INT64_MAX; i++)
+        *ret_most = process->bytes[i] > *ret_most ? process->bytes[i] : *ret_most;
+    /* A guest with one GPU has no process on several. */
+    if (gpus->n == 1)
+        *ret_gpus = 1;
+    if (!known || *ret_most == INT64_MAX)
+        *ret_most = -1;
 }
 
 int64_t

@@ -69,7 +69,7 @@ struct vg_cuda_process {
     bool inherited;
     char keeps[200];
     /* The reason why it cannot be released or does not run; otherwise empty. */
-    char why[384];
+    char why[768];
 };
 
 /* The maximum number of heirs at once. These are forked children of the processes, which have the
@@ -99,13 +99,18 @@ size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *jo
 size_t vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job,
                            int64_t until_ms);
 
-/* Takes over the GPUs, and the amount of their memory that each process uses. */
+/* Takes over the GPUs, and the amount of their memory that each process uses. It may be called
+ * again, with later figures. */
 void vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
                           const struct vg_cuda_gpus *gpus);
 
 /* Returns the device memory of the processes. If the driver does not report it for each of them,
  * returns all memory that is in use on the GPUs that leave. */
 int64_t vg_cuda_job_bytes(const struct vg_cuda_job *job);
+/* Finds out on how many GPUs a process has memory, and the most that it has on one: 0 and -1 if the
+ * driver does not say. */
+void vg_cuda_process_spread(const struct vg_cuda_job *job, const struct vg_cuda_process *process,
+                            size_t *ret_gpus, int64_t *ret_most);
 /* Returns the device memory of one process, or -1 if it is not known. */
 int64_t vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cuda_process *process);
 

@@ -67,6 +67,81 @@ vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, siz
     return n;
 }
 
+/* Returns the last part of a path in /proc/PID/maps, and cuts what follows it. */
+static const char *
+maps_name(char *path)
+{
+    static const char deleted[] = " (deleted)";
+
+    path[strcspn(path, "\n")] = '\0';
+    size_t length = strlen(path), extra = strlen(deleted);
+    if (length > extra && strcmp(path + length - extra, deleted) == 0)
+        path[length - extra] = '\0';
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void
+vg_cuda_maps_name(const char *root, pid_t pid, uint64_t address, char *ret, size_t size)
+{
+    FILE *file = maps_open(root, pid);
+    char *line = NULL, *path;
+    struct vg_cuda_map map;
+    size_t room = 0;
+    bool found = false;
+
+    ret[0] = '\0';
+    while (file && !found && getline(&line, &room, file) > 0) {
+        found = maps_parse(line, &map, &path) && address >= map.begin && address < map.end;
+        if (!found)
+            continue;
+        /* A process may give its files any name. */
+        vg_guest_auto char *name = vg_guest_clean(maps_name(path), size - 1);
+        vg_guest_put(ret, size, "%s", name);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+}
+
+unsigned int
+vg_cuda_maps_library(const char *name)
+{
+    static const struct {
+        const char *begin;
+        enum vg_cuda_library library;
+    } names[] = {
+        {"libnccl.so", VG_CUDA_LIBRARY_NCCL},       {"libtorch_cuda", VG_CUDA_LIBRARY_TORCH},
+        {"libc10_cuda", VG_CUDA_LIBRARY_TORCH},     {"xla_cuda_plugin.so", VG_CUDA_LIBRARY_XLA},
+        {"xla_extension.so", VG_CUDA_LIBRARY_XLA}, {"libjax_common.so", VG_CUDA_LIBRARY_XLA},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(name, names[i].begin, strlen(names[i].begin)) == 0)
+            return names[i].library;
+    }
+    return 0;
+}
+
+unsigned int
+vg_cuda_maps_libraries(const char *root, pid_t pid)
+{
+    FILE *file = maps_open(root, pid);
+    char *line = NULL, *path;
+    struct vg_cuda_map map;
+    unsigned int libraries = 0;
+    size_t room = 0;
+
+    while (file && getline(&line, &room, file) > 0) {
+        if (maps_parse(line, &map, &path))
+            libraries |= vg_cuda_maps_library(maps_name(path));
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return libraries;
+}
+
 int
 vg_cuda_maps_identify(const char *path, uint64_t *ret_device, uint64_t *ret_inode)
 {

@@ -19,6 +19,21 @@ struct vg_cuda_map {
 /* Puts up to max mappings into ret_maps. Returns how many it found. */
 size_t vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, size_t max);
 
+/* Puts the name of the file whose code is at this address, without its directory; it is empty if
+ * there is none. */
+void vg_cuda_maps_name(const char *root, pid_t pid, uint64_t address, char *ret, size_t size);
+
+/* Libraries whose names tell which advice is of use. */
+enum vg_cuda_library {
+    VG_CUDA_LIBRARY_NCCL = 1 << 0,
+    VG_CUDA_LIBRARY_TORCH = 1 << 1,
+    VG_CUDA_LIBRARY_XLA = 1 << 2,
+};
+/* Returns which of them a process has mapped, as bits. */
+unsigned int vg_cuda_maps_libraries(const char *root, pid_t pid);
+/* Returns which of them a file of this name is, or 0. */
+unsigned int vg_cuda_maps_library(const char *name);
+
 /* Finds the numbers under which the kernel shows a file in /proc/PID/maps, which on some file
  * systems are not those of stat(). Returns 0, or an errno. */
 int vg_cuda_maps_identify(const char *path, uint64_t *ret_device, uint64_t *ret_inode);

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "guest/child.h"
+#include "guest/cuda-drivers.h"
 #include "guest/cuda-hold.h"
+#include "guest/cuda-maps.h"
 #include "guest/cuda-steps.h"
 #include "guest/cuda-ties.h"
 #include "guest/cuda-watch.h"
@@ -71,17 +73,6 @@ release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call
 
 /* ---- ties ---- */
 
-/* Returns the major version of NVIDIA's driver, or 0 if it is unknown. */
-static int
-release_driver_version(const char *root)
-{
-    vg_guest_auto char *path = vg_guest_format("%s/sys/module/nvidia/version", root);
-    char text[64];
-
-    vg_guest_read_file(path, text, sizeof text);
-    return atoi(text);
-}
-
 /* Returns whether NVIDIA's checkpoint started this process as one of a job. */
 static bool
 release_is_job(const char *root, pid_t pid)
@@ -128,39 +119,123 @@ release_is_alone(const struct vg_guest_work *work)
     return n + vg_cuda_watch_count_users(work->config->root, release_has_process, NULL) <= 1;
 }
 
-/* Asks the watch about each process. If one cannot be moved, the reason becomes its `why`. */
+static int
+release_look_at_gpus(const struct vg_guest_work *work, struct vg_cuda_gpus *ret)
+{
+    int64_t until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
+
+    /* Each start makes one look. */
+    vg_cuda_callers_start(vg_cuda_work.n);
+    if (vg_cuda_callers_gpus(ret, until_ms < work->until_ms ? until_ms : work->until_ms) != 0)
+        return -1;
+    vg_cuda_job_set_gpus(work, &vg_cuda_work, ret);
+    return 0;
+}
+
+/* What the watch says of a process. */
+struct release_seen {
+    struct vg_cuda_tied tied;
+    /* All its calls were seen; otherwise, why not. */
+    bool known;
+    char unseen[128];
+};
+
+/* Learns what each process calls. If memory on GPUs decides about one of them, looks at the GPUs
+ * after that, so that memory which these calls took is counted. */
 static void
-release_ask_watch(const struct vg_guest_work *work)
+release_read_watch(const struct vg_guest_work *work, int driver, struct release_seen *ret_seen)
 {
     static struct vg_cuda_watch_file watched;
+    static struct vg_cuda_gpus gpus;
     const char *root = work->config->root;
-    int driver = release_driver_version(root);
-    bool alone = release_is_alone(work);
+    bool wants_gpus = false, has_gpus = vg_cuda_work.gpus.n == 1;
 
     vg_cuda_watch_read(root, &watched);
     for (size_t i = 0; i < vg_cuda_work.n; i++) {
         struct vg_cuda_process *process = &vg_cuda_work.processes[i];
-        struct vg_cuda_tied tied = {.driver = driver};
-        char unseen[128], why[sizeof process->why];
+        struct release_seen *seen = &ret_seen[i];
         if (process->gone || !process->uses_cuda)
             continue;
-        bool known = vg_cuda_watch_knows(root, &watched, process->pid, process->start, &tied.ties,
-                                         unseen, sizeof unseen);
-        tied.is_job = release_is_job(root, process->pid);
-        tied.exporter = vg_cuda_watch_exporter(root, &watched, process->pid);
-        bool can = vg_cuda_tied_can_move(&tied, why, sizeof why);
-        process->ties = tied.ties;
-        process->movable = !can    ? VG_CUDA_MOVABLE_NO
-                           : known ? VG_CUDA_MOVABLE_YES
-                                   : VG_CUDA_MOVABLE_UNKNOWN;
+        *seen = (struct release_seen){.tied = {.driver = driver, .most_bytes = -1}};
+        seen->known = vg_cuda_watch_knows(root, &watched, process->pid, process->start,
+                                          &seen->tied.ties, seen->unseen, sizeof seen->unseen);
+        seen->tied.history = vg_cuda_watch_history(&watched, process->pid, process->start);
+        seen->tied.is_job = release_is_job(root, process->pid);
+        seen->tied.exporter = vg_cuda_watch_exporter(root, &watched, process->pid);
+        seen->tied.libraries = vg_cuda_maps_libraries(root, process->pid);
+        wants_gpus = wants_gpus || vg_cuda_tied_wants_bytes(seen->tied.history) ||
+                     (!seen->known && !work->config->cuda_unwatched_allowed);
+    }
+    /* A guest with one GPU has no process on several. */
+    if (wants_gpus && !has_gpus)
+        has_gpus = release_look_at_gpus(work, &gpus) == 0;
+    for (size_t i = 0; i < vg_cuda_work.n && has_gpus; i++)
+        vg_cuda_process_spread(&vg_cuda_work, &vg_cuda_work.processes[i], &ret_seen[i].tied.gpus,
+                               &ret_seen[i].tied.most_bytes);
+}
+
+/* Says why a process that was not watched from its start is not released. */
+static void
+release_say_unseen(struct vg_cuda_process *process, const struct release_seen *seen, bool alone)
+{
+    if (!alone)
+        vg_guest_put(process->why, sizeof process->why,
+                     "it is not known whether it uses another process's memory: %s; a process "
+                     "that does could not be brought back",
+                     seen->unseen);
+    else if (vg_cuda_tied_could_have_peer(&seen->tied))
+        vg_guest_put(process->why, sizeof process->why,
+                     "it is not known whether one of its GPUs may access an allocation of 512 MiB "
+                     "or more on another: %s; a process of which that is true could not be brought "
+                     "back",
+                     seen->unseen);
+}
+
+/* Says why no process is released with this version of the driver. */
+static void
+release_say_driver(const struct vg_guest_work *work, const char *version,
+                   struct vg_cuda_process *process)
+{
+    const struct vg_cuda_driver_fault *fault = NULL;
+
+    while ((fault = vg_cuda_driver_next(version, fault))) {
+        if (fault->action != VG_CUDA_DRIVER_REFUSE || *process->why ||
+            work->config->cuda_faults_allowed)
+            continue;
+        process->movable = VG_CUDA_MOVABLE_NO;
+        vg_guest_put(process->why, sizeof process->why,
+                     "with NVIDIA's driver %s, %s, as users report (%s); with driver_faults=allow "
+                     "in the configuration, it is released all the same",
+                     version, fault->what, fault->source);
+    }
+}
+
+/* Asks the watch about each process. If one cannot be moved, the reason becomes its `why`. */
+static void
+release_ask_watch(const struct vg_guest_work *work)
+{
+    static struct release_seen seen[VG_CUDA_PROCESSES_MAX];
+    char version[VG_CUDA_DRIVER_VERSION_MAX];
+    int driver = vg_cuda_driver_read(work->config->root, version);
+    bool alone = release_is_alone(work);
+
+    release_read_watch(work, driver, seen);
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        struct vg_cuda_process *process = &vg_cuda_work.processes[i];
+        char why[sizeof process->why];
+        if (process->gone || !process->uses_cuda)
+            continue;
+        bool can = vg_cuda_tied_can_move(&seen[i].tied, why, sizeof why);
+        process->ties = seen[i].tied.ties;
+        process->movable = !can            ? VG_CUDA_MOVABLE_NO
+                           : seen[i].known ? VG_CUDA_MOVABLE_YES
+                                           : VG_CUDA_MOVABLE_UNKNOWN;
         if (!can && !*process->why)
             vg_guest_put(process->why, sizeof process->why, "%s", why);
-        if (process->movable == VG_CUDA_MOVABLE_UNKNOWN && !alone && !*process->why &&
+        if (process->movable == VG_CUDA_MOVABLE_UNKNOWN && !*process->why &&
             !work->config->cuda_unwatched_allowed)
-            vg_guest_put(process->why, sizeof process->why,
-                         "it is not known whether it uses another process's memory: %s; a process "
-                         "that does could not be brought back",
-                         unseen);
+            release_say_unseen(process, &seen[i], alone);
+        release_say_driver(work, version, process);
     }
 }
 
@@ -292,18 +367,15 @@ release_check_memory(struct vg_guest_work *work)
 }
 
 static int
-release_look_at_gpus(struct vg_guest_work *work)
+release_learn_gpus(struct vg_guest_work *work)
 {
     static struct vg_cuda_gpus gpus;
-    int64_t until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
 
-    if (vg_cuda_callers_gpus(&gpus, until_ms < work->until_ms ? until_ms : work->until_ms) != 0) {
-        if (vg_guest_work_check(work, "state") == 0)
-            vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED, "%s", gpus.why);
-        return -1;
-    }
-    vg_cuda_job_set_gpus(work, &vg_cuda_work, &gpus);
-    return 0;
+    if (release_look_at_gpus(work, &gpus) == 0)
+        return 0;
+    if (vg_guest_work_check(work, "state") == 0)
+        vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED, "%s", gpus.why);
+    return -1;
 }
 
 /* ---- releasing ---- */
@@ -435,7 +507,7 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (probe.outcome != VG_CUDA_UNUSABLE || !strstr(probe.why, "cannot be loaded"))
         result = release_find(work);
     if (result == 0)
-        result = release_look_at_gpus(work);
+        result = release_learn_gpus(work);
     if (result == 0)
         result = release_check_memory(work);
     if (result == 0) {

@@ -143,13 +143,14 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
 
 /* ---- processes that are lost ---- */
 
-/* Returns whether repeating the restore would give the same answer, because the process has
- * something that the driver can release but not bring back. */
+/* Returns whether repeating the restore cannot help: the process has something that the driver can
+ * release but not bring back, or GPU memory ran out, after which the driver has no way back. */
 static bool
 restore_is_final(const struct vg_cuda_call *call)
 {
     return call->outcome == VG_CUDA_ANSWERED &&
-           (call->result == VG_CUDA_INVALID_VALUE || call->result == VG_CUDA_NOT_SUPPORTED);
+           (call->result == VG_CUDA_INVALID_VALUE || call->result == VG_CUDA_NOT_SUPPORTED ||
+            call->result == VG_CUDA_OUT_OF_MEMORY);
 }
 
 static void

@@ -1,42 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The ties of a process that uses CUDA: uses of the driver that it can release but not bring back,
- * or not even release. Each is recognised by the function of libcuda that was called. Whether a tie
- * keeps a process from being released depends on the driver's version. Pure.
+ * or not even release. Each is recognised by the functions of libcuda that were called. Whether a
+ * tie keeps a process from being released depends on the driver's version. Pure.
  */
 #ifndef VG_GUEST_CUDA_TIES_H
 #define VG_GUEST_CUDA_TIES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-enum vg_cuda_tie {
-    /* It uses another process's memory. */
-    VG_CUDA_TIE_IMPORT = 1 << 0,
-    /* It waits for another process's events. */
-    VG_CUDA_TIE_EVENT = 1 << 1,
-    /* It has memory that several GPUs write at once (NVLink SHARP). */
-    VG_CUDA_TIE_MULTICAST = 1 << 2,
-    /* It uses memory of another interface, such as Vulkan. */
-    VG_CUDA_TIE_EXTERNAL = 1 << 3,
-    /* It has unified memory. */
-    VG_CUDA_TIE_MANAGED = 1 << 4,
-    /* It offered its own memory to others, which by itself is harmless. */
-    VG_CUDA_TIE_EXPORT = 1 << 5,
-};
-
-struct vg_cuda_tie_call {
-    const char *function;
-    enum vg_cuda_tie tie;
-};
-
-/* The functions of libcuda that make ties. */
-extern const struct vg_cuda_tie_call vg_cuda_tie_calls[];
-extern const size_t vg_cuda_tie_calls_n;
+#include "guest/cuda-history.h"
 
 struct vg_cuda_tied {
+    /* Bits of enum vg_cuda_tie. */
     unsigned int ties;
+    /* What was learned of its calls, or NULL. */
+    const struct vg_cuda_history *history;
+    /* The number of GPUs on which it has memory, or 0 if that is not known. */
+    size_t gpus;
+    /* The most memory that it has on one GPU, or -1 if that is not known. */
+    int64_t most_bytes;
+    /* Bits of enum vg_cuda_library: those that it has mapped. */
+    unsigned int libraries;
     /* The driver's major version, or 0 if it is not known. */
     int driver;
     /* It was started as a job of NVIDIA's checkpoint (CUDA_CHECKPOINT_JOB_FILE). */
@@ -45,9 +33,18 @@ struct vg_cuda_tied {
     pid_t exporter;
 };
 
-/* Returns whether the driver can release this process and bring it back. ret_why: if it cannot, the
- * reason and a remedy; if only the driver's documentation says that it can, a note about that;
- * otherwise empty. */
-bool vg_cuda_tied_can_move(const struct vg_cuda_tied *tied, char *ret_why, size_t size);
+/* Returns whether the GPUs' memory of this process decides about its ties, so that it has to be
+ * known. */
+bool vg_cuda_tied_wants_bytes(const struct vg_cuda_history *history);
+
+/* Returns whether the process could have a large allocation that another GPU may access, if nothing
+ * is known of its calls. */
+bool vg_cuda_tied_could_have_peer(const struct vg_cuda_tied *tied);
+
+/* Returns whether the driver can release this process and bring it back, and adds ties that follow
+ * from several calls. ret_why: if it cannot, the reason, the calls that were seen, and a remedy if
+ * one was tried; if only the driver's documentation says that it can, a note about that; otherwise
+ * empty. */
+bool vg_cuda_tied_can_move(struct vg_cuda_tied *tied, char *ret_why, size_t size);
 
 #endif

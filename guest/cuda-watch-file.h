@@ -8,7 +8,8 @@
 #include "guest/cuda-watch.h"
 
 #define VG_CUDA_WATCH_PATH "/run/vgpu-guestd-cuda-watch"
-/* The mark of this layout; another layout has another magic. */
-#define VG_CUDA_WATCH_MAGIC "vgpu-watch 1"
+/* The mark of this layout; another layout has another magic. The first layout had no histories. */
+#define VG_CUDA_WATCH_MAGIC   "vgpu-watch 2"
+#define VG_CUDA_WATCH_MAGIC_1 "vgpu-watch 1"
 
 #endif

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #include "guest/cuda-maps.h"
-#include "guest/cuda-ties.h"
+#include "guest/cuda-history.h"
 #include "guest/cuda-watch-file.h"
 #include "guest/elf.h"
 #include "guest/perf-rings.h"
@@ -87,8 +88,10 @@ watch_forget_dead(vg_cuda_watch *watch)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < file->n_seen; i++) {
-        if (watch_lives(watch, &file->seen[i]))
-            file->seen[n++] = file->seen[i];
+        if (!watch_lives(watch, &file->seen[i]))
+            continue;
+        file->seen[n] = file->seen[i];
+        file->histories[n++] = file->histories[i];
     }
     file->n_seen = n;
 }
@@ -113,24 +116,35 @@ watch_find(vg_cuda_watch *watch, pid_t pid)
         file->lost_ns = watch_now_ns();
         return NULL;
     }
-    struct vg_cuda_seen *seen = &file->seen[file->n_seen++];
+    struct vg_cuda_seen *seen = &file->seen[file->n_seen];
+    file->histories[file->n_seen++] = (struct vg_cuda_history){0};
     *seen = (struct vg_cuda_seen){.pid = pid, .start = process.start, .copy = VG_CUDA_COPIES_MAX};
     return seen;
 }
 
 static void
-watch_called(void *user, pid_t pid, uint32_t mark)
+watch_called(void *user, pid_t pid, uint32_t mark, const uint64_t *values, size_t n)
 {
     vg_cuda_watch *watch = user;
     struct vg_cuda_seen *seen = watch_find(watch, pid);
     size_t call = mark & MARK_CALLS;
 
-    if (!seen || call >= vg_cuda_tie_calls_n)
+    if (!seen || call >= vg_cuda_functions_n || n == 0)
         return;
-    if (!(seen->ties & vg_cuda_tie_calls[call].tie))
-        vg_guest_log(LOG_INFO, "CUDA call seen pid=%d call=%s", (int)pid,
-                     vg_cuda_tie_calls[call].function);
-    seen->ties |= vg_cuda_tie_calls[call].tie;
+    const struct vg_cuda_function *function = &vg_cuda_functions[call];
+    struct vg_cuda_history *history = &watch->file->histories[seen - watch->file->seen];
+    if (!vg_cuda_history_take(history, call, values, n))
+        return;
+    bool is_new = (seen->ties & function->tie) != function->tie;
+    seen->ties |= function->tie;
+    if (vg_cuda_history_wants_caller(history, call)) {
+        char library[VG_CUDA_LIBRARY_NAME_MAX];
+        is_new = is_new || function->tie == 0;
+        vg_cuda_maps_name(watch->root, pid, values[0], library, sizeof library);
+        vg_cuda_history_take_caller(history, call, library);
+    }
+    if (is_new)
+        vg_guest_log(LOG_INFO, "CUDA call seen pid=%d call=%s", (int)pid, function->name);
 }
 
 /* ---- copies of the library ---- */
@@ -172,11 +186,16 @@ watch_place_in(vg_cuda_watch *watch, size_t i, int fd, const uint64_t *offsets)
 {
     size_t placed = 0;
 
-    for (size_t k = 0; k < vg_cuda_tie_calls_n; k++) {
+    for (size_t k = 0; k < vg_cuda_functions_n; k++) {
+        const struct vg_cuda_function *function = &vg_cuda_functions[k];
+        const struct vg_perf_point point = {
+            .offset = offsets[k],
+            .mark = (uint32_t)(i << MARK_SHIFT | k),
+            .values = vg_cuda_function_values(function),
+            .at_least = vg_cuda_function_is_sized(function) ? VG_CUDA_LARGE_BYTES : 0};
         if (offsets[k] == 0)
             continue;
-        int error =
-            vg_perf_rings_probe(watch->rings, fd, offsets[k], (uint32_t)(i << MARK_SHIFT | k));
+        int error = vg_perf_rings_probe(watch->rings, fd, &point);
         if (error != 0)
             return error;
         placed++;
@@ -193,11 +212,11 @@ watch_place(vg_cuda_watch *watch, struct vg_cuda_copy *copy, const char *path)
     size_t i = (size_t)(copy - watch->file->copies);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = ENOEXEC;
 
-    for (size_t k = 0; k < vg_cuda_tie_calls_n; k++)
-        names[k] = vg_cuda_tie_calls[k].function;
+    for (size_t k = 0; k < vg_cuda_functions_n; k++)
+        names[k] = vg_cuda_functions[k].name;
     if (fd < 0)
         error = errno;
-    else if (vg_guest_elf_find(fd, names, vg_cuda_tie_calls_n, offsets) == 0)
+    else if (vg_guest_elf_find(fd, names, vg_cuda_functions_n, offsets) == 0)
         error = watch_place_in(watch, i, fd, offsets);
     if (fd >= 0)
         close(fd);
@@ -336,6 +355,7 @@ watch_open_file(vg_cuda_watch *watch)
 {
     vg_guest_auto char *path = vg_guest_format("%s" VG_CUDA_WATCH_PATH, watch->root);
     static const char magic[sizeof watch->file->magic] = VG_CUDA_WATCH_MAGIC;
+    static const char magic_1[sizeof watch->file->magic] = VG_CUDA_WATCH_MAGIC_1;
     struct stat is;
 
     watch->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -353,9 +373,10 @@ watch_open_file(vg_cuda_watch *watch)
     madvise(memory, sizeof *watch->file, MADV_DONTFORK);
     watch->file = memory;
     struct vg_cuda_watch_file *file = watch->file;
-    bool known = is.st_size == sizeof *file && memcmp(file->magic, magic, sizeof magic) == 0 &&
-                 file->n_seen <= VG_CUDA_SEEN_MAX;
-    if (!known)
+    bool known = is.st_size == sizeof *file && memcmp(file->magic, magic, sizeof magic) == 0;
+    bool known_1 = is.st_size == offsetof(struct vg_cuda_watch_file, histories) &&
+                   memcmp(file->magic, magic_1, sizeof magic_1) == 0;
+    if ((!known && !known_1) || file->n_seen > VG_CUDA_SEEN_MAX)
         memset(file, 0, sizeof *file);
     memcpy(file->magic, magic, sizeof magic);
     file->agent = getpid();

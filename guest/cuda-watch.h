@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The watch: with uprobes, the agent sees which processes call functions of libcuda that make ties
- * (guest/cuda-ties.h), from its start to its end, in each copy of the library that any process
+ * (guest/cuda-functions.h), from its start to its end, in each copy of the library that any process
  * maps, including those in containers. Its records are in a file below /run. Other processes of the
  * agent, and those started by hand, map and read the file, after they have asked the agent to look.
  * The file outlives the agent, so that a new one knows the ties that the last one saw. No BPF is
@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "guest/cuda-history.h"
 #include "guest/work.h"
 
 /* ---- in the agent ---- */
@@ -72,6 +73,8 @@ struct vg_cuda_watch_file {
     uint32_t n_copies, n_seen;
     struct vg_cuda_copy copies[VG_CUDA_COPIES_MAX];
     struct vg_cuda_seen seen[VG_CUDA_SEEN_MAX];
+    /* More about each of these processes. The file of an agent before 1.1 ends here. */
+    struct vg_cuda_history histories[VG_CUDA_SEEN_MAX];
 };
 
 /* Has the agent look, and copies its records. If there is no agent, or it does not answer, ret->why
@@ -82,6 +85,11 @@ void vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret);
  * ret_ties has those that were seen, in either case; ret_why has the reason if not all were. */
 bool vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file, pid_t pid,
                          uint64_t start, unsigned int *ret_ties, char *ret_why, size_t size);
+
+/* Returns what was learned of the calls of this process, which began at `start`; NULL if it made
+ * none that count. */
+const struct vg_cuda_history *vg_cuda_watch_history(const struct vg_cuda_watch_file *file, pid_t pid,
+                                            uint64_t start);
 
 /* Returns the one living process other than `pid` that offered memory to others, or 0 if there is
  * none or more than one. */

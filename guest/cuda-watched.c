@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "guest/cuda-maps.h"
-#include "guest/cuda-ties.h"
 #include "guest/cuda-watch-file.h"
 #include "guest/node.h"
 #include "guest/process.h"
@@ -149,6 +148,14 @@ vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file, pid
     else if (!covered || (!after && !(seen && seen->watched)))
         vg_guest_put(ret_why, size, "it used CUDA before its calls were watched");
     return ret_why[0] == '\0';
+}
+
+const struct vg_cuda_history *
+vg_cuda_watch_history(const struct vg_cuda_watch_file *file, pid_t pid, uint64_t start)
+{
+    const struct vg_cuda_seen *seen = watched_find(file, pid, start);
+
+    return seen ? &file->histories[seen - file->seen] : NULL;
 }
 
 pid_t

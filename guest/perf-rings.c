@@ -32,12 +32,15 @@
 
 enum {
     /* The sizes of rings in bytes, powers of two. A mapping has up to RECORD_MAX bytes, usually
-     * 120, and a starting program makes about six; a call has 24. */
+     * 120, and a starting program makes about six; a call has 88 at most. */
     MAPPED_RING = 256 << 10,
-    CALLED_RING = 32 << 10,
+    CALLED_RING = 128 << 10,
     RECORD_MAX = 4096 + 128,
     /* The room below which, after a look, records may have been dropped. */
     CALL_ROOM = 128,
+    /* The bytes before the values in a tracepoint's record: four fields that all of them have, and
+     * the address of the probe. */
+    VALUES_AT = 16,
     CPUS_MAX = 1024,
 };
 
@@ -295,16 +298,45 @@ perf_undefine(const vg_perf_rings *rings, uint32_t mark)
     perf_define(rings, line);
 }
 
+/* Writes the values of a probe as tracefs wants them: with the names of registers. */
+static void
+perf_put_values(const char *values, char *ret, size_t size)
+{
+#if defined __x86_64__
+    static const char *const args[] = {"%di", "%si", "%dx", "%cx", "%r8", "%r9"};
+    static const char caller[] = "+0(%sp)";
+#else
+    static const char *const args[] = {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5"};
+    static const char caller[] = "%x30";
+#endif
+    vg_guest_auto char *copy = vg_guest_copy(values);
+    char *rest = copy;
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (int i = 0; rest && i < VG_PERF_VALUES_MAX; i++) {
+        const char *value = strsep(&rest, " "), *arg = strstr(value, "arg");
+        if (!arg)
+            vg_guest_put(ret + used, size - used, " v%d=%s:u64", i, caller);
+        else
+            vg_guest_put(ret + used, size - used, " v%d=%.*s%s%s:u64", i, (int)(arg - value), value,
+                         args[arg[3] - '0'], arg + 4);
+        used = strlen(ret);
+    }
+}
+
 /* Defines a probe. Returns 0 and the number of its tracepoint, or an errno: EIO if it is there no
  * more. */
 static int
-perf_define_probe(const vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark,
+perf_define_probe(const vg_perf_rings *rings, int file, const struct vg_perf_point *point,
                   uint64_t *ret_id)
 {
-    vg_guest_auto char *name = perf_name(mark);
+    char values[256];
+    perf_put_values(point->values, values, sizeof values);
+    vg_guest_auto char *name = perf_name(point->mark);
     /* This path has nothing that needs quoting. */
-    vg_guest_auto char *line =
-        vg_guest_format("p:%s /proc/%d/fd/%d:0x%" PRIx64 "\n", name, (int)getpid(), file, offset);
+    vg_guest_auto char *line = vg_guest_format("p:%s /proc/%d/fd/%d:0x%" PRIx64 "%s\n", name,
+                                               (int)getpid(), file, point->offset, values);
     vg_guest_auto char *path = vg_guest_format("events/%s/id", name);
     char text[32] = "";
     int error = perf_define(rings, line);
@@ -320,20 +352,25 @@ perf_define_probe(const vg_perf_rings *rings, int file, uint64_t offset, uint32_
 }
 
 static int
-perf_open_probe(vg_perf_rings *rings, uint64_t tracepoint, uint32_t mark, size_t i)
+perf_open_probe(vg_perf_rings *rings, uint64_t tracepoint, const struct vg_perf_point *point,
+                size_t i)
 {
     struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
                                    .config = tracepoint,
                                    .sample_period = 1,
-                                   .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_IDENTIFIER,
+                                   .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_IDENTIFIER |
+                                                  PERF_SAMPLE_RAW,
                                    .watermark = 1,
                                    .wakeup_watermark = CALLED_RING};
     struct probe *probe = &rings->probes[rings->n_probes];
+    vg_guest_auto char *filter = vg_guest_format("v1 >= %" PRIu64, point->at_least);
 
-    *probe = (struct probe){.mark = mark, .fd = perf_open(&attr, rings->cpus[i])};
+    *probe = (struct probe){.mark = point->mark, .fd = perf_open(&attr, rings->cpus[i])};
     if (probe->fd < 0)
         return errno;
     rings->n_probes++;
+    if (point->at_least > 0 && ioctl(probe->fd, PERF_EVENT_IOC_SET_FILTER, filter) != 0)
+        return errno;
     if (ioctl(probe->fd, PERF_EVENT_IOC_ID, &probe->id) != 0 ||
         ioctl(probe->fd, PERF_EVENT_IOC_SET_OUTPUT, rings->called[i].fd) != 0)
         return errno;
@@ -341,34 +378,34 @@ perf_open_probe(vg_perf_rings *rings, uint64_t tracepoint, uint32_t mark, size_t
 }
 
 static int
-perf_try_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark)
+perf_try_probe(vg_perf_rings *rings, int file, const struct vg_perf_point *point)
 {
     uint64_t tracepoint = 0;
-    int error = perf_define_probe(rings, file, offset, mark, &tracepoint);
+    int error = perf_define_probe(rings, file, point, &tracepoint);
 
     rings->probes =
         vg_guest_grow(rings->probes, (rings->n_probes + rings->n_cpus) * sizeof *rings->probes);
     for (size_t i = 0; i < rings->n_cpus && error == 0; i++) {
-        error = perf_open_probe(rings, tracepoint, mark, i);
+        error = perf_open_probe(rings, tracepoint, point, i);
         /* The kernel says so of a tracepoint that is there no more. */
         if (error == EINVAL || error == ENOENT)
             error = EIO;
     }
     if (error != 0)
-        vg_perf_rings_remove(rings, mark, 0);
+        vg_perf_rings_remove(rings, point->mark, 0);
     return error;
 }
 
 int
-vg_perf_rings_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark)
+vg_perf_rings_probe(vg_perf_rings *rings, int file, const struct vg_perf_point *point)
 {
-    int error = perf_try_probe(rings, file, offset, mark);
+    int error = perf_try_probe(rings, file, point);
 
     /* Until it is in use, an older agent in another namespace of processes may remove it, as it
      * cannot see that this one runs. */
     for (int i = 1; i < TRIES && error == EIO; i++) {
-        perf_undefine(rings, mark);
-        error = perf_try_probe(rings, file, offset, mark);
+        perf_undefine(rings, point->mark);
+        error = perf_try_probe(rings, file, point);
     }
     return error;
 }
@@ -436,11 +473,31 @@ struct body_call {
     struct perf_event_header header;
     uint64_t id;
     uint32_t pid, tid;
+    /* The bytes of the tracepoint's record, which follow. */
+    uint32_t size;
 };
+/* Where they follow. */
+#define CALL_BYTES 28
 
 /* These fields end each record that is no sample: pid, tid, time, id. */
 #define TRAILER_BYTES   24
 #define TRAILER_TIME_AT 16
+
+static void
+perf_take_call(const struct reader *reader, const char *record, size_t size)
+{
+    uint64_t values[VG_PERF_VALUES_MAX];
+    struct body_call body;
+
+    memcpy(&body, record, CALL_BYTES);
+    const struct probe *probe = perf_find_probe(reader->rings, body.id);
+    size_t bytes = body.size <= size - CALL_BYTES ? body.size : size - CALL_BYTES;
+    size_t n = bytes > VALUES_AT ? (bytes - VALUES_AT) / sizeof *values : 0;
+    n = n < VG_PERF_VALUES_MAX ? n : VG_PERF_VALUES_MAX;
+    memcpy(values, record + CALL_BYTES + VALUES_AT, n * sizeof *values);
+    if (probe)
+        reader->ops->called(reader->user, (pid_t)body.pid, probe->mark, values, n);
+}
 
 static void
 perf_take(const struct reader *reader, char *record, size_t size)
@@ -460,12 +517,8 @@ perf_take(const struct reader *reader, char *record, size_t size)
         record[size - TRAILER_BYTES - 1] = '\0';
         reader->ops->mapped(reader->user, (pid_t)body.pid, time_ns,
                             record + offsetof(struct body_mmap2, path));
-    } else if (header.type == PERF_RECORD_SAMPLE && size >= sizeof(struct body_call)) {
-        struct body_call body;
-        memcpy(&body, record, sizeof body);
-        const struct probe *probe = perf_find_probe(reader->rings, body.id);
-        if (probe)
-            reader->ops->called(reader->user, (pid_t)body.pid, probe->mark);
+    } else if (header.type == PERF_RECORD_SAMPLE && size >= CALL_BYTES + VALUES_AT) {
+        perf_take_call(reader, record, size);
     }
 }
 

@@ -18,8 +18,8 @@ typedef struct vg_perf_rings vg_perf_rings;
 struct vg_perf_ops {
     /* A process has mapped code from this file. time_ns is since boot. */
     void (*mapped)(void *user, pid_t pid, uint64_t time_ns, const char *path);
-    /* A process has called the function whose probe has this mark. */
-    void (*called)(void *user, pid_t pid, uint32_t mark);
+    /* A process has called the function whose probe has this mark. values: what was read. */
+    void (*called)(void *user, pid_t pid, uint32_t mark, const uint64_t *values, size_t n);
     /* Some records of calls, or of mappings, were lost. */
     void (*lost)(void *user, bool calls);
 };
@@ -28,9 +28,23 @@ struct vg_perf_ops {
 vg_perf_rings *vg_perf_rings_open(char *ret_why, size_t size);
 void vg_perf_rings_close(vg_perf_rings *rings);
 
-/* Places a probe at this offset of an open file, on each CPU. Returns 0, or an errno with nothing
- * placed. */
-int vg_perf_rings_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark);
+#define VG_PERF_VALUES_MAX 6
+
+/* A probe at the first instruction of a function. */
+struct vg_perf_point {
+    /* The place in its file. */
+    uint64_t offset;
+    uint32_t mark;
+    /* The values that are read of each call, with blanks between: "caller" is the address to which
+     * it returns; "arg1" is its argument 1, where 0 is the first; "+8(arg1)" is the number of 64
+     * bits at 8 bytes after the address that this argument is, or anything if it cannot be read. */
+    const char *values;
+    /* Calls whose second value is less are not reported; 0 for all. The kernel leaves them out. */
+    uint64_t at_least;
+};
+
+/* Places a probe in an open file, on each CPU. Returns 0, or an errno with nothing placed. */
+int vg_perf_rings_probe(vg_perf_rings *rings, int file, const struct vg_perf_point *point);
 
 /* Removes all probes whose mark, without the bits of mask, is this. */
 void vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask);

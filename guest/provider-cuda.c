@@ -72,6 +72,8 @@ cuda_check(struct vg_guest_work *work, size_t total, char *ret_why, size_t size)
     }
     vg_cuda_callers_start(vg_cuda_work.n);
     const struct vg_cuda_process *bad = vg_cuda_release_ask(work, work->until_ms);
+    /* Asking may have made the look at the GPUs that the first start began. */
+    vg_cuda_callers_start(vg_cuda_work.n);
     if (vg_cuda_callers_gpus(&gpus, work->until_ms) == 0)
         vg_cuda_job_set_gpus(work, &vg_cuda_work, &gpus);
     if (bad)

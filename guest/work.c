@@ -20,7 +20,7 @@
 int
 vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const char *format, ...)
 {
-    char text[VG_GUEST_MESSAGE_MAX];
+    char text[VG_GUEST_FAILURE_MAX];
     va_list args;
 
     if (work->failure)
@@ -38,7 +38,7 @@ vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const ch
 void
 vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
 {
-    char more[VG_GUEST_MESSAGE_MAX], text[VG_GUEST_MESSAGE_MAX];
+    char more[VG_GUEST_FAILURE_MAX], text[VG_GUEST_FAILURE_MAX];
     va_list args;
 
     va_start(args, format);

@@ -23,6 +23,9 @@
 #define VG_GUEST_STATUS_HOLDERS_MAX 8
 #define VG_GUEST_STATUS_NODES_MAX   16
 
+/* The maximum size of a failure's message. A host reads 1023 bytes of it, an older one 511. */
+#define VG_GUEST_FAILURE_MAX 1024
+
 struct vg_guest_work {
     const struct vg_guest_config *config;
     const struct vg_guest_order *order;

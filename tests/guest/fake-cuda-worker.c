@@ -6,11 +6,23 @@
  * KERNEL_MS and comes every STEP_MS. How many steps it has made is in
  * VG_FAKE_CUDA/programs/PID.steps. With SIGTERM it says how many numbers are wrong. child: has
  * another process that inherits its files, and looks after memory of its own; how often it has done
- * that is in the PID.steps of its. It loads libcuda. A line of its standard input is a function of
- * that, which it calls and answers "called", or "fork": it has one more such child, and answers
- * "child PID"; or "null": it writes where nothing is. VG_FAKE_CUDA_READERS has the number of its
+ * that is in the PID.steps of its. It loads libcuda. VG_FAKE_CUDA_READERS has the number of its
  * threads that read memory all the time, which is taken away from them, as VG_FAKE_CUDA_TAKES says
- * (readers.h), from the checkpoint to the restore, or for good if VG_FAKE_CUDA_KEEPS is set.
+ * (readers.h), from the checkpoint to the restore, or for good if VG_FAKE_CUDA_KEEPS is set. It
+ * obeys lines of its standard input:
+ *
+ * fork: it has one more such child, and answers "child PID".
+ *
+ * null: it writes where nothing is.
+ *
+ * second UUID MIB: it has memory on another GPU, too, none with 0. It answers "called".
+ *
+ * FUNCTION [ARGUMENT...]: it calls a function of libcuda, and answers "called". An argument is a
+ * number; "to", which is room for a result; "on:DEVICE", which describes memory of a device; or
+ * "for:DEVICE,...", which describes devices that may access memory. Without any, there are "to",
+ * "to", 0 and 0.
+ *
+ * by:LIBRARY FUNCTION [ARGUMENT...]: it has this file make the call (fake-caller.c).
  */
 #include "config.h"
 
@@ -40,7 +52,8 @@
 #define BYTES     (WORDS * sizeof(uint64_t))
 
 static const char *dev, *programs;
-static char uuid[40];
+static char uuid[40], second_uuid[40];
+static int second_mib;
 static int mib, step_ms, kernel_ms, control_fd = -1, node_fd = -1, state;
 static uint64_t *device_memory;
 static void *control_map;
@@ -68,6 +81,8 @@ tell_use(bool has)
     FILE *file = fopen(next, "we");
     if (has)
         fprintf(file, "%s %d\n", uuid, mib);
+    if (has && second_mib > 0)
+        fprintf(file, "%s %d\n", second_uuid, second_mib);
     fclose(file);
     rename(next, path);
 }
@@ -280,26 +295,102 @@ fork_child(void)
     fflush(stdout);
 }
 
-/* Calls what it is told to. */
-static void *
-call(void *arg)
-{
-    char name[64];
+/* ---- calls of libcuda ---- */
 
-    while (scanf("%63s", name) == 1) {
-        if (strcmp(name, "fork") == 0) {
+/* As CUDA lays them out: CUmemLocation, CUmemAllocationProp, CUmemAccessDesc. */
+struct location {
+    int type, id;
+};
+struct allocation {
+    int type, handle_types;
+    struct location location;
+    void *reserved[2];
+};
+struct access {
+    struct location location;
+    int flags;
+};
+
+#define ARGUMENTS 6
+#define DEVICES   16
+
+typedef int called_fn(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+
+static uintptr_t
+read_argument(const char *word)
+{
+    static unsigned long long to[8];
+    static struct allocation allocation;
+    static struct access access[DEVICES];
+
+    if (strcmp(word, "to") == 0)
+        return (uintptr_t)to;
+    if (strncmp(word, "on:", 3) == 0) {
+        allocation = (struct allocation){.type = 1, .location = {1, atoi(word + 3)}};
+        return (uintptr_t)&allocation;
+    }
+    if (strncmp(word, "for:", 4) == 0) {
+        const char *at = word + 3;
+        for (int i = 0; at && i < DEVICES; at = strchr(at + 1, ','), i++)
+            access[i] = (struct access){.location = {1, atoi(at + 1)}, .flags = 3};
+        return (uintptr_t)access;
+    }
+    return (uintptr_t)strtoull(word, NULL, 0);
+}
+
+/* Makes the call that this line describes. Returns its result, or -1 if there is no such
+ * function. */
+static int
+make_call(void *cuda, char *line)
+{
+    uintptr_t arguments[ARGUMENTS] = {read_argument("to"), read_argument("to")};
+    int (*through)(called_fn *, uintptr_t, uintptr_t, uintptr_t, uintptr_t) = NULL;
+    called_fn *function = NULL;
+    char *rest = line, *word = strsep(&rest, " ");
+
+    if (strncmp(word, "by:", 3) == 0) {
+        void *library = dlopen(word + 3, RTLD_NOW), *found = NULL;
+        found = library ? dlsym(library, "fake_call") : NULL;
+        memcpy(&through, &found, sizeof through);
+        word = strsep(&rest, " ");
+        if (!through || !word)
+            return -1;
+    }
+    void *found = cuda ? dlsym(cuda, word) : NULL;
+    memcpy(&function, &found, sizeof function);
+    for (int i = 0; rest && i < ARGUMENTS; i++)
+        arguments[i] = read_argument(strsep(&rest, " "));
+    if (!function)
+        return -1;
+    return through ? through(function, arguments[0], arguments[1], arguments[2], arguments[3])
+                   : function(arguments[0], arguments[1], arguments[2], arguments[3]);
+}
+
+/* Obeys the lines of the standard input. */
+static void *
+call(void *cuda)
+{
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t length;
+
+    while ((length = getline(&line, &size, stdin)) > 0) {
+        line[length - 1] = '\0';
+        if (strcmp(line, "fork") == 0) {
             fork_child();
             continue;
         }
-        if (strcmp(name, "null") == 0)
+        if (strcmp(line, "null") == 0)
             *(volatile char *)nowhere = 1;
-        void *found = arg ? dlsym(arg, name) : NULL;
-        int (*function)(void *, void *, int, int);
-        unsigned long long ignored[2];
-        memcpy(&function, &found, sizeof function);
-        printf("%s\n", found && function(ignored, ignored, 0, 0) == 0 ? "called" : "not called");
+        int result = 0;
+        if (sscanf(line, "second %39s %d", second_uuid, &second_mib) == 2)
+            tell_use(true);
+        else
+            result = make_call(cuda, line);
+        printf("%s\n", result == 0 ? "called" : "not called");
         fflush(stdout);
     }
+    free(line);
     return NULL;
 }
 

@@ -7,7 +7,7 @@
  * gpus: a line for each GPU, UUID ADDRESS NODE TOTAL_MIB USED_MIB CAPABILITY NAME... The UUID has
  * 32 hexadecimal digits; USED_MIB is of others than the programs.
  *
- * programs/PID: of each program, the UUID of the GPU that it has and its MiB, or nothing.
+ * programs/PID: of each program, a line for each GPU that it has: its UUID and the MiB there.
  *
  * programs/PID.sock: the socket at which it is asked.
  *
@@ -247,6 +247,94 @@ cuMulticastCreate(unsigned long long *ret, const void *what)
     return 0;
 }
 
+int cuIpcOpenMemHandle_v2(void *ret, const void *handle, int flags);
+int
+cuIpcOpenMemHandle_v2(void *ret, const void *handle, int flags)
+{
+    (void)ret;
+    (void)handle;
+    return flags;
+}
+
+/* ---- memory, and who may access it ---- */
+
+int cuMemAlloc_v2(unsigned long long *ret, size_t bytes);
+int
+cuMemAlloc_v2(unsigned long long *ret, size_t bytes)
+{
+    *ret = bytes;
+    return 0;
+}
+
+int cuMemAllocAsync(unsigned long long *ret, size_t bytes, void *stream);
+int
+cuMemAllocAsync(unsigned long long *ret, size_t bytes, void *stream)
+{
+    (void)stream;
+    *ret = bytes;
+    return 0;
+}
+
+int cuMemAllocPitch_v2(unsigned long long *ret, size_t *ret_pitch, size_t width, size_t height);
+int
+cuMemAllocPitch_v2(unsigned long long *ret, size_t *ret_pitch, size_t width, size_t height)
+{
+    *ret_pitch = width;
+    *ret = height;
+    return 0;
+}
+
+int cuArray3DCreate_v2(unsigned long long *ret, const void *what);
+int
+cuArray3DCreate_v2(unsigned long long *ret, const void *what)
+{
+    (void)what;
+    *ret = 0;
+    return 0;
+}
+
+int cuMemCreate(unsigned long long *ret, size_t bytes, const void *what, unsigned long long flags);
+int
+cuMemCreate(unsigned long long *ret, size_t bytes, const void *what, unsigned long long flags)
+{
+    (void)what;
+    *ret = bytes;
+    return (int)flags;
+}
+
+int cuMemSetAccess(unsigned long long memory, size_t bytes, const void *who, size_t n);
+int
+cuMemSetAccess(unsigned long long memory, size_t bytes, const void *who, size_t n)
+{
+    (void)memory;
+    (void)bytes;
+    return who && n > 0 ? 0 : VG_CUDA_INVALID_VALUE;
+}
+
+int cuMemPoolSetAccess(void *pool, const void *who, size_t n);
+int
+cuMemPoolSetAccess(void *pool, const void *who, size_t n)
+{
+    (void)pool;
+    return who && n > 0 ? 0 : VG_CUDA_INVALID_VALUE;
+}
+
+int cuCtxEnablePeerAccess(unsigned long long context, unsigned flags);
+int
+cuCtxEnablePeerAccess(unsigned long long context, unsigned flags)
+{
+    (void)context;
+    return (int)flags;
+}
+
+int cuCtxDisablePeerAccess(unsigned long long context);
+int
+cuCtxDisablePeerAccess(unsigned long long context)
+{
+    (void)context;
+    return 0;
+}
+
 /* ---- libnvidia-ml ---- */
 
 int nvmlInit_v2(void);
@@ -342,13 +430,15 @@ nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *n, struct vg_nvm
             continue;
         snprintf(path, sizeof path, "programs/%d", pid);
         FILE *file = open_file(path);
-        bool its =
-            file && fscanf(file, "%39s %llu", uuid, &mib) == 2 && strcmp(uuid, gpu->uuid) == 0;
+        while (file && fscanf(file, "%39s %llu", uuid, &mib) == 2) {
+            if (strcmp(uuid, gpu->uuid) != 0)
+                continue;
+            if (have < max)
+                ret[have] = (struct vg_nvml_process){.pid = (unsigned)pid, .memory = mib << 20};
+            have++;
+        }
         if (file)
             fclose(file);
-        if (its && have < max)
-            ret[have] = (struct vg_nvml_process){.pid = (unsigned)pid, .memory = mib << 20};
-        have += its;
     }
     if (list)
         closedir(list);

@@ -11,12 +11,14 @@ from vgpuctl import ROOT
 
 # The line that is wrong, and what is said of it.
 WRONG = [
+    ("[cuda]\ndriver_faults=no\n", 2, "[cuda] driver_faults: 'no' is neither 'refuse' nor 'allow'"),
     ("[cuda]\nhuge_pages=maybe\n", 2, "[cuda] huge_pages: 'maybe' is neither 'no' nor 'yes'"),
     ("[cuda]\n# yes\n\nunwatched=Allow\n", 4, "'Allow' is neither 'refuse' nor 'allow'"),
     ("[cuda]\nforked=\n", 2, "'' is neither 'refuse' nor 'release'"),
     ("[cuda]\nhold_faults=1\n", 2, "[cuda] hold_faults: '1' is neither 'no' nor 'yes'"),
     ("[cuda]\nhugepages=yes\n", 2,
-     "[cuda] has no key 'hugepages'; it has: unwatched, forked, huge_pages, hold_faults"),
+     "[cuda] has no key 'hugepages'; it has: unwatched, forked, huge_pages, hold_faults, "
+     "driver_faults"),
     ("[units]\nstart=a.service\n", 2, "[units] has no key 'start'; it has: stop"),
     ("[units]\nforked=release\n", 2, "[units] has no key 'forked'"),
     ("[cuda]\nforked=release\n[unit]\nstop=a.service\n", 3, "there is no section [unit]; there are [cuda] and [units]"),

@@ -195,6 +195,8 @@ NOT_BACK = [
     ("restore %d hang", "timeout", "had not answered", "released"),
     ("restore %d crash", "cuda-failed", "crashed", "released"),
     ("restore %d final", "cuda-failed", "OUT_OF_MEMORY", "failed"),
+    # It goes on calling it checkpointed, and another try would fail whatever memory is free then.
+    ("restore %d 2", "cuda-failed", "OUT_OF_MEMORY", "failed"),
     # It goes on calling it checkpointed, and never brings it back.
     ("restore %d lost", "cuda-failed", "error 1", "failed"),
     ("unlock %d 999", "cuda-failed", "error 999", "locked"),
@@ -217,14 +219,16 @@ def test_it_does_not_come_back(guest, host, fault, code, text, state):
     # The other one goes on, unless the driver answers nobody.
     if "%" in fault:
         assert str(bad.pid) in done["message"] and good.runs()
-    if "lost" in fault or "final" in fault:
+    if state == "failed":
         assert f"{bad.pid} (fake-cuda-worke) is lost, and has to be ended by hand" in done["message"]
-    else:
+    if "lost" not in fault:
         guest.fault()
-    done = resume(host)
+    progress = []
+    done = resume(host, progress=progress)
     assert done["type"] == "resumed", done
     if state == "failed":
-        # Nothing helps, and the guest is not kept from going on.
+        # Nothing helps, nothing is tried, and the guest is not kept from going on.
+        assert "restore" not in {p["step"] for p in progress}
         assert states(done)[bad.pid] == "failed"
         [told] = [p for p in done["programs"]["list"] if p["pid"] == bad.pid]
         assert "it is lost" in told["why"]

@@ -2,14 +2,15 @@
 """Programs of CUDA that the driver could not bring back are known before they are stopped. The driver is
 made up (tests/guest/fake-cuda.c); the probes in it are the kernel's own."""
 import os
-import re
 import shutil
 import signal
 import subprocess
 import time
 
 import pytest
-from cudaguest import FIRST, CudaGuest, slot_path
+from cudaguest import FIRST, slot_path
+from cudawatch import (a_guest, a_host, a_tracing, prepare, refused, released,  # noqa: F401
+                       watches)
 from guestd import LONG_MS, Agent, at_deadline, program
 from unixhttp import wait_for
 
@@ -17,89 +18,15 @@ IMPORT = "cuMemImportFromShareableHandle"
 EXPORT = "cuMemExportToShareableHandle"
 
 
-@pytest.fixture(name="tracing")
-def a_tracing(tmp_path):
-    """tracefs, to see which probes there are."""
-    path = tmp_path / "tracing"
-    path.mkdir()
-    if subprocess.run(["mount", "-t", "tracefs", "none", path], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("tracefs cannot be mounted here (root, a kernel with uprobes)")
-    if not (path / "uprobe_events").exists():
-        subprocess.run(["umount", path], check=True)
-        pytest.skip("this kernel has no uprobes")
-    yield path
-    remove_left(path / "uprobe_events")
-    subprocess.run(["umount", path], check=True)
-
-
-def remove_left(events):
-    """Of agents that tests have killed: no other agent comes to this namespace of processes."""
-    space = os.stat("/proc/self/ns/pid").st_ino
-    for line in events.read_text().splitlines():
-        found = re.match(rf"p:(vgpu_guestd_(\d+)_{space}/\S+)", line)
-        if found and not os.path.exists(f"/proc/{found[2]}"):
-            with events.open("a") as file:
-                file.write(f"-:{found[1]}\n")
-
-
-@pytest.fixture(name="guest")
-def a_guest(tmp_path, tracing, monkeypatch):
-    assert tracing
-    with CudaGuest(tmp_path / "guest") as guest:
-        for name, value in guest.environment().items():
-            monkeypatch.setenv(name, value)
-        guest.configure("")
-        guest.plug()
-        yield guest
-
-
-@pytest.fixture(name="host")
-def a_host(agent):
-    with agent.host() as host:
-        # A program's start is told in steps of 10 ms.
-        watches(agent, 1)
-        yield host
-
-
-def watches(agent, copies):
-    """So many copies of the library, also for programs that start now."""
-    wait_for(lambda: agent.log().count("probes placed in libcuda") >= copies)
-    time.sleep(0.03)
-
-
-def prepare(host, progress=None, deadline_ms=LONG_MS):
-    return host.ask("prepare", progress, deadline_ms=deadline_ms, devices=[{"path": slot_path(FIRST)}])
-
-
 def probes(tracing, agent):
     with open(tracing / "uprobe_events", encoding="utf-8") as file:
         return [line for line in file if f"vgpu_guestd_{agent.process.pid}_" in line]
 
 
-def released(guest, host):
-    done = prepare(host)
-    assert done["type"] == "prepared", done
-    guest.bind_all()
-    done = host.ask("resume", deadline_ms=LONG_MS, devices=[{"path": slot_path(FIRST)}])
-    assert done["type"] == "resumed", done
-    return done
-
-
-def refused(host, worker, text):
-    """Beforehand: nobody was stopped."""
-    progress = []
-    done = at_deadline(lambda ms: prepare(host, progress, ms), lambda done: text in done.get("message", ""))
-    assert (done["code"], done["undone"]) == ("unreleasable", True), done
-    assert f"process {worker.pid} " in done["message"] and text in done["message"], done
-    assert not {"lock", "checkpoint"} & {p["step"] for p in progress}
-    assert worker.runs()
-    return {p["pid"]: p["movable"] for p in done["programs"]["list"]}
-
-
 @pytest.mark.parametrize("function,text", [
-    (IMPORT, "it uses memory of another process (NCCL, CUDA IPC)"),
-    ("cuMemAllocManaged", "unified memory"),
-    ("cuMulticastCreate", "several GPUs write at once"),
+    (IMPORT, f"it uses memory of another process ({IMPORT} called by fake-cuda-worker), and the"),
+    ("cuMemAllocManaged", "unified memory (cuMemAllocManaged called by fake-cuda-worker), which"),
+    ("cuMulticastCreate", "several GPUs write at once (cuMulticastCreate called by fake-cuda-worker)"),
 ])
 def test_who_could_not_come_back_is_refused(guest, host, function, text):
     good, bad = guest.start(), guest.start()
@@ -120,8 +47,20 @@ def test_whose_memory_it_uses(guest, host):
     offers.call(EXPORT)
     released(guest, host)
     uses.call(IMPORT)
-    refused(host, uses, f"it uses memory of process {offers.pid} (NCCL, CUDA IPC)")
-    refused(host, uses, "NCCL_P2P_DISABLE=1 and NCCL_SHM_DISABLE=1")
+    refused(host, uses, f"it uses memory of process {offers.pid} ({IMPORT} called by")
+
+
+@pytest.mark.parametrize("libraries,nccl", [(["libnccl.so.2"], True), (["libcudart.so.13"], False),
+                                            (["libnccl.so.2", "libcudart.so.13"], False)])
+def test_advice_for_nccl_is_for_nccl(guest, host, libraries, nccl):
+    """Memory that others share, too, would still be shared with NCCL's variables."""
+    other, uses = guest.start(), guest.start()
+    for library in libraries:
+        uses.call("cuIpcOpenMemHandle_v2", by=library)
+    refused(host, uses, ", ".join(f"cuIpcOpenMemHandle_v2 called by {library}" for library in libraries))
+    message = prepare(host)["message"]
+    assert ("NCCL_P2P_DISABLE=1 and NCCL_SHM_DISABLE=1" in message) == nccl
+    assert ("NCCL" in message) == nccl and other.runs()
 
 
 def test_status_and_try_by_hand(guest, host):
@@ -175,6 +114,23 @@ def test_another_agent_knows(guest, tracing, how):
         # Nobody has watched the other one meanwhile.
         assert refused(host, other, "another process") == {worker.pid: "unknown", other.pid: "no"}
     assert not probes(tracing, agent)
+
+
+def test_agent_of_the_first_layout_knew(guest, tracing):
+    """Of the file that it left, the new agent keeps what is in it."""
+    assert tracing
+    with Agent(guest) as first, first.host():
+        watches(first, 1)
+        worker, other = guest.start(), guest.start()
+        other.call(IMPORT)
+        wait_for(lambda: "call=" + IMPORT in first.log())
+    path = guest.path("run/vgpu-guestd-cuda-watch")
+    with open(path, "r+b") as file:
+        # Its head, 32 copies of the library and 1024 processes.
+        file.truncate(176 + 32 * 120 + 1024 * 24)
+        file.write(b"vgpu-watch 1")
+    with Agent(guest) as agent, agent.host() as host:
+        assert refused(host, other, "another process") == {worker.pid: "unknown", other.pid: "no"}
 
 
 def test_who_was_not_watched(guest):
@@ -281,7 +237,7 @@ def test_what_newer_drivers_can(guest, host, version, job, ok):
         workers[0].call("cuMulticastCreate")
         refused(host, workers[0], "several GPUs write at once")
     else:
-        refused(host, workers[0], "launch-job" if version >= "610" else "NCCL_P2P_DISABLE=1")
+        refused(host, workers[0], "launch-job" if version >= "610" else "memory of another process")
 
 
 def test_file_that_is_no_library(guest, agent, host):

@@ -57,6 +57,13 @@ class CudaGuest(Guest):
             shutil.copy(os.path.join(build_dir(), "tests", "guest", "fake-cuda.so"), new)
             os.rename(new, self.path(directory, name))
 
+    def library(self, name):
+        """A library of this name that can call libcuda."""
+        path = self.path("cuda", name)
+        if not os.path.exists(path):
+            shutil.copy(os.path.join(build_dir(), "tests", "guest", "fake-caller.so"), path)
+        return path
+
     def configure(self, text):
         self.write("etc/vgpud/vgpu-guestd.conf", text)
 
@@ -141,11 +148,18 @@ class Worker:
         self.take_child()
         return self.children[-1]
 
-    def call(self, function):
-        """A function of libcuda."""
-        self.process.stdin.write(function + "\n")
+    def call(self, function, *arguments, by=None):
+        """A function of libcuda; by: the name of the file that calls it. See fake-cuda-worker.c."""
+        words = [function, *map(str, arguments)]
+        if by:
+            words.insert(0, "by:" + self.guest.library(by))
+        self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "called\n"
+
+    def has_memory(self, second, mib):
+        """It has so much of the second GPU, as the driver tells."""
+        self.call("second", second, mib)
 
     def steps(self, pid=None):
         return int(self.guest.read(f"cuda/programs/{pid or self.pid}.steps") or 0)
@@ -162,6 +176,10 @@ class Worker:
         directory = f"/proc/{pid or self.pid}/fd"
         return "/dev/nvidia" in maps or any("/dev/nvidia" in os.readlink(os.path.join(directory, fd))
                                             for fd in os.listdir(directory))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def end(self):
         """How many of its numbers were wrong, how often it was taken back, and its GPU."""

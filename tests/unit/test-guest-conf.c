@@ -54,6 +54,7 @@ test_defaults(void **state)
     assert_true(config.cuda_release_forked);
     assert_true(config.cuda_huge_pages);
     assert_true(config.cuda_hold_faults);
+    assert_false(config.cuda_faults_allowed);
     assert_string_equal(units, DEFAULT_UNITS);
 
     /* The default file is not there. */
@@ -74,6 +75,7 @@ test_values(void **state)
                                               "\tforked=refuse ; another one\n"
                                               "huge_pages=no\n"
                                               "hold_faults=no\n"
+                                              "driver_faults=allow\n"
                                               "[units]\r\n"
                                               "stop=b.service  a@1.service\tc.socket\r\n",
                                               units, sizeof units);
@@ -83,6 +85,7 @@ test_values(void **state)
     assert_false(config.cuda_release_forked);
     assert_false(config.cuda_huge_pages);
     assert_false(config.cuda_hold_faults);
+    assert_true(config.cuda_faults_allowed);
     assert_string_equal(units, "b.service a@1.service c.socket");
 }
 

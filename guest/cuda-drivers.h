@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Versions of NVIDIA's driver that are known to harm programs which are released and brought back,
+ * as their users reported. Pure.
+ */
+#ifndef VG_GUEST_CUDA_DRIVERS_H
+#define VG_GUEST_CUDA_DRIVERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <json-c/json.h>
+
+enum vg_cuda_driver_action {
+    /* The agent minds it, and nobody else has to do anything. */
+    VG_CUDA_DRIVER_NOTE,
+    /* It may fail, and then nothing is lost. */
+    VG_CUDA_DRIVER_WARN,
+    /* Something would be lost. */
+    VG_CUDA_DRIVER_REFUSE,
+};
+
+struct vg_cuda_driver_fault {
+    /* The first and the last version that is meant, as "595.71.05" or "580"; each includes the
+     * versions that begin so. An empty `to` has no end. */
+    const char *from, *to;
+    enum vg_cuda_driver_action action;
+    const char *what, *source;
+};
+
+/* The size of a version's text, with the NUL. */
+#define VG_CUDA_DRIVER_VERSION_MAX 32
+
+/* Reads the version of the driver that is loaded; the text is empty if that is not known. Returns
+ * its major number, or 0. */
+int vg_cuda_driver_read(const char *root, char ret[VG_CUDA_DRIVER_VERSION_MAX]);
+
+/* Returns the next fault of this version after `last`, or the first one if that is NULL; NULL if
+ * there is no more. */
+const struct vg_cuda_driver_fault *
+vg_cuda_driver_next(const char *version, const struct vg_cuda_driver_fault *last);
+
+/* Describes the driver and its faults: {version, faults: [{action, what, source}]}. The caller puts
+ * it. */
+json_object *vg_cuda_driver_json(const char *version);
+
+#endif
