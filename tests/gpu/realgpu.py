@@ -249,7 +249,7 @@ def compile_all():
     cache = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     libraries = {name: path for name, path in re.findall(r"^\s*(\S+) .*=> (\S+)$", cache, re.M)}
     for name, library in (("cuda-worker", "libcuda.so.1"), ("cuda-bare", "libcuda.so.1"),
-                          ("opencl-worker", "libOpenCL.so.1")):
+                          ("cuda-peer", "libcuda.so.1"), ("opencl-worker", "libOpenCL.so.1")):
         if library not in libraries:
             say(f"{name} is not built: there is no {library}")
             continue

@@ -29,16 +29,15 @@ def on_two(guest, mib=2048, **more):
 
 # Calls after which the driver could not bring the program back, and the calls that are named.
 LOSE = [
-    ([ALLOCATE, ENABLE], "cuMemAlloc_v2 called by fake-cuda-worker, cuCtxEnablePeerAccess"),
-    ([ENABLE, ALLOCATE], "cuCtxEnablePeerAccess called by fake-cuda-worker, cuMemAlloc_v2"),
-    ([("cuMemAllocPitch_v2", "to", "to", MIB, 512), ENABLE], "cuMemAllocPitch_v2"),
-    ([CREATE, ("cuMemSetAccess", 0, LIMIT, "for:0,1", 2)], "cuMemCreate called by fake-cuda-worker, "
-                                                           "cuMemSetAccess"),
-    ([CREATE, ("cuMemSetAccess", 0, LIMIT, "for:1", 1)], "cuMemSetAccess"),
-    ([CREATE, ("cuMemSetAccess", 0, LIMIT, "for:0,1,2,3", 4)], "cuMemSetAccess"),
-    ([ALLOCATE, ENABLE, DISABLE, ENABLE], "cuCtxEnablePeerAccess"),
-    ([ALLOCATE, ENABLE, ("cuCtxDisablePeerAccess", CONTEXT + 1)], "cuCtxEnablePeerAccess"),
-    ([ALLOCATE, ENABLE, ("cuCtxEnablePeerAccess", CONTEXT + 1, 0), DISABLE], "cuCtxEnablePeerAccess"),
+    ([ALLOCATE, ENABLE], ["cuMemAlloc_v2", "cuCtxEnablePeerAccess"]),
+    ([ENABLE, ALLOCATE], ["cuCtxEnablePeerAccess", "cuMemAlloc_v2"]),
+    ([("cuMemAllocPitch_v2", "to", "to", MIB, 512), ENABLE], ["cuMemAllocPitch_v2"]),
+    ([CREATE, ("cuMemSetAccess", 0, LIMIT, "for:0,1", 2)], ["cuMemCreate", "cuMemSetAccess"]),
+    ([CREATE, ("cuMemSetAccess", 0, LIMIT, "for:1", 1)], ["cuMemSetAccess"]),
+    ([CREATE, ("cuMemSetAccess", 0, LIMIT, "for:0,1,2,3", 4)], ["cuMemSetAccess"]),
+    ([ALLOCATE, ENABLE, DISABLE, ENABLE], ["cuCtxEnablePeerAccess"]),
+    ([ALLOCATE, ENABLE, ("cuCtxDisablePeerAccess", CONTEXT + 1)], ["cuCtxEnablePeerAccess"]),
+    ([ALLOCATE, ENABLE, ("cuCtxEnablePeerAccess", CONTEXT + 1, 0), DISABLE], ["cuCtxEnablePeerAccess"]),
 ]
 
 
@@ -49,7 +48,8 @@ def test_large_memory_that_another_gpu_may_access(guest, host):
             worker.call(*call)
         assert refused(host, worker, "it has allocated 512 MiB at once") == {worker.pid: "no"}, calls
         message = prepare(host)["message"]
-        for text in (named, "which GPU may access which, and what was freed, is not seen", TORCH, JAX,
+        for text in (*(f"{name} called by fake-cuda-worker" for name in named), TORCH, JAX,
+                     "which GPU may access which, and what was freed, is not seen",
                      "CUDA_VISIBLE_DEVICES naming one GPU"):
             assert text in message, message
         worker.kill()
@@ -114,12 +114,13 @@ def test_driver_does_not_tell_of_the_memory(guest, host):
     refused(host, worker, "it has allocated 512 MiB at once")
 
 
-@pytest.mark.parametrize("library,wanted,not_wanted", [("libtorch_cuda.so", TORCH, JAX), ("xla_cuda_plugin.so", JAX, TORCH)])
+@pytest.mark.parametrize("library,wanted,not_wanted", [("libtorch_cuda.so", TORCH, JAX),
+                                                       ("xla_cuda_plugin.so", JAX, TORCH)], ids=["torch", "jax"])
 def test_advice_is_for_the_framework(guest, host, library, wanted, not_wanted):
     worker = on_two(guest)
     worker.call(*ALLOCATE, by=library)
     worker.call(*ENABLE, by=library)
-    refused(host, worker, f"cuMemAlloc_v2 called by {library}, cuCtxEnablePeerAccess called by {library}")
+    refused(host, worker, f"cuMemAlloc_v2 called by {library}")
     message = prepare(host)["message"]
     assert wanted in message and not_wanted not in message and "CUDA_VISIBLE_DEVICES naming one GPU" in message
 
