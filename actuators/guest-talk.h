@@ -21,7 +21,7 @@
 #define VG_GUEST_BYTES_MAX    (1 << 20)
 #define VG_GUEST_MESSAGES_MAX 1000
 /* The maximum size, in bytes, of a text that is made from the guest's words. */
-#define VG_GUEST_TEXT_MAX 1024
+#define VG_GUEST_TEXT_MAX 2048
 
 enum vg_guest_message_kind {
     VG_GUEST_PROGRESS,

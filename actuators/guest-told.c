@@ -7,7 +7,7 @@
 #include "base/json.h"
 
 #define TOLD_WORD_MAX 128
-#define TOLD_WHY_MAX  512
+#define TOLD_WHY_MAX  1024
 
 static int64_t
 told_ms_of(json_object *object, const char *name)

@@ -488,6 +488,20 @@ release_stop(struct vg_guest_work *work, json_object **kept)
     return vg_guest_work_check(work, "checkpoint");
 }
 
+static void
+release_warn_of_driver(const struct vg_guest_work *work)
+{
+    const struct vg_cuda_driver_fault *fault = NULL;
+    char version[VG_CUDA_DRIVER_VERSION_MAX];
+
+    vg_cuda_driver_read(work->config->root, version);
+    while ((fault = vg_cuda_driver_next(version, fault))) {
+        if (fault->action != VG_CUDA_DRIVER_NOTE)
+            vg_guest_log(LOG_WARNING, "driver has a known fault version='%s' what='%s' source='%s'",
+                         version, fault->what, fault->source);
+    }
+}
+
 int
 vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
 {
@@ -510,6 +524,8 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
         result = release_learn_gpus(work);
     if (result == 0)
         result = release_check_memory(work);
+    if (result == 0)
+        release_warn_of_driver(work);
     if (result == 0) {
         /* This comes before the first call, so that the stopped programs are known whatever ends
          * this process. */

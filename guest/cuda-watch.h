@@ -73,7 +73,7 @@ struct vg_cuda_watch_file {
     uint32_t n_copies, n_seen;
     struct vg_cuda_copy copies[VG_CUDA_COPIES_MAX];
     struct vg_cuda_seen seen[VG_CUDA_SEEN_MAX];
-    /* More about each of these processes. The file of an agent before 1.1 ends here. */
+    /* More about each of these processes. A file of the first layout ends here. */
     struct vg_cuda_history histories[VG_CUDA_SEEN_MAX];
 };
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "guest/cuda-drivers.h"
 #include "guest/cuda-hold.h"
 #include "guest/cuda-steps.h"
 #include "guest/cuda-watch.h"
@@ -90,6 +91,7 @@ static void
 cuda_status(const struct vg_guest_work *look, json_object *about)
 {
     struct vg_guest_work work = *look;
+    char version[VG_CUDA_DRIVER_VERSION_MAX];
     char why[sizeof vg_cuda_work.processes->why + 64] = "";
 
     work.until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
@@ -105,6 +107,8 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
                            busy ? NULL : json_object_new_boolean(*why == '\0'));
     if (*why)
         json_object_object_add(about, "why", json_object_new_string(why));
+    if (vg_cuda_driver_read(work.config->root, version) > 0)
+        json_object_object_add(about, "driver", vg_cuda_driver_json(version));
 }
 
 const struct vg_guest_provider vg_guest_provider_cuda = {

@@ -109,6 +109,20 @@ status_print_held(json_object *held)
 }
 
 static void
+status_print_driver(json_object *driver)
+{
+    json_object *faults = json_object_object_get(driver, "faults");
+    size_t n = faults ? json_object_array_length(faults) : 0;
+
+    printf("  driver    %s\n", status_text(driver, "version"));
+    for (size_t i = 0; i < n; i++) {
+        json_object *fault = json_object_array_get_idx(faults, i);
+        printf("  %-9s %s (%s)\n", status_text(fault, "action"), status_text(fault, "what"),
+               status_text(fault, "source"));
+    }
+}
+
+static void
 status_print_programs(json_object *provider)
 {
     json_object *programs = json_object_object_get(provider, "programs");
@@ -120,6 +134,8 @@ status_print_programs(json_object *provider)
 
     if (connected)
         printf("  connected %s\n", json_object_get_string(connected));
+    if (json_object_object_get(provider, "driver"))
+        status_print_driver(json_object_object_get(provider, "driver"));
 
     for (size_t i = 0; i < n; i++)
         status_print_program(json_object_array_get_idx(list, i));

@@ -323,6 +323,37 @@ def test_driver_is_old(guest, host):
     assert "older than 570" in done["message"]
 
 
+@pytest.mark.parametrize("version,issue", [("595.71.05", 53), ("610.57.04", 58)])
+def test_driver_is_known_to_lose_programs(guest, host, version, issue):
+    """Nobody is stopped, unless the guest's owner says so; status tells, too."""
+    guest.write("sys/module/nvidia/version", version + "\n")
+    source = f"https://github.com/NVIDIA/cuda-checkpoint/issues/{issue}"
+    worker = guest.start()
+    progress = []
+    done = prepare(host, progress=progress)
+    assert (done["code"], done["undone"]) == ("unreleasable", True), done
+    assert f"with NVIDIA's driver {version}, " in done["message"] and source in done["message"]
+    assert "lock" not in {p["step"] for p in progress}
+    about = [p for p in host.ask("status")["providers"] if p["name"] == "cuda"][0]
+    assert about["driver"]["version"] == version and source in about["why"]
+    assert [f["action"] for f in about["driver"]["faults"] if f["source"] == source] == ["refuse"]
+    shown = by_hand(guest, "status").stdout
+    assert f"  driver    {version}\n" in shown and f"({source})" in shown
+    guest.configure("[cuda]\nunwatched=allow\ndriver_faults=allow\n")
+    assert by_hand(guest, "try").returncode == 0
+    assert worker.end()[:2] == (0, 1)
+
+
+@pytest.mark.parametrize("version,actions", [("580.159.04", ["note", "note"]), ("595.71.04", ["note"]), ("610.57", ["note"]),
+                                             ("570.158.01", ["warn", "note", "note"]), ("565.57.01", []), ("6100.1", ["note"])])
+def test_other_versions_are_not_refused(guest, host, version, actions):
+    guest.write("sys/module/nvidia/version", version + "\n")
+    worker = guest.start()
+    about = [p for p in host.ask("status")["providers"] if p["name"] == "cuda"][0]
+    assert about["releasable"] is True and [f["action"] for f in about["driver"]["faults"]] == actions
+    assert worker.runs()
+
+
 def test_no_cuda_in_the_guest(guest, host):
     """Then nobody uses it: who has the GPU is waited for as ever."""
     worker = guest.start()
