@@ -8,6 +8,8 @@
 
 #define TOLD_WORD_MAX 128
 #define TOLD_WHY_MAX  1024
+/* The maximum number of faults of a driver. */
+#define TOLD_FAULTS_MAX 16
 
 static int64_t
 told_ms_of(json_object *object, const char *name)
@@ -40,6 +42,28 @@ told_program_of(json_object *object)
     return program;
 }
 
+/* Takes what is known of NVIDIA's driver, as the agent tells with a status. */
+static void
+told_add_driver(json_object *driver, struct vg_guest_programs *programs)
+{
+    if (!json_object_is_type(driver, json_type_object))
+        return;
+    g_free(programs->driver);
+    programs->driver = vg_guest_words_text(driver, "version", TOLD_WORD_MAX);
+    for (size_t i = 0; programs->driver_faults->len < TOLD_FAULTS_MAX; i++) {
+        json_object *fault = vg_guest_words_item(driver, "faults", i);
+        if (!fault)
+            break;
+        g_autofree char *what = vg_guest_words_text(fault, "what", TOLD_WHY_MAX);
+        g_autofree char *source = vg_guest_words_text(fault, "source", TOLD_WORD_MAX);
+        g_autofree char *action = vg_guest_words_text(fault, "action", TOLD_WORD_MAX);
+        if (what)
+            g_ptr_array_add(programs->driver_faults,
+                            g_strdup_printf("%s: %s (%s)", action ? action : "note", what,
+                                            source ? source : "no source"));
+    }
+}
+
 void
 vg_guest_told_add(json_object *object, struct vg_guest_programs **ret_programs)
 {
@@ -68,6 +92,7 @@ vg_guest_told_add(json_object *object, struct vg_guest_programs **ret_programs)
         g_ptr_array_add(programs->programs, told_program_of(program));
     }
     programs->total = MAX(programs->total, programs->programs->len);
+    told_add_driver(json_object_object_get(object, "driver"), programs);
 }
 
 void

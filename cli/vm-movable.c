@@ -75,6 +75,13 @@ vg_vm_movable_text(json_object *document, int width)
         g_autofree char *line = g_strconcat("not known: ", movable->doubts->pdata[i], NULL);
         vm_movable_add(to, width, line);
     }
+    for (guint i = 0; i < movable->guest.driver_faults->len; i++) {
+        g_autofree char *line =
+            g_strdup_printf("NVIDIA's driver %s in the guest, %s",
+                            movable->guest.driver ? movable->guest.driver : "?",
+                            (const char *)movable->guest.driver_faults->pdata[i]);
+        vm_movable_add(to, width, line);
+    }
     if (movable->guest.total > 0) {
         g_autofree char *bytes = vg_move_text_bytes(movable->guest.gpu_bytes);
         g_autofree char *text = g_strdup_printf(

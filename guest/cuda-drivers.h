@@ -37,8 +37,8 @@ int vg_cuda_driver_read(const char *root, char ret[VG_CUDA_DRIVER_VERSION_MAX]);
 
 /* Returns the next fault of this version after `last`, or the first one if that is NULL; NULL if
  * there is no more. */
-const struct vg_cuda_driver_fault *
-vg_cuda_driver_next(const char *version, const struct vg_cuda_driver_fault *last);
+const struct vg_cuda_driver_fault *vg_cuda_driver_next(const char *version,
+                                                       const struct vg_cuda_driver_fault *last);
 
 /* Describes the driver and its faults: {version, faults: [{action, what, source}]}. The caller puts
  * it. */

@@ -114,9 +114,9 @@ bool
 vg_cuda_history_take(struct vg_cuda_history *history, size_t i, const uint64_t *values, size_t n)
 {
     static const size_t needs[] = {
-        [VG_CUDA_SAYS_TIE] = 1,    [VG_CUDA_SAYS_BYTES] = 2,   [VG_CUDA_SAYS_ROWS] = 3,
-        [VG_CUDA_SAYS_FLAT] = 4,   [VG_CUDA_SAYS_ARRAY] = 5,   [VG_CUDA_SAYS_CREATE] = 3,
-        [VG_CUDA_SAYS_ACCESS] = 4, [VG_CUDA_SAYS_ENABLE] = 2,  [VG_CUDA_SAYS_DISABLE] = 2,
+        [VG_CUDA_SAYS_TIE] = 1,    [VG_CUDA_SAYS_BYTES] = 2,  [VG_CUDA_SAYS_ROWS] = 3,
+        [VG_CUDA_SAYS_FLAT] = 4,   [VG_CUDA_SAYS_ARRAY] = 5,  [VG_CUDA_SAYS_CREATE] = 3,
+        [VG_CUDA_SAYS_ACCESS] = 4, [VG_CUDA_SAYS_ENABLE] = 2, [VG_CUDA_SAYS_DISABLE] = 2,
     };
     enum vg_cuda_says says = vg_cuda_functions[i].says;
 

@@ -44,7 +44,8 @@ struct vg_cuda_history {
 };
 
 /* Takes a call of function i. Returns whether it counts, which small allocations do not. */
-bool vg_cuda_history_take(struct vg_cuda_history *history, size_t i, const uint64_t *values, size_t n);
+bool vg_cuda_history_take(struct vg_cuda_history *history, size_t i, const uint64_t *values,
+                          size_t n);
 
 /* Returns whether the caller of this call is to be looked up. */
 bool vg_cuda_history_wants_caller(const struct vg_cuda_history *history, size_t i);

@@ -111,8 +111,8 @@ vg_cuda_maps_library(const char *name)
         const char *begin;
         enum vg_cuda_library library;
     } names[] = {
-        {"libnccl.so", VG_CUDA_LIBRARY_NCCL},       {"libtorch_cuda", VG_CUDA_LIBRARY_TORCH},
-        {"libc10_cuda", VG_CUDA_LIBRARY_TORCH},     {"xla_cuda_plugin.so", VG_CUDA_LIBRARY_XLA},
+        {"libnccl.so", VG_CUDA_LIBRARY_NCCL},      {"libtorch_cuda", VG_CUDA_LIBRARY_TORCH},
+        {"libc10_cuda", VG_CUDA_LIBRARY_TORCH},    {"xla_cuda_plugin.so", VG_CUDA_LIBRARY_XLA},
         {"xla_extension.so", VG_CUDA_LIBRARY_XLA}, {"libjax_common.so", VG_CUDA_LIBRARY_XLA},
     };
 

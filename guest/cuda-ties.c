@@ -216,8 +216,11 @@ ties_put_peer(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
                  "was freed, is not seen in full; it can be moved if it is started with %s%s%s%s%s"
                  "CUDA_VISIBLE_DEVICES naming one GPU",
                  (unsigned long long)(bytes >> 20), calls, of_torch || unknown ? torch : "",
-                 unknown ? " (PyTorch), " : of_torch ? ", or " : "", of_jax || unknown ? jax : "",
-                 unknown ? " (JAX)" : "", of_jax || unknown ? ", or " : "");
+                 unknown    ? " (PyTorch), "
+                 : of_torch ? ", or "
+                            : "",
+                 of_jax || unknown ? jax : "", unknown ? " (JAX)" : "",
+                 of_jax || unknown ? ", or " : "");
 }
 
 bool

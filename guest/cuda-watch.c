@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "guest/cuda-maps.h"
 #include "guest/cuda-history.h"
+#include "guest/cuda-maps.h"
 #include "guest/cuda-watch-file.h"
 #include "guest/elf.h"
 #include "guest/perf-rings.h"

@@ -88,8 +88,8 @@ bool vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file
 
 /* Returns what was learned of the calls of this process, which began at `start`; NULL if it made
  * none that count. */
-const struct vg_cuda_history *vg_cuda_watch_history(const struct vg_cuda_watch_file *file, pid_t pid,
-                                            uint64_t start);
+const struct vg_cuda_history *vg_cuda_watch_history(const struct vg_cuda_watch_file *file,
+                                                    pid_t pid, uint64_t start);
 
 /* Returns the one living process other than `pid` that offered memory to others, or 0 if there is
  * none or more than one. */

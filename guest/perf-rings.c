@@ -358,8 +358,8 @@ perf_open_probe(vg_perf_rings *rings, uint64_t tracepoint, const struct vg_perf_
     struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
                                    .config = tracepoint,
                                    .sample_period = 1,
-                                   .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_IDENTIFIER |
-                                                  PERF_SAMPLE_RAW,
+                                   .sample_type =
+                                       PERF_SAMPLE_TID | PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_RAW,
                                    .watermark = 1,
                                    .wakeup_watermark = CALLED_RING};
     struct probe *probe = &rings->probes[rings->n_probes];

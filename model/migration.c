@@ -127,6 +127,8 @@ static const struct vg_field programs_fields[] = {
     COUNT(forked),
     COUNT(forked_descriptors),
     COUNT(forked_maps),
+    VG_ROW_STRING(driver, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
+    VG_ROW_STRINGS(driver_faults, VG_FIELD_OMIT, VG_MIGRATION_TEXT_MAX, VG_MOVABLE_REASONS_MAX),
     VG_ROW_LIST(programs, 0, VG_GUEST_PROGRAMS_MAX, &vg_guest_program_record),
 };
 const struct vg_record_type vg_guest_programs_record = VG_ROW_TYPE(programs_fields);

@@ -170,7 +170,9 @@ struct vg_guest_programs {
                         * give up, or gave up: how many */
     int64_t forked_descriptors; /* what all of these have, or had, of that */
     int64_t forked_maps;
-    GPtrArray *programs; /* struct vg_guest_program */
+    char *driver;             /* version of NVIDIA's driver in the guest; NULL: not told */
+    GPtrArray *driver_faults; /* char *, sentences: what users have reported of this version */
+    GPtrArray *programs;      /* struct vg_guest_program */
 };
 
 /* CPU time that the VM lost to waiting, on average over up to VG_EFFECT_S seconds. */

@@ -880,7 +880,8 @@ def test_can_it_be_moved(server):
     """The last lines of `vm show`; a member of its document."""
     shown = run(server, "vm", "show", "alpha").stdout.splitlines()
     at = shown.index("movable: yes")
-    assert shown[at + 1:at + 3] == [
+    assert shown[at + 1:at + 4] == [
+        "- NVIDIA's driver 570.10 in the guest, warn: it fails (source)",
         "in the guest: 1 program with 1.57 GiB of GPU memory",
         "1 forked child with 31 descriptors and 30 maps of the GPUs from them, which they give up"]
     shown = run(server, "vm", "show", "beta").stdout.splitlines()

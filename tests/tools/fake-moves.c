@@ -355,6 +355,10 @@ movable(void *data, const char *id, GError **err)
     answer->guest.forked = yes ? 1 : 0;
     answer->guest.forked_descriptors = yes ? 31 : 0;
     answer->guest.forked_maps = yes ? 30 : 0;
+    if (yes) {
+        answer->guest.driver = g_strdup("570.10");
+        g_ptr_array_add(answer->guest.driver_faults, g_strdup("warn: it fails (source)"));
+    }
     return answer;
 }
 

@@ -319,6 +319,15 @@ test_programs(void **state)
     one = message.programs->programs->pdata[0];
     assert_string_equal(one->by, "opencl");
     assert_string_equal(one->movable, "unknown");
+    assert_null(message.programs->driver);
+    vg_guest_message_clear(&message);
+    feed(talk, "{\"id\":2,\"type\":\"status\",\"providers\":[{\"name\":\"cuda\",\"programs\":{},"
+               "\"driver\":{\"version\":\"595.71.05\",\"faults\":[{\"action\":\"refuse\","
+               "\"what\":\"it hangs\",\"source\":\"a report\"},{\"what\":7},{},7]}}]}\n");
+    message = next(talk);
+    assert_string_equal(message.programs->driver, "595.71.05");
+    assert_int_equal(message.programs->driver_faults->len, 1);
+    assert_string_equal(message.programs->driver_faults->pdata[0], "refuse: it hangs (a report)");
     vg_guest_message_clear(&message);
     feed(talk, "{\"id\":2,\"type\":\"resumed\",\"cuda\":[1]}\n");
     message = next(talk);
