@@ -210,6 +210,7 @@ vg_handle_nova_approvals(struct vg_request *request)
         vg_json_add_string(item, "uuid", one->uuid);
         vg_json_add_string(item, "to", one->to);
         vg_json_add_bool(item, "moving", one->moving);
+        vg_json_add_bool(item, "queued", one->queued);
         vg_json_append(items, item);
     }
     vg_json_add(document, "items", items);

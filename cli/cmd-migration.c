@@ -200,7 +200,13 @@ migration_change(const struct migration_args *args, vg_client *client, const cha
         return vg_follow_print(&follow, args->online.format, err);
     g_autofree char *watch = vg_follow_command(&follow, "watch");
     g_autoptr(GString) text = g_string_new(NULL);
-    vg_printable_append_line(text, "%s: %s", follow.move->id, does);
+    /* One of the queue ends at once, or gets a place in it. */
+    if (vg_migration_has_ended(follow.move->state))
+        does = "is out of the queue; it had not begun";
+    else if (vg_migration_is_queued(follow.move))
+        does = follow.move->waits_for;
+    vg_printable_append_line(text, "%s: %s%s", follow.move->id,
+                             does == follow.move->waits_for ? "waits for " : "", does);
     vg_printable_append_line(text, "to watch it:      %s", watch);
     return vg_cli_print(text->str, err);
 }

@@ -91,6 +91,10 @@ advice_of_move(const vg_migration *move, const char *peer)
 
     if (move->waits_for && !vg_migration_has_ended(move->state)) {
         g_autofree char *abort = vg_move_advice_command(move, peer, "abort");
+        if (vg_migration_is_queued(move))
+            return g_strdup_printf("it begins by itself when its turn comes; `%s` takes it out of "
+                                   "the queue",
+                                   abort);
         return g_strdup_printf("it goes on by itself; `%s` turns it back; if it cannot be "
                                "turned back, a second one ends the waiting",
                                abort);

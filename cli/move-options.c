@@ -71,6 +71,8 @@ move_options_tell(const vg_follow *follow, enum vg_output_format format, GError 
         return vg_follow_print(follow, format, err);
     vg_printable_append_line(text, "%s: %s from %s to %s", move->id, move->vm, move->from,
                              move->to);
+    if (vg_migration_is_queued(move))
+        vg_printable_append_line(text, "waits for %s", move->waits_for);
     vg_printable_append_line(text, "to watch it:      %s", watch);
     vg_printable_append_line(text, "to turn it back:  %s", abort);
     return vg_cli_print(text->str, err);

@@ -24,9 +24,9 @@
 static int
 approvals_read_one(const struct vg_json_node *item, GPtrArray *list)
 {
-    struct vg_json_node uuid_node, to_node, moving_node;
+    struct vg_json_node uuid_node, to_node, moving_node, queued_node;
     const char *uuid = NULL, *to = NULL;
-    bool moving = false;
+    bool moving = false, queued = false;
 
     if (vg_json_member(item, "uuid", VG_JSON_REQUIRED, &uuid_node, NULL) < 0 ||
         vg_json_member(item, "to", VG_JSON_REQUIRED, &to_node, NULL) < 0 ||
@@ -37,7 +37,12 @@ approvals_read_one(const struct vg_json_node *item, GPtrArray *list)
     const int told = vg_json_member(item, "moving", VG_JSON_OPTIONAL, &moving_node, NULL);
     if (told < 0 || (told > 0 && vg_json_bool(&moving_node, &moving, NULL) < 0))
         return -1;
-    g_ptr_array_add(list, vg_approval_new(uuid, to, moving));
+    const int waits = vg_json_member(item, "queued", VG_JSON_OPTIONAL, &queued_node, NULL);
+    if (waits < 0 || (waits > 0 && vg_json_bool(&queued_node, &queued, NULL) < 0))
+        return -1;
+    struct vg_approval *approval = vg_approval_new(uuid, to, moving);
+    approval->queued = queued;
+    g_ptr_array_add(list, approval);
     return 0;
 }
 
@@ -83,22 +88,49 @@ vg_peers_approved_targets(vg_peers *peers, const char *uuid)
     return targets;
 }
 
+/* Returns the moves that a peer makes or has queued, or NULL if it has not told lately. Called
+ * under the lock. */
+static const GPtrArray *
+approvals_of_moves(const struct peer *peer)
+{
+    const bool is_fresh = vg_clock_realtime_ns() - peer->info->answered_ns < MOVING_NS;
+
+    return is_fresh && !peer->info->host_reason ? peer->approvals : NULL;
+}
+
 GPtrArray *
 vg_peers_moving_to(vg_peers *peers, const char *host)
 {
     GPtrArray *moving = g_ptr_array_new_with_free_func(g_free);
-    const int64_t now_ns = vg_clock_realtime_ns();
 
     VG_LOCK_SCOPE(&peers->lock);
     for (guint i = 0; i < peers->list->len; i++) {
-        const struct peer *peer = peers->list->pdata[i];
-        const bool is_fresh = now_ns - peer->info->answered_ns < MOVING_NS && peer->approvals &&
-                              !peer->info->host_reason;
-        for (guint k = 0; is_fresh && k < peer->approvals->len; k++) {
-            const struct vg_approval *one = peer->approvals->pdata[k];
+        const GPtrArray *moves = approvals_of_moves(peers->list->pdata[i]);
+        for (guint k = 0; moves && k < moves->len; k++) {
+            const struct vg_approval *one = moves->pdata[k];
             if (one->moving && strcmp(one->to, host) == 0)
                 g_ptr_array_add(moving, g_strdup(one->uuid));
         }
     }
     return moving;
+}
+
+bool
+vg_peers_queue_to(vg_peers *peers, const char *host)
+{
+    VG_LOCK_SCOPE(&peers->lock);
+    for (guint i = 0; i < peers->list->len; i++) {
+        const GPtrArray *moves = approvals_of_moves(peers->list->pdata[i]);
+        bool queues = false, moves_one = false;
+        for (guint k = 0; moves && k < moves->len; k++) {
+            const struct vg_approval *one = moves->pdata[k];
+            if (strcmp(one->to, host) != 0)
+                continue;
+            queues = queues || one->queued;
+            moves_one = moves_one || one->moving;
+        }
+        if (queues && !moves_one)
+            return true;
+    }
+    return false;
 }

@@ -100,9 +100,12 @@ GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
  * quick. */
 typedef bool vg_peers_enough(const vg_snapshot *snapshot, const void *data);
 
-/* Returns the UUIDs (char *) of VMs that such peers are moving to a host, as of their last answers;
- * the caller frees it. Any thread; does not block. */
+/* Returns the UUIDs (char *) of VMs that such peers are moving to a host, as of their last answers,
+ * without moves that they have queued; the caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_moving_to(vg_peers *peers, const char *host);
+
+/* Returns whether such a peer has queued moves to a host, and is making none there. Likewise. */
+bool vg_peers_queue_to(vg_peers *peers, const char *host);
 
 /* Asks all peers side by side, and waits until they have answered, the deadline has passed, or the
  * answer of one whose host is proved is enough; if enough is NULL, none is. It does not wait for a

@@ -47,6 +47,14 @@ backend_person(const vg_daemon_backend *backend, const char *asked_by)
     return g_strdup_printf("%s at %s", asked_by, vg_mover_host(backend->parts.mover));
 }
 
+int64_t
+backend_drain_places(void *data)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_mover_places(backend->parts.mover);
+}
+
 vg_drain *
 backend_read_drain(void *data, const char *host, bool dry_run, GError **err)
 {

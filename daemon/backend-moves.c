@@ -81,11 +81,9 @@ moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *
 
 /* ---- checking that the plan still holds ---- */
 
-/* Looks up the plan of a request and checks that it still holds. *ret_gain is the gain that it
- * predicts. */
-static int
-moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                 const struct vg_migration_request *request, int64_t *ret_gain, GError **err)
+int
+backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
+                   const struct vg_migration_request *request, int64_t *ret_gain, GError **err)
 {
     struct vg_saved_plan *saved =
         vg_journal_read_plan(backend->parts.journal, request->plan_id, err);
@@ -108,9 +106,8 @@ moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
 
 /* ---- the effect of a move ---- */
 
-/* Sets the CPU time that the VM lost in the last minutes before its move, from the store. */
-static void
-moves_measure_before(vg_store *store, struct vg_migration *migration)
+void
+backend_measure_before(vg_store *store, struct vg_migration *migration)
 {
     const int64_t now_ns = vg_clock_realtime_ns();
     const struct vg_history_query query = {
@@ -183,7 +180,7 @@ moves_start_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
         return NULL;
     migration->predicted = asked->request->plan_id != NULL;
     migration->predicted_gain_ns_per_s = gain;
-    moves_measure_before(backend->parts.store, migration);
+    backend_measure_before(backend->parts.store, migration);
     if (vg_asker_check(&asked->request->asker, err) < 0 ||
         vg_mover_start(backend->parts.mover, migration, &order, err) < 0)
         return NULL;
@@ -249,7 +246,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     *ret_known = migration != NULL;
     if (migration)
         return migration;
-    if (!peer && request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
+    if (!peer && request->plan_id && backend_check_plan(backend, view, request, &gain, err) < 0)
         return NULL;
     if (!peer && vm) {
         migration = moves_start_here(backend, vm, &asked, gain, &error);
@@ -342,16 +339,12 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     return object;
 }
 
-/* Checks that the other host has free GPUs for the VM. */
-static void
-moves_check_gpus(vg_daemon_backend *backend, const struct vg_migration *migration,
-                 GPtrArray *problems)
+int
+backend_check_gpus(vg_daemon_backend *backend, const struct vg_migration *migration, GError **err)
 {
-    g_autoptr(GError) error = NULL;
-
-    if (migration->devices->len > 0 && vg_peer_check_gpus(backend->parts.peers, migration->peer,
-                                                          migration, ASK_LIMIT_NS, &error) < 0)
-        g_ptr_array_add(problems, g_strdup(error->message));
+    return migration->devices->len == 0 ? 0
+                                        : vg_peer_check_gpus(backend->parts.peers, migration->peer,
+                                                             migration, ASK_LIMIT_NS, err);
 }
 
 static json_object *
@@ -362,9 +355,10 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     const struct vg_inv_vm *vm = backend_find_here(view, request->vm);
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(vg_path_check_free);
+    g_autoptr(GError) no_gpu = NULL;
     int64_t gain = 0;
 
-    if (request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
+    if (request->plan_id && backend_check_plan(backend, view, request, &gain, err) < 0)
         return NULL;
     if (!vm) {
         struct vg_peer_info *owner = moves_forward_to(backend, request, err);
@@ -381,7 +375,8 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, request, err);
     if (!migration || vg_mover_check(backend->parts.mover, migration, problems, paths, err) < 0)
         return NULL;
-    moves_check_gpus(backend, migration, problems);
+    if (backend_check_gpus(backend, migration, &no_gpu) < 0)
+        g_ptr_array_add(problems, g_strdup(no_gpu->message));
     json_object *document = moves_check_to_json(migration, problems, paths);
     backend_add_forecast(backend, document, vm, migration);
     return document;

@@ -90,6 +90,7 @@ GHashTable *backend_drained(vg_daemon_backend *backend);
 void backend_mark_drained(vg_daemon_backend *backend, vg_snapshot *snapshot);
 
 /* daemon/backend-drain.c: of struct vg_backend_moves */
+int64_t backend_drain_places(void *data); /* of struct vg_drainer_parts */
 vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError **err);
 vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);
 int backend_end_drain(void *data, const char *host, const char *asked_by, GError **err);
@@ -118,6 +119,24 @@ const struct vg_inv_vm *backend_find_here(const vg_view *view, const char *id);
 
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
+
+/* Looks up the plan of a request and checks that it still holds. *ret_gain is the gain that it
+ * predicts. */
+int backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
+                       const struct vg_migration_request *request, int64_t *ret_gain, GError **err);
+
+/* Sets the CPU time that the VM lost in the last minutes before its move, from the store. */
+void backend_measure_before(vg_store *store, struct vg_migration *migration);
+
+/* Checks that the other host has free GPUs for the VM. Blocks. */
+int backend_check_gpus(vg_daemon_backend *backend, const struct vg_migration *migration,
+                       GError **err);
+
+/* daemon/backend.c: the policy as it is configured now; data is the backend */
+void backend_read_policy(void *data, struct vg_policy_config *ret);
+
+/* daemon/backend-queue.c: what moves of the queue need when their turn comes */
+extern const struct vg_mover_turn backend_turn;
 
 /* daemon/backend-vulkan.c: of struct vg_backend_moves */
 vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,

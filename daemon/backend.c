@@ -273,7 +273,7 @@ tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
     vg_event_log_add(backend->parts.events, "plan", data);
 }
 
-static void
+void
 backend_read_policy(void *data, struct vg_policy_config *ret)
 {
     vg_daemon_backend *backend = data;
@@ -475,36 +475,6 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
     backend->proposed = g_ptr_array_new_with_free_func(proposal_free);
     backend->rooms = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, backend_room_free);
     return backend;
-}
-
-int
-vg_daemon_backend_start(vg_daemon_backend *backend, GError **err)
-{
-    backend->drainer = vg_drainer_new(
-        &(struct vg_drainer_parts){
-            .journal = backend->parts.journal,
-            .node = backend->parts.node,
-            .region = backend->parts.region,
-            .host = vg_mover_host(backend->parts.mover),
-            .backend = &backend->ops,
-            .read_policy = backend_read_policy,
-        },
-        err);
-    backend->teller =
-        backend->drainer
-            ? vg_proxy_teller_new(backend->parts.node, backend->parts.mover, backend->access, err)
-            : NULL;
-    return backend->teller ? backend_start_leader(backend, err) : -1;
-}
-
-void
-vg_daemon_backend_stop(vg_daemon_backend *backend)
-{
-    if (!backend)
-        return;
-    vg_leader_stop(backend->leader);
-    vg_drainer_stop(backend->drainer);
-    vg_proxy_teller_stop(backend->teller);
 }
 
 void

@@ -63,7 +63,14 @@ struct drain_history {
     int64_t failed;
 };
 
-/* Returns what became of the moves that this drain has begun, by UUID; borrowed from moves. */
+static bool
+drain_is_own(const struct vg_migration *move)
+{
+    return move->asked_by && g_str_has_prefix(move->asked_by, ASKED_BY);
+}
+
+/* Returns what became of the moves that this drain has begun, and of others that have not ended, by
+ * UUID; borrowed from moves. */
 static GHashTable *
 drain_histories(const struct vg_drain_mark *mark, const char *host, const GPtrArray *moves)
 {
@@ -71,8 +78,9 @@ drain_histories(const struct vg_drain_mark *mark, const char *host, const GPtrAr
 
     for (guint i = 0; moves && i < moves->len; i++) {
         const struct vg_migration *move = moves->pdata[i];
-        if (move->made_ns < mark->since_ns || strcmp(move->from, host) != 0 || !move->asked_by ||
-            !g_str_has_prefix(move->asked_by, ASKED_BY))
+        if (strcmp(move->from, host) != 0 ||
+            (vg_migration_has_ended(move->state) &&
+             (move->made_ns < mark->since_ns || !drain_is_own(move))))
             continue;
         struct drain_history *history = g_hash_table_lookup(histories, move->uuid);
         if (!history) {
@@ -83,6 +91,35 @@ drain_histories(const struct vg_drain_mark *mark, const char *host, const GPtrAr
         history->failed += vg_migration_has_ended(move->state) && move->state != VG_MIGRATION_DONE;
     }
     return histories;
+}
+
+/* Counts the moves that a drain has begun and that have not ended. */
+static int64_t
+drain_count(const GPtrArray *moves)
+{
+    int64_t n = 0;
+
+    for (guint i = 0; i < moves->len; i++) {
+        const struct vg_migration *move = moves->pdata[i];
+        n += !vg_migration_has_ended(move->state) && drain_is_own(move);
+    }
+    return n;
+}
+
+/* Sets that a VM has a move that has not ended. */
+static void
+drain_judge_move(const struct vg_migration *move, struct vg_drain_vm *vm)
+{
+    const bool is_queued = vg_migration_is_queued(move);
+
+    vm->has_move = true;
+    vm->step = is_queued ? VG_DRAIN_WAITS : VG_DRAIN_MOVES;
+    g_free(vm->to);
+    vm->to = g_strdup(move->to);
+    if (!is_queued)
+        return;
+    g_free(vm->reason);
+    vm->reason = g_strdup_printf("its move waits for %s", move->waits_for);
 }
 
 /* Sets what becomes of a VM that is here. */
@@ -101,9 +138,7 @@ drain_judge(GHashTable *refusals, const struct drain_history *history,
     vm->migration = newest ? g_strdup(newest->id) : NULL;
     vm->step = evacuation->to ? VG_DRAIN_WAITS : VG_DRAIN_STAYS;
     if (newest && !vg_migration_has_ended(newest->state)) {
-        vm->step = VG_DRAIN_MOVES;
-        g_free(vm->to);
-        vm->to = g_strdup(newest->to);
+        drain_judge_move(newest, vm);
     } else if (newest && newest->state == VG_MIGRATION_DONE &&
                vg_clock_realtime_ns() - newest->ended_ns < LEFT_NS) {
         vm->step = VG_DRAIN_MOVED;
@@ -134,16 +169,20 @@ drain_add_moved(GHashTable *histories, const GHashTable *here, vg_drain *drain)
         if (g_hash_table_contains((GHashTable *)here, uuid))
             continue;
         struct vg_drain_vm *vm = vg_drain_add(drain, newest->vm, uuid);
-        vm->step = vg_migration_has_ended(newest->state) ? VG_DRAIN_MOVED : VG_DRAIN_MOVES;
-        vm->to = g_strdup(newest->to);
+        vm->step = VG_DRAIN_MOVED;
+        if (vg_migration_has_ended(newest->state))
+            vm->to = g_strdup(newest->to);
+        else
+            drain_judge_move(newest, vm);
         vm->migration = g_strdup(newest->id);
     }
 }
 
-/* Looks at all hosts, and at the moves so far. refusals is NULL for a dry run. */
+/* Looks at all hosts, and at the moves so far. refusals is NULL for a dry run. *ret_begun is the
+ * number of moves that a drain has begun and that have not ended. */
 static vg_drain *
 drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, GHashTable *refusals,
-           GError **err)
+           int64_t *ret_begun, GError **err)
 {
     const struct vg_backend *backend = drainer->parts.backend;
     g_autoptr(vg_view) view = backend->measurement->view(backend->data);
@@ -183,13 +222,14 @@ drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, G
     }
     vg_drain_wait_for_moved(drain);
     drain_add_moved(histories, here, drain);
+    *ret_begun = drain_count(moves);
     vg_drain_settle(drain);
     return drain;
 }
 
 /* ---- moving ---- */
 
-/* Begins the move of a VM. Returns false if no further one can begin now. */
+/* Begins the move of a VM, or has it wait for its turn. Returns whether that was possible. */
 static bool
 drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
                  struct vg_drain_vm *vm)
@@ -206,12 +246,9 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
         backend->moves->migrate(backend->data, &request, &known, &peer, &error);
     if (move) {
         g_hash_table_remove(drainer->refusals, vm->uuid);
-        vm->step = VG_DRAIN_MOVES;
+        drain_judge_move(move, vm);
         return true;
     }
-    /* As many moves as [actions] moves allows. */
-    if (g_error_matches(error, VG_ERROR, VG_E_CONFLICT) && strstr(error->message, "under way"))
-        return false;
     vg_log_warn("a VM cannot leave vm=\"%s\" to=\"%s\" reason=\"%s\"", vm->vm, vm->to,
                 error->message);
     struct refusal *refusal = g_new0(struct refusal, 1);
@@ -219,7 +256,7 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
     refusal->until_ns = vg_clock_monotonic_ns() + AGAIN_NS;
     g_hash_table_replace(drainer->refusals, g_strdup(vm->uuid), refusal);
     vm->step = VG_DRAIN_STAYS;
-    return true;
+    return false;
 }
 
 /* Forgets refusals that are to be tried again. */
@@ -273,7 +310,8 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
     g_autoptr(GError) error = NULL;
 
     drain_forget_refusals(drainer);
-    vg_drain *drain = drain_look(drainer, mark, drainer->refusals, &error);
+    int64_t begun = 0;
+    vg_drain *drain = drain_look(drainer, mark, drainer->refusals, &begun, &error);
     if (!drain) {
         vg_log_warn_limited("the VMs of this host cannot be moved away now reason=\"%s\"",
                             error->message);
@@ -282,9 +320,13 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
     for (guint i = 0; i < drain->vms->len && drain_is_on(drainer); i++) {
         struct vg_drain_vm *vm = drain->vms->pdata[i];
         vg_thread_beat(drainer->thread);
-        if (vm->step == VG_DRAIN_WAITS && vm->uuid && vm->to &&
-            !drain_begin_move(drainer, mark, vm))
+        if (vm->step != VG_DRAIN_WAITS || vm->has_move || !vm->uuid || !vm->to)
+            continue;
+        /* Those that are left wait for these, without a place in the queue: the host that is best
+         * for each is chosen when it leaves. */
+        if (begun >= drainer->parts.places(drainer->parts.backend->data))
             break;
+        begun += drain_begin_move(drainer, mark, vm);
     }
     vg_drain_settle(drain);
     const bool running = drain->state == VG_DRAIN_RUNNING;
@@ -431,7 +473,8 @@ vg_drainer_read(vg_drainer *drainer, bool dry_run, GError **err)
 {
     if (dry_run) {
         const struct vg_drain_mark now = {NULL, vg_clock_realtime_ns()};
-        vg_drain *drain = drain_look(drainer, &now, NULL, err);
+        int64_t begun;
+        vg_drain *drain = drain_look(drainer, &now, NULL, &begun, err);
         if (drain && drain->state != VG_DRAIN_DONE)
             drain->state = VG_DRAIN_PLANNED;
         return drain;

@@ -23,6 +23,8 @@ struct vg_drainer_parts {
     const char *host;
     const struct vg_backend *backend; /* by which VMs are moved, and hosts are looked at */
     void (*read_policy)(void *data, struct vg_policy_config *ret); /* data: that of the backend */
+    /* Returns how many moves may be under way or queued at once that this has begun. */
+    int64_t (*places)(void *data);
 };
 
 typedef struct vg_drainer vg_drainer;

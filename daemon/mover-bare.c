@@ -84,7 +84,8 @@ bare_clear(vg_mover *mover, const char *uuid, const char *reason)
     vg_record_free(&vg_bare_vm_record, vm);
 }
 
-/* Returns whether a move that has ended left its VM without a GPU that it had. */
+/* Returns whether a move that has ended, or waits to be taken up again, left its VM without a GPU
+ * that it had. */
 static bool
 bare_is_left(const struct vg_migration *migration)
 {
@@ -94,8 +95,8 @@ bare_is_left(const struct vg_migration *migration)
         const struct vg_migration_step *step = migration->steps->pdata[i];
         was_unplugged = was_unplugged || strcmp(step->verb, "detach") == 0;
     }
-    return migration->state == VG_MIGRATION_FAILED && migration->devices->len > 0 &&
-           was_unplugged && migration->gpu != VG_GPU_ATTACHED &&
+    return (migration->state == VG_MIGRATION_FAILED || vg_migration_is_queued(migration)) &&
+           migration->devices->len > 0 && was_unplugged && migration->gpu != VG_GPU_ATTACHED &&
            migration->vm_on != VG_PLACE_NOWHERE;
 }
 
@@ -123,7 +124,9 @@ mover_note_past(vg_mover *mover, const GPtrArray *moves)
     VG_LOCK_SCOPE(&mover->lock);
     for (guint i = 0; i < moves->len; i++) {
         const struct vg_migration *migration = moves->pdata[i];
-        if (g_hash_table_add(seen, migration->uuid) && bare_is_left(migration))
+        /* One that never began has changed nothing. */
+        if (migration->steps->len > 0 && g_hash_table_add(seen, migration->uuid) &&
+            bare_is_left(migration))
             bare_raise(mover, migration, migration->cause);
     }
 }

@@ -24,6 +24,18 @@ mover_has(vg_mover *mover, const char *uuid)
     return false;
 }
 
+/* Writes a move down that begins: a new one, or one of the queue. */
+static int
+lock_record(vg_mover *mover, struct vg_migration *migration, const struct vg_mover_order *order,
+            GError **err)
+{
+    if (!order)
+        return vg_journal_start_queued(mover->parts.journal, migration, err);
+    migration->made_ns = vg_clock_realtime_ns();
+    return vg_journal_begin_migration(mover->parts.journal, migration, order->key, order->request,
+                                      err);
+}
+
 int
 mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
                    const struct vg_mover_order *order, GError **err)
@@ -32,9 +44,7 @@ mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
 
     if (region && vg_region_lock_move(region, migration->uuid, err) < 0)
         return -1;
-    migration->made_ns = vg_clock_realtime_ns();
-    if (vg_journal_begin_migration(mover->parts.journal, migration, order->key, order->request,
-                                   err) == 0)
+    if (lock_record(mover, migration, order, err) == 0)
         return 0;
     /* The lock may be that of a move which is under way. */
     if (region && !mover_has(mover, migration->uuid))

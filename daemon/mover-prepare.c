@@ -227,6 +227,15 @@ mover_end_asking(vg_mover *mover, const char *uuid)
     pthread_cond_broadcast(&mover->answered);
 }
 
+/* Returns the id of the move of a VM that is queued, which the caller frees, or NULL. */
+static char *
+prepare_find_queued(vg_mover *mover, const char *uuid)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    const struct mover_queued *queued = mover_queue_find_vm(mover, uuid);
+    return queued ? g_strdup(queued->record->id) : NULL;
+}
+
 static int
 prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
               GPtrArray *paths, GError **err)
@@ -238,11 +247,13 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
         .paths = paths,
     };
     g_autofree char *other = mover_find_move(mover, migration->uuid);
+    g_autofree char *queued = other ? NULL : prepare_find_queued(mover, migration->uuid);
     int status = 0;
 
-    if (other) {
-        g_ptr_array_add(problems, g_strdup_printf("'%s' is being moved already, by '%s'",
-                                                  migration->vm, other));
+    if (other || queued) {
+        g_ptr_array_add(problems, g_strdup_printf(other ? "'%s' is being moved already, by '%s'"
+                                                        : "'%s' waits to be moved already, by '%s'",
+                                                  migration->vm, other ? other : queued));
         return 0;
     }
     move.settings = vg_mover_settings(mover);

@@ -28,6 +28,25 @@ struct vg_mover {
     atomic_uint writes;
     atomic_bool is_silent; /* the journal has not answered when it was last written to */
     bool ending;           /* protected by the lock: no move begins, and none migrates */
+    /* The queue, which the lock protects, too. */
+    GPtrArray *queue;      /* struct mover_queued, in the order of their turns */
+    GHashTable *ended_to;  /* host: int64_t, CLOCK_MONOTONIC, when the last move there ended */
+    pthread_cond_t turned; /* signalled when the turn of one may have come */
+    bool is_turn;          /* the same for one that does not wait at the moment */
+    vg_thread *queueing;   /* begins them; NULL until the queue is started */
+    const struct vg_mover_turn *turn; /* how they are prepared */
+    void *turn_data;
+};
+
+/* A move that waits for its turn. It holds no reservation, no lease and no lock of the cluster. */
+struct mover_queued {
+    struct vg_migration *record; /* protected by the mover's lock, as are the members below */
+    char *request;               /* what was asked for, JSON; NULL: not known */
+    char *why;                   /* why it does not begin now, one sentence */
+    bool is_busy;                /* it begins, or is being removed */
+    bool abort_asked;            /* while it began */
+    int64_t refused_ns; /* CLOCK_MONOTONIC, when it could not begin at its turn; 0: it could */
+    int64_t again_ns;   /* CLOCK_MONOTONIC, when that is tried again */
 };
 
 struct mover_move {
@@ -96,9 +115,9 @@ struct mover_executor {
 /* Returns the table of operations of an executor. */
 const struct mover_executor *mover_executor_of(enum vg_migration_executor executor);
 
-/* Refuses another move to a host if there are as many as the configuration allows: of this host, or
- * to that one, with those that peers make. Called while `beginning` is held. */
-int mover_check_number(vg_mover *mover, const char *to, GError **err);
+/* Frees what has ended, and fails with VG_E_BUSY if no move begins any more. Called while
+ * `beginning` is held. */
+int mover_check_open(vg_mover *mover, GError **err);
 
 /* Makes a move that has done nothing yet from a copy of the record, and starts its thread. */
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);
@@ -155,8 +174,8 @@ void mover_end_lease(struct mover_move *move);
 
 /* mover-lock.c */
 
-/* Records a move that begins, once no other host of the cluster can begin one of the same VM.
- * Called while `beginning` is held. */
+/* Records a move that begins, once no other host of the cluster can begin one of the same VM. order
+ * is NULL if it was queued. Called while `beginning` is held. */
 int mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
                        const struct vg_mover_order *order, GError **err);
 
@@ -166,6 +185,12 @@ int mover_check_lock(const struct mover_move *move, GError **err);
 
 /* Lets others move the VM again, as the move has ended. */
 void mover_unlock(const struct mover_move *move);
+
+/* mover-resume.c */
+
+/* Makes a move from the journal's record, so that its machine knows each verb that was asked for,
+ * and the outcome. */
+struct mover_move *mover_replay(vg_mover *mover, const struct vg_migration *migration);
 
 /* mover-look.c */
 
@@ -199,8 +224,9 @@ int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
  * ends; the last one counts. Called under the lock. */
 struct mover_move *mover_find(vg_mover *mover, const char *id);
 
-/* Ends vgpud where a test wants it, as if it had been killed just after this write. */
-void mover_count_write(struct mover_move *move);
+/* Returns the record of a move that is here or queued, as it is now, or NULL. Called under the
+ * lock. */
+const struct vg_migration *mover_find_record(vg_mover *mover, const char *id);
 
 /* Writes the record to the journal. is_bare: the VM may be without its GPUs, and waits. Returns -1
  * if the journal did not take it; the caller must then take nothing from the VM. */
@@ -242,6 +268,59 @@ extern const struct mover_executor mover_nova;
  * a peer, only those that this host knows. Waits for no file system that does not answer. */
 void mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *problems);
 
+/* mover-queue.c */
+
+/* Makes the queue, and frees it: its moves stay in the journal. */
+void mover_queue_init(vg_mover *mover);
+void mover_queue_end(vg_mover *mover);
+
+/* Return why a move to a host has to wait for its turn, or NULL if it may begin now; the caller
+ * frees the text. Called while `beginning` is held. A failed move that is taken up again: as many
+ * are under way as the configuration allows, of this host or to that one with those that peers
+ * make. One of the queue: also, another host is to have the place. A new one: also, others come
+ * first. */
+char *mover_queue_why_retry(vg_mover *mover, const char *to);
+char *mover_queue_why_turn(vg_mover *mover, const char *to);
+char *mover_queue_why(vg_mover *mover, const char *to);
+
+/* Puts a move into the queue, once the journal has it; order is NULL if it is taken up again. Fails
+ * with VG_E_CONFLICT if the queue is full. Called while `beginning` is held. */
+int mover_queue_add(vg_mover *mover, struct vg_migration *migration,
+                    const struct vg_mover_order *order, const char *why, GError **err);
+
+/* Puts a move into the queue that the journal has there. */
+void mover_queue_restore(vg_mover *mover, const struct vg_journal_queued *queued);
+
+/* Removes a move from the queue. Returns 1 and a copy, which the caller frees; 0 if it is not
+ * there; -1 and *err if the journal cannot be written: it is still there. Blocks. */
+int mover_queue_abort(vg_mover *mover, const char *id, struct vg_migration **ret, GError **err);
+
+/* Ends a move that the caller has marked as busy, so that nobody else removes it, and removes it
+ * once the journal has that. why: NULL if somebody aborts it. The caller frees the result. */
+struct vg_migration *mover_queue_remove(vg_mover *mover, struct mover_queued *queued,
+                                        const char *why, GError **err);
+
+/* Lists copies (struct vg_migration) of the moves that are to be looked at now. */
+GPtrArray *mover_queue_due(vg_mover *mover);
+
+/* Notes why a move has no turn now. */
+void mover_queue_note(vg_mover *mover, const char *id, const char *why);
+
+/* These are called under the lock. The first two return the move with this id, or of this VM, or
+ * NULL; number has each move say which place it has; leave removes one that has begun. */
+struct mover_queued *mover_queue_find(vg_mover *mover, const char *id);
+struct mover_queued *mover_queue_find_vm(vg_mover *mover, const char *uuid);
+void mover_queue_number(const vg_mover *mover);
+void mover_queue_leave(vg_mover *mover, struct mover_queued *queued);
+void mover_queue_add_approvals(vg_mover *mover, GPtrArray *list);
+void mover_queue_wake(vg_mover *mover);
+void mover_queue_note_end(vg_mover *mover, const char *to); /* a move there has ended */
+
+/* mover-settings.c */
+
+/* Ends vgpud where a test wants it, as if it had been killed just after this write. */
+void mover_count_write(vg_mover *mover);
+
 /* mover-reach.c */
 
 /* The longest time that the target's vgpud may take to answer about a reservation. */
@@ -273,7 +352,8 @@ int mover_refuse(const struct mover_move *move, const GPtrArray *problems,
 /* daemon/mover-prepare.c */
 
 /* Returns the id of the move that has the VM now, whether of this vgpud or, as a reservation here
- * shows, of another one. Returns NULL if there is none; the caller frees it. */
+ * shows, of another one; one that is queued does not have it. Returns NULL if there is none; the
+ * caller frees it. */
 char *mover_find_move(vg_mover *mover, const char *uuid);
 
 /* Waits until no other thread asks this guest, and keeps others from asking it until the end. */

@@ -15,10 +15,8 @@
 /* The pause between two attempts to read the journal. */
 #define RESUME_PAUSE_NS (2 * VG_NS_PER_S)
 
-/* Makes a move from the journal's record, so that its machine knows each verb that was asked for,
- * and the outcome. */
-static struct mover_move *
-resume_replay(vg_mover *mover, const struct vg_migration *migration)
+struct mover_move *
+mover_replay(vg_mover *mover, const struct vg_migration *migration)
 {
     struct mover_move *move = mover_new_move(mover, migration);
     int64_t attempt = 0;
@@ -42,7 +40,7 @@ static void
 resume_take_up(vg_mover *mover, const struct vg_migration *migration)
 {
     g_autoptr(GError) error = NULL;
-    struct mover_move *move = resume_replay(mover, migration);
+    struct mover_move *move = mover_replay(mover, migration);
     const struct vg_migration_step *newest =
         migration->steps->len > 0 ? migration->steps->pdata[migration->steps->len - 1] : NULL;
     const char *last = newest ? newest->verb : "nothing yet";
@@ -65,8 +63,10 @@ resume_all(vg_mover *mover)
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) active = vg_journal_list_migrations(mover->parts.journal, true, INT64_MAX,
                                                              VG_JOURNAL_MIGRATIONS_MAX, &error);
+    g_autoptr(GPtrArray) queued =
+        active ? vg_journal_list_queued(mover->parts.journal, &error) : NULL;
     g_autoptr(GPtrArray) all =
-        active ? vg_journal_list_migrations(mover->parts.journal, false, INT64_MAX,
+        queued ? vg_journal_list_migrations(mover->parts.journal, false, INT64_MAX,
                                             VG_JOURNAL_MIGRATIONS_MAX, &error)
                : NULL;
 
@@ -76,8 +76,12 @@ resume_all(vg_mover *mover)
             error->message);
         return -1;
     }
-    for (guint i = 0; i < active->len; i++)
-        resume_take_up(mover, active->pdata[i]);
+    for (guint i = 0; i < active->len; i++) {
+        if (!vg_migration_is_queued(active->pdata[i]))
+            resume_take_up(mover, active->pdata[i]);
+    }
+    for (guint i = 0; i < queued->len; i++)
+        mover_queue_restore(mover, queued->pdata[i]);
     mover_note_past(mover, all);
     return 0;
 }
@@ -158,10 +162,15 @@ vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err)
     }
     resume_reset(migration, by);
     VG_LOCK_SCOPE(&mover->beginning);
-    if (mover_check_number(mover, migration->to, err) < 0 ||
-        vg_journal_reopen_migration(mover->parts.journal, migration, err) < 0)
+    if (mover_check_open(mover, err) < 0)
         return NULL;
-    struct mover_move *move = resume_replay(mover, migration);
+    g_autofree char *why = mover_queue_why_retry(mover, migration->to);
+    if (why)
+        return mover_queue_add(mover, migration, NULL, why, err) < 0 ? NULL
+                                                                     : g_steal_pointer(&migration);
+    if (vg_journal_reopen_migration(mover->parts.journal, migration, err) < 0)
+        return NULL;
+    struct mover_move *move = mover_replay(mover, migration);
     vg_log_notice("move begins again id=%s vm=\"%s\" by=\"%s\"", id, migration->vm, by ? by : "");
     return mover_launch(mover, move, err) < 0 ? NULL : g_steal_pointer(&migration);
 }

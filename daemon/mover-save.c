@@ -4,16 +4,11 @@
  */
 #include "config.h"
 
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "daemon/mover-private.h"
-
-#define VG_LOG_TAG "mover"
 
 /* Unless the journal has recorded it, a move takes nothing from a VM, and does not let it change
  * hosts. Writing is tried for this time. */
@@ -26,17 +21,6 @@
 #define SAVE_AGAIN_NS VG_NS_PER_S
 
 /* ---- writing ---- */
-
-void
-mover_count_write(struct mover_move *move)
-{
-    unsigned n = atomic_fetch_add(&move->mover->writes, 1) + 1;
-
-    if (move->settings->fault_writes > 0 && n == (unsigned)move->settings->fault_writes) {
-        vg_log_warn("killing vgpud, as [fault] move_writes says");
-        kill(getpid(), SIGKILL);
-    }
-}
 
 static struct vg_migration *
 save_copy(struct mover_move *move)
@@ -59,7 +43,7 @@ mover_save(struct mover_move *move, bool is_bare, GError **err)
         atomic_store(&move->mover->is_silent,
                      move->is_unsaved && g_error_matches(error, VG_ERROR, VG_E_TIMEOUT));
         if (!move->is_unsaved) {
-            mover_count_write(move);
+            mover_count_write(move->mover);
             mover_go_on(move);
             return 0;
         }
@@ -87,7 +71,20 @@ mover_find(vg_mover *mover, const char *id)
     return NULL;
 }
 
-/* Replaces the journal's records of moves that go on by their present state. */
+const struct vg_migration *
+mover_find_record(vg_mover *mover, const char *id)
+{
+    const struct mover_move *move = mover_find(mover, id);
+    const struct mover_queued *queued = mover_queue_find(mover, id);
+
+    /* One that has ended, and waits to be taken up again, is here twice. */
+    if (queued && (!move || move->ended))
+        return queued->record;
+    return move ? move->record : NULL;
+}
+
+/* Replaces the journal's records of moves that go on, or wait for their turn, by their present
+ * state. */
 static void
 save_refresh(vg_mover *mover, GPtrArray *moves)
 {
@@ -95,9 +92,9 @@ save_refresh(vg_mover *mover, GPtrArray *moves)
     for (guint i = 0; i < moves->len; i++) {
         const struct vg_migration *known = moves->pdata[i];
         const struct mover_move *move = mover_find(mover, known->id);
-        if (!move || move->ended)
+        if ((!move || move->ended) && !mover_queue_find(mover, known->id))
             continue;
-        struct vg_migration *now = vg_migration_copy(move->record);
+        struct vg_migration *now = vg_migration_copy(mover_find_record(mover, known->id));
         vg_migration_free(moves->pdata[i]);
         moves->pdata[i] = now;
     }
@@ -112,6 +109,13 @@ save_compare_made(const void *a, const void *b)
     return x->made_ns > y->made_ns ? -1 : x->made_ns < y->made_ns;
 }
 
+static void
+save_add_known(GPtrArray *list, const struct vg_migration *record, bool active, int64_t before_ns)
+{
+    if (record->made_ns < before_ns && !(active && vg_migration_has_ended(record->state)))
+        g_ptr_array_add(list, vg_migration_copy(record));
+}
+
 /* Lists the moves that are in memory, which those are that have not ended. */
 static GPtrArray *
 save_list_known(vg_mover *mover, bool active, int64_t before_ns, size_t limit)
@@ -121,9 +125,13 @@ save_list_known(vg_mover *mover, bool active, int64_t before_ns, size_t limit)
     pthread_mutex_lock(&mover->lock);
     for (guint i = 0; i < mover->moves->len; i++) {
         const struct mover_move *move = mover->moves->pdata[i];
-        if (move == mover_find(mover, move->record->id) && move->record->made_ns < before_ns &&
-            !(active && vg_migration_has_ended(move->record->state)))
-            g_ptr_array_add(list, vg_migration_copy(move->record));
+        if (move->record == mover_find_record(mover, move->record->id))
+            save_add_known(list, move->record, active, before_ns);
+    }
+    for (guint i = 0; i < mover->queue->len; i++) {
+        const struct mover_queued *queued = mover->queue->pdata[i];
+        if (queued->record == mover_find_record(mover, queued->record->id))
+            save_add_known(list, queued->record, active, before_ns);
     }
     pthread_mutex_unlock(&mover->lock);
     g_ptr_array_sort(list, save_compare_made);
@@ -151,7 +159,7 @@ vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t limit, cha
         }
     }
     if (!active)
-        *ret_lacks = g_strdup_printf("only moves under way are listed: %s",
+        *ret_lacks = g_strdup_printf("only moves under way or queued are listed: %s",
                                      error ? error->message : "the journal does not answer");
     return save_list_known(mover, active, before_ns, limit);
 }

@@ -277,6 +277,7 @@ mover_run(vg_thread *self, void *arg)
     vg_nova_free(g_steal_pointer(&move->nova));
     VG_LOCK_SCOPE(&mover->lock);
     move->ended = true;
+    mover_queue_note_end(mover, move->record->to);
 }
 
 static void
@@ -359,46 +360,12 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     return move;
 }
 
-/* Counts the moves that have not ended, and those of them that go to a host. */
-static unsigned
-mover_count(vg_mover *mover, const char *to, unsigned *ret_there)
-{
-    unsigned running = 0;
-
-    *ret_there = 0;
-    VG_LOCK_SCOPE(&mover->lock);
-    for (guint i = 0; i < mover->moves->len; i++) {
-        const struct mover_move *move = mover->moves->pdata[i];
-        running += !move->ended;
-        *ret_there += !move->ended && strcmp(move->record->to, to) == 0;
-    }
-    return running;
-}
-
 int
-mover_check_number(vg_mover *mover, const char *to, GError **err)
+mover_check_open(vg_mover *mover, GError **err)
 {
-    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
-    g_autoptr(GPtrArray) others = vg_peers_moving_to(mover->parts.peers, to);
-    unsigned there;
-
     mover_forget_ended(mover);
-    pthread_mutex_lock(&mover->lock);
-    const bool ending = mover->ending;
-    pthread_mutex_unlock(&mover->lock);
-    if (ending)
-        return vg_error(err, VG_E_BUSY, "vgpud is ending");
-    const unsigned running = mover_count(mover, to, &there);
-    if (running >= settings->moves)
-        return vg_error(err, VG_E_CONFLICT,
-                        "%u moves are under way already, the most that [actions] moves allows",
-                        running);
-    if (others->len > 0 && there + others->len >= settings->moves)
-        return vg_error(err, VG_E_CONFLICT,
-                        "%u moves to '%s' are under way already, of which other hosts make %u; "
-                        "[actions] moves allows %" PRId64,
-                        there + others->len, to, others->len, settings->moves);
-    return 0;
+    VG_LOCK_SCOPE(&mover->lock);
+    return mover->ending ? vg_error(err, VG_E_BUSY, "vgpud is ending") : 0;
 }
 
 int
@@ -406,12 +373,16 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const struct vg_
                GError **err)
 {
     VG_LOCK_SCOPE(&mover->beginning);
-    if (mover_check_number(mover, migration->to, err) < 0 ||
-        (order->check && order->check(order->data, migration, err) < 0) ||
-        mover_begin_locked(mover, migration, order, err) < 0)
+    if (mover_check_open(mover, err) < 0 ||
+        (order->check && order->check(order->data, migration, err) < 0))
+        return -1;
+    g_autofree char *why = mover_queue_why(mover, migration->to);
+    if (why)
+        return mover_queue_add(mover, migration, order, why, err);
+    if (mover_begin_locked(mover, migration, order, err) < 0)
         return -1;
     struct mover_move *move = mover_new_move(mover, migration);
-    mover_count_write(move);
+    mover_count_write(mover);
     vg_log_notice("move begins id=%s vm=\"%s\" from=\"%s\" to=\"%s\" by=\"%s\"", migration->id,
                   migration->vm, migration->from, migration->to,
                   migration->asked_by ? migration->asked_by : "");
@@ -424,8 +395,8 @@ struct vg_migration *
 vg_mover_read(vg_mover *mover, const char *id, GError **err)
 {
     pthread_mutex_lock(&mover->lock);
-    struct mover_move *move = mover_find(mover, id);
-    struct vg_migration *copy = move ? vg_migration_copy(move->record) : NULL;
+    const struct vg_migration *now = mover_find_record(mover, id);
+    struct vg_migration *copy = now ? vg_migration_copy(now) : NULL;
     pthread_mutex_unlock(&mover->lock);
     return copy ? copy : vg_journal_read_migration(mover->parts.journal, id, err);
 }
@@ -470,6 +441,10 @@ vg_mover_abort(vg_mover *mover, const char *id, GError **err)
 
     if (!known)
         return NULL;
+    struct vg_migration *removed = NULL;
+    const int status = mover_queue_abort(mover, id, &removed, err);
+    if (status != 0)
+        return status < 0 ? NULL : removed;
     VG_LOCK_SCOPE(&mover->lock);
     struct mover_move *move = mover_find(mover, id);
     if (!move) {
@@ -490,6 +465,7 @@ vg_mover_add_approvals(vg_mover *mover, GPtrArray *list)
         if (!move->ended)
             g_ptr_array_add(list, vg_approval_new(move->record->uuid, move->record->to, true));
     }
+    mover_queue_add_approvals(mover, list);
 }
 
 GPtrArray *
@@ -519,6 +495,7 @@ vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings
     mover->bare = g_ptr_array_new_with_free_func(vg_bare_vm_free);
     pthread_mutex_init(&mover->lock, NULL);
     pthread_mutex_init(&mover->beginning, NULL);
+    mover_queue_init(mover);
     mover->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     mover->unkept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vg_cond_init(&mover->answered);
@@ -532,13 +509,7 @@ vg_mover_configure(vg_mover *mover, vg_move_settings *take_settings)
     VG_LOCK_SCOPE(&mover->lock);
     vg_move_settings_unref(mover->settings);
     mover->settings = take_settings;
-}
-
-vg_move_settings *
-vg_mover_settings(vg_mover *mover)
-{
-    VG_LOCK_SCOPE(&mover->lock);
-    return vg_move_settings_ref(mover->settings);
+    mover_queue_wake(mover);
 }
 
 const char *
@@ -554,11 +525,13 @@ vg_mover_free(vg_mover *mover)
         return;
     vg_thread_free(mover->resuming);
     vg_thread_free(mover->watching);
+    vg_thread_free(mover->queueing);
     for (guint i = 0; i < mover->moves->len; i++)
         mover_leave(mover->moves->pdata[i]);
     for (guint i = 0; i < mover->moves->len; i++)
         mover_move_free(mover->moves->pdata[i]);
     g_ptr_array_unref(mover->moves);
+    mover_queue_end(mover);
     g_ptr_array_unref(mover->bare);
     vg_move_settings_unref(mover->settings);
     g_hash_table_destroy(mover->asked);

@@ -91,8 +91,9 @@ struct vg_mover_order {
     void *data;
 };
 
-/* Begins the move. Fails with VG_E_CONFLICT if too many are under way, from here or to the same
- * host, or if the VM is being moved. Blocks for the journal. */
+/* Begins the move, or has it wait for its turn if too many are under way, from here or to the same
+ * host: waits_for is set then. Fails with VG_E_CONFLICT if the queue is full, or if the VM has a
+ * move that has not ended. Blocks for the journal. */
 int vg_mover_start(vg_mover *mover, struct vg_migration *migration,
                    const struct vg_mover_order *order, GError **err);
 
@@ -105,14 +106,39 @@ struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err
 GPtrArray *vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t limit,
                          char **ret_lacks, GError **err);
 
-/* Turns a move back. Fails with VG_E_CONFLICT if it is too late. */
+/* The most moves that wait for their turn. */
+#define VG_MOVER_QUEUE_MAX 100
+
+/* What a move of the queue needs when its turn comes. */
+struct vg_mover_turn {
+    /* Finds out anew what was asked for, as vg_mover_prepare() does, and all else that speaks
+     * against the move before it begins. request: the document of struct vg_migration_request.
+     * Blocks. */
+    struct vg_migration *(*prepare)(void *data, const struct vg_migration *queued,
+                                    const char *request, GError **err);
+    /* Checks it beside the moves that are under way, as the check of an order does. */
+    int (*check)(void *data, const struct vg_migration *migration, GError **err);
+    /* Returns whether the VM is known to be on this host. Does not block. */
+    bool (*is_here)(void *data, const char *uuid);
+};
+
+/* Has moves of the queue begin when their turn comes. turn and data are borrowed. */
+int vg_mover_run_queue(vg_mover *mover, const struct vg_mover_turn *turn, void *data, GError **err);
+
+/* Returns how many moves somebody may have under way or queued who wants no more at once than
+ * [actions] moves allows; 0 while the queue is full. */
+int64_t vg_mover_places(vg_mover *mover);
+
+/* Turns a move back; one that is queued ends at once. Fails with VG_E_CONFLICT if it is too late.
+ */
 struct vg_migration *vg_mover_abort(vg_mover *mover, const char *id, GError **err);
 
-/* Resumes a failed move, to finish what it left undone. Fails with VG_E_CONFLICT if it has not
- * failed or has left nothing undone, or if its VM is being moved. Blocks for the journal. */
+/* Resumes a failed move, to finish what it left undone; if too many are under way, it is the next
+ * of the queue. Fails with VG_E_CONFLICT if it has not failed or has left nothing undone, or if its
+ * VM has another move that has not ended. Blocks for the journal. */
 struct vg_migration *vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err);
 
-/* Appends a struct vg_approval for each move that has not ended. */
+/* Appends a struct vg_approval for each move that has not ended, also if it is queued. */
 void vg_mover_add_approvals(vg_mover *mover, GPtrArray *list);
 
 /* Lists the VMs (struct vg_bare_vm) whose GPUs were taken away and do not come back, since their
@@ -126,7 +152,7 @@ void vg_mover_end_moves(vg_mover *mover);
 /* Waits for the moves that turn back, until a time (CLOCK_MONOTONIC). */
 void vg_mover_wait(vg_mover *mover, int64_t until_ns);
 
-/* Returns the UUIDs (char *) of the VMs that are being moved now. */
+/* Returns the UUIDs (char *) of the VMs that are being moved now, without those that are queued. */
 GPtrArray *vg_mover_moving(vg_mover *mover);
 
 #endif

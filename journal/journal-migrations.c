@@ -54,10 +54,26 @@ journal_reservation_row(sqlite3_stmt *statement, GError **err)
 
 /* ---- moves ---- */
 
+/* What the column `active` says of a move. Earlier versions know only the first two, and end a move
+ * that is queued when they start. */
+enum journal_activity {
+    JOURNAL_ENDED,
+    JOURNAL_RUNS,
+    JOURNAL_QUEUED, /* it waits for its turn, and needs no room on the disk yet */
+};
+
+static int64_t
+journal_activity_of(const struct vg_migration *migration)
+{
+    if (vg_migration_has_ended(migration->state))
+        return JOURNAL_ENDED;
+    return vg_migration_is_queued(migration) ? JOURNAL_QUEUED : JOURNAL_RUNS;
+}
+
 /* The space that the records of a move may need from its beginning to the end of its way back. */
 #define MOVE_ROOM_BYTES (INT64_C(2) << 20)
 
-/* Keeps room for the moves that have not ended, and for `more` further ones. */
+/* Keeps room for the moves that have begun and not ended, and for `more` further ones. */
 static int
 journal_keep_moves_room(struct journal_db *db, int64_t more, GError **err)
 {
@@ -119,7 +135,7 @@ static int
 journal_migration_refuse(struct journal_db *db, const struct journal_migration *arg, GError **err)
 {
     sqlite3_stmt *statement =
-        journal_db_query(db, err, "SELECT id FROM migration WHERE active = 1 AND uuid = ?", "s",
+        journal_db_query(db, err, "SELECT id FROM migration WHERE active > 0 AND uuid = ?", "s",
                          arg->migration->uuid);
     int status = statement ? journal_db_step(db, statement, err) : -1;
 
@@ -135,14 +151,16 @@ journal_migration_begin(struct journal_db *db, const void *data, void **ret, GEr
 {
     const struct journal_migration *arg = data;
     const struct vg_migration *migration = arg->migration;
+    const int64_t activity = journal_activity_of(migration);
     g_autofree char *document = journal_document(&vg_migration_record, migration);
 
     (void)ret;
-    if (journal_migration_refuse(db, arg, err) < 0 || journal_keep_moves_room(db, 1, err) < 0)
+    if (journal_migration_refuse(db, arg, err) < 0 ||
+        (activity == JOURNAL_RUNS && journal_keep_moves_room(db, 1, err) < 0))
         return -1;
     if (journal_db_run(db, NULL, err,
-                       "INSERT INTO migration VALUES (?, ?, ?, 1, NULLIF(?, ''), NULLIF(?, ''), ?)",
-                       "ssisss", migration->id, migration->uuid, migration->made_ns,
+                       "INSERT INTO migration VALUES (?, ?, ?, ?, NULLIF(?, ''), NULLIF(?, ''), ?)",
+                       "ssiisss", migration->id, migration->uuid, migration->made_ns, activity,
                        arg->key ? arg->key : "", arg->request ? arg->request : "", document) != 0)
         return -1;
     return journal_db_run(db, NULL, err,
@@ -172,9 +190,9 @@ journal_migration_save(struct journal_db *db, const void *data, void **ret, GErr
     int changes = 0;
 
     (void)ret;
-    if (journal_db_run(
-            db, &changes, err, "UPDATE migration SET active = ?, document = ? WHERE id = ?", "iss",
-            (int64_t)!vg_migration_has_ended(migration->state), document, migration->id) != 0)
+    if (journal_db_run(db, &changes, err,
+                       "UPDATE migration SET active = ?, document = ? WHERE id = ?", "iss",
+                       journal_activity_of(migration), document, migration->id) != 0)
         return -1;
     if (vg_migration_has_ended(migration->state) && journal_room_begin(db, err) < 0)
         return -1;
@@ -201,8 +219,8 @@ journal_migration_reopen(struct journal_db *db, const void *data, void **ret, GE
     (void)ret;
     if (journal_migration_refuse(db, arg, err) < 0 ||
         journal_db_run(db, &changes, err,
-                       "UPDATE migration SET active = 1, document = ? WHERE id = ?", "ss", document,
-                       migration->id) != 0 ||
+                       "UPDATE migration SET active = ?, document = ? WHERE id = ?", "iss",
+                       journal_activity_of(migration), document, migration->id) != 0 ||
         journal_room_begin(db, err) < 0)
         return -1;
     return changes == 1 ? 0
@@ -218,6 +236,31 @@ vg_journal_reopen_migration(vg_journal *journal, const struct vg_migration *migr
     arg->migration = vg_migration_copy(migration);
     return journal_ask_thread(journal, journal_migration_reopen, arg, journal_migration_free, NULL,
                               NULL, err);
+}
+
+static int
+journal_migration_start(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct vg_migration *migration = data;
+    g_autofree char *document = journal_document(&vg_migration_record, migration);
+    int changes = 0;
+
+    (void)ret;
+    if (journal_keep_moves_room(db, 1, err) < 0 ||
+        journal_db_run(db, &changes, err,
+                       "UPDATE migration SET active = 1, document = ? WHERE id = ? AND active = 2",
+                       "ss", document, migration->id) != 0)
+        return -1;
+    return changes == 1 ? 0
+                        : vg_error(err, VG_E_NOT_FOUND, "no move '%s' is queued in the journal",
+                                   migration->id);
+}
+
+int
+vg_journal_start_queued(vg_journal *journal, const struct vg_migration *migration, GError **err)
+{
+    return journal_ask_thread(journal, journal_migration_start, vg_migration_copy(migration),
+                              vg_migration_free, NULL, NULL, err);
 }
 
 static int
@@ -393,6 +436,48 @@ vg_journal_list_migrations(vg_journal *journal, bool active, int64_t before_ns, 
 
     page->active = active;
     return journal_ask_list(journal, journal_migrations_list, page, g_free, err);
+}
+
+static void
+journal_queued_free(void *data)
+{
+    struct vg_journal_queued *queued = data;
+
+    vg_migration_free(queued->migration);
+    g_free(queued->request);
+    g_free(queued);
+}
+
+static void *
+journal_queued_row(sqlite3_stmt *statement, GError **err)
+{
+    struct vg_migration *migration = journal_migration_row(statement, err);
+    const char *request = journal_db_text(statement, 2);
+
+    if (!migration)
+        return NULL;
+    struct vg_journal_queued *queued = g_new0(struct vg_journal_queued, 1);
+    queued->migration = migration;
+    queued->request = g_strdup(request);
+    return queued;
+}
+
+static int
+journal_queued_list(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    (void)arg;
+    return journal_db_list(db,
+                           journal_db_query(db, err,
+                                            "SELECT id, document, request FROM migration "
+                                            "WHERE active = 2 ORDER BY made_ns, id",
+                                            ""),
+                           journal_queued_row, journal_queued_free, ret, err);
+}
+
+GPtrArray *
+vg_journal_list_queued(vg_journal *journal, GError **err)
+{
+    return journal_ask_list(journal, journal_queued_list, NULL, journal_no_free, err);
 }
 
 /* ---- reservations ---- */

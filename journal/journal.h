@@ -103,9 +103,9 @@ GPtrArray *vg_journal_list_plans(vg_journal *journal, int64_t before_ns, size_t 
 int vg_journal_check_room(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Keeps a new move, and room on the disk for its records, so that a full disk cannot stop it once
- * it has begun. Fails with VG_E_REFUSED if there is no such room, or with VG_E_CONFLICT if its VM
- * is being moved already. key is the Idempotency-Key, preceded by the identity; request is the
- * request that was made with it; both may be NULL. */
+ * it has begun. A move that is queued gets no room yet. Fails with VG_E_REFUSED if there is no such
+ * room, or with VG_E_CONFLICT if its VM has a move that has not ended. key is the Idempotency-Key,
+ * preceded by the identity; request is the request that was made; both may be NULL. */
 int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *migration,
                                const char *key, const char *request,
                                GError **err) G_GNUC_WARN_UNUSED_RESULT;
@@ -114,8 +114,22 @@ int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *m
 int vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration,
                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Keeps a move that had ended as one that has not. Fails with VG_E_CONFLICT if its VM is being
- * moved already. */
+/* Keeps a move that was queued as one that begins, and room for its records. Fails with
+ * VG_E_REFUSED if there is no such room, or with VG_E_NOT_FOUND if it is not queued. */
+int vg_journal_start_queued(vg_journal *journal, const struct vg_migration *migration,
+                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* A move that waits for its turn. */
+struct vg_journal_queued {
+    struct vg_migration *migration;
+    char *request; /* what was asked for; empty: that is not known */
+};
+
+/* Lists the moves that are queued (struct vg_journal_queued), oldest first. */
+GPtrArray *vg_journal_list_queued(vg_journal *journal, GError **err);
+
+/* Keeps a move that had ended as one that has not, or as one that is queued. Fails with
+ * VG_E_CONFLICT if its VM has a move that has not ended. */
 int vg_journal_reopen_migration(vg_journal *journal, const struct vg_migration *migration,
                                 GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -57,6 +57,7 @@ struct vg_approval {
     char *uuid;  /* in lower case */
     char *to;    /* name of a host */
     bool moving; /* it is under way, and not only proposed */
+    bool queued; /* it was asked for, and waits for its turn */
 };
 
 struct vg_approval *vg_approval_new(const char *uuid, const char *to, bool moving);

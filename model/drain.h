@@ -38,6 +38,7 @@ struct vg_drain_vm {
     char *migration; /* the id of its newest move; NULL: there is none yet */
     int64_t tries;   /* the moves of it that have ended without success */
     double seconds;  /* that its move takes, as predicted; 0 if that is not known */
+    bool has_move;   /* its newest move has not ended; not part of the document */
 };
 
 struct vg_drain {

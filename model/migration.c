@@ -375,6 +375,16 @@ vg_migration_copy(const struct vg_migration *migration)
     return vg_record_copy(&vg_migration_record, migration);
 }
 
+bool
+vg_migration_is_queued(const struct vg_migration *migration)
+{
+    const GPtrArray *steps = migration->steps;
+    const struct vg_migration_step *last = steps->len > 0 ? steps->pdata[steps->len - 1] : NULL;
+
+    return migration->state == VG_MIGRATION_PENDING && migration->waits_for && !migration->step &&
+           (!last || last->attempt < migration->retries);
+}
+
 struct vg_host_moves *
 vg_host_moves_new(const char *host)
 {

@@ -323,6 +323,10 @@ struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */
 struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
 
+/* Returns whether a move waits in the queue of its host: it was asked for, or is to be taken up
+ * again, and no step has begun since. The record must have its steps. */
+bool vg_migration_is_queued(const struct vg_migration *migration);
+
 /* The newest moves that the vgpud of one host runs or has run. */
 struct vg_host_moves {
     char *host;

@@ -5,7 +5,7 @@ CREATE TABLE migration (
     id TEXT NOT NULL UNIQUE,
     uuid TEXT NOT NULL,         -- of the VM
     made_ns INTEGER NOT NULL,
-    active INTEGER NOT NULL,    -- 1: it has not ended
+    active INTEGER NOT NULL,    -- 1: it has begun and not ended; 2: it waits for its turn
     request_key TEXT,           -- Idempotency-Key of whoever asked, after his identity; NULL: none
     request TEXT,               -- what he asked for with this key
     document TEXT NOT NULL      -- all of it: JSON; a step without an end is an intent

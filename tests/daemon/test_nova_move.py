@@ -244,7 +244,7 @@ def test_somebody_else_aborts_it(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
     wait_for(lambda: cloud.instance.migration)
-    cloud.abort(40)
+    cloud.abort(cloud.instance, 40)
     check(source, source.ended(ident), "rolled_back", "source",
           "somebody else has aborted nova's migration 40 to 'compute-two'")
     assert cloud.count("DELETE", ".*") == 0

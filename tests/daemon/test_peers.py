@@ -221,7 +221,7 @@ def test_what_vgpud_wants_itself_is_not_refused_to_a_scheduler(site):
     assert hosts["host-b"]["score"] == 1 and "vgpud itself" in hosts["host-b"]["reason"]
     _, hosts = rated(site.a.daemon, ["host-b"], gpu_type="nvidia-63")
     assert hosts["host-b"]["verdict"] == "veto"
-    assert {"uuid": BUSY, "to": "host-b", "moving": False} in site.a.daemon.get("/v1/nova/approvals")["items"]
+    assert {"uuid": BUSY, "to": "host-b", "moving": False, "queued": False} in site.a.daemon.get("/v1/nova/approvals")["items"]
     # Another vgpud that knows this one lets it pass, too, and asks whenever it asks for the snapshot.
     b = site.nodes["b"]
     b.reload(QUIET + site.known["a"])
@@ -462,9 +462,11 @@ def test_an_answer_that_is_older_than_the_question(tmp_path, players):
 
 
 def test_moves_of_peers_to_the_same_host(tmp_path, players):
-    """What another host moves there counts; what it only proposes does not, nor what it moves elsewhere."""
+    """What another host moves there counts; what it only proposes or has queued does not, nor what it moves
+    elsewhere."""
     other = "11111111-2222-4333-8444-555555555555"
     proposed = [{"uuid": other, "to": "played-0", "moving": False}, {"uuid": other, "to": "played-0"},
+                {"uuid": other, "to": "played-0", "moving": False, "queued": True},
                 {"uuid": other, "to": "played-2", "moving": True}]
     moving = [{"uuid": other, "to": "played-0", "moving": True}]
     known = players.known(range(3)).replace("url=", "libvirt_uri=test:///default\nurl=")
@@ -475,12 +477,24 @@ def test_moves_of_peers_to_the_same_host(tmp_path, players):
         wait_for(lambda: {p["state"] for p in daemon.get("/v1/peers")["items"]} == {"reachable"})
         wait_for(lambda: daemon.request("GET", "/v1/vms/test")[0] == 200)
 
+        def now(move):
+            return daemon.get("/v1/migrations/" + move["id"])
+
         def ask():
-            return daemon.post("/v1/migrations", {"vm": "test", "to": "played-0"})
-        status, _, problem = ask()
-        assert status == 409 and "of which other hosts make 1" in problem["detail"], problem
+            status, _, move = daemon.post("/v1/migrations", {"vm": "test", "to": "played-0"})
+            assert status == 201, move
+            return move
+        move = ask()
+        assert move["state"] == "pending" and "of which other hosts make 1" in move["waits_for"], move
         players.approvals = {"1": proposed, "2": []}
-        assert wait_for(lambda: ask()[0] == 201, pause=0.2)
+        wait_for(lambda: now(move)["ended_ns"])
+        assert now(move)["steps"], now(move)
+        # This host has just had a place there, and the other one has not.
+        move = ask()
+        assert move["state"] == "pending", move
+        wait_for(lambda: "another host has moves to 'played-0' in its queue" in (now(move)["waits_for"] or ""))
+        players.approvals = {"1": [], "2": []}
+        wait_for(lambda: now(move)["ended_ns"])
         daemon.stop()
 
 

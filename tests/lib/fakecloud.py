@@ -90,8 +90,9 @@ class FakeCloud:
     """faults: a function of method and path that returns a status with a message instead of the answer,
     "hang" to say nothing, "deaf" to do it and say nothing, or None."""
 
-    def __init__(self, instance):
+    def __init__(self, instance, *others):
         self.instance = instance
+        self.instances = (instance, *others)
         self.versions = ("2.1", "2.96")
         self.life_s = 3600
         self.region = "RegionOne"
@@ -155,7 +156,7 @@ class FakeCloud:
         return 200, {"version": {"id": "v2.1", "status": "CURRENT", "version": high, "min_version": low,
                                  "updated": "2013-07-23T11:33:21Z", "links": []}}, {}
 
-    def migrate(self, body, request):
+    def migrate(self, instance, body, request):
         what = body["os-migrateLive"]
         assert set(what) == {"host", "block_migration"} and what["block_migration"] == "auto", body
         refused = self.on_migrate()
@@ -163,24 +164,26 @@ class FakeCloud:
             return refused
         if what["host"] not in [host for _, host, _, _ in self.hypervisors]:
             return 400, {"badRequest": {"code": 400, "message": f"Compute host {what['host']} not found."}}, {}
-        if self.instance.status not in ("ACTIVE", "PAUSED") or self.instance.task:
+        if instance.status not in ("ACTIVE", "PAUSED") or instance.task:
             return 409, {"conflictingRequest": {"code": 409, "message":
-                f"Cannot 'os-migrateLive' instance {self.instance.id} while it is in task_state "
-                f"{self.instance.task}"}}, {}
-        self.instance.begin(what["host"], request)
+                f"Cannot 'os-migrateLive' instance {instance.id} while it is in task_state "
+                f"{instance.task}"}}, {}
+        instance.begin(what["host"], request)
         return 202, None, {}
 
-    def abort(self, ident):
-        migration = self.instance.migration
+    @staticmethod
+    def abort(instance, ident):
+        migration = instance.migration
         if not migration or migration["id"] != ident:
             return 404, {"itemNotFound": {"code": 404, "message": "Migration not found"}}, {}
-        self.instance.finish("cancelled")
+        instance.finish("cancelled")
         return 202, None, {}
 
-    def history(self):
-        return [{"id": m["id"], "uuid": m["uuid"], "status": m["status"], "instance_uuid": self.instance.id,
+    @staticmethod
+    def history(instance):
+        return [{"id": m["id"], "uuid": m["uuid"], "status": m["status"], "instance_uuid": instance.id,
                  "source_compute": m["source_compute"], "dest_compute": m["dest_compute"],
-                 "migration_type": "live-migration"} for m in reversed(self.instance.migrations)]
+                 "migration_type": "live-migration"} for m in reversed(instance.migrations)]
 
     def hypervisor_list(self, query):
         found = [{"id": str(uuid.uuid4()), "hypervisor_hostname": name, "state": state, "status": status,
@@ -193,29 +196,31 @@ class FakeCloud:
         return 200, {"hypervisors": found}, {}
 
     def compute(self, method, path, query, body, request):
-        server = f"/servers/{self.instance.id}"
         if path == "/os-hypervisors/detail":
             return self.hypervisor_list(query)
-        if path == "/os-migrations" and query.get("instance_uuid") == self.instance.id:
-            return 200, {"migrations": self.history()}, {}
-        if not path.startswith(server):
+        found = re.match(r"/servers/([^/]+)", path)
+        wanted = found[1] if found else query.get("instance_uuid")
+        instance = next((one for one in self.instances if one.id == wanted), None)
+        if instance and path == "/os-migrations":
+            return 200, {"migrations": self.history(instance)}, {}
+        if not instance or not found:
             return 404, {"itemNotFound": {"code": 404, "message": "Instance could not be found."}}, {}
-        rest = path[len(server):]
+        rest = path[found.end():]
         if (method, rest) == ("GET", ""):
-            self.instance.look()
-            return 200, {"server": self.instance.server()}, {}
+            instance.look()
+            return 200, {"server": instance.server()}, {}
         if (method, rest) == ("POST", "/action"):
-            return self.migrate(body, request)
+            return self.migrate(instance, body, request)
         if (method, rest) == ("GET", "/migrations"):
-            return 200, {"migrations": self.instance.running()}, {}
+            return 200, {"migrations": instance.running()}, {}
         if method == "DELETE" and re.fullmatch(r"/migrations/\d+", rest):
-            return self.abort(int(rest.rsplit("/", 1)[1]))
+            return self.abort(instance, int(rest.rsplit("/", 1)[1]))
         if (method, rest) == ("GET", "/os-instance-actions"):
-            return 200, {"instanceActions": [{**action, "request_id": ident, "instance_uuid": self.instance.id}
-                                             for ident, action in reversed(self.instance.actions.items())]}, {}
+            return 200, {"instanceActions": [{**action, "request_id": ident, "instance_uuid": instance.id}
+                                             for ident, action in reversed(instance.actions.items())]}, {}
         action = re.fullmatch(r"/os-instance-actions/(req-\S+)", rest)
-        if action and action[1] in self.instance.actions:
-            return 200, {"instanceAction": {**self.instance.actions[action[1]], "request_id": action[1]}}, {}
+        if action and action[1] in instance.actions:
+            return 200, {"instanceAction": {**instance.actions[action[1]], "request_id": action[1]}}, {}
         return 404, {"itemNotFound": {"code": 404, "message": "Not found"}}, {}
 
     def answer(self, method, path, query, headers, body):

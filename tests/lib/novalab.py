@@ -55,9 +55,15 @@ class Target:
 class Source:
     """The vgpud under test."""
 
-    def __init__(self, directory, target, cloud, nova=None, actions="", peer="", uuid=UUID):
+    def __init__(self, directory, target, cloud, nova=None, actions="", peer="", uuid=UUID, node=None):
         self.directory, self.target, self.cloud = directory, target, cloud
+        self.vms = 3
         (directory / "node.xml").write_text(domains(uuid))
+        if node is not None:
+            self.vms = len(node)
+            (directory / "node.xml").write_text("<node>" + "".join(
+                DOMAIN.format(name=name, uuid=ident, version="1.1", devices="", called="worker-" + name)
+                for name, ident in node.items()) + "</node>")
         self.secret = directory / "password"
         self.secret.write_text(SECRET + "\n")
         self.secret.chmod(0o600)
@@ -71,10 +77,10 @@ class Source:
         self.more = ""
         self.start()
 
-    def start(self):
-        self.daemon = Daemon(self.directory, config=self.config + self.more)
+    def start(self, binary=None):
+        self.daemon = Daemon(self.directory, config=self.config + self.more, binary=binary)
         wait_for(lambda: self.daemon.get("/v1/peers")["items"][0]["state"] == "reachable")
-        wait_for(lambda: len(self.daemon.get("/v1/vms")["items"]) == 3)
+        wait_for(lambda: len(self.daemon.get("/v1/vms?limit=1000")["items"]) == self.vms)
 
     def ask(self, vm="vm-nova", **more):
         return self.daemon.post("/v1/migrations", {"vm": vm, "to": "h2", **more})

@@ -142,6 +142,77 @@ test_one_that_has_ended_begins_again(void **state)
     assert_true(g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND));
 }
 
+/* Queues a move, or finds out why not. */
+static int
+queue(const struct place *place, unsigned n, GError **err)
+{
+    g_autoptr(vg_migration) move = new_move(n);
+    g_autofree char *request = g_strdup_printf("{\"vm\": \"vm-%u\"}", n);
+
+    move->waits_for = g_strdup("its turn");
+    return vg_journal_begin_migration(place->journal, move, NULL, request, err);
+}
+
+static void
+test_queued_moves_wait_in_their_order(void **state)
+{
+    const struct place *place = *state;
+    g_autoptr(GError) error = NULL;
+
+    assert_int_equal(begin(place, 1, NULL), 0);
+    for (unsigned n = 4; n > 1; n--)
+        assert_int_equal(queue(place, n, NULL), 0);
+    assert_int_equal(count(place, true), 4);
+    /* The VM has its move. */
+    assert_int_equal(begin(place, 2, &error), -1);
+    assert_true(g_error_matches(error, VG_ERROR, VG_E_CONFLICT));
+    g_autoptr(GPtrArray) list = vg_journal_list_queued(place->journal, NULL);
+    assert_int_equal(list->len, 3);
+    for (unsigned n = 2; n <= 4; n++) {
+        const struct vg_journal_queued *queued = list->pdata[n - 2];
+        g_autofree char *request = g_strdup_printf("{\"vm\": \"vm-%u\"}", n);
+        assert_int_equal(queued->migration->made_ns, n);
+        assert_string_equal(queued->request, request);
+    }
+    /* One begins, one ends; both have left the queue. */
+    g_autoptr(vg_migration) first = new_move(2);
+    assert_int_equal(vg_journal_start_queued(place->journal, first, NULL), 0);
+    g_clear_error(&error);
+    assert_int_equal(vg_journal_start_queued(place->journal, first, &error), -1);
+    assert_true(g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND));
+    end(place, 3);
+    g_ptr_array_unref(list);
+    list = vg_journal_list_queued(place->journal, NULL);
+    assert_int_equal(list->len, 1);
+    assert_int_equal(count(place, true), 3);
+    assert_int_equal(begin(place, 3, NULL), -1); /* there is a move of that id */
+}
+
+/* One that had failed is queued with all of its steps, as it waits for another attempt. */
+static void
+test_one_that_has_ended_is_queued_again(void **state)
+{
+    const struct place *place = *state;
+    g_autoptr(vg_migration) move = new_move(1);
+    struct vg_migration_step *step = vg_record_new(&vg_migration_step_record);
+
+    assert_int_equal(begin(place, 1, NULL), 0);
+    end(place, 1);
+    step->verb = g_strdup("look");
+    g_ptr_array_add(move->steps, step);
+    move->retries = 1;
+    assert_false(vg_migration_is_queued(move));
+    move->waits_for = g_strdup("its turn");
+    assert_true(vg_migration_is_queued(move));
+    assert_int_equal(vg_journal_reopen_migration(place->journal, move, NULL), 0);
+    g_autoptr(GPtrArray) list = vg_journal_list_queued(place->journal, NULL);
+    assert_int_equal(list->len, 1);
+    assert_string_equal(((const struct vg_journal_queued *)list->pdata[0])->request, "");
+    /* One that has begun its next attempt waits for something else. */
+    step->attempt = 1;
+    assert_false(vg_migration_is_queued(move));
+}
+
 static void
 damage(const struct place *place, const char *sql)
 {
@@ -197,6 +268,14 @@ test_room_is_kept_for_moves(void **state)
     assert_int_equal(g_stat(place->log, &before), 0);
     assert_int_equal(begin(place, 1, NULL), 0);
     assert_int_equal(begin(place, 2, NULL), 0);
+    /* Those that are queued need none yet. */
+    for (unsigned n = 3; n < 9; n++)
+        assert_int_equal(queue(place, n, NULL), 0);
+    assert_int_equal(g_stat(place->log, &with_two), 0);
+    const int64_t room = (int64_t)with_two.st_blocks * 512 - (int64_t)with_two.st_size;
+    assert_true(room < (INT64_C(5) << 20));
+    for (unsigned n = 3; n < 9; n++)
+        end(place, n);
     assert_int_equal(g_stat(place->log, &with_two), 0);
     const int64_t behind = (int64_t)with_two.st_blocks * 512 - (int64_t)with_two.st_size;
     assert_true(behind >= (INT64_C(3) << 20)); /* of twice 2 MiB; the second one wrote after that */
@@ -212,6 +291,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_queued_moves_wait_in_their_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_that_has_ended_is_queued_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_that_has_ended_begins_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_row_that_cannot_be_read_hides_no_other, set_up,
                                         tear_down),

@@ -21,7 +21,8 @@ export function moveTable(context: Context, moves: api.MigrationSummary[]): HTML
     { head: "VM", cell: (move) => move.vm },
     { head: "From", cell: (move) => move.from },
     { head: "To", cell: (move) => move.to },
-    { head: "State", cell: (move) => move.step && !move.ended_ns ? `${move.state}: ${move.step}` : move.state },
+    { head: "State", cell: (move) => move.ended_ns ? move.state : move.step ? `${move.state}: ${move.step}`
+      : move.waits_for ? `${move.state}: waits for ${move.waits_for}` : move.state },
     { head: "Begun", cell: (move) => clock(move.made_ns) },
     { head: "Took", number: true, cell: tookOf },
     { head: "Programs stood still", number: true, cell: (move) => move.standstill_ns ? seconds(move.standstill_ns) : "-" },

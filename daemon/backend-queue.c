@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds out anew, when the turn of a queued move comes, what was asked for and whether that can
+ * still be: the VM, its GPUs, the target and the plan may have changed meanwhile.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "daemon/backend-private.h"
+
+/* The document of a request, which is as long as its members may be. */
+#define REQUEST_MAX   65536
+#define REQUEST_DEPTH 4
+
+static struct vg_migration_request *
+queue_read_request(const struct vg_migration *queued, const char *text, GError **err)
+{
+    g_autoptr(json_object) document =
+        vg_json_parse(text, strlen(text), REQUEST_MAX, REQUEST_DEPTH, err);
+    const struct vg_json_node root = vg_json_root(document);
+    struct vg_migration_request *request =
+        document ? vg_record_read(&vg_migration_request_record, &root, err) : NULL;
+
+    if (!request) {
+        g_prefix_error(err, "what was asked for cannot be read: ");
+        return NULL;
+    }
+    /* Names may have changed. */
+    g_free(request->vm);
+    request->vm = g_strdup(queued->uuid);
+    request->asked_by = g_strdup(queued->asked_by);
+    return request;
+}
+
+static bool
+queue_is_here(void *data, const char *uuid)
+{
+    const vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+
+    return backend_find_here(view, uuid) != NULL;
+}
+
+static struct vg_migration *
+queue_prepare_request(vg_daemon_backend *backend, const vg_view *view,
+                      const struct vg_migration_request *request, GError **err)
+{
+    const struct vg_inv_vm *vm = backend_find_here(view, request->vm);
+    int64_t gain = 0;
+
+    if (!vm) {
+        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM with the UUID %s",
+                 request->vm);
+        return NULL;
+    }
+    if (request->plan_id && backend_check_plan(backend, view, request, &gain, err) < 0)
+        return NULL;
+    g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, request, err);
+    if (!migration || backend_check_gpus(backend, migration, err) < 0)
+        return NULL;
+    migration->predicted = request->plan_id != NULL;
+    migration->predicted_gain_ns_per_s = gain;
+    backend_measure_before(backend->parts.store, migration);
+    return g_steal_pointer(&migration);
+}
+
+static struct vg_migration *
+queue_prepare(void *data, const struct vg_migration *queued, const char *text, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    struct vg_migration_request *request = queue_read_request(queued, text, err);
+    struct vg_migration *migration =
+        request ? queue_prepare_request(backend, view, request, err) : NULL;
+
+    vg_migration_request_free(request);
+    return migration;
+}
+
+const struct vg_mover_turn backend_turn = {
+    .prepare = queue_prepare,
+    .check = backend_check_groups,
+    .is_here = queue_is_here,
+};
