@@ -167,20 +167,24 @@ static void
 turn_try(vg_mover *mover, const struct vg_migration *queued)
 {
     g_autofree char *why = turn_why(mover, queued);
-    g_autofree char *request = NULL;
+    g_autoptr(vg_migration) now = NULL;
     g_autoptr(GError) error = NULL;
 
-    if (why) {
-        mover_queue_note(mover, queued->id, why);
-        return;
-    }
     pthread_mutex_lock(&mover->lock);
     const struct mover_queued *known = mover_queue_find(mover, queued->id);
-    request = known ? g_strdup(known->request) : NULL;
+    g_autofree char *request = known ? g_strdup(known->request) : NULL;
+    const bool is_aborted = known && known->abort_asked;
     pthread_mutex_unlock(&mover->lock);
     if (!known)
         return;
-    g_autoptr(vg_migration) now = turn_prepare(mover, queued, request, &error);
+    if (why && !is_aborted) {
+        mover_queue_note(mover, queued->id, why);
+        return;
+    }
+    if (is_aborted)
+        vg_error(&error, VG_E_CONFLICT, "it was aborted");
+    else
+        now = turn_prepare(mover, queued, request, &error);
     if (!now || turn_begin(mover, now, &error) < 0)
         turn_refuse(mover, queued->id, error);
 }

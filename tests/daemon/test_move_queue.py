@@ -11,7 +11,7 @@ import pytest
 from fakecloud import FAILED, IN_ERROR, FakeCloud, Instance
 from novalab import Source, Target
 from settings import HANG_S
-from vgpud import wait_for
+from vgpud import Daemon, wait_for
 
 pytestmark = [pytest.mark.xdist_group("move_queue"),
               pytest.mark.skipif(not shutil.which("certtool"),
@@ -209,6 +209,21 @@ def test_one_that_can_no_longer_begin_says_why(source, target):
     assert move["cause"].startswith("it could not begin at its turn: host 'h2' is in maintenance"), move
     assert "nothing is left undone" in source.show(second)
     nothing_was_asked(source, "vm-1")
+
+
+def test_what_may_pass_is_tried_again(source, target):
+    """vgpud is started while the other host is away, and does not know it yet."""
+    source.begin("vm-0")
+    second = source.move_of("vm-1")
+    source.daemon.kill()
+    target.daemon.stop()
+    source.let_go("vm-0")
+    source.daemon = Daemon(source.directory, config=source.config)
+    wait_for(lambda: "it cannot begin now, which is tried again" in (source.now(second)["waits_for"] or ""))
+    target.start()
+    wait_for(lambda: source.by_name["vm-1"].migration)
+    source.let_go("vm-1")
+    assert source.ended(second)["state"] == "done"
 
 
 def test_acting_is_turned_off(source):

@@ -39,13 +39,18 @@ class Target:
         self.authority = Authority(directory / "ca")
         self.host, self.port = loopback()
         pem, key = self.authority.issue("h2", f'ip_address = "{self.host}"')
-        self.daemon = Daemon(directory, config=f"[daemon]\nhost_name=h2\n[api]\nlisten={self.host}:{self.port}\n"
-                             f"tls_certificate={pem}\ntls_key={key}\nclient_requests=1000000\n[live]\nuse=no\n"
-                             "[gpu]\nenable=no\n")
+        self.directory = directory
+        self.config = (f"[daemon]\nhost_name=h2\n[api]\nlisten={self.host}:{self.port}\n"
+                       f"tls_certificate={pem}\ntls_key={key}\nclient_requests=1000000\n[live]\nuse=no\n"
+                       "[gpu]\nenable=no\n")
+        self.start()
         self.token = directory / "token"
         status, _, answer = self.daemon.post("/v1/tokens", {"name": "peer", "role": "operator"})
         assert status == 201, answer
         self.token.write_text(answer["token"] + "\n")
+
+    def start(self):
+        self.daemon = Daemon(self.directory, config=self.config)
 
     def peer(self):
         return (f"[peer h2]\nurl=https://{self.host}:{self.port}\ncacert={self.authority.certificate}\n"
