@@ -24,13 +24,25 @@ mover_has(vg_mover *mover, const char *uuid)
     return false;
 }
 
+int
+mover_start_queued(vg_mover *mover, const struct vg_migration *migration, GError **err)
+{
+    g_autoptr(GError) error = NULL;
+    const int status = vg_journal_start_queued(mover->parts.journal, migration, &error);
+
+    mover_note_answer(mover, error);
+    if (error)
+        g_propagate_error(err, g_steal_pointer(&error));
+    return status;
+}
+
 /* Writes a move down that begins: a new one, or one of the queue. */
 static int
 lock_record(vg_mover *mover, struct vg_migration *migration, const struct vg_mover_order *order,
             GError **err)
 {
     if (!order)
-        return vg_journal_start_queued(mover->parts.journal, migration, err);
+        return mover_start_queued(mover, migration, err);
     migration->made_ns = vg_clock_realtime_ns();
     return vg_journal_begin_migration(mover->parts.journal, migration, order->key, order->request,
                                       err);

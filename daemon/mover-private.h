@@ -44,7 +44,7 @@ struct mover_queued {
     char *request;               /* what was asked for, JSON; NULL: not known */
     char *why;                   /* why it does not begin now, one sentence */
     bool is_busy;                /* it begins, or is being removed */
-    bool abort_asked;            /* while it began */
+    bool abort_asked;            /* while it began, or the journal could not be written */
     int64_t refused_ns; /* CLOCK_MONOTONIC, when it could not begin at its turn; 0: it could */
     int64_t again_ns;   /* CLOCK_MONOTONIC, when that is tried again */
 };
@@ -179,6 +179,9 @@ void mover_end_lease(struct mover_move *move);
 int mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
                        const struct vg_mover_order *order, GError **err);
 
+/* Records that a queued move begins. */
+int mover_start_queued(vg_mover *mover, const struct vg_migration *migration, GError **err);
+
 /* Refuses to go on if another host of the cluster moves the VM, too. While etcd cannot be asked,
  * nobody else is known to. */
 int mover_check_lock(const struct mover_move *move, GError **err);
@@ -227,6 +230,10 @@ struct mover_move *mover_find(vg_mover *mover, const char *id);
 /* Returns the record of a move that is here or queued, as it is now, or NULL. Called under the
  * lock. */
 const struct vg_migration *mover_find_record(vg_mover *mover, const char *id);
+
+/* Notes whether the journal has answered a write that is tried again until it does; error is NULL
+ * if it took it. */
+void mover_note_answer(vg_mover *mover, const GError *error);
 
 /* Writes the record to the journal. is_bare: the VM may be without its GPUs, and waits. Returns -1
  * if the journal did not take it; the caller must then take nothing from the VM. */
@@ -291,9 +298,10 @@ int mover_queue_add(vg_mover *mover, struct vg_migration *migration,
 /* Puts a move into the queue that the journal has there. */
 void mover_queue_restore(vg_mover *mover, const struct vg_journal_queued *queued);
 
-/* Removes a move from the queue. Returns 1 and a copy, which the caller frees; 0 if it is not
- * there; -1 and *err if the journal cannot be written: it is still there. Blocks. */
-int mover_queue_abort(vg_mover *mover, const char *id, struct vg_migration **ret, GError **err);
+/* Removes a move from the queue. Returns a copy, which the caller frees, or NULL if it is not
+ * there. If the journal cannot be written, the move never begins, and leaves the queue later.
+ * Blocks. */
+struct vg_migration *mover_queue_abort(vg_mover *mover, const char *id);
 
 /* Ends a move that the caller has marked as busy, so that nobody else removes it, and removes it
  * once the journal has that. why: NULL if somebody aborts it. The caller frees the result. */

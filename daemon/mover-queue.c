@@ -332,13 +332,21 @@ mover_queue_remove(vg_mover *mover, struct mover_queued *queued, const char *why
     pthread_mutex_lock(&mover->lock);
     g_autoptr(vg_migration) record = queue_end_record(mover, queued->record, why);
     pthread_mutex_unlock(&mover->lock);
-    const int status = vg_journal_save_migration(mover->parts.journal, record, err);
+    g_autoptr(GError) error = NULL;
+    const int status = vg_journal_save_migration(mover->parts.journal, record, &error);
+    mover_note_answer(mover, error);
     if (status == 0)
         mover_count_write(mover);
     VG_LOCK_SCOPE(&mover->lock);
     queued->is_busy = false;
-    if (status < 0)
+    if (status < 0) {
+        g_free(queued->why);
+        queued->why =
+            g_strdup_printf("it leaves the queue once the journal takes that: %s", error->message);
+        mover_queue_number(mover);
+        g_propagate_error(err, g_steal_pointer(&error));
         return NULL;
+    }
     g_ptr_array_remove(mover->queue, queued);
     mover_queue_number(mover);
     queue_tell(mover, record);
@@ -348,24 +356,28 @@ mover_queue_remove(vg_mover *mover, struct mover_queued *queued, const char *why
     return g_steal_pointer(&record);
 }
 
-int
-mover_queue_abort(vg_mover *mover, const char *id, struct vg_migration **ret, GError **err)
+struct vg_migration *
+mover_queue_abort(vg_mover *mover, const char *id)
 {
+    struct vg_migration *record = NULL;
+
     pthread_mutex_lock(&mover->lock);
     struct mover_queued *queued = mover_queue_find(mover, id);
     const bool is_busy = queued && queued->is_busy;
-    if (is_busy) {
+    if (queued) {
+        queued->is_busy = true;
         queued->abort_asked = true;
         queued->record->abort_asked = true;
-        *ret = vg_migration_copy(queued->record);
-    } else if (queued) {
-        queued->is_busy = true;
     }
     pthread_mutex_unlock(&mover->lock);
-    if (!queued || is_busy)
-        return is_busy;
-    *ret = mover_queue_remove(mover, queued, NULL, err);
-    return *ret ? 1 : -1;
+    if (queued && !is_busy)
+        record = mover_queue_remove(mover, queued, NULL, NULL);
+    if (!queued || record)
+        return record;
+    /* The thread of the queue ends it, unless it has begun meanwhile. */
+    VG_LOCK_SCOPE(&mover->lock);
+    const struct vg_migration *now = mover_find_record(mover, id);
+    return now ? vg_migration_copy(now) : NULL;
 }
 
 /* ---- when a turn comes ---- */

@@ -22,6 +22,12 @@
 
 /* ---- writing ---- */
 
+void
+mover_note_answer(vg_mover *mover, const GError *error)
+{
+    atomic_store(&mover->is_silent, error && g_error_matches(error, VG_ERROR, VG_E_TIMEOUT));
+}
+
 static struct vg_migration *
 save_copy(struct mover_move *move)
 {
@@ -40,8 +46,7 @@ mover_save(struct mover_move *move, bool is_bare, GError **err)
     for (;;) {
         g_clear_error(&error);
         move->is_unsaved = vg_journal_save_migration(move->mover->parts.journal, copy, &error) < 0;
-        atomic_store(&move->mover->is_silent,
-                     move->is_unsaved && g_error_matches(error, VG_ERROR, VG_E_TIMEOUT));
+        mover_note_answer(move->mover, error);
         if (!move->is_unsaved) {
             mover_count_write(move->mover);
             mover_go_on(move);

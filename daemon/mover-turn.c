@@ -51,16 +51,20 @@ turn_refuse(vg_mover *mover, const char *id, const GError *error)
         pthread_mutex_unlock(&mover->lock);
         return;
     }
-    if (queued->refused_ns == 0)
+    /* A journal that does not answer ends no move. */
+    if (queued->refused_ns == 0 || atomic_load(&mover->is_silent))
         queued->refused_ns = now_ns;
     queued->again_ns = now_ns + TURN_AGAIN_NS;
-    g_free(queued->why);
-    queued->why = g_strdup_printf("it cannot begin now, which is tried again: %s", error->message);
-    mover_queue_number(mover);
     const bool is_aborted = queued->abort_asked;
     const bool ends = !mover->ending &&
                       (is_aborted || is_final || now_ns - queued->refused_ns >= TURN_PATIENCE_NS);
     queued->is_busy = ends;
+    if (!ends) {
+        g_free(queued->why);
+        queued->why =
+            g_strdup_printf("it cannot begin now, which is tried again: %s", error->message);
+        mover_queue_number(mover);
+    }
     pthread_mutex_unlock(&mover->lock);
     if (!ends)
         return;
@@ -154,8 +158,8 @@ turn_begin(vg_mover *mover, struct vg_migration *now, GError **err)
     struct mover_queued *queued = why ? NULL : turn_claim(mover, now->id);
     if (!queued)
         return 0;
-    const int status = is_retry ? vg_journal_start_queued(mover->parts.journal, now, err)
-                                : mover_begin_locked(mover, now, NULL, err);
+    const int status =
+        is_retry ? mover_start_queued(mover, now, err) : mover_begin_locked(mover, now, NULL, err);
     if (status == 0 && turn_launch(mover, queued, now, err) == 0)
         return 0;
     VG_LOCK_SCOPE(&mover->lock);

@@ -441,10 +441,9 @@ vg_mover_abort(vg_mover *mover, const char *id, GError **err)
 
     if (!known)
         return NULL;
-    struct vg_migration *removed = NULL;
-    const int status = mover_queue_abort(mover, id, &removed, err);
-    if (status != 0)
-        return status < 0 ? NULL : removed;
+    struct vg_migration *removed = mover_queue_abort(mover, id);
+    if (removed)
+        return removed;
     VG_LOCK_SCOPE(&mover->lock);
     struct mover_move *move = mover_find(mover, id);
     if (!move) {

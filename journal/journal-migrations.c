@@ -130,18 +130,19 @@ journal_migration_free(void *data)
     g_free(arg);
 }
 
-/* Refuses a move of a VM that is being moved already. */
+/* Refuses a move of a VM that is being moved already. is_new: also if it is this one. */
 static int
-journal_migration_refuse(struct journal_db *db, const struct journal_migration *arg, GError **err)
+journal_migration_refuse(struct journal_db *db, const struct vg_migration *migration, bool is_new,
+                         GError **err)
 {
-    sqlite3_stmt *statement =
-        journal_db_query(db, err, "SELECT id FROM migration WHERE active > 0 AND uuid = ?", "s",
-                         arg->migration->uuid);
+    sqlite3_stmt *statement = journal_db_query(
+        db, err, "SELECT id FROM migration WHERE active > 0 AND uuid = ? AND id != ?", "ss",
+        migration->uuid, is_new ? "" : migration->id);
     int status = statement ? journal_db_step(db, statement, err) : -1;
 
     if (status > 0)
         status = vg_error(err, VG_E_CONFLICT, "the VM '%s' is being moved already, by '%s'",
-                          arg->migration->vm, journal_db_text(statement, 0));
+                          migration->vm, journal_db_text(statement, 0));
     journal_db_end(statement);
     return status;
 }
@@ -155,7 +156,7 @@ journal_migration_begin(struct journal_db *db, const void *data, void **ret, GEr
     g_autofree char *document = journal_document(&vg_migration_record, migration);
 
     (void)ret;
-    if (journal_migration_refuse(db, arg, err) < 0 ||
+    if (journal_migration_refuse(db, migration, true, err) < 0 ||
         (activity == JOURNAL_RUNS && journal_keep_moves_room(db, 1, err) < 0))
         return -1;
     if (journal_db_run(db, NULL, err,
@@ -217,7 +218,7 @@ journal_migration_reopen(struct journal_db *db, const void *data, void **ret, GE
     int changes = 0;
 
     (void)ret;
-    if (journal_migration_refuse(db, arg, err) < 0 ||
+    if (journal_migration_refuse(db, migration, true, err) < 0 ||
         journal_db_run(db, &changes, err,
                        "UPDATE migration SET active = ?, document = ? WHERE id = ?", "iss",
                        journal_activity_of(migration), document, migration->id) != 0 ||
@@ -246,13 +247,16 @@ journal_migration_start(struct journal_db *db, const void *data, void **ret, GEr
     int changes = 0;
 
     (void)ret;
-    if (journal_keep_moves_room(db, 1, err) < 0 ||
+    /* One that is taken up again may have left its VM without its GPUs, and needs no room. */
+    if (journal_migration_refuse(db, migration, false, err) < 0 ||
+        (migration->retries == 0 && journal_keep_moves_room(db, 1, err) < 0) ||
         journal_db_run(db, &changes, err,
-                       "UPDATE migration SET active = 1, document = ? WHERE id = ? AND active = 2",
-                       "ss", document, migration->id) != 0)
+                       "UPDATE migration SET active = 1, document = ? WHERE id = ?", "ss", document,
+                       migration->id) != 0 ||
+        (migration->retries > 0 && journal_room_begin(db, err) < 0))
         return -1;
     return changes == 1 ? 0
-                        : vg_error(err, VG_E_NOT_FOUND, "no move '%s' is queued in the journal",
+                        : vg_error(err, VG_E_NOT_FOUND, "there is no move '%s' in the journal",
                                    migration->id);
 }
 

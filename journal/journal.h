@@ -114,8 +114,10 @@ int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *m
 int vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration,
                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Keeps a move that was queued as one that begins, and room for its records. Fails with
- * VG_E_REFUSED if there is no such room, or with VG_E_NOT_FOUND if it is not queued. */
+/* Keeps a move that was queued as one that begins, and room for its records, also if an earlier
+ * call did so without an answer. Fails with VG_E_REFUSED if there is no such room, unless it is
+ * taken up again; with VG_E_CONFLICT if its VM has another move that has not ended; or with
+ * VG_E_NOT_FOUND. */
 int vg_journal_start_queued(vg_journal *journal, const struct vg_migration *migration,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

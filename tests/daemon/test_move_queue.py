@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves above [actions] moves= wait for their turn: the real vgpud with libvirt's test driver, whose VMs a
 stand-in for nova moves when the test says so."""
+import contextlib
 import http.client
 import json
+import os
 import shutil
 import signal
+import sqlite3
 
 import previous
 import pytest
@@ -224,6 +227,24 @@ def test_what_may_pass_is_tried_again(source, target):
     wait_for(lambda: source.by_name["vm-1"].migration)
     source.let_go("vm-1")
     assert source.ended(second)["state"] == "done"
+
+
+def test_a_journal_that_cannot_be_written(source):
+    """A move of the queue keeps its place; one that is aborted meanwhile leaves the queue later."""
+    first, second, third = source.begin("vm-0"), source.move_of("vm-1"), source.move_of("vm-2")
+    path = os.path.join(source.daemon.state, "state.db")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as journal:
+        journal.execute("BEGIN IMMEDIATE")
+        status, _, aborted = source.daemon.post(f"/v1/migrations/{second}/abort", {})
+        assert status == 202 and aborted["abort_asked"] and aborted["state"] == "pending", aborted
+        assert "it leaves the queue once the journal takes that" in source.now(second)["waits_for"]
+        source.let_go("vm-0")
+        journal.execute("ROLLBACK")
+    assert source.ended(second)["state"] == "aborted"
+    nothing_was_asked(source, "vm-1")
+    assert source.ended(first)["state"] == "done"
+    source.let_go("vm-2")
+    assert source.ended(third)["state"] == "done"
 
 
 def test_acting_is_turned_off(source):

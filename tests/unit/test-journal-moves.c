@@ -177,9 +177,17 @@ test_queued_moves_wait_in_their_order(void **state)
     /* One begins, one ends; both have left the queue. */
     g_autoptr(vg_migration) first = new_move(2);
     assert_int_equal(vg_journal_start_queued(place->journal, first, NULL), 0);
+    /* Somebody who got no answer tries that again. */
+    assert_int_equal(vg_journal_start_queued(place->journal, first, NULL), 0);
+    g_autoptr(vg_migration) unknown = new_move(5);
     g_clear_error(&error);
-    assert_int_equal(vg_journal_start_queued(place->journal, first, &error), -1);
+    assert_int_equal(vg_journal_start_queued(place->journal, unknown, &error), -1);
     assert_true(g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND));
+    g_free(unknown->uuid);
+    unknown->uuid = g_strdup(first->uuid);
+    g_clear_error(&error);
+    assert_int_equal(vg_journal_start_queued(place->journal, unknown, &error), -1);
+    assert_true(g_error_matches(error, VG_ERROR, VG_E_CONFLICT));
     end(place, 3);
     g_ptr_array_unref(list);
     list = vg_journal_list_queued(place->journal, NULL);
