@@ -158,8 +158,10 @@ vg_cuda_hold_begin(const struct vg_guest_work *work, struct vg_cuda_job *job)
     vg_guest_hold_wait(links, n_links, until_ms < work->until_ms ? until_ms : work->until_ms);
     for (size_t i = 0; i < n_links; i++) {
         struct vg_cuda_process *process = hold_process(job, links[i].pid);
-        if (hold_take(work, process, &links[i].report) && !bad)
-            bad = process;
+        if (!hold_take(work, process, &links[i].report))
+            continue;
+        vg_guest_hold_drop(&links[i]);
+        bad = bad ? bad : process;
     }
     return bad;
 }
@@ -173,7 +175,8 @@ vg_cuda_hold_locked(const struct vg_guest_work *work)
         if (links[i].fd >= 0)
             kill(links[i].tracer, VG_GUEST_HOLD_LOCKED);
     }
-    /* Without an answer, mappings that were made in the last moment do not count. */
+    /* Without an answer, mappings that were made in the last moment do not count. The tracer
+     * continues to hold: the driver takes memory away next. */
     vg_guest_hold_wait(links, n_links, until_ms < work->until_ms ? until_ms : work->until_ms);
 }
 

@@ -166,7 +166,14 @@ vg_guest_hold_wait(struct vg_guest_hold_link *links, size_t n, int64_t until_ms)
         links[i].report = (struct vg_guest_hold_report){.outcome = VG_GUEST_HOLD_PARTLY};
         vg_guest_put(links[i].report.why, sizeof links[i].report.why,
                      "its threads were not all traced in time");
-        kill(links[i].tracer, VG_GUEST_HOLD_END);
-        hold_close(&links[i]);
     }
+}
+
+void
+vg_guest_hold_drop(struct vg_guest_hold_link *link)
+{
+    if (link->fd < 0)
+        return;
+    kill(link->tracer, VG_GUEST_HOLD_END);
+    hold_close(link);
 }

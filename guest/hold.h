@@ -29,8 +29,11 @@ void vg_guest_hold_start(const char *root, pid_t pid, uint64_t start,
                          struct vg_guest_hold_link *ret);
 
 /* Waits for one answer of each link that has a tracer, at most until until_ms or the end of the
- * work. A tracer that does not answer is told to end. */
+ * work. A tracer that does not answer continues; its report is VG_GUEST_HOLD_PARTLY. */
 void vg_guest_hold_wait(struct vg_guest_hold_link *links, size_t n, int64_t until_ms);
+
+/* Has the tracer of a link end, if it still answers. */
+void vg_guest_hold_drop(struct vg_guest_hold_link *link);
 
 /* Sends one of the signals of guest/hold-tracer.h to the tracer of this process, if there is one.
  * Returns 0, or -1 if there is none. */
