@@ -17,7 +17,7 @@
 #include <glib.h>
 
 #include "api/backend.h"
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "base/thread.h"
 
 struct vg_api_limits {

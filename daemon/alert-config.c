@@ -3,8 +3,8 @@
 
 #include "daemon/alert-config.h"
 
-#include "api/event-log.h"
 #include "base/clock.h"
+#include "base/event-log.h"
 #include "base/json.h"
 #include "base/log.h"
 

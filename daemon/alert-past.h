@@ -5,7 +5,7 @@
 #ifndef VG_DAEMON_ALERT_PAST_H
 #define VG_DAEMON_ALERT_PAST_H
 
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "daemon/node.h"
 #include "journal/journal.h"
 

@@ -9,7 +9,7 @@
 
 #include <glib.h>
 
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "model/happening.h"
 
 /* The name of the file. */

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "daemon/backend-private.h"
 #include "daemon/daemon-config.h"
-#include "daemon/proxy-room.h"
 #include "host/proxy-desk.h"
+#include "mover/proxy-room.h"
 #include "policy/drift.h"
 
 /* Who asks can wait longer than a window can. */

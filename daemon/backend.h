@@ -7,15 +7,15 @@
 #define VG_DAEMON_BACKEND_H
 
 #include "api/backend.h"
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "cluster/peers.h"
 #include "cluster/region.h"
 #include "daemon/alert-command.h"
 #include "daemon/daemon-config.h"
-#include "daemon/mover.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"
 #include "journal/journal.h"
+#include "mover/mover.h"
 #include "policy/policy-conf.h"
 
 struct vg_daemon_backend_parts {

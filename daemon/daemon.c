@@ -38,13 +38,14 @@
 #include "daemon/limits.h"
 #include "daemon/lttng-config.h"
 #include "daemon/measuring.h"
-#include "daemon/mover.h"
+#include "daemon/move-config.h"
 #include "daemon/node.h"
 #include "daemon/peer-config.h"
 #include "daemon/signals.h"
 #include "daemon/supervisor.h"
 #include "daemon/trace.h"
 #include "host/virt-event.h"
+#include "mover/mover.h"
 #include "store/store.h"
 
 #define VG_LOG_TAG "daemon"
@@ -174,7 +175,7 @@ reload(struct daemon *daemon)
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
         keep_as_it_was(kept, "the certificate", &error);
     vg_certificate_warn(daemon->api, daemon->config->tls_certificate);
-    vg_move_settings *settings = vg_move_settings_new(next, &error);
+    vg_move_settings *settings = vg_move_config_settings(next, &error);
     if (settings)
         vg_mover_configure(daemon->mover, settings);
     else
@@ -526,7 +527,7 @@ start_peers(struct daemon *daemon, GError **err)
 static int
 start_mover(struct daemon *daemon, GError **err)
 {
-    vg_move_settings *settings = vg_move_settings_new(daemon->config, err);
+    vg_move_settings *settings = vg_move_config_settings(daemon->config, err);
 
     if (!settings)
         return -1;

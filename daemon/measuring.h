@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "engine/gather.h"
 #include "store/store.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "daemon/nova-config.h"
 #include "host/device-xml.h"
 
 #define MIB INT64_C(1048576)
@@ -62,26 +63,10 @@ vg_move_config_check(const struct vg_daemon_config *config, GString *errors)
 
 /* ---- settings ---- */
 
-static void
-move_settings_clear(void *data)
-{
-    struct vg_move_settings *settings = data;
-
-    for (size_t i = 0; i < settings->n_named; i++) {
-        g_free((char *)settings->named[i].name);
-        g_free((char *)settings->named[i].xml);
-    }
-    g_free(settings->named);
-    vg_nova_settings_free(settings->nova);
-    g_free(settings->libvirt_uri);
-    g_free(settings->own_uri);
-    g_free(settings->proxies);
-}
-
 struct vg_move_settings *
-vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
+vg_move_config_settings(const struct vg_daemon_config *config, GError **err)
 {
-    g_autoptr(vg_move_settings) settings = g_atomic_rc_box_new0(struct vg_move_settings);
+    g_autoptr(vg_move_settings) settings = vg_move_settings_new();
 
     settings->enabled = config->actions;
     settings->libvirt_uri = g_strdup(config->libvirt_uri);
@@ -96,7 +81,7 @@ vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
     settings->lease_s = config->actions_lease_ns / VG_NS_PER_S;
     settings->tls = (enum vg_tls_mode)config->actions_tls;
     settings->fault_writes = config->fault_move_writes;
-    settings->nova = vg_nova_settings_new(config);
+    settings->nova = vg_nova_config_settings(config);
     settings->named = g_new0(struct vg_named_device, config->gpus->len);
     for (guint i = 0; i < config->gpus->len; i++) {
         const struct vg_gpu_config *gpu = config->gpus->pdata[i];
@@ -109,26 +94,4 @@ vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
             (struct vg_named_device){g_strdup(gpu->item.name), xml, gpu->slots};
     }
     return g_steal_pointer(&settings);
-}
-
-struct vg_move_settings *
-vg_move_settings_ref(struct vg_move_settings *settings)
-{
-    return g_atomic_rc_box_acquire(settings);
-}
-
-void
-vg_move_settings_unref(struct vg_move_settings *settings)
-{
-    if (settings)
-        g_atomic_rc_box_release_full(settings, move_settings_clear);
-}
-
-char *
-vg_move_new_id(const char *prefix)
-{
-    g_autofree char *uuid = g_uuid_string_random();
-
-    /* Only two digits of the UUID are not random, and these are left out. */
-    return g_strdup_printf("%s-%.8s%.4s%.4s", prefix, uuid, uuid + 24, uuid + 32);
 }

@@ -5,43 +5,14 @@
 #ifndef VG_DAEMON_MOVE_CONFIG_H
 #define VG_DAEMON_MOVE_CONFIG_H
 
-#include "actuators/virt-move.h"
 #include "daemon/daemon-config.h"
-#include "daemon/nova-config.h"
-
-/* The settings of moves. They are immutable, and their references are counted, so that a move keeps
- * those with which it began. */
-struct vg_move_settings {
-    bool enabled;
-    char *libvirt_uri; /* the URI of this host's libvirt, for reading and writing */
-    char *own_uri;     /* the URI for others; empty if they reach libvirt as they reach this host */
-    char *proxies;     /* where proxies of this host are asked, "PATH,PATH" */
-    int64_t moves;     /* the maximum number of moves at once */
-    int64_t bandwidth_bytes_per_s;
-    int64_t downtime_max_ns;
-    int64_t guest_deadline_ns;
-    int64_t unplug_deadline_ns;
-    int64_t migrate_deadline_ns;
-    int64_t lease_s;
-    enum vg_tls_mode tls;
-    int64_t fault_writes;          /* 0 for none */
-    struct vg_named_device *named; /* strings are owned */
-    size_t n_named;
-    struct vg_nova_settings *nova; /* owned; NULL if nova is not asked to move VMs */
-};
+#include "mover/move-settings.h"
 
 /* Adds a line to errors for each group [gpu NAME] that is wrong, or has a wrong file. */
 void vg_move_config_check(const struct vg_daemon_config *config, GString *errors);
 
-typedef struct vg_move_settings vg_move_settings;
-
-/* Reads the settings. Returns NULL and sets *err if a device_xml can no longer be read. */
-struct vg_move_settings *vg_move_settings_new(const struct vg_daemon_config *config, GError **err);
-struct vg_move_settings *vg_move_settings_ref(struct vg_move_settings *settings);
-void vg_move_settings_unref(struct vg_move_settings *settings); /* NULL is fine */
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_move_settings, vg_move_settings_unref)
-
-/* Returns prefix, "-" and 16 random hexadecimal digits; the caller frees it. */
-char *vg_move_new_id(const char *prefix);
+/* Reads the settings. Returns NULL and sets *err if a device_xml can no longer be read. The caller
+ * unrefs them. */
+vg_move_settings *vg_move_config_settings(const struct vg_daemon_config *config, GError **err);
 
 #endif

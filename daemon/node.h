@@ -13,11 +13,11 @@
 #include <glib.h>
 
 #include "api/backend.h"
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "collectors/report.h"
 #include "daemon/measuring.h"
-#include "daemon/reservations.h"
 #include "engine/alerts.h"
+#include "mover/reservations.h"
 #include "policy/policy-conf.h"
 #include "store/store.h"
 

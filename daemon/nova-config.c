@@ -31,18 +31,12 @@ static const struct {
     OPTION(cacert),
 };
 
-static const char **
-nova_config_option(struct vg_nova_options *options, size_t i)
-{
-    return (const char **)(void *)((char *)options + nova_config_options[i].to);
-}
-
 /* Fills in options whose strings are borrowed from the configuration. */
 static void
 nova_config_read(const struct vg_daemon_config *config, struct vg_nova_options *ret)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(nova_config_options); i++)
-        *nova_config_option(ret, i) =
+        *(const char **)(void *)((char *)ret + nova_config_options[i].to) =
             *(char *const *)(const void *)((const char *)config + nova_config_options[i].from);
     ret->interface = vg_nova_interface_names[config->nova_interface];
 }
@@ -70,19 +64,14 @@ vg_nova_config_check(const struct vg_daemon_config *config, GError **err)
 }
 
 struct vg_nova_settings *
-vg_nova_settings_new(const struct vg_daemon_config *config)
+vg_nova_config_settings(const struct vg_daemon_config *config)
 {
     struct vg_nova_options options;
 
     nova_config_read(config, &options);
     if (!vg_nova_is_configured(&options))
         return NULL;
-    struct vg_nova_settings *settings = g_new0(struct vg_nova_settings, 1);
-    settings->options = options;
-    for (size_t i = 0; i < G_N_ELEMENTS(nova_config_options); i++) {
-        const char **option = nova_config_option(&settings->options, i);
-        *option = g_strdup(*option);
-    }
+    struct vg_nova_settings *settings = vg_nova_settings_new(&options);
     settings->host = g_strdup(config->nova_host);
     settings->poll_ns = config->nova_poll_ns;
     settings->deadline_ns = config->nova_deadline_ns;
@@ -94,43 +83,4 @@ vg_nova_settings_new(const struct vg_daemon_config *config)
                 (struct vg_nova_name){g_strdup(peer->item.name), g_strdup(peer->nova_host)};
     }
     return settings;
-}
-
-void
-vg_nova_settings_free(struct vg_nova_settings *settings)
-{
-    if (!settings)
-        return;
-    for (size_t i = 0; i < G_N_ELEMENTS(nova_config_options); i++)
-        g_free((char *)*nova_config_option(&settings->options, i));
-    for (size_t i = 0; i < settings->n_names; i++) {
-        g_free(settings->names[i].peer);
-        g_free(settings->names[i].host);
-    }
-    g_free(settings->names);
-    g_free(settings->host);
-    g_free(settings);
-}
-
-const char *
-vg_nova_settings_name(const struct vg_nova_settings *settings, const char *peer)
-{
-    for (size_t i = 0; i < settings->n_names; i++) {
-        if (g_strcmp0(settings->names[i].peer, peer) == 0)
-            return settings->names[i].host;
-    }
-    return NULL;
-}
-
-vg_nova *
-vg_nova_settings_open(const struct vg_nova_settings *settings, const atomic_bool *leave,
-                      GError **err)
-{
-    vg_nova_cloud *cloud = vg_nova_cloud_read(&settings->options, err);
-
-    if (!cloud) {
-        g_prefix_error(err, "[nova] ");
-        return NULL;
-    }
-    return vg_nova_new(cloud, settings->deadline_ns, settings->poll_ns, leave);
 }

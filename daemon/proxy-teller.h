@@ -10,8 +10,8 @@
 #define VG_DAEMON_PROXY_TELLER_H
 
 #include "daemon/daemon-config.h"
-#include "daemon/mover.h"
 #include "daemon/node.h"
+#include "mover/mover.h"
 
 /* The name of the file in vgpud's directory: the UUIDs of VMs, a line each. */
 #define VG_PROXY_TOLD_FILE "proxies-told"

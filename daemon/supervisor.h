@@ -11,7 +11,7 @@
 
 #include <glib.h>
 
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "base/queue.h"
 #include "collectors/collector.h"
 #include "daemon/node.h"

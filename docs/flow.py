@@ -20,7 +20,7 @@ BOXES = {
     "journal": (3, 2, "room", "journal/", "plans, intents, outcomes,\nreservations, audit, events"),
     "libvirt": (0, 3, "outside", "what is changed", "libvirt of two hosts, nova,\nvgpu-guestd in the VM"),
     "actuators": (1, 3, "room", "actuators/", "verbs: unplug, migrate,\nplug in, look"),
-    "move": (3, 3, "room", "move/, daemon/mover", "which verb is next, given\nwhat is true; undoes it"),
+    "move": (3, 3, "room", "move/, mover/", "which verb is next, given\nwhat is true; undoes it"),
     "plan": (4, 2, "data", "a plan", "actions with reasons; stale\nwhen its inputs changed"),
 }
 # From, side, to, side, what goes there.

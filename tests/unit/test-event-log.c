@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "base/json.h"
 
 static void

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/reservations.h"
+#include "mover/reservations.h"
 
 #define GPU_XML                                                                                    \
  "<shmem name='gpu0' role='peer'><model type='ivshmem-plain'/><size unit='M'>1</size>"             \

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "cluster/peer-moves.h"
-#include "daemon/mover-private.h"
 #include "host/path-look.h"
+#include "mover/private.h"
 
 /* The maximum number of paths that are named as doubts, and the maximum length of a doubt. */
 #define DOUBTS_MAX      8

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
 

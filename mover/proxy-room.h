@@ -4,8 +4,8 @@
  * their GPUs for programs that will come. All functions block, up to two seconds for each proxy
  * that hangs. Any thread.
  */
-#ifndef VG_DAEMON_PROXY_ROOM_H
-#define VG_DAEMON_PROXY_ROOM_H
+#ifndef VG_MOVER_PROXY_ROOM_H
+#define VG_MOVER_PROXY_ROOM_H
 
 #include <glib.h>
 

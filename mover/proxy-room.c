@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "daemon/proxy-room.h"
+#include "mover/proxy-room.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cluster/peer-moves.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "daemon/mover.h"
+#include "mover/mover.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "daemon/mover-private.h"
 #include "model/arrival.h"
 #include "move/standstill.h"
+#include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
 

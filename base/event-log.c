@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "api/event-log.h"
+#include "base/event-log.h"
 
 #include "base/clock.h"
 #include "base/json.h"

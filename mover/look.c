@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/mover-private.h"
 #include "move/place.h"
+#include "mover/private.h"
 
 /* The intervals at which a host that does not answer is asked, growing from the first to the
  * second. */

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cluster/peer-moves.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 #define HELLO_NS (15 * VG_NS_PER_S)
 

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/mover-private.h"
 #include "host/qemu-tls.h"
+#include "mover/private.h"
 
 /* The longest that a guest may take to note what it is told. */
 #define TELL_NS (20 * VG_NS_PER_S)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The latest events, for /v1/events: a ring of the newest VG_EVENT_LOG_MAX events, numbered from 1
+ * The latest events of a daemon: a ring of the newest VG_EVENT_LOG_MAX events, numbered from 1
  * since the daemon started. Any thread.
  */
-#ifndef VG_API_EVENT_LOG_H
-#define VG_API_EVENT_LOG_H
+#ifndef VG_BASE_EVENT_LOG_H
+#define VG_BASE_EVENT_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 struct vg_logged_event {
     uint64_t seq;
     int64_t time_ns;  /* epoch */
-    const char *type; /* one of vg_happening_types; static */
+    const char *type; /* static */
     char *data;       /* JSON object on one line */
 };
 

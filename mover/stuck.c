@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
 

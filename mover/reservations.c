@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "daemon/reservations.h"
+#include "mover/reservations.h"
 
 #define HOLD_PREFIX "res-hold-"
 #define HOLD_MOVE   "hold-" /* the prefix of the id, before that of the move */

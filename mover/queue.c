@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "daemon/mover-private.h"
 #include "model/arrival.h"
+#include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
 

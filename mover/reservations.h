@@ -6,12 +6,12 @@
  * vg_reservations_taken() and vg_reservations_move_of() block, those that renew, list and release
  * only for the journal, never for libvirt.
  */
-#ifndef VG_DAEMON_RESERVATIONS_H
-#define VG_DAEMON_RESERVATIONS_H
+#ifndef VG_MOVER_RESERVATIONS_H
+#define VG_MOVER_RESERVATIONS_H
 
-#include "daemon/move-config.h"
 #include "journal/journal.h"
 #include "model/reservation.h"
+#include "mover/move-settings.h"
 
 typedef struct vg_reservations vg_reservations;
 

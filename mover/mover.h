@@ -4,21 +4,21 @@
  * actuators/ run it, and writes down the outcome. Each move has a thread of its own. A move that
  * was under way when vgpud ended is resumed with a look at both hosts.
  */
-#ifndef VG_DAEMON_MOVER_H
-#define VG_DAEMON_MOVER_H
+#ifndef VG_MOVER_MOVER_H
+#define VG_MOVER_MOVER_H
 
 #include <stdatomic.h>
 
-#include "api/event-log.h"
+#include "base/event-log.h"
 #include "cluster/peers.h"
 #include "cluster/region.h"
-#include "daemon/move-config.h"
-#include "daemon/reservations.h"
 #include "journal/journal.h"
 #include "model/inventory.h"
 #include "model/migration.h"
 #include "model/proxy-move.h"
 #include "move/move.h"
+#include "mover/move-settings.h"
+#include "mover/reservations.h"
 
 struct vg_mover_parts {
     vg_journal *journal; /* borrowed, like all others */

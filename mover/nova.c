@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "daemon/mover-private.h"
 #include "move/place.h"
+#include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 /* Says why not all programs are there, and how many are. */
 static int

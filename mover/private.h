@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef VG_DAEMON_MOVER_PRIVATE_H
-#define VG_DAEMON_MOVER_PRIVATE_H
+#ifndef VG_MOVER_PRIVATE_H
+#define VG_MOVER_PRIVATE_H
 
 #include <pthread.h>
 
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "daemon/mover.h"
 #include "move/paths.h"
+#include "mover/mover.h"
 
 struct vg_mover {
     struct vg_mover_parts parts;
@@ -123,7 +123,7 @@ int mover_check_open(vg_mover *mover, GError **err);
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);
 int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
 
-/* mover-end.c */
+/* end.c */
 
 /* Returns whether libvirt or nova does the work of a verb alone, whether vgpud is there or not. */
 bool mover_is_left_alone(enum vg_move_verb verb);
@@ -131,7 +131,7 @@ bool mover_is_left_alone(enum vg_move_verb verb);
 /* Has the move's thread end where it is, and record nothing more. */
 void mover_leave(struct mover_move *move);
 
-/* mover-bare.c */
+/* bare.c */
 
 /* Records that the move waits, and for what, or that it goes on. The first sentence of a wait is
  * reported as an event. */
@@ -149,11 +149,11 @@ void mover_note_past(vg_mover *mover, const GPtrArray *moves);
 /* Clears that alert, as the VM has been given GPUs. */
 void mover_note_gpus(vg_mover *mover, const char *uuid);
 
-/* mover-libvirt.c */
+/* libvirt.c */
 
 extern const struct mover_executor mover_libvirt;
 
-/* mover-lease.c */
+/* lease.c */
 
 /* Reserves the GPUs: those of the source for the way back, and some of the target. */
 int mover_begin_lease(struct mover_move *move, GError **err);
@@ -172,7 +172,7 @@ int mover_check_hold(struct mover_move *move, GError **err);
 /* Ends the renewals. */
 void mover_end_lease(struct mover_move *move);
 
-/* mover-lock.c */
+/* lock.c */
 
 /* Records a move that begins, once no other host of the cluster can begin one of the same VM. order
  * is NULL if it was queued. Called while `beginning` is held. */
@@ -189,13 +189,13 @@ int mover_check_lock(const struct mover_move *move, GError **err);
 /* Lets others move the VM again, as the move has ended. */
 void mover_unlock(const struct mover_move *move);
 
-/* mover-resume.c */
+/* resume.c */
 
 /* Makes a move from the journal's record, so that its machine knows each verb that was asked for,
  * and the outcome. */
 struct mover_move *mover_replay(vg_mover *mover, const struct vg_migration *migration);
 
-/* mover-look.c */
+/* look.c */
 
 /* What libvirt of both hosts says of the VM. */
 struct mover_views {
@@ -221,7 +221,7 @@ int mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **er
  * it. */
 int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
-/* mover-save.c */
+/* save.c */
 
 /* Finds a move. Returns NULL if it is not here. A resumed move is here twice while its first thread
  * ends; the last one counts. Called under the lock. */
@@ -239,7 +239,7 @@ void mover_note_answer(vg_mover *mover, const GError *error);
  * if the journal did not take it; the caller must then take nothing from the VM. */
 int mover_save(struct mover_move *move, bool is_bare, GError **err);
 
-/* mover-stuck.c */
+/* stuck.c */
 
 /* What is known of a migration that a look waits for; zeroed before. Times are of
  * CLOCK_MONOTONIC. */
@@ -265,17 +265,17 @@ void mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
 
 void mover_stuck_clear(struct mover_stuck *stuck);
 
-/* mover-nova.c */
+/* nova.c */
 
 extern const struct mover_executor mover_nova;
 
-/* mover-paths.c */
+/* paths.c */
 
 /* Adds the problems and the doubts about the paths (struct vg_path_need) that the VM needs; without
  * a peer, only those that this host knows. Waits for no file system that does not answer. */
 void mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *problems);
 
-/* mover-queue.c */
+/* queue.c */
 
 /* Makes the queue, and frees it: its moves stay in the journal. */
 void mover_queue_init(vg_mover *mover);
@@ -324,12 +324,12 @@ void mover_queue_add_approvals(vg_mover *mover, GPtrArray *list);
 void mover_queue_wake(vg_mover *mover);
 void mover_queue_note_end(vg_mover *mover, const char *to); /* a move there has ended */
 
-/* mover-settings.c */
+/* settings.c */
 
 /* Ends vgpud where a test wants it, as if it had been killed just after this write. */
 void mover_count_write(vg_mover *mover);
 
-/* mover-reach.c */
+/* reach.c */
 
 /* The longest time that the target's vgpud may take to answer about a reservation. */
 #define MOVER_PEER_NS (10 * VG_NS_PER_S)
@@ -357,7 +357,7 @@ void mover_add_silence(GPtrArray *problems, const char *why);
 int mover_refuse(const struct mover_move *move, const GPtrArray *problems,
                  struct mover_outcome *ret, GError **err);
 
-/* daemon/mover-prepare.c */
+/* prepare.c */
 
 /* Returns the id of the move that has the VM now, whether of this vgpud or, as a reservation here
  * shows, of another one; one that is queued does not have it. Returns NULL if there is none; the
@@ -368,7 +368,7 @@ char *mover_find_move(vg_mover *mover, const char *uuid);
 void mover_begin_asking(vg_mover *mover, const char *uuid);
 void mover_end_asking(vg_mover *mover, const char *uuid);
 
-/* daemon/mover-share.c */
+/* share.c */
 
 /* Where programs of a VM are to go on. */
 struct mover_goal {

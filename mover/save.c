@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 /* Unless the journal has recorded it, a move takes nothing from a VM, and does not let it change
  * hosts. Writing is tried for this time. */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/mover-private.h"
+#include "mover/private.h"
 
 /* Returns whether a move of this VM is under way here. */
 static bool

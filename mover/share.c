@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cluster/peer-moves.h"
-#include "daemon/mover-private.h"
-#include "daemon/proxy-room.h"
+#include "mover/private.h"
+#include "mover/proxy-room.h"
 
 #define VG_LOG_TAG "mover"
 
