@@ -17,6 +17,7 @@
 #include "actuators/virt-mdev.h"
 #include "base/error.h"
 #include "model/gpu-part.h"
+#include "model/vm-name.h"
 
 #define REASONS_TOLD 4
 
@@ -433,7 +434,7 @@ vg_virt_host_check_others(vg_virt_host *host, const char *uuid, const GPtrArray 
     for (int i = 0; i < n; i++) {
         g_autoptr(virDomain) domain = domains[i];
         char other[VIR_UUID_STRING_BUFLEN] = "";
-        if (result < 0 || virDomainGetUUIDString(domain, other) < 0 || strcmp(other, uuid) == 0)
+        if (result < 0 || virDomainGetUUIDString(domain, other) < 0 || vg_vm_is(other, NULL, uuid))
             continue;
         /* A domain that has gone meanwhile has no devices. */
         g_autoptr(GPtrArray) has = vg_virt_host_devices(host, domain, 0, NULL);

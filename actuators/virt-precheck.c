@@ -21,6 +21,7 @@
 #include "host/move-blockers.h"
 #include "host/move-xml.h"
 #include "model/path.h"
+#include "model/vm-name.h"
 
 #define MIB       (INT64_C(1) << 20)
 #define KIB       INT64_C(1024)
@@ -223,8 +224,7 @@ check_clashes(struct precheck *check, GError **err)
     virResetLastError();
     check_other(check, same_uuid, "the same UUID");
     char other[VIR_UUID_STRING_BUFLEN] = "";
-    if (same_name && virDomainGetUUIDString(same_name, other) == 0 &&
-        g_ascii_strcasecmp(other, uuid) != 0)
+    if (same_name && virDomainGetUUIDString(same_name, other) == 0 && !vg_vm_is(other, NULL, uuid))
         check_other(check, same_name, "the same name and another UUID");
     return 0;
 }

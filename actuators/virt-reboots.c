@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "model/vm-name.h"
 
 struct vg_virt_reboots {
     atomic_uint references; /* the owners, and each connection that is listened to */
@@ -50,7 +51,7 @@ reboots_note(virConnectPtr connection, virDomainPtr domain, void *data)
     char uuid[VIR_UUID_STRING_BUFLEN];
 
     (void)connection;
-    if (virDomainGetUUIDString(domain, uuid) == 0 && g_ascii_strcasecmp(uuid, reboots->uuid) == 0)
+    if (virDomainGetUUIDString(domain, uuid) == 0 && vg_vm_is(uuid, NULL, reboots->uuid))
         atomic_store(&reboots->last_ns, vg_clock_monotonic_ns());
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/backend.h"
 #include "base/error.h"
+#include "model/vm-name.h"
 
 /* The number of VMs that an error names. */
 #define NAMED_MAX 5u
@@ -63,9 +64,9 @@ vg_view_find_vm(const vg_view *view, const char *id)
         const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
         for (guint i = 0; i < host->vms->len; i++) {
             const struct vg_snap_vm *vm = host->vms->pdata[i];
-            if (vm->uuid && g_ascii_strcasecmp(vm->uuid, id) == 0)
+            if (vg_vm_is(id, NULL, vm->uuid))
                 return vm;
-            if (strcmp(vm->name, id) == 0)
+            if (vg_vm_is(id, vm->name, NULL))
                 by_name = vm;
         }
     }
@@ -168,12 +169,12 @@ vg_view_sample(const struct vg_window *window, const struct vg_snap_vm *vm)
     for (guint i = 0; i < n; i++) {
         const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
         if (sample->pid == vm->pid &&
-            (!vm->uuid || !sample->uuid[0] || g_ascii_strcasecmp(sample->uuid, vm->uuid) == 0))
+            (!vm->uuid || !sample->uuid[0] || vg_vm_is(sample->uuid, NULL, vm->uuid)))
             return sample;
     }
     for (guint i = n; vm->uuid && i > 0; i--) {
         const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i - 1);
-        if (g_ascii_strcasecmp(sample->uuid, vm->uuid) == 0)
+        if (vg_vm_is(sample->uuid, NULL, vm->uuid))
             return sample;
     }
     return NULL;

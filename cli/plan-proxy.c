@@ -4,13 +4,13 @@
 #include "cli/plan-proxy.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/follow.h"
+#include "model/vm-name.h"
 
 /* For how long the figures of proxies are looked at before and after. */
 #define PROXY_LOOK_NS (5 * VG_NS_PER_S)
@@ -35,7 +35,7 @@ plan_proxy_sum(json_object *items, const struct vg_plan_proxy_action *action)
     for (size_t i = 0; i < vg_output_length(items); i++) {
         json_object *row = json_object_array_get_idx(items, i);
         const char *vm = json_object_get_string(vg_output_member(row, "vm"));
-        if (!action || g_strcmp0(vm, action->vm) == 0 || g_strcmp0(vm, action->uuid) == 0)
+        if (!action || vg_vm_is(vm, action->vm, action->uuid))
             sum += json_object_get_double(vg_output_member(row, "lacked_ns"));
     }
     return sum;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/output.h"
 #include "cli/when.h"
+#include "model/vm-name.h"
 
 static const char *
 vm_proxy_word(json_object *guest, const char *name)
@@ -20,9 +21,7 @@ vm_proxy_word(json_object *guest, const char *name)
 bool
 vg_vm_proxy_is_of(json_object *guest, const char *vm)
 {
-    return vm && *vm &&
-           (strcmp(vm_proxy_word(guest, "vm"), vm) == 0 ||
-            g_ascii_strcasecmp(vm_proxy_word(guest, "uuid"), vm) == 0);
+    return vg_vm_is(vm, vm_proxy_word(guest, "vm"), vm_proxy_word(guest, "uuid"));
 }
 
 char *

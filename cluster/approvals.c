@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cluster/peers-private.h"
 #include "model/arrival.h"
+#include "model/vm-name.h"
 
 #define TEXT_MAX      (4 * 1024 * 1024)
 #define TEXT_DEPTH    8
@@ -81,7 +82,7 @@ vg_peers_approved_targets(vg_peers *peers, const char *uuid)
                             : 0;
         for (guint k = 0; k < n; k++) {
             const struct vg_approval *one = peer->approvals->pdata[k];
-            if (strcmp(one->uuid, uuid) == 0)
+            if (vg_vm_is(uuid, NULL, one->uuid))
                 g_ptr_array_add(targets, g_strdup(one->to));
         }
     }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cluster/peers.h"
 #include "model/arrival.h"
+#include "model/vm-name.h"
 
 /* Figures are moving averages over a minute. If clocks differ by this much, the figures belong to
  * different times. */
@@ -121,7 +122,7 @@ merge_moves_to(const struct merge_parts *parts, guint part, const char *uuid, co
 
     for (guint i = 0; moves && i < moves->len; i++) {
         const struct vg_approval *one = moves->pdata[i];
-        if (one->moving && g_ascii_strcasecmp(one->uuid, uuid) == 0 && strcmp(one->to, to) == 0)
+        if (one->moving && vg_vm_is(uuid, NULL, one->uuid) && strcmp(one->to, to) == 0)
             return true;
     }
     return false;

@@ -5,9 +5,9 @@
  * Figures of a socket are counters; a window is the difference of two readings, and a socket counts
  * from its first reading on.
  *
- * All proxies are asked when a window ends, and nobody is waited for but by the window, for
- * VG_GPU_AWAITS_NS. A proxy that has not answered then is silent: it is left out, and its question
- * stays open. Of what its sockets did until it answers a window has its share; the rest is missed.
+ * All proxies are asked when a window ends, which waits for them for VG_GPU_AWAITS_NS at most. A
+ * proxy that has not answered then is left out, and its question stays open. Once it answers, that
+ * window counts its share of what the sockets did since; the rest is missed.
  */
 #include "config.h"
 
@@ -23,6 +23,7 @@
 #include "host/proc-scan.h"
 #include "host/proxy-desk.h"
 #include "model/histogram.h"
+#include "model/vm-name.h"
 
 #define NAME   "proxy"
 #define ENGINE "opencl"
@@ -166,11 +167,11 @@ gpu_proxy_find_vm(const GPtrArray *vms, const char *name, unsigned *n_found)
     *n_found = 0;
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
-        if (strcmp(vm->name, name) != 0 && (!vm->uuid[0] || strcmp(vm->uuid, name) != 0))
-            continue;
-        bool is_better = vg_proc_vm_choose(found, vm) == vm;
-        *n_found = is_better ? 1 : *n_found + (vg_proc_vm_choose(vm, found) == vm);
-        found = is_better ? vm : found;
+        if (vg_vm_is(name, vm->name, vm->uuid)) {
+            bool is_better = vg_proc_vm_choose(found, vm) == vm;
+            *n_found = is_better ? 1 : *n_found + (vg_proc_vm_choose(vm, found) == vm);
+            found = is_better ? vm : found;
+        }
     }
     return *n_found == 1 ? found : NULL;
 }
@@ -188,9 +189,8 @@ gpu_proxy_advance(struct reading *last, const struct counters *now)
                              .run_ns = now->run_ns - before.run_ns};
 }
 
-/* Adds what the window did not tell before, and takes what is not of it: what came after its end,
- * which the next one tells, and what came before its begin, as the proxy was silent, which none
- * does. */
+/* Adds what earlier windows left out, and takes away what came after this window, which the next
+ * one counts, or before it, while the proxy did not answer, which none counts. */
 static void
 gpu_proxy_cut(const struct round *round, struct reading *last, struct counters *more,
               int64_t now_ns)

@@ -10,6 +10,7 @@
 #include "collectors/gpu-window.h"
 #include "collectors/nvml-use.h"
 #include "host/proc-text.h"
+#include "model/vm-name.h"
 
 /* vGPUs of one device; NVIDIA's limit is 32. */
 #define VGPUS_MAX 64
@@ -235,8 +236,8 @@ find_by_vm_id(const GPtrArray *vms, const char *vm_id, int type)
         const struct vg_proc_vm *vm = vms->pdata[i];
         char pid[16];
         snprintf(pid, sizeof(pid), "%d", vm->pid);
-        if (type == VG_NVML_VM_UUID ? g_ascii_strcasecmp(vm->uuid, vm_id) == 0
-                                    : strcmp(pid, vm_id) == 0)
+        if (vg_vm_is(vm_id, type == VG_NVML_VM_UUID ? NULL : pid,
+                     type == VG_NVML_VM_UUID ? vm->uuid : NULL))
             found = vg_proc_vm_choose(found, vm);
     }
     return found;

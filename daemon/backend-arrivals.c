@@ -4,11 +4,10 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "daemon/backend-private.h"
 #include "model/gpu-part.h"
+#include "model/vm-name.h"
 #include "policy/arrival.h"
 
 struct arrivals_known {
@@ -246,7 +245,7 @@ arrivals_targets(vg_daemon_backend *backend, const char *uuid)
 
     for (guint i = 0; i < approvals->len; i++) {
         const struct vg_approval *one = approvals->pdata[i];
-        if (strcmp(one->uuid, uuid) == 0)
+        if (vg_vm_is(uuid, NULL, one->uuid))
             g_ptr_array_add(targets, g_strdup(one->to));
     }
     return targets;

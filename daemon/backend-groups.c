@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "daemon/backend-private.h"
+#include "model/vm-name.h"
 #include "policy/drift.h"
 
 /* Finds a VM of another host, as its vgpud last told. */
@@ -18,7 +19,7 @@ groups_find_elsewhere(const GPtrArray *copies, const char *uuid)
                 ((const struct vg_snap_host *)copy->snapshot->hosts->pdata[h])->vms;
             for (guint k = 0; k < vms->len; k++) {
                 const struct vg_snap_vm *vm = vms->pdata[k];
-                if (vm->uuid && g_ascii_strcasecmp(vm->uuid, uuid) == 0)
+                if (vg_vm_is(uuid, NULL, vm->uuid))
                     return vm;
             }
         }

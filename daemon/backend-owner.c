@@ -5,13 +5,11 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/log.h"
 #include "daemon/backend-private.h"
 #include "model/arrival.h"
-#include "policy/drift.h"
+#include "model/vm-name.h"
 
 static const struct vg_snap_vm *
 owner_find_vm(const vg_snapshot *snapshot, const char *id)
@@ -20,7 +18,7 @@ owner_find_vm(const vg_snapshot *snapshot, const char *id)
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];
         for (guint k = 0; k < host->vms->len; k++) {
             const struct vg_snap_vm *vm = host->vms->pdata[k];
-            if (vg_drift_is_vm(id, vm->name, vm->uuid))
+            if (vg_vm_is(id, vm->name, vm->uuid))
                 return vm;
         }
     }
@@ -39,7 +37,7 @@ owner_moves(const struct vg_peer_view *from, const struct vg_peer_view *to, cons
 {
     for (guint i = 0; uuid && from->approvals && i < from->approvals->len; i++) {
         const struct vg_approval *one = from->approvals->pdata[i];
-        if (one->moving && g_ascii_strcasecmp(one->uuid, uuid) == 0 &&
+        if (one->moving && vg_vm_is(uuid, NULL, one->uuid) &&
             g_strcmp0(one->to, to->info->host) == 0)
             return true;
     }
@@ -53,7 +51,7 @@ owner_choose(const struct vg_peer_view *one, const struct vg_peer_view *two, con
 {
     const char *uuid = owner_find_vm(one->snapshot, id)->uuid;
 
-    if (g_strcmp0(uuid, owner_find_vm(two->snapshot, id)->uuid) != 0)
+    if (!vg_vm_is(uuid, NULL, owner_find_vm(two->snapshot, id)->uuid))
         return NULL;
     return owner_moves(one, two, uuid) ? one : owner_moves(two, one, uuid) ? two : NULL;
 }

@@ -11,6 +11,7 @@
 #include "daemon/backend-private.h"
 #include "daemon/daemon-config.h"
 #include "host/proxy-desk.h"
+#include "model/vm-name.h"
 #include "mover/proxy-room.h"
 #include "policy/drift.h"
 
@@ -112,12 +113,18 @@ backend_list_proxy_guests(void *data)
     return vg_proxy_teller_list(backend->teller);
 }
 
+/* Returns whether a name means the VM that is asked for by an id. NULL: libvirt has no such VM. */
+static bool
+proxies_is_name(const char *name, const char *id, const struct vg_inv_vm *vm)
+{
+    return vg_vm_is(name, id, NULL) || (vm && vg_vm_is(name, vm->name, vm->uuid));
+}
+
 /* Tells whether a socket is this VM's, of which libvirt may know nothing. */
 static bool
 proxies_is_of(const struct vg_proxy_socket *socket, const char *id, const struct vg_inv_vm *vm)
 {
-    return vg_proxy_socket_is_of(socket, id, NULL) ||
-           (vm && vg_proxy_socket_is_of(socket, vm->name, vm->uuid));
+    return proxies_is_name(socket->vm, id, vm);
 }
 
 static int
@@ -209,7 +216,7 @@ proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, G
 
     for (guint i = 0; i < guests->len; i++) {
         const struct vg_proxy_guest *guest = guests->pdata[i];
-        if (!vg_drift_is_vm(guest->vm, vm->name, vm->uuid) ||
+        if (!vg_vm_is(guest->vm, vm->name, vm->uuid) ||
             !(g_str_has_prefix(guest->address, "tcp:") || g_str_has_prefix(guest->address, "tls:")))
             continue;
         g_string_append_printf(why, "[proxy %s] in vgpud.conf names it", guest->vm);
@@ -278,13 +285,6 @@ proxies_add_place(struct vg_proxy_show *show, const char *place, char *take_why)
     to->place = g_strdup(place);
     to->why = take_why;
     g_ptr_array_add(show->places, to);
-}
-
-static bool
-proxies_is_name(const char *name, const char *id, const struct vg_inv_vm *vm)
-{
-    return name && *name &&
-           (strcmp(name, id) == 0 || (vm && vg_drift_is_vm(name, vm->name, vm->uuid)));
 }
 
 /* What the guest is told of, and where else programs of other machines find a socket of the VM's.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
+#include "model/vm-name.h"
 
 #define ASK_LIMIT_NS (5 * VG_NS_PER_S)
 #define NAMED_MAX    8u /* in one sentence */
@@ -240,7 +241,7 @@ place_keep_vm(struct place_asked *asked, GError **err)
 
     for (guint i = asked->sockets->len; i > 0; i--) {
         const struct vg_proxy_socket *socket = asked->sockets->pdata[i - 1];
-        const bool is_of = vg_proxy_socket_is_of(socket, asked->vm->name, asked->vm->uuid);
+        const bool is_of = vg_vm_is(socket->vm, asked->vm->name, asked->vm->uuid);
         const bool is_reached =
             socket->address[0] && (!asked->is_far || vg_proxy_address_is_far(socket->address));
         if (is_of && is_reached)

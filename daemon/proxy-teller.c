@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "daemon/proxy-config.h"
 #include "model/proxy-socket.h"
-#include "policy/drift.h"
+#include "model/vm-name.h"
 
 #define VG_LOG_TAG "proxy"
 
@@ -139,7 +139,7 @@ teller_find(const vg_view *view, const struct teller_vm *vm)
 {
     for (guint i = 0; i < view->inventory->vms->len; i++) {
         const struct vg_inv_vm *here = view->inventory->vms->pdata[i];
-        if (here->uuid && here->id >= 0 && vg_drift_is_vm(vm->name, here->name, here->uuid))
+        if (here->uuid && here->id >= 0 && vg_vm_is(vm->name, here->name, here->uuid))
             return here;
     }
     return NULL;
@@ -151,7 +151,7 @@ teller_is_defined(const vg_view *view, const struct teller_vm *vm)
 {
     for (guint i = 0; i < view->inventory->vms->len; i++) {
         const struct vg_inv_vm *here = view->inventory->vms->pdata[i];
-        if (here->uuid && vg_drift_is_vm(vm->name, here->name, here->uuid))
+        if (here->uuid && vg_vm_is(vm->name, here->name, here->uuid))
             return true;
     }
     return false;
@@ -265,7 +265,7 @@ teller_has_group(const GPtrArray *vms, const struct vg_inv_vm *here)
 {
     for (guint i = 0; i < vms->len; i++) {
         const struct teller_vm *vm = vms->pdata[i];
-        if (!vm->is_gone && vg_drift_is_vm(vm->name, here->name, here->uuid))
+        if (!vm->is_gone && vg_vm_is(vm->name, here->name, here->uuid))
             return true;
     }
     return false;
@@ -340,8 +340,7 @@ teller_has(const GPtrArray *vms, const char *name, const char *uuid)
 {
     for (guint i = 0; i < vms->len; i++) {
         const struct teller_vm *vm = vms->pdata[i];
-        if (g_strcmp0(vm->uuid, uuid) == 0 || strcmp(vm->name, uuid) == 0 ||
-            (name && strcmp(vm->name, name) == 0))
+        if (vg_vm_is(vm->uuid, NULL, uuid) || vg_vm_is(vm->name, name, uuid))
             return true;
     }
     return false;

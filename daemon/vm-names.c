@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "host/qemu-owner.h"
+#include "model/vm-name.h"
 
 #define VG_LOG_TAG "engine"
 
@@ -175,7 +176,7 @@ vg_vm_names_match(vg_vm_names *names, const vg_inventory *inventory, struct vg_w
         if (!known)
             continue;
         if (!vm_names_is_owned(names, known, vm)) {
-            if (g_strcmp0(vm->uuid, known->uuid) == 0)
+            if (vg_vm_is(vm->uuid, NULL, known->uuid))
                 vm->uuid[0] = '\0';
             vm_names_rename(vm, none);
         } else if (!vm->uuid[0]) {

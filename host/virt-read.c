@@ -18,6 +18,7 @@
 #include "host/qemu-owner.h"
 #include "host/virt-devices.h"
 #include "host/virt-event.h"
+#include "model/vm-name.h"
 
 #define KIB INT64_C(1024)
 /* Free memory is reported again when it has changed by this part of all memory. */
@@ -178,8 +179,8 @@ virt_find_process(const vg_virt_reader *reader, const struct vg_inv_vm *vm)
 
     for (unsigned i = 0; i < all->len; i++) {
         const struct vg_proc_vm *one = all->pdata[i];
-        bool is_it =
-            one->uuid[0] ? g_strcmp0(one->uuid, vm->uuid) == 0 : strcmp(one->name, vm->name) == 0;
+        bool is_it = one->uuid[0] ? vg_vm_is(one->uuid, NULL, vm->uuid)
+                                  : vg_vm_is(one->name, vm->name, NULL);
         if (is_it && one->pid == pid)
             return one;
         if (is_it && (!found || one->uuid[0]) && vg_qemu_owner_is(reader->proc, one->pid, vm->user))

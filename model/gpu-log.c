@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "model/vm-name.h"
+
 /* ---- chunks ---- */
 
 static void
@@ -270,12 +272,6 @@ vg_gpu_log_unref(vg_gpu_log *log)
 
 /* ---- reading ---- */
 
-static bool
-is_vm(const struct vg_gpu_log_vm *vm, const char *id)
-{
-    return g_ascii_strcasecmp(vm->uuid, id) == 0 || strcmp(vm->name, id) == 0;
-}
-
 /* Which rows of a chunk's tables are asked for. */
 struct wanted {
     gboolean *engines;
@@ -292,8 +288,10 @@ wanted_init(struct wanted *wanted, const struct vg_gpu_log_chunk *chunk,
         wanted->engines[i] =
             strcmp(g_array_index(chunk->engines, struct vg_gpu_log_engine, i).device,
                    query->device) == 0;
-    for (guint i = 0; query->vm && i < chunk->vms->len; i++)
-        wanted->vms[i] = is_vm(&g_array_index(chunk->vms, struct vg_gpu_log_vm, i), query->vm);
+    for (guint i = 0; query->vm && i < chunk->vms->len; i++) {
+        const struct vg_gpu_log_vm *vm = &g_array_index(chunk->vms, struct vg_gpu_log_vm, i);
+        wanted->vms[i] = vg_vm_is(query->vm, vm->name, vm->uuid);
+    }
 }
 
 static void
@@ -379,7 +377,8 @@ vg_gpu_log_has_vm(const vg_gpu_log *log, const char *vm)
     for (guint i = 0; log && i < log->chunks->len; i++) {
         const struct vg_gpu_log_chunk *chunk = log->chunks->pdata[i];
         for (guint k = 0; k < chunk->vms->len; k++) {
-            if (is_vm(&g_array_index(chunk->vms, struct vg_gpu_log_vm, k), vm))
+            const struct vg_gpu_log_vm *known = &g_array_index(chunk->vms, struct vg_gpu_log_vm, k);
+            if (vg_vm_is(vm, known->name, known->uuid))
                 return true;
         }
     }

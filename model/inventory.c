@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "model/vm-name.h"
+
 #define REQ  VG_FIELD_REQUIRED
 #define OMIT VG_FIELD_OMIT
 
@@ -201,7 +203,7 @@ vg_inventory_find(const vg_inventory *inventory, const char *uuid, int64_t pid, 
 
     for (guint i = 0; i < inventory->vms->len; i++) {
         const struct vg_inv_vm *vm = inventory->vms->pdata[i];
-        if (uuid && vm->uuid && strcmp(vm->uuid, uuid) == 0)
+        if (vg_vm_is(uuid, NULL, vm->uuid))
             return vm;
         if (uuid && vm->uuid)
             continue;

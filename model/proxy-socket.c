@@ -141,14 +141,6 @@ vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_t
 }
 
 bool
-vg_proxy_socket_is_of(const struct vg_proxy_socket *socket, const char *name, const char *uuid)
-{
-    const char *vm = socket->vm ? socket->vm : "";
-
-    return *vm && (strcmp(vm, name) == 0 || (uuid && g_ascii_strcasecmp(vm, uuid) == 0));
-}
-
-bool
 vg_proxy_address_is_far(const char *address)
 {
     return g_str_has_prefix(address, "tcp:") || g_str_has_prefix(address, "tls:");

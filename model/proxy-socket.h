@@ -116,11 +116,6 @@ extern const struct vg_record_type vg_proxy_told_record;
 void vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_told *told,
                               const char *proxy);
 
-/* Returns whether the socket is that of a VM, which it may name by name or UUID; uuid may be NULL.
- */
-bool vg_proxy_socket_is_of(const struct vg_proxy_socket *socket, const char *name,
-                           const char *uuid);
-
 /* Returns whether an id is one of a reservation: printable, without blanks. */
 bool vg_proxy_room_is_id(const char *id);
 int vg_proxy_room_check(const struct vg_proxy_room *room, GError **err);

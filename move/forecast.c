@@ -4,9 +4,9 @@
 #include "move/forecast.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
+#include "model/vm-name.h"
 
 #define UNPLUG_S 1.0
 #define GUEST_S  2.0
@@ -106,7 +106,7 @@ vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forecast_p
         if (move->state != VG_MIGRATION_DONE || move->executor != VG_EXECUTOR_LIBVIRT)
             continue;
         forecast_add_move(&all, move);
-        if (strcmp(move->uuid, uuid) == 0)
+        if (vg_vm_is(uuid, NULL, move->uuid))
             forecast_add_move(&own, move);
     }
     for (int verb = 0; verb < VG_MOVE_VERB_MAX; verb++) {

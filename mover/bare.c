@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "model/vm-name.h"
 #include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
@@ -25,7 +26,7 @@ bare_find(const vg_mover *mover, const char *uuid)
 {
     for (guint i = 0; i < mover->bare->len; i++) {
         const struct vg_bare_vm *vm = mover->bare->pdata[i];
-        if (strcmp(vm->uuid, uuid) == 0)
+        if (vg_vm_is(uuid, NULL, vm->uuid))
             return (int)i;
     }
     return -1;

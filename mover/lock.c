@@ -5,10 +5,9 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/error.h"
+#include "model/vm-name.h"
 #include "mover/private.h"
 
 /* Returns whether a move of this VM is under way here. */
@@ -18,7 +17,7 @@ mover_has(vg_mover *mover, const char *uuid)
     g_autoptr(GPtrArray) moving = vg_mover_moving(mover);
 
     for (guint i = 0; i < moving->len; i++) {
-        if (strcmp(moving->pdata[i], uuid) == 0)
+        if (vg_vm_is(uuid, NULL, moving->pdata[i]))
             return true;
     }
     return false;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/qemu-tls.h"
+#include "model/vm-name.h"
 #include "mover/private.h"
 
 /* The longest that a guest may take to note what it is told. */
@@ -204,7 +205,7 @@ mover_find_move(vg_mover *mover, const char *uuid)
     pthread_mutex_lock(&mover->lock);
     for (guint i = 0; i < mover->moves->len && !id; i++) {
         const struct mover_move *move = mover->moves->pdata[i];
-        if (!move->ended && strcmp(move->record->uuid, uuid) == 0)
+        if (!move->ended && vg_vm_is(uuid, NULL, move->record->uuid))
             id = g_strdup(move->record->id);
     }
     pthread_mutex_unlock(&mover->lock);

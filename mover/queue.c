@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "model/arrival.h"
+#include "model/vm-name.h"
 #include "mover/private.h"
 
 #define VG_LOG_TAG "mover"
@@ -56,7 +57,7 @@ mover_queue_find_vm(vg_mover *mover, const char *uuid)
 {
     for (guint i = 0; i < mover->queue->len; i++) {
         struct mover_queued *queued = mover->queue->pdata[i];
-        if (strcmp(queued->record->uuid, uuid) == 0)
+        if (vg_vm_is(uuid, NULL, queued->record->uuid))
             return queued;
     }
     return NULL;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "model/vm-name.h"
 #include "mover/reservations.h"
 
 #define HOLD_PREFIX "res-hold-"
@@ -148,7 +149,8 @@ reservations_check_rivals(vg_reservations *reservations, const struct vg_reserva
 {
     for (guint i = 0; i < reservations->kept->len; i++) {
         const struct reservations_kept *kept = reservations->kept->pdata[i];
-        if (strcmp(kept->what->uuid, what->uuid) == 0 || kept->until_ns <= vg_clock_monotonic_ns())
+        if (vg_vm_is(what->uuid, NULL, kept->what->uuid) ||
+            kept->until_ns <= vg_clock_monotonic_ns())
             continue;
         for (guint k = 0; k < what->devices->len; k++) {
             const struct vg_move_device *device = what->devices->pdata[k];
@@ -307,7 +309,7 @@ reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_
 
     for (guint i = 0; list && i < list->len; i++) {
         const struct vg_reservation *other = list->pdata[i];
-        if (g_str_has_prefix(other->move_id, HOLD_MOVE) || strcmp(other->uuid, uuid) == 0)
+        if (g_str_has_prefix(other->move_id, HOLD_MOVE) || vg_vm_is(uuid, NULL, other->uuid))
             continue;
         owner = n == 0 ? other->asked_by : owner;
         is_one &= g_strcmp0(other->asked_by, owner) == 0 &&
@@ -493,7 +495,7 @@ vg_reservations_move_of(vg_reservations *reservations, const char *uuid)
         const struct reservations_kept *kept = reservations->kept->pdata[i];
         const char *move_id = kept->what->move_id;
         const bool is_hold = g_str_has_prefix(move_id, HOLD_MOVE);
-        if (kept->until_ns > now_ns && strcmp(kept->what->uuid, uuid) == 0)
+        if (kept->until_ns > now_ns && vg_vm_is(uuid, NULL, kept->what->uuid))
             return g_strdup(move_id + (is_hold ? strlen(HOLD_MOVE) : 0));
     }
     return NULL;

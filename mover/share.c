@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cluster/peer-moves.h"
+#include "model/vm-name.h"
 #include "mover/private.h"
 #include "mover/proxy-room.h"
 
@@ -43,7 +44,7 @@ struct share_seen {
 static void
 share_see(struct share_seen *seen, const char *vm, const char *address, int64_t used_bytes)
 {
-    if (!vm || (strcmp(vm, seen->vm) != 0 && g_ascii_strcasecmp(vm, seen->uuid) != 0))
+    if (!vg_vm_is(vm, seen->vm, seen->uuid))
         return;
     if (g_strcmp0(address, seen->address) == 0)
         seen->is_there = true;

@@ -6,12 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-
-bool
-vg_drift_is_vm(const char *id, const char *name, const char *uuid)
-{
-    return strcmp(name, id) == 0 || (uuid && g_ascii_strcasecmp(uuid, id) == 0);
-}
+#include "model/vm-name.h"
 
 const struct vg_plan_action *
 vg_drift_find_action(const vg_plan *plan, const char *vm, const char *to, const char *hash,
@@ -24,7 +19,7 @@ vg_drift_find_action(const vg_plan *plan, const char *vm, const char *to, const 
     }
     for (guint i = 0; i < plan->actions->len; i++) {
         const struct vg_plan_action *action = plan->actions->pdata[i];
-        if (vg_drift_is_vm(vm, action->vm, action->uuid) && strcmp(action->to, to) == 0)
+        if (vg_vm_is(vm, action->vm, action->uuid) && strcmp(action->to, to) == 0)
             return action;
     }
     vg_error(err, VG_E_CONFLICT, "plan '%s' does not move '%s' to '%s'", plan->id, vm, to);
@@ -36,8 +31,8 @@ drift_find_vm(const struct vg_snap_host *host, const struct vg_plan_action *acti
 {
     for (guint i = 0; host && i < host->vms->len; i++) {
         const struct vg_snap_vm *vm = host->vms->pdata[i];
-        if (action->uuid ? g_strcmp0(vm->uuid, action->uuid) == 0
-                         : strcmp(vm->name, action->vm) == 0)
+        if (action->uuid ? vg_vm_is(action->uuid, NULL, vm->uuid)
+                         : vg_vm_is(action->vm, vm->name, NULL))
             return vm;
     }
     return NULL;
@@ -99,7 +94,7 @@ vg_drift_find_proxy_action(const vg_plan *plan, const char *vm, const char *to, 
 {
     for (guint i = 0; i < plan->proxies->len; i++) {
         const struct vg_plan_proxy_action *action = plan->proxies->pdata[i];
-        if (vg_drift_is_vm(vm, action->vm, action->uuid) && g_strcmp0(action->to, to) == 0 &&
+        if (vg_vm_is(vm, action->vm, action->uuid) && g_strcmp0(action->to, to) == 0 &&
             (to || action->weight == weight))
             return action;
     }
@@ -141,8 +136,7 @@ vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
     static const char again[] = "; make a new plan";
 
     if (!from || !from->vm || from->clients == 0 || from_proxy->problem ||
-        g_strcmp0(from_proxy->gpu, action->from_gpu) != 0 ||
-        !vg_drift_is_vm(from->vm, action->vm, uuid))
+        g_strcmp0(from_proxy->gpu, action->from_gpu) != 0 || !vg_vm_is(from->vm, action->vm, uuid))
         return vg_error(err, VG_E_CONFLICT,
                         "no program of '%s' is known to be at %s of host '%s' now, as plan '%s' "
                         "has it%s",
@@ -153,7 +147,7 @@ vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
                         (int)from->weight, (int)action->weight_before, plan->id, again);
     if (action->to &&
         (!to || !to->vm || to_proxy->problem || g_strcmp0(to_proxy->gpu, action->to_gpu) != 0 ||
-         !vg_drift_is_vm(to->vm, action->vm, uuid)))
+         !vg_vm_is(to->vm, action->vm, uuid)))
         return vg_error(err, VG_E_CONFLICT,
                         "the proxy at %s of host '%s' is not as it was when plan '%s' was made%s",
                         action->to, action->to_host, plan->id, again);

@@ -39,7 +39,4 @@ int vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
 int vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *other,
                           GError **err);
 
-/* Returns whether an id from a caller, a name or a UUID in any case, means this VM. */
-bool vg_drift_is_vm(const char *id, const char *name, const char *uuid);
-
 #endif

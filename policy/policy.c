@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/vm-name.h"
 #include "policy/constraints.h"
 #include "policy/gates.h"
 #include "policy/proxies.h"
@@ -206,9 +207,7 @@ static bool
 is_meant(const struct vg_snap_host *host, const struct vg_snap_vm *vm, const char *reference)
 {
     size_t length = strlen(host->name);
-    if (vm->uuid && g_ascii_strcasecmp(vm->uuid, reference) == 0)
-        return true;
-    if (strcmp(vm->name, reference) == 0)
+    if (vg_vm_is(reference, vm->name, vm->uuid))
         return true;
     return strncmp(reference, host->name, length) == 0 && reference[length] == '/' &&
            strcmp(reference + length + 1, vm->name) == 0;

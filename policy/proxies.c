@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/vm-name.h"
 #include "policy/gates.h"
 #include "policy/proxies-private.h"
 
@@ -125,8 +126,7 @@ proxies_find_vm(const struct proxy_state *state, const char *name, struct proxy_
         const struct vg_snap_host *host = snapshot->hosts->pdata[h];
         for (guint i = 0; i < host->vms->len; i++) {
             const struct vg_snap_vm *vm = host->vms->pdata[i];
-            if (strcmp(vm->name, name) != 0 &&
-                (!vm->uuid || g_ascii_strcasecmp(vm->uuid, name) != 0))
+            if (!vg_vm_is(name, vm->name, vm->uuid))
                 continue;
             found++;
             client->vm = vm;

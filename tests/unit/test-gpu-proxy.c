@@ -27,13 +27,16 @@
 #define S  VG_NS_PER_S
 #define MS VG_NS_PER_MS
 
+#define UUID "12ab34cd-0000-4000-8000-00000000abcd"
+
 struct host {
     char *path;
     int listener, client; /* of the proxy */
     vg_gpu_source *source;
     struct vg_proc_vm vm;
     GPtrArray *vms;
-    int64_t begin_ns; /* of the next window */
+    const char *socket_vm; /* the name or UUID that the proxy's socket has */
+    int64_t begin_ns;      /* of the next window */
     struct vg_window window;
 };
 
@@ -42,7 +45,10 @@ begin(struct host *h, const char *dir)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    *h = (struct host){.begin_ns = 1000 * S, .client = -1, .vm = {.pid = 100, .name = "vm"}};
+    *h = (struct host){.socket_vm = "vm",
+                       .begin_ns = 1000 * S,
+                       .client = -1,
+                       .vm = {.pid = 100, .name = "vm", .uuid = UUID}};
     h->path = g_build_filename(dir, "ask", NULL);
     g_strlcpy(address.sun_path, h->path, sizeof(address.sun_path));
     h->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -90,9 +96,9 @@ answers(const struct host *h, int64_t run_ms)
 {
     g_autofree char *text = g_strdup_printf(
         "{\"pid\": 7, \"devices\": [{\"name\": \"card\"}], \"sockets\": [{\"socket\": "
-        "\"/s\", \"vm\": \"vm\", \"weight\": 1, \"device\": \"card\", \"done\": %d, "
+        "\"/s\", \"vm\": \"%s\", \"weight\": 1, \"device\": \"card\", \"done\": %d, "
         "\"commands\": %d, \"run_ns\": %d000000, \"wait_ns\": 0}]}",
-        (int)run_ms, (int)run_ms, (int)run_ms);
+        h->socket_vm, (int)run_ms, (int)run_ms, (int)run_ms);
     const int fd = memfd_create("answer", MFD_CLOEXEC);
     char ok[] = "ok";
     struct iovec part = {ok, strlen(ok)};
@@ -271,6 +277,23 @@ test_hangs_up(const char *dir)
     end(&h);
 }
 
+/* A socket may name its VM by UUID, in capitals, too. */
+static void
+test_uuid(const char *dir)
+{
+    static const char *const names[] = {UUID, "12AB34CD-0000-4000-8000-00000000ABCD"};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        struct host h;
+        begin(&h, dir);
+        h.socket_vm = names[i];
+        goes_well(&h, 1000);
+        goes_well(&h, 1500);
+        has(&h, 500);
+        end(&h);
+    }
+}
+
 static void
 in_dir(void (*test)(const char *))
 {
@@ -302,6 +325,13 @@ test_a_proxy_that_hangs_up(void **state)
     in_dir(test_hangs_up);
 }
 
+static void
+test_a_socket_that_names_its_vm_by_uuid(void **state)
+{
+    (void)state;
+    in_dir(test_uuid);
+}
+
 int
 main(void)
 {
@@ -309,6 +339,7 @@ main(void)
         cmocka_unit_test(test_a_proxy_that_is_late),
         cmocka_unit_test(test_a_proxy_that_is_silent),
         cmocka_unit_test(test_a_proxy_that_hangs_up),
+        cmocka_unit_test(test_a_socket_that_names_its_vm_by_uuid),
     };
 
     return cmocka_run_group_tests_name("gpu-proxy", tests, idle_thread_start, idle_thread_stop);
