@@ -67,9 +67,9 @@ range_text(const struct vg_conf_key *key)
 {
     g_autofree char *min = limit_text(key->min);
     g_autofree char *max = limit_text(key->max);
-    const char *unit = key->type == VG_CONF_DURATION ? "s" : "";
+    const char *unit = vg_conf_key_type(key) == VG_CONF_DURATION ? "s" : "";
     return g_strdup_printf("%s%s to %s%s%s", min, unit, max, unit,
-                           key->type == VG_CONF_STRING ? " bytes" : "");
+                           vg_conf_key_type(key) == VG_CONF_STRING ? " bytes" : "");
 }
 
 static int
@@ -166,7 +166,7 @@ parse_enum(const struct vg_conf_key *key, const char *text, struct value *value,
 static int
 parse_value(const struct vg_conf_key *key, const char *text, struct value *value, GError **err)
 {
-    switch (key->type) {
+    switch (vg_conf_key_type(key)) {
     case VG_CONF_DOUBLE:
         return parse_double(key, text, value, err);
     case VG_CONF_INT:
@@ -185,7 +185,8 @@ parse_value(const struct vg_conf_key *key, const char *text, struct value *value
     case VG_CONF_TYPE_MAX:
         break;
     }
-    return vg_error(err, VG_E_BUG, "[%s] %s: key type %d", key->group, key->name, (int)key->type);
+    return vg_error(err, VG_E_BUG, "[%s] %s: key type %d", key->group, key->name,
+                    (int)vg_conf_key_type(key));
 }
 
 /* Hands a string over to the struct, whose old one the caller has freed. */
@@ -194,7 +195,7 @@ store_value(const struct vg_conf_key *key, struct value *value, void *conf)
 {
     char *member = (char *)conf + key->offset;
 
-    switch (key->type) {
+    switch (vg_conf_key_type(key)) {
     case VG_CONF_DOUBLE:
         memcpy(member, &value->number, sizeof(value->number));
         break;
@@ -222,7 +223,7 @@ store_value(const struct vg_conf_key *key, struct value *value, void *conf)
 static void
 clear_key(const struct vg_conf_key *key, void *conf)
 {
-    if (key->type != VG_CONF_STRING)
+    if (vg_conf_key_type(key) != VG_CONF_STRING)
         return;
     char *string = NULL;
     memcpy(&string, (char *)conf + key->offset, sizeof(string));
@@ -622,7 +623,7 @@ dump_value(const struct vg_conf_key *key, const void *conf, GKeyFile *file)
     g_autofree char *text = NULL;
     int64_t integer = 0;
 
-    switch (key->type) {
+    switch (vg_conf_key_type(key)) {
     case VG_CONF_DOUBLE: {
         double number = 0;
         memcpy(&number, member, sizeof(number));
@@ -662,14 +663,18 @@ dump_value(const struct vg_conf_key *key, const void *conf, GKeyFile *file)
 static char *
 help_text(const struct vg_conf_key *key)
 {
-    if (key->type == VG_CONF_BOOL)
-        return g_strdup_printf(" %s Default %s.", key->help, key->fallback);
-    if (key->type == VG_CONF_ENUM) {
+    const bool at_start = key->type & VG_CONF_START;
+    g_autofree char *help = g_strdup_printf("%.*s%s", (int)strlen(key->help) - 1, key->help,
+                                            at_start ? " (at start)." : ".");
+
+    if (vg_conf_key_type(key) == VG_CONF_BOOL)
+        return g_strdup_printf(" %s Default %s.", help, key->fallback);
+    if (vg_conf_key_type(key) == VG_CONF_ENUM) {
         g_autofree char *list = g_strjoinv(", ", (char **)key->values);
-        return g_strdup_printf(" %s One of: %s; default %s.", key->help, list, key->fallback);
+        return g_strdup_printf(" %s One of: %s; default %s.", help, list, key->fallback);
     }
     g_autofree char *range = range_text(key);
-    return g_strdup_printf(" %s Range %s, default %s.", key->help, range,
+    return g_strdup_printf(" %s Range %s, default %s.", help, range,
                            *key->fallback ? key->fallback : "empty");
 }
 
@@ -683,39 +688,6 @@ vg_conf_dump(const struct vg_conf_key *keys, size_t n_keys, const void *conf)
         g_key_file_set_comment(file, keys[i].group, keys[i].name, help, NULL);
     }
     return g_key_file_to_data(file, NULL, NULL);
-}
-
-static size_t
-member_size(enum vg_conf_type type)
-{
-    switch (type) {
-    case VG_CONF_DOUBLE:
-        return sizeof(double);
-    case VG_CONF_INT:
-    case VG_CONF_DURATION:
-        return sizeof(int64_t);
-    case VG_CONF_BOOL:
-        return sizeof(bool);
-    case VG_CONF_ENUM:
-        return sizeof(int);
-    case VG_CONF_STRING:
-    case VG_CONF_TYPE_MAX:
-        break;
-    }
-    return sizeof(char *);
-}
-
-bool
-vg_conf_same(const struct vg_conf_key *key, const void *a, const void *b)
-{
-    const char *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
-    char *x_string, *y_string;
-
-    if (key->type != VG_CONF_STRING)
-        return memcmp(x, y, member_size(key->type)) == 0;
-    memcpy(&x_string, x, sizeof(x_string));
-    memcpy(&y_string, y, sizeof(y_string));
-    return strcmp(x_string, y_string) == 0;
 }
 
 void

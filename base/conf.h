@@ -35,18 +35,27 @@ enum vg_conf_type {
     VG_CONF_TYPE_MAX
 };
 
+/* Marks a type: the key is read at start only, which the dump says. */
+#define VG_CONF_START 0x100U
+
 struct vg_conf_key {
     const char *group;
     const char *name;
-    enum vg_conf_type type;
+    unsigned type; /* an enum vg_conf_type, with VG_CONF_START or without */
     /* the offset of the member in the struct; its C type is given above */
     size_t offset;
     const char *fallback;      /* the default, as one would write it in the file */
     double min;                /* inclusive; in seconds for a DURATION, in bytes for a STRING */
     double max;                /* not used for BOOL and ENUM; at most 2^53 for an INT */
     const char *const *values; /* the words of an ENUM, ending with NULL */
-    const char *help;          /* one sentence, unit included */
+    const char *help;          /* one sentence, unit included, ended by '.' */
 };
+
+static inline enum vg_conf_type
+vg_conf_key_type(const struct vg_conf_key *key)
+{
+    return (enum vg_conf_type)(key->type & ~VG_CONF_START);
+}
 
 /* Fills every member with its default; earlier values are not freed. */
 void vg_conf_defaults(const struct vg_conf_key *keys, size_t n_keys, void *conf);

@@ -15,54 +15,52 @@
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
 
-#define AT_START " (at start)"
-
 /* Summing up a host of a hundred VMs takes a millisecond. */
 #define SUMMARY_NS (5 * VG_NS_PER_S)
 
 static const char *const cluster_mode_names[] = {"observe", "propose", NULL};
 
 const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
-    {"cluster", "etcd", VG_CONF_STRING, AT(cluster_etcd), "", 0, 4000, NULL,
+    {"cluster", "etcd", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd), "", 0, 4000, NULL,
      "Members of an etcd by which hosts find each other: https://HOST:2379 ...; empty: "
-     "none" AT_START "."},
-    {"cluster", "name", VG_CONF_STRING, AT(cluster_name), "default", 1, 64, NULL,
-     "Name of the cluster, of which an etcd can hold several" AT_START "."},
-    {"cluster", "url", VG_CONF_STRING, AT(cluster_url), "", 0, 1000, NULL,
-     "Where the others reach this vgpud's API: https://HOST:PORT" AT_START "."},
-    {"cluster", "libvirt_uri", VG_CONF_STRING, AT(cluster_libvirt_uri), "", 0, 1000, NULL,
-     "How libvirt of the others reaches that of this host, like qemu+tls://HOST/system" AT_START
-     "."},
-    {"cluster", "libvirt_uri_template", VG_CONF_STRING, AT(cluster_uri_template), "", 0, 1000, NULL,
+     "none."},
+    {"cluster", "name", VG_CONF_STRING | VG_CONF_START, AT(cluster_name), "default", 1, 64, NULL,
+     "Name of the cluster, of which an etcd can hold several."},
+    {"cluster", "url", VG_CONF_STRING | VG_CONF_START, AT(cluster_url), "", 0, 1000, NULL,
+     "Where the others reach this vgpud's API: https://HOST:PORT."},
+    {"cluster", "libvirt_uri", VG_CONF_STRING | VG_CONF_START, AT(cluster_libvirt_uri), "", 0, 1000,
+     NULL, "How libvirt of the others reaches that of this host, like qemu+tls://HOST/system."},
+    {"cluster", "libvirt_uri_template", VG_CONF_STRING | VG_CONF_START, AT(cluster_uri_template),
+     "", 0, 1000, NULL,
      "How libvirt of this host reaches that of the others, %h being the host of a url, like "
-     "qemu+tls://%h/system; empty: as libvirt_uri has it" AT_START "."},
-    {"cluster", "cert", VG_CONF_STRING, AT(cluster_cert), "", 0, 4000, NULL,
-     "PEM file with the client certificate that this vgpud shows to the others" AT_START "."},
-    {"cluster", "key", VG_CONF_STRING, AT(cluster_key), "", 0, 4000, NULL,
-     "PEM file with the private key of cert; empty: the key is in the file of cert" AT_START "."},
-    {"cluster", "cacert", VG_CONF_STRING, AT(cluster_cacert), "", 0, 4000, NULL,
+     "qemu+tls://%h/system; empty: as libvirt_uri has it."},
+    {"cluster", "cert", VG_CONF_STRING | VG_CONF_START, AT(cluster_cert), "", 0, 4000, NULL,
+     "PEM file with the client certificate that this vgpud shows to the others."},
+    {"cluster", "key", VG_CONF_STRING | VG_CONF_START, AT(cluster_key), "", 0, 4000, NULL,
+     "PEM file with the private key of cert; empty: the key is in the file of cert."},
+    {"cluster", "cacert", VG_CONF_STRING | VG_CONF_START, AT(cluster_cacert), "", 0, 4000, NULL,
      "PEM file with the CA of the others' certificates; empty: those that this machine "
-     "trusts" AT_START "."},
-    {"cluster", "etcd_cert", VG_CONF_STRING, AT(cluster_etcd_cert), "", 0, 4000, NULL,
-     "PEM file with a client certificate for etcd" AT_START "."},
-    {"cluster", "etcd_key", VG_CONF_STRING, AT(cluster_etcd_key), "", 0, 4000, NULL,
-     "PEM file with the private key of etcd_cert; empty: it is in the file of etcd_cert" AT_START
-     "."},
-    {"cluster", "etcd_cacert", VG_CONF_STRING, AT(cluster_etcd_cacert), "", 0, 4000, NULL,
-     "PEM file with the CA of etcd's certificates; empty: those that this machine trusts" AT_START
-     "."},
-    {"cluster", "etcd_user", VG_CONF_STRING, AT(cluster_etcd_user), "", 0, 255, NULL,
-     "User of etcd; empty: none" AT_START "."},
-    {"cluster", "etcd_password_file", VG_CONF_STRING, AT(cluster_etcd_password_file), "", 0, 4000,
-     NULL, "File with that user's password; it is read at each login" AT_START "."},
-    {"cluster", "lease", VG_CONF_DURATION, AT(cluster_lease_ns), "30s", 5, 600, NULL,
-     "A host that falls silent for so long has left the cluster" AT_START "."},
-    {"cluster", "poll", VG_CONF_DURATION, AT(cluster_poll_ns), "5s", 1, 600, NULL,
-     "How often etcd is read; of more than 160 hosts less often" AT_START "."},
-    {"cluster", "mode", VG_CONF_ENUM, AT(cluster_mode), "propose", 0, 0, cluster_mode_names,
-     "What this host does where it leads: observe, or propose moves for all hosts" AT_START "."},
-    {"cluster", "interval", VG_CONF_DURATION, AT(cluster_interval_ns), "5min", 1, 86400, NULL,
-     "How often the leader proposes" AT_START "."},
+     "trusts."},
+    {"cluster", "etcd_cert", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_cert), "", 0, 4000,
+     NULL, "PEM file with a client certificate for etcd."},
+    {"cluster", "etcd_key", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_key), "", 0, 4000, NULL,
+     "PEM file with the private key of etcd_cert; empty: it is in the file of etcd_cert."},
+    {"cluster", "etcd_cacert", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_cacert), "", 0, 4000,
+     NULL, "PEM file with the CA of etcd's certificates; empty: those that this machine trusts."},
+    {"cluster", "etcd_user", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_user), "", 0, 255,
+     NULL, "User of etcd; empty: none."},
+    {"cluster", "etcd_password_file", VG_CONF_STRING | VG_CONF_START,
+     AT(cluster_etcd_password_file), "", 0, 4000, NULL,
+     "File with that user's password; it is read at each login."},
+    {"cluster", "lease", VG_CONF_DURATION | VG_CONF_START, AT(cluster_lease_ns), "30s", 5, 600,
+     NULL, "A host that falls silent for so long has left the cluster."},
+    {"cluster", "poll", VG_CONF_DURATION | VG_CONF_START, AT(cluster_poll_ns), "5s", 1, 600, NULL,
+     "How often etcd is read; of more than 160 hosts less often."},
+    {"cluster", "mode", VG_CONF_ENUM | VG_CONF_START, AT(cluster_mode), "propose", 0, 0,
+     cluster_mode_names,
+     "What this host does where it leads: observe, or propose moves for all hosts."},
+    {"cluster", "interval", VG_CONF_DURATION | VG_CONF_START, AT(cluster_interval_ns), "5min", 1,
+     86400, NULL, "How often the leader proposes."},
 };
 
 /* ---- checks ---- */
