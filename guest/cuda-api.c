@@ -22,28 +22,28 @@ struct symbol {
     size_t at;
 };
 
-static int
+static enum vg_cuda_loaded
 api_load(const char *library, const struct symbol *symbols, void *ret, char **ret_why)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 
     if (!handle) {
         *ret_why = vg_guest_format("%s cannot be loaded: %s", library, dlerror());
-        return -1;
+        return VG_CUDA_MISSING;
     }
     for (; symbols->name; symbols++) {
         void *found = dlsym(handle, symbols->name);
         if (!found) {
             *ret_why = vg_guest_format("%s has no %s: NVIDIA's driver is older than 570", library,
                                        symbols->name);
-            return -1;
+            return VG_CUDA_OLD;
         }
         memcpy((char *)ret + symbols->at, &found, sizeof found);
     }
-    return 0;
+    return VG_CUDA_LOADED;
 }
 
-int
+enum vg_cuda_loaded
 vg_cuda_load(struct vg_cuda_api *ret, char **ret_why)
 {
     static const struct symbol symbols[] = {
@@ -60,7 +60,7 @@ vg_cuda_load(struct vg_cuda_api *ret, char **ret_why)
     return api_load("libcuda.so.1", symbols, ret, ret_why);
 }
 
-int
+enum vg_cuda_loaded
 vg_nvml_load(struct vg_nvml_api *ret, char **ret_why)
 {
     static const struct symbol symbols[] = {

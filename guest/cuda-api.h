@@ -62,9 +62,14 @@ struct vg_cuda_api {
     int (*unlock)(int pid, void *args);
 };
 
-/* Opens the library. Returns 0, or -1 and the reason if it is missing, or if its driver is older
- * than these calls. The caller frees *ret_why. */
-int vg_cuda_load(struct vg_cuda_api *ret, char **ret_why);
+enum vg_cuda_loaded {
+    VG_CUDA_LOADED,
+    VG_CUDA_MISSING, /* there is no such library, or it cannot be loaded */
+    VG_CUDA_OLD,     /* its driver is older than these calls */
+};
+
+/* Opens the library. Sets *ret_why to the reason, which the caller frees, unless it is loaded. */
+enum vg_cuda_loaded vg_cuda_load(struct vg_cuda_api *ret, char **ret_why);
 
 /* The nvmlReturn_t values that matter here. */
 enum { VG_NVML_SUCCESS = 0, VG_NVML_INSUFFICIENT_SIZE = 7 };
@@ -101,6 +106,6 @@ struct vg_nvml_api {
 };
 
 /* Opens the library as vg_cuda_load() does. */
-int vg_nvml_load(struct vg_nvml_api *ret, char **ret_why);
+enum vg_cuda_loaded vg_nvml_load(struct vg_nvml_api *ret, char **ret_why);
 
 #endif

@@ -82,13 +82,13 @@ caller_run(int fd)
 
     /* CUDA must show it all GPUs. */
     unsetenv("CUDA_VISIBLE_DEVICES");
-    int loaded = vg_cuda_load(&api, &why);
-    int init = loaded == 0 ? api.init(0) : 0;
+    enum vg_cuda_loaded loaded = vg_cuda_load(&api, &why);
+    int init = loaded == VG_CUDA_LOADED ? api.init(0) : 0;
     while (recv(fd, &call, sizeof call, 0) == sizeof call) {
         struct answer answer = {.outcome = VG_CUDA_ANSWERED, .result = init, .state = -1};
         answer.began_us = vg_guest_now_us();
-        if (loaded != 0) {
-            answer.outcome = VG_CUDA_UNUSABLE;
+        if (loaded != VG_CUDA_LOADED) {
+            answer.outcome = loaded == VG_CUDA_MISSING ? VG_CUDA_ABSENT : VG_CUDA_UNUSABLE;
             vg_guest_put(answer.why, sizeof answer.why, "%s", why);
         } else if (init != VG_CUDA_SUCCESS) {
             char name[64];
@@ -189,7 +189,7 @@ looker_run(int fd)
     struct vg_nvml_api api;
     char *why = NULL;
 
-    if (vg_nvml_load(&api, &why) == 0)
+    if (vg_nvml_load(&api, &why) == VG_CUDA_LOADED)
         looker_look(&api, &gpus);
     else
         vg_guest_put(gpus.why, sizeof gpus.why, "%s", why);

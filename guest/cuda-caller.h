@@ -63,8 +63,10 @@ enum vg_cuda_outcome {
     VG_CUDA_CRASHED,
     /* The calling process hung and was ended. */
     VG_CUDA_GIVEN_UP,
-    /* There is no usable library; `why` has the reason. */
+    /* The library is there, but cannot be used; `why` has the reason. */
     VG_CUDA_UNUSABLE,
+    /* There is no library that can be loaded; likewise. */
+    VG_CUDA_ABSENT,
 };
 
 struct vg_cuda_call {

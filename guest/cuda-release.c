@@ -518,7 +518,7 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
         probe.pid = getpid();
     vg_cuda_callers_run(&probe, 1, work->until_ms, NULL, NULL);
     int result = 1;
-    if (probe.outcome != VG_CUDA_UNUSABLE || !strstr(probe.why, "cannot be loaded"))
+    if (probe.outcome != VG_CUDA_ABSENT)
         result = release_find(work);
     if (result == 0)
         result = release_learn_gpus(work);
