@@ -132,16 +132,42 @@ desk_read_file(const vg_proxy_desk *desk, int fd, GError **err)
     return object;
 }
 
+/* Returns whether an answer of an older proxy, which has no codes, means VG_E_NOT_FOUND. */
+static bool
+desk_is_not_found_of_old(const char *answer)
+{
+    return strstr(answer, "no such socket") != NULL;
+}
+
+/* Reads "error CODE: REASON". Returns the code of the error, which is `otherwise` unless the proxy
+ * lacks what is named, and sets *ret_why to the reason. */
+static int
+desk_read_error(const char *answer, int otherwise, const char **ret_why)
+{
+    static const char word[] = "error ", not_found[] = "not-found";
+    const char *code = answer + (g_str_has_prefix(answer, word) ? strlen(word) : 0);
+    const size_t length = strspn(code, "abcdefghijklmnopqrstuvwxyz-");
+
+    *ret_why = code;
+    if (length == 0 || !g_str_has_prefix(code + length, ": "))
+        return desk_is_not_found_of_old(answer) ? VG_E_NOT_FOUND : otherwise;
+    *ret_why = code + length + strlen(": ");
+    return length == strlen(not_found) && strncmp(code, not_found, length) == 0 ? VG_E_NOT_FOUND
+                                                                                : otherwise;
+}
+
 /* Returns what the file of an answer holds, which was received as desk_receive() says; NULL: there
  * is none, or it cannot be read. */
 static json_object *
 desk_take_file(const vg_proxy_desk *desk, int fd, const char *text, int64_t *pid, GError **err)
 {
-    if (fd == -2 && g_str_has_prefix(text, "error "))
-        vg_error(err, strstr(text, "no such socket") ? VG_E_NOT_FOUND : VG_E_EXTERNAL, "%s: %s",
-                 desk->path, text + strlen("error "));
-    else if (fd == -2)
+    if (fd == -2 && g_str_has_prefix(text, "error ")) {
+        const char *why;
+        const int code = desk_read_error(text, VG_E_EXTERNAL, &why);
+        vg_error(err, code, "%s: %s", desk->path, why);
+    } else if (fd == -2) {
         vg_error(err, VG_E_EXTERNAL, "%s: it answers without a file", desk->path);
+    }
     if (fd < 0)
         return NULL;
     g_autoptr(json_object) object = desk_read_file(desk, fd, err);
@@ -259,13 +285,18 @@ desk_ask_line(vg_proxy_desk *desk, const char *line, char *text, size_t size, GE
     return fd != -1 && strcmp(text, "ok") == 0 ? 0 : -1;
 }
 
-/* Says what an answer says, without the word before it. */
+/* Sets the error of an answer that is neither "ok" nor empty: the code of "refused REASON" is
+ * `refused`, and that of any other answer as desk_read_error() says. */
 static int
-desk_fail(const vg_proxy_desk *desk, const char *text, int code, GError **err)
+desk_fail(const vg_proxy_desk *desk, const char *text, int refused, int otherwise, GError **err)
 {
-    const char *why = strchr(text, ' ');
+    static const char word[] = "refused ";
+    const char *why;
 
-    return vg_error(err, code, "%s: %s", desk->path, why ? why + 1 : "what is that?");
+    if (g_str_has_prefix(text, word))
+        return vg_error(err, refused, "%s: %s", desk->path, text + strlen(word));
+    const int code = desk_read_error(text, otherwise, &why);
+    return vg_error(err, code, "%s: %s", desk->path, why);
 }
 
 int
@@ -276,7 +307,7 @@ vg_proxy_desk_set_weight(vg_proxy_desk *desk, const char *socket, int64_t weight
 
     if (desk_ask_line(desk, line, text, sizeof(text), err) == 0)
         return 0;
-    return text[0] ? desk_fail(desk, text, VG_E_NOT_FOUND, err) : -1;
+    return text[0] ? desk_fail(desk, text, VG_E_NOT_FOUND, VG_E_NOT_FOUND, err) : -1;
 }
 
 int
@@ -293,11 +324,7 @@ vg_proxy_desk_reserve(vg_proxy_desk *desk, const char *socket, const struct vg_p
         return 0;
     if (!text[0])
         return -1;
-    return desk_fail(desk, text,
-                     g_str_has_prefix(text, "refused ") ? VG_E_CONFLICT
-                     : strstr(text, "no such socket")   ? VG_E_NOT_FOUND
-                                                        : VG_E_REFUSED,
-                     err);
+    return desk_fail(desk, text, VG_E_CONFLICT, VG_E_REFUSED, err);
 }
 
 int
@@ -310,5 +337,5 @@ vg_proxy_desk_release(vg_proxy_desk *desk, const char *id, GError **err)
         return vg_error(err, VG_E_NOT_FOUND, "'%s' is no id of a reservation", id);
     if (desk_ask_line(desk, line, text, sizeof(text), err) == 0)
         return 0;
-    return text[0] ? desk_fail(desk, text, VG_E_NOT_FOUND, err) : -1;
+    return text[0] ? desk_fail(desk, text, VG_E_NOT_FOUND, VG_E_NOT_FOUND, err) : -1;
 }

@@ -20,7 +20,7 @@
 /* Who asks less often than this is not counted for. */
 #define DESK_WANTED INT64_C(10000000000) /* ns */
 
-#define DESK_NO_SOCKET "error there is no such socket"
+#define DESK_NO_SOCKET "error not-found: there is no such socket"
 
 /* ---- the connections ---- */
 
@@ -133,7 +133,7 @@ desk_set_weight(const struct proxy_desk *desk, const char *text)
     unsigned long weight = strtoul(text, &end, 10);
 
     if (end == text || *end != ' ' || weight < 1 || weight > PROXY_WEIGHT_MAX)
-        return "error a weight is a number from 1 to 1000";
+        return "error invalid: a weight is a number from 1 to 1000";
     struct proxy_tenant *tenant = desk_find(desk, end + 1);
     if (!tenant)
         return DESK_NO_SOCKET;
@@ -164,12 +164,12 @@ desk_reserve(const struct proxy_desk *desk, const char *text, char *answer, size
     uint64_t seconds, mib;
 
     if (length == 0 || length >= sizeof wanted.id || text[length] != ' ')
-        return "error an id has 1 to 63 bytes, and no space";
+        return "error invalid: an id has 1 to 63 bytes, and no space";
     memcpy(wanted.id, text, length);
     text += length + 1;
     if (!desk_read_number(&text, PROXY_ROOM_S_MAX, &seconds) ||
         !desk_read_number(&text, PROXY_ROOM_MIB_MAX, &mib))
-        return "error it is 'reserve ID SECONDS MIB SOCKET', of up to 86400 s";
+        return "error invalid: it is 'reserve ID SECONDS MIB SOCKET', of up to 86400 s";
     if (!desk_find(desk, text))
         return DESK_NO_SOCKET;
     snprintf(wanted.path, sizeof wanted.path, "%s", text);
@@ -184,7 +184,7 @@ static void
 desk_answer_file(struct proxy_desk *desk, unsigned i, int file)
 {
     desk->asked = vg_cl_now();
-    desk_answer(desk, i, file >= 0 ? "ok" : "error there is no memory", file);
+    desk_answer(desk, i, file >= 0 ? "ok" : "error failed: there is no memory", file);
     if (file >= 0)
         close(file);
 }
@@ -212,10 +212,10 @@ desk_do(struct proxy_desk *desk, unsigned i, const char *line)
         desk_answer(desk, i, desk_reserve(desk, wanted, text, sizeof text), -1);
     } else if (strncmp(line, release, sizeof release - 1) == 0) {
         const bool ok = vg_room_release(desk->room, line + sizeof release - 1);
-        desk_answer(desk, i, ok ? "ok" : "error there is no such reservation", -1);
+        desk_answer(desk, i, ok ? "ok" : "error not-found: there is no such reservation", -1);
     } else {
         desk_answer(desk, i,
-                    "error it is asked by 'list', 'show SOCKET', 'weight NUMBER SOCKET', "
+                    "error unknown: it is asked by 'list', 'show SOCKET', 'weight NUMBER SOCKET', "
                     "'reserve ID SECONDS MIB SOCKET' and 'release ID'",
                     -1);
     }

@@ -8,7 +8,10 @@
  *   weight NUMBER SOCKET        ok
  *   reserve ID SECONDS MIB SOCKET  ok, or  refused REASON (room.h)
  *   release ID                  ok
- *                               or  error REASON
+ *                               or  error CODE: REASON
+ *
+ * CODE is not-found, invalid, unknown (a line that is none of these), full, unsupported or failed.
+ * A proxy of an older version answers without it.
  *
  * Nobody is waited for: an answer that cannot be sent at once ends the connection. One thread.
  */

@@ -92,9 +92,9 @@ vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted, c
 
     vg_look_want(room->look);
     if (!room->look->is_known || (known->n == 1 && all == 0))
-        return "error the memory of its device is not known";
+        return "error unsupported: the memory of its device is not known";
     if (known->n != 1)
-        return "error it serves several devices, of which a program may use any";
+        return "error unsupported: it serves several devices, of which a program may use any";
     room_tidy(room);
     struct proxy_room_kept *at = room_find(room, wanted->id), now = *wanted, before = {.id = ""};
     if (at) {
@@ -106,7 +106,7 @@ vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted, c
         at = room_find(room, "");
     }
     if (!at)
-        return "error it has too many reservations";
+        return "error full: it has too many reservations";
     const uint64_t used = room_used(room, NULL, all), others = vg_room_sum(room, NULL);
     const uint64_t needed = room_left(room, &now);
     const bool ok = others <= all - used && needed <= all - used - others;

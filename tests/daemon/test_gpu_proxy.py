@@ -177,9 +177,9 @@ def test_vgpuctl(tmp_path, proxy):
 def test_weights_change(proxy):
     assert proxy.ask(f"weight 5 {proxy.sockets[0].split(',')[0]}") == "ok"
     assert proxy.ask()["sockets"][0]["weight"] == 5
-    assert proxy.ask("weight 5 nowhere") == "error there is no such socket"
+    assert proxy.ask("weight 5 nowhere") == "error not-found: there is no such socket"
     for bad in f"weight 0 {proxy.path}", f"weight 1001 {proxy.path}", f"weight x {proxy.path}", f"weight 5{proxy.path}":
-        assert proxy.ask(bad) == "error a weight is a number from 1 to 1000"
+        assert proxy.ask(bad) == "error invalid: a weight is a number from 1 to 1000"
     assert "it is asked by" in proxy.ask("who are you")
 
 

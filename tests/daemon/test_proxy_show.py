@@ -222,4 +222,4 @@ def test_who_may_not_come(tmp_path):
                 assert liar.recv(192).startswith(b"VPREFUS1it does not know this version of the library")
         wait_for(lambda: proxy.ask("show " + proxy.path)["refused"]["times"] == 2)
         assert "does not speak as the library does" in proxy.ask("show " + proxy.path)["refused"]["last"]
-        assert proxy.ask("show /nowhere") == "error there is no such socket"
+        assert proxy.ask("show /nowhere") == "error not-found: there is no such socket"

@@ -57,7 +57,7 @@ def test_the_last(proxy):
         assert reserve(proxy, "first", left - 1) == "ok"
         assert reserve(proxy, "second", 1, 1) == "ok" and (reserved(proxy), reserved(proxy, 1)) == (left - 1, 1)
         assert proxy.ask("release first") == "ok" and free(proxy) == left - 1
-        assert proxy.ask("release first") == "error there is no such reservation"
+        assert proxy.ask("release first") == "error not-found: there is no such reservation"
         other.hold()
         assert free(proxy) == left + 63
 
@@ -78,7 +78,7 @@ def test_it_comes(proxy):
             assert reserve(proxy, "it", 100) == "ok" and reserved(proxy) == 60
             there.hold(70)
             assert reserved(proxy) == 0 and free(proxy) == left - 130
-            assert proxy.ask("release it") == "error there is no such reservation"
+            assert proxy.ask("release it") == "error not-found: there is no such reservation"
         wait_for(lambda: free(proxy) == left - 20)
 
 
@@ -87,12 +87,12 @@ def test_it_ends(tmp_path, proxy):
     left = free(proxy)
     assert reserve(proxy, "short", left, seconds=1) == "ok" and reserve(proxy, "other", 1).startswith("refused ")
     wait_for(lambda: reserve(proxy, "other", 1) == "ok")
-    assert proxy.ask("release short") == "error there is no such reservation"
+    assert proxy.ask("release short") == "error not-found: there is no such reservation"
     assert reserve(proxy, "long", left - 1) == "ok"
     (tmp_path / "again").mkdir()
     with started(tmp_path / "again") as again:
         assert free(again) == left and reserve(again, "another", left) == "ok"
-        assert again.ask("release long") == "error there is no such reservation"
+        assert again.ask("release long") == "error not-found: there is no such reservation"
 
 
 @pytest.mark.parametrize("line", ["", " x", "x", "x 1", "x 0 1 {}", "x 1 0 {}", "x -1 1 {}", "x 1 -1 {}", "x 86401 1 {}",
@@ -102,13 +102,13 @@ def test_what_is_no_reservation(proxy, line):
     free(proxy)
     said = proxy.ask("reserve " + line.format(proxy.path))
     assert said.startswith("error "), said
-    assert proxy.ask("release ") == "error there is no such reservation" and reserved(proxy) == 0
+    assert proxy.ask("release ") == "error not-found: there is no such reservation" and reserved(proxy) == 0
 
 
 def test_too_many(proxy):
     free(proxy)
     said = [reserve(proxy, f"n{n}", 1, seconds=600) for n in range(65)]
-    assert said == ["ok"] * 64 + ["error it has too many reservations"] and reserved(proxy) == 64
+    assert said == ["ok"] * 64 + ["error full: it has too many reservations"] and reserved(proxy) == 64
     assert reserve(proxy, "n3", 2) == "ok" and reserved(proxy) == 65
 
 
@@ -117,4 +117,4 @@ def test_a_memory_that_is_not_known(tmp_path, monkeypatch):
     with started(tmp_path) as proxy:
         wait_for(lambda: proxy.ask()["devices"])
         said = reserve(proxy, "it", 1)
-        assert said == "error it serves several devices, of which a program may use any", said
+        assert said == "error unsupported: it serves several devices, of which a program may use any", said
