@@ -525,6 +525,7 @@ channel_tell_proxy(struct channel *channel, const char *token, struct vg_guest_a
     if (channel_send(channel, line, err) < 0 || channel_hear_told(channel, &message, err) < 0)
         return -1;
     ret->ok = message.kind == VG_GUEST_PROXY;
+    ret->unknown = message.unknown;
     ret->text = g_steal_pointer(&message.text);
     vg_guest_message_clear(&message);
     return 0;
@@ -572,6 +573,7 @@ vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
     *ret = (struct vg_guest_answer){.ok = ok,
                                     .text = g_steal_pointer(&message.text),
                                     .undone = message.undone,
+                                    .unknown = message.unknown,
                                     .ram_bytes = message.ram_bytes,
                                     .programs = message.programs,
                                     .doubt = message.doubt};

@@ -496,6 +496,7 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     /* An order that was not begun needs no undoing. */
     message.undone =
         !json_object_object_get_ex(object, "undone", NULL) || vg_guest_words_flag(object, "undone");
+    message.unknown = message.kind == VG_GUEST_ERROR && g_strcmp0(code, "unknown-type") == 0;
     if (message.kind == VG_GUEST_PREPARED)
         talk_check_released(talk, object, &message);
     talk->greeted = true;

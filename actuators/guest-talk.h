@@ -42,6 +42,7 @@ struct vg_guest_message {
     int64_t ram_bytes;
     /* whether the guest is as it was before; set for an ERROR */
     bool undone;
+    bool unknown; /* set for an ERROR: the agent is too old to know such a request */
     struct vg_guest_programs *programs; /* owned; NULL if the message has none */
     /* for a STATUS, true if nothing that the agent sees keeps it from releasing its GPUs; otherwise
      * text has the reason */

@@ -202,6 +202,7 @@ struct vg_guest_answer {
     bool ok;
     char *text;        /* one sentence: the hooks that ran, or the error and who holds the GPU */
     bool undone;       /* whether the guest is as it was before; set if not ok */
+    bool unknown;      /* the agent is too old to know such a request; set if not ok */
     int64_t ram_bytes; /* the guest memory that holds device memory; set by prepare */
     /* the longest pause that the guest noticed; set by resume; 0 if unknown, as with version 1 of
      * the protocol */

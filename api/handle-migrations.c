@@ -48,9 +48,14 @@ migration_drop_xml(json_object *object)
 static json_object *
 migration_to_json(const struct vg_migration *migration)
 {
+    static const char *const journal_only[] = {"begun_by", "left_over", "not_resumed"};
     json_object *object = vg_record_write(&vg_migration_record, migration);
+    g_autofree char *cause = vg_migration_cause(migration);
 
     migration_drop_xml(object);
+    vg_json_add_string(object, "cause", cause);
+    for (size_t i = 0; i < G_N_ELEMENTS(journal_only); i++)
+        json_object_object_del(object, journal_only[i]);
     return object;
 }
 
@@ -58,8 +63,9 @@ static json_object *
 migration_summary(const struct vg_migration *migration)
 {
     json_object *object = vg_migration_summary(migration);
+    g_autofree char *cause = vg_migration_cause(migration);
 
-    vg_json_add_string(object, "cause", migration->cause);
+    vg_json_add_string(object, "cause", cause);
     vg_json_add_int64(object, "made_ns", migration->made_ns);
     migration_add_time(object, "ended_ns", migration->ended_ns);
     vg_json_add_string(object, "step", migration->step);

@@ -32,6 +32,7 @@ queue_read_request(const struct vg_migration *queued, const char *text, GError *
     g_free(request->vm);
     request->vm = g_strdup(queued->uuid);
     request->asked_by = g_strdup(queued->asked_by);
+    request->begun_by = queued->begun_by;
     return request;
 }
 

@@ -25,8 +25,6 @@
 /* A VM that has left may be in the view of this host for so long. */
 #define LEFT_NS (30 * VG_NS_PER_S)
 
-#define ASKED_BY "drain by "
-
 /* Why the move of a VM did not begin. */
 struct refusal {
     char *reason;
@@ -63,12 +61,6 @@ struct drain_history {
     int64_t failed;
 };
 
-static bool
-drain_is_own(const struct vg_migration *move)
-{
-    return move->asked_by && g_str_has_prefix(move->asked_by, ASKED_BY);
-}
-
 /* Returns what became of the moves that this drain has begun, and of others that have not ended, by
  * UUID; borrowed from moves. */
 static GHashTable *
@@ -80,7 +72,7 @@ drain_histories(const struct vg_drain_mark *mark, const char *host, const GPtrAr
         const struct vg_migration *move = moves->pdata[i];
         if (strcmp(move->from, host) != 0 ||
             (vg_migration_has_ended(move->state) &&
-             (move->made_ns < mark->since_ns || !drain_is_own(move))))
+             (move->made_ns < mark->since_ns || move->begun_by != VG_ORIGIN_DRAIN)))
             continue;
         struct drain_history *history = g_hash_table_lookup(histories, move->uuid);
         if (!history) {
@@ -101,7 +93,7 @@ drain_count(const GPtrArray *moves)
 
     for (guint i = 0; i < moves->len; i++) {
         const struct vg_migration *move = moves->pdata[i];
-        n += !vg_migration_has_ended(move->state) && drain_is_own(move);
+        n += !vg_migration_has_ended(move->state) && move->begun_by == VG_ORIGIN_DRAIN;
     }
     return n;
 }
@@ -128,6 +120,7 @@ drain_judge(GHashTable *refusals, const struct drain_history *history,
             const struct vg_evacuation *evacuation, struct vg_drain_vm *vm)
 {
     const struct vg_migration *newest = history ? history->newest : NULL;
+    g_autofree char *cause = newest ? vg_migration_cause(newest) : NULL;
     const struct refusal *refusal =
         refusals && vm->uuid ? g_hash_table_lookup(refusals, vm->uuid) : NULL;
 
@@ -146,7 +139,7 @@ drain_judge(GHashTable *refusals, const struct drain_history *history,
         vm->step = VG_DRAIN_STAYS;
         g_free(vm->reason);
         vm->reason = g_strdup_printf("%d moves have failed, the last one: %s", TRIES_MAX,
-                                     newest->cause ? newest->cause : "it does not say why");
+                                     cause ? cause : "it does not say why");
     } else if (evacuation->to && refusal) {
         vm->step = VG_DRAIN_STAYS;
         g_free(vm->reason);
@@ -235,9 +228,9 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
                  struct vg_drain_vm *vm)
 {
     const struct vg_backend *backend = drainer->parts.backend;
-    g_autofree char *asked_by = g_strconcat(ASKED_BY, mark->asked_by, NULL);
+    g_autofree char *asked_by = g_strconcat("drain by ", mark->asked_by, NULL);
     const struct vg_migration_request request = {
-        .vm = vm->uuid, .to = vm->to, .asked_by = asked_by};
+        .vm = vm->uuid, .to = vm->to, .asked_by = asked_by, .begun_by = VG_ORIGIN_DRAIN};
     g_autoptr(GError) error = NULL;
     g_autofree char *peer = NULL;
     bool known = false;
@@ -361,6 +354,13 @@ drain_recover(struct vg_drainer *drainer)
     return 0;
 }
 
+static bool
+drain_is_known(struct vg_drainer *drainer)
+{
+    VG_LOCK_SCOPE(&drainer->lock);
+    return drainer->known;
+}
+
 static void
 drain_run(vg_thread *self, void *arg)
 {
@@ -372,7 +372,7 @@ drain_run(vg_thread *self, void *arg)
         struct vg_drain_mark mark = {0};
         int64_t pause_ns = REST_NS;
         vg_thread_beat(self);
-        if (!drainer->known && drain_recover(drainer) < 0)
+        if (!drain_is_known(drainer) && drain_recover(drainer) < 0)
             pause_ns = LOOK_NS;
         else if (drain_read_mark(drainer, &mark))
             pause_ns = drain_step(drainer, &mark);
@@ -441,7 +441,7 @@ drain_abort(const struct vg_drainer *drainer)
 
     for (guint i = 0; moves && i < moves->len; i++) {
         const struct vg_migration *move = moves->pdata[i];
-        if (move->asked_by && g_str_has_prefix(move->asked_by, ASKED_BY))
+        if (move->begun_by == VG_ORIGIN_DRAIN)
             vg_migration_free(
                 backend->moves->abort_migration(backend->data, move->id, NULL, NULL, NULL));
     }

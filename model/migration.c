@@ -42,6 +42,12 @@ const char *const vg_migration_executor_names[] = {
     [VG_EXECUTOR_MAX] = NULL,
 };
 
+const char *const vg_migration_origin_names[] = {
+    [VG_ORIGIN_REQUEST] = "request",
+    [VG_ORIGIN_DRAIN] = "drain",
+    [VG_ORIGIN_MAX] = NULL,
+};
+
 const char *const vg_migration_mode_names[] = {
     [VG_MODE_DETACH] = "detach",
     [VG_MODE_NATIVE] = "native",
@@ -146,6 +152,7 @@ static const struct vg_field migration_fields[] = {
     TEXT(plan_id),
     TEXT(undo_of),
     TEXT(asked_by),
+    VG_ROW_ENUM("begun_by", begun_by, VG_FIELD_OMIT, vg_migration_origin_names),
     VG_ROW_BOOL(no_agent, 0),
     VG_ROW_STRING(gpu_during, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     VG_ROW_STRING(gpu_during_why, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
@@ -165,6 +172,8 @@ static const struct vg_field migration_fields[] = {
     TEXT(waits_for),
     COUNT(waits_since_ns),
     TEXT(cause),
+    VG_ROW_STRING(left_over, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
+    VG_ROW_STRING(not_resumed, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     VG_ROW_ENUM("vm_on", vm_on, 0, vg_migration_place_names),
     VG_ROW_STRING(stands, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     VG_ROW_ENUM("gpu", gpu, 0, vg_migration_gpu_names),
@@ -373,6 +382,30 @@ struct vg_migration *
 vg_migration_copy(const struct vg_migration *migration)
 {
     return vg_record_copy(&vg_migration_record, migration);
+}
+
+char *
+vg_migration_cause(const struct vg_migration *migration)
+{
+    const struct {
+        const char *before, *text;
+    } parts[] = {
+        {"", migration->cause},
+        {"; left over: ", migration->left_over},
+        {"; it was not taken up again: ", migration->not_resumed},
+    };
+    g_autoptr(GString) cause = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (!parts[i].text)
+            continue;
+        if (cause)
+            g_string_append(cause, parts[i].before);
+        else
+            cause = g_string_new(NULL);
+        g_string_append(cause, parts[i].text);
+    }
+    return cause ? g_string_free(g_steal_pointer(&cause), FALSE) : NULL;
 }
 
 bool

@@ -70,6 +70,13 @@ enum vg_migration_gpu {
     VG_GPU_STATE_MAX
 };
 
+/* What has started a move. */
+enum vg_migration_origin {
+    VG_ORIGIN_REQUEST, /* a person, or another vgpud */
+    VG_ORIGIN_DRAIN,   /* the drain of the host that the VM leaves */
+    VG_ORIGIN_MAX
+};
+
 /* Who moves the VM. */
 enum vg_migration_executor {
     VG_EXECUTOR_LIBVIRT,
@@ -195,7 +202,8 @@ struct vg_migration {
     char *plan_id;  /* or NULL */
     char *undo_of;  /* id of the move that this one takes back, or NULL */
     char *asked_by; /* person, by identity; "uid:0 at h1" where the vgpud of h1 passed it on */
-    bool no_agent;  /* the guest has no agent, or is not to be asked */
+    enum vg_migration_origin begun_by; /* not in the API */
+    bool no_agent;                     /* the guest has no agent, or is not to be asked */
     char
         *gpu_during; /* where programs of OpenCL go on without a GPU, "proxy:PATH"; NULL: nowhere */
     char *gpu_during_why; /* where vgpud has chosen that: why there, or why nowhere; or NULL */
@@ -214,7 +222,9 @@ struct vg_migration {
     char *retried_by;       /* identity, the last time; NULL: never */
     char *waits_for;        /* why it does not go on now, one sentence; NULL: it does */
     int64_t waits_since_ns; /* epoch */
-    char *cause;            /* the first failure, one sentence; NULL: none */
+    char *cause;            /* the first failure, one sentence; NULL: none; see below for users */
+    char *left_over;        /* what tidying up could not remove; NULL: nothing; not in the API */
+    char *not_resumed;      /* why a move that had failed was not resumed; likewise */
     enum vg_migration_place vm_on;
     char *stands; /* why the VM stands still where it is: "paused by a user"; NULL: it does not */
     enum vg_migration_gpu gpu;
@@ -281,10 +291,11 @@ struct vg_migration_request {
     char *plan_id;    /* the move is part of this plan, and is refused if things have changed */
     char *plan_hash;  /* input_hash of that plan */
     char *undo_of;
-    char *on_behalf_of;    /* the person for whom another vgpud asks */
-    char *asked_by;        /* identity; not part of the document */
-    char *key;             /* Idempotency-Key; not part of the document */
-    struct vg_asker asker; /* not part of the document */
+    char *on_behalf_of;                /* the person for whom another vgpud asks */
+    char *asked_by;                    /* identity; not part of the document */
+    enum vg_migration_origin begun_by; /* not part of the document */
+    char *key;                         /* Idempotency-Key; not part of the document */
+    struct vg_asker asker;             /* not part of the document */
 };
 
 extern const struct vg_record_type vg_migration_request_record;
@@ -302,6 +313,7 @@ extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_
 extern const char *const vg_migration_place_names[];
 extern const char *const vg_migration_gpu_names[];
 extern const char *const vg_migration_mode_names[];     /* "detach", "native" */
+extern const char *const vg_migration_origin_names[];   /* "request", "drain" */
 extern const char *const vg_migration_executor_names[]; /* "libvirt", "nova" */
 extern const char *const vg_move_device_kind_names[];   /* "named", "mdev", "pci" */
 
@@ -322,6 +334,10 @@ void vg_bare_vm_free(void *vm); /* NULL is fine */
 struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */
 struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
+
+/* Returns the cause as users see it: the first failure, what is left over, and why the move was not
+ * resumed. NULL if there is none of these; the caller frees it. */
+char *vg_migration_cause(const struct vg_migration *migration);
 
 /* Returns whether a move waits in the queue of its host: it was asked for, or is to be taken up
  * again, and no step has begun since. The record must have its steps. */

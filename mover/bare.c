@@ -104,8 +104,10 @@ bare_is_left(const struct vg_migration *migration)
 void
 mover_note_end(struct mover_move *move)
 {
+    g_autofree char *cause = vg_migration_cause(move->record);
+
     if (bare_is_left(move->record))
-        bare_raise(move->mover, move->record, move->record->cause);
+        bare_raise(move->mover, move->record, cause);
     else
         bare_clear(move->mover, move->record->uuid, vg_migration_state_names[move->record->state]);
 }
@@ -127,8 +129,10 @@ mover_note_past(vg_mover *mover, const GPtrArray *moves)
         const struct vg_migration *migration = moves->pdata[i];
         /* One that never began has changed nothing. */
         if (migration->steps->len > 0 && g_hash_table_add(seen, migration->uuid) &&
-            bare_is_left(migration))
-            bare_raise(mover, migration, migration->cause);
+            bare_is_left(migration)) {
+            g_autofree char *cause = vg_migration_cause(migration);
+            bare_raise(mover, migration, cause);
+        }
     }
 }
 
@@ -150,9 +154,10 @@ static void
 bare_tell_wait(const struct mover_move *move)
 {
     json_object *data = vg_migration_summary(move->record);
+    g_autofree char *cause = vg_migration_cause(move->record);
 
     vg_json_add_string(data, "step", move->record->step);
-    vg_json_add_string(data, "cause", move->record->cause);
+    vg_json_add_string(data, "cause", cause);
     vg_json_add_string(data, "waits_for", move->record->waits_for);
     vg_event_log_add(move->mover->parts.events, "migration", data);
 }

@@ -40,9 +40,10 @@ mover_tell(const struct mover_move *move)
 {
     const struct vg_migration *record = move->record;
     json_object *data = vg_migration_summary(record);
+    g_autofree char *cause = vg_migration_cause(record);
 
     vg_json_add_string(data, "step", record->step);
-    vg_json_add_string(data, "cause", record->cause);
+    vg_json_add_string(data, "cause", cause);
     vg_event_log_add(move->mover->parts.events, "migration", data);
 }
 
@@ -85,22 +86,6 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     move->record->step = g_strdup(step->verb);
 }
 
-/* Adds to the cause what is left over, and replaces an earlier addition. */
-static void
-mover_note_leftover(struct vg_migration *record, const char *what)
-{
-    static const char mark[] = "; left over: ";
-    char *end = record->cause ? strstr(record->cause, mark) : NULL;
-
-    if (end)
-        *end = '\0';
-    if (!what)
-        return;
-    char *cause = record->cause;
-    record->cause = g_strconcat(cause ? cause : "", cause ? mark : "", what, NULL);
-    g_free(cause);
-}
-
 static void
 mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *outcome)
 {
@@ -124,8 +109,10 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
         record->cause = g_strdup("it was aborted");
     else if (!record->cause && move->machine.failed && !had_failed)
         record->cause = g_strdup_printf("%s: %s", step->verb, step->answer);
-    if (verb == VG_MOVE_TIDY)
-        mover_note_leftover(record, outcome->ok ? NULL : step->answer);
+    if (verb == VG_MOVE_TIDY) {
+        g_free(record->left_over);
+        record->left_over = outcome->ok ? NULL : g_strdup(step->answer);
+    }
     record->vm_on = move->machine.facts.place;
     record->gpu = move->machine.facts.gpu;
     if (outcome->ok && verb == VG_MOVE_LOOK) {
@@ -234,8 +221,11 @@ mover_finish(struct mover_move *move)
     record->vm_on = move->machine.looked ? move->machine.facts.place : VG_PLACE_UNKNOWN;
     record->gpu = move->machine.looked ? move->machine.facts.gpu : VG_GPU_UNKNOWN;
     const enum vg_migration_state state = vg_move_state(&move->machine);
-    if (state == VG_MIGRATION_DONE)
-        g_clear_pointer(&record->cause, g_free); /* the VM has arrived all the same */
+    if (state == VG_MIGRATION_DONE) { /* the VM has arrived all the same */
+        g_clear_pointer(&record->cause, g_free);
+        g_clear_pointer(&record->left_over, g_free);
+        g_clear_pointer(&record->not_resumed, g_free);
+    }
     mover_set_state(move, state);
     mover_note_end(move);
     pthread_mutex_unlock(&move->mover->lock);

@@ -182,6 +182,7 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     migration->plan_id = g_strdup(request->plan_id);
     migration->undo_of = g_strdup(request->undo_of);
     migration->asked_by = g_strdup(request->asked_by);
+    migration->begun_by = request->begun_by;
     migration->no_agent = request->no_agent;
     migration->gpu_during = g_strdup(request->gpu_during);
     migration->downtime_limit_ns = settings->downtime_max_ns;

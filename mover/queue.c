@@ -111,9 +111,10 @@ static void
 queue_tell(const vg_mover *mover, const struct vg_migration *record)
 {
     json_object *data = vg_migration_summary(record);
+    g_autofree char *cause = vg_migration_cause(record);
 
     vg_json_add_string(data, "step", NULL);
-    vg_json_add_string(data, "cause", record->cause);
+    vg_json_add_string(data, "cause", cause);
     if (record->waits_for)
         vg_json_add_string(data, "waits_for", record->waits_for);
     vg_event_log_add(mover->parts.events, "migration", data);
@@ -286,21 +287,6 @@ mover_queue_restore(vg_mover *mover, const struct vg_journal_queued *queued)
                   queued->migration->vm);
 }
 
-/* Adds to the cause of a move that had failed why it was not taken up again, and replaces an
- * earlier addition. */
-static void
-queue_note_refusal(struct vg_migration *record, const char *why)
-{
-    static const char mark[] = "; it was not taken up again: ";
-    char *end = record->cause ? strstr(record->cause, mark) : NULL;
-
-    if (end)
-        *end = '\0';
-    char *cause = record->cause;
-    record->cause = g_strconcat(cause ? cause : "", cause ? mark : "", why, NULL);
-    g_free(cause);
-}
-
 /* Makes the record of a move that leaves the queue without having begun. why: NULL if somebody
  * aborts it. */
 static struct vg_migration *
@@ -315,8 +301,10 @@ queue_end_record(const vg_mover *mover, const struct vg_migration *queued, const
     record->abort_asked = !why;
     record->state = why || queue_is_retry(record) ? VG_MIGRATION_FAILED : VG_MIGRATION_ABORTED;
     if (queue_is_retry(record)) {
-        if (why)
-            queue_note_refusal(record, why);
+        if (why) {
+            g_free(record->not_resumed);
+            record->not_resumed = g_strdup(why);
+        }
         return record;
     }
     g_free(record->cause);
@@ -351,9 +339,10 @@ mover_queue_remove(vg_mover *mover, struct mover_queued *queued, const char *why
     g_ptr_array_remove(mover->queue, queued);
     mover_queue_number(mover);
     queue_tell(mover, record);
+    g_autofree char *cause = vg_migration_cause(record);
     vg_log_notice("move leaves the queue state=%s id=%s vm=\"%s\" cause=\"%s\"",
                   vg_migration_state_names[record->state], record->id, record->vm,
-                  record->cause ? record->cause : "");
+                  cause ? cause : "");
     return g_steal_pointer(&record);
 }
 

@@ -23,7 +23,7 @@ switch_refused(const struct vg_guest_answer *answer, const char *to, GError **er
         if (g_strcmp0(program->at, to) == 0)
             there++;
     }
-    if (g_str_has_suffix(answer->text, "(unknown-type)"))
+    if (answer->unknown)
         return vg_error(err, VG_E_REFUSED,
                         "the agent in the guest is older than this, and cannot have programs go on "
                         "at another proxy");

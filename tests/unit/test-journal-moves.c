@@ -142,6 +142,33 @@ test_one_that_has_ended_begins_again(void **state)
     assert_true(g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND));
 }
 
+/* What was added to the cause keeps apart from it, so that it can be replaced. */
+static void
+test_a_cause_has_parts(void **state)
+{
+    const struct place *place = *state;
+    g_autoptr(vg_migration) move = new_move(1);
+    char *none = vg_migration_cause(move);
+
+    assert_null(none);
+    move->begun_by = VG_ORIGIN_DRAIN;
+    move->left_over = g_strdup("a GPU");
+    g_autofree char *only = vg_migration_cause(move);
+    assert_string_equal(only, "a GPU");
+    move->cause = g_strdup("migrate: it broke; left over: words of libvirt");
+    move->not_resumed = g_strdup("acting is off");
+    assert_int_equal(vg_journal_begin_migration(place->journal, move, NULL, NULL, NULL), 0);
+    g_autoptr(vg_migration) read = vg_journal_read_migration(place->journal, "move-1", NULL);
+    assert_int_equal(read->begun_by, VG_ORIGIN_DRAIN);
+    g_autofree char *all = vg_migration_cause(read);
+    assert_string_equal(all, "migrate: it broke; left over: words of libvirt; left over: a GPU; it "
+                             "was not taken up again: acting is off");
+    g_clear_pointer(&read->left_over, g_free);
+    g_clear_pointer(&read->not_resumed, g_free);
+    g_autofree char *first = vg_migration_cause(read);
+    assert_string_equal(first, move->cause);
+}
+
 /* Queues a move, or finds out why not. */
 static int
 queue(const struct place *place, unsigned n, GError **err)
@@ -299,6 +326,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_cause_has_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_queued_moves_wait_in_their_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_that_has_ended_is_queued_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_that_has_ended_begins_again, set_up, tear_down),
