@@ -15,6 +15,7 @@
 #include "model/plan.h"
 #include "move/effect.h"
 #include "move/paths.h"
+#include "move/route.h"
 #include "policy/drift.h"
 
 /* Another vgpud may look at both hosts and the guest before it answers. */
@@ -225,6 +226,36 @@ moves_pass_on(vg_daemon_backend *backend, const struct moves_asked *asked, const
     return vg_peer_start_move(backend->parts.peers, peer, &order, ASK_LIMIT_NS, err);
 }
 
+/* Begins the move here. If that fails, the same request may have begun it meanwhile. */
+static struct vg_migration *
+moves_begin_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
+                 const struct moves_asked *asked, int64_t gain, bool *ret_known, GError **err)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *peer = NULL;
+    struct vg_migration *migration = moves_start_here(backend, vm, asked, gain, &error);
+
+    if (!migration && moves_find_known(backend, asked, &migration, &peer, NULL) == 0)
+        *ret_known = migration != NULL;
+    if (!migration)
+        g_propagate_error(err, g_steal_pointer(&error));
+    return migration;
+}
+
+/* Passes the request on to the peer that has the VM. */
+static struct vg_migration *
+moves_ask_owner(vg_daemon_backend *backend, const struct moves_asked *asked, char **ret_peer,
+                GError **err)
+{
+    struct vg_peer_info *owner = moves_forward_to(backend, asked->request, err);
+    struct vg_migration *migration = owner ? moves_pass_on(backend, asked, owner->name, err) : NULL;
+
+    if (migration)
+        *ret_peer = g_strdup(owner->name);
+    vg_peer_info_free(owner);
+    return migration;
+}
+
 static struct vg_migration *
 moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_known,
               char **ret_peer, GError **err)
@@ -238,34 +269,31 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     const struct moves_asked asked = {request, key, text};
     struct vg_migration *migration = NULL;
     g_autofree char *peer = NULL;
-    g_autoptr(GError) error = NULL;
+    bool checks_plan;
     int64_t gain = 0;
 
     if (moves_find_known(backend, &asked, &migration, &peer, err) < 0)
         return NULL;
-    *ret_known = migration != NULL;
-    if (migration)
-        return migration;
-    if (!peer && request->plan_id && backend_check_plan(backend, view, request, &gain, err) < 0)
+    const struct vg_route_facts facts = {migration != NULL, peer != NULL, vm != NULL,
+                                         request->plan_id != NULL};
+    const enum vg_route route = vg_route_choose(&facts, &checks_plan);
+    *ret_known = facts.is_known;
+    if (checks_plan && backend_check_plan(backend, view, request, &gain, err) < 0)
         return NULL;
-    if (!peer && vm) {
-        migration = moves_start_here(backend, vm, &asked, gain, &error);
-        /* The same request may have begun it meanwhile. */
-        if (!migration && moves_find_known(backend, &asked, &migration, &peer, NULL) == 0)
-            *ret_known = migration != NULL;
-        if (!migration)
-            g_propagate_error(err, g_steal_pointer(&error));
+    switch (route) {
+    case VG_ROUTE_HERE:
+        return moves_begin_here(backend, vm, &asked, gain, ret_known, err);
+    case VG_ROUTE_OWNER:
+        return moves_ask_owner(backend, &asked, ret_peer, err);
+    case VG_ROUTE_AGAIN:
+        migration = moves_pass_on(backend, &asked, peer, err);
+        if (migration)
+            *ret_peer = g_steal_pointer(&peer);
+        return migration;
+    case VG_ROUTE_ANSWER:
+    default:
         return migration;
     }
-    if (!peer) {
-        struct vg_peer_info *owner = moves_forward_to(backend, request, err);
-        peer = owner ? g_strdup(owner->name) : NULL;
-        vg_peer_info_free(owner);
-    }
-    migration = peer ? moves_pass_on(backend, &asked, peer, err) : NULL;
-    if (migration)
-        *ret_peer = g_steal_pointer(&peer);
-    return migration;
 }
 
 /* ---- a dry run ---- */

@@ -17,6 +17,7 @@
 #include "move/effect.h"
 #include "move/forecast.h"
 #include "move/place.h"
+#include "move/route.h"
 #include "move/standstill.h"
 
 #define GIB (INT64_C(1) << 30)
@@ -372,6 +373,34 @@ test_effect(void **state)
     assert_int_equal(effect.lost_cpu_ns_per_s, 250000000);
 }
 
+static void
+test_route(void **state)
+{
+    static const struct {
+        struct vg_route_facts facts;
+        enum vg_route route;
+        bool checks_plan;
+    } cases[] = {
+        {{false, false, true, false}, VG_ROUTE_HERE, false},
+        {{false, false, true, true}, VG_ROUTE_HERE, true},
+        {{false, false, false, false}, VG_ROUTE_OWNER, false},
+        {{false, false, false, true}, VG_ROUTE_OWNER, true},
+        /* The same request does the same again, wherever the VM is now, and whatever has become of
+         * the plan. */
+        {{true, false, true, true}, VG_ROUTE_ANSWER, false},
+        {{true, false, false, true}, VG_ROUTE_ANSWER, false},
+        {{false, true, true, true}, VG_ROUTE_AGAIN, false},
+        {{false, true, false, true}, VG_ROUTE_AGAIN, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        bool checks_plan = !cases[i].checks_plan;
+        assert_int_equal(vg_route_choose(&cases[i].facts, &checks_plan), cases[i].route);
+        assert_int_equal(checks_plan, cases[i].checks_plan);
+    }
+}
+
 int
 main(void)
 {
@@ -380,6 +409,7 @@ main(void)
         cmocka_unit_test(test_forecast_learns), cmocka_unit_test(test_standstill),
         cmocka_unit_test(test_standstill_away), cmocka_unit_test(test_place_of_hosts),
         cmocka_unit_test(test_place_of_nova),   cmocka_unit_test(test_effect),
+        cmocka_unit_test(test_route),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
