@@ -34,6 +34,7 @@
 #include "model/reservation.h"
 #include "model/snapshot.h"
 #include "model/source-state.h"
+#include "model/trouble.h"
 #include "model/vulkan.h"
 #include "model/window.h"
 
@@ -105,11 +106,12 @@ const struct vg_vm_sample *vg_view_sample(const struct vg_window *window,
 
 /* One part of the daemon, for /readyz and /metrics. */
 struct vg_part_status {
-    const char *name;   /* "collector:procfs", "store", "engine"; static or interned */
-    const char *state;  /* "ok", "starting", "degraded", "failed", "ended" */
-    bool ready;         /* if false, /readyz answers 503 */
-    char *reason;       /* one sentence, or NULL */
-    int64_t since_ns;   /* epoch; start of this state; 0: not recorded */
+    const char *name;        /* "collector:procfs", "store", "engine"; static or interned */
+    const char *state;       /* "ok", "starting", "degraded", "failed", "ended" */
+    bool ready;              /* if false, /readyz answers 503 */
+    enum vg_trouble trouble; /* the code of the reason */
+    char *reason;            /* one sentence, or NULL */
+    int64_t since_ns;        /* epoch; start of this state; 0: not recorded */
     GPtrArray *sources; /* struct vg_source_state of a collector; NULL: it has no sources of its
                          * own */
 };

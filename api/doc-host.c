@@ -10,6 +10,7 @@
 #include "api/request.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "model/trouble.h"
 #include "model/window-json.h"
 
 static json_object *
@@ -43,6 +44,13 @@ vg_view_text(vg_view *view, enum vg_view_body body, size_t *ret_size)
     return view->bodies[body];
 }
 
+static void
+add_code(json_object *object, enum vg_trouble trouble)
+{
+    if (vg_trouble_names[trouble])
+        vg_json_add_string(object, "code", vg_trouble_names[trouble]);
+}
+
 static json_object *
 sources_to_json(const GPtrArray *sources)
 {
@@ -54,6 +62,7 @@ sources_to_json(const GPtrArray *sources)
         vg_json_add_string(object, "name", source->name);
         vg_json_add_string(object, "state", vg_source_state_names[source->kind]);
         vg_json_add_string(object, "reason", source->reason);
+        add_code(object, source->trouble);
         vg_json_append(array, object);
     }
     return array;
@@ -71,6 +80,7 @@ vg_doc_parts(const GPtrArray *parts)
         vg_json_add_string(object, "state", part->state);
         vg_json_add_bool(object, "ready", part->ready);
         vg_json_add_string(object, "reason", part->reason);
+        add_code(object, part->trouble);
         if (part->since_ns > 0)
             vg_json_add_int64(object, "since_ns", part->since_ns);
         else

@@ -4,24 +4,75 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <stdatomic.h>
+/* What GLib keeps before each error of the domain. */
+struct error_private {
+    int detail;
+};
 
-/* Returns the quark. G_DEFINE_QUARK() has a variable that two threads may write at once. */
+static pthread_once_t error_once = PTHREAD_ONCE_INIT;
+static GQuark error_quark;
+
+static struct error_private *
+error_private_of(const GError *error)
+{
+    const size_t align = 2 * sizeof(gsize); /* as GLib aligns it */
+    const size_t size = (sizeof(struct error_private) + align - 1) / align * align;
+
+    return (struct error_private *)(uintptr_t)((const char *)error - size);
+}
+
+static void
+error_init(GError *error)
+{
+    error_private_of(error)->detail = 0;
+}
+
+static void
+error_copy(const GError *from, GError *to)
+{
+    *error_private_of(to) = *error_private_of(from);
+}
+
+static void
+error_clear(GError *error)
+{
+    (void)error;
+}
+
+static void
+error_register(void)
+{
+    error_quark = g_error_domain_register_static("vg-error-quark", sizeof(struct error_private),
+                                                 error_init, error_copy, error_clear);
+}
+
+/* Returns the quark. G_DEFINE_EXTENDED_ERROR() has a variable that ThreadSanitizer cannot follow.
+ */
 GQuark
 vg_error_quark(void)
 {
-    static _Atomic GQuark known;
-    GQuark quark = atomic_load_explicit(&known, memory_order_relaxed);
+    pthread_once(&error_once, error_register);
+    return error_quark;
+}
 
-    if (quark == 0) {
-        quark = g_quark_from_static_string("vg-error-quark");
-        atomic_store_explicit(&known, quark, memory_order_relaxed);
-    }
-    return quark;
+int
+vg_error_set_detail(GError **err, int detail)
+{
+    if (err && *err && (*err)->domain == VG_ERROR)
+        error_private_of(*err)->detail = detail;
+    return -1;
+}
+
+int
+vg_error_detail(const GError *err)
+{
+    return err && err->domain == VG_ERROR ? error_private_of(err)->detail : 0;
 }
 
 static enum vg_error_code

@@ -32,7 +32,14 @@ GQuark vg_error_quark(void);
 /* Sets *err and returns -1, so that a detecting function can `return vg_error(...)`. */
 int vg_error(GError **err, enum vg_error_code code, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
-/* Does the same, with the code derived from errnum, and appends ": <strerror>". */
+/* Adds a number to *err, whose meaning is the caller's: a model may have a table of them. It stays
+ * with the error whatever is added to the message. Returns -1, as vg_error() does. */
+int vg_error_set_detail(GError **err, int detail);
+
+/* Returns that number; 0 for NULL, for another domain, and where none was added. */
+int vg_error_detail(const GError *err);
+
+/* Does the same as vg_error(), with the code derived from errnum, and appends ": <strerror>". */
 int vg_error_errno(GError **err, int errnum, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
 /* Reports to stderr a state that only a mistake in this program, or json-c out of memory, can bring

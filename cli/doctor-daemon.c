@@ -13,6 +13,7 @@
 #include "cli/doctor.h"
 #include "cli/output.h"
 #include "cli/printable.h"
+#include "model/trouble.h"
 
 /* Less than this, and a day of a busy host does not fit any more. */
 #define FREE_MIN_BYTES (1024 * 1024 * 1024LL)
@@ -24,29 +25,35 @@
 #define CAPABLE                                                                                    \
  "; a line AmbientCapabilities= in a drop-in of vgpud's unit gives what it needs, see vgpud(8)"
 
-/* The first row that fits counts. */
-static const struct {
-    const char *what;  /* NULL: all */
-    const char *words; /* part of why */
+struct doctor_remedy {
     const char *mend;
     const char *besides; /* what else is to be said; NULL: nothing */
-} doctor_remedies[] = {
-    {"bpf", "CAP_BPF", "systemctl edit vgpud", CAPABLE},
-    {"bpf", "no type information", "apt install linux-image-amd64",
-     "; Debian's kernels have it, or one is built with it"},
-    {NULL, "CAP_SYS_PTRACE", "systemctl edit vgpud", CAPABLE},
-    {NULL, "mount -t tracefs", "mount -t tracefs none /sys/kernel/tracing", NULL},
-    {NULL, "perf_event_paranoid", "sysctl kernel.perf_event_paranoid=-1", NULL},
-    {NULL, "perf_event_mlock_kb", "systemctl edit vgpud",
-     "; a line LimitMEMLOCK=infinity in a drop-in of vgpud's unit allows it"},
-    {"libvirt", "Permission denied", "adduser vgpud libvirt && systemctl restart vgpud", NULL},
-    {"libvirt", "uthentication", "adduser vgpud libvirt && systemctl restart vgpud", NULL},
-    {"libvirt", "libvirt-sock", "systemctl enable --now libvirtd", NULL},
-    {"store", "full", "df -h", NULL},
-    {"store", "", LAST_WORDS, NULL},
-    {"journal", "", LAST_WORDS, NULL},
-    {"engine", "", LAST_WORDS, NULL},
-    {"secrets", "", "systemctl reload vgpud", "; have vgpud look again then"},
+};
+
+/* The remedies of reasons, by their codes. */
+static const struct doctor_remedy doctor_remedies[VG_TROUBLE_MAX] = {
+    [VG_TROUBLE_BPF_DENIED] = {"systemctl edit vgpud", CAPABLE},
+    [VG_TROUBLE_BTF_ABSENT] = {"apt install linux-image-amd64",
+                               "; Debian's kernels have it, or one is built with it"},
+    [VG_TROUBLE_PTRACE_DENIED] = {"systemctl edit vgpud", CAPABLE},
+    [VG_TROUBLE_TRACEFS_ABSENT] = {"mount -t tracefs none /sys/kernel/tracing", NULL},
+    [VG_TROUBLE_PERF_DENIED] = {"sysctl kernel.perf_event_paranoid=-1", NULL},
+    [VG_TROUBLE_PERF_MEMORY] = {"systemctl edit vgpud", "; a line LimitMEMLOCK=infinity in a "
+                                                        "drop-in of vgpud's unit allows it"},
+    [VG_TROUBLE_LIBVIRT_DENIED] = {"adduser vgpud libvirt && systemctl restart vgpud", NULL},
+    [VG_TROUBLE_LIBVIRT_ABSENT] = {"systemctl enable --now libvirtd", NULL},
+    [VG_TROUBLE_DISK_FULL] = {"df -h", NULL},
+};
+
+/* The remedies of parts whose reason has no code. */
+static const struct {
+    const char *what;
+    struct doctor_remedy remedy;
+} doctor_parts[] = {
+    {"store", {LAST_WORDS, NULL}},
+    {"journal", {LAST_WORDS, NULL}},
+    {"engine", {LAST_WORDS, NULL}},
+    {"secrets", {"systemctl reload vgpud", "; have vgpud look again then"}},
 };
 
 static const char *
@@ -69,29 +76,47 @@ doctor_double(json_object *object, const char *member)
     return json_object_get_double(vg_output_member(object, member));
 }
 
-/* What is not well, with what mends it, as far as that is known. of: what it is a source of, "CPU
- * ", or "". */
+/* Returns the trouble of a part or a source. An older vgpud reports none. */
+static enum vg_trouble
+doctor_trouble(json_object *object)
+{
+    const char *code = doctor_string(object, "code");
+
+    for (int i = VG_TROUBLE_NONE + 1; i < VG_TROUBLE_MAX; i++) {
+        if (strcmp(vg_trouble_names[i], code) == 0)
+            return (enum vg_trouble)i;
+    }
+    return VG_TROUBLE_NONE;
+}
+
+/* Returns the remedy, whose `mend` is NULL if none is known. */
+static struct doctor_remedy
+doctor_find_remedy(const char *what, enum vg_trouble trouble)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(doctor_parts) && !doctor_remedies[trouble].mend; i++) {
+        if (strcmp(doctor_parts[i].what, what) == 0)
+            return doctor_parts[i].remedy;
+    }
+    return doctor_remedies[trouble];
+}
+
+/* Adds a part or a source that is not well, with its reason and the remedy, as far as that is
+ * known. of: what it is a source of, "CPU ", or "". */
 static void
 doctor_complain_of(json_object *checks, const char *of, const char *what, enum vg_health health,
-                   const char *why)
+                   json_object *object)
 {
     g_autofree char *whole = g_strconcat(of, what, NULL);
+    const struct doctor_remedy remedy = doctor_find_remedy(what, doctor_trouble(object));
 
-    for (size_t i = 0; i < G_N_ELEMENTS(doctor_remedies); i++) {
-        if ((doctor_remedies[i].what && strcmp(doctor_remedies[i].what, what) != 0) ||
-            !strstr(why, doctor_remedies[i].words))
-            continue;
-        vg_doctor_add(checks, whole, health, doctor_remedies[i].mend, "%s%s", why,
-                      doctor_remedies[i].besides ? doctor_remedies[i].besides : "");
-        return;
-    }
-    vg_doctor_add(checks, whole, health, NULL, "%s", why);
+    vg_doctor_add(checks, whole, health, remedy.mend, "%s%s", doctor_string(object, "reason"),
+                  remedy.besides ? remedy.besides : "");
 }
 
 static void
-doctor_complain(json_object *checks, const char *what, enum vg_health health, const char *why)
+doctor_complain(json_object *checks, const char *what, enum vg_health health, json_object *object)
 {
-    doctor_complain_of(checks, "", what, health, why);
+    doctor_complain_of(checks, "", what, health, object);
 }
 
 /* ", since 2026-11-25 03:05:10 UTC", or nothing; the caller frees it. */
@@ -158,12 +183,11 @@ doctor_add_source(json_object *checks, json_object *host, json_object *part, jso
                       since);
     else if (strcmp(state, "spare") == 0)
         vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "is not needed: a better source measures");
-    else if (strcmp(name, "nvml") == 0 && strstr(why, "cannot open shared") &&
-             doctor_is_nvidia(host))
+    else if (doctor_trouble(source) == VG_TROUBLE_NVML_ABSENT && doctor_is_nvidia(host))
         vg_doctor_add(checks, what, VG_HEALTH_LACKS, "apt install libnvidia-ml1",
                       "%s; the driver of NVIDIA brings it", why);
     else
-        doctor_complain_of(checks, of, name, VG_HEALTH_LACKS, why);
+        doctor_complain_of(checks, of, name, VG_HEALTH_LACKS, source);
 }
 
 /* A collector with sources has a row for each; that it has failed is one besides. */
@@ -180,7 +204,7 @@ doctor_add_collector(json_object *checks, json_object *host, json_object *part, 
     if (health == VG_HEALTH_OK && vg_output_length(sources) == 0)
         vg_doctor_add(checks, name, VG_HEALTH_OK, NULL, "%s%s", *why ? why : "works", since);
     else if (health == VG_HEALTH_BROKEN || vg_output_length(sources) == 0)
-        doctor_complain(checks, name, health, why);
+        doctor_complain(checks, name, health, part);
 }
 
 /* What nothing measures in the newest window. */
@@ -195,7 +219,7 @@ doctor_add_measures(json_object *checks, json_object *host)
     json_object_object_foreach(measures, name, measure)
     {
         if (!vg_output_member(measure, "source"))
-            doctor_complain(checks, name, VG_HEALTH_LACKS, doctor_string(measure, "reason"));
+            doctor_complain(checks, name, VG_HEALTH_LACKS, measure);
     }
 }
 
@@ -206,7 +230,7 @@ doctor_add_engine(json_object *checks, json_object *host, json_object *part)
     const int64_t missed = doctor_int(host, "measurement.missed");
 
     if (doctor_part_health(part) != VG_HEALTH_OK)
-        doctor_complain(checks, "engine", doctor_part_health(part), doctor_string(part, "reason"));
+        doctor_complain(checks, "engine", doctor_part_health(part), part);
     else
         vg_doctor_add(checks, "engine", missed > 0 ? VG_HEALTH_LACKS : VG_HEALTH_OK, NULL,
                       "%" PRId64 " windows of %.3g s, %" PRId64 " missed; the newest by %s, with "
@@ -248,7 +272,7 @@ doctor_add_store(json_object *checks, json_object *host, json_object *part, cons
     const bool is_short = free_bytes >= 0 && free_bytes < FREE_MIN_BYTES;
 
     if (doctor_part_health(part) != VG_HEALTH_OK) {
-        doctor_complain(checks, "store", doctor_part_health(part), doctor_string(part, "reason"));
+        doctor_complain(checks, "store", doctor_part_health(part), part);
         return;
     }
     vg_doctor_add(checks, "store", is_short || dropped > 0 ? VG_HEALTH_LACKS : VG_HEALTH_OK,

@@ -19,6 +19,7 @@
 #include "collectors/vcpu.skel.h"
 #include "host/pid-namespace.h"
 #include "model/event.h"
+#include "model/trouble.h"
 
 /* The cost of entering and leaving a program beside what it measures itself: an estimate, with
  * which a run of one that has nothing to do comes to 40 ns. The slowdown of a load that is not
@@ -87,10 +88,12 @@ open_skeleton(vg_bpf *bpf, GError **err)
 {
     struct btf *btf = btf__load_vmlinux_btf();
 
-    if (!btf)
-        return vg_error_errno(err, errno,
-                              "the kernel has no type information (/sys/kernel/btf/vmlinux, "
-                              "CONFIG_DEBUG_INFO_BTF)");
+    if (!btf) {
+        vg_error_errno(err, errno,
+                       "the kernel has no type information (/sys/kernel/btf/vmlinux, "
+                       "CONFIG_DEBUG_INFO_BTF)");
+        return vg_error_set_detail(err, VG_TROUBLE_BTF_ABSENT);
+    }
     bpf->skeleton = vcpu_bpf__open();
     if (bpf->skeleton)
         configure(bpf->skeleton, btf);
@@ -107,10 +110,11 @@ refused(int status, GError **err)
 {
     bool denied = status == -EPERM || status == -EACCES;
 
-    return vg_error_errno(err, -status, "the kernel does not take the BPF programs%s",
-                          denied ? " (they need CAP_BPF and CAP_PERFMON, and a kernel that is not "
-                                   "locked down for confidentiality)"
-                                 : "");
+    vg_error_errno(err, -status, "the kernel does not take the BPF programs%s",
+                   denied ? " (they need CAP_BPF and CAP_PERFMON, and a kernel that is not "
+                            "locked down for confidentiality)"
+                          : "");
+    return vg_error_set_detail(err, denied ? VG_TROUBLE_BPF_DENIED : VG_TROUBLE_NONE);
 }
 
 static int

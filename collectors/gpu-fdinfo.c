@@ -444,7 +444,10 @@ gpu_fdinfo_read_process(const struct round *round)
     bool has_client = process->had_client && !process->denied;
     if (has_client)
         vg_gpu_window_vm(round->window, round->vm);
-    round->source->denied = round->source->denied || process->denied;
+    if (process->denied) {
+        round->source->denied = true;
+        round->source->base.trouble = VG_TROUBLE_PTRACE_DENIED;
+    }
     return has_client;
 }
 
@@ -475,6 +478,7 @@ gpu_fdinfo_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *sel
     source->generation++;
     source->with_clients = 0;
     source->denied = false;
+    source->base.trouble = VG_TROUBLE_NONE;
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
         struct round round = {

@@ -102,6 +102,7 @@ try_to_start(struct source *source, int64_t now_ns)
     shut_down(source);
     g_clear_pointer(&source->problem, g_free);
     source->less = false;
+    source->base.trouble = VG_TROUBLE_NONE;
     source->backoff_ns =
         CLAMP(source->backoff_ns * 2, source->first_retry_ns, source->first_retry_ns * RETRY_MAX);
     source->retry_ns = now_ns + source->backoff_ns;
@@ -109,6 +110,7 @@ try_to_start(struct source *source, int64_t now_ns)
         return;
     shut_down(source);
     source->problem = g_strdup(err->message);
+    source->base.trouble = (enum vg_trouble)vg_error_detail(err);
     /* Most hosts do not have it. */
     source->less = !g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND);
 }

@@ -14,6 +14,7 @@
 #include <glib.h>
 
 #include "base/thread.h"
+#include "model/trouble.h"
 #include "model/window.h"
 
 typedef struct vg_gpu_source vg_gpu_source;
@@ -64,6 +65,7 @@ struct vg_gpu_source_ops {
 /* Sources embed this as their first member. */
 struct vg_gpu_source {
     const struct vg_gpu_source_ops *ops;
+    enum vg_trouble trouble; /* the code of what describe() says is missing */
 };
 
 static inline void

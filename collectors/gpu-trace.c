@@ -44,8 +44,7 @@
 #define RETRY_MAX 32
 /* The number of windows in a row above the budget that are too many. */
 #define DEAR_WINDOWS 3
-/* Threads that are known, and that are looked at in each window for whether they are still there.
- */
+/* The maximum number of known threads, and the number of those checked in each window. */
 #define THREADS_MAX   8192
 #define SWEEP_THREADS 1024
 /* The driver whose queues are schedulers of their own. */
@@ -589,7 +588,9 @@ try_to_open(struct source *s, int64_t now_ns)
 {
     g_autoptr(GError) err = NULL;
 
-    if (open_rings(s, now_ns, &err) == 0) {
+    const bool is_open = open_rings(s, now_ns, &err) == 0;
+    s->base.trouble = (enum vg_trouble)vg_error_detail(err);
+    if (is_open) {
         g_clear_pointer(&s->problem, g_free);
         s->less = false;
         return;

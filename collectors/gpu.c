@@ -61,7 +61,7 @@ gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *
                              !gpu->ready[i] ? VG_SOURCE_ABSENT
                              : lacks        ? VG_SOURCE_LESS
                                             : VG_SOURCE_USED,
-                             g_strdup(text->str + at));
+                             source->trouble, g_strdup(text->str + at));
         less = lacks || less;
     }
     vg_report_tell_sources(&gpu->told, sink, gpu->base.ops->name,
@@ -279,7 +279,7 @@ gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *s
     int64_t end_ns = vg_clock_monotonic_ns() / gpu->window_ns * gpu->window_ns + gpu->window_ns;
 
     vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
-                         "looking for GPUs");
+                         VG_TROUBLE_NONE, "looking for GPUs");
     while (wait_for_end(gpu, self, end_ns)) {
         /* Who sleeps too long, or waits for a library or an answer, makes one long window of it. */
         const bool was_late = vg_clock_monotonic_ns() >= end_ns + gpu->window_ns;

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 #include "host/virt-event.h"
 #include "host/virt-listen.h"
 #include "host/virt-read.h"
+#include "model/trouble.h"
 
 /* Events come in bursts: this long after the first one everything is read. */
 #define DEBOUNCE_NS  (100 * VG_NS_PER_MS)
@@ -40,9 +42,9 @@ struct virt {
 
 static void
 libvirt_tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
-                   const char *text)
+                   enum vg_trouble trouble, const char *text)
 {
-    vg_report_tell_state(&v->told, sink, v->base.ops->name, state, text);
+    vg_report_tell_state(&v->told, sink, v->base.ops->name, state, trouble, text);
 }
 
 /* ---- the connection ---- */
@@ -62,6 +64,23 @@ advice(const char *uri)
     return g_strdup("; is libvirtd there running, and is the URI right?");
 }
 
+static enum vg_trouble
+libvirt_trouble(const virError *error)
+{
+    switch (error ? error->code : VIR_ERR_OK) {
+    case VIR_ERR_AUTH_FAILED:
+    case VIR_ERR_AUTH_CANCELLED:
+    case VIR_ERR_AUTH_UNAVAILABLE:
+        return VG_TROUBLE_LIBVIRT_DENIED;
+    case VIR_ERR_SYSTEM_ERROR: /* int1 is errno */
+        return error->int1 == EACCES || error->int1 == EPERM          ? VG_TROUBLE_LIBVIRT_DENIED
+               : error->int1 == ENOENT || error->int1 == ECONNREFUSED ? VG_TROUBLE_LIBVIRT_ABSENT
+                                                                      : VG_TROUBLE_NONE;
+    default:
+        return VG_TROUBLE_NONE;
+    }
+}
+
 static virConnectPtr
 open_connection(struct virt *v, GError **err)
 {
@@ -71,6 +90,7 @@ open_connection(struct virt *v, GError **err)
         g_autofree char *hint = advice(v->uri);
         vg_error(err, VG_E_EXTERNAL, "cannot connect to '%s': %s%s", v->uri,
                  virGetLastErrorMessage(), hint);
+        vg_error_set_detail(err, libvirt_trouble(virGetLastError()));
         virResetLastError();
         return NULL;
     }
@@ -122,7 +142,8 @@ read_everything(struct virt *v, virConnectPtr connection, const struct vg_report
     g_autofree char *text = g_strdup_printf("connected to %s, %u domain%s, %u GPU%s%s%s", v->uri,
                                             vms, vms == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
                                             missing ? "; " : "", missing ? missing : "");
-    libvirt_tell_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
+    libvirt_tell_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, VG_TROUBLE_NONE,
+                       text);
     report_inventory(v, sink, g_steal_pointer(&inventory));
     return 0;
 }
@@ -200,7 +221,7 @@ libvirt_run(vg_collector *collector, vg_thread *self, const struct vg_report_sin
     int64_t retry_ns = RETRY_MIN_NS;
 
     g_autofree char *starting = g_strdup_printf("connecting to %s", v->uri);
-    libvirt_tell_state(v, sink, VG_COLLECTOR_STARTING, starting);
+    libvirt_tell_state(v, sink, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE, starting);
     while (!vg_thread_stopping(self)) {
         g_autoptr(GError) err = NULL;
         virConnectPtr connection = NULL;
@@ -215,7 +236,8 @@ libvirt_run(vg_collector *collector, vg_thread *self, const struct vg_report_sin
         }
         if (!err)
             continue;
-        libvirt_tell_state(v, sink, VG_COLLECTOR_FAILED, err->message);
+        libvirt_tell_state(v, sink, VG_COLLECTOR_FAILED, (enum vg_trouble)vg_error_detail(err),
+                           err->message);
         if (!vg_thread_sleep_until(self, vg_clock_monotonic_ns() + retry_ns))
             break;
         retry_ns = MIN(retry_ns * 2, RETRY_MAX_NS);

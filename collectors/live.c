@@ -44,7 +44,7 @@ struct rung {
     int64_t retry_ns; /* not before */
     int64_t backoff_ns;
     int64_t since_ns; /* it is stood on */
-    char *problem;    /* why it is not used; NULL: it was not tried, or it works */
+    GError *problem;  /* why it is not used; NULL: it was not tried, or it works */
 };
 
 struct live {
@@ -142,8 +142,8 @@ fall(struct live *live, unsigned rung, const GError *why)
         r->backoff_ns = 0;
     r->backoff_ns = CLAMP(r->backoff_ns * 2, live->retry_ns, live->retry_ns * RETRY_MAX);
     r->retry_ns = now_ns + r->backoff_ns;
-    g_free(r->problem);
-    r->problem = g_strdup(why->message);
+    g_clear_error(&r->problem);
+    r->problem = g_error_copy(why);
     if (live->at == rung)
         live->at = live->n_rungs;
 }
@@ -163,7 +163,7 @@ stand_on(struct live *live, unsigned rung, vg_thread *self)
     }
     if (live->at < live->n_rungs)
         source_at(live, live->at)->ops->close(source_at(live, live->at));
-    g_clear_pointer(&live->rungs[rung].problem, g_free);
+    g_clear_error(&live->rungs[rung].problem);
     live->at = rung;
     live->rungs[rung].since_ns = vg_clock_monotonic_ns();
     return true;
@@ -284,7 +284,7 @@ shortcomings(const struct live *live)
     for (unsigned i = 0; i < live->at && i < live->n_rungs; i++) {
         if (live->rungs[i].problem)
             g_string_append_printf(text, "; not by %s: %s", name_at(live, i),
-                                   live->rungs[i].problem);
+                                   live->rungs[i].problem->message);
         if (live->rungs[i].problem || level_of(live, i, &level))
             continue;
         g_string_append_printf(text, "; not by %s: %s", name_at(live, i),
@@ -310,17 +310,17 @@ live_sources(const struct live *live)
         enum vg_source_state_kind kind = VG_SOURCE_ABSENT;
         const bool fits = level_of(live, i, &level);
         if (live->rungs[i].problem)
-            g_string_append(reason, live->rungs[i].problem);
+            g_string_append(reason, live->rungs[i].problem->message);
         else if (i != live->at && fits)
             kind = VG_SOURCE_SPARE;
         else if (fits)
             kind = level > 0 ? VG_SOURCE_LESS : VG_SOURCE_USED;
-        if (reason->len == 0 && (!fits || kind == VG_SOURCE_LESS)) {
+        if (reason->len == 0 && (!fits || kind == VG_SOURCE_LESS))
             g_string_append(
                 reason,
                 live->excess[fits ? live->thrift - 1 : source_at(live, i)->ops->levels - 1]);
-        }
-        vg_source_states_add(states, name, kind, g_string_free(reason, reason->len == 0));
+        const enum vg_trouble trouble = (enum vg_trouble)vg_error_detail(live->rungs[i].problem);
+        vg_source_states_add(states, name, kind, trouble, g_string_free(reason, reason->len == 0));
     }
     return states;
 }
@@ -582,7 +582,7 @@ free_live(vg_collector *collector)
 
     for (unsigned i = 0; i < live->n_rungs; i++) {
         vg_cpu_source_free(source_at(live, i));
-        g_free(live->rungs[i].problem);
+        g_clear_error(&live->rungs[i].problem);
     }
     vg_proc_scan_free(live->scan);
     vg_host_contention_clear(&live->contention);

@@ -92,7 +92,7 @@ struct reading {
 static void
 lttng_tell_state(const struct reading *reading, enum vg_collector_state state, const char *text)
 {
-    vg_report_tell_state(&reading->lttng->told, reading->sink, NAME, state, text);
+    vg_report_tell_state(&reading->lttng->told, reading->sink, NAME, state, VG_TROUBLE_NONE, text);
 }
 
 /* ---- what runs in a handler of a signal ---- */
@@ -398,7 +398,7 @@ tell_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t window
         text = g_strdup_printf("the session %s has ended; waiting for a new one", url);
     else
         text = g_strdup_printf("there is no live session %s; waiting for it", url);
-    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_FAILED, text);
+    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_FAILED, VG_TROUBLE_NONE, text);
 }
 
 static void
@@ -407,7 +407,8 @@ lttng_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink 
     struct lttng *lttng = (struct lttng *)collector;
     int64_t pause_ns = RETRY_MIN_NS;
 
-    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_STARTING, "connecting");
+    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE,
+                         "connecting");
     while (!vg_thread_stopping(self)) {
         g_autoptr(GError) error = NULL;
         uint64_t windows = 0;

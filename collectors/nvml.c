@@ -5,10 +5,12 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "model/trouble.h"
 
 _Static_assert(sizeof(struct vg_nvml_pci) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(struct vg_nvml_memory_v2) == 40, "nvmlMemory_v2_t");
@@ -61,6 +63,52 @@ static const struct symbol symbols[] = {
     {AT(get_scheduler_caps), "nvmlDeviceGetVgpuSchedulerCapabilities", NULL, false},
 };
 
+/* Returns whether a directory that the linker searches besides its cache has a file of this name.
+ */
+static bool
+nvml_is_in_path(const char *name)
+{
+    void *program = dlopen(NULL, RTLD_LAZY);
+    Dl_serinfo size = {0};
+    bool found = false;
+
+    if (program && dlinfo(program, RTLD_DI_SERINFOSIZE, &size) == 0) {
+        g_autofree Dl_serinfo *path = g_malloc0(size.dls_size);
+        *path = size;
+        if (dlinfo(program, RTLD_DI_SERINFO, path) == 0) {
+            for (unsigned i = 0; i < path->dls_cnt && !found; i++) {
+                g_autofree char *file = g_build_filename(path->dls_serpath[i].dls_name, name, NULL);
+                found = access(file, F_OK) == 0;
+            }
+        }
+    }
+    if (program)
+        dlclose(program);
+    return found;
+}
+
+/* Returns whether there is such a library. If it cannot be loaded all the same, the reason is
+ * another one, such as a library that it needs: the linker reports both in words alone. */
+static bool
+nvml_is_there(const char *library)
+{
+    g_autofree char *cache = NULL, *end = g_strconcat("/", library, NULL);
+    size_t size = 0;
+
+    if (strchr(library, '/'))
+        return access(library, F_OK) == 0;
+    if (nvml_is_in_path(library))
+        return true;
+    /* The cache has the paths of libraries, each ended by a NUL. */
+    if (!g_file_get_contents("/etc/ld.so.cache", &cache, &size, NULL))
+        return false;
+    for (const char *at = cache; at < cache + size; at += strlen(at) + 1) {
+        if (g_str_has_suffix(at, end) && access(at, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 int
 vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err)
 {
@@ -68,13 +116,11 @@ vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err)
     struct vg_nvml found = {0};
 
     if (!object) {
-        /* An error of this form means that the library itself is missing, and nothing that it
-         * needs. */
-        g_autofree char *missing =
-            g_strdup_printf("%s: cannot open shared object file: No such file", library);
-        const char *why = dlerror();
-        return vg_error(err, g_str_has_prefix(why, missing) ? VG_E_NOT_FOUND : VG_E_EXTERNAL, "%s",
-                        why);
+        g_autofree char *why = g_strdup(dlerror()); /* the calls below overwrite it */
+        if (nvml_is_there(library))
+            return vg_error(err, VG_E_EXTERNAL, "%s", why);
+        vg_error(err, VG_E_NOT_FOUND, "%s", why);
+        return vg_error_set_detail(err, VG_TROUBLE_NVML_ABSENT);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(symbols); i++) {
         void *function = dlsym(object, symbols[i].name);

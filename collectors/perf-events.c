@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "collectors/perf-ring.h"
 #include "host/proc-text.h"
+#include "model/trouble.h"
 
 #define RING_BYTES_MIN (16 * 1024)
 
@@ -56,10 +57,12 @@ arrivals_of(const vg_perf_events *events)
 static int
 refused(int errnum, int32_t cpu, unsigned of_a_cpu, GError **err)
 {
-    if (errnum == EPERM || errnum == EACCES)
-        return vg_error_errno(err, errnum,
-                              "the kernel does not let us see what happens on its CPUs (that takes "
-                              "CAP_PERFMON, or kernel.perf_event_paranoid=-1)");
+    if (errnum == EPERM || errnum == EACCES) {
+        vg_error_errno(err, errnum,
+                       "the kernel does not let us see what happens on its CPUs (that takes "
+                       "CAP_PERFMON, or kernel.perf_event_paranoid=-1)");
+        return vg_error_set_detail(err, VG_TROUBLE_PERF_DENIED);
+    }
     if (errnum == EMFILE)
         return vg_error_errno(err, errnum,
                               "cannot open perf events of CPU %d (%u files are needed for each "
@@ -131,11 +134,13 @@ map_ring(vg_perf_events *events, struct cpu *cpu, size_t page_bytes, GError **er
             return 0;
         }
         if ((errno != EPERM && errno != ENOMEM) ||
-            events->ring_bytes / 2 < MAX(RING_BYTES_MIN, page_bytes))
-            return vg_error_errno(err, errno,
-                                  "cannot map the ring of CPU %d (CAP_IPC_LOCK, LimitMEMLOCK= or "
-                                  "kernel.perf_event_mlock_kb allow more)",
-                                  cpu->index);
+            events->ring_bytes / 2 < MAX(RING_BYTES_MIN, page_bytes)) {
+            vg_error_errno(err, errno,
+                           "cannot map the ring of CPU %d (CAP_IPC_LOCK, LimitMEMLOCK= or "
+                           "kernel.perf_event_mlock_kb allow more)",
+                           cpu->index);
+            return vg_error_set_detail(err, VG_TROUBLE_PERF_MEMORY);
+        }
     }
 }
 

@@ -65,6 +65,7 @@ vg_report_copy(const struct vg_report *report)
     if (report->inventory)
         copy->inventory = vg_record_copy(&vg_inventory_record, report->inventory);
     copy->state = report->state;
+    copy->trouble = report->trouble;
     copy->text = g_strdup(report->text);
     copy->sources = vg_source_states_copy(report->sources);
     copy->vm = g_strdup(report->vm);
@@ -72,26 +73,39 @@ vg_report_copy(const struct vg_report *report)
     return copy;
 }
 
+/* Puts the report unless it was told before. */
+static void
+report_tell(struct vg_told_state *told, const struct vg_report_sink *sink,
+            struct vg_report *take_report)
+{
+    g_autoptr(vg_report) report = take_report;
+
+    if (told->text && told->state == report->state && strcmp(told->text, report->text) == 0)
+        return;
+    told->state = report->state;
+    g_free(told->text);
+    told->text = g_strdup(report->text);
+    sink->put(sink->data, g_steal_pointer(&report));
+}
+
 void
 vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *sink,
                        const char *collector, enum vg_collector_state state, const char *text,
                        GPtrArray *take_sources)
 {
-    g_autoptr(GPtrArray) sources = take_sources;
-
-    if (told->text && told->state == state && strcmp(told->text, text) == 0)
-        return;
-    told->state = state;
-    g_free(told->text);
-    told->text = g_strdup(text);
     struct vg_report *report = vg_report_status(collector, state, "%s", text);
-    report->sources = g_steal_pointer(&sources);
-    sink->put(sink->data, report);
+
+    report->sources = take_sources;
+    report_tell(told, sink, report);
 }
 
 void
 vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
-                     const char *collector, enum vg_collector_state state, const char *text)
+                     const char *collector, enum vg_collector_state state, enum vg_trouble trouble,
+                     const char *text)
 {
-    vg_report_tell_sources(told, sink, collector, state, text, NULL);
+    struct vg_report *report = vg_report_status(collector, state, "%s", text);
+
+    report->trouble = trouble;
+    report_tell(told, sink, report);
 }

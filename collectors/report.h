@@ -47,9 +47,10 @@ struct vg_report {
     vg_inventory *inventory;
     /* STATUS */
     enum vg_collector_state state;
-    char *text;         /* STATUS: the reason; END: a closing sentence; LIFECYCLE: "started",
-                         * "stopped", ... */
-    GPtrArray *sources; /* STATUS: struct vg_source_state *; NULL: no sources of its own */
+    enum vg_trouble trouble; /* STATUS: the code of the reason */
+    char *text;              /* STATUS: the reason; END: a closing sentence; LIFECYCLE: "started",
+                              * "stopped", ... */
+    GPtrArray *sources;      /* STATUS: struct vg_source_state *; NULL: no sources of its own */
     /* LIFECYCLE */
     char *vm;
     char *uuid; /* or NULL */
@@ -84,7 +85,8 @@ struct vg_told_state {
 
 /* Puts a STATUS report if it tells anything new. */
 void vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
-                          const char *collector, enum vg_collector_state state, const char *text);
+                          const char *collector, enum vg_collector_state state,
+                          enum vg_trouble trouble, const char *text);
 
 /* Does the same with the states of its sources; news of them must be in the text, too. */
 void vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *sink,

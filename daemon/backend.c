@@ -74,10 +74,12 @@ store_status(vg_daemon_backend *backend)
     case VG_STORE_STATE_MAX:
         break;
     }
-    return vg_part_status_new("store", "failed", false,
-                              g_strdup_printf("%s; %" PRIu64 " windows wait in memory, %" PRIu64
-                                              " were dropped",
-                                              health.reason, health.pending, health.dropped));
+    struct vg_part_status *part = vg_part_status_new(
+        "store", "failed", false,
+        g_strdup_printf("%s; %" PRIu64 " windows wait in memory, %" PRIu64 " were dropped",
+                        health.reason, health.pending, health.dropped));
+    part->trouble = health.trouble;
+    return part;
 }
 
 /* Reports the state of the journal. Without it, no plan can be made and no token can be checked. */

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/trace.h"
+#include "model/trouble.h"
 
 #define VG_LOG_TAG "supervisor"
 
@@ -32,9 +33,10 @@ struct member {
     char *part;        /* "collector:procfs" */
     unsigned int source;
     enum vg_collector_state state;
-    int64_t since_ns;   /* epoch, when it came into that state, or began or ceased to hang */
-    char *text;         /* the reason of the state, or NULL */
-    GPtrArray *sources; /* struct vg_source_state *, or NULL */
+    int64_t since_ns;        /* epoch, when it came into that state, or began or ceased to hang */
+    enum vg_trouble trouble; /* the code of that reason */
+    char *text;              /* the reason of the state, or NULL */
+    GPtrArray *sources;      /* struct vg_source_state *, or NULL */
     bool hangs;
     bool optional;
     bool has_worked;
@@ -300,6 +302,7 @@ take_status(vg_supervisor *supervisor, struct member *member, struct vg_report *
     if (member->state != report->state)
         member->since_ns = vg_clock_realtime_ns();
     member->state = report->state;
+    member->trouble = report->trouble;
     member->has_worked = member->has_worked || report->state == VG_COLLECTOR_OK ||
                          report->state == VG_COLLECTOR_DEGRADED;
     g_free(member->text);
@@ -358,6 +361,7 @@ vg_supervisor_status(vg_supervisor *supervisor, GPtrArray *parts)
         bool ready = !member->hangs && (works || (member->optional && !member->has_worked));
         struct vg_part_status *part =
             vg_part_status_new(member->part, state_name(member), ready, reason_of(member));
+        part->trouble = member->hangs ? VG_TROUBLE_NONE : member->trouble;
         part->since_ns = member->since_ns;
         part->sources = vg_source_states_copy(member->sources);
         g_ptr_array_add(parts, part);

@@ -13,6 +13,7 @@
 
 #include "model/cpu-figures.h"
 #include "model/topology.h"
+#include "model/trouble.h"
 #include "model/window.h"
 
 /* Rows that one query may return. */
@@ -172,13 +173,14 @@ extern const char *const vg_stored_names[]; /* "windows", "minutes", "hours" */
 
 struct vg_store_health {
     enum vg_store_state state;
-    char reason[512];   /* of FAILING */
-    uint64_t committed; /* windows, since the start */
-    uint64_t pending;   /* windows in memory that are not on disk */
-    uint64_t dropped;   /* windows lost because memory_windows was reached */
-    uint64_t failures;  /* of transactions */
-    int64_t newest_ns;  /* end of the newest window committed; 0: none */
-    int64_t bytes;      /* of all files, as of the last minute */
+    enum vg_trouble trouble; /* the code of that */
+    char reason[512];        /* of FAILING */
+    uint64_t committed;      /* windows, since the start */
+    uint64_t pending;        /* windows in memory that are not on disk */
+    uint64_t dropped;        /* windows lost because memory_windows was reached */
+    uint64_t failures;       /* of transactions */
+    int64_t newest_ns;       /* end of the newest window committed; 0: none */
+    int64_t bytes;           /* of all files, as of the last minute */
     int64_t free_bytes; /* of the file system, for vgpud, as of the last minute; -1: not known */
     /* until when they were removed as they were old, since the start; epoch, 0: none was */
     int64_t expired_ns[VG_STORED_MAX];

@@ -25,12 +25,13 @@ vg_source_states_new(void)
 
 void
 vg_source_states_add(GPtrArray *states, const char *name, enum vg_source_state_kind kind,
-                     char *take_reason)
+                     enum vg_trouble trouble, char *take_reason)
 {
     struct vg_source_state *state = g_new0(struct vg_source_state, 1);
 
     state->name = name;
     state->kind = kind;
+    state->trouble = trouble;
     state->reason = take_reason;
     g_ptr_array_add(states, state);
 }
@@ -42,7 +43,8 @@ vg_source_states_copy(const GPtrArray *states)
 
     for (guint i = 0; states && i < states->len; i++) {
         const struct vg_source_state *state = states->pdata[i];
-        vg_source_states_add(copy, state->name, state->kind, g_strdup(state->reason));
+        vg_source_states_add(copy, state->name, state->kind, state->trouble,
+                             g_strdup(state->reason));
     }
     return copy;
 }

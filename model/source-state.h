@@ -8,6 +8,8 @@
 
 #include <glib.h>
 
+#include "model/trouble.h"
+
 enum vg_source_state_kind {
     VG_SOURCE_USED,   /* it measures; `reason` may say what */
     VG_SOURCE_SPARE,  /* it is not needed, for a better one measures */
@@ -21,14 +23,15 @@ extern const char *const vg_source_state_names[]; /* "used", "spare", "less", "a
 struct vg_source_state {
     const char *name; /* "bpf", "nvml"; static */
     enum vg_source_state_kind kind;
-    char *reason; /* one sentence, or NULL */
+    enum vg_trouble trouble; /* the code of the reason */
+    char *reason;            /* one sentence, or NULL */
 };
 
 /* Of struct vg_source_state *; the caller unrefs it. */
 GPtrArray *vg_source_states_new(void);
 
 void vg_source_states_add(GPtrArray *states, const char *name, enum vg_source_state_kind kind,
-                          char *take_reason);
+                          enum vg_trouble trouble, char *take_reason);
 
 /* A deep copy; NULL of NULL. */
 GPtrArray *vg_source_states_copy(const GPtrArray *states);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "model/trouble.h"
 #include "schema/database.h"
 
 /* A reader waits for whoever checkpoints or recovers; the writer tries again in a second anyway. */
@@ -34,12 +35,12 @@ set_error(const struct vg_store_file *file, int rc, GError **err)
     bool tell = errnum != 0 && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN);
     bool full = (rc & 0xff) == SQLITE_FULL;
 
-    return vg_error(err, vg_database_is_damaged(rc) ? VG_E_INVALID : vg_database_code(rc),
-                    "cannot %s '%s': %s%s%s (sqlite error %d)%s", file->writing ? "write" : "read",
-                    file->path, file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(rc),
-                    tell ? ": " : "", tell ? g_strerror(errnum) : "", rc,
-                    full ? "; free space in its file system, or keep fewer days"
-                         : vg_database_advice(rc));
+    vg_error(err, vg_database_is_damaged(rc) ? VG_E_INVALID : vg_database_code(rc),
+             "cannot %s '%s': %s%s%s (sqlite error %d)%s", file->writing ? "write" : "read",
+             file->path, file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(rc), tell ? ": " : "",
+             tell ? g_strerror(errnum) : "", rc,
+             full ? "; free space in its file system, or keep fewer days" : vg_database_advice(rc));
+    return vg_error_set_detail(err, full ? VG_TROUBLE_DISK_FULL : VG_TROUBLE_NONE);
 }
 
 /* ---- statements ---- */

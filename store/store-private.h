@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "base/log.h"
+#include "model/trouble.h"
 #include "store/store-ring.h"
 #include "store/store-write.h"
 #include "store/store.h"
@@ -22,6 +23,7 @@ struct vg_store_trouble {
     int64_t retry_ns; /* monotonic */
     uint64_t dropped; /* the number of dropped windows, when it began */
     struct vg_log_site site;
+    enum vg_trouble code;
     char reason[512];
 };
 

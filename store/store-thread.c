@@ -52,6 +52,7 @@ store_thread_fail(vg_store *store, enum vg_store_part part, GError *take_error)
         trouble->dropped = store->ring.dropped;
     trouble->failing = true;
     trouble->retry_ns = vg_clock_monotonic_ns() + store->retry_ns;
+    trouble->code = (enum vg_trouble)vg_error_detail(take_error);
     g_strlcpy(trouble->reason, take_error->message, sizeof(trouble->reason));
     store->failures++;
     store->opening = false;

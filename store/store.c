@@ -147,6 +147,7 @@ vg_store_read_health(vg_store *store, struct vg_store_health *ret)
         if (!store->troubles[i].failing)
             continue;
         ret->state = VG_STORE_FAILING;
+        ret->trouble = store->troubles[i].code;
         g_strlcpy(ret->reason, store->troubles[i].reason, sizeof(ret->reason));
     }
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "model/trouble.h"
 
 /* Handles of what is not a field of the format. */
 enum { HANDLE_TID = VG_PERF_FIELDS_MAX, HANDLE_PID };
@@ -255,15 +256,17 @@ vg_tracefs_root(GError **err)
             return roots[i];
         denied |= errno == EACCES;
     }
-    if (denied)
+    if (denied) {
         vg_error(err, VG_E_DENIED,
                  "cannot read '%s': tracefs is root's alone, unless it is mounted with gid= and "
                  "mode= for others; run as root, or with CAP_DAC_READ_SEARCH",
                  roots[0]);
-    else
+    } else {
         vg_error(err, VG_E_NOT_FOUND,
                  "there are no tracepoints in '%s'; `mount -t tracefs none %s` as root, if the "
                  "kernel has them",
                  roots[0], roots[0]);
+        vg_error_set_detail(err, VG_TROUBLE_TRACEFS_ABSENT);
+    }
     return NULL;
 }

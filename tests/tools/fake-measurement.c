@@ -29,18 +29,19 @@ add_collectors(GPtrArray *parts)
     live->since_ns = FAKE_BEGIN_NS;
     live->sources = vg_source_states_new();
     vg_source_states_add(
-        live->sources, "bpf", VG_SOURCE_ABSENT,
+        live->sources, "bpf", VG_SOURCE_ABSENT, VG_TROUBLE_BPF_DENIED,
         g_strdup("the kernel does not take the BPF programs (they need CAP_BPF and "
                  "CAP_PERFMON): Operation not permitted"));
     vg_source_states_add(
-        live->sources, "perf", VG_SOURCE_ABSENT,
+        live->sources, "perf", VG_SOURCE_ABSENT, VG_TROUBLE_TRACEFS_ABSENT,
         g_strdup("there are no tracepoints; `mount -t tracefs none /sys/kernel/tracing` as root"));
-    vg_source_states_add(live->sources, "procfs", VG_SOURCE_USED, NULL);
+    vg_source_states_add(live->sources, "procfs", VG_SOURCE_USED, VG_TROUBLE_NONE, NULL);
     gpu->since_ns = FAKE_BEGIN_NS;
     gpu->sources = vg_source_states_new();
-    vg_source_states_add(gpu->sources, "fdinfo", VG_SOURCE_USED,
+    vg_source_states_add(gpu->sources, "fdinfo", VG_SOURCE_USED, VG_TROUBLE_NONE,
                          g_strdup("2 VMs with DRM clients"));
-    vg_source_states_add(gpu->sources, "nvml", VG_SOURCE_ABSENT, g_strdup("no GPU of NVIDIA's"));
+    vg_source_states_add(gpu->sources, "nvml", VG_SOURCE_ABSENT, VG_TROUBLE_NONE,
+                         g_strdup("no GPU of NVIDIA's"));
     g_ptr_array_add(parts, live);
     g_ptr_array_add(parts, gpu);
 }
@@ -53,8 +54,10 @@ get_status(void *data)
     bool ready = !fake->options.not_ready;
 
     g_ptr_array_add(parts, vg_part_status_new("engine", "ok", true, NULL));
-    g_ptr_array_add(parts, vg_part_status_new("store", ready ? "ok" : "failed", ready,
-                                              ready ? NULL : g_strdup("the disk is full")));
+    struct vg_part_status *store = vg_part_status_new("store", ready ? "ok" : "failed", ready,
+                                                      ready ? NULL : g_strdup("the disk is full"));
+    store->trouble = ready ? VG_TROUBLE_NONE : VG_TROUBLE_DISK_FULL;
+    g_ptr_array_add(parts, store);
     add_collectors(parts);
     return parts;
 }

@@ -15,9 +15,11 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/doctor.h"
 #include "cli/output.h"
+#include "model/trouble.h"
 
 static char *root;
 
@@ -167,39 +169,118 @@ read_host(const char *text, const char *metrics)
 
 #define PART(name, state, ready, reason)                                                           \
  "{\"name\":\"" name "\",\"state\":\"" state "\",\"ready\":" ready ",\"reason\":\"" reason "\"}"
+#define PART_OF(code, name, state, ready, reason)                                                  \
+ "{\"code\":\"" code "\",\"name\":\"" name "\",\"state\":\"" state "\",\"ready\":" ready           \
+ ",\"reason\":\"" reason "\"}"
+
+static void
+assert_mend(json_object *checks, const char *what, const char *mend)
+{
+    json_object *value = vg_output_member(find_check(checks, what), "mend");
+
+    if (mend)
+        assert_string_equal(json_object_get_string(value), mend);
+    else
+        assert_null(value);
+}
 
 static void
 test_parts(void **state)
 {
     (void)state;
     g_autoptr(json_object) checks = read_host(
-        "{\"name\":\"h\",\"daemon\":{\"setup\":{\"acting\":true,\"gpu\":false}},\"parts\":"
-        "[" PART("engine", "starting", "false", "no window has been closed yet") "," PART(
-            "store", "failed", "false",
-            "database or disk is full") "," PART("journal", "failed", "false",
-                                                 "it is damaged") "," PART("collector:"
-                                                                           "libvirt",
+        "{\"name\":\"h\",\"daemon\":{\"setup\":{\"acting\":true,\"gpu\":false}},\"parts\":["
+        /* One part in a line. */
+        PART("engine", "starting", "false", "no window has been closed yet") "," PART_OF(
+            "disk-full", "store", "failed", "false",
+            "there is no room left") "," PART("journal", "failed", "false",
+                                              "it is damaged") "," PART_OF("libvirt-denied",
+                                                                           "collector:libvirt",
                                                                            "failed", "true",
-                                                                           "cannot "
-                                                                           "connect: "
-                                                                           "Failed to "
-                                                                           "connect socket "
-                                                                           "to "
-                                                                           "'libvirt-sock-"
-                                                                           "ro': "
-                                                                           "Permission "
-                                                                           "denied") "]}",
+                                                                           "it is shut") "]}",
         "");
 
     assert_check(checks, "engine", VG_HEALTH_LACKS, "no window");
-    assert_check(checks, "store", VG_HEALTH_BROKEN, "disk is full");
+    assert_check(checks, "store", VG_HEALTH_BROKEN, "no room");
+    assert_mend(checks, "store", "df -h");
     assert_check(checks, "journal", VG_HEALTH_BROKEN, "damaged");
-    assert_check(checks, "libvirt", VG_HEALTH_LACKS, "Permission denied");
-    assert_string_equal(
-        json_object_get_string(vg_output_member(find_check(checks, "libvirt"), "mend")),
-        "adduser vgpud libvirt && systemctl restart vgpud");
+    assert_mend(checks, "journal", "journalctl -u vgpud -n 20");
+    assert_check(checks, "libvirt", VG_HEALTH_LACKS, "shut");
+    assert_mend(checks, "libvirt", "adduser vgpud libvirt && systemctl restart vgpud");
     assert_check(checks, "acting", VG_HEALTH_BROKEN, "without libvirt");
     assert_check(checks, "gpu", VG_HEALTH_LACKS, "enable=no");
+}
+
+/* The words of an older vgpud, which has no codes, and codes of a newer one choose no advice. */
+static void
+test_words_are_no_codes(void **state)
+{
+    (void)state;
+    g_autoptr(json_object) checks =
+        read_host("{\"name\":\"h\",\"parts\":[" PART(
+                      "collector:libvirt", "failed", "true",
+                      "libvirt-sock-ro: Permission denied") "," PART("store", "failed", "false",
+                                                                     "database or disk is "
+                                                                     "full") "," PART_OF("yet"
+                                                                                         "-to"
+                                                                                         "-co"
+                                                                                         "me",
+                                                                                         "col"
+                                                                                         "lec"
+                                                                                         "tor"
+                                                                                         ":gp"
+                                                                                         "u",
+                                                                                         "fai"
+                                                                                         "le"
+                                                                                         "d",
+                                                                                         "tru"
+                                                                                         "e",
+                                                                                         "CAP"
+                                                                                         "_SY"
+                                                                                         "S_"
+                                                                                         "PTR"
+                                                                                         "AC"
+                                                                                         "E") "]}",
+                  "");
+
+    assert_mend(checks, "libvirt", NULL);
+    assert_mend(checks, "store", "journalctl -u vgpud -n 20");
+    assert_mend(checks, "gpu", NULL);
+}
+
+/* Every trouble has a code, and no two have the same. */
+static void
+test_codes(void **state)
+{
+    (void)state;
+    for (int i = VG_TROUBLE_NONE + 1; i < VG_TROUBLE_MAX; i++) {
+        assert_non_null(vg_trouble_names[i]);
+        for (int k = VG_TROUBLE_NONE + 1; k < i; k++)
+            assert_string_not_equal(vg_trouble_names[k], vg_trouble_names[i]);
+    }
+}
+
+/* A detail stays with an error that is passed on, copied, and told with more words. */
+static void
+test_details(void **state)
+{
+    GError *error = NULL, *passed = NULL;
+
+    (void)state;
+    assert_int_equal(vg_error_detail(NULL), 0);
+    assert_int_equal(vg_error_set_detail(NULL, 1), -1);
+    vg_error(&error, VG_E_IO, "it is full");
+    assert_int_equal(vg_error_detail(error), VG_TROUBLE_NONE);
+    assert_int_equal(vg_error_set_detail(&error, VG_TROUBLE_DISK_FULL), -1);
+    g_prefix_error(&error, "writing: ");
+    g_propagate_error(&passed, error);
+    g_autoptr(GError) copy = g_error_copy(passed);
+    g_clear_error(&passed);
+    assert_int_equal(vg_error_detail(copy), VG_TROUBLE_DISK_FULL);
+    assert_string_equal(copy->message, "writing: it is full");
+    g_autoptr(GError) foreign = g_error_new_literal(G_FILE_ERROR, G_FILE_ERROR_NOSPC, "full");
+    vg_error_set_detail(&foreign, VG_TROUBLE_DISK_FULL);
+    assert_int_equal(vg_error_detail(foreign), 0);
 }
 
 /* Checks the row of host b. */
@@ -307,14 +388,6 @@ add_types(const char *address, const char *first, const char *second)
 }
 
 static void
-assert_mend(json_object *checks, const char *what, const char *mend)
-{
-    json_object *value = vg_output_member(find_check(checks, what), "mend");
-
-    assert_string_equal(json_object_get_string(value), mend);
-}
-
-static void
 test_cards(void **state)
 {
     (void)state;
@@ -360,6 +433,9 @@ main(void)
         cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_words_are_no_codes),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_details),
         cmocka_unit_test(test_tls),
         cmocka_unit_test(test_store),
     };
