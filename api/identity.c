@@ -47,11 +47,12 @@ identity_of_peer(struct vg_request *request, struct vg_conn *conn)
 
 /* Refuses a client that has not identified itself, and tells it no more than that. */
 static bool
-identity_refuse(struct vg_request *request, struct vg_conn *conn, const char *why)
+identity_refuse(struct vg_request *request, struct vg_conn *conn, enum vg_refusal refusal,
+                const char *why)
 {
     const struct vg_backend *backend = request->backend;
 
-    vg_answer_problem(request, VG_PROBLEM_NOBODY, "%s", why);
+    vg_answer_nobody(request, refusal, why);
     request->answer.challenge = true;
     backend->access->note_refusal(backend->data, conn->origin, 401);
     return false;
@@ -65,7 +66,8 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
 
     if (g_ascii_strncasecmp(authorization, BEARER, strlen(BEARER)) != 0 ||
         strlen(authorization) > TOKEN_MAX)
-        return identity_refuse(request, conn, "Authorization must be 'Bearer' and a token");
+        return identity_refuse(request, conn, VG_REFUSAL_NONE,
+                               "Authorization must be 'Bearer' and a token");
     g_autofree char *token = g_strdup(authorization + strlen(BEARER));
     if (backend->access->check_token(backend->data, g_strstrip(token), &request->identity, &err) ==
         0) {
@@ -76,7 +78,8 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
         vg_answer_problem(request, VG_E_BUSY, "it cannot be said whose the token is");
         return false;
     }
-    return identity_refuse(request, conn, "the token is not known, or has expired");
+    return identity_refuse(request, conn, VG_REFUSAL_NONE,
+                           "the token is not known, or has expired");
 }
 
 /* Returns whether a client whose certificate may be a server's alone is let in as a peer, which it
@@ -110,12 +113,12 @@ identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
     g_snprintf(identity->name, sizeof(identity->name), "cert:%s", conn->subject);
     request->subject = g_strdup(conn->subject);
     if (identity->role == VG_ROLE_NONE)
-        return identity_refuse(request, conn,
+        return identity_refuse(request, conn, VG_REFUSAL_NO_ROLE,
                                "no [role] of vgpud has the subject of this certificate");
     /* No peer is an admin. */
     return conn->is_client ||
            (identity->role != VG_ROLE_ADMIN && identity_is_old_peer(request, conn)) ||
-           identity_refuse(request, conn, NO_CLIENT);
+           identity_refuse(request, conn, VG_REFUSAL_NONE, NO_CLIENT);
 }
 
 static bool
@@ -125,14 +128,16 @@ identity_of_client(struct vg_request *request, struct vg_conn *conn, const char 
         conn->subject = conn->session ? vg_tls_peer_subject(conn->session, &conn->is_client) : NULL;
     conn->settled = true;
     if (request->api->client_required && !conn->subject)
-        return identity_refuse(request, conn, "a client certificate is required");
+        return identity_refuse(request, conn, VG_REFUSAL_NO_CERTIFICATE,
+                               "a client certificate is required");
     if (request->api->client_required && !conn->is_client && !identity_is_old_peer(request, conn))
-        return identity_refuse(request, conn, NO_CLIENT);
+        return identity_refuse(request, conn, VG_REFUSAL_NONE, NO_CLIENT);
     if (authorization)
         return identity_of_token(request, conn, authorization);
     if (conn->subject)
         return identity_of_certificate(request, conn);
-    return identity_refuse(request, conn, "a token or a client certificate is required");
+    return identity_refuse(request, conn, VG_REFUSAL_NO_CERTIFICATE,
+                           "a token or a client certificate is required");
 }
 
 bool

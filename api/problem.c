@@ -44,7 +44,8 @@ vg_problem_of(const GError *err)
 }
 
 char *
-vg_problem_text(int problem, const char *detail, const char *instance, const char *request_id)
+vg_problem_text(int problem, enum vg_refusal refusal, const char *detail, const char *instance,
+                const char *request_id)
 {
     const struct vg_problem_kind *kind = vg_problem_kind(problem);
     g_autofree char *type = g_strdup_printf("urn:vgpud:error:%s", kind->code);
@@ -56,6 +57,8 @@ vg_problem_text(int problem, const char *detail, const char *instance, const cha
     vg_json_add_string(object, "detail", detail);
     vg_json_add_string(object, "instance", instance);
     vg_json_add_string(object, "code", kind->code);
+    if (vg_refusal_names[refusal])
+        vg_json_add_string(object, "refusal", vg_refusal_names[refusal]);
     vg_json_add_string(object, "request_id", request_id);
     return vg_json_to_text(object, false);
 }

@@ -9,6 +9,7 @@
 #include <glib.h>
 
 #include "base/error.h"
+#include "model/identity.h"
 
 /* The codes of enum vg_error_code come first, in its order. */
 enum vg_problem {
@@ -36,7 +37,7 @@ const struct vg_problem_kind *vg_problem_kind(int problem);
 int vg_problem_of(const GError *err);
 
 /* Writes the document; the caller frees it. */
-char *vg_problem_text(int problem, const char *detail, const char *instance,
-                      const char *request_id);
+char *vg_problem_text(int problem, enum vg_refusal refusal, const char *detail,
+                      const char *instance, const char *request_id);
 
 #endif

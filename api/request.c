@@ -36,14 +36,14 @@ set_text(struct vg_request *request, unsigned status, const char *type, char *ta
 }
 
 static void
-answer_problem(struct vg_request *request, int problem, const char *detail)
+answer_problem(struct vg_request *request, int problem, enum vg_refusal refusal, const char *detail)
 {
     g_autofree char *path = g_strndup(request->uri, strcspn(request->uri, "?"));
     const struct vg_problem_kind *kind = vg_problem_kind(problem);
 
     vg_answer_clear(&request->answer);
     set_text(request, kind->status, PROBLEM_TYPE,
-             vg_problem_text(problem, detail, path, request->request_id));
+             vg_problem_text(problem, refusal, detail, path, request->request_id));
     if (kind->status == 503)
         request->answer.retry_after_s = VG_RETRY_S;
 }
@@ -56,13 +56,20 @@ vg_answer_problem(struct vg_request *request, int problem, const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *detail = g_strdup_vprintf(fmt, args);
     va_end(args);
-    answer_problem(request, problem, detail);
+    answer_problem(request, problem, VG_REFUSAL_NONE, detail);
+}
+
+void
+vg_answer_nobody(struct vg_request *request, enum vg_refusal refusal, const char *why)
+{
+    answer_problem(request, VG_PROBLEM_NOBODY, refusal, why);
 }
 
 void
 vg_answer_error(struct vg_request *request, GError *take_err)
 {
-    answer_problem(request, vg_problem_of(take_err), take_err ? take_err->message : "unknown");
+    answer_problem(request, vg_problem_of(take_err), VG_REFUSAL_NONE,
+                   take_err ? take_err->message : "unknown");
     g_clear_error(&take_err);
 }
 

@@ -114,6 +114,9 @@ typedef void vg_handler(struct vg_request *request);
 
 void vg_answer_clear(struct vg_answer *answer);
 
+/* Answers that the client is not known. */
+void vg_answer_nobody(struct vg_request *request, enum vg_refusal refusal, const char *why);
+
 /* Sets an answer about a problem, one of enum vg_problem or vg_error_code. */
 void vg_answer_problem(struct vg_request *request, int problem, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);

@@ -8,10 +8,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/output.h"
+#include "model/identity.h"
 
 /* What verifying a certificate ends with, of OpenSSL (x509_vfy.h), which Debian's libcurl is built
  * with; of another library, what libcurl says in words is told instead. */
 enum {
+    X509_OK = 0,
+    X509_UNSPECIFIED = 1, /* what libcurl begins with, and a name that is wrong leaves as it is */
     X509_NO_ISSUER = 2,
     X509_SIGNATURE = 7,
     X509_NOT_YET = 9,
@@ -21,6 +25,7 @@ enum {
     X509_NO_ISSUER_HERE = 20,
     X509_ONLY_ONE = 21,
     X509_PURPOSE = 26,
+    X509_HOSTNAME = 62,
 };
 
 /* Of a time-out. */
@@ -33,15 +38,15 @@ struct advice_row {
     CURLcode code;
     long number; /* of verifying, errno of connecting, or when the time was up */
     long status;
-    const char *words; /* part of what libcurl or the answer says */
-    int given;         /* an enum vg_remote_key with a value */
+    enum vg_refusal refusal;
+    int given; /* an enum vg_remote_key with a value */
     enum vg_error_code error;
     const char *text; /* {NAME} is replaced: see advice_value() */
 };
 
 #define CERTIFICATE(number, given, text)                                                           \
  {                                                                                                 \
-  CURLE_PEER_FAILED_VERIFICATION, number, 0, NULL, given, VG_E_UNREACHABLE, text                   \
+  CURLE_PEER_FAILED_VERIFICATION, number, 0, VG_REFUSAL_NONE, given, VG_E_UNREACHABLE, text        \
  }
 #define WRONG_CA(number)                                                                           \
  CERTIFICATE(number, VG_REMOTE_CACERT,                                                             \
@@ -50,27 +55,20 @@ struct advice_row {
      CERTIFICATE(number, 0,                                                                        \
                  "its certificate is from no CA that this machine trusts; --cacert names the "     \
                  "file with the certificate of the CA that signed it")
-#define HANDSHAKE(words, text)                                                                     \
- {                                                                                                 \
-  CURLE_SSL_CONNECT_ERROR, 0, 0, words, 0, VG_E_UNREACHABLE, text                                  \
- }
-#define NO_TLS                                                                                     \
- "what answers there does not speak TLS; is {port} the port of listen= in [api] of vgpud's "       \
- "configuration, and not that of something else?"
 #define FAILS(code, number, text)                                                                  \
  {                                                                                                 \
-  code, number, 0, NULL, 0, VG_E_UNREACHABLE, text                                                 \
+  code, number, 0, VG_REFUSAL_NONE, 0, VG_E_UNREACHABLE, text                                      \
  }
 #define NO_ANSWER                                                                                  \
  "nothing answers within {limit} s; is the address right, and does no firewall keep port "         \
  "{port} shut?"
-#define NOBODY(words, given, text)                                                                 \
+#define NOBODY(refusal, given, text)                                                               \
  {                                                                                                 \
-  CURLE_OK, 0, 401, words, given, VG_E_REFUSED, "{words}; " text                                   \
+  CURLE_OK, 0, 401, refusal, given, VG_E_REFUSED, "{words}; " text                                 \
  }
 #define TOO_LOW(given, text)                                                                       \
  {                                                                                                 \
-  CURLE_OK, 0, 403, NULL, given, VG_E_REFUSED, "{words}; " text                                    \
+  CURLE_OK, 0, 403, VG_REFUSAL_NONE, given, VG_E_REFUSED, "{words}; " text                         \
  }
 
 static const struct advice_row advice_rows[] = {
@@ -108,40 +106,33 @@ static const struct advice_row advice_rows[] = {
     CERTIFICATE(X509_PURPOSE, 0,
                 "its certificate is not one for a server; tls_www_server in the template of "
                 "certtool makes it one"),
-    {CURLE_PEER_FAILED_VERIFICATION, 0, 0, "does not match", 0, VG_E_UNREACHABLE,
-     "its certificate is not for '{host}' but for {names}; use a name that it has, or have one "
-     "made "
-     "that has this name"},
-    {CURLE_PEER_FAILED_VERIFICATION, 0, 0, "no alternative certificate", 0, VG_E_UNREACHABLE,
-     "its certificate is not for '{host}' but for {names}; use a name that it has, or have one "
-     "made "
-     "that has this name"},
+    CERTIFICATE(X509_HOSTNAME, 0,
+                "its certificate is not for '{host}' but for {names}; use a name that it has, or "
+                "have one made that has this name"),
     CERTIFICATE(0, 0, "its certificate cannot be trusted ({words})"),
 
-    HANDSHAKE("wrong version number", NO_TLS),
-    HANDSHAKE("packet length too long", NO_TLS),
-    HANDSHAKE("http request", NO_TLS),
-    HANDSHAKE("protocol", "it does not speak TLS 1.2 or later ({words})"),
-    HANDSHAKE(NULL, "TLS cannot be begun ({words}); is {port} the port of vgpud?"),
+    FAILS(CURLE_SSL_CONNECT_ERROR, 0,
+          "TLS cannot be started ({words}); does what listens there speak TLS 1.2 or later, and is "
+          "{port} the port of listen= in [api] of vgpud's configuration?"),
     FAILS(CURLE_SSL_CACERT_BADFILE, 0,
           "the certificates in '{cacert}' cannot be read ({words}); it must be PEM"),
-    {CURLE_SSL_CERTPROBLEM, 0, 0, NULL, VG_REMOTE_KEY, VG_E_UNREACHABLE,
+    {CURLE_SSL_CERTPROBLEM, 0, 0, VG_REFUSAL_NONE, VG_REMOTE_KEY, VG_E_UNREACHABLE,
      "the client certificate in '{cert}' and the key in '{key}' are no pair, or damaged ({words})"},
     FAILS(CURLE_SSL_CERTPROBLEM, 0,
           "the client certificate and the key in '{cert}' are no pair, or damaged ({words})"),
 
-    NOBODY("certificate is required", VG_REMOTE_CERT,
+    NOBODY(VG_REFUSAL_NO_CERTIFICATE, VG_REMOTE_CERT,
            "it does not accept the one in '{cert}': is that from a CA in its tls_client_ca, and "
            "still valid?"),
-    NOBODY("certificate is required", VG_REMOTE_TOKEN_FILE, "--cert and --key name one"),
-    NOBODY("the subject", VG_REMOTE_CERT,
+    NOBODY(VG_REFUSAL_NO_CERTIFICATE, VG_REMOTE_TOKEN_FILE, "--cert and --key name one"),
+    NOBODY(VG_REFUSAL_NO_ROLE, VG_REMOTE_CERT,
            "`certtool -i --infile {cert}` shows it, and [role NAME] in the configuration of vgpud "
            "lists those that may come in"),
-    NOBODY(NULL, VG_REMOTE_TOKEN_FILE,
+    NOBODY(VG_REFUSAL_NONE, VG_REMOTE_TOKEN_FILE,
            "does '{token-file}' hold a token of this vgpud, and has nobody revoked it? There, "
            "`vgpuctl token list` shows which are good until when, and `token create` makes a new "
            "one"),
-    NOBODY(NULL, 0,
+    NOBODY(VG_REFUSAL_NONE, 0,
            "--token-file names the file with a token, or --cert and --key a client certificate"),
     TOO_LOW(VG_REMOTE_TOKEN_FILE,
             "there, `vgpuctl token create NAME --role ROLE` makes a token that may"),
@@ -167,9 +158,10 @@ advice_number(const struct vg_client_failure *failure)
 
     switch ((int)failure->code) {
     case CURLE_PEER_FAILED_VERIFICATION:
-        if (advice_is_openssl())
-            curl_easy_getinfo(failure->curl, CURLINFO_SSL_VERIFYRESULT, &number);
-        return number;
+        if (!advice_is_openssl())
+            return 0;
+        curl_easy_getinfo(failure->curl, CURLINFO_SSL_VERIFYRESULT, &number);
+        return number == X509_OK || number == X509_UNSPECIFIED ? X509_HOSTNAME : number;
     case CURLE_COULDNT_CONNECT:
         curl_easy_getinfo(failure->curl, CURLINFO_OS_ERRNO, &number);
         return number;
@@ -181,16 +173,30 @@ advice_number(const struct vg_client_failure *failure)
     }
 }
 
+/* Returns what the client lacks. An older vgpud does not report it. */
+static enum vg_refusal
+advice_refusal(const struct vg_client_failure *failure)
+{
+    const char *name = json_object_get_string(vg_output_member(failure->problem, "refusal"));
+
+    for (int i = VG_REFUSAL_NONE + 1; i < VG_REFUSAL_MAX; i++) {
+        if (g_strcmp0(vg_refusal_names[i], name) == 0)
+            return (enum vg_refusal)i;
+    }
+    return VG_REFUSAL_NONE;
+}
+
 static const struct advice_row *
 advice_find(const struct vg_client_failure *failure)
 {
     const long number = advice_number(failure);
+    const enum vg_refusal refusal = advice_refusal(failure);
 
     for (size_t i = 0; i < G_N_ELEMENTS(advice_rows); i++) {
         const struct advice_row *row = &advice_rows[i];
         if (row->code == failure->code && (row->number == 0 || row->number == number) &&
             row->status == (row->code == CURLE_OK ? failure->status : 0) &&
-            (!row->words || strstr(failure->words, row->words)) &&
+            (row->refusal == VG_REFUSAL_NONE || row->refusal == refusal) &&
             (row->given == 0 || vg_remote_value(failure->remote, (enum vg_remote_key)row->given)))
             return row;
     }

@@ -10,6 +10,7 @@
 
 #include <curl/curl.h>
 #include <glib.h>
+#include <json-c/json.h>
 
 #include "cli/remote.h"
 
@@ -19,8 +20,9 @@ struct vg_client_failure {
     const struct vg_remote *remote;
     CURL *curl; /* after the request */
     CURLcode code;
-    long status;       /* of the answer; 0: there is none */
-    const char *words; /* of libcurl, or the answer's own */
+    long status;          /* of the answer; 0: there is none */
+    json_object *problem; /* the answer; NULL: there is none */
+    const char *words;    /* of libcurl, or the answer's own; for people alone */
     int connect_limit_s;
 };
 

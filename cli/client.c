@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/client-advice.h"
+#include "cli/output.h"
 #include "model/snapshot.h"
 
 #define ANSWER_MAX ((size_t)VG_SNAPSHOT_TEXT_MAX)
@@ -198,10 +199,8 @@ http_error(const vg_client *client, long status, const GString *body, GError **e
 {
     g_autoptr(json_object) problem =
         vg_json_parse(body->str, body->len, ANSWER_MAX, DEPTH_MAX, NULL);
-    json_object *detail = NULL;
+    json_object *detail = vg_output_member(problem, "detail");
 
-    if (problem && json_object_is_type(problem, json_type_object))
-        json_object_object_get_ex(problem, "detail", &detail);
     if (!detail)
         return vg_error(err, code_of_status(status),
                         "the answer has status %ld and no problem document; is it vgpud who "
@@ -210,6 +209,7 @@ http_error(const vg_client *client, long status, const GString *body, GError **e
     const struct vg_client_failure failure = {.remote = &client->remote,
                                               .curl = client->curl,
                                               .status = status,
+                                              .problem = problem,
                                               .words = json_object_get_string(detail)};
     if (!client_socket(client) && vg_client_advise(&failure, err))
         return -1;

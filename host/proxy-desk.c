@@ -142,15 +142,15 @@ desk_is_not_found_of_old(const char *answer)
 /* Reads "error CODE: REASON". Returns the code of the error, which is `otherwise` unless the proxy
  * lacks what is named, and sets *ret_why to the reason. */
 static int
-desk_read_error(const char *answer, int otherwise, const char **ret_why)
+desk_read_error(const char *line, int otherwise, const char **ret_why)
 {
     static const char word[] = "error ", not_found[] = "not-found";
-    const char *code = answer + (g_str_has_prefix(answer, word) ? strlen(word) : 0);
+    const char *code = line + (g_str_has_prefix(line, word) ? strlen(word) : 0);
     const size_t length = strspn(code, "abcdefghijklmnopqrstuvwxyz-");
 
     *ret_why = code;
     if (length == 0 || !g_str_has_prefix(code + length, ": "))
-        return desk_is_not_found_of_old(answer) ? VG_E_NOT_FOUND : otherwise;
+        return desk_is_not_found_of_old(line) ? VG_E_NOT_FOUND : otherwise;
     *ret_why = code + length + strlen(": ");
     return length == strlen(not_found) && strncmp(code, not_found, length) == 0 ? VG_E_NOT_FOUND
                                                                                 : otherwise;

@@ -12,6 +12,13 @@ const char *const vg_role_names[] = {
     [VG_ROLE_ADMIN] = "admin", [VG_ROLE_PEER] = "peer",
 };
 
+const char *const vg_refusal_names[VG_REFUSAL_MAX + 1] = {
+    [VG_REFUSAL_NONE] = NULL,
+    [VG_REFUSAL_NO_CERTIFICATE] = "certificate-required",
+    [VG_REFUSAL_NO_ROLE] = "subject-unknown",
+    [VG_REFUSAL_MAX] = NULL,
+};
+
 bool
 vg_role_may(enum vg_role has, enum vg_role wanted)
 {

@@ -29,6 +29,16 @@ bool vg_role_may(enum vg_role has, enum vg_role wanted);
 /* false: there is no such role; "none" is not one to give. */
 bool vg_role_from_name(const char *name, enum vg_role *ret);
 
+/* Why a client is not known, if more can be said than that. */
+enum vg_refusal {
+    VG_REFUSAL_NONE,
+    VG_REFUSAL_NO_CERTIFICATE, /* it has shown none that is good, and needs one */
+    VG_REFUSAL_NO_ROLE,        /* its certificate is good, and no role has its subject */
+    VG_REFUSAL_MAX
+};
+
+extern const char *const vg_refusal_names[]; /* "certificate-required", ...; NULL for NONE */
+
 #define VG_IDENTITY_MAX 128
 
 /* How somebody was recognised. */
