@@ -108,6 +108,17 @@ def reload_both_ways(daemon, config):
     events.close()
 
 
+def drain_and_undrain(daemon):
+    """The thread of the drain looks while it is told."""
+    path = f"/v1/hosts/{daemon.get('/v1/host')['name']}/drain"
+    for _ in range(2):
+        status, _, drain = daemon.post(path, {})
+        assert status == 200 and drain["asked_by"] == f"uid:{os.getuid()}", drain
+        wait_for(lambda: daemon.get(path)["state"] != "running")
+        assert daemon.request("DELETE", path)[0] == 204
+        assert daemon.request("GET", path)[0] == 404
+
+
 @pytest.fixture(params=WRAPS if WRAPS[1] else WRAPS[:1],
                 ids=["plain", "wrapped"][:2 if WRAPS[1] else 1])
 def wrap(request):
@@ -173,7 +184,7 @@ def test_live_from_start_to_stop(tmp_path, wrap):
     with Daemon(tmp_path, config=config, prefix=wrap) as daemon:
         stream = Events(daemon)
         with BusyVm() as vm:
-            ask_reload_plan(daemon, config, vm.uuid, lambda: None)
+            ask_reload_plan(daemon, config, vm.uuid, lambda: drain_and_undrain(daemon))
 
         def measures():
             parts = parts_of(daemon.get("/v1/host"))
