@@ -104,6 +104,9 @@ check_metadata(struct precheck *check, GError **err)
                          "'%s' belongs to OpenStack (instance %s): nova moves it, with "
                          "'openstack server migrate --live-migration'",
                          check->name, vm->nova.name ? vm->nova.name : "without a name");
+        else if (vm->manager)
+            precheck_add(check, "'%s' belongs to %s, which alone may move it: use %s", check->name,
+                         vm->manager, vm->manager_move);
     }
     vg_record_free(&vg_inv_vm_record, vm);
     return result;

@@ -46,6 +46,7 @@ const struct vg_glossary_entry vg_glossary[] = {
      "CPUs that the VM's vCPUs may use now; of a recording, that they ran on or waited for."},
     {"label", "What people call a VM: its name in OpenStack, with libvirt's in brackets behind it "
               "where the first one could mean another VM."},
+    {"manager", "Another program that moves the VM, so that vgpud does not."},
     {"only_cold", "Why the VM cannot be moved while it runs: plans leave it where it is."},
     {"unmanaged", "The libvirt of its host does not know the VM: plans leave it where it is."},
     {"lost", "Events that the recorder says it dropped."},

@@ -24,6 +24,9 @@ vulkan_check(const vg_daemon_backend *backend, const struct vg_inv_vm *vm,
                         "OpenStack manages '%s' (instance %s), and nova would write its definition "
                         "anew",
                         vm->name, vm->nova.name ? vm->nova.name : "without a name");
+    if (vm->manager)
+        return vg_error(err, VG_E_REFUSED, "%s manages '%s', and would write its definition anew",
+                        vm->manager, vm->name);
     if (g_ptr_array_find_with_equal_func(moving, vm->uuid, g_str_equal, NULL))
         return vg_error(err, VG_E_CONFLICT, "'%s' is being moved", vm->name);
     return 0;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "host/domain-manager.h"
 #include "host/qemu-owner.h"
 #include "host/virtio-gpu.h"
 #include "host/xml-walk.h"
@@ -201,6 +202,8 @@ vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, 
     vm->pinned = is_pinned(domain);
     vm->user = domain_user_of(domain);
     read_nova(domain, vm);
+    if (!vm->nova_managed)
+        domain_manager_read(domain, vm);
     vm->virtio_gpu = vg_virtio_gpu_read(domain, &vm->hostmem_bytes);
     for (const xmlNode *hostdev = vg_xml_at(domain, "devices/hostdev"); hostdev;
          hostdev = vg_xml_next(hostdev))

@@ -109,6 +109,7 @@ vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
         ret->cpu_limit = vm->cpu_limit;
         ret->pinned = vm->pinned;
         ret->only_cold = describe_why_cold(vm);
+        ret->manager = g_strdup(vm->manager);
         describe_devices(vm, ret);
     }
 }

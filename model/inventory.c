@@ -63,6 +63,8 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_BOOL(pinned, 0),
     VG_ROW_BOOL(nova_managed, 0),
     VG_ROW_PART(nova, OMIT, &vg_inv_nova_record),
+    NAME(manager, OMIT),
+    TEXT(manager_move, OMIT),
     VG_ROW_ENUM("virtio_gpu", virtio_gpu, OMIT, vg_virtio_gpu_names),
     VG_ROW_INT(hostmem_bytes, OMIT, 0, BYTES_MAX),
     VG_ROW_LIST(threads, 0, VG_INVENTORY_VCPUS_MAX, &vg_inv_vcpu_record),

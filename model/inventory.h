@@ -90,6 +90,8 @@ struct vg_inv_vm {
     bool pinned;      /* to CPUs or NUMA nodes */
     bool nova_managed;
     struct vg_inv_nova nova;
+    char *manager;      /* "oVirt": another program that moves and stops it; NULL: none is known */
+    char *manager_move; /* how that moves it: "'onevm migrate --live 12 HOST'"; or NULL */
     enum vg_virtio_gpu virtio_gpu;
     int64_t
         hostmem_bytes;  /* memory of the host that the guest can map by it; 0: none, or unknown */

@@ -96,6 +96,7 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_BOOL(pinned, FACT),
     VG_ROW_BOOL(never_move, FACT),
     TEXT(only_cold, OMIT),
+    NAME(manager, OMIT),
     VG_ROW_BOOL(unmanaged, OMIT),
     VG_ROW_STRINGS(affinity, FACT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_GROUPS_MAX),
     VG_ROW_STRINGS(anti_affinity, FACT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_GROUPS_MAX),

@@ -113,6 +113,7 @@ struct vg_snap_vm {
     bool never_move;
     char
         *only_cold; /* why it cannot be moved while it runs, one sentence; NULL: nothing is known */
+    char *manager;  /* "oVirt": another program moves it, and vgpud may not; NULL: none is known */
     bool unmanaged; /* libvirt of its host does not know it, so that nobody can move it */
     GPtrArray *affinity;      /* char *: groups whose members belong on one host */
     GPtrArray *anti_affinity; /* char *: groups whose members must be on different hosts */

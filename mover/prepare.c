@@ -17,7 +17,8 @@
 
 /* ---- what a request means ---- */
 
-/* Chooses who moves the VM. A VM that nova manages is moved by nova, or not at all. */
+/* Chooses who moves the VM. A VM that nova manages is moved by nova, or not at all, and
+ * that of another manager by nobody but that. */
 static const struct mover_executor *
 prepare_choose_executor(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
                         struct vg_migration *migration, GError **err)
@@ -27,6 +28,12 @@ prepare_choose_executor(const struct vg_move_settings *settings, const struct vg
                  "OpenStack manages '%s' (instance %s), and nova would not know that libvirt "
                  "moved it; [nova] in vgpud.conf says how vgpud asks nova to",
                  vm->name, vm->nova.name ? vm->nova.name : "without a name");
+        return NULL;
+    }
+    if (vm->manager) {
+        vg_error(err, VG_E_REFUSED,
+                 "%s manages '%s', and would not know that libvirt moved it: use %s", vm->manager,
+                 vm->name, vm->manager_move);
         return NULL;
     }
     migration->executor = vm->nova_managed ? VG_EXECUTOR_NOVA : VG_EXECUTOR_LIBVIRT;

@@ -16,6 +16,7 @@ static const char *const names[VG_CONSTRAINT_MAX] = {
     [VG_CONSTRAINT_NONE] = "none",
     [VG_CONSTRAINT_BAD_DATA] = "bad-data",
     [VG_CONSTRAINT_NEVER_MOVE] = "never-move",
+    [VG_CONSTRAINT_OTHER_MANAGER] = "other-manager",
     [VG_CONSTRAINT_ONLY_COLD] = "only-cold",
     [VG_CONSTRAINT_UNMANAGED] = "unmanaged",
     [VG_CONSTRAINT_PINNED] = "pinned",
@@ -50,6 +51,11 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
     if (state->vm->never_move) {
         *ret_reason = g_strdup_printf("VM '%s' is marked never to be moved", state->vm->name);
         return VG_CONSTRAINT_NEVER_MOVE;
+    }
+    if (state->vm->manager) {
+        *ret_reason = g_strdup_printf("VM '%s' belongs to %s, which alone may move it",
+                                      state->vm->name, state->vm->manager);
+        return VG_CONSTRAINT_OTHER_MANAGER;
     }
     if (state->vm->only_cold) {
         *ret_reason = g_strdup_printf("VM '%s' can only be moved while it is shut down: %s",

@@ -6,56 +6,23 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 
 import pytest
+from hostnodes import MDEV, VM, domain, given_mdev, given_pci, mdev, pci, verb, write_node
 from settings import HANG_S
-from vgpuctl import ROOT, program
+from vgpuctl import program
 from vgpud import Daemon, wait_for
 
-MOVE_VERB = os.path.join(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")), "tests/tools/move-verb")
-MDEV = "c2177883-f1bb-47f0-914d-00000000000%d"
-VM = "11111111-2222-4333-8444-00000000000%d"
 TYPES = ("<capability type='mdev_types'><type id='nvidia-230'><name>GRID T4-4Q</name><deviceAPI>vfio-pci"
          "</deviceAPI><availableInstances>%d</availableInstances></type></capability>")
 PHYSICAL = ("<capability type='phys_function'><address domain='0x0000' bus='0x41' slot='0x00' function='0x0'/>"
             "</capability>")
 
 
-def pci(bus, ids, function=0, classes="0x030200", more=""):
-    vendor, product = ids.split(":")
-    return (f"<device><name>pci_0000_{bus:02x}_00_{function}</name><parent>computer</parent><capability type='pci'>"
-            f"<class>{classes}</class><domain>0</domain><bus>{bus}</bus><slot>0</slot><function>{function}</function>"
-            f"<product id='0x{product}'/><vendor id='0x{vendor}'/>{more}</capability></device>")
-
-
-def mdev(n, kind="nvidia-230"):
-    return (f"<device><name>mdev_{n}</name><parent>pci_0000_41_00_0</parent><capability type='mdev'>"
-            f"<type id='{kind}'/><uuid>{MDEV % n}</uuid><iommuGroup number='{n}'/></capability></device>")
-
-
-def given_mdev(n):
-    return (f"<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source><address uuid='{MDEV % n}'/></source>"
-            "</hostdev>")
-
-
-def given_pci(bus, function=0, managed="yes", alias="ua-gpu0"):
-    return (f"<hostdev mode='subsystem' type='pci' managed='{managed}'><source><address domain='0x0000' "
-            f"bus='0x{bus:02x}' slot='0x00' function='0x{function}'/></source><alias name='{alias}'/></hostdev>")
-
-
-def domain(n, *devices):
-    return (f"<domain type='test'><name>vm-{n}</name><uuid>{VM % n}</uuid><memory unit='MiB'>512</memory>"
-            f"<vcpu>2</vcpu><os><type>hvm</type></os><devices>{''.join(devices)}</devices></domain>")
-
-
 @pytest.fixture
 def node(tmp_path):
     """Writes the node; gives its URI."""
-    def write(*parts):
-        (tmp_path / "node.xml").write_text(f"<node>{''.join(parts)}</node>")
-        return f"test://{tmp_path}/node.xml"
-    return write
+    return lambda *parts: write_node(tmp_path, *parts)
 
 
 @pytest.fixture
@@ -74,15 +41,6 @@ def root(tmp_path):
             (tmp_path / f"proc/{pid}/fd/3").symlink_to(path)
         return "-r", str(tmp_path)
     return make
-
-
-def verb(*args, devices=(), before=()):
-    """BEFORE may be what runs it as a user who cannot look into the build directory."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        done = subprocess.run([*before, shutil.copy(MOVE_VERB, folder), *args], input=json.dumps(devices) if devices else "",
-                              text=True, check=False, stdout=subprocess.PIPE)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def vgpuctl(daemon, *args):

@@ -130,6 +130,63 @@ test_domain_parts(void **state)
     }
 }
 
+/* The marks of managers, and what is none. */
+static void
+test_managers(void **state)
+{
+#define ID                "11111111-2222-4333-8444-000000000001"
+#define NAMED(name, rest) "<domain><name>" name "</name><uuid>" ID "</uuid>" rest "</domain>"
+#define MARK(mark)        "<metadata>" mark "</metadata>"
+#define PRODUCT(text)     "<sysinfo><system><entry name='product'>" text "</entry></system></sysinfo>"
+    static const struct {
+        const char *xml, *manager, *move;
+    } cases[] = {
+        {NAMED("v", MARK("<o:qos xmlns:o='http://ovirt.org/vm/tune/1.0'/>"
+                         "<o:vm xmlns:o='http://ovirt.org/vm/1.0'/>")),
+         "oVirt", "vms/" ID "/migrate"},
+        /* oVirt 3.5 wrote nothing but its quotas. */
+        {NAMED("v", MARK("<o:qos xmlns:o='http://ovirt.org/vm/tune/1.0'/>")), "oVirt", "Portal"},
+        {NAMED("one-12", MARK("<x/><o:vm xmlns:o='http://opennebula.org/xmlns/libvirt/1.0'>"
+                              "<o:id>12</o:id></o:vm>")),
+         "OpenNebula", "'onevm migrate --live 12 HOST'"},
+        {NAMED("one-12", MARK("<o:vm xmlns:o='http://opennebula.org/xmlns/libvirt/1.0'>"
+                              "<o:id>1; reboot</o:id></o:vm>")),
+         "OpenNebula", "'onevm migrate --live VM HOST'"},
+        {NAMED("lab_train-1", MARK("<kubevirt xmlns='http://kubevirt.io'><uid/></kubevirt>")),
+         "KubeVirt", "'virtctl migrate train-1 -n lab'"},
+        {NAMED("z", MARK("<z:zstack xmlns:z='http://zstack.org'/>")), "ZStack",
+         "vmInstanceUuid=z "},
+        {NAMED("i-2-34-VM", ""), "CloudStack",
+         "'cmk migrate virtualmachine virtualmachineid=" ID " hostid=HOST'"},
+        {NAMED("v-1-VM", ""), "CloudStack", "cmk migrate systemvm virtualmachineid=" ID},
+        {NAMED("r-7-VM", ""), "CloudStack", "cmk migrate virtualmachine virtualmachineid=ID"},
+        {NAMED("shop", PRODUCT("CloudStack KVM Hypervisor")), "CloudStack", ID},
+        {NAMED("i-2-VM", PRODUCT("OpenStack Nova")), NULL, NULL},
+        {NAMED("x-i-2-34-VM",
+               MARK("<vm/><o:x xmlns:o='http://libosinfo.org/xmlns/libvirt/domain/1.0'/>")),
+         NULL, NULL},
+        /* nova's own mark counts before that of another. */
+        {NAMED("i-2-34-VM",
+               MARK("<n:instance xmlns:n='http://openstack.org/xmlns/libvirt/nova/1.1'/>")),
+         NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+        const struct vg_inv_vm *vm = read_domain(inventory, cases[i].xml);
+        if (g_strcmp0(vm->manager, cases[i].manager) != 0 ||
+            (cases[i].move ? !vm->manager_move || !strstr(vm->manager_move, cases[i].move)
+                           : vm->manager_move != NULL))
+            fail_msg("case %zu: %s, %s", i, vm->manager ? vm->manager : "none",
+                     vm->manager_move ? vm->manager_move : "none");
+    }
+#undef PRODUCT
+#undef MARK
+#undef NAMED
+#undef ID
+}
+
 /* What the guest has of the host's GPU by virtio-gpu, by elements, overrides and arguments. */
 static void
 test_virtio_gpus(void **state)
@@ -375,11 +432,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nova_domain),  cmocka_unit_test(test_domain_parts),
-        cmocka_unit_test(test_virtio_gpus),  cmocka_unit_test(test_cpu_quotas),
-        cmocka_unit_test(test_limits),       cmocka_unit_test(test_bad_xml),
-        cmocka_unit_test(test_capabilities), cmocka_unit_test(test_gpus),
-        cmocka_unit_test(test_mdev_parent),  cmocka_unit_test(test_other_devices),
+        cmocka_unit_test(test_nova_domain),   cmocka_unit_test(test_domain_parts),
+        cmocka_unit_test(test_managers),      cmocka_unit_test(test_virtio_gpus),
+        cmocka_unit_test(test_cpu_quotas),    cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_bad_xml),       cmocka_unit_test(test_capabilities),
+        cmocka_unit_test(test_gpus),          cmocka_unit_test(test_mdev_parent),
+        cmocka_unit_test(test_other_devices),
     };
     return cmocka_run_group_tests_name("libvirt-xml", tests, NULL, NULL);
 }

@@ -46,6 +46,14 @@ spoil_unmanaged(struct vg_snap_host *from, struct vg_snap_host *to)
 }
 
 static void
+spoil_managed(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->manager = g_strdup("oVirt");
+}
+
+static void
 spoil_cold(struct vg_snap_host *from, struct vg_snap_host *to)
 {
     (void)to;
@@ -187,6 +195,7 @@ test_constraints(void **state)
         {spoil_maintenance, "maintenance", "host 'to' is in maintenance"},
         {spoil_never_move, NULL, "VM 'a' is marked never to be moved"},
         {spoil_unmanaged, NULL, "libvirt of host 'from' does not know VM 'a'"},
+        {spoil_managed, NULL, "VM 'a' belongs to oVirt, which alone may move it"},
         {spoil_cold, NULL, "VM 'a' can only be moved while it is shut down: it has Venus"},
         {spoil_pinned, NULL, "VM 'a' is pinned"},
         {spoil_memory, "memory", "needs 1.00 GiB of memory, host 'to' has 1.00 GiB free"},
