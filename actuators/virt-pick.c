@@ -164,6 +164,22 @@ pick_find_type(const vg_node_device *gpu, const char *type)
     return NULL;
 }
 
+/* Takes one from the room of the card of a virtual function. Returns false if there is none: each
+ * function offers one for as long as the card is not full. */
+static bool
+pick_take_room(const struct pick *pick, const vg_node_device *device, const char *type)
+{
+    for (unsigned i = 0; device->physical && i < pick->inventory->gpus->len; i++) {
+        const struct vg_inv_gpu *gpu = pick->inventory->gpus->pdata[i];
+        for (unsigned k = 0; k < gpu->mdev_types->len; k++) {
+            struct vg_inv_mdev_type *room = gpu->mdev_types->pdata[k];
+            if (strcmp(gpu->device, device->physical) == 0 && strcmp(room->type, type) == 0)
+                return room->available-- > 0;
+        }
+    }
+    return true;
+}
+
 /* Names the mdevs that would do but are only defined, or returns "" if there are none. */
 static char *
 pick_name_inactive(const struct pick *pick)
@@ -193,7 +209,8 @@ pick_new_mdev(const struct pick *pick, GError **err)
         struct vg_inv_mdev_type *offered =
             gpu->kind == VG_NODE_DEVICE_GPU ? pick_find_type(gpu, type) : NULL;
         known = known || offered;
-        if (!offered || offered->available < 1 || !gpu->name)
+        if (!offered || offered->available < 1 || !gpu->name ||
+            (pick->dry_run && !pick_take_room(pick, gpu, type)))
             continue;
         g_autofree char *uuid = pick->dry_run ? vg_mdev_uuid_new()
                                               : vg_virt_host_make_mdev(pick->host, gpu->name, type);

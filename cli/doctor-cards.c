@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/doctor.h"
+#include "host/gpu-cards.h"
 
 #define DEVICES   "/sys/bus/pci/devices"
 #define CARDS_MAX 64
@@ -143,6 +144,17 @@ cards_check(const struct cards_view *view)
                       group ? group : "for it has none");
 }
 
+static bool
+cards_is_display(const struct cards_view *view)
+{
+    g_autofree char *vendor = cards_read(view->root, view->address, "vendor");
+    g_autofree char *device = cards_read(view->root, view->address, "device");
+    g_autofree char *id = g_strdup_printf("%04x:%04x", (unsigned)g_ascii_strtoull(vendor, NULL, 16),
+                                          (unsigned)g_ascii_strtoull(device, NULL, 16));
+
+    return vg_gpu_cards_is_display(id);
+}
+
 void
 vg_doctor_read_cards(json_object *checks, const char *root)
 {
@@ -153,7 +165,8 @@ vg_doctor_read_cards(json_object *checks, const char *root)
         struct cards_view view = {checks, root, functions->pdata[i], NULL};
         g_autofree char *class = cards_read(root, view.address, "class");
         g_autofree char *physical = cards_link(root, view.address, "physfn");
-        if (physical || !(g_str_has_prefix(class, "0x03") || g_str_has_prefix(class, "0x12")))
+        if (physical || !(g_str_has_prefix(class, "0x03") || g_str_has_prefix(class, "0x12")) ||
+            cards_is_display(&view))
             continue;
         n++;
         view.what = g_strdup_printf("GPU %s", view.address);

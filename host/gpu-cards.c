@@ -62,3 +62,22 @@ vg_gpu_cards_has(const char *pci_id)
 {
     return gpu_cards && pci_id && g_strv_contains((const char *const *)gpu_cards, pci_id);
 }
+
+/* Names of drivers: ast, mgag200, hibmc_drm, sm750fb, xgifb and radeon of Linux. */
+bool
+vg_gpu_cards_is_display(const char *pci_id)
+{
+    static const char *const ids[] = {
+        "1a03:",                  /* ASPEED, which makes nothing but management controllers */
+        "102b:052",  "102b:053",  /* Matrox G200 and its chips for servers */
+        "19e5:1711",              /* Huawei Hi171x */
+        "126f:07",                /* Silicon Motion SM712, SM750 */
+        "18ca:002",               /* XGI Z7, Z9 */
+        "1002:515e", "1002:4752", /* ATI ES1000, Rage XL */
+    };
+    bool is = false;
+
+    for (size_t i = 0; pci_id && !is && i < G_N_ELEMENTS(ids); i++)
+        is = g_str_has_prefix(pci_id, ids[i]);
+    return is && !vg_gpu_cards_has(pci_id);
+}

@@ -18,6 +18,7 @@
 #define TYPES_BYTES_MAX 65536
 #define HOLDERS_TOLD    3
 #define NVIDIA_NODE     "/dev/nvidia"
+#define MAX_INSTANCE    "max_instance="
 /* The depth of nodes below a function: the deepest are partitions, nvme/nvme0/nvme0n1/nvme0n1p1. */
 #define NODE_DEPTH_MAX 4
 
@@ -149,15 +150,28 @@ local_read_driver(const char *dir, char **driver)
     *driver = target ? g_path_get_basename(target) : NULL;
 }
 
+/* Returns whether the kernel has no IOMMU for a function. A group that VFIO made without one
+ * (enable_unsafe_noiommu_mode) is nothing that QEMU takes. */
+static bool
+local_has_no_iommu(const char *dir)
+{
+    g_autofree char *group = g_build_filename(dir, "iommu_group", NULL);
+    g_autofree char *link = g_file_read_link(group, NULL);
+    g_autofree char *name = local_read(group, "name");
+
+    return name ? g_str_has_prefix(name, "vfio-noiommu") : !link;
+}
+
 static void
 local_add_device(struct local_scan *scan, const char *address, bool is_whole, char **driver,
-                 struct vg_inv_use *use)
+                 bool *no_iommu, struct vg_inv_use *use)
 {
     g_autofree char *dir = g_build_filename(scan->sys, "bus/pci/devices", address, NULL);
 
     if (!g_file_test(dir, G_FILE_TEST_IS_DIR))
         return;
     local_read_driver(dir, driver);
+    *no_iommu = local_has_no_iommu(dir);
     struct local_device *device = g_new0(struct local_device, 1);
     device->use = use;
     device->holders = g_string_new(NULL);
@@ -360,6 +374,35 @@ local_read_vgpu(const char *sys, struct vg_inv_vf *vf)
         local_read_creatable(creatable, vf);
 }
 
+/* ---- how many mediated devices a card can have ---- */
+
+/* Reads the number after "max_instance=" in what NVIDIA's driver says of a type. Returns 0 if it
+ * says none. */
+static int64_t
+local_read_max(const char *sys, const char *address, const char *type)
+{
+    g_autofree char *dir =
+        g_build_filename(sys, "bus/pci/devices", address, "mdev_supported_types", type, NULL);
+    g_autofree char *text = local_read(dir, "description");
+    const char *number = text ? strstr(text, MAX_INSTANCE) : NULL;
+    const int64_t max = number ? g_ascii_strtoll(number + strlen(MAX_INSTANCE), NULL, 10) : 0;
+
+    return max > 0 && max <= VG_INVENTORY_MDEVS_MAX ? max : 0;
+}
+
+/* Reads the limits of the whole card, which its virtual functions have in common. */
+static void
+local_read_limits(const char *sys, struct vg_inv_gpu *gpu)
+{
+    for (guint i = 0; i < gpu->mdev_types->len; i++) {
+        struct vg_inv_mdev_type *type = gpu->mdev_types->pdata[i];
+        for (guint k = 0; type->functions > 0 && type->max_instances == 0 && k < gpu->vfs->len; k++)
+            type->max_instances = local_read_max(
+                sys, ((const struct vg_inv_vf *)gpu->vfs->pdata[k])->address, type->type);
+    }
+    vg_inv_gpu_count_room(gpu);
+}
+
 /* ---- the whole ---- */
 
 static void
@@ -382,12 +425,13 @@ vg_gpu_local_put(const char *sys, const char *proc, vg_inventory *inventory)
 
     for (guint i = 0; i < inventory->gpus->len; i++) {
         struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
-        local_add_device(&scan, gpu->device, true, &gpu->driver, &gpu->use);
+        local_add_device(&scan, gpu->device, true, &gpu->driver, &gpu->no_iommu, &gpu->use);
+        local_read_limits(sys, gpu);
         for (guint k = 0; k < gpu->functions->len; k++)
             local_read_function(sys, gpu->functions->pdata[k]);
         for (guint k = 0; k < gpu->vfs->len; k++) {
             struct vg_inv_vf *vf = gpu->vfs->pdata[k];
-            local_add_device(&scan, vf->address, false, &vf->driver, &vf->use);
+            local_add_device(&scan, vf->address, false, &vf->driver, &vf->no_iommu, &vf->use);
             local_read_vgpu(sys, vf);
         }
     }

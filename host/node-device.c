@@ -93,6 +93,8 @@ node_device_name_neighbour(int64_t class)
         return "storage";
     case PCI_CLASS_NETWORK:
         return "network";
+    case PCI_CLASS_DISPLAY:
+        return "the host's display";
     default:
         return "another device";
     }
@@ -104,8 +106,8 @@ read_kind(int64_t class, vg_node_device *device)
 {
     if (!device->address)
         return VG_NODE_DEVICE_OTHER;
-    if (class >> 16 == PCI_CLASS_DISPLAY || class >> 16 == PCI_CLASS_ACCELERATOR ||
-        vg_gpu_cards_has(device->pci_id))
+    if (vg_gpu_cards_has(device->pci_id) || class >> 16 == PCI_CLASS_ACCELERATOR ||
+        (class >> 16 == PCI_CLASS_DISPLAY && !vg_gpu_cards_is_display(device->pci_id)))
         return VG_NODE_DEVICE_GPU;
     device->what = node_device_name_function(class);
     if (device->what)
@@ -248,8 +250,10 @@ compare_types(const void *a, const void *b)
     return strcmp(x->type, y->type);
 }
 
+/* Adds types of the card itself, or of one of its virtual functions, whose room is that of the
+ * card: it is counted when all are known. */
 static void
-add_types(struct vg_inv_gpu *gpu, const GPtrArray *types)
+add_types(struct vg_inv_gpu *gpu, const GPtrArray *types, bool of_function)
 {
     for (unsigned i = 0; i < types->len; i++) {
         const struct vg_inv_mdev_type *type = types->pdata[i];
@@ -258,10 +262,12 @@ add_types(struct vg_inv_gpu *gpu, const GPtrArray *types)
             struct vg_inv_mdev_type *at = gpu->mdev_types->pdata[k];
             known = strcmp(at->type, type->type) == 0 ? at : NULL;
         }
-        if (known)
-            known->available = MIN(known->available + type->available, AVAILABLE_MAX);
-        else if (gpu->mdev_types->len < VG_SNAPSHOT_VGPU_TYPES_MAX)
-            g_ptr_array_add(gpu->mdev_types, vg_record_copy(&vg_inv_mdev_type_record, type));
+        if (!known && gpu->mdev_types->len < VG_SNAPSHOT_VGPU_TYPES_MAX) {
+            known = vg_record_copy(&vg_inv_mdev_type_record, type);
+            g_ptr_array_add(gpu->mdev_types, known);
+        }
+        if (known && of_function)
+            known->functions = MIN(known->functions + type->available, AVAILABLE_MAX);
     }
     g_ptr_array_sort(gpu->mdev_types, compare_types);
 }
@@ -279,13 +285,13 @@ put_gpu(const vg_node_device *device, vg_inventory *inventory)
     gpu->numa_node = device->numa_node;
     gpu->vf_max = device->vf_max;
     gpu->iommu_group = device->iommu_group;
-    add_types(gpu, device->types);
+    add_types(gpu, device->types, false);
 }
 
 static void
 node_device_put_vf(const vg_node_device *device, struct vg_inv_gpu *gpu)
 {
-    add_types(gpu, device->types);
+    add_types(gpu, device->types, true);
     if (gpu->vfs->len >= VG_INVENTORY_VFS_MAX)
         return;
     struct vg_inv_vf *vf = vg_record_new(&vg_inv_vf_record);
@@ -364,6 +370,7 @@ put_mdev(const vg_node_device *device, GHashTable *parts, vg_inventory *inventor
     struct vg_inv_mdev *mdev = vg_record_new(&vg_inv_mdev_record);
     mdev->uuid = g_strdup(device->uuid);
     mdev->type = g_strdup(device->type);
+    mdev->function = physical ? g_strdup(device->parent) : NULL;
     mdev->inactive = device->inactive;
     g_ptr_array_add(gpu->mdevs, mdev);
 }
@@ -395,5 +402,7 @@ vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory)
         if (gpu)
             node_device_put_vf(device, gpu);
     }
+    for (unsigned i = 0; i < inventory->gpus->len; i++)
+        vg_inv_gpu_count_room(inventory->gpus->pdata[i]);
     vg_gpu_parts_tell_vms(inventory);
 }

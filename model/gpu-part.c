@@ -146,6 +146,9 @@ part_judge_driver(struct vg_gpu_part *part, const char *driver, const struct vg_
 
 /* ---- a whole GPU ---- */
 
+static const char part_no_iommu[] = "the kernel has no IOMMU for it, so that no VM can be given it "
+                                    "(`vgpuctl doctor` on that host says what to do)";
+
 /* A function that keeps the IOMMU group of a GPU from VMs; NULL: none. */
 static const struct vg_inv_function *
 part_find_blocker(const struct vg_inv_gpu *gpu)
@@ -176,6 +179,11 @@ part_judge_whole(const struct part_list *list, const struct vg_inv_gpu *gpu,
                  g_strdup_printf("divided into %u %s%s", n,
                                  gpu->vfs->len > 0 ? "virtual function" : "mediated device",
                                  n == 1 ? "" : "s"));
+        return;
+    }
+    if (gpu->no_iommu) {
+        part->bound = part_is_vfio(gpu->driver);
+        part_set(part, VG_GPU_PART_UNSET, g_strdup(part_no_iommu));
         return;
     }
     part_judge_driver(part, gpu->driver, &gpu->use);
@@ -248,6 +256,18 @@ part_find_vf_type(const struct vg_inv_gpu *gpu, const struct vg_inv_vf *vf)
                : NULL;
 }
 
+static bool
+part_has_mdev(const struct vg_inv_gpu *gpu, const struct vg_inv_vf *vf)
+{
+    bool has = false;
+
+    for (guint i = 0; i < gpu->mdevs->len && !has; i++) {
+        const struct vg_inv_mdev *mdev = gpu->mdevs->pdata[i];
+        has = !mdev->inactive && g_strcmp0(mdev->function, vf->address) == 0;
+    }
+    return has;
+}
+
 static void
 part_add_vf(const struct part_list *list, const struct vg_inv_gpu *gpu, const struct vg_inv_vf *vf)
 {
@@ -256,12 +276,16 @@ part_add_vf(const struct part_list *list, const struct vg_inv_gpu *gpu, const st
 
     if (part_find_owner(list, part))
         return;
-    if (vf->vgpu_told)
+    if (vf->no_iommu && type)
+        part_set(part, VG_GPU_PART_UNSET, g_strdup(part_no_iommu));
+    else if (vf->vgpu_told)
         part_judge_vgpu(vf, part);
     else if (type)
         part_judge_driver(part, vf->driver, &vf->use);
+    else if (part_has_mdev(gpu, vf))
+        part_set(part, VG_GPU_PART_DIVIDED, g_strdup("a mediated device is made of it"));
     else if (gpu->mdev_types->len > 0)
-        part_set(part, VG_GPU_PART_DIVIDED, g_strdup("mediated devices are made of it"));
+        part_set(part, VG_GPU_PART_UNSET, g_strdup("no mediated device is made of it"));
     else
         part_set(part, VG_GPU_PART_UNKNOWN,
                  g_strdup_printf("bound to %s, and its vGPU type cannot be told",
@@ -294,7 +318,12 @@ part_add_room(const struct part_list *list, const struct vg_inv_gpu *gpu,
 {
     struct vg_gpu_part *part = part_add(list, VG_GPU_PART_ROOM, gpu, NULL, type->type);
 
-    if (type->available > 0)
+    if (type->functions > type->available && type->max_instances == 0)
+        part_set(part, VG_GPU_PART_FREE,
+                 g_strdup_printf("room for at least %" G_GINT64_FORMAT
+                                 " more: how many the card can have is not known",
+                                 type->available));
+    else if (type->available > 0)
         part_set(part, VG_GPU_PART_FREE,
                  g_strdup_printf("room for %" G_GINT64_FORMAT " more", type->available));
     else

@@ -79,6 +79,8 @@ static const struct vg_field mdev_type_fields[] = {
     NAME(name, 0),
     NAME(device_api, 0),
     VG_ROW_INT(available, 0, 0, 1e6),
+    VG_ROW_INT(functions, OMIT, 0, 1e6),
+    VG_ROW_INT(max_instances, OMIT, 0, VG_INVENTORY_MDEVS_MAX),
 };
 const struct vg_record_type vg_inv_mdev_type_record = VG_ROW_TYPE(mdev_type_fields);
 #undef THIS
@@ -87,6 +89,7 @@ const struct vg_record_type vg_inv_mdev_type_record = VG_ROW_TYPE(mdev_type_fiel
 static const struct vg_field mdev_fields[] = {
     NAME(uuid, REQ),
     NAME(type, 0),
+    NAME(function, OMIT),
     VG_ROW_BOOL(inactive, OMIT),
 };
 const struct vg_record_type vg_inv_mdev_record = VG_ROW_TYPE(mdev_fields);
@@ -118,6 +121,7 @@ static const struct vg_field vf_fields[] = {
     NAME(driver, 0),
     NAME(vgpu_type, 0),
     VG_ROW_BOOL(vgpu_told, 0),
+    VG_ROW_BOOL(no_iommu, OMIT),
     VG_ROW_LIST(creatable, OMIT, VG_SNAPSHOT_VGPU_TYPES_MAX, &vg_inv_mdev_type_record),
     VG_ROW_PART(use, 0, &vg_inv_use_record),
 };
@@ -134,6 +138,7 @@ static const struct vg_field gpu_fields[] = {
     VG_ROW_INT(numa_node, 0, -1, 1e6),
     VG_ROW_INT(vf_max, OMIT, 0, 65536),
     VG_ROW_INT(iommu_group, 0, -1, 1e6),
+    VG_ROW_BOOL(no_iommu, OMIT),
     VG_ROW_PART(use, 0, &vg_inv_use_record),
     VG_ROW_LIST(functions, 0, VG_INVENTORY_FUNCTIONS_MAX, &vg_inv_function_record),
     VG_ROW_LIST(vfs, 0, VG_INVENTORY_VFS_MAX, &vg_inv_vf_record),
@@ -196,6 +201,21 @@ vg_inventory_add_gpu(vg_inventory *inventory, const char *device)
     gpu->iommu_group = -1;
     g_ptr_array_add(inventory->gpus, gpu);
     return gpu;
+}
+
+void
+vg_inv_gpu_count_room(struct vg_inv_gpu *gpu)
+{
+    int64_t made = 0;
+
+    for (guint i = 0; i < gpu->mdevs->len; i++)
+        made += !((const struct vg_inv_mdev *)gpu->mdevs->pdata[i])->inactive;
+    for (guint i = 0; i < gpu->mdev_types->len; i++) {
+        struct vg_inv_mdev_type *type = gpu->mdev_types->pdata[i];
+        if (type->functions > 0)
+            type->available =
+                MAX(type->available, MIN(type->functions, MAX(1, type->max_instances - made)));
+    }
 }
 
 const struct vg_inv_vm *

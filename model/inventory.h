@@ -103,13 +103,17 @@ struct vg_inv_mdev_type {
     char *type; /* "nvidia-230" */
     char *name; /* "GRID T4-1Q", or NULL */
     char *device_api;
-    int64_t available; /* instances that could still be made */
+    int64_t available; /* instances that could still be made; of virtual functions, at least so
+                        * many if max_instances is unknown */
+    int64_t functions; /* virtual functions of which one could be made; 0: the card itself counts */
+    int64_t max_instances; /* that the card can have by its virtual functions; 0: unknown */
 };
 
 struct vg_inv_mdev {
     char *uuid;
     char *type;
-    bool inactive; /* defined, and not started: there is no such device */
+    char *function; /* PCI address of the virtual function of which it is made; NULL: of the card */
+    bool inactive;  /* defined, and not started: there is no such device */
 };
 
 /* Who has device nodes open, of those who are no VM of libvirt. */
@@ -135,6 +139,7 @@ struct vg_inv_vf {
     /* What the vendor's own VFIO driver says of its vGPU. */
     char *vgpu_type;      /* "nvidia-1153"; NULL: it has none, or unknown */
     bool vgpu_told;       /* the driver says so; false: vgpu_type is unknown */
+    bool no_iommu;        /* the kernel has no IOMMU for it, so that no VM can be given it */
     GPtrArray *creatable; /* struct vg_inv_mdev_type: vGPUs that it could be made */
     struct vg_inv_use use;
 };
@@ -148,6 +153,7 @@ struct vg_inv_gpu {
     int64_t numa_node;   /* -1: unknown */
     int64_t vf_max;      /* SR-IOV virtual functions it can have */
     int64_t iommu_group; /* -1: unknown */
+    bool no_iommu;       /* the kernel has no IOMMU for it, so that no VM can be given it whole */
     struct vg_inv_use use;
     GPtrArray *functions;  /* struct vg_inv_function */
     GPtrArray *vfs;        /* struct vg_inv_vf */
@@ -186,6 +192,10 @@ extern const char *const vg_domain_state_names[]; /* "unknown", "running", ... *
 vg_inventory *vg_inventory_new(const char *host);
 void vg_inventory_free(vg_inventory *inventory);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_inventory, vg_inventory_free)
+
+/* Counts again how many of each type could still be made of the virtual functions of a GPU. Each of
+ * them offers one for as long as the card is not full. */
+void vg_inv_gpu_count_room(struct vg_inv_gpu *gpu);
 
 /* Appends an empty one, owned by its parent. */
 struct vg_inv_vm *vg_inventory_add_vm(vg_inventory *inventory, const char *name);

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 from hostnodes import MDEV, VM, domain, given_mdev, given_pci, mdev, pci, verb, write_node
@@ -28,11 +29,13 @@ def node(tmp_path):
 @pytest.fixture
 def root(tmp_path):
     """Makes a sysfs of GPUs bound to drivers, and a /proc where some have files open."""
-    def make(drivers, opened=()):
+    def make(drivers, opened=(), iommu=True):
         for address, driver in drivers.items():
             at = tmp_path / "sys/bus/pci/devices" / address
             at.mkdir(parents=True)
             (at / "driver").symlink_to(f"../../../bus/pci/drivers/{driver}")
+            if iommu:
+                (at / "iommu_group").symlink_to(f"../../../../kernel/iommu_groups/{int(address[5:7], 16)}")
             (at / "drm" / f"renderD{100 + int(address[5:7], 16)}").mkdir(parents=True)
         (tmp_path / "proc").mkdir()
         for pid, (name, path) in enumerate(opened, 800):
@@ -277,6 +280,46 @@ def test_whole_gpus_are_offered(node, daemon):
     [vm] = host["vms"]
     assert [(u["device"], u["vgpu_type"]) for u in vm["gpu"]] == [("0000:41:00.0", "10de:2331")]
     assert not places(running, 1)[0] and places(running, 1, "10de:2331")[0]
+
+
+# ---- the same answer everywhere ----
+
+def a40(n):
+    """A card whose virtual functions offer one mediated device each, and that can have fewer."""
+    types = TYPES.replace("nvidia-230", "nvidia-562") % 1
+    return pci(0x41, "10de:2235") + "".join(pci(0x41, "10de:2235", i, more=PHYSICAL + types) for i in range(1, n + 1))
+
+
+def test_room_of_virtual_functions(node, daemon):
+    running = daemon(node(domain(1), a40(7)))
+    assert places(running, 1)[0] and not places(running, 7)[0]
+    assert offers(running, "0000:41:00.0")["nvidia-562"] == 1
+    told = parts(running, "0000:41:00.0")
+    assert told["room"][2:] == (1, "room for at least 1 more: how many the card can have is not known")
+    assert told["0000:41:00.1"][1::2] == ("unset", "no mediated device is made of it")
+
+
+def test_room_that_the_driver_tells(node, root):
+    """What could be made for a dry run is what the card has room for."""
+    args = [*root({f"0000:41:00.{f}": "nvidia" for f in range(5)}), node(a40(4))]
+    at = args[1] + "/sys/bus/pci/devices/0000:41:00.1/mdev_supported_types/nvidia-562"
+    os.makedirs(at)
+    with open(at + "/description", "w", encoding="utf-8") as file:
+        file.write("num_heads=4, framebuffer=24576M, max_instance=2\n")
+    devices = [wanted("mdev", "nvidia-562", f"ua-gpu{n}") for n in range(3)]
+    assert verb(*args, "try-pick", devices=devices[:2])["ok"]
+    assert "no GPU has room for another" in verb(*args, "try-pick", devices=devices)["error"]
+
+
+def test_without_an_iommu(node, root):
+    args = (*root({"0000:42:00.0": "vfio-pci"}, iommu=False), node(pci(0x42, "10de:2331")))
+    assert "the kernel has no IOMMU for it" in pick(*args, devices=[wanted("pci", "10de:2331")])
+
+
+def test_displays_of_management_controllers(node, daemon):
+    running = daemon(node(domain(1), pci(3, "1a03:2000", classes="0x030000"), pci(5, "102b:0536", classes="0x030000")))
+    assert running.get("/v1/host")["gpus"] == [] and running.get("/v1/snapshot")["hosts"][0]["gpus"] == []
+    assert not places(running, 1)[0]
 
 
 # ---- what nova's flavors ask for ----

@@ -218,6 +218,15 @@ make_link(const struct host *host, const char *name, const char *target)
 
 #define SYS "sys/bus/pci/devices/"
 
+/* Gives a function an IOMMU group of its own. */
+static void
+make_group(const struct host *host, int bus, int function)
+{
+    g_autofree char *link = g_strdup_printf(SYS "0000:%02x:00.%d/iommu_group", bus, function);
+
+    make_link(host, link, "../../../kernel/iommu_groups/1");
+}
+
 /* A process that has one file open. */
 static void
 open_file(const struct host *host, int pid, const char *comm, const char *file)
@@ -426,6 +435,111 @@ test_mdevs_of_all_kinds(void **state)
 
 /* ---- virtual functions ---- */
 
+/* The virtual functions of a card of 48 GiB, each of which offers one of 24 GiB and one of 12. */
+static void
+add_a40(struct host *host, int n)
+{
+    static const char offers[] =
+        "<capability type='phys_function'><address domain='0x0000' bus='0x41' slot='0x00' "
+        "function='0x0'/></capability><capability type='mdev_types'><type id='nvidia-562'>"
+        "<name>NVIDIA A40-24Q</name><availableInstances>%d</availableInstances></type>"
+        "<type id='nvidia-560'><name>NVIDIA A40-12Q</name><availableInstances>1"
+        "</availableInstances></type></capability>";
+
+    add_pci(host, 0x41, 0, "0x030200", "10de:2235", "nvidia", "");
+    for (int i = 1; i <= n; i++) {
+        g_autofree char *text = g_strdup_printf(offers, i > 1);
+        add_pci(host, 0x41, i, "0x030200", "10de:2235", "nvidia", text);
+    }
+}
+
+static void
+tell_max(const struct host *host, const char *type, int max)
+{
+    g_autofree char *name =
+        g_strdup_printf(SYS "0000:41:00.1/mdev_supported_types/%s/description", type);
+    g_autofree char *text = g_strdup_printf("num_heads=4, framebuffer=24576M, max_resolution="
+                                            "7680x4320, max_instance=%d\n",
+                                            max);
+
+    write_text(host, name, text);
+}
+
+/* Each function offers one for as long as the card is not full: the sum is not what the card has.
+ */
+static void
+test_room_of_functions(void **state)
+{
+    struct host *host = *state;
+
+    add_a40(host, 4);
+    expect_free(host, "nvidia-562", 1, 0);
+    expect_free(host, "nvidia-560", 1, 0);
+    expect(host, "0000:41:00.2", NULL, VG_GPU_PART_UNSET, "no mediated device is made of it");
+}
+
+static void
+test_room_that_the_driver_tells(void **state)
+{
+    struct host *host = *state;
+
+    add_a40(host, 4);
+    add_mdev(host, 0x41, "nvidia-562", 1);
+    tell_max(host, "nvidia-562", 2);
+    tell_max(host, "nvidia-560", 9);
+    expect_free(host, "nvidia-562", 2, 1);
+    expect_free(host, "nvidia-560", 4, 0);
+}
+
+/* No group at all, one that VFIO made without an IOMMU, and a virtual function without one. */
+static void
+test_no_iommu(void **state)
+{
+    struct host *host = *state;
+    static const char words[] = "the kernel has no IOMMU for it";
+
+    add_pci(host, 0x41, 0, "0x030200", "10de:2331", "vfio-pci", "");
+    add_pci(host, 0x42, 0, "0x030200", "10de:2331", "vfio-pci", "");
+    add_pci(host, 0x43, 0, "0x038000", "8086:56c0", "i915", "");
+    add_vf(host, 0x43, 1, "8086:56c0", "vfio-pci");
+    add_vf(host, 0x43, 2, "8086:56c0", "vfio-pci");
+    make_link(host, SYS "0000:41:00.0/driver", "../../drivers/vfio-pci");
+    make_link(host, SYS "0000:42:00.0/driver", "../../drivers/vfio-pci");
+    write_text(host, SYS "0000:42:00.0/iommu_group/name", "vfio-noiommu\n");
+    make_link(host, SYS "0000:43:00.0/driver", "../../drivers/i915");
+    make_link(host, SYS "0000:43:00.1/driver", "../../drivers/vfio-pci");
+    make_link(host, SYS "0000:43:00.2/driver", "../../drivers/vfio-pci");
+    make_group(host, 0x43, 2);
+    expect(host, "0000:41:00.0", "10de:2331", VG_GPU_PART_UNSET, words);
+    expect(host, "0000:42:00.0", "10de:2331", VG_GPU_PART_UNSET, words);
+    expect(host, "0000:43:00.1", "8086:56c0:vf2", VG_GPU_PART_UNSET, words);
+    expect(host, "0000:43:00.2", "8086:56c0:vf2", VG_GPU_PART_FREE, "nobody has it");
+    expect_free(host, "10de:2331", 0, 0);
+}
+
+/* Displays of management controllers, and cards of the same vendors that are none. */
+static void
+test_displays(void **state)
+{
+    static const struct {
+        const char *ids;
+        bool is;
+    } cases[] = {
+        {"1a03:2000", true},  {"1a03:2010", true},  {"102b:0536", true},  {"102b:0522", true},
+        {"19e5:1711", true},  {"126f:0750", true},  {"18ca:0020", true},  {"1002:515e", true},
+        {"1002:4752", true},  {"102b:2527", false}, {"19e5:d100", false}, {"1002:74a5", false},
+        {"10de:2331", false}, {"8086:56c0", false}, {NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        if (vg_gpu_cards_is_display(cases[i].ids) != cases[i].is)
+            fail_msg("%s", cases[i].ids);
+    vg_gpu_cards_set("1a03:2000");
+    assert_false(vg_gpu_cards_is_display("1a03:2000"));
+    vg_gpu_cards_set("");
+}
+
 /* Of NVIDIA's own driver, as it is on kernel 6.8 and later. */
 static void
 test_vf_of_vendor_driver(void **state)
@@ -444,6 +558,7 @@ test_vf_of_vendor_driver(void **state)
     for (int i = 4; i <= 6; i++) {
         g_autofree char *driver = g_strdup_printf(SYS "0000:41:00.%d/driver", i);
         make_link(host, driver, "../../../bus/pci/drivers/nvidia");
+        make_group(host, 0x41, i);
     }
     expect(host, "0000:41:00.4", "nvidia-1153", VG_GPU_PART_USED, "'vgpu-1'");
     expect(host, "0000:41:00.5", "nvidia-1153", VG_GPU_PART_FREE, "a vGPU of nvidia");
@@ -500,6 +615,9 @@ test_host_uses(void **state)
     make_link(host, SYS "0000:44:00.0/driver", "../../drivers/amdgpu");
     make_link(host, SYS "0000:45:00.0/driver", "../../drivers/vfio-pci");
     make_link(host, SYS "0000:45:00.0/iommu_group", "../../../kernel/iommu_groups/29");
+    for (int bus = 0x41; bus <= 0x49; bus++)
+        if (bus != 0x45 && bus != 0x47)
+            make_group(host, bus, 0);
     write_text(host, "proc/driver/nvidia/gpus/0000:41:00.0/information",
                "Model: \t\t H100\nDevice Minor: \t 3\n");
     write_text(host, "proc/driver/nvidia/gpus/0000:43:00.0/information",
@@ -543,6 +661,7 @@ test_node_of_unknown_gpu(void **state)
 
     add_pci(host, 0x41, 0, "0x030200", "10de:2331", "nvidia", "");
     make_link(host, SYS "0000:41:00.0/driver", "../../drivers/nvidia");
+    make_group(host, 0x41, 0);
     for (int pid = 9; pid <= 13; pid++)
         open_file(host, pid, "train\n", "/dev/nvidia0");
     open_file(host, 20, "smi\n", "/dev/nvidiactl");
@@ -611,6 +730,10 @@ main(void)
         TEST(test_functions),
         TEST(test_mdevs_made_before),
         TEST(test_mdevs_of_all_kinds),
+        TEST(test_room_of_functions),
+        TEST(test_room_that_the_driver_tells),
+        TEST(test_no_iommu),
+        cmocka_unit_test(test_displays),
         TEST(test_vf_of_vendor_driver),
         TEST(test_vf_by_number),
         TEST(test_host_uses),
