@@ -188,6 +188,7 @@ lost_process_to_json(const struct vg_lost_process *process)
     vg_json_add_int64(object, "pids", MAX(process->pids, 1));
     vg_json_add_string(object, "cgroup", process->cgroup[0] ? process->cgroup : NULL);
     vg_json_add_int64(object, "ns", process->ns);
+    vg_json_add_int64(object, "error_ns", process->error_ns);
     vg_json_add_int64(object, "count", (int64_t)process->count);
     return object;
 }
@@ -229,7 +230,7 @@ add_lost_processes(json_object *object, const struct vg_vm_sample *sample)
     for (guint i = 0; i < sample->lost_to->len; i++)
         add_processes(json_object_array_get_idx(lost_to, i), sample,
                       &g_array_index(sample->lost_to, struct vg_lost_to, i),
-                      VG_SUM_LOST_PROCESSES_MAX);
+                      VG_SUM_LOST_PROCESSES_SHOWN);
 }
 
 json_object *

@@ -99,6 +99,7 @@ static const struct vg_column process_columns[] = {
     {"PROCESS", "comm", VG_CELL_TEXT, false},
     {"PID", "pid", VG_CELL_TEXT, false},
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"AT MOST", "at_most", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
     {"CONTROL GROUP", "cgroup", VG_CELL_TEXT, false},
 };

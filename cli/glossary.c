@@ -29,7 +29,8 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"host:kernel", "Threads of the host's kernel."},
     {"processes",
      "Processes of the host that took CPU time of a VM, a part of host:user: name (comm), "
-     "pid, control group. In sums, processes of one name and control group are one."},
+     "pid, control group. In sums, processes of one name and control group are one. error_ns: "
+     "what it may have taken besides ns, at most, before it had a row in a sum."},
     {"pressure",
      "Part of the time in which some, or all, threads that had something to do waited for "
      "a resource: CPU, memory, io (the kernel's PSI)."},

@@ -231,7 +231,7 @@ vg_host_cpu_rows(json_object *cpus, int columns, bool utf8)
 /* ---- processes behind host:user ---- */
 
 /* What the columns before the control group take. */
-#define PROCESS_COLUMNS 50
+#define PROCESS_COLUMNS 60
 #define CGROUP_MIN      16
 
 /* The end of a text in so many columns. The caller frees it. */
@@ -264,6 +264,8 @@ add_process(json_object *rows, json_object *process, int columns, bool utf8)
     vg_json_add(row, "comm", json_object_get(vg_output_member(process, "comm")));
     vg_json_add_string(row, "pid", who);
     vg_json_add(row, "ns", json_object_get(vg_output_member(process, "ns")));
+    if (read_ns(process, "error_ns") > 0)
+        vg_json_add_int64(row, "at_most", read_ns(process, "ns") + read_ns(process, "error_ns"));
     vg_json_add(row, "count", json_object_get(vg_output_member(process, "count")));
     vg_json_add_string(row, "cgroup", end);
     vg_json_append(rows, row);
@@ -299,8 +301,17 @@ host_load_same(json_object *processes, json_object *process)
     return same;
 }
 
+static int
+host_load_compare(const void *a, const void *b)
+{
+    int64_t x = read_ns(*(json_object *const *)a, "ns"),
+            y = read_ns(*(json_object *const *)b, "ns");
+
+    return (y > x) - (y < x);
+}
+
 /* A process that was gone before its control group could be read is most likely another one of
- * those of its name. Returns a new array. */
+ * those of its name. Returns a new array, most time first. */
 static json_object *
 host_load_merge(json_object *processes)
 {
@@ -321,9 +332,11 @@ host_load_merge(json_object *processes)
             continue;
         }
         host_load_add_to(same, process, "ns");
+        host_load_add_to(same, process, "error_ns");
         host_load_add_to(same, process, "count");
         host_load_add_to(same, process, "pids");
     }
+    json_object_array_sort(merged, host_load_compare);
     return merged;
 }
 

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "model/process-sum.h"
+
 static struct vg_vm_sample *
 need_vm(struct vg_window *sum, uint32_t id)
 {
@@ -52,34 +54,6 @@ window_sum_add_lost(GArray *losses, const struct vg_lost_to *more)
         return;
     }
     g_array_append_vals(losses, more, 1);
-}
-
-/* Processes of one name and control group are one: many that come and go are told as what they are
- * together. Where there is no room, the smallest makes it. */
-static void
-add_lost_process(GArray *processes, const struct vg_lost_process *more)
-{
-    struct vg_lost_process *rows = (struct vg_lost_process *)(void *)processes->data;
-    struct vg_lost_process fresh = *more;
-    guint least = 0;
-
-    fresh.pids = MAX(more->pids, 1);
-    for (guint i = 0; i < processes->len; i++) {
-        if (memcmp(rows[i].comm, more->comm, sizeof(more->comm)) == 0 &&
-            strcmp(rows[i].cgroup, more->cgroup) == 0) {
-            rows[i].ns = vg_time_sum(rows[i].ns, more->ns);
-            rows[i].count += more->count;
-            rows[i].pids += rows[i].pid == more->pid ? 0 : fresh.pids;
-            rows[i].pid = more->pid;
-            return;
-        }
-        if (rows[i].ns < rows[least].ns)
-            least = i;
-    }
-    if (processes->len < VG_SUM_LOST_PROCESSES_MAX)
-        g_array_append_val(processes, fresh);
-    else
-        rows[least] = fresh;
 }
 
 /* ---- use of GPUs ---- */
@@ -267,8 +241,8 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, const struct sum_
     if (more->lost_to->len > 0)
         vg_window_sort_lost_to(vm->lost_to);
     for (guint i = 0; i < more->lost_processes->len; i++)
-        add_lost_process(vm->lost_processes,
-                         &g_array_index(more->lost_processes, struct vg_lost_process, i));
+        vg_process_sum_add(vm->lost_processes,
+                           &g_array_index(more->lost_processes, struct vg_lost_process, i));
     if (more->lost_processes->len > 0)
         vg_window_sort_lost_processes(vm->lost_processes);
     for (guint i = 0; i < more->gpus->len; i++)

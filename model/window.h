@@ -113,13 +113,15 @@ struct vg_gpu_process_sample {
  * control group: a part of VG_AGGRESSOR_HOST_USER. */
 #define VG_CGROUP_LEN                128
 #define VG_WINDOW_LOST_PROCESSES_MAX 16 /* of a VM, in a window; the rest is "others" */
-#define VG_SUM_LOST_PROCESSES_MAX    24 /* in a sum */
+#define VG_SUM_LOST_PROCESSES_MAX    64 /* in a sum */
+#define VG_SUM_LOST_PROCESSES_SHOWN  24 /* of these */
 struct vg_lost_process {
     int32_t pid;                /* in a sum: of the newest one */
     uint32_t pids;              /* in a sum: how many there were, at least */
     char comm[VG_COMM_LEN];     /* raw bytes; empty: not known */
     char cgroup[VG_CGROUP_LEN]; /* its end, if it is longer; empty: it was gone */
     int64_t ns;
+    int64_t error_ns; /* in a sum: what it may have taken besides, at most, before it had a row */
     uint64_t count;
 };
 

@@ -45,14 +45,40 @@ took_cut(GArray *processes, int64_t top)
         g_array_set_size(processes, (guint)top);
 }
 
-static void
-took_add(struct vg_store_total *total, GArray *processes, const char *key, int64_t ns,
-         uint64_t count)
+static int64_t
+took_most(const struct vg_store_loss *took)
 {
+    return took->ns + took->error_ns;
+}
+
+static int
+took_compare_most(const void *a, const void *b)
+{
+    const struct vg_store_loss *x = a, *y = b;
+
+    if (took_most(x) != took_most(y))
+        return took_most(x) > took_most(y) ? -1 : 1;
+    return (x->aggressor > y->aggressor) - (x->aggressor < y->aggressor);
+}
+
+/* In a long time there may be any number of processes. As in model/process-sum.h those leave that
+ * took least at most, half of the rows at a time, and who comes then may have been one of them. So
+ * the order in which they come keeps none away that took more than others. */
+static void
+took_add(struct vg_store_total *total, GArray *processes, int64_t *floor_ns, const char *key,
+         int64_t ns, uint64_t count)
+{
+    const guint before = processes->len;
+
     vg_store_losses_add(processes, vg_store_total_number(total, key), ns, count);
-    /* In a long time there may be any number, and those that come back are found at the front. */
-    if (processes->len >= TOOK_ROWS_MAX)
-        took_cut(processes, TOOK_ROWS_MAX / 2);
+    if (processes->len == before)
+        return;
+    g_array_index(processes, struct vg_store_loss, before).error_ns = *floor_ns;
+    if (processes->len < TOOK_ROWS_MAX)
+        return;
+    g_array_sort(processes, took_compare_most);
+    *floor_ns = took_most(&g_array_index(processes, struct vg_store_loss, TOOK_ROWS_MAX / 2));
+    g_array_set_size(processes, TOOK_ROWS_MAX / 2);
 }
 
 int
@@ -74,12 +100,13 @@ vg_store_took_read(struct vg_store_total_reader *reader, int64_t win, GError **e
             return -1;
         g_autofree char *key = vg_store_took_key(comm, cgroup);
         int64_t id = sqlite3_column_int64(rows, 0);
-        const struct vg_store_total_vm *vm =
+        struct vg_store_total_vm *vm =
             id > 0 ? g_hash_table_lookup(reader->vms, (void *)(intptr_t)id) : NULL;
         /* Of a VM that has no sample in it there is nothing. */
         if (id > 0 && !vm)
             continue;
-        took_add(reader->total, vm ? vm->processes : reader->total->processes, key,
+        took_add(reader->total, vm ? vm->processes : reader->total->processes,
+                 vm ? &vm->processes_floor_ns : &reader->total->processes_floor_ns, key,
                  sqlite3_column_int64(rows, 3), (uint64_t)sqlite3_column_int64(rows, 4));
     }
     return status;

@@ -9,8 +9,8 @@
 #include "store/store-total.h"
 
 /* So many are stored of a VM, and of the host: in minutes, and in hours. */
-#define VG_STORE_TOOK_MINUTE 3
-#define VG_STORE_TOOK_HOUR   8
+#define VG_STORE_TOOK_MINUTE 8
+#define VG_STORE_TOOK_HOUR   16
 
 /* Adds what a window tells of processes to the sums of which it is a part. */
 void vg_store_took_add_window(struct vg_store_total *total, const struct vg_store_window *window);

@@ -17,6 +17,7 @@ struct vg_store_total_vm {
     struct vg_store_sample sample;
     GArray *losses;    /* struct vg_store_loss, whose aggressors are numbers of the total */
     GArray *processes; /* likewise; their names are keys of processes behind host:user */
+    int64_t processes_floor_ns; /* what one that has no row may have taken, at most */
 };
 
 struct vg_store_total {
@@ -28,6 +29,7 @@ struct vg_store_total {
     GPtrArray *names;    /* names of aggressors by their number here; 0 is "rest" */
     GHashTable *numbers; /* name -> number */
     GArray *processes;   /* struct vg_store_loss, of all VMs together */
+    int64_t processes_floor_ns;
 };
 
 void vg_store_total_init(struct vg_store_total *total);

@@ -33,6 +33,7 @@ struct vg_store_sample {
 struct vg_store_loss {
     uint32_t aggressor;
     int64_t ns;
+    int64_t error_ns; /* of a process: what it may have taken besides, before it had a row */
     uint64_t count;
 };
 

@@ -380,6 +380,8 @@ test_sums_of_processes(void **state)
     assert_int_equal(rows->len, VG_SUM_LOST_PROCESSES_MAX);
     assert_int_equal(first[0].ns, 50);
     assert_int_equal(first[1].ns, 35);
+    assert_int_equal(first[0].error_ns, 0);
+    assert_int_equal(first[2].ns, 1);
     vg_window_clear(&sum);
 }
 
@@ -428,11 +430,29 @@ test_process_rows(void **state)
     (void)state;
     assert_int_equal(vg_output_length(rows), 3);
     assert_string_equal(text_of(rows, 0, "pid"), "70 +2");
-    assert_string_equal(text_of(rows, 0, "cgroup"), "...ame-of-a-unit/build.service");
+    assert_string_equal(text_of(rows, 0, "cgroup"), "...nit/build.service");
     assert_string_equal(text_of(rows, 1, "pid"), "71");
     assert_null(text_of(rows, 1, "cgroup"));
     assert_string_equal(text_of(rows, 2, "comm"), "others");
     assert_string_equal(text_of(rows, 2, "ns"), "30");
+    assert_null(text_of(rows, 0, "at_most"));
+    /* One that joins another makes it the first, and adds its error. */
+    g_autoptr(json_object) joined =
+        json_tokener_parse("[{\"aggressor\":\"host:user\",\"ns\":100,\"processes\":["
+                           "{\"comm\":\"a\",\"pid\":1,\"pids\":1,\"cgroup\":\"/"
+                           "a\",\"ns\":40,\"error_ns\":0,\"count\":1},"
+                           "{\"comm\":\"b\",\"pid\":2,\"pids\":1,\"cgroup\":\"/"
+                           "b\",\"ns\":30,\"error_ns\":5,\"count\":1},"
+                           "{\"comm\":\"b\",\"pid\":3,\"pids\":1,\"cgroup\":null,\"ns\":30,\"error_"
+                           "ns\":1,\"count\":1}],"
+                           "\"others\":{\"ns\":0,\"count\":0}}]");
+    g_autoptr(json_object) merged = vg_host_process_rows(joined, 80, true);
+    assert_int_equal(vg_output_length(merged), 2);
+    assert_string_equal(text_of(merged, 0, "comm"), "b");
+    assert_string_equal(text_of(merged, 0, "ns"), "60");
+    assert_string_equal(text_of(merged, 0, "at_most"), "66");
+    assert_string_equal(text_of(merged, 1, "comm"), "a");
+    assert_null(text_of(merged, 1, "at_most"));
 }
 
 /* ---- top ---- */

@@ -40,12 +40,13 @@ add_process(struct vg_window *window, guint vm, const char *comm, const char *cg
 }
 
 /* In the second before end: 5 ns of backup in one service and 4 in another, of each of two VMs; of
- * the first also 3 of cron, 2 of one that is told by bytes that are no text, and much of one
- * without a name. */
+ * the first also 3 of cron, 2 of one whose name is no text, 1 of each of six small ones, and much
+ * of one without a name. */
 static void
 put_second(vg_store *store, int64_t end_ns)
 {
     struct vg_window window;
+    char comm[VG_COMM_LEN];
 
     store_case_window(&window, end_ns - S_NS, end_ns, 2);
     for (guint vm = 0; vm < 2; vm++) {
@@ -54,6 +55,10 @@ put_second(vg_store *store, int64_t end_ns)
     }
     add_process(&window, 0, "cron", "", 3);
     add_process(&window, 0, "\xff", "/", 2);
+    for (int i = 0; i < 6; i++) {
+        g_snprintf(comm, sizeof(comm), "small%d", i);
+        add_process(&window, 0, comm, "", 1);
+    }
     add_process(&window, 0, "", "", 1000);
     store_case_put_window(store, "a", &window, 0);
     vg_window_clear(&window);
@@ -107,7 +112,7 @@ took(const GArray *processes, const char *comm, const char *cgroup)
     return ns;
 }
 
-/* So many seconds of it, of which no more than three of a VM and of the host are kept. */
+/* So many seconds of it, of which no more than eight of a VM and of the host are kept. */
 static void
 assert_took(vg_store *store, int64_t since_ns, int64_t until_ns, int64_t seconds)
 {
@@ -116,13 +121,14 @@ assert_took(vg_store *store, int64_t since_ns, int64_t until_ns, int64_t seconds
     for (guint i = 0; i < 2; i++) {
         const struct vg_history_vm *vm = host->vms->pdata[i];
         const bool first = strcmp(vm->name, "vm-0") == 0;
-        assert_int_equal(vm->processes->len, first ? 3 : 2);
+        assert_int_equal(vm->processes->len, first ? 8 : 2);
         assert_int_equal(took(vm->processes, "backup", "/system.slice/a"), 5 * seconds);
         assert_int_equal(took(vm->processes, "backup", "/system.slice/b"), 4 * seconds);
         assert_int_equal(took(vm->processes, "cron", ""), first ? 3 * seconds : -1);
-        assert_int_equal(took(vm->processes, "\xff", "/"), -1);
+        assert_int_equal(took(vm->processes, "\xff", "/"), first ? 2 * seconds : -1);
+        assert_int_equal(took(vm->processes, "small5", ""), -1);
     }
-    assert_int_equal(host->processes->len, 3);
+    assert_int_equal(host->processes->len, 8);
     assert_int_equal(took(host->processes, "backup", "/system.slice/a"), 10 * seconds);
     assert_int_equal(took(host->processes, "cron", ""), 3 * seconds);
     assert_int_equal(g_array_index(host->processes, struct vg_history_process, 0).count,
@@ -224,6 +230,56 @@ test_top_of_the_minute(void **state)
     vg_store_free(store);
 }
 
+/* The last second before end, in which the first VM lost time to `steady`, and to seven that come
+ * once, or to eight of those. */
+static void
+put_hour(vg_store *store, int64_t end_ns, int *n_names, int64_t ns, int64_t steady_ns)
+{
+    struct vg_window window;
+    char comm[VG_COMM_LEN];
+
+    store_case_window(&window, end_ns - S_NS, end_ns, 1);
+    if (steady_ns > 0)
+        add_process(&window, 0, "steady", "", steady_ns);
+    for (int i = steady_ns > 0 ? 1 : 0; i < 8; i++) {
+        g_snprintf(comm, sizeof(comm), "name%d", ++*n_names);
+        add_process(&window, 0, comm, "", ns);
+    }
+    store_case_put_window(store, "a", &window, 0);
+    vg_window_clear(&window);
+}
+
+static int64_t
+steady_took(vg_store *store, int64_t since_ns, int64_t until_ns)
+{
+    g_autoptr(vg_history_host) host = read_host(store, since_ns, until_ns);
+    const struct vg_history_vm *vm = host->vms->pdata[0];
+
+    return took(vm->processes, "steady", "");
+}
+
+/* Of 300 hours, in the first of which 256 names took more than one of the others in 30 hours. */
+static void
+test_long_times(void **state)
+{
+    vg_store *store = store_open(*state);
+    const int old = 256 / 8, hours = 300;
+    int n_names = 0;
+
+    for (int i = 0; i < hours; i++) {
+        put_hour(store, T0 + (i + 1) * HOUR_NS, &n_names, i < old ? 1000 : 1, i < old ? 0 : 20);
+        assert_true(vg_store_flush(store, STORE_LONG_NS));
+    }
+    /* One more, so that the hours before are summed. */
+    put_hour(store, T0 + hours * HOUR_NS + MIN_NS, &n_names, 1, 0);
+    assert_true(vg_store_flush(store, STORE_LONG_NS));
+    const int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
+    while (steady_took(store, T0 + (hours - 1) * HOUR_NS, T0 + hours * HOUR_NS) != 20)
+        assert_true(vg_clock_monotonic_ns() < until);
+    assert_true(steady_took(store, T0, T0 + hours * HOUR_NS) > 20 * (hours - old - 40));
+    vg_store_free(store);
+}
+
 int
 main(void)
 {
@@ -232,6 +288,7 @@ main(void)
         CASE(test_processes),
         CASE(test_processes_again),
         CASE(test_top_of_the_minute),
+        CASE(test_long_times),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
