@@ -124,6 +124,15 @@ may_log(struct vg_log_site *site, uint64_t *ret_suppressed)
     return may;
 }
 
+static void
+log_emit_more(enum vg_log_level level, const char *tag, const char *message, uint64_t suppressed)
+{
+    g_autofree char *more =
+        suppressed > 0 ? g_strdup_printf("%s suppressed=%" PRIu64, message, suppressed) : NULL;
+
+    log_emit(level, tag, more ? more : message);
+}
+
 void
 vg_log_limited(struct vg_log_site *site, enum vg_log_level level, const char *tag, const char *fmt,
                ...)
@@ -136,10 +145,55 @@ vg_log_limited(struct vg_log_site *site, enum vg_log_level level, const char *ta
     va_start(args, fmt);
     g_autofree char *message = vg_log_text_format(fmt, args);
     va_end(args);
-    if (suppressed == 0) {
-        log_emit(level, tag, message);
-        return;
+    log_emit_more(level, tag, message, suppressed);
+}
+
+static void
+log_turns_emit(struct vg_log_turns *turns, const char *tag, int64_t now_ns)
+{
+    g_autofree char *message = g_steal_pointer(&turns->waiting);
+
+    if (now_ns - turns->begin_ns >= SITE_PAUSE_NS) {
+        turns->begin_ns = now_ns;
+        turns->n = 0;
     }
-    g_autofree char *more = g_strdup_printf("%s suppressed=%" PRIu64, message, suppressed);
-    log_emit(level, tag, more);
+    turns->n++;
+    log_emit_more(turns->level, tag, message, turns->suppressed);
+    turns->suppressed = 0;
+}
+
+void
+vg_log_turn(struct vg_log_turns *turns, enum vg_log_level level, const char *tag, const char *fmt,
+            ...)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+    va_list args;
+
+    if (!log_is_enabled(level))
+        return;
+    if (turns->waiting)
+        turns->suppressed++;
+    g_free(turns->waiting);
+    va_start(args, fmt);
+    turns->waiting = vg_log_text_format(fmt, args);
+    va_end(args);
+    turns->level = level;
+    if (turns->n < VG_LOG_TURNS_MAX || now_ns - turns->begin_ns >= SITE_PAUSE_NS)
+        log_turns_emit(turns, tag, now_ns);
+}
+
+void
+vg_log_turns_settle(struct vg_log_turns *turns, const char *tag)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    if (turns->waiting && now_ns - turns->begin_ns >= SITE_PAUSE_NS)
+        log_turns_emit(turns, tag, now_ns);
+}
+
+void
+vg_log_turns_clear(struct vg_log_turns *turns, const char *tag)
+{
+    if (turns->waiting)
+        log_turns_emit(turns, tag, vg_clock_monotonic_ns());
 }

@@ -51,6 +51,27 @@ struct vg_log_site {
 void vg_log_limited(struct vg_log_site *site, enum vg_log_level level, const char *tag,
                     const char *fmt, ...) G_GNUC_PRINTF(4, 5);
 
+/* State for messages about one thing that works or not, and may change every second for days: four
+ * of a minute are logged. Of those that come then the newest waits until the minute is over, and
+ * those before it are counted. So the last message always says how the thing is. Zeroed at first;
+ * used under a lock of the owner, or by one thread. */
+#define VG_LOG_TURNS_MAX 4
+struct vg_log_turns {
+    int64_t begin_ns; /* monotonic, of the minute */
+    unsigned n;       /* messages of it */
+    uint64_t suppressed;
+    char *waiting; /* the newest, which was not logged */
+    enum vg_log_level level;
+};
+void vg_log_turn(struct vg_log_turns *turns, enum vg_log_level level, const char *tag,
+                 const char *fmt, ...) G_GNUC_PRINTF(4, 5);
+
+/* Logs the message that waits, if its minute is over. To be called every second or so. */
+void vg_log_turns_settle(struct vg_log_turns *turns, const char *tag);
+
+/* Logs the message that waits, and frees it. */
+void vg_log_turns_clear(struct vg_log_turns *turns, const char *tag);
+
 /* A source that logs defines VG_LOG_TAG. */
 #define vg_log_err(...)    vg_log(VG_LOG_ERR, VG_LOG_TAG, __VA_ARGS__)
 #define vg_log_warn(...)   vg_log(VG_LOG_WARN, VG_LOG_TAG, __VA_ARGS__)

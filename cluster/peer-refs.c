@@ -30,6 +30,7 @@ peers_unref(void *data)
         return;
     for (size_t i = 0; i < G_N_ELEMENTS(peer->options.texts); i++)
         g_free(peer->options.texts[i]);
+    g_free(peer->turns.waiting);
     vg_peer_info_free(peer->info);
     peers_copy_release(peer->copy);
     peers_copy_release(peer->fresh);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/asker.h"
+#include "base/log.h"
 #include "cluster/exchange.h"
 #include "cluster/peers.h"
 
@@ -36,6 +37,7 @@ struct peer {
     bool gone;   /* its cluster says that it has fallen silent; protected by the lock */
     /* These are protected by the lock. */
     struct vg_peer_info *info;
+    struct vg_log_turns turns;
     struct copy *copy; /* the newest snapshot, or NULL */
     bool silent;       /* it let its last deadline pass */
     bool busy;         /* it is being asked */

@@ -80,13 +80,16 @@ peers_end_attempt(vg_peers *peers, struct peer *peer, GError *take_err)
     VG_LOCK_SCOPE(&peers->lock);
     if (state != info->state || (take_err && g_strcmp0(take_err->message, info->reason) != 0)) {
         if (take_err)
-            vg_log_warn("a peer cannot be used name=%s url=\"%s\" reason=\"%s\"", info->name,
+            vg_log_turn(&peer->turns, VG_LOG_WARN, VG_LOG_TAG,
+                        "a peer cannot be used name=%s url=\"%s\" reason=\"%s\"", info->name,
                         info->url, take_err->message);
         else
-            vg_log_notice("a peer answers name=%s url=\"%s\" version=%s host=\"%s\"", info->name,
-                          info->url, info->version ? info->version : "",
-                          info->host ? info->host : "");
+            vg_log_turn(&peer->turns, VG_LOG_NOTICE, VG_LOG_TAG,
+                        "a peer answers name=%s url=\"%s\" version=%s host=\"%s\"", info->name,
+                        info->url, info->version ? info->version : "",
+                        info->host ? info->host : "");
     }
+    vg_log_turns_settle(&peer->turns, VG_LOG_TAG);
     info->state = state;
     info->asked_ns = vg_clock_realtime_ns();
     g_free(info->reason);

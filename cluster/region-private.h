@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "cluster/region.h"
 
 /* The limit of one call of the thread, which must show signs of life. */
@@ -55,14 +56,15 @@ struct vg_region {
     int64_t drain_revision;           /* of etcd, when it was put there */
     struct vg_cluster_leader *leader; /* as read, or NULL */
     struct vg_proposal *proposal;     /* likewise */
-    char *reason;                     /* why this host is not known there, or NULL */
-    bool announced;                   /* the key of this host is there, as far as is known */
-    bool used;                        /* all went well at least once */
-    bool failing;                     /* the last call failed */
-    int64_t announced_revision;       /* of etcd, when it was put there */
-    int64_t lease;                    /* 0: none */
-    int64_t answered_ns;              /* epoch, when etcd was last read; 0: never */
-    int64_t revision;                 /* of what was read; 0: nothing */
+    struct vg_log_turns turns;
+    char *reason;               /* why this host is not known there, or NULL */
+    bool announced;             /* the key of this host is there, as far as is known */
+    bool used;                  /* all went well at least once */
+    bool failing;               /* the last call failed */
+    int64_t announced_revision; /* of etcd, when it was put there */
+    int64_t lease;              /* 0: none */
+    int64_t answered_ns;        /* epoch, when etcd was last read; 0: never */
+    int64_t revision;           /* of what was read; 0: nothing */
     int64_t puts;
     /* These belong to the thread. */
     GHashTable *known;       /* key: mod_revision as int64_t *, of all keys that were read */

@@ -52,9 +52,11 @@ region_note(vg_region *region, const GError *error)
     if (!error && !region->used)
         vg_log_notice("this host is in the cluster name=%s", region->cluster);
     else if (error && g_strcmp0(region->reason, error->message) != 0)
-        vg_log_warn("etcd cannot be used reason=\"%s\"", error->message);
+        vg_log_turn(&region->turns, VG_LOG_WARN, VG_LOG_TAG, "etcd cannot be used reason=\"%s\"",
+                    error->message);
     else if (!error && region->reason)
-        vg_log_notice("etcd can be used again");
+        vg_log_turn(&region->turns, VG_LOG_NOTICE, VG_LOG_TAG, "etcd can be used again");
+    vg_log_turns_settle(&region->turns, VG_LOG_TAG);
     region->used = region->used || !error;
     g_free(region->reason);
     region->reason = error ? g_strdup(error->message) : NULL;
@@ -406,6 +408,7 @@ vg_region_free(vg_region *region)
     pthread_mutex_destroy(&region->lock);
     pthread_mutex_destroy(&region->locking);
     g_free(region->drain_by);
+    vg_log_turns_clear(&region->turns, VG_LOG_TAG);
     g_free(region->reason);
     g_free(region->prefix);
     g_free(region->cluster);

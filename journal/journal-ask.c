@@ -18,20 +18,42 @@
 
 /* ---- the file ---- */
 
+/* Called under the lock. */
 static void
 journal_set_state(vg_journal *journal, const GError *error)
 {
-    VG_LOCK_SCOPE(&journal->lock);
     bool is_new = error ? g_strcmp0(journal->reason, error->message) != 0 : journal->reason != NULL;
     g_free(journal->reason);
     journal->reason = error ? g_strdup(error->message) : NULL;
     journal->is_open = !error;
-    journal->tried = true;
-    pthread_cond_broadcast(&journal->done);
     if (is_new && error)
-        vg_log_err("%s, trying again", error->message);
+        vg_log_turn(&journal->turns, VG_LOG_ERR, VG_LOG_TAG, "%s, trying again", error->message);
     else if (is_new)
-        vg_log_notice("the journal works again");
+        vg_log_turn(&journal->turns, VG_LOG_NOTICE, VG_LOG_TAG, "the journal works again");
+}
+
+/* Records whether the file could be opened. While writing fails, as on a full disk, a file that can
+ * be opened does not mean that the journal works. */
+static void
+journal_note_open(vg_journal *journal, const GError *error)
+{
+    VG_LOCK_SCOPE(&journal->lock);
+    journal->tried = true;
+    if (error || !journal->write_failed)
+        journal_set_state(journal, error);
+    pthread_cond_broadcast(&journal->done);
+}
+
+/* Records whether something could be written. */
+static void
+journal_note_write(vg_journal *journal, const GError *error)
+{
+    VG_LOCK_SCOPE(&journal->lock);
+    if (!error && !journal->write_failed)
+        return;
+    journal->write_failed = error != NULL;
+    journal_set_state(journal, error);
+    pthread_cond_broadcast(&journal->done);
 }
 
 static void
@@ -41,7 +63,8 @@ journal_close_file(vg_journal *journal)
     journal->next_open_ns = vg_clock_monotonic_ns() + RETRY_NS;
 }
 
-int
+/* Opens the file if it is not open, and again if it was deleted or replaced. */
+static int
 journal_need_file(vg_journal *journal, GError **err)
 {
     GError *error = NULL;
@@ -56,7 +79,7 @@ journal_need_file(vg_journal *journal, GError **err)
         g_clear_pointer(&journal->db, journal_db_close);
     if (error)
         journal->next_open_ns = vg_clock_monotonic_ns() + RETRY_NS;
-    journal_set_state(journal, error);
+    journal_note_open(journal, error);
     if (!error)
         return 0;
     g_propagate_error(err, error);
@@ -70,14 +93,18 @@ journal_transact(vg_journal *journal, journal_task *task, const void *arg, void 
 
     if (journal_need_file(journal, err) != 0)
         return -1;
+    const int changes = journal_db_changes(journal->db);
     int status = journal_db_run(journal->db, NULL, &error, "BEGIN IMMEDIATE", "");
     bool begun = status == 0;
     if (status == 0)
         status = task(journal->db, arg, ret, &error);
     if (status == 0)
         status = journal_db_run(journal->db, NULL, &error, "COMMIT", "");
-    if (status == 0)
+    if (status == 0) {
+        if (journal_db_changes(journal->db) != changes)
+            journal_note_write(journal, NULL);
         return 0;
+    }
     /* If the task itself refused, or could not read what is in a row, the connection is good: roll
      * back and keep it. After any other error, close it. */
     bool refused = g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
@@ -85,11 +112,32 @@ journal_transact(vg_journal *journal, journal_task *task, const void *arg, void 
                    g_error_matches(error, VG_ERROR, VG_E_REFUSED) ||
                    g_error_matches(error, VG_ERROR, VG_E_INVALID);
     if (!begun || !refused || journal_db_run(journal->db, NULL, NULL, "ROLLBACK", "") != 0) {
-        journal_set_state(journal, error);
+        journal_note_write(journal, error);
         journal_close_file(journal);
     }
     g_propagate_error(err, error);
     return -1;
+}
+
+static int
+journal_try_write(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    (void)arg, (void)ret;
+    return journal_db_try_write(db, err);
+}
+
+void
+journal_try(vg_journal *journal)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    if (!journal->db && now_ns >= journal->next_open_ns)
+        (void)!journal_need_file(journal, NULL);
+    if (journal->db && journal->write_failed &&
+        journal_transact(journal, journal_try_write, NULL, NULL, NULL) == 0)
+        journal_note_write(journal, NULL);
+    VG_LOCK_SCOPE(&journal->lock);
+    vg_log_turns_settle(&journal->turns, VG_LOG_TAG);
 }
 
 static void

@@ -254,6 +254,12 @@ journal_db_spare_room(struct journal_db *db, GError **err)
     return db->room_bytes > 0 ? journal_db_need_room(db, db->room_bytes + SPARE_BYTES, err) : 0;
 }
 
+int
+journal_db_changes(const struct journal_db *db)
+{
+    return sqlite3_total_changes(db->db);
+}
+
 /* ---- opening ---- */
 
 static int
@@ -308,6 +314,14 @@ journal_db_upgrade(struct journal_db *db, int version, GError **err)
     }
     g_autofree char *set = g_strdup_printf("PRAGMA user_version = %d; COMMIT", NEWEST_VERSION);
     return journal_db_execute(db, set, err);
+}
+
+int
+journal_db_try_write(struct journal_db *db, GError **err)
+{
+    g_autofree char *set = g_strdup_printf("PRAGMA user_version = %d", NEWEST_VERSION);
+
+    return journal_db_spare_room(db, err) < 0 ? -1 : journal_db_execute(db, set, err);
 }
 
 static int

@@ -51,6 +51,13 @@ int journal_db_keep_room(struct journal_db *db, int64_t bytes,
 /* Fails with VG_E_REFUSED if a write would use the room that is kept. */
 int journal_db_spare_room(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Returns how many rows this connection has changed. */
+int journal_db_changes(const struct journal_db *db);
+
+/* Writes something that changes nothing, within a transaction of the caller's. Fails as a write
+ * does, or as journal_db_spare_room(). */
+int journal_db_try_write(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Makes a list from the rows by read_row, and ends the statement. Returns NULL and sets *err on
  * failure. If read_row returns NULL, the row is left out, and its error is logged. */
 int journal_db_list(struct journal_db *db, sqlite3_stmt *take_statement,

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "base/log.h"
 #include "journal/journal-db.h"
 #include "journal/journal.h"
 
@@ -59,7 +60,9 @@ struct vg_journal {
     GQueue asks; /* struct journal_ask */
     bool tried;  /* the thread has tried to open the file */
     bool is_open;
-    char *reason;         /* the reason if it is not open */
+    bool write_failed; /* since then nothing was written */
+    char *reason;      /* the reason if it does not work */
+    struct vg_log_turns turns;
     bool tokens_known;    /* the tokens were read */
     GPtrArray *tokens;    /* struct journal_token */
     GHashTable *refusals; /* origin and status -> struct vg_audit_entry */
@@ -94,9 +97,11 @@ struct journal_page {
 /* Makes a page, freed by g_free(). */
 struct journal_page *journal_page_new(int64_t before, size_t limit, size_t limit_max);
 
-/* The functions below are for the thread only. This one opens the file if it is not open, and again
- * if it was deleted or replaced. */
-int journal_need_file(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+/* The functions below are for the thread only. */
+
+/* Opens the file if it is not open and it is time, and, while nothing could be written, tries that.
+ */
+void journal_try(vg_journal *journal);
 
 /* Does a task in a transaction of its own, outside of an ask. */
 int journal_transact(vg_journal *journal, journal_task *task, const void *arg, void **ret,

@@ -39,8 +39,7 @@ journal_run(vg_thread *self, void *arg)
     while (!vg_thread_stopping(self)) {
         int64_t now = vg_clock_monotonic_ns();
         vg_thread_beat(self);
-        if (!journal->db && now >= journal->next_open_ns)
-            (void)!journal_need_file(journal, NULL);
+        journal_try(journal);
         if (now >= journal->next_tidy_ns) {
             journal->next_tidy_ns = now + TIDY_NS;
             journal_tidy(journal, false);
@@ -127,6 +126,7 @@ vg_journal_free(vg_journal *journal)
     if (!journal)
         return;
     vg_thread_free(journal->thread);
+    vg_log_turns_clear(&journal->turns, VG_LOG_TAG);
     g_ptr_array_unref(journal->tokens);
     g_hash_table_unref(journal->refusals);
     g_queue_clear_full(&journal->events, vg_happening_free);

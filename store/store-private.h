@@ -20,9 +20,9 @@ enum vg_store_part { VG_PART_WINDOWS, VG_PART_SUMS, VG_PART_MAX };
 
 struct vg_store_trouble {
     bool failing;
-    int64_t retry_ns; /* monotonic */
-    uint64_t dropped; /* the number of dropped windows, when it began */
-    struct vg_log_site site;
+    int64_t retry_ns;          /* monotonic */
+    uint64_t dropped;          /* the number of dropped windows, when it began */
+    struct vg_log_turns turns; /* the thread's */
     enum vg_trouble code;
     char reason[512];
 };

@@ -59,8 +59,8 @@ store_thread_fail(vg_store *store, enum vg_store_part part, GError *take_error)
     pthread_cond_broadcast(&store->done);
     pthread_mutex_unlock(&store->lock);
     if (is_new)
-        vg_log_limited(&trouble->site, VG_LOG_WARN, VG_LOG_TAG, "%s, trying again",
-                       take_error->message);
+        vg_log_turn(&trouble->turns, VG_LOG_WARN, VG_LOG_TAG, "%s, trying again",
+                    take_error->message);
     g_error_free(take_error);
 }
 
@@ -77,11 +77,11 @@ succeed(vg_store *store, enum vg_store_part part)
     guint pending = store->ring.pending;
     pthread_cond_broadcast(&store->done);
     pthread_mutex_unlock(&store->lock);
-    trouble->site = (struct vg_log_site){0};
     if (part == VG_PART_WINDOWS)
-        vg_log_notice("writing resumed, waiting=%u dropped=%" PRIu64, pending, dropped);
+        vg_log_turn(&trouble->turns, VG_LOG_NOTICE, VG_LOG_TAG,
+                    "writing resumed, waiting=%u dropped=%" PRIu64, pending, dropped);
     else
-        vg_log_notice("writing of sums resumed");
+        vg_log_turn(&trouble->turns, VG_LOG_NOTICE, VG_LOG_TAG, "writing of sums resumed");
 }
 
 /* A damaged file is moved aside, so that a new one can be begun. false: it is not that, or it
@@ -426,9 +426,13 @@ vg_store_thread_run(vg_thread *self, void *arg)
     while (!vg_thread_stopping(self)) {
         vg_thread_beat(self);
         work(store);
+        for (int i = 0; i < VG_PART_MAX; i++)
+            vg_log_turns_settle(&store->troubles[i].turns, VG_LOG_TAG);
         wait_for_work(store);
     }
     store_thread_finish(store);
+    for (int i = 0; i < VG_PART_MAX; i++)
+        vg_log_turns_clear(&store->troubles[i].turns, VG_LOG_TAG);
     vg_store_writer_clear(&store->writer);
     if (store->lock_fd >= 0)
         close(store->lock_fd);

@@ -2,6 +2,7 @@
 """The disk under vgpud's store fails and comes back: measuring goes on, the state is told, and
 what waited is written without anybody's help."""
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -185,6 +186,27 @@ def test_a_full_disk(tmp_path, disk, busy):
     with live(tmp_path, disk) as daemon:
         told = trouble(daemon, busy, disk.fill, disk.empty, disk.state, ".db", "full")
         check_whole(disk.copy(tmp_path / "copy"), *told)
+
+
+def test_the_journal_works_again_when_it_has_written(tmp_path, disk):
+    """On a full disk its file can be opened each time, and each write fails."""
+    with live(tmp_path, disk) as daemon:
+        def write(n):
+            return daemon.post("/v1/tokens", {"name": f"token-{n}", "role": "reader"})[0]
+
+        assert write(0) == 201
+        disk.fill()
+        numbers = itertools.count(1)
+        wait_for(lambda: write(next(numbers)) != 201)
+        for _ in range(5):
+            assert write(next(numbers)) != 201
+        assert "the journal works again" not in daemon.log()
+        assert 1 <= len(re.findall("journal: .* is full .*trying again", daemon.log())) <= 4
+        assert "full" in daemon.part("journal")["reason"]
+        disk.empty()
+        # Also where nobody writes anything.
+        wait_for(lambda: "the journal works again" in daemon.log())
+        assert write(next(numbers)) == 201
 
 
 def test_a_file_system_that_cannot_be_written_at_the_start(tmp_path, disk, busy):

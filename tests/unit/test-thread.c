@@ -284,6 +284,38 @@ test_the_log_has_levels_and_no_control_characters(void **state)
     g_clear_pointer(&last, g_free);
 }
 
+/* What fails and works by turns: four messages, then the newest when its minute is over. */
+static void
+test_turns_are_limited_and_the_last_one_is_told(void **state)
+{
+    struct vg_log_turns turns = {0};
+
+    (void)state;
+    messages = 0;
+    vg_log_set_sink(capture, NULL);
+    for (int i = 0; i < 50; i++) {
+        vg_log_turn(&turns, VG_LOG_ERR, VG_LOG_TAG, "it fails n=%d", i);
+        vg_log_turn(&turns, VG_LOG_NOTICE, VG_LOG_TAG, "it works n=%d", i);
+        vg_log_turns_settle(&turns, VG_LOG_TAG);
+    }
+    assert_int_equal(messages, VG_LOG_TURNS_MAX);
+    assert_string_equal(last, "5 test it works n=1");
+    turns.begin_ns -= 61 * VG_NS_PER_S;
+    vg_log_turns_settle(&turns, VG_LOG_TAG);
+    assert_int_equal(messages, VG_LOG_TURNS_MAX + 1);
+    assert_string_equal(last, "5 test it works n=49 suppressed=95");
+    vg_log_turns_settle(&turns, VG_LOG_TAG);
+    assert_int_equal(messages, VG_LOG_TURNS_MAX + 1);
+    vg_log_turn(&turns, VG_LOG_ERR, VG_LOG_TAG, "it fails");
+    assert_string_equal(last, "3 test it fails");
+    for (int i = 0; i < 3; i++)
+        vg_log_turn(&turns, VG_LOG_ERR, VG_LOG_TAG, "it fails again");
+    vg_log_turns_clear(&turns, VG_LOG_TAG);
+    assert_string_equal(last, "3 test it fails again");
+    vg_log_set_sink(NULL, NULL);
+    g_clear_pointer(&last, g_free);
+}
+
 static void
 test_utc(void **state)
 {
@@ -311,6 +343,7 @@ main(void)
         cmocka_unit_test(test_putters_wait_and_nothing_is_lost),
         cmocka_unit_test(test_closing_ends_waits_and_keeps_what_is_in),
         cmocka_unit_test(test_the_log_has_levels_and_no_control_characters),
+        cmocka_unit_test(test_turns_are_limited_and_the_last_one_is_told),
         cmocka_unit_test(test_utc),
     };
 
