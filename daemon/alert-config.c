@@ -17,6 +17,8 @@ const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS] = {
      "Cores that have to be lost, in the mean, for the alert to be raised."},
     {"alert", "for", VG_CONF_DURATION, AT_ALERT(for_ns), "1min", 1, 86400, NULL,
      "The time over which that mean is made."},
+    {"alert", "clear_for", VG_CONF_DURATION, AT_ALERT(clear_for_ns), "0s", 0, 86400, NULL,
+     "The time for which the mean has to be a tenth below before the alert ends; 0s: as for."},
     {"alert", "vm", VG_CONF_STRING, AT_ALERT(vm), "", 0, 255, NULL,
      "VMs that are watched one by one, names or UUIDs with * and ?; empty: all together."},
 };
@@ -48,6 +50,7 @@ vg_alert_config_rules(const struct vg_daemon_config *config, size_t *ret_n)
             .lost_cores = alert->lost_cores,
             .for_ns = alert->for_ns,
             .vm = alert->vm,
+            .clear_for_ns = alert->clear_for_ns > 0 ? alert->clear_for_ns : alert->for_ns,
         };
     }
     *ret_n = config->alerts->len;

@@ -9,7 +9,7 @@
 #include "daemon/daemon-config.h"
 #include "engine/alerts.h"
 
-#define VG_ALERT_N_KEYS 3
+#define VG_ALERT_N_KEYS 4
 
 /* The keys of struct vg_alert_config. */
 extern const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS];

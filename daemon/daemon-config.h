@@ -163,7 +163,8 @@ struct vg_alert_config {
     struct vg_conf_item item;
     double lost_cores; /* 0 if it is missing */
     int64_t for_ns;
-    char *vm; /* a pattern; empty for the host */
+    int64_t clear_for_ns; /* 0: as for_ns */
+    char *vm;             /* a pattern; empty for the host */
 };
 
 /* One group [peer NAME]. Strings are empty where nothing is configured. */

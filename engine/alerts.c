@@ -28,6 +28,7 @@ struct alert_watch {
     double before;    /* the mean as it was told by an earlier run */
     /* the time of windows to come in which it does not end, as it was raised before */
     int64_t held_ns;
+    int64_t below_ns; /* raised: the time of windows since which the mean is below */
 };
 
 struct alert_state {
@@ -97,7 +98,7 @@ vg_alerts_same(const vg_alerts *alerts, const struct vg_alert_rule *rules, size_
         const struct vg_alert_rule *rule =
             &((const struct alert_state *)alerts->states->pdata[i])->rule;
         if (strcmp(rule->name, rules[i].name) != 0 || rule->lost_cores != rules[i].lost_cores ||
-            rule->for_ns != rules[i].for_ns ||
+            rule->for_ns != rules[i].for_ns || rule->clear_for_ns != rules[i].clear_for_ns ||
             strcmp(rule->vm, rules[i].vm ? rules[i].vm : "") != 0)
             return false;
     }
@@ -191,22 +192,33 @@ struct alert_turn {
     void *data;
 };
 
+/* Tells if an alert that is raised stays so after a window. */
+static bool
+alert_stays(const struct alert_state *state, struct alert_watch *watch, int64_t length_ns)
+{
+    if (alert_mean(watch) >= state->rule.lost_cores * (1 - VG_ALERT_HYSTERESIS)) {
+        watch->below_ns = 0;
+        return true;
+    }
+    watch->below_ns += length_ns;
+    return watch->below_ns < state->rule.clear_for_ns;
+}
+
 static void
 alert_look(struct alert_state *state, struct alert_watch *watch, int64_t lost_ns,
            const struct alert_turn *turn)
 {
-    const double limit = state->rule.lost_cores;
-
     watch->seen = true;
     alert_add(state, watch, turn->length_ns, lost_ns);
     if (watch->held_ns > turn->length_ns)
         return;
-    const double mean = alert_mean(watch);
-    bool raised = watch->raised ? mean >= limit * (1 - VG_ALERT_HYSTERESIS)
-                                : mean >= limit && watch->sum.length_ns >= state->rule.for_ns;
+    bool raised = watch->raised ? alert_stays(state, watch, turn->length_ns)
+                                : alert_mean(watch) >= state->rule.lost_cores &&
+                                      watch->sum.length_ns >= state->rule.for_ns;
     if (raised == watch->raised)
         return;
     watch->raised = raised;
+    watch->below_ns = 0;
     if (raised)
         watch->since_ns = turn->end_ns;
     alert_tell(state, watch, NULL, turn->told, turn->data);

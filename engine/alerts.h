@@ -15,8 +15,8 @@
 #include "model/alert.h"
 #include "model/window.h"
 
-/* An alert that is raised ends when the mean is this much below its limit, so that it does not come
- * and go all the time. */
+/* An alert that is raised ends when the mean has been this much below its limit for the rule's
+ * clear_for_ns, so that it does not come and go all the time. */
 #define VG_ALERT_HYSTERESIS 0.1
 
 struct vg_alert_rule {
@@ -26,6 +26,7 @@ struct vg_alert_rule {
     /* a pattern with * and ? for names, also those in OpenStack, or UUIDs; NULL or empty for all
      * VMs together */
     const char *vm;
+    int64_t clear_for_ns; /* 0: it ends with the first window after which the mean is below */
 };
 
 struct vg_alert_change {

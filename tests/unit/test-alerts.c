@@ -77,7 +77,7 @@ step(vg_alerts *alerts, int64_t length_ms, const struct lost *lost, size_t n, co
 static void
 test_host(void **state)
 {
-    const struct vg_alert_rule rule = {"host", 0.5, 3 * VG_NS_PER_S, NULL};
+    const struct vg_alert_rule rule = {"host", 0.5, 3 * VG_NS_PER_S, NULL, 0};
     vg_alerts *alerts = vg_alerts_new(&rule, 1);
 
     (void)state;
@@ -98,8 +98,8 @@ test_host(void **state)
 static void
 test_vms(void **state)
 {
-    const struct vg_alert_rule rules[] = {{"web", 0.25, 2 * VG_NS_PER_S, "web-*"},
-                                          {"all", 0.75, 2 * VG_NS_PER_S, "*"}};
+    const struct vg_alert_rule rules[] = {{"web", 0.25, 2 * VG_NS_PER_S, "web-*", 0},
+                                          {"all", 0.75, 2 * VG_NS_PER_S, "*", 0}};
     vg_alerts *alerts = vg_alerts_new(rules, G_N_ELEMENTS(rules));
     g_autoptr(GString) got = g_string_new(NULL);
 
@@ -118,11 +118,41 @@ test_vms(void **state)
     vg_alerts_free(alerts);
 }
 
+/* A loss that goes up and down around the limit raises one alert, which ends after the time to
+ * clear it. */
+static void
+test_clear_for(void **state)
+{
+    const struct vg_alert_rule rule = {"web", 0.5, VG_NS_PER_S, "web-*", 3 * VG_NS_PER_S};
+    const struct vg_alert_rule other = {"web", 0.5, VG_NS_PER_S, "web-*", 2 * VG_NS_PER_S};
+    vg_alerts *alerts = vg_alerts_new(&rule, 1);
+
+    (void)state;
+    STEP(alerts, 1000, "web raised web-1 0.600; ", {"web-1", 600});
+    for (int i = 0; i < 20; i++) {
+        STEP(alerts, 1000, "", {"web-1", 300});
+        STEP(alerts, 1000, "", {"web-1", 100});
+        STEP(alerts, 1000, "", {"web-1", 550});
+    }
+    /* Between the limit and a tenth below it, the time does not run. */
+    STEP(alerts, 1000, "", {"web-1", 100});
+    STEP(alerts, 1000, "", {"web-1", 100});
+    STEP(alerts, 1000, "", {"web-1", 460});
+    STEP(alerts, 1000, "", {"web-1", 440});
+    STEP(alerts, 1000, "", {"web-1", 440});
+    STEP(alerts, 1000, "web cleared web-1 0.440; ", {"web-1", 440});
+    STEP(alerts, 1000, "", {"web-1", 100});
+    STEP(alerts, 1000, "web raised web-1 0.500; ", {"web-1", 500});
+    STEP(alerts, 1000, "web cleared web-1 0.500 the VM is gone; ", {"db", 0});
+    assert_false(vg_alerts_same(alerts, &other, 1));
+    vg_alerts_free(alerts);
+}
+
 /* Ten minutes of short windows: the mean is that of the last minute, to a thirtieth. */
 static void
 test_long(void **state)
 {
-    const struct vg_alert_rule rule = {"long", 0.5, 60 * VG_NS_PER_S, NULL};
+    const struct vg_alert_rule rule = {"long", 0.5, 60 * VG_NS_PER_S, NULL, 0};
     vg_alerts *alerts = vg_alerts_new(&rule, 1);
 
     (void)state;
@@ -152,7 +182,7 @@ test_long(void **state)
 static void
 test_names_in_openstack(void **state)
 {
-    const struct vg_alert_rule rule = {"web", 0.25, VG_NS_PER_S, "web-*"};
+    const struct vg_alert_rule rule = {"web", 0.25, VG_NS_PER_S, "web-*", 0};
     vg_alerts *alerts = vg_alerts_new(&rule, 1);
 
     (void)state;
@@ -182,8 +212,8 @@ restore(vg_alerts *alerts, const char *rule, const char *vm, double limit, int64
 static void
 test_restored(void **state)
 {
-    const struct vg_alert_rule rules[] = {{"web", 0.25, 2 * VG_NS_PER_S, "web-*"},
-                                          {"host", 0.5, 2 * VG_NS_PER_S, NULL}};
+    const struct vg_alert_rule rules[] = {{"web", 0.25, 2 * VG_NS_PER_S, "web-*", 0},
+                                          {"host", 0.5, 2 * VG_NS_PER_S, NULL, 0}};
     vg_alerts *alerts = vg_alerts_new(rules, G_N_ELEMENTS(rules));
 
     (void)state;
@@ -213,11 +243,9 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),
-        cmocka_unit_test(test_vms),
-        cmocka_unit_test(test_long),
-        cmocka_unit_test(test_restored),
-        cmocka_unit_test(test_names_in_openstack),
+        cmocka_unit_test(test_host),      cmocka_unit_test(test_vms),
+        cmocka_unit_test(test_clear_for), cmocka_unit_test(test_long),
+        cmocka_unit_test(test_restored),  cmocka_unit_test(test_names_in_openstack),
     };
 
     return cmocka_run_group_tests_name("alerts", tests, NULL, NULL);
