@@ -219,6 +219,6 @@ const struct vg_adapter vg_adapt_sched[] = {
     {{"sched_process_fork"}, VG_EVENT_PROCESS_FORK, fork_fields, read_process, 0, 0},
     {{"sched_process_free"}, VG_EVENT_PROCESS_END, free_fields, read_process, 0, 0},
     {{"task_rename"}, VG_EVENT_PROCESS, rename_fields, read_process, 0, 0},
-    {{"perf_comm"}, VG_EVENT_PROCESS, perf_comm_fields, read_process, 0, 0},
+    {{"perf_comm", "perf_fork"}, VG_EVENT_PROCESS, perf_comm_fields, read_process, 0, 0},
     {.names = {NULL}},
 };

@@ -60,6 +60,9 @@ static const struct event_spellings event_table[] = {
     /* drivers/gpu/drm/i915/gvt/trace.h */
     {{"render_mmio"},
      {"VM{i:old_id} -> VM{i:new_id} {w:action} reg {w:reg}, old {w:old_val} new {w:new_val}"}},
+    /* tools/perf/util/event.c */
+    {{"perf_comm"}, {"{t:comm}:{i:pid}/{i:tid}"}},
+    {{"perf_fork"}, {"({i:pid}:{i:tid}):({i:ppid}:{i:ptid})"}},
     {{"task_rename"},
      {"pid={i:pid} oldcomm={t:oldcomm} newcomm={t:newcomm} oom_score_adj={i:oom_score_adj}"}},
 };

@@ -6,7 +6,8 @@
  *
  *     tracefs, trace-cmd   comm-tid (tgid) [cpu] flags seconds.fraction: event: body
  *     trace-cmd, of several files or instances (print_handle_file())   "name: " in front of that
- *     perf script          comm pid/tid [cpu] seconds.fraction: period system:event: body
+ *     perf script          comm pid/tid [cpu] misc tod seconds.fraction: period system:event: body
+ *                          "PERF_RECORD_..." in the place of the event: what perf itself recorded
  *
  * A comm may hold anything, so the line is split at the first "[cpu] flags time:" that has a
  * thread id in front of it.
@@ -25,6 +26,11 @@
 /* "d..2." is five; real-time kernels and deep preempt counts make it longer. */
 #define FLAGS_MIN 2
 #define FLAGS_MAX 10
+
+#define PERF_RECORD "PERF_RECORD_"
+
+/* perf prints the address of a call chain's level in so many columns at least. */
+#define ADDRESS_COLUMNS 16
 
 /* Keeps seconds * 1e9 + fraction inside int64_t. */
 #define SECONDS_MAX     (VG_TIME_MAX / 1000000000 - 1)
@@ -106,6 +112,40 @@ read_time(const char **pos, const char *end, int64_t *ret_ns)
     return VG_TEXT_EVENT;
 }
 
+/* The flags of tracefs, or the letters of perf's -F +misc, of which there may be one. */
+static const char *
+skip_flags(const char *begin, const char *end)
+{
+    const char *p = begin;
+
+    while (p < end && is_flag(*p))
+        p++;
+    bool is_misc = p - begin == 1 && strchr("KUHGg", *begin);
+    if (((p - begin < FLAGS_MIN || p - begin > FLAGS_MAX) && !is_misc) || p == end ||
+        !vg_text_is_blank(*p))
+        return begin;
+    return skip_blanks(p, end);
+}
+
+/* perf's -F +tod: "2026-11-28 08:56:34.000000", or "disabled" where the recording cannot tell. */
+static const char *
+skip_time_of_day(const char *begin, const char *end)
+{
+    static const char pattern[] = "0000-00-00 00:00:00.";
+    const char *p = begin;
+    int64_t fraction;
+
+    if (starts_with(p, end, "disabled "))
+        return skip_blanks(p + strlen("disabled"), end);
+    for (const char *c = pattern; *c; c++, p++) {
+        if (p == end || (*c == '0' ? !vg_text_is_digit(*p) : *p != *c))
+            return begin;
+    }
+    if (!vg_text_digits(&p, end, &fraction) || p == end || !vg_text_is_blank(*p))
+        return begin;
+    return skip_blanks(p, end);
+}
+
 /* "] flags time:" behind the digits of a CPU. */
 static enum vg_text_kind
 read_flags_and_time(const char **pos, const char *end, int64_t *ret_ns)
@@ -117,12 +157,7 @@ read_flags_and_time(const char **pos, const char *end, int64_t *ret_ns)
     p = skip_blanks(p, end);
     enum vg_text_kind kind = read_time(&p, end, ret_ns);
     if (kind == VG_TEXT_UNKNOWN) {
-        const char *flags = p;
-        while (p < end && is_flag(*p))
-            p++;
-        if (p - flags < FLAGS_MIN || p - flags > FLAGS_MAX || p == end || !vg_text_is_blank(*p))
-            return VG_TEXT_UNKNOWN;
-        p = skip_blanks(p, end);
+        p = skip_time_of_day(skip_flags(p, end), end);
         kind = read_time(&p, end, ret_ns);
     }
     *pos = p;
@@ -284,6 +319,46 @@ is_perf_loss(struct vg_text_line *line, const char *end)
     return true;
 }
 
+/* What perf tells of processes: "PERF_RECORD_COMM exec: name:pid/tid" and
+ * "PERF_RECORD_FORK(pid:tid):(ppid:ptid)". It is read as an event of perf's CTF, and the columns
+ * say nothing of the thread. */
+static bool
+is_perf_process(const char *p, const char *end, struct vg_text_line *line)
+{
+    static const struct {
+        const char *begin, *event;
+    } records[] = {
+        {"PERF_RECORD_COMM: ", "perf_comm"},
+        {"PERF_RECORD_COMM exec: ", "perf_comm"},
+        {"PERF_RECORD_FORK", "perf_fork"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(records); i++) {
+        if (!starts_with(p, end, records[i].begin))
+            continue;
+        const char *body = p + strlen(records[i].begin);
+        *line = (struct vg_text_line){
+            .ts_ns = line->ts_ns,
+            .cpu = VG_NONE,
+            .tid = VG_NONE,
+            .tgid = VG_NONE,
+            .event = {records[i].event, strlen(records[i].event)},
+            .body = {body, (size_t)(trim_blanks(body, end) - body)},
+        };
+        return true;
+    }
+    return false;
+}
+
+/* A record of perf itself, at p behind the time; the recording is of tracepoints alone. */
+static enum vg_text_kind
+parse_perf_record(const char *p, const char *end, struct vg_text_line *line)
+{
+    if (is_perf_process(p, end, line))
+        return VG_TEXT_PROCESS;
+    return is_perf_loss(line, end) ? VG_TEXT_LOST : VG_TEXT_SKIP;
+}
+
 /* A line with the columns of an event. */
 static enum vg_text_kind
 parse_columns(const char *begin, const char *end, struct vg_text_line *ret)
@@ -303,9 +378,13 @@ parse_columns(const char *begin, const char *end, struct vg_text_line *ret)
                                      .tid = VG_NONE,
                                      .tgid = VG_NONE};
         read_event_name(p, end, ret);
-        if (!read_thread(begin, bracket - 1, ret))
-            continue;
+        bool has_thread = read_thread(begin, bracket - 1, ret);
         check_possible(ret);
+        p = skip_blanks(p, end);
+        if (kind == VG_TEXT_EVENT && starts_with(p, end, PERF_RECORD))
+            return parse_perf_record(p, end, ret);
+        if (!has_thread)
+            continue;
         return is_perf_loss(ret, end) && kind == VG_TEXT_EVENT ? VG_TEXT_LOST : kind;
     }
     return VG_TEXT_UNKNOWN;
@@ -341,6 +420,8 @@ parse_remark(const char *p, const char *end, struct vg_text_line *ret)
         ret->lost = number_behind(p, end, " lost ");
         return VG_TEXT_LOST;
     }
+    if (starts_with(p, end, PERF_RECORD))
+        return VG_TEXT_SKIP;
     if (lost) {
         lost += 5;
         if (vg_text_digits(&lost, end, &ret->lost) && starts_with(lost, end, " events"))
@@ -358,7 +439,21 @@ is_call_chain(const char *begin, const char *p, const char *end)
     const char *hex = p;
     while (p < end && g_ascii_isxdigit(*p))
         p++;
-    return hex > begin && p - hex >= 6 && (p == end || vg_text_is_blank(*p));
+    bool is_address = p > hex && (p - hex >= 6 || p - begin >= ADDRESS_COLUMNS);
+    return hex > begin && is_address && (p == end || vg_text_is_blank(*p));
+}
+
+/* The lines behind PERF_RECORD_NAMESPACES: "[0/net: 4/0xf0000098, 1/uts: ...". */
+static bool
+is_namespace_list(const char *begin, const char *p, const char *end)
+{
+    int64_t number;
+
+    if (p - begin < 2 || begin[0] != '\t' || begin[1] != '\t')
+        return false;
+    p += *p == '[';
+    return vg_text_digits(&p, end, &number) && p < end && *p++ == '/' && p < end &&
+           vg_text_is_letter(*p);
 }
 
 static bool
@@ -400,9 +495,31 @@ vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret)
         kind = parse_remark(p, end, ret);
     if (kind == VG_TEXT_UNKNOWN)
         kind = parse_named_remark(p, end, ret);
-    if (kind == VG_TEXT_UNKNOWN && is_call_chain(text.s, p, end))
+    if (kind == VG_TEXT_UNKNOWN &&
+        (is_call_chain(text.s, p, end) || is_namespace_list(text.s, p, end)))
         kind = VG_TEXT_SKIP;
     return kind;
+}
+
+/* "comm-tid cpu" and flags without a blank between them, in front of the time at p. */
+static bool
+is_latency_column(const char *begin, const char *p)
+{
+    const char *end = trim_blanks(begin, p);
+    const char *word = end;
+
+    while (word > begin && !vg_text_is_blank(word[-1]))
+        word--;
+    const char *flags = word;
+    int64_t cpu, tid;
+    if (!vg_text_digits(&flags, end, &cpu) || skip_flags(flags, p) != p)
+        return false;
+    end = trim_blanks(begin, word);
+    const char *digits = end;
+    while (digits > begin && vg_text_is_digit(digits[-1]))
+        digits--;
+    const char *dash = digits - 1;
+    return dash > begin && *dash == '-' && vg_text_digits(&digits, end, &tid);
 }
 
 const char *
@@ -415,8 +532,10 @@ vg_text_line_hint(struct vg_text_span text)
             continue;
         const char *behind = p;
         int64_t number;
-        if (read_time(&behind, end, &number) == VG_TEXT_EVENT && p - text.s > 2 &&
-            !memchr(text.s, '[', (size_t)(p - text.s)))
+        bool is_time = read_time(&behind, end, &number) == VG_TEXT_EVENT && p - text.s > 2;
+        if (is_time && is_latency_column(text.s, p))
+            return "this is the latency format: make the text with trace-cmd report without -l";
+        if (is_time && !memchr(text.s, '[', (size_t)(p - text.s)))
             return "the line has no CPU: make the text with `perf script -F +cpu`";
         behind = p;
         if (vg_text_digits(&behind, end, &number) && starts_with(behind, end, "us") &&

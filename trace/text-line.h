@@ -12,6 +12,7 @@ enum vg_text_kind {
     VG_TEXT_SKIP,   /* blank, comment, part of a call chain: belongs to trace text, says nothing */
     VG_TEXT_HEADER, /* the beginning of a trace, which may hold no event at all */
     VG_TEXT_EVENT,
+    VG_TEXT_PROCESS, /* perf's own record of a process: event and body are as of an event */
     VG_TEXT_LOST,
     VG_TEXT_COUNTER, /* an event whose time is a bare count, not seconds */
     VG_TEXT_UNKNOWN

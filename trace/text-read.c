@@ -195,20 +195,16 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
     }
     struct vg_text_class *class = text_read_class_of(recording, line);
     note_wakeups(recording, class);
-    /* perf first describes the processes that are there already, at time 0. */
-    bool is_before = class->binding.is_perf_record && !recording->have_time;
-    event.ts_ns = is_before ? VG_TIME_UNKNOWN : forward_time(recording, line->ts_ns, offset);
+    event.ts_ns = forward_time(recording, line->ts_ns, offset);
     event.cpu = (int16_t)line->cpu;
     record.line = line;
     if (class->layout.n_wanted > 0)
         vg_text_body_read(&class->layout, line->body, record.values);
     const char *why = vg_binding_read(&class->binding, &recording->env, &record, &event);
 
-    if (!is_before) {
-        flush_losses(recording, event.ts_ns, event.cpu);
-        recording->have_time = true;
-        recording->last_ns = event.ts_ns;
-    }
+    flush_losses(recording, event.ts_ns, event.cpu);
+    recording->have_time = true;
+    recording->last_ns = event.ts_ns;
     if (why) {
         text_read_reject(recording, offset, why);
         return;
@@ -217,6 +213,23 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
         recording->seen[event.cpu / 64] |= UINT64_C(1) << (event.cpu % 64);
     recording->base.has_switch |= event.type == VG_EVENT_SCHED_SWITCH;
     g_array_append_val(recording->queue, event);
+}
+
+/* What perf tells of processes has time 0 where it was so before, and is no part of the recording's
+ * time: it is taken with the event before it. */
+static void
+text_read_take_process(struct text_recording *recording, const struct vg_text_line *line)
+{
+    struct vg_text_record record = {.line = line};
+    struct vg_event event = {
+        .ts_ns = recording->have_time ? recording->last_ns : VG_TIME_UNKNOWN,
+        .cpu = VG_NONE,
+    };
+    struct vg_text_class *class = text_read_class_of(recording, line);
+
+    vg_text_body_read(&class->layout, line->body, record.values);
+    if (!vg_binding_read(&class->binding, &recording->env, &record, &event))
+        g_array_append_val(recording->queue, event);
 }
 
 static struct vg_event *
@@ -308,6 +321,9 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
     case VG_TEXT_EVENT:
         take_event(recording, &line, raw->offset);
         recording->gap |= line.impossible && recording->have_time;
+        break;
+    case VG_TEXT_PROCESS:
+        text_read_take_process(recording, &line);
         break;
     case VG_TEXT_LOST:
         take_loss(recording, &line, raw->offset);
