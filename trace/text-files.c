@@ -131,13 +131,13 @@ text_files_decide(struct vg_text_files *files, vg_recording *recording)
 /* False: a line without a name is of the kernel's main buffer, so that the names are of instances.
  */
 static bool
-text_files_read(struct vg_text_files *files, vg_text_source *source)
+text_files_read(struct vg_text_files *files, vg_text_lines *lines)
 {
     struct vg_text_raw_line raw;
     struct vg_text_line line;
     bool in_loss = false;
 
-    while (vg_text_source_next(source, &raw)) {
+    while (vg_text_lines_next(lines, &raw)) {
         enum vg_text_kind kind =
             raw.too_long ? VG_TEXT_UNKNOWN : vg_text_line_parse(raw.text, &line);
         const bool is_named = (kind == VG_TEXT_EVENT || kind == VG_TEXT_LOST) && line.label.len > 0;
@@ -152,12 +152,12 @@ text_files_read(struct vg_text_files *files, vg_text_source *source)
 }
 
 static bool
-text_files_first_is_named(vg_text_source *source)
+text_files_first_is_named(vg_text_lines *lines)
 {
     struct vg_text_raw_line raw;
     struct vg_text_line line;
 
-    while (vg_text_source_next(source, &raw)) {
+    while (vg_text_lines_next(lines, &raw)) {
         if (!raw.too_long && vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT)
             return line.label.len > 0;
     }
@@ -185,10 +185,10 @@ text_files_meet(struct vg_text_files *files, struct vg_text_span name)
 }
 
 struct vg_text_files *
-vg_text_files_find(const vg_text_source *source, vg_recording *recording)
+vg_text_files_find(const vg_text_lines *lines, vg_recording *recording)
 {
-    g_autoptr(vg_text_source) first = vg_text_source_again(source);
-    g_autoptr(vg_text_source) again = vg_text_source_again(source);
+    g_autoptr(vg_text_lines) first = vg_text_lines_again(lines);
+    g_autoptr(vg_text_lines) again = vg_text_lines_again(lines);
 
     if (first && again && !text_files_first_is_named(first))
         return NULL;

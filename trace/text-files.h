@@ -10,7 +10,7 @@
 
 #include "trace/recording.h"
 #include "trace/text-line.h"
-#include "trace/text-source.h"
+#include "trace/text-lines.h"
 
 /* Files that are told apart; lines of further ones are left out. */
 #define VG_TEXT_FILES_MAX 64
@@ -19,7 +19,7 @@ struct vg_text_files;
 
 /* Looks who is who, for which the text is read once more if its first event has a name in front;
  * what is left out becomes a problem of the recording. NULL: all lines are of one kernel. */
-struct vg_text_files *vg_text_files_find(const vg_text_source *source, vg_recording *recording);
+struct vg_text_files *vg_text_files_find(const vg_text_lines *lines, vg_recording *recording);
 void vg_text_files_free(struct vg_text_files *files);
 
 /* Where a reader of lines is: first {files, false}. */

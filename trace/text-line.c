@@ -27,6 +27,9 @@
 #define FLAGS_MIN 2
 #define FLAGS_MAX 10
 
+/* The head of tracefs's file: "# entries-in-buffer/entries-written: 205/4711   #P:2". */
+#define ENTRIES "entries-in-buffer/entries-written:"
+
 #define PERF_RECORD "PERF_RECORD_"
 
 /* perf prints the address of a call chain's level in so many columns at least. */
@@ -459,8 +462,28 @@ is_namespace_list(const char *begin, const char *p, const char *end)
 static bool
 is_header(const char *p, const char *end)
 {
-    return starts_with(p, end, "# tracer:") || starts_with(p, end, "cpus=") ||
-           starts_with(p, end, "version =");
+    return starts_with(p, end, "# tracer:") || starts_with(p, end, "# captured on") ||
+           starts_with(p, end, "cpus=") || starts_with(p, end, "version =");
+}
+
+bool
+vg_text_line_is_overwritten(struct vg_text_span line)
+{
+    const char *end = line.s + line.len;
+    const char *p = memmem(line.s, line.len, ENTRIES, strlen(ENTRIES));
+    int64_t kept, written;
+
+    if (!p || line.s[0] != '#')
+        return false;
+    p = skip_blanks(p + strlen(ENTRIES), end);
+    return vg_text_digits(&p, end, &kept) && p < end && *p++ == '/' &&
+           vg_text_digits(&p, end, &written) && written > kept;
+}
+
+bool
+vg_text_line_is_head(struct vg_text_span text)
+{
+    return is_header(skip_blanks(text.s, text.s + text.len), text.s + text.len);
 }
 
 /* What is no event, behind trace-cmd's name of the file. */

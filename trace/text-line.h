@@ -33,6 +33,12 @@ struct vg_text_line {
 
 enum vg_text_kind vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret);
 
+/* Whether a line is the first one of a recording's head, without the name of a file. */
+bool vg_text_line_is_head(struct vg_text_span text);
+
+/* Whether a line of tracefs's head says that records were overwritten. */
+bool vg_text_line_is_overwritten(struct vg_text_span text);
+
 /* Tells what to do about a line that is not understood, if it is known; else NULL. Static text. */
 const char *vg_text_line_hint(struct vg_text_span text);
 

@@ -12,8 +12,8 @@
 #include "trace/text-class.h"
 #include "trace/text-files.h"
 #include "trace/text-line.h"
+#include "trace/text-lines.h"
 #include "trace/text-scan.h"
-#include "trace/text-source.h"
 
 /* More zero bytes in a row than any field can hold. */
 #define HOLE_SIZE 32
@@ -26,7 +26,7 @@
 
 struct text_recording {
     struct vg_recording base;
-    vg_text_source *source;
+    vg_text_lines *lines;
     struct vg_text_files *files;
     struct vg_text_files_at at;
     GHashTable *classes;         /* its name -> struct vg_text_class, owned */
@@ -35,14 +35,16 @@ struct text_recording {
     bool have_time;
     int64_t last_ns; /* of the last event */
     bool waking_seen;
-    bool gap;        /* lines between the last event and the next one may have been events */
-    GArray *scanned; /* struct vg_event: losses that are known since it was opened; or NULL */
-    guint n_scanned; /* of these, already delivered */
+    bool begins_again; /* a head behind the last event: nobody looked up to the next one */
+    bool gap;          /* lines between the last event and the next one may have been events */
+    GArray *scanned;   /* struct vg_event: losses that are known since it was opened; or NULL */
+    guint n_scanned;   /* of these, already delivered */
     uint64_t seen[VG_CPU_LIMIT / 64]; /* a bit for each CPU that an event was read of */
     GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
     GArray *queue;    /* struct vg_event, to be delivered */
     size_t delivered; /* of queue */
     bool at_end;
+    bool is_mixed;    /* recordings of the same time one behind the other, which nobody merged */
     const char *hint; /* what to do about the first line that is not understood, or NULL */
 };
 
@@ -65,13 +67,13 @@ text_read_class_of(struct text_recording *recording, const struct vg_text_line *
 /* ---- is there a sched_wakeup at all? ---- */
 
 static bool
-source_has_wakeup(vg_text_source *source, struct vg_text_files *files)
+lines_have_wakeup(vg_text_lines *lines, struct vg_text_files *files)
 {
     struct vg_text_files_at at = {files, false};
     struct vg_text_raw_line raw;
     struct vg_text_line line;
 
-    while (vg_text_source_next(source, &raw)) {
+    while (vg_text_lines_next(lines, &raw)) {
         if (!raw.too_long &&
             memmem(raw.text.s, raw.text.len, VG_TEXT_WAKEUP, strlen(VG_TEXT_WAKEUP)) &&
             vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT &&
@@ -92,8 +94,8 @@ note_wakeups(struct text_recording *recording, const struct vg_text_class *class
     recording->waking_seen = true;
     if (recording->base.has_wakeup)
         return;
-    g_autoptr(vg_text_source) again = vg_text_source_again(recording->source);
-    recording->base.has_wakeup = again && source_has_wakeup(again, recording->files);
+    g_autoptr(vg_text_lines) again = vg_text_lines_again(recording->lines);
+    recording->base.has_wakeup = again && lines_have_wakeup(again, recording->files);
 }
 
 /* ---- lines to events ---- */
@@ -111,7 +113,7 @@ text_add_gap(struct text_recording *recording, int64_t next_ns)
         .lost = {.end_ns = MAX(next_ns, recording->last_ns), .any_cpu = true},
     };
 
-    recording->gap = false;
+    recording->gap = recording->begins_again = false;
     g_array_append_val(recording->queue, loss);
 }
 
@@ -138,7 +140,7 @@ static void
 flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
 {
     text_flush_scanned(recording, next_ns);
-    if (recording->gap)
+    if (recording->gap || recording->begins_again)
         text_add_gap(recording, next_ns);
     for (unsigned int i = 0; i < recording->losses->len; i++) {
         struct vg_event *loss = &g_array_index(recording->losses, struct vg_event, i);
@@ -195,6 +197,7 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
     }
     struct vg_text_class *class = text_read_class_of(recording, line);
     note_wakeups(recording, class);
+    recording->is_mixed |= recording->begins_again && line->ts_ns < recording->last_ns;
     event.ts_ns = forward_time(recording, line->ts_ns, offset);
     event.cpu = (int16_t)line->cpu;
     record.line = line;
@@ -336,8 +339,10 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
     case VG_TEXT_UNKNOWN:
         not_understood(recording, raw->text, raw->offset);
         break;
-    case VG_TEXT_SKIP:
     case VG_TEXT_HEADER:
+        recording->begins_again |= recording->have_time && vg_text_line_is_head(raw->text);
+        break;
+    case VG_TEXT_SKIP:
         break;
     }
     return kind;
@@ -360,19 +365,19 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 static void
 text_read_finish(struct text_recording *recording)
 {
-    const char *damage = vg_text_source_damage(recording->source);
+    const char *damage = vg_text_lines_damage(recording->lines);
 
     recording->at_end = true;
     recording->base.is_cut = recording->gap || damage;
     /* What follows the last event is not part of the recording. */
-    recording->gap = false;
+    recording->gap = recording->begins_again = false;
     if (recording->have_time)
         text_flush_scanned(recording, INT64_MAX);
     if (recording->have_time)
         flush_losses(recording, recording->last_ns, VG_NONE);
     if (damage)
         vg_recording_problem(&recording->base, recording->base.name,
-                             vg_text_source_offset(recording->source), "%s", damage);
+                             vg_text_lines_offset(recording->lines), "%s", damage);
 }
 
 static int
@@ -380,7 +385,6 @@ text_next(vg_recording *base, struct vg_event *ret_event, GError **err)
 {
     struct text_recording *recording = (struct text_recording *)base;
     struct vg_text_raw_line raw;
-    (void)err;
 
     for (;;) {
         if (recording->delivered < recording->queue->len) {
@@ -391,10 +395,18 @@ text_next(vg_recording *base, struct vg_event *ret_event, GError **err)
         recording->delivered = 0;
         if (recording->at_end)
             return 0;
-        if (vg_text_source_next(recording->source, &raw))
+        if (vg_text_lines_next(recording->lines, &raw))
             take_line(recording, &raw);
+        else if (vg_text_lines_error(recording->lines))
+            return vg_error(err, VG_E_IO, "%s: %s", base->name,
+                            vg_text_lines_error(recording->lines));
         else
             text_read_finish(recording);
+        if (recording->is_mixed)
+            return vg_error(err, VG_E_INVALID,
+                            "%s: a recording begins before the end of the one in front of it, as "
+                            "where the files of per_cpu are joined: put the text into a file",
+                            base->name);
     }
 }
 
@@ -402,7 +414,7 @@ static double
 text_progress(const vg_recording *base)
 {
     const struct text_recording *recording = (const struct text_recording *)base;
-    return vg_text_source_progress(recording->source);
+    return vg_text_lines_progress(recording->lines);
 }
 
 static void
@@ -410,7 +422,7 @@ text_free(vg_recording *base)
 {
     struct text_recording *recording = (struct text_recording *)base;
 
-    vg_text_source_free(recording->source);
+    vg_text_lines_free(recording->lines);
     vg_text_files_free(recording->files);
     g_hash_table_unref(recording->classes);
     vg_text_class_free(recording->other);
@@ -429,7 +441,7 @@ static const struct vg_recording_ops text_ops = {
 
 /* Files that people give instead of the text made from them. */
 static int
-refuse_binary(const vg_text_source *source, const char *name, GError **err)
+refuse_binary(const vg_text_lines *lines, const char *name, GError **err)
 {
     static const struct {
         const char *magic, *is, *command;
@@ -438,7 +450,7 @@ refuse_binary(const vg_text_source *source, const char *name, GError **err)
         {"PERFILE2", "a perf.data file", "perf script -i"},
     };
     char magic[16];
-    size_t len = vg_text_source_magic(source, magic, sizeof(magic));
+    size_t len = vg_text_lines_magic(lines, magic, sizeof(magic));
 
     for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
         size_t n = strlen(formats[i].magic);
@@ -457,10 +469,10 @@ probe(struct text_recording *recording, GError **err)
     struct vg_text_raw_line raw;
     bool understood = false;
 
-    if (refuse_binary(recording->source, name, err) != 0)
+    if (refuse_binary(recording->lines, name, err) != 0)
         return -1;
-    while (vg_text_source_offset(recording->source) <= VG_TEXT_PROBE_MAX) {
-        if (!vg_text_source_next(recording->source, &raw)) {
+    while (vg_text_lines_bytes(recording->lines) <= VG_TEXT_PROBE_MAX) {
+        if (!vg_text_lines_next(recording->lines, &raw)) {
             text_read_finish(recording);
             break;
         }
@@ -479,7 +491,7 @@ probe(struct text_recording *recording, GError **err)
     }
     if (understood)
         return 0;
-    const char *why = vg_text_source_damage(recording->source);
+    const char *why = vg_text_lines_damage(recording->lines);
     if (!why)
         why = recording->hint;
     return vg_error(err, VG_E_INVALID,
@@ -495,7 +507,7 @@ text_find_losses(struct text_recording *recording)
     int64_t begin_ns = 0;
 
     recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    if (!vg_text_scan(recording->source, recording->files, base, recording->scanned, &begin_ns))
+    if (!vg_text_scan(recording->lines, recording->files, base, recording->scanned, &begin_ns))
         g_clear_pointer(&recording->scanned, g_array_unref);
     vg_late_cpus_tell(base, begin_ns);
     for (guint i = base->late->len; i > 0; i--) {
@@ -512,14 +524,14 @@ text_read_open_source(vg_text_source *source_take, const char *name, vg_aliases 
     struct text_recording *recording = g_new0(struct text_recording, 1);
 
     vg_recording_init(&recording->base, &text_ops, name, NULL, aliases);
-    recording->source = source_take;
+    recording->lines = vg_text_lines_new(source_take, &recording->base);
     recording->classes =
         g_hash_table_new_full(vg_text_class_hash, vg_text_class_equal, NULL, vg_text_class_free);
     recording->other = vg_text_class_new((struct vg_text_span){0}, (struct vg_text_span){0}, NULL);
     vg_adapt_env_init(&recording->env, NULL, recording->base.names);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    recording->files = vg_text_files_find(source_take, &recording->base);
+    recording->files = vg_text_files_find(recording->lines, &recording->base);
     recording->at.files = recording->files;
     if (probe(recording, err) != 0) {
         text_free(&recording->base);

@@ -8,9 +8,6 @@
 #include "trace/late-cpus.h"
 #include "trace/text-line.h"
 
-/* The head of tracefs's file: "# entries-in-buffer/entries-written: 205/4711   #P:2". */
-#define ENTRIES "entries-in-buffer/entries-written:"
-
 #define NAME_SIZE 128
 #define NAMES_MAX 4096
 
@@ -33,35 +30,6 @@ struct scan {
     bool any;
     int64_t begin_ns, end_ns;
 };
-
-static bool
-scan_is_overwritten(struct vg_text_span line)
-{
-    const char *end = line.s + line.len;
-    const char *p = memmem(line.s, line.len, ENTRIES, strlen(ENTRIES));
-    int64_t kept, written;
-
-    if (!p || line.s[0] != '#')
-        return false;
-    for (p += strlen(ENTRIES); p < end && *p == ' ';)
-        p++;
-    return vg_text_digits(&p, end, &kept) && p < end && *p++ == '/' &&
-           vg_text_digits(&p, end, &written) && written > kept;
-}
-
-static bool
-scan_finds_loss(vg_text_source *source)
-{
-    struct vg_text_raw_line raw;
-
-    while (vg_text_source_next(source, &raw)) {
-        if (!raw.too_long &&
-            (memmem(raw.text.s, raw.text.len, "LOST", 4) ||
-             memmem(raw.text.s, raw.text.len, "DROPPED", 7) || scan_is_overwritten(raw.text)))
-            return true;
-    }
-    return false;
-}
 
 static void
 scan_end_loss(struct scan *scan, int32_t number, int64_t end_ns)
@@ -105,7 +73,7 @@ scan_take_line(struct scan *scan, struct vg_text_span text)
     enum vg_text_kind kind = vg_text_line_parse(text, &line);
 
     if (kind == VG_TEXT_SKIP)
-        scan->overwritten |= scan_is_overwritten(text);
+        scan->overwritten |= vg_text_line_is_overwritten(text);
     if (!vg_text_files_take(&scan->at, kind, &line))
         return;
     if ((kind != VG_TEXT_EVENT && kind != VG_TEXT_LOST) || line.impossible || line.cpu < 0)
@@ -170,14 +138,13 @@ scan_end(struct scan *scan)
 }
 
 bool
-vg_text_scan(vg_text_source *source, struct vg_text_files *files, vg_recording *recording,
+vg_text_scan(vg_text_lines *lines, struct vg_text_files *files, vg_recording *recording,
              GArray *ret_losses, int64_t *ret_begin_ns)
 {
-    g_autoptr(vg_text_source) first = vg_text_source_again(source);
-    g_autoptr(vg_text_source) again = vg_text_source_again(source);
+    g_autoptr(vg_text_lines) again = vg_text_lines_again(lines);
     struct vg_text_raw_line raw;
 
-    if (!first || !again || !scan_finds_loss(first))
+    if (!again || !vg_text_lines_tell_loss(lines))
         return false;
     struct scan scan = {
         .cpus = g_new0(struct scan_cpu, VG_CPU_LIMIT),
@@ -186,7 +153,7 @@ vg_text_scan(vg_text_source *source, struct vg_text_files *files, vg_recording *
         .losses = ret_losses,
         .names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
-    while (vg_text_source_next(again, &raw)) {
+    while (vg_text_lines_next(again, &raw)) {
         if (!raw.too_long)
             scan_take_line(&scan, raw.text);
     }

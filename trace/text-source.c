@@ -18,10 +18,14 @@
 #define TEXT_BLOCK  (256 * 1024)
 #define MAGIC_MAX   16
 
+/* Of a part, of which many may be open. */
+#define PART_INPUT_BLOCK (8 * 1024)
+#define PART_TEXT_BLOCK  (32 * 1024)
+
 /* zlib's windowBits: the largest window, plus "expect a gzip header". */
 #define GZIP_WINDOW_BITS (15 + 16)
 
-G_STATIC_ASSERT(TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX);
+G_STATIC_ASSERT(TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX && PART_TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX);
 
 struct vg_text_source {
     char *path;         /* NULL: memory */
@@ -30,12 +34,14 @@ struct vg_text_source {
     int64_t consumed;   /* bytes of the input */
     const uint8_t *input;
     size_t input_len, input_pos;
-    uint8_t *block; /* what input points to, for a file */
+    uint8_t *block;                 /* what input points to, for a file */
+    size_t input_block, text_block; /* bytes of block and text */
     bool is_gzip, inflating;
     z_stream z;
     char *text;
     size_t begin, end; /* of what is not delivered yet */
     int64_t offset;    /* of text[begin] in the unpacked text */
+    int64_t part_end;  /* likewise: where a part ends; INT64_MAX: with the text */
     bool at_end;
     bool skipping; /* inside a line that is too long */
     char *damage;
@@ -61,7 +67,7 @@ more_input(vg_text_source *source)
 
     ssize_t n;
     do
-        n = read(source->fd, source->block, INPUT_BLOCK);
+        n = read(source->fd, source->block, source->input_block);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         damaged(source, "reading failed", g_strerror(errno));
@@ -136,7 +142,7 @@ more_text(vg_text_source *source)
     }
     while (!source->at_end && got == 0) {
         char *buf = source->text + source->end;
-        size_t size = TEXT_BLOCK - source->end;
+        size_t size = source->text_block - source->end;
         got = source->is_gzip ? inflate_some(source, buf, size) : copy_plain(source, buf, size);
     }
     source->end += got;
@@ -192,6 +198,8 @@ vg_text_source_next(vg_text_source *source, struct vg_text_raw_line *ret)
         skip_line(source);
         source->skipping = false;
     }
+    if (source->offset >= source->part_end)
+        return false;
 
     const char *newline = find_newline(source);
     const char *text = source->text + source->begin;
@@ -215,7 +223,8 @@ vg_text_source_next(vg_text_source *source, struct vg_text_raw_line *ret)
 static int
 text_source_start(vg_text_source *source, GError **err)
 {
-    source->text = g_malloc(TEXT_BLOCK);
+    source->text = g_malloc(source->text_block);
+    source->part_end = INT64_MAX;
     if (!more_input(source)) {
         if (source->damage)
             return vg_error(err, VG_E_IO, "%s: %s", source->path, source->damage);
@@ -233,12 +242,14 @@ text_source_start(vg_text_source *source, GError **err)
     return 0;
 }
 
-vg_text_source *
-vg_text_source_open(const char *path, GError **err)
+static vg_text_source *
+text_source_open_blocks(const char *path, size_t input_block, size_t text_block, GError **err)
 {
     g_autoptr(vg_text_source) source = g_new0(vg_text_source, 1);
     struct stat st;
 
+    source->input_block = input_block;
+    source->text_block = text_block;
     source->path = g_strdup(path);
     source->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (source->fd < 0 || fstat(source->fd, &st) != 0) {
@@ -247,7 +258,7 @@ vg_text_source_open(const char *path, GError **err)
     }
     if (S_ISREG(st.st_mode))
         source->input_size = st.st_size;
-    source->block = g_malloc(INPUT_BLOCK);
+    source->block = g_malloc(input_block);
     source->input = source->block;
     if (text_source_start(source, err) != 0)
         return NULL;
@@ -255,10 +266,17 @@ vg_text_source_open(const char *path, GError **err)
 }
 
 vg_text_source *
-vg_text_source_memory(const char *text, size_t size)
+vg_text_source_open(const char *path, GError **err)
+{
+    return text_source_open_blocks(path, INPUT_BLOCK, TEXT_BLOCK, err);
+}
+
+static vg_text_source *
+text_source_memory_blocks(const char *text, size_t size, size_t text_block)
 {
     g_autoptr(vg_text_source) source = g_new0(vg_text_source, 1);
 
+    source->text_block = text_block;
     source->fd = -1;
     source->input = (const uint8_t *)text;
     source->input_len = size;
@@ -266,6 +284,49 @@ vg_text_source_memory(const char *text, size_t size)
     if (text_source_start(source, NULL) != 0)
         return NULL;
     return g_steal_pointer(&source);
+}
+
+vg_text_source *
+vg_text_source_memory(const char *text, size_t size)
+{
+    return text_source_memory_blocks(text, size, TEXT_BLOCK);
+}
+
+/* Moves on to that byte of the unpacked text. */
+static void
+text_source_seek(vg_text_source *source, int64_t offset)
+{
+    if (source->fd >= 0 && !source->is_gzip && lseek(source->fd, offset, SEEK_SET) >= 0) {
+        source->input_pos = source->input_len;
+        source->consumed = source->offset = offset;
+        return;
+    }
+    while (source->offset < offset) {
+        if (source->begin == source->end && !more_text(source))
+            return;
+        consume(source,
+                (size_t)MIN((int64_t)(source->end - source->begin), offset - source->offset));
+    }
+}
+
+vg_text_source *
+vg_text_source_part(const vg_text_source *source, int64_t begin, int64_t end, GError **err)
+{
+    vg_text_source *part = NULL;
+
+    if (source->path)
+        part = text_source_open_blocks(source->path, PART_INPUT_BLOCK, PART_TEXT_BLOCK, err);
+    else
+        part = text_source_memory_blocks((const char *)source->input, source->input_len,
+                                         PART_TEXT_BLOCK);
+    if (!part) {
+        if (!source->path)
+            vg_error(err, VG_E_EXTERNAL, "zlib cannot start");
+        return NULL;
+    }
+    text_source_seek(part, begin);
+    part->part_end = end;
+    return part;
 }
 
 vg_text_source *

@@ -34,6 +34,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_text_source, vg_text_source_free)
 /* The same input once more from its beginning; NULL where that cannot be done (a pipe). */
 vg_text_source *vg_text_source_again(const vg_text_source *source);
 
+/* Bytes begin to end of the unpacked text, with less memory; begin is that of a line. NULL and *err
+ * where it cannot be opened once more. */
+vg_text_source *vg_text_source_part(const vg_text_source *source, int64_t begin, int64_t end,
+                                    GError **err);
+
 /* False at the end. A last line that damage cut off is not delivered. */
 bool vg_text_source_next(vg_text_source *source, struct vg_text_raw_line *ret);
 
