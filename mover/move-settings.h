@@ -23,7 +23,7 @@ struct vg_move_settings {
     int64_t migrate_deadline_ns;
     int64_t lease_s;
     enum vg_tls_mode tls;
-    int64_t fault_writes;          /* 0 for none */
+    int64_t fault_writes;          /* 0 for none; below: before it */
     struct vg_named_device *named; /* strings are owned */
     size_t n_named;
     struct vg_nova_settings *nova; /* owned; NULL if nova is not asked to move VMs */

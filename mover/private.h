@@ -326,7 +326,8 @@ void mover_queue_note_end(vg_mover *mover, const char *to); /* a move there has 
 
 /* settings.c */
 
-/* Ends vgpud where a test wants it, as if it had been killed just after this write. */
+/* Each ends vgpud where a test wants it, as if it were killed just before or after this write. */
+void mover_begin_write(vg_mover *mover);
 void mover_count_write(vg_mover *mover);
 
 /* reach.c */

@@ -45,6 +45,7 @@ mover_save(struct mover_move *move, bool is_bare, GError **err)
 
     for (;;) {
         g_clear_error(&error);
+        mover_begin_write(move->mover);
         move->is_unsaved = vg_journal_save_migration(move->mover->parts.journal, copy, &error) < 0;
         mover_note_answer(move->mover, error);
         if (!move->is_unsaved) {

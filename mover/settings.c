@@ -19,14 +19,25 @@ vg_mover_settings(vg_mover *mover)
     return vg_move_settings_ref(mover->settings);
 }
 
-void
-mover_count_write(vg_mover *mover)
+static void
+settings_end_at(vg_mover *mover, int64_t write)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
-    unsigned n = atomic_fetch_add(&mover->writes, 1) + 1;
 
-    if (settings->fault_writes > 0 && n == (unsigned)settings->fault_writes) {
+    if (settings->fault_writes == write) {
         vg_log_warn("killing vgpud, as [fault] move_writes says");
         kill(getpid(), SIGKILL);
     }
+}
+
+void
+mover_begin_write(vg_mover *mover)
+{
+    settings_end_at(mover, -(int64_t)atomic_load(&mover->writes) - 1);
+}
+
+void
+mover_count_write(vg_mover *mover)
+{
+    settings_end_at(mover, (int64_t)atomic_fetch_add(&mover->writes, 1) + 1);
 }

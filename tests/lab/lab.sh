@@ -23,6 +23,7 @@ usage: tests/lab/lab.sh COMMAND
   daemon HOST stop|kill|start        the host's libvirtd
   network HOST drop|deaf|mute|mend   nothing gets from it or to it; nothing gets to it; nothing of its libvirtd
                                      gets to others; all gets through again
+  network HOST drops|slow            most of what is sent to it is lost, or takes long
   network HOST pin                   from now on, nobody finds out that it is not there
   guest HOST [NAME [MIB [DEVICES]]]  define and start a guest, wait until it is up
   gpu HOST attach|detach NAME        plug a stand-in for a GPU into a guest, or out
@@ -464,6 +465,9 @@ network()
     pin) know_addresses "$1" ;;
     drop) bridge link set dev "$port" state 0 ;;
     # No packet is small enough.
+    # Of what gets to it, most is lost; or it takes its time.
+    drops) tc qdisc add dev "$port" root tbf rate 300kbit burst 3000b limit 3000b ;;
+    slow) tc qdisc add dev "$port" root tbf rate 2mbit burst 16kb limit 512kb ;;
     deaf) tc qdisc add dev "$port" root tbf rate 8bit burst 1b limit 1b ;;
     mute) inside "$1" ip rule add pref 1 ipproto tcp sport 16509 blackhole ;;
     mend)
@@ -474,7 +478,7 @@ network()
             inside "$host" ip neigh flush dev eth0 nud permanent
         done
         ;;
-    *) die "network HOST drop|deaf|mute|mend|pin" ;;
+    *) die "network HOST drop|deaf|mute|drops|slow|mend|pin" ;;
     esac
 }
 

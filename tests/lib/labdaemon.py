@@ -19,8 +19,8 @@ class LabDaemon(Daemon):
     """vgpud in the host's namespaces; its socket is in a file system that they share with us.
     process is nsenter, which stays outside."""
 
-    def __init__(self, directory, *args, host="h1", **options):
-        super().__init__(directory, *args, env=TSAN, prefix=prefix(host), **options)
+    def __init__(self, directory, *args, host="h1", env=None, **options):
+        super().__init__(directory, *args, env={**TSAN, **(env or {})}, prefix=prefix(host), **options)
 
     def pid(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children",

@@ -33,6 +33,7 @@ class Node:
         self.more = ""
         self.uri = "qemu+tcp://{}/system"  # of the others' libvirt, by the name of the host
         self.binary = None  # of its vgpud; None: the one under test
+        self.env = {}  # of its vgpud, besides
         self.daemon = None
 
     def config(self, peers=()):
@@ -49,7 +50,7 @@ class Node:
 
     def start(self, peers=(), wait=True):
         self.daemon = LabDaemon(self.directory, host=self.host, config=self.config(peers) + self.more,
-                                wait=wait, binary=self.binary)
+                                wait=wait, binary=self.binary, env=self.env)
         return self
 
     def make_token(self):

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The matrix of faults: which faults happen to which moves, in which phases. A case is called MOVE/FAULT/PHASE."""
+from settings import random_of
+
+# `opening`: libvirt has begun, and no byte has been copied. `copying`: some memory has been copied.
+PHASES = ("prechecking", "reserving", "quiescing", "detaching", "opening", "copying", "attaching", "resuming",
+          "verifying")
+# From which phase on the VM is on the target.
+ARRIVED = ("attaching", "resuming", "verifying")
+WITH_GUEST = ("quiescing", "resuming")
+
+# What each move has: a guest with the agent, without it, with programs of CUDA; an older program on one side.
+MOVES = ("agent", "plain", "cuda", "old-source", "old-target", "old-agent")
+
+# Every write of a move with the agent to the journal of the source.
+WRITES = tuple(f"after-{n:02}" for n in range(1, 23)) + tuple(f"before-{n:02}" for n in range(2, 24))
+STATE_PHASES = ("reserving", "quiescing", "copying", "attaching", "resuming")
+
+# fault: phases in which it happens to a move with the agent.
+FAULTS = {
+    "none": ("whole",),
+    "vgpud-source-killed": WRITES,
+    "vgpud-target-killed": ("reserving", "quiescing", "detaching", "opening", "copying", "attaching", "resuming"),
+    "vgpud-target-stopped": ("reserving", "copying", "attaching"),
+    "libvirtd-source-killed": ("quiescing", "detaching", "opening", "copying", "attaching", "resuming"),
+    "libvirtd-target-killed": ("reserving", "quiescing", "opening", "copying", "attaching", "resuming", "verifying"),
+    "libvirtd-source-stopped": ("quiescing", "detaching", "opening", "copying", "attaching", "resuming"),
+    "libvirtd-target-stopped": ("reserving", "quiescing", "opening", "copying", "attaching", "resuming", "verifying"),
+    "libvirtd-source-stays-stopped": ("quiescing", "copying"),
+    "libvirtd-target-stays-stopped": ("copying", "attaching"),
+    "vm-killed": ("quiescing", "detaching", "copying", "attaching", "resuming"),
+    "vm-stopped": ("quiescing", "detaching", "copying", "attaching", "resuming"),
+    "arrival-killed": ("opening", "copying"),
+    "arrival-stopped": ("copying",),
+    "arrival-stays-stopped": ("opening", "copying"),
+    "link-cut": ("reserving", "quiescing", "opening", "copying", "attaching", "resuming"),
+    "link-stays-cut": ("copying", "attaching"),
+    "link-drops": ("quiescing", "copying", "attaching"),
+    "link-slow": ("reserving", "copying", "attaching"),
+    "agent-silent": WITH_GUEST,
+    "agent-lies": ("quiescing",),
+    "agent-killed": WITH_GUEST,
+    "hook-hangs": WITH_GUEST,
+    "hook-fails": WITH_GUEST,
+    "attach-refused": ("attaching",),
+    "disk-source-full": STATE_PHASES,
+    "disk-target-full": ("reserving", "copying"),
+    "disk-source-read-only": ("quiescing", "copying", "attaching"),
+    "disk-target-read-only": ("reserving", "copying"),
+    "disk-source-frozen": STATE_PHASES,
+    "disk-target-frozen": ("reserving", "copying", "attaching"),
+    "lease-lost": ("quiescing", "copying"),
+    "lease-taken": ("quiescing", "copying"),
+    "stranger-asks": ("copying",),
+    "clock-source-ahead": ("quiescing", "copying"),
+    "clock-source-back": ("quiescing", "copying"),
+    "clock-target-ahead": ("copying",),
+    "clock-target-back": ("copying",),
+    "guest-reboots": ("quiescing", "copying", "resuming"),
+    "guest-powers-off": ("quiescing", "copying", "resuming"),
+    "guest-paused": ("quiescing", "copying", "resuming"),
+    "abort": ("prechecking", "reserving", "quiescing", "detaching", "opening", "copying", "attaching", "resuming",
+              "verifying"),
+    "virsh-destroys": ("quiescing", "copying", "resuming"),
+    "virsh-aborts-job": ("copying",),
+    "virsh-migrates": ("quiescing", "copying"),
+    "virsh-undefines": ("quiescing", "copying"),
+    "asked-twice": ("reserving", "copying", "attaching"),
+}
+
+# Of other moves: faults with the phases that they have. Writes are those of that move.
+PLAIN_WRITES = tuple(f"after-{n:02}" for n in range(1, 17, 2)) + tuple(f"before-{n:02}" for n in range(3, 18, 2))
+OTHERS = {
+    "plain": {"none": ("whole",), "vgpud-source-killed": PLAIN_WRITES,
+              "libvirtd-source-killed": ("detaching", "copying"), "libvirtd-target-killed": ("copying", "attaching"),
+              "libvirtd-source-stopped": ("detaching", "copying"), "libvirtd-target-stopped": ("copying", "attaching"),
+              "arrival-killed": ("copying",), "arrival-stays-stopped": ("opening",), "link-cut": ("copying", "attaching"),
+              "attach-refused": ("attaching",), "abort": ("detaching", "copying", "attaching"),
+              "disk-source-full": ("copying",), "lease-taken": ("copying",), "guest-reboots": ("copying",)},
+    "cuda": {"none": ("whole",), "vgpud-source-killed": ("after-08", "after-12", "after-16", "after-20", "before-09",
+                                                         "before-13", "before-17"),
+             "agent-killed": WITH_GUEST, "agent-silent": WITH_GUEST, "libvirtd-target-killed": ("copying", "resuming"),
+             "arrival-killed": ("copying",), "arrival-stays-stopped": ("opening",), "attach-refused": ("attaching",),
+             "abort": ("quiescing", "copying", "resuming"), "link-cut": ("copying",)},
+    "old-source": {"none": ("whole",), "vgpud-target-killed": ("quiescing", "copying"), "link-cut": ("copying",),
+                   "arrival-killed": ("copying",), "attach-refused": ("attaching",), "abort": ("copying",)},
+    "old-target": {"none": ("whole",), "vgpud-source-killed": ("after-06", "after-12", "before-07", "before-13"),
+                   "vgpud-target-killed": ("quiescing", "copying"), "link-cut": ("copying",),
+                   "arrival-killed": ("copying",), "attach-refused": ("attaching",), "abort": ("copying",)},
+    "old-agent": {"none": ("whole",), "agent-killed": WITH_GUEST, "agent-silent": ("quiescing",),
+                  "hook-hangs": ("quiescing",), "attach-refused": ("attaching",), "abort": ("quiescing", "copying")},
+}
+
+# What tools/check runs by default.
+FIXED = ("agent/vgpud-source-killed/after-10", "agent/arrival-killed/copying", "agent/attach-refused/attaching")
+
+# The VM ends by the fault itself.
+DEADLY = ("vm-killed", "guest-powers-off", "virsh-destroys")
+REBOOTS = ("guest-reboots",)
+
+# Faults after which the VM may be without its GPU for longer, and why.
+LATE = {
+    "libvirtd-source-stays-stopped": "only the source's libvirtd can plug the GPU in again; the move names the command "
+                                     "that restarts it",
+    "libvirtd-target-stays-stopped": "the VM is on the target, where only libvirtd can plug the GPU in",
+    "link-stays-cut": "the VM is on the target, which the source cannot reach, or QEMU has not noticed the cut",
+    "hook-hangs": "the hook is given its deadline",
+}
+
+
+def cases():
+    """All, in their order."""
+    named = []
+    for move in MOVES:
+        for fault, phases in (FAULTS if move == "agent" else OTHERS[move]).items():
+            named += [f"{move}/{fault}/{phase}" for phase in phases]
+    return named
+
+
+def draw(n, seed):
+    """n of them by the seed: one of each fault before a second one of any."""
+    chance = random_of(f"faults-{seed}")
+    left = cases()
+    chance.shuffle(left)
+    drawn, seen = [], {}
+    left.sort(key=lambda case: seen.setdefault(case.split("/")[1], []).append(1) or len(seen[case.split("/")[1]]))
+    drawn = set(left[:n])
+    return [case for case in cases() if case in drawn]
+
+
+TEXT = """# Faults while a VM moves
+
+`tools/check --faults` moves a VM with a GPU between two hosts, with real libvirtd and QEMU, and has one fault happen
+in one phase of the move. Both libvirts and the guest are then queried: the VM runs on exactly one host, has not
+booted again, and has its GPU. No reservation is left, and the move has ended. Where a move has failed, the commands
+that it names are run first, as its note says.
+
+A VM is without its GPU for at most 60 s after a fault has ended, and for at most 90 s after the beginning of one that
+does not end. These faults are exceptions:
+
+{late}
+
+Faults last {lasts} s; those with `stays` in their name last until the move has ended and the VM has its GPU. The
+bandwidth of a migration is limited to 8 MiB/s where the fault happens while memory is copied; `agent/none/whole` is a
+move without a fault or a limit. The table is made by
+`tests/lab/faults --docs build/faults.tsv > docs/faults.md`. An outcome of `not reached` means that the move was
+faster than the fault.
+
+{summary}
+
+| case | outcome | s without GPU | s in all | note |
+| --- | --- | --- | --- | --- |
+{rows}
+"""
+
+
+def document(results, clean, lasts):
+    """docs/faults.md, of rows by case."""
+    rows = [results[case] for case in cases() if case in results]
+    good = sum(row[1] in clean for row in rows)
+    return TEXT.format(
+        late="\n".join(f"- `{fault}`: {why}." for fault, why in LATE.items()), lasts=lasts,
+        summary=f"Of {len(cases())} cases, {len(rows)} ran, and {good} were right.",
+        rows="\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows))
