@@ -15,17 +15,21 @@
 #include <libvirt/virterror.h>
 
 #include "actuators/virt-link.h"
+#include "actuators/virt-objects.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/domain-xml.h"
 #include "host/move-blockers.h"
 #include "host/move-xml.h"
+#include "host/target-lacks.h"
 #include "model/path.h"
 #include "model/vm-name.h"
 
 #define MIB       (INT64_C(1) << 20)
 #define KIB       INT64_C(1024)
 #define STATS_MAX 16
+/* The maximum number of unknown elements that are named as doubts. */
+#define NEWS_MAX 8
 
 /* libvirt may have to start QEMU to find out what it can do. */
 #define PRECHECK_CALL_NS (20 * VG_NS_PER_S)
@@ -50,6 +54,8 @@ struct precheck {
     vg_move_needs *needs;
     int64_t memory_bytes;
     bool runs;
+    char *capabilities;        /* of the target */
+    char *domain_capabilities; /* of its QEMU for this domain; NULL: it has none */
     GPtrArray *problems;
     GPtrArray *doubts;
 };
@@ -161,6 +167,16 @@ check_devices(struct precheck *check, GError **err)
     return blockers ? 0 : -1;
 }
 
+static void
+precheck_doubt_news(struct precheck *check)
+{
+    for (unsigned i = 0; i < MIN(check->needs->news->len, NEWS_MAX); i++)
+        g_ptr_array_add(check->doubts,
+                        g_strdup_printf("'%s' has an element <%s> that this vgpud does not know: "
+                                        "whether the target needs something for it cannot be told",
+                                        check->name, (char *)check->needs->news->pdata[i]));
+}
+
 /* Finds a block job that no element of the domain shows. */
 static void
 precheck_block_jobs(struct precheck *check)
@@ -232,9 +248,9 @@ check_clashes(struct precheck *check, GError **err)
     return 0;
 }
 
-/* Reads UUID and CPU model; both may be absent. */
+/* Reads UUID and CPU model; both may be absent. ret_xml may be NULL. */
 static vg_inventory *
-read_capabilities(vg_virt_host *host, GError **err)
+read_capabilities(vg_virt_host *host, char **ret_xml, GError **err)
 {
     g_autofree char *xml = vg_virt_own(virConnectGetCapabilities(host->connection));
     g_autoptr(vg_inventory) inventory = vg_inventory_new(NULL);
@@ -243,14 +259,18 @@ read_capabilities(vg_virt_host *host, GError **err)
         vg_virt_host_failed(host, err, "cannot read the capabilities");
         return NULL;
     }
-    return vg_capabilities_xml_read(xml, inventory, err) == 0 ? g_steal_pointer(&inventory) : NULL;
+    if (vg_capabilities_xml_read(xml, inventory, err) < 0)
+        return NULL;
+    if (ret_xml)
+        *ret_xml = g_steal_pointer(&xml);
+    return g_steal_pointer(&inventory);
 }
 
 static int
 check_hosts(struct precheck *check, GError **err)
 {
     const vg_inventory *here = check->here;
-    g_autoptr(vg_inventory) there = read_capabilities(check->host, err);
+    g_autoptr(vg_inventory) there = read_capabilities(check->host, &check->capabilities, err);
 
     if (!there)
         return -1;
@@ -274,10 +294,11 @@ static int
 check_machine(struct precheck *check, bool *ret_known, GError **err)
 {
     const vg_move_needs *needs = check->needs;
-    g_autofree char *xml = vg_virt_own(
-        virConnectGetDomainCapabilities(check->host->connection, needs->emulator, needs->arch,
-                                        needs->machine, needs->virt_type, 0));
+    char *xml = vg_virt_own(virConnectGetDomainCapabilities(check->host->connection,
+                                                            needs->emulator, needs->arch,
+                                                            needs->machine, needs->virt_type, 0));
 
+    check->domain_capabilities = xml;
     *ret_known = xml != NULL;
     if (xml)
         return 0;
@@ -350,8 +371,11 @@ precheck_ask_target(struct vg_virt_job *job, vg_virt_host *host, GError **err)
     check->host = host;
     if (vg_virt_host_connect(host, err) < 0 || check_clashes(check, err) < 0 ||
         check_hosts(check, err) < 0 || check_machine(check, &known, err) < 0 ||
-        (known && check_cpu(check, err) < 0))
+        (known && check_cpu(check, err) < 0) ||
+        vg_target_lacks(check->xml, check->capabilities, check->domain_capabilities,
+                        check->problems, err) < 0)
         return -1;
+    virt_objects_check(host, check->needs->objects, check->problems);
     check_memory(check);
     return 0;
 }
@@ -367,6 +391,7 @@ check_all(struct precheck *check, GError **err)
         return -1;
     check_state(check);
     precheck_block_jobs(check);
+    precheck_doubt_news(check);
     if (!check->peer_uri)
         return 0;
     if (strstr(check->peer_uri, ":///"))
@@ -374,7 +399,7 @@ check_all(struct precheck *check, GError **err)
                      "the source's libvirtd would reach itself by '%s': give the URI by which it "
                      "reaches the target, with the name of that host",
                      check->peer_uri);
-    check->here = read_capabilities(check->host, err);
+    check->here = read_capabilities(check->host, NULL, err);
     return check->here ? 0 : -1;
 }
 
@@ -409,6 +434,8 @@ precheck_free(struct vg_virt_job *job)
     g_free(check->source_uri);
     g_free(check->name);
     g_free(check->xml);
+    g_free(check->capabilities);
+    g_free(check->domain_capabilities);
     vg_inventory_free(check->here);
     vg_move_needs_free(check->needs);
     g_ptr_array_unref(check->problems);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "host/device-paths.h"
 #include "host/xml-walk.h"
 #include "model/path.h"
 
@@ -111,4 +112,5 @@ move_paths_read(const xmlNode *domain, GPtrArray *paths)
     paths_add_boot(paths, os, "acpi/table", "the ACPI table");
     paths_add_boot(paths, os, "loader", "the firmware");
     paths_add_variables(paths, vg_xml_child(os, "nvram"));
+    device_paths_read(domain, paths, paths_add);
 }

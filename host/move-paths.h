@@ -9,7 +9,7 @@
 #include <libxml/tree.h>
 
 /* Appends (struct vg_path_need) what a host must have to run the domain: disks with their backing
- * files, media, firmware and kernel, each path once. */
+ * files, media, firmware and kernel, what its devices are made of, each path once. */
 void move_paths_read(const xmlNode *domain, GPtrArray *paths);
 
 #endif

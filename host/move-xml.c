@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/device-xml.h"
+#include "host/domain-class.h"
+#include "host/move-objects.h"
 #include "host/move-paths.h"
 #include "host/xml-walk.h"
 #include "model/path.h"
@@ -14,6 +17,8 @@
 #define TEXT_BYTES_MAX 1024
 #define PATH_BYTES_MAX 4096
 #define DISKS_MAX      256
+/* The depth of a domain that is looked at. A chain of backing files is the deepest. */
+#define DEPTH_MAX 64
 
 /* ---- what it needs ---- */
 
@@ -26,6 +31,23 @@ move_xml_read_disks(const xmlNode *domain, vg_move_needs *needs)
         char *name = vg_xml_attribute(vg_xml_child(disk, "target"), "dev", TEXT_BYTES_MAX);
         if (name)
             g_ptr_array_add(needs->disks, name);
+    }
+}
+
+/* Lists the elements whose class is not known, each path once. */
+static void
+move_xml_find_news(const xmlNode *node, const char *above, unsigned depth, GPtrArray *news)
+{
+    for (const xmlNode *child = node->children; child; child = child->next) {
+        if (child->type != XML_ELEMENT_NODE)
+            continue;
+        g_autofree char *path = g_strconcat(above, *above ? "/" : "", child->name, NULL);
+        if (vg_domain_class_of(path) != VG_DOMAIN_CLASS_NEW) {
+            if (depth < DEPTH_MAX && strcmp(path, "metadata") != 0)
+                move_xml_find_news(child, path, depth + 1, news);
+        } else if (!g_ptr_array_find_with_equal_func(news, path, g_str_equal, NULL)) {
+            g_ptr_array_add(news, g_steal_pointer(&path));
+        }
     }
 }
 
@@ -50,6 +72,9 @@ vg_move_needs_read(const char *xml, GError **err)
     needs->paths = g_ptr_array_new_with_free_func(vg_path_need_free);
     needs->disks = g_ptr_array_new_with_free_func(g_free);
     move_xml_read_disks(domain, needs);
+    needs->objects = move_objects_read(domain);
+    needs->news = g_ptr_array_new_with_free_func(g_free);
+    move_xml_find_news(domain, "", 0, needs->news);
     move_paths_read(domain, needs->paths);
     return needs;
 }
@@ -66,6 +91,8 @@ vg_move_needs_free(vg_move_needs *needs)
     g_free(needs->cpu_xml);
     g_ptr_array_unref(needs->paths);
     g_ptr_array_unref(needs->disks);
+    g_ptr_array_unref(needs->objects);
+    g_ptr_array_unref(needs->news);
     g_free(needs);
 }
 
@@ -187,6 +214,19 @@ find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problem
                         g_array_index(numbers, int, i), next, next);
 }
 
+/* Reports a device with ramfb, which libvirt makes of a model without hotplug. */
+static void
+move_xml_find_ramfb(const char *xml, const xmlNode *node, const char *alias, GPtrArray *problems)
+{
+    if (vg_xml_attribute_is(node, "ramfb", "on") ||
+        vg_domain_xml_overrides(xml, alias, "ramfb", "on") ||
+        vg_domain_xml_overrides(xml, alias, "ramfb", "true"))
+        add_problem(problems,
+                    "device '%s' has ramfb='on', and QEMU cannot unplug such a device: take ramfb "
+                    "away in the VM's definition, and start the VM again",
+                    alias);
+}
+
 int
 vg_move_xml_problems(const char *xml, const char *const *off, GPtrArray *problems, GError **err)
 {
@@ -197,8 +237,10 @@ vg_move_xml_problems(const char *xml, const char *const *off, GPtrArray *problem
     const xmlNode *devices = vg_xml_child(vg_xml_root(doc), "devices");
     for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
         g_autofree char *alias = node->type == XML_ELEMENT_NODE ? alias_of(node) : NULL;
-        if (is_off(alias, off))
+        if (is_off(alias, off)) {
             find_rigid(devices, node, alias, problems);
+            move_xml_find_ramfb(xml, node, alias, problems);
+        }
     }
     find_unstable(devices, off, problems);
     return 0;

@@ -16,11 +16,13 @@ struct vg_move_needs {
     char *arch;
     char *machine; /* "pc-q35-7.2" */
     char *emulator;
-    char *cpu_xml;    /* the <cpu> element; NULL if the domain asks for none */
-    bool host_cpu;    /* its CPU is the host's own, whatever that is */
-    bool huge_pages;  /* its memory is not a part of the free memory */
-    GPtrArray *paths; /* struct vg_path_need, in the order of its disks, then what it boots */
-    GPtrArray *disks; /* char *, the domain's names of its disks, "vda" */
+    char *cpu_xml;      /* the <cpu> element; NULL if the domain asks for none */
+    bool host_cpu;      /* its CPU is the host's own, whatever that is */
+    bool huge_pages;    /* its memory is not a part of the free memory */
+    GPtrArray *paths;   /* struct vg_path_need, in the order of its disks, then what it boots */
+    GPtrArray *objects; /* struct vg_move_object (host/move-objects.h) */
+    GPtrArray *news;    /* char *, paths of elements that this vgpud does not know */
+    GPtrArray *disks;   /* char *, the domain's names of its disks, "vda" */
 };
 
 /* Returns NULL and sets *err if the XML is no domain. */

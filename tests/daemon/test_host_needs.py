@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps a VM on its host: another manager, and what the target lacks. The hosts are nodes of libvirt's test
 driver."""
+import os
+
+import domainschema
 import pytest
-from hostnodes import VM, domain, verb, write_node
+from hostnodes import MDEV, VM, domain, given_mdev, verb, write_node
+from settings import full
+from vgpuctl import ROOT
 from vgpud import Daemon, wait_for
 
 # Marks of managers, and what the refusal says.
@@ -54,3 +59,66 @@ def test_everybody_says_whose_it_is(node, tmp_path):
         assert answer["movable"] == "no" and move in str(answer), answer
     finally:
         daemon.stop()
+
+
+# ---- what the target lacks ----
+
+CASES = {
+    "a network": ("<interface type='network'><source network='tenant-net'/></interface>", "",
+                  "has no network 'tenant-net', which the VM needs (<interface/source>)"),
+    "a pool": ("<disk type='volume' device='disk'><source pool='fast' volume='a'/><target dev='vda' bus='virtio'/>"
+               "</disk>", "", "has no storage pool 'fast', which the VM needs (<disk/source>)"),
+    "CPUs": ("", "<cputune><vcpupin vcpu='0' cpuset='60'/><emulatorpin cpuset='62-63'/></cputune>",
+             "<vcpupin> binds the VM to the host's CPUs 60, and the target has no CPU 60"),
+    "a NUMA node": ("", "<numatune><memory mode='strict' nodeset='7'/></numatune>", "the target has no NUMA node 7"),
+    "huge pages": ("", "<memoryBacking><hugepages><page size='1048576' unit='KiB'/></hugepages></memoryBacking>",
+                   "<page> needs huge pages of 1048576 KiB, and the target has none"),
+}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_a_target_that_lacks_something_is_refused(node, what):
+    devices, more, words = CASES[what]
+    problems = precheck(node(domain(1, devices, more=more)))["problems"]
+    assert len([text for text in problems if words in text]) == 1, problems
+
+
+def test_a_target_that_has_it_is_not_refused(node):
+    """libvirt's test host has a network and a pool that are active, 16 CPUs, and two NUMA nodes."""
+    devices = ("<interface type='network'><source network='default'/></interface><disk type='volume' device='disk'>"
+               "<source pool='default-pool' volume='a'/><target dev='vda' bus='virtio'/></disk>")
+    more = "<cputune><vcpupin vcpu='0' cpuset='1'/></cputune><numatune><memory mode='strict' nodeset='1'/></numatune>"
+    last = precheck(node(domain(1, devices, more=more)))
+    assert not [text for text in last["problems"] if "which the VM needs" in text or "the target has no" in text], last
+    assert last["doubts"] == []
+
+
+# ---- ramfb ----
+
+@pytest.mark.parametrize("attributes, refused", [("display='on' ramfb='on'", True), ("display='on'", False),
+                                                 ("display='off' ramfb='off'", False)])
+def test_ramfb_is_refused(node, attributes, refused):
+    device = {"kind": "mdev", "type": "nvidia-230", "alias": "ua-gpu0", "source_address": MDEV % 1,
+              "source_xml": given_mdev(1)}
+    hostdev = given_mdev(1).replace("model='vfio-pci'", f"model='vfio-pci' {attributes}").replace(
+        "</hostdev>", "<alias name='ua-gpu0'/></hostdev>")
+    last = verb(node(domain(1, hostdev)), "precheck", VM % 1, "test:///default", "test:///default", devices=[device])
+    assert [text for text in last["problems"] if "'ua-gpu0' has ramfb='on'" in text] if refused else \
+        "ramfb" not in str(last), last
+
+
+# ---- libvirt's schema ----
+
+@pytest.mark.skipif(not full(), reason="it informs only, and is in full runs")
+def test_elements_that_are_new_here():
+    """Prints what the installed schema has beyond the lists that host/domain-class.c was made of."""
+    if not os.path.isdir(domainschema.INSTALLED):
+        pytest.skip("libvirt's schema is not installed")
+    known = set()
+    for version in ("9.0", "11.3"):
+        with open(os.path.join(ROOT, f"tests/data/libvirt-domain/elements-{version}.txt"), encoding="ascii") as file:
+            known |= set(file.read().split())
+    installed = domainschema.elements()
+    assert "devices/disk/source" in installed
+    for path in sorted(set(installed) - known):
+        print("new in the installed schema:", path)

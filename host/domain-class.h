@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each element of a domain means for a move to another host. Pure; any thread.
+ */
+#ifndef VG_HOST_DOMAIN_CLASS_H
+#define VG_HOST_DOMAIN_CLASS_H
+
+enum vg_domain_class {
+    VG_DOMAIN_CLASS_NEW,        /* of a libvirt that is newer than the table */
+    VG_DOMAIN_CLASS_TRAVELS,    /* it goes with the VM, and needs nothing of the target */
+    VG_DOMAIN_CLASS_TARGET,     /* what it names must exist on the target */
+    VG_DOMAIN_CLASS_BLOCKS,     /* with it, some or all VMs cannot be migrated */
+    VG_DOMAIN_CLASS_IRRELEVANT, /* it means nothing to QEMU, or nothing for a move */
+    VG_DOMAIN_CLASS_MAX
+};
+
+/* Returns the class of an element at a path below <domain>, "devices/disk/source". */
+enum vg_domain_class vg_domain_class_of(const char *path);
+
+#endif
