@@ -64,6 +64,7 @@ struct vg_view {
     size_t alert_rules;              /* number of rules for alerts */
     GPtrArray *gpu_parts;            /* struct vg_gpu_part of the inventory; never NULL */
     struct vg_window totals;         /* sums since the start (replay: of all windows) */
+    GArray *lost_series;             /* struct vg_lost_serie; NULL: none yet */
     struct vg_window newest;         /* newest window; begin == end: none yet. The log has its
                                       * GPU requests */
     vg_gpu_log *gpu_log;             /* NULL: no request yet */

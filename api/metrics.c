@@ -12,6 +12,7 @@
 #include "api/route.h"
 #include "api/stats.h"
 #include "base/clock.h"
+#include "model/lost-series.h"
 
 /* A VM with its sums since the start. */
 struct row {
@@ -112,36 +113,44 @@ add_exits(GString *out, const GArray *rows)
     }
 }
 
-/* Adds losses by the aggressor's name, summed up, as VMs may share a name and labels must
- * differ. */
+/* Adds what the VM lost to classes of the host, to itself and to its limit. */
+static void
+metrics_add_lost_to_classes(GString *out, const char *name, const struct row *row)
+{
+    for (guint k = 0; k < row->sample->lost_to->len; k++) {
+        const struct vg_lost_to *lost = &g_array_index(row->sample->lost_to, struct vg_lost_to, k);
+        if (lost->kind == VG_AGGRESSOR_VM)
+            continue;
+        g_autofree char *who = vg_metrics_label("aggressor", vg_aggressor_name(lost->kind));
+        g_autofree char *labels = g_strconcat(row->labels, ",", who, NULL);
+        vg_metrics_value(out, name, labels, seconds(lost->ns));
+    }
+}
+
 static void
 metrics_add_lost(GString *out, const vg_view *view, const GArray *rows)
 {
     static const char name[] = "vgpud_vm_lost_seconds_total";
+    const GArray *series = view->lost_series;
 
-    vg_metrics_family(out, name, "counter",
-                      "Time that vCPUs waited while the aggressor had the CPU.");
+    vg_metrics_family(
+        out, name, "counter",
+        "Time that vCPUs waited while the aggressor had the CPU; other: VMs without a "
+        "series of their own.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
-        g_autoptr(GHashTable) sums = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
-        g_autoptr(GPtrArray) order = g_ptr_array_new();
-        for (guint k = 0; row->sample && k < row->sample->lost_to->len; k++) {
-            const struct vg_lost_to *lost =
-                &g_array_index(row->sample->lost_to, struct vg_lost_to, k);
-            const char *who = vg_window_aggressor(&view->totals, lost);
-            int64_t *sum = g_hash_table_lookup(sums, who);
-            if (!sum) {
-                sum = g_new0(int64_t, 1);
-                g_hash_table_insert(sums, (char *)who, sum);
-                g_ptr_array_add(order, (char *)who);
-            }
-            *sum += lost->ns;
-        }
-        for (guint k = 0; k < order->len; k++) {
-            g_autofree char *who = vg_metrics_label("aggressor", order->pdata[k]);
+        if (!row->sample)
+            continue;
+        metrics_add_lost_to_classes(out, name, row);
+        for (guint k = series ? vg_lost_series_find(series, row->sample->id) : 0;
+             series && k < series->len; k++) {
+            const struct vg_lost_serie *serie = &g_array_index(series, struct vg_lost_serie, k);
+            if (serie->vm_id != row->sample->id)
+                break;
+            g_autofree char *who = vg_metrics_label(
+                "aggressor", serie->aggressor ? serie->aggressor : VG_LOST_SERIES_OTHER);
             g_autofree char *labels = g_strconcat(row->labels, ",", who, NULL);
-            const int64_t *sum = g_hash_table_lookup(sums, order->pdata[k]);
-            vg_metrics_value(out, name, labels, seconds(*sum));
+            vg_metrics_value(out, name, labels, seconds(serie->ns));
         }
     }
 }

@@ -38,6 +38,7 @@ vg_view_unref(vg_view *view)
     for (int i = 0; i < VG_BODY_MAX; i++)
         g_free(view->bodies[i]);
     pthread_mutex_destroy(&view->lock);
+    g_clear_pointer(&view->lost_series, g_array_unref);
     vg_window_clear(&view->totals);
     vg_window_clear(&view->newest);
     g_hash_table_unref(view->labels);

@@ -16,7 +16,9 @@
 #include "cli/online-args.h"
 #include "cli/past.h"
 
-enum { KEY_MATRIX = 0x700 };
+enum { KEY_MATRIX = 0x700, KEY_LIMIT };
+
+#define LIMIT_MAX 10000
 
 /* Lines of a screen that are no row of the matrix: the title, the headers, and the line of the
  * cursor. */
@@ -28,6 +30,7 @@ struct preemption_args {
     struct vg_online_args online;
     struct vg_when_args when;
     bool matrix;
+    int64_t limit; /* 0: all */
     enum vg_matrix_of of;
 };
 
@@ -94,13 +97,16 @@ show(void *data, vg_client *client, GError **err)
     const char *object = args->online.object;
     g_autofree char *vm = object ? g_uri_escape_string(object, NULL, FALSE) : NULL;
     /* In one piece, if possible: the order changes while they are read. */
-    g_autofree char *path =
-        g_strconcat("/v1/preemptions?limit=10000", vm ? "&vm=" : NULL, vm, NULL);
+    const int64_t limit = args->limit > 0 ? args->limit : LIMIT_MAX;
+    g_autofree char *path = g_strdup_printf("/v1/preemptions?limit=%" G_GINT64_FORMAT "%s%s", limit,
+                                            vm ? "&vm=" : "", vm ? vm : "");
     g_autoptr(json_object) items = NULL;
 
     if (vg_when_is_asked(&args->when))
-        return vg_past_show_preemptions(&args->online, &args->when, object, client, err);
-    if (vg_client_list(client, path, &items, err) < 0)
+        return vg_past_show_preemptions(&args->online, &args->when, object, args->limit, client,
+                                        err);
+    if (vg_client_list_some(client, path, args->limit > 0 ? (size_t)args->limit : SIZE_MAX, &items,
+                            err) < 0)
         return -1;
     if (args->matrix)
         return print_matrix(args, items, err);
@@ -122,6 +128,8 @@ cmd_preemptions_check(struct preemption_args *args, const struct argp_state *sta
         argp_error(state, "--matrix shows the present; leave out --since and --until");
     vg_when_check(&args->when, state);
     args->matrix = args->matrix || (args->online.watch_s > 0 && format == VG_OUTPUT_TABLE);
+    if (args->matrix && args->limit > 0)
+        argp_error(state, "--limit is for lists, not for a matrix");
 }
 
 static error_t
@@ -138,6 +146,10 @@ cmd_preemptions_parse(int key, char *arg, struct argp_state *state)
             vg_cli_usage(state, "--matrix wants time or count, not '%s'", arg);
         args->matrix = true;
         args->of = arg && strcmp(arg, "count") == 0 ? VG_MATRIX_COUNT : VG_MATRIX_TIME;
+        break;
+    case KEY_LIMIT:
+        if (!g_ascii_string_to_signed(arg, 10, 1, LIMIT_MAX, &args->limit, NULL))
+            vg_cli_usage(state, "--limit wants a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
         break;
     case ARGP_KEY_SUCCESS:
         cmd_preemptions_check(args, state);
@@ -157,6 +169,7 @@ vg_cmd_preemptions(int argc, char **argv)
          "who takes how much from whom now, as a matrix of time (ms/s, default) or count (/s); "
          "tables with --watch are of this kind",
          1},
+        {"limit", KEY_LIMIT, "N", 0, "the first N rows only, those that lost most", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0, "of the past from then on; " VG_WHEN_HELP, 2},
         {"until", VG_WHEN_UNTIL, "TIME", 0, "and not after this (default: now)", 2},
         {0},

@@ -264,13 +264,15 @@ vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args 
 
 int
 vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_when_args *when,
-                         const char *victim, vg_client *client, GError **err)
+                         const char *victim, int64_t limit, vg_client *client, GError **err)
 {
+    g_autofree char *start =
+        g_strdup_printf("/v1/preemptions?limit=%" G_GINT64_FORMAT, limit > 0 ? limit : ANSWER_MAX);
     g_autoptr(json_object) document = NULL;
 
-    if (past_get("/v1/preemptions?limit=10000", when, "vm", victim, client, &document, err) < 0)
+    if (past_get(start, when, "vm", victim, client, &document, err) < 0)
         return -1;
-    past_warn_more(document, 0);
+    past_warn_more(document, limit);
     g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
     bool has_rest = false;
     for (size_t i = 0; i < vg_output_length(rows); i++) {

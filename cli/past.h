@@ -14,8 +14,8 @@
 int vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args *when,
                      const char *sort, int64_t limit, vg_client *client, GError **err);
 
-/* Prints who took the CPU from whom; victim: NULL for all. */
+/* Prints who took the CPU from whom; victim: NULL for all; limit: 0 for all. */
 int vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_when_args *when,
-                             const char *victim, vg_client *client, GError **err);
+                             const char *victim, int64_t limit, vg_client *client, GError **err);
 
 #endif

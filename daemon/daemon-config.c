@@ -25,6 +25,7 @@
 #include "daemon/peer-config.h"
 #include "daemon/proxy-config.h"
 #include "host/gpu-cards.h"
+#include "model/lost-series.h"
 #include "trace/alias.h"
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
@@ -69,14 +70,15 @@ static const struct vg_conf_key own_keys[] = {
      "Most requests of one client in a second."},
     {"api", "client_streams", VG_CONF_INT, AT(client_streams), "16", 0, 1024, NULL,
      "Most event streams of one user at once."},
-    {"api", "streams", VG_CONF_INT, AT(streams), "64", 0, 1024, NULL,
-     "Most event streams at once."},
+    {"api", "streams", VG_CONF_INT, AT(streams), "64", 0, 1024, NULL, "Most streams at once."},
     {"api", "body_max", VG_CONF_INT, AT(body_bytes), "65536", 256, 16777216, NULL,
      "Most bytes of a request's body."},
     {"api", "idle", VG_CONF_DURATION, AT(idle_ns), "60s", 1, 3600, NULL,
      "A connection on which nothing happens for so long is closed."},
     {"api", "writes_per_min", VG_CONF_INT, AT(writes_per_min), "600", 1, 100000, NULL,
      "Most writing requests of one client in a minute."},
+    {"api", "metrics_aggressors", VG_CONF_INT | VG_CONF_START, AT(aggressors), "8", 1,
+     VG_LOST_SERIES_TOP_MAX, NULL, "VMs that /metrics names for each VM, which took most of it."},
 
     {"role reader", "subject", VG_CONF_STRING, AT(reader_subject), "", 0, 65536, NULL,
      "Subjects of client certificates, separated by ';', that may see everything."},
@@ -233,7 +235,6 @@ static const struct vg_conf_key own_keys[] = {
      "How often nova is asked how far a migration is."},
     {"nova", "deadline", VG_CONF_DURATION, AT(nova_deadline_ns), "30s", 1, 300, NULL,
      "How long Keystone or nova may take to answer."},
-
     {"peers", "refresh", VG_CONF_DURATION, AT(peers_refresh_ns), "10s", 1, 3600, NULL,
      "How often each [peer NAME] is asked for what it knows, besides for a plan."},
     {"peers", "deadline", VG_CONF_DURATION, AT(peers_deadline_ns), "3s", 0.1, 10, NULL,
@@ -254,12 +255,11 @@ static const struct vg_conf_key gpu_keys[] = {
      "How many VMs of this host can have one at the same time."},
 };
 
-#define ALERTS_MAX 100
-#define GPUS_MAX   64
+#define GPUS_MAX 64
 
 static const struct vg_conf_list own_lists[] = {
     {"alert", vg_alert_keys, VG_ALERT_N_KEYS, sizeof(struct vg_alert_config), AT(alerts),
-     ALERTS_MAX},
+     VG_ALERTS_MAX},
     {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
     {"peer", vg_peer_keys, VG_PEER_N_KEYS, sizeof(struct vg_peer_config), AT(peers), VG_PEERS_MAX},
     VG_PROXY_LIST(AT(proxies)),

@@ -31,6 +31,7 @@ struct vg_daemon_config {
     int log_level;   /* an index: VG_LOG_ERR plus this is the level */
     char *host_name; /* empty for the machine's name, or that in the recording */
     int64_t window_ns;
+    int64_t aggressors;
     int64_t thread_limit_ns; /* a thread that stays silent for longer counts as hanging */
 
     char *socket;

@@ -570,6 +570,7 @@ daemon_start(struct daemon *daemon, GError **err)
                            g_str_has_prefix(daemon->config->libvirt_uri, "qemu+unix://"),
         .elsewhere = daemon->elsewhere != NULL,
         .window_ns = daemon->config->window_ns,
+        .aggressors = (guint)daemon->config->aggressors,
         .policy = &daemon->config->policy,
         .store = daemon->store,
         .memory_windows = (uint64_t)daemon->config->memory_windows,

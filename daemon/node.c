@@ -16,6 +16,7 @@
 #include "daemon/vm-names.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
+#include "model/lost-series.h"
 #include "model/window-sum.h"
 
 #define VG_LOG_TAG "engine"
@@ -52,6 +53,7 @@ struct vg_node {
     int32_t cpus;        /* the CPUs of the recorded or other host that were seen at work */
     char *note;          /* a note for the snapshot */
     struct vg_window totals;
+    vg_lost_series *lost_series;
     struct vg_gathered newest; /* window.vms is NULL if there is none yet */
     vg_gpu_log *gpu_log;       /* NULL if there was no GPU request yet */
     uint64_t missed;           /* windows that no collector could measure, or read of in time */
@@ -94,6 +96,7 @@ vg_node_new(const struct vg_node_options *options)
     node->gather = vg_gather_new(options->window_ns);
     node->stored_ns = INT64_MIN;
     vg_window_init(&node->totals, false);
+    node->lost_series = vg_lost_series_new(options->aggressors);
     pthread_mutex_init(&node->lock, NULL);
     publish(node);
     return node;
@@ -106,6 +109,7 @@ vg_node_free(vg_node *node)
         return;
     vg_view_unref(node->view);
     vg_window_clear(&node->totals);
+    vg_lost_series_free(node->lost_series);
     vg_window_clear(&node->newest.window);
     vg_engine_free(node->engine);
     vg_alerts_free(node->alerts);
@@ -261,6 +265,7 @@ make_view(vg_node *node)
     view->alert_rules = vg_alerts_count_rules(node->alerts);
     view->gpu_log = vg_gpu_log_ref(node->gpu_log);
     vg_window_copy(&view->totals, &node->totals);
+    view->lost_series = vg_lost_series_list(node->lost_series);
     if (node->newest.window.vms) {
         view->provenance = node->newest.provenance;
         view->clock_offset_ns = node->newest.clock_offset_ns;
@@ -423,6 +428,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
         vg_window_add(&node->totals, window);
     else
         vg_window_add_live(&node->totals, window);
+    vg_lost_series_step(node->lost_series, window, node->replay);
     store_window(node, take_gathered);
     node->gpu_log = vg_gpu_log_add(node->gpu_log, window);
     g_array_set_size(window->gpu_requests, 0);

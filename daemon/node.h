@@ -28,6 +28,8 @@ struct vg_node_options {
     bool libvirt_is_here; /* what libvirt tells is of this machine, and of no other one */
     bool elsewhere; /* another machine is measured, and the facts about this one do not apply */
     int64_t window_ns;
+    guint
+        aggressors; /* VMs of which each VM has a counter of what they took (model/lost-series.h) */
     const struct vg_policy_config *policy; /* copied */
     vg_store *store;                       /* borrowed */
     /* the number of windows that the store keeps while they wait for the disk */

@@ -68,7 +68,7 @@ def test_counters_while_vms_come_and_go(prometheus):
             own = waited.setdefault(series["metric"]["uuid"], {})
             for time, growth in growths(series["values"]).items():
                 own[time] = own.get(time, 0) + growth
-    lost, checked = {}, 0
+    lost, checked, per_vm = {}, 0, {}
     for series in prometheus("vgpud_vm_lost_seconds_total[5m]"):
         for time, growth in growths(series["values"]).items():
             # A VM whose first sample this is has no growth.
@@ -76,5 +76,11 @@ def test_counters_while_vms_come_and_go(prometheus):
                 key = series["metric"]["uuid"], time
                 lost[key] = lost.get(key, 0) + growth
                 checked += 1
-    assert checked > 1000 and len(waited) > 50
+        if series["metric"]["aggressor"] not in ("self", "host:user", "host:unknown"):
+            per_vm.setdefault((series["metric"]["uuid"]), set()).add(series["metric"]["aggressor"])
+        values = [float(value) for _, value in series["values"]]
+        assert values == sorted(values), series["metric"]
+    # Four aggressors of a VM have series, at most twice as many at any time, and the others together.
+    assert all(len(who) <= 9 for who in per_vm.values()) and any("other" in who for who in per_vm.values())
+    assert checked > 500 and len(waited) > 50
     assert all(grown <= waited[uuid][time] + 1e-6 for (uuid, time), grown in lost.items())

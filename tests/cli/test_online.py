@@ -171,6 +171,7 @@ def test_host(daemon):
 @pytest.mark.smoke
 def test_preemptions(daemon):
     items = doc(daemon, "preemptions")
+    assert doc(daemon, "preemptions", "--limit", "2") == items[:2]
     assert items == daemon.get("/v1/preemptions")["items"]
     assert {item["victim"]["name"] for item in doc(daemon, "preemptions", "vm-duty")} == {"vm-duty"}
     assert "vm-busy" in run(daemon, "preemptions").stdout

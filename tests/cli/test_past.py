@@ -81,6 +81,9 @@ def test_what_happened_last_night(daemon):
     only = doc(daemon, "preemptions", "vm-1", "--since", "-12h")["items"]
     assert only and {p["victim"]["name"] for p in only} == {"vm-1"}
     run(daemon, "preemptions", "nobody", "--since", "-12h", code=3)
+    first = doc(daemon, "preemptions", "--since", str(past["begin_ns"] // 10**9),
+                "--until", str(past["end_ns"] // 10**9), "--limit", "3")["items"]
+    assert first == pairs[:3] and len(pairs) > 3
 
 
 def test_tables_of_the_past(daemon):

@@ -6,11 +6,15 @@
  */
 #include "config.h"
 
+#include "model/lost-series.h"
 #include "model/window-sum.h"
 #include "tests/tools/fake-private.h"
 
 /* So many at once, of more. */
 #define LIVE 12
+
+/* Fewer than there are at once, so that some have no series of their own. */
+#define AGGRESSORS 4
 
 struct guest {
     uint32_t id;   /* of its process; 0: it is not there */
@@ -25,6 +29,7 @@ struct fake_churn {
     uint32_t ids, lives;
     uint32_t random;
     struct vg_window totals;
+    vg_lost_series *lost_series;
 };
 
 struct fake_churn *
@@ -38,6 +43,7 @@ fake_churn_new(int64_t vms)
     churn->guests[0] = (struct guest){.id = ++churn->ids};
     churn->live = 1;
     vg_window_init(&churn->totals, false);
+    churn->lost_series = vg_lost_series_new(AGGRESSORS);
     return churn;
 }
 
@@ -47,6 +53,7 @@ fake_churn_free(struct fake_churn *churn)
     if (!churn)
         return;
     vg_window_clear(&churn->totals);
+    vg_lost_series_free(churn->lost_series);
     g_free(churn->guests);
     g_free(churn);
 }
@@ -129,6 +136,8 @@ fake_churn_step(struct fake_churn *churn, vg_view *view, struct vg_snap_host *ho
             fake_churn_add(churn, &view->newest, i);
     }
     vg_window_add_live(&churn->totals, &view->newest);
+    vg_lost_series_step(churn->lost_series, &view->newest, false);
+    view->lost_series = vg_lost_series_list(churn->lost_series);
     vg_window_clear(&view->totals);
     vg_window_copy(&view->totals, &churn->totals);
     for (guint i = 0; i < view->newest.vms->len; i++) {

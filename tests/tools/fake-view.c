@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "model/lost-series.h"
 #include "tests/tools/fake-private.h"
 
 #define ODD_GPU "gpu/\"x\" \xc3\xa4"
@@ -266,6 +267,17 @@ make_inventory(void)
     return inventory;
 }
 
+/* What VMs have taken so far, all by name. */
+static void
+make_lost_series(vg_view *view)
+{
+    vg_lost_series *series = vg_lost_series_new(VG_LOST_SERIES_TOP_MAX);
+
+    vg_lost_series_step(series, &view->totals, false);
+    view->lost_series = vg_lost_series_list(series);
+    vg_lost_series_free(series);
+}
+
 vg_view *
 fake_make_view(fake_backend *fake)
 {
@@ -318,6 +330,8 @@ fake_make_view(fake_backend *fake)
     }
     if (fake->churn)
         fake_churn_step(fake->churn, view, host);
+    else
+        make_lost_series(view);
     fake->gpu_log = log_requests(fake->gpu_log, view->newest.end_ns, &fake->options);
     view->gpu_log = vg_gpu_log_ref(fake->gpu_log);
     if (vg_snapshot_seal(view->snapshot, NULL) < 0)
