@@ -257,6 +257,22 @@ def server_fixture(tmp_path_factory):
     server.stop()
 
 
+def test_programs_of_the_host_are_named(server, browser):
+    """Those behind host:user, of a VM since the start, and of the host in the time chosen."""
+    def groups(losses):
+        loss = next(one for one in losses if one["aggressor"] == "host:user")
+        others = [""] if loss["others"]["ns"] else []
+        return [one["cgroup"] or "" for one in loss["processes"]] + others
+
+    vm = next(one for one in server.get("/v1/vms").json()["items"] if one["name"] == "alpha")
+    look_at(browser, server.link, f"#/vms/{vm['id']}?range=1h", "vm-programs")
+    rows = browser.table("Programs of the host that took its CPU time, since vgpud started")
+    assert [row["Control group"] for row in rows] == groups(server.get(f"/v1/vms/{vm['id']}").json()["lost_to"])
+    look_at(browser, server.link, "#/host?range=1h", "host-programs")
+    rows = browser.table("Programs of the host that took CPU time of VMs")
+    assert [row["Control group"] for row in rows] == groups(server.get("/v1/vms?since=-1h&limit=1").json()["host"]["lost_to"])
+
+
 def test_gpus(server, browser):
     """The requests are of a raw clock that began long ago."""
     gpu = "0000:41:00.0"

@@ -6,7 +6,7 @@ import * as api from "./api";
 import { COLOURS, type Line, type Mark } from "./chart";
 import { clock, cores, el, labelOf, percent, seconds, table, told, type Column } from "./dom";
 import { moveForm, moveTable } from "./moves";
-import { chart, leftOut, link, lostOf, POINTS, tile, vmLink, withGaps, type Context, type Shown } from "./parts";
+import { chart, leftOut, link, lostOf, mostly, POINTS, programTable, tile, vmLink, withGaps, type Context, type Shown } from "./parts";
 import { periodOf, stepOf, timeOf } from "./state";
 
 const LINES_MAX = 8; // aggressors with a line of their own
@@ -66,12 +66,13 @@ function strip(context: Context, cpus: api.HostCpus): HTMLElement {
 
 export async function hostPage(context: Context): Promise<Shown> {
   const { state, signal } = context, period = periodOf(state, context.now), step = stepOf(period, POINTS, 10);
-  const [host, history, vms, alerts, cpus] = await Promise.all([
+  const [host, history, vms, alerts, cpus, past] = await Promise.all([
     api.get("/v1/host", {}, signal),
     api.get("/v1/host/history", { ...timeOf(period), step: `${step}s` }, signal),
     api.get("/v1/vms", { sort: "lost", limit: 10 }, signal),
     api.get("/v1/alerts", {}, signal),
     api.get("/v1/host/cpus", {}, signal).catch(() => null),
+    api.get("/v1/vms", { ...timeOf(period), limit: 1 }, signal),
   ]);
   const measured = history.items.filter((item) => !item.gap), last = measured[measured.length - 1];
   const { times, rows } = withGaps(measured, history.step_ns), begin = measured[0]?.begin_ns;
@@ -110,6 +111,7 @@ export async function hostPage(context: Context): Promise<Shown> {
       ...leftOut(history.left_out),
       use.box, lost.box, ...(waits ? [waits.box] : []),
       el("h2", {}, "Who loses most now"), worst,
+      ...programTable("Programs of the host that took CPU time of VMs", past.host.lost_to),
       el("h2", {}, "Who runs where now"), cpus ? strip(context, cpus) : el("p", { class: "note" }, "It is not known who runs where."),
     ],
     draw: () => { use.run(); lost.run(); waits?.run(); },
@@ -147,9 +149,9 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
         const pair = cells.get(`${victim}\n${aggressor}`);
         const cell = el("td", {}, pair && pair.ns > 0 ? el("button", {
           "data-key": `${victim} ${aggressor}`,
-          title: `${names.get(victim)} waited ${seconds(pair.ns)} while ${names.get(`>${aggressor}`)} ran, ${pair.count} preemptions`,
+          title: `${names.get(victim)} waited ${seconds(pair.ns)} while ${names.get(`>${aggressor}`)} ran, ${pair.count} preemptions${pair.processes?.length ? `, ${mostly(pair)}` : ""}`,
           click: () => context.go({ id: victim, other: aggressor }),
-        }, seconds(pair.ns)) : "");
+        }, seconds(pair.ns), pair.processes?.length ? el("small", {}, ` ${mostly(pair)}`) : "") : "");
         if (pair && pair.ns > 0)
           cell.style.background = `rgba(var(--heat), ${(0.06 + 0.6 * Math.sqrt(pair.ns / most)).toFixed(3)})`;
         return cell;
@@ -173,6 +175,8 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
   const title = `${names.get(state.id) ?? state.id} lost to ${names.get(`>${state.other}`) ?? state.other}`;
   const pair = chart(context, period, samples.items[0]?.begin_ns, { title, unit: "cores", times, lines: [{ label: "lost", values: steps.map(lost), colour: "#b3261e", fill: true }] });
   elements.push(pair.box);
+  const chosen = cells.get(`${state.id}\n${state.other}`);
+  elements.push(...programTable("Programs of the host behind host:user", chosen && [chosen]));
   return { elements, draw: pair.run };
 }
 
@@ -296,6 +300,7 @@ export async function vmsPage(context: Context): Promise<Shown> {
       ...leftOut(samples.left_out),
       samples.items.length === 0 && el("p", { class: "note" }, "Nothing is stored of it of this time."),
       used.box, lost.box,
+      ...programTable("Programs of the host that took its CPU time, since vgpud started", vm?.lost_to),
       ...exitTable(samples),
       busy?.box,
       ...(gpus?.gpu_known ? gpuTable(context, gpus) : []),

@@ -2,7 +2,7 @@
 // What pages have in common: what they are given and return, links, tiles, charts with gaps.
 
 import { draw, type ChartOptions } from "./chart";
-import { clock, el, labelOf, table, type Column } from "./dom";
+import { clock, el, labelOf, seconds, table, type Column } from "./dom";
 import { hashOf, type Period, type State } from "./state";
 
 /** Its elements, and how to draw on them once they are in the document. */
@@ -59,4 +59,24 @@ export function chart(context: Context, asked: Period, begin_ns: number | undefi
   const period = { since: context.state.range ? Math.max(asked.since, (begin_ns ?? 0) / 1e6) : asked.since, until: asked.until };
   const inner = el("div", { class: "chart" }), box = el("div", {}, el("h2", {}, `${all.title} (${all.unit})`), inner, figures(options));
   return { box, run: () => draw(inner, { ...options, period, onSelect: (since, until) => context.go({ range: "", since, until }) }) };
+}
+
+/** What programs of the host took, behind host:user. */
+export interface Program { comm: string | null; cgroup: string | null; ns: number; error_ns?: number }
+export interface ProgramLoss { aggressor: string; ns: number; processes?: Program[]; others?: { ns: number } }
+
+export const mostly = (loss: ProgramLoss): string => loss.processes?.length ? `mostly ${loss.processes[0]?.comm ?? "a program without a name"}` : "";
+
+/** Who is behind host:user, most first; nothing where nobody knows. */
+export function programTable(title: string, losses: ProgramLoss[] | undefined): HTMLElement[] {
+  const loss = losses?.find((one) => one.aggressor === "host:user");
+  if (!loss?.processes?.length)
+    return [];
+  const rows: Program[] = [...loss.processes, ...(loss.others?.ns ? [{ comm: "others", cgroup: null, ns: loss.others.ns }] : [])];
+  return [el("h2", {}, title), table(title, [
+    { head: "Program", cell: (program) => program.comm ?? "-" },
+    { head: "Took", number: true, cell: (program) => seconds(program.ns) },
+    { head: "At most", number: true, cell: (program) => program.error_ns ? seconds(program.ns + program.error_ns) : "" },
+    { head: "Control group", cell: (program) => el("div", { class: "why" }, program.cgroup ?? "") },
+  ] as Column<Program>[], rows, "")];
 }
