@@ -17,7 +17,7 @@
 #include "cli/when.h"
 #include "model/happening.h"
 
-enum { KEY_TYPES = 0x700, KEY_AFTER };
+enum { KEY_TYPES = 0x700, KEY_AFTER, KEY_VM };
 
 /* Events of a page of those that are kept. */
 #define PAGE_MAX 1000
@@ -33,6 +33,7 @@ struct events_args {
     struct vg_when_args when;
     const char *types; /* NULL: all but windows */
     const char *after;
+    const char *vm; /* a name or UUID; NULL: events of any VM, and of none */
     bool follow;
     char *wanted; /* for the API: words with commas between */
     char *at;     /* id of the last event that was seen or looked at; NULL: none yet */
@@ -46,6 +47,7 @@ static const struct argp_option options[] = {
      "vm, window (default: all but window)",
      1},
     {"type", KEY_TYPES, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1},
+    {"vm", KEY_VM, "VM", 0, "only those that name this VM, by its name or UUID", 1},
     {"since", VG_WHEN_SINCE, "TIME", 0, "what happened from then on, up to now; " VG_WHEN_HELP, 1},
     {"until", VG_WHEN_UNTIL, "TIME", 0, "and before this", 1},
     {"follow", 'f', NULL, 0, "with --since: go on with what happens", 1},
@@ -116,6 +118,9 @@ cmd_events_parse(int key, char *arg, struct argp_state *state)
     case KEY_TYPES:
         args->types = arg;
         break;
+    case KEY_VM:
+        args->vm = arg;
+        break;
     case KEY_AFTER:
         args->after = arg;
         break;
@@ -140,6 +145,26 @@ event_data(const struct vg_client_event *event)
     if (data && !json_object_is_type(data, json_type_object))
         g_clear_pointer(&data, json_object_put);
     return data;
+}
+
+/* Tells if an event is about the VM that was asked for. One that says that events were missed is
+ * about each. */
+static bool
+event_is_wanted(const struct events_args *args, const struct vg_client_event *event)
+{
+    static const char *const members[] = {"vm", "display_name", NULL};
+    g_autoptr(json_object) data = args->vm ? event_data(event) : NULL;
+
+    if (!args->vm || strcmp(event->type, "gap") == 0)
+        return true;
+    for (size_t i = 0; members[i]; i++) {
+        if (g_strcmp0(json_object_get_string(vg_output_member(data, members[i])), args->vm) == 0)
+            return true;
+    }
+    const char *uuid = json_object_get_string(vg_output_member(data, "uuid"));
+    const char *name = json_object_get_string(vg_output_member(data, "name"));
+    return (uuid && g_ascii_strcasecmp(uuid, args->vm) == 0) ||
+           (strcmp(event->type, "vm") == 0 && g_strcmp0(name, args->vm) == 0);
 }
 
 /* The object, with its id for --after, and of what type it is where only the stream says so. */
@@ -191,6 +216,12 @@ event_text(const struct vg_client_event *event, bool wide)
     {
         if (g_strv_contains(known, name) || !value)
             continue;
+        if (strcmp(name, "since_ns") == 0 && json_object_is_type(value, json_type_int)) {
+            char since[VG_WHEN_LEN];
+            vg_when_format(json_object_get_int64(value), since);
+            g_string_append_printf(text, " since=\"%s\"", since);
+            continue;
+        }
         g_string_append_printf(text, " %s=%s", name, json_object_get_string(value));
     }
     if (wide && event->id)
@@ -214,16 +245,19 @@ cmd_events_on_event(void *data, const struct vg_client_event *event)
     struct events_args *args = data;
     enum vg_output_format format = args->online.format;
     char zone[VG_WHEN_LEN];
+
+    if (event->id) {
+        g_free(args->at);
+        args->at = g_strdup(event->id);
+    }
+    if (!event_is_wanted(args, event))
+        return true;
     g_autofree char *text =
         format == VG_OUTPUT_JSON ? event_json(event) : event_text(event, format == VG_OUTPUT_WIDE);
 
     /* On stderr: scripts read the lines of the other. */
     if (format != VG_OUTPUT_JSON && args->seen == 0)
         fprintf(stderr, "vgpuctl: times are local: %s\n", vg_when_zone(zone));
-    if (event->id) {
-        g_free(args->at);
-        args->at = g_strdup(event->id);
-    }
     if (vg_cli_print(text, &args->error) < 0)
         return false;
     /* Whoever reads a pipe wants it now. */

@@ -47,6 +47,10 @@ def test_alerts_are_events_that_are_kept(tmp_path):
             ("raised", "everyone", None), ("raised", "pair", "vm-busy"), ("raised", "pair", "vm-duty")]
         for event in events:
             assert event["lost_cores"] >= event["limit"] and event["for_s"] in (1, 2)
+        of_one = ctl(daemon, "events", "--since", "-1h", "--vm", "vm-busy", "-o", "json").splitlines()
+        assert [(e["type"], e.get("vm") or e["name"]) for e in map(json.loads, of_one) if e["type"] == "alert"] == [("alert", "vm-busy")]
+        assert all("vm-busy" in line for line in of_one)
+        assert "nothing happened" in ctl(daemon, "events", "--since", "-1h", "--vm", "vm-nobody")
         # Other rules: what was raised ends, and says why; the same ones change nothing.
         daemon.process.send_signal(1)
         wait_for(lambda: "configuration reloaded" in daemon.log())
