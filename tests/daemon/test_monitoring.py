@@ -89,6 +89,12 @@ def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
         assert before["rules"] == 3 and [(a["alert"], a["vm"]) for a in before["items"]] == everything
         assert daemon.get("/v1/host")["alerts"] == before["items"]
         assert active(daemon) == [(rule, vm or "") for rule, vm in everything]
+        # The annotations of the dashboard name those labels.
+        notes = json.loads(open(dashboard.DASHBOARD, encoding="utf-8").read())["annotations"]["list"]
+        shown = {label for note in notes if "alert_active" in note["expr"]
+                 for label in re.findall(r"{{(\w+)}}", note["titleFormat"] + note["textFormat"])}
+        text = daemon.request("GET", "/metrics")[2].decode()
+        assert shown == {"rule", "vm", "instance"} and re.search('vgpud_alert_active{rule="pair",vm="', text)
         for where in (["alert", "list"], ["host", "show"]):
             text = ctl(daemon, *where)
             assert "everyone" in text and "vm-duty" in text, text

@@ -15,6 +15,7 @@ def expressions():
     with open(DASHBOARD, encoding="utf-8") as file:
         document = json.load(file)
     yield from (t["expr"] for p in document["panels"] for t in p["targets"])
+    yield from (a["expr"] for a in document["annotations"]["list"])
     yield from (v["query"]["query"] for v in document["templating"]["list"] if v["type"] == "query")
 
 
