@@ -259,6 +259,15 @@ is_vm(const struct process *process)
     return process->vm.id != VG_PROCESS_NO_ID;
 }
 
+/* Whose process it is: a thread of the kernel may work for the one that its name tells. */
+static int32_t
+proc_scan_starter_of(const struct vg_proc_stat *stat)
+{
+    int32_t pid;
+
+    return stat->is_kernel && vg_comm_names_owner(stat->comm, &pid) ? pid : stat->parent;
+}
+
 /* Checks whether this process, which was no VM, is one by now. */
 static void
 look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
@@ -271,7 +280,7 @@ look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
     if (!read_stat(scan, process->vm.pid, &stat))
         return;
     if (stat.start_ticks != process->vm.start_ticks) {
-        process->parent = stat.parent;
+        process->parent = proc_scan_starter_of(&stat);
         process->owner = VG_PROCESS_NO_ID;
         scan->changed = true;
         process->looks = 0;

@@ -113,6 +113,8 @@ lost_row(struct reading *reading, struct vm_build *victim, uint32_t holder)
             vm_build_of(reading, process);
             holder = process->id;
             kind = holder == victim->sample.id ? VG_AGGRESSOR_SELF : VG_AGGRESSOR_VM;
+        } else if (process->is_kernel) {
+            kind = VG_AGGRESSOR_HOST_KERNEL;
         }
     }
     uint32_t key = kind == VG_AGGRESSOR_VM ? holder : VG_HOLDER_VM_LIMIT + 1 + kind;

@@ -17,9 +17,6 @@
 #define TID_PAGE_SIZE (1 << TID_PAGE_BITS)
 #define TID_PAGES     (VG_TID_LIMIT / TID_PAGE_SIZE + 1)
 
-/* More digits do not fit into a comm beside "CPU " and "/KVM". */
-#define VCPU_INDEX_MAX 9999999
-
 /* What a VM map said about a process id or thread id. */
 struct vm_name {
     char name[VG_VM_NAME_MAX];
@@ -35,6 +32,8 @@ struct vg_topology {
     GHashTable *vms;                      /* id -> VM or possible VM, owned */
     uint32_t next_id;
     GHashTable *names; /* pid -> struct vm_name, owned */
+    GHashTable
+        *helpers; /* pid -> GArray of tids: threads that work for it, while it is not known */
     bool only_told;
 };
 
@@ -48,6 +47,8 @@ vg_topology_new(void)
     topology->ended = g_ptr_array_new();
     topology->by_pid = g_hash_table_new(g_direct_hash, g_direct_equal);
     topology->vms = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
+    topology->helpers =
+        g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, (GDestroyNotify)g_array_unref);
     topology->names = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     return topology;
 }
@@ -85,6 +86,7 @@ vg_topology_free(vg_topology *topology)
     g_hash_table_unref(topology->by_pid);
     g_hash_table_unref(topology->vms);
     g_hash_table_unref(topology->names);
+    g_hash_table_unref(topology->helpers);
     g_free(topology);
 }
 
@@ -161,13 +163,6 @@ apply_name(vg_topology *topology, struct vg_process *process)
         return process;
     merge(topology, process, same);
     return same;
-}
-
-bool
-vg_is_vm_name(const char *name)
-{
-    return strcmp(name, "self") != 0 && strcmp(name, "rest") != 0 && strcmp(name, "limit") != 0 &&
-           !g_str_has_prefix(name, "host:");
 }
 
 int
@@ -248,6 +243,68 @@ vg_topology_find(const vg_topology *topology, int32_t tid)
     return page ? page[tid & (TID_PAGE_SIZE - 1)] : NULL;
 }
 
+/* The process, which now is known, has this thread of the kernel, too. */
+static void
+topology_take_helper(vg_topology *topology, struct vg_thread *thread, struct vg_process *owner)
+{
+    struct vg_process *process = vg_thread_process(thread);
+
+    owner = vg_process_resolve(owner);
+    if (process == owner || process->is_vm)
+        return;
+    give_id(topology, owner);
+    merge(topology, process, owner);
+}
+
+/* Those that worked for this process before it was known. */
+static void
+topology_take_helpers(vg_topology *topology, int32_t pid, struct vg_process *owner)
+{
+    const GArray *tids = g_hash_table_lookup(topology->helpers, GINT_TO_POINTER(pid));
+
+    for (guint i = 0; tids && i < tids->len; i++) {
+        struct vg_thread *thread = vg_topology_find(topology, g_array_index(tids, int32_t, i));
+        if (thread && thread->works_for == pid)
+            topology_take_helper(topology, thread, owner);
+    }
+    if (tids)
+        g_hash_table_remove(topology->helpers, GINT_TO_POINTER(pid));
+}
+
+/* The process with this id, by that of its first thread where the recording has no process ids. */
+static struct vg_process *
+topology_find_process(const vg_topology *topology, int32_t pid)
+{
+    struct vg_process *process = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(pid));
+    struct vg_thread *first = process ? NULL : vg_topology_find(topology, pid);
+
+    return first ? vg_thread_process(first) : process;
+}
+
+/* The thread of the kernel works for a process: its name says so. */
+static void
+topology_learn_owner(vg_topology *topology, struct vg_thread *thread, int32_t pid)
+{
+    struct vg_process *process = vg_thread_process(thread);
+
+    if (thread->works_for == pid || (process->pid_known && process->pid != thread->tid))
+        return;
+    thread->works_for = pid;
+    struct vg_process *owner = topology_find_process(topology, pid);
+    if (owner) {
+        topology_take_helper(topology, thread, owner);
+        return;
+    }
+    /* What it takes from VMs is kept for when the process is known. */
+    process->maybe_vm = process->is_kernel = true;
+    GArray *tids = g_hash_table_lookup(topology->helpers, GINT_TO_POINTER(pid));
+    if (!tids) {
+        tids = g_array_new(FALSE, FALSE, sizeof(int32_t));
+        g_hash_table_insert(topology->helpers, GINT_TO_POINTER(pid), tids);
+    }
+    g_array_append_val(tids, thread->tid);
+}
+
 static struct vg_thread *
 thread_new(vg_topology *topology, int32_t tid)
 {
@@ -269,6 +326,7 @@ thread_new(vg_topology *topology, int32_t tid)
     struct vg_process *process = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(tid));
     topology_join(thread, process ? process : apply_name(topology, process_new(tid, false)));
     *tid_cell(topology, tid) = thread;
+    topology_take_helpers(topology, tid, vg_thread_process(thread));
     return thread;
 }
 
@@ -284,8 +342,10 @@ vg_topology_thread(vg_topology *topology, int32_t tid)
 static void
 find_vm_by_comm(vg_topology *topology, struct vg_thread *thread)
 {
-    int32_t index;
+    int32_t index, pid;
 
+    if (vg_comm_names_owner(thread->comm, &pid))
+        topology_learn_owner(topology, thread, pid);
     if (vg_comm_is_vcpu(thread->comm, &index)) {
         thread->vcpu_index = index;
         vg_topology_set_vcpu(topology, thread);
@@ -325,8 +385,10 @@ vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t
 {
     struct vg_process *old = vg_thread_process(thread);
 
-    if (pid <= 0 || (old->pid_known && old->pid == pid))
+    if (pid <= 0 || (old->pid_known && old->pid == pid) ||
+        (thread->works_for > 0 && (pid == thread->tid || pid == thread->works_for)))
         return;
+    thread->works_for = 0;
     struct vg_process *process = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(pid));
     if (!process) {
         process = process_new(pid, true);
@@ -337,6 +399,7 @@ vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t
             move_to(topology, first, process);
     }
     move_to(topology, thread, process);
+    topology_take_helpers(topology, pid, process);
 }
 
 void
@@ -522,76 +585,4 @@ struct vg_process *
 vg_topology_process_at(const vg_topology *topology, uint32_t id)
 {
     return g_hash_table_lookup(topology->vms, GUINT_TO_POINTER(id));
-}
-
-const char *
-vg_process_vm_name(const struct vg_process *process, char *buf)
-{
-    if (process->name[0])
-        g_strlcpy(buf, process->name, VG_VM_NAME_MAX);
-    else
-        g_snprintf(buf, VG_VM_NAME_MAX, "qemu-%d", process->pid);
-    return buf;
-}
-
-bool
-vg_comm_is_vcpu(const char *comm, int32_t *ret_index)
-{
-    int32_t index = 0;
-    const char *at = comm + 4;
-
-    /* QEMU names them so with -name ...,debug-threads=on, which libvirt always gives. */
-    if (strcmp(comm, "ALL CPUs/TCG") == 0) {
-        *ret_index = VG_NONE;
-        return true;
-    }
-    if (strncmp(comm, "CPU ", 4) != 0 || !g_ascii_isdigit(*at))
-        return false;
-    for (; g_ascii_isdigit(*at) && index <= VCPU_INDEX_MAX; at++)
-        index = index * 10 + g_ascii_digit_value(*at);
-    if (strcmp(at, "/KVM") != 0 && strcmp(at, "/TCG") != 0)
-        return false;
-    *ret_index = index;
-    return true;
-}
-
-bool
-vg_comm_is_qemu(const char *comm)
-{
-    return strncmp(comm, "qemu-system-", 12) == 0 || strcmp(comm, "qemu-kvm") == 0 ||
-           strcmp(comm, "kvm") == 0;
-}
-
-/* Threads that the kernel itself starts. '*' stands for anything. */
-static const char *const kernel_comms[] = {
-    "btrfs-*",     "cpuhp/*",    "dmcrypt_write/*", "events/*",
-    "ext4-rsv-*",  "gvt:*",      "gvt_service_th*", "idle_inject/*",
-    "irq/*",       "jbd2/*",     "kauditd",         "kblockd",
-    "kcompactd*",  "kdevtmpfs",  "khugepaged",      "khungtaskd",
-    "kintegrityd", "ksmd",       "ksoftirqd/*",     "kswapd*",
-    "kthreadd",    "kthrotld",   "kvm-nx-lpage-*",  "kvm-pit/*",
-    "kworker/*",   "md*_raid*",  "migration/*",     "napi/*",
-    "oom_reaper",  "rcu_*",      "rcub/*",          "rcuc/*",
-    "rcuob/*",     "rcuog/*",    "rcuop/*",         "rcuos/*",
-    "scsi_eh_*",   "scsi_tmf_*", "stopper/*",       "swapper/*",
-    "watchdog/*",  "watchdogd",  "writeback",       "xfs-*/*",
-    "xfsaild/*",
-};
-
-/* The same, where only a number after the prefix tells them from programs ("vhost-user-gpu"). */
-static const char *const kernel_comms_numbered[] = {"loop", "nvme", "vhost-"};
-
-enum vg_thread_kind
-vg_comm_kind(const char *comm)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(kernel_comms); i++) {
-        if (g_pattern_match_simple(kernel_comms[i], comm))
-            return VG_THREAD_KERNEL;
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(kernel_comms_numbered); i++) {
-        size_t length = strlen(kernel_comms_numbered[i]);
-        if (strncmp(comm, kernel_comms_numbered[i], length) == 0 && g_ascii_isdigit(comm[length]))
-            return VG_THREAD_KERNEL;
-    }
-    return VG_THREAD_UNKNOWN;
 }

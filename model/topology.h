@@ -15,6 +15,7 @@
 
 #include <glib.h>
 
+#include "model/comm.h"
 #include "model/event.h"
 
 #define VG_VM_NAME_MAX 256 /* bytes of a VM name, NUL included */
@@ -28,8 +29,9 @@ struct vg_process {
     uint32_t id; /* dense, from 0, never reused; VG_PROCESS_NO_ID until it is asked for */
     int32_t pid; /* tgid; while it is not known, the tid of the first thread seen */
     bool pid_known;
-    bool is_vm;    /* has a vCPU thread, or was named by a VM map */
-    bool maybe_vm; /* a comm of QEMU: its waits are worth attributing before a vCPU is seen */
+    bool is_vm;     /* has a vCPU thread, or was named by a VM map */
+    bool maybe_vm;  /* a comm of QEMU: its waits are worth attributing before a vCPU is seen */
+    bool is_kernel; /* of a thread of the kernel that works for a process that is not known yet */
     bool ended;
     char name[VG_VM_NAME_MAX];      /* of the VM, empty if nobody named it */
     char uuid[VG_UUID_LEN];         /* lower case, empty if unknown */
@@ -45,6 +47,8 @@ struct vg_thread {
     uint8_t kind;       /* enum vg_thread_kind */
     bool is_vcpu;       /* by its name or because it entered a guest */
     bool ended;
+    int32_t
+        works_for; /* of the kernel: the process that its name tells, whose it counts as; or 0 */
     char comm[VG_COMM_LEN];
     struct vg_process *process; /* never NULL; may be merged: vg_thread_process() */
 };
@@ -149,12 +153,5 @@ struct vg_process *vg_topology_process_at(const vg_topology *topology,
 
 /* Name to show: the one given, else "qemu-<pid>". buf of VG_VM_NAME_MAX bytes; returns buf. */
 const char *vg_process_vm_name(const struct vg_process *process, char *buf);
-
-/* What a comm alone says. "CPU 3/KVM" and "CPU 3/TCG" are vCPU 3, "ALL CPUs/TCG" is one thread for
- * all of them, without an index; "qemu-system-x86" and the like are QEMU processes; a name of the
- * kernel's own workers is a kernel thread; the rest is unknown. */
-bool vg_comm_is_vcpu(const char *comm, int32_t *ret_index);
-bool vg_comm_is_qemu(const char *comm);
-enum vg_thread_kind vg_comm_kind(const char *comm);
 
 #endif

@@ -553,6 +553,10 @@ test_helpers(void **state)
     fake_proc_child(proc, 15, 10, "virgl_render_se", 4);
     fake_proc_child(proc, 14, 15, "virgl_render_se", 5);
     fake_proc_child(proc, 16, 1, "other", 5);
+    /* Of the kernel; and programs that have chosen such a name. */
+    fake_proc_child(proc, 18, 2, "vhost-10", 5);
+    fake_proc_child(proc, 19, 1, "vhost-10", 5);
+    fake_proc_child(proc, 22, 2, "vhost-99", 5);
     update(scan, 0);
     add_vcpu(proc, 10, 11, "CPU 0/KVM");
     fake_proc_process(proc, 20, "qemu-system-x86", 3, 2, QEMU("-name\0two"));
@@ -560,16 +564,16 @@ test_helpers(void **state)
     update(scan, 1);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 2);
     unsigned first = strcmp(vm_at(scan, 0)->name, "one") == 0 ? 0 : 1;
-    expect_helpers(scan, first, "14 15 ");
+    expect_helpers(scan, first, "14 15 18 ");
     expect_helpers(scan, !first, "");
 
     /* Its parent ends, and its pid comes back as another's. */
     fake_proc_remove(server);
     update(scan, 2);
-    expect_helpers(scan, first, "14 ");
+    expect_helpers(scan, first, "14 18 ");
     fake_proc_child(proc, 15, 20, "virgl_render_se", 9);
     update(scan, 3);
-    expect_helpers(scan, first, "14 ");
+    expect_helpers(scan, first, "14 18 ");
     expect_helpers(scan, !first, "15 ");
 
     /* The pid of a VM comes back as no VM: who was its helper is nobody's, who starts now likewise.

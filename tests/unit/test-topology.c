@@ -110,9 +110,9 @@ test_kernel_names(void **state)
 {
     (void)state;
     static const char *const kernel[] = {
-        "kworker/0:1", "kworker/u8:2-ev", "kworker/1:0H", "ksoftirqd/3", "migration/0",
-        "rcu_sched",   "rcu_preempt",     "kthreadd",     "kswapd0",     "watchdog/1",
-        "khungtaskd",  "cpuhp/2",         "jbd2/sda1-8",
+        "kworker/0:1", "kworker/u8:2-ev", "kworker/1:0H", "ksoftirqd/3", "migration/0", "rcu_sched",
+        "rcu_preempt", "kthreadd",        "kswapd0",      "watchdog/1",  "khungtaskd",  "cpuhp/2",
+        "jbd2/sda1-8", "z_wr_iss",        "nv_queue",     "gfx_0.0.0",   "vhost-17",
     };
     static const char *const others[] = {"bash", "qemu-system-x86", "CPU 0/KVM", "kwrite",
                                          "",     "migrate",         "make"};
