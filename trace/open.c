@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "trace/ctf-read.h"
+#include "trace/ctf-room.h"
 #include "trace/text-read.h"
 
 /* Trace text is opened at once, directories are gathered: their traces may share a clock. */
@@ -42,6 +43,8 @@ vg_recordings_open(const char *const *paths, size_t n_paths, vg_aliases *aliases
     vg_ctf_tree_init(&tree);
     for (size_t i = 0; status == 0 && i < n_paths; i++)
         status = open_path(paths[i], aliases, recordings, &tree, err);
+    if (status == 0)
+        status = vg_ctf_check_room(&tree, err);
     if (status == 0)
         status = vg_ctf_open(&tree, aliases, recordings, err);
     vg_ctf_tree_clear(&tree);
