@@ -345,7 +345,7 @@ analyze_one(struct analyze_args *args, vg_recording *take_recording, GError **er
     if (snapshot && (!args->snapshot || write_snapshot(args, snapshot, err) == 0) &&
         vg_pictures_write(pictures, analysis, args->trace.host_name, err) == 0)
         doc = vg_analysis_to_json(analysis, snapshot, args->trace.host_name);
-    vg_trace_args_warn(analysis);
+    vg_trace_args_warn(&args->trace, analysis);
     vg_analysis_free(analysis);
     return doc;
 }

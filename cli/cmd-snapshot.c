@@ -70,7 +70,7 @@ print_snapshot(struct vg_trace_args *args, vg_recording *take_recording, GError 
         g_autofree char *text = vg_json_to_text(object, true);
         status = vg_cli_print(text, err);
     }
-    vg_trace_args_warn(analysis);
+    vg_trace_args_warn(args, analysis);
     vg_analysis_free(analysis);
     return status;
 }

@@ -410,7 +410,7 @@ read_recording(struct vg_trace_args *args, vg_recording *take_recording,
         return NULL;
     complete_devices(requests);
     GPtrArray *streams = make_streams(analysis, &collection, options);
-    vg_trace_args_warn(analysis);
+    vg_trace_args_warn(args, analysis);
     vg_analysis_free(analysis);
     return streams;
 }

@@ -22,6 +22,9 @@
  * or two. */
 #define ODD_RECORDS_TOLD 20
 
+/* Of VMs in one warning. */
+#define NAMES_ON_STDERR 10
+
 enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_CONFIG, KEY_NO_PROGRESS };
 
 static const struct argp_option options[] = {
@@ -247,8 +250,49 @@ is_many(uint64_t odd, const vg_recording *recording)
     return odd >= ODD_RECORDS_TOLD && odd > recording->events / 100;
 }
 
+/* Of a VM map that the user gave: a recording names VMs that did nothing, too. */
+static void
+trace_args_warn_names(const struct vg_trace_args *args, const struct vg_analysis *analysis)
+{
+    g_autoptr(GPtrArray) names = vg_topology_unmatched_names(analysis->topology);
+    g_autoptr(GString) text = g_string_new(NULL);
+    const GArray *recorded = analysis->recording->vms;
+
+    for (guint i = 0; i < recorded->len; i++) {
+        const char *name = g_array_index(recorded, struct vg_recorded_vm, i).name;
+        guint at;
+        if (g_ptr_array_find_with_equal_func(names, name, g_str_equal, &at))
+            g_ptr_array_remove_index(names, at);
+    }
+    if (!args->vm_map || args->vm_map == args->own_vm_map || names->len == 0)
+        return;
+    for (unsigned int i = 0; i < names->len && i < NAMES_ON_STDERR; i++)
+        g_string_append_printf(text, "%s'%s'", i > 0 ? ", " : "", (char *)names->pdata[i]);
+    if (names->len > NAMES_ON_STDERR)
+        g_string_append_printf(text, " and %u more", names->len - NAMES_ON_STDERR);
+    vg_cli_warn("%s: nothing in the recording has an id that is given for %s", args->vm_map,
+                text->str);
+}
+
+/* VMs that are known by one thread of which no record tells the process. */
+static void
+trace_args_warn_threads(const vg_recording *recording, const vg_topology *topology)
+{
+    unsigned int n = 0;
+
+    for (uint32_t i = 0; i < vg_topology_process_count(topology); i++) {
+        const struct vg_process *process = vg_topology_process_at(topology, i);
+        n += process && !process->merged_into && process->is_vm && !process->pid_known &&
+             !process->name[0];
+    }
+    if (n > 0)
+        vg_cli_warn("%s: no record tells of which process %u vCPU threads are, and each counts as "
+                    "a VM of its own: put their thread ids into a VM map",
+                    recording->name, n);
+}
+
 void
-vg_trace_args_warn(const struct vg_analysis *analysis)
+vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *analysis)
 {
     const vg_recording *recording = analysis->recording;
     const struct vg_trace_problems *problems = &recording->problems;
@@ -275,4 +319,6 @@ vg_trace_args_warn(const struct vg_analysis *analysis)
                     " of its records are earlier than those before them: it must be one recording, "
                     "sorted by time, with times and not with differences of times",
                     recording->name, recording->backwards);
+    trace_args_warn_threads(recording, analysis->topology);
+    trace_args_warn_names(args, analysis);
 }

@@ -53,6 +53,6 @@ vg_snapshot *vg_trace_args_snapshot(const struct vg_trace_args *args,
                                     const struct vg_analysis *analysis, GError **err);
 
 /* Says on stderr what of the recording could not be read. */
-void vg_trace_args_warn(const struct vg_analysis *analysis);
+void vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *analysis);
 
 #endif

@@ -11,31 +11,7 @@
 
 #include <string.h>
 
-#include "base/error.h"
-
-#define TID_PAGE_BITS 10
-#define TID_PAGE_SIZE (1 << TID_PAGE_BITS)
-#define TID_PAGES     (VG_TID_LIMIT / TID_PAGE_SIZE + 1)
-
-/* What a VM map said about a process id or thread id. */
-struct vm_name {
-    char name[VG_VM_NAME_MAX];
-    char uuid[VG_UUID_LEN];
-};
-
-struct vg_topology {
-    struct vg_thread **by_tid[TID_PAGES]; /* living threads */
-    GPtrArray *threads;                   /* by slot; NULL: free */
-    GArray *free_slots;                   /* uint32_t */
-    GPtrArray *ended;                     /* threads that may be released */
-    GHashTable *by_pid;                   /* living processes with a known pid */
-    GHashTable *vms;                      /* id -> VM or possible VM, owned */
-    uint32_t next_id;
-    GHashTable *names; /* pid -> struct vm_name, owned */
-    GHashTable
-        *helpers; /* pid -> GArray of tids: threads that work for it, while it is not known */
-    bool only_told;
-};
+#include "model/topology-private.h"
 
 vg_topology *
 vg_topology_new(void)
@@ -151,10 +127,10 @@ find_unnumbered(const vg_topology *topology, const char *name)
 static struct vg_process *
 apply_name(vg_topology *topology, struct vg_process *process)
 {
-    const struct vm_name *given =
-        g_hash_table_lookup(topology->names, GINT_TO_POINTER(process->pid));
+    struct vm_name *given = g_hash_table_lookup(topology->names, GINT_TO_POINTER(process->pid));
     if (!given)
         return process;
+    given->matched = true;
     struct vg_process *same = process->pid_known ? NULL : find_unnumbered(topology, given->name);
     memcpy(process->name, given->name, sizeof(process->name));
     memcpy(process->uuid, given->uuid, sizeof(process->uuid));
@@ -163,35 +139,6 @@ apply_name(vg_topology *topology, struct vg_process *process)
         return process;
     merge(topology, process, same);
     return same;
-}
-
-int
-vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,
-                    GError **err)
-{
-    if (pid <= 0 || pid > VG_TID_LIMIT)
-        return vg_error(err, VG_E_INVALID, "process id %d of VM '%s' is not in 1..%d", pid, name,
-                        VG_TID_LIMIT);
-    if (!name[0] || strlen(name) >= VG_VM_NAME_MAX)
-        return vg_error(err, VG_E_INVALID, "VM name of process %d must have 1 to %d bytes", pid,
-                        VG_VM_NAME_MAX - 1);
-    if (!vg_is_vm_name(name))
-        return vg_error(err, VG_E_INVALID, "'%s' cannot name a VM: it names an aggressor", name);
-    if (uuid && !g_uuid_string_is_valid(uuid))
-        return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is no UUID", uuid, name);
-    if (!uuid && g_uuid_string_is_valid(name))
-        return vg_error(err, VG_E_INVALID, "'%s' is a UUID; it stands after a name", name);
-    if (g_hash_table_contains(topology->names, GINT_TO_POINTER(pid)))
-        return vg_error(err, VG_E_CONFLICT, "process %d is named twice", pid);
-
-    struct vm_name *given = g_new0(struct vm_name, 1);
-    g_strlcpy(given->name, name, sizeof(given->name));
-    if (uuid) {
-        g_autofree char *lower = g_ascii_strdown(uuid, -1);
-        g_strlcpy(given->uuid, lower, sizeof(given->uuid));
-    }
-    g_hash_table_insert(topology->names, GINT_TO_POINTER(pid), given);
-    return 0;
 }
 
 static struct vg_process *

@@ -66,6 +66,10 @@ bool vg_is_vm_name(const char *name);
 int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,
                         GError **err);
 
+/* The names of VMs that were given to processes or threads of which none was seen: char *, sorted,
+ * of the topology. The caller frees the array. */
+GPtrArray *vg_topology_unmatched_names(const vg_topology *topology);
+
 /* For who knows from elsewhere which processes are VMs: from now on only vg_topology_tell() makes
  * VMs and vCPUs, no comm and no guest entry does. Call before the first event. */
 void vg_topology_only_told(vg_topology *topology);

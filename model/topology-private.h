@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the topology share.
+ */
+#ifndef VG_MODEL_TOPOLOGY_PRIVATE_H
+#define VG_MODEL_TOPOLOGY_PRIVATE_H
+
+#include "model/topology.h"
+
+#define TID_PAGE_BITS 10
+#define TID_PAGE_SIZE (1 << TID_PAGE_BITS)
+#define TID_PAGES     (VG_TID_LIMIT / TID_PAGE_SIZE + 1)
+
+/* What a VM map said about a process id or thread id. */
+struct vm_name {
+    char name[VG_VM_NAME_MAX];
+    char uuid[VG_UUID_LEN];
+    bool matched; /* a process or thread has this id */
+};
+
+struct vg_topology {
+    struct vg_thread **by_tid[TID_PAGES]; /* living threads */
+    GPtrArray *threads;                   /* by slot; NULL: free */
+    GArray *free_slots;                   /* uint32_t */
+    GPtrArray *ended;                     /* threads that may be released */
+    GHashTable *by_pid;                   /* living processes with a known pid */
+    GHashTable *vms;                      /* id -> VM or possible VM, owned */
+    uint32_t next_id;
+    GHashTable *names;   /* pid -> struct vm_name, owned */
+    GHashTable *helpers; /* pid -> GArray of tids that work for it, while it is not known */
+    bool only_told;
+};
+
+#endif
