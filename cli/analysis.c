@@ -74,6 +74,7 @@ run_analysis(struct vg_analysis *analysis, const struct vg_analysis_options *opt
         return -1;
     vg_window_reader_read_period(reader, &analysis->period);
     analysis->cpus = vg_window_reader_cpus(reader);
+    analysis->host_cpus = vg_window_reader_host_cpus(reader);
     analysis->events = vg_window_reader_events(reader);
     return 0;
 }

@@ -47,6 +47,7 @@ struct vg_analysis {
     vg_engine *engine;
     struct vg_window period; /* the whole analysed part */
     int32_t cpus;            /* that recorded anything */
+    int32_t host_cpus;       /* as the recording says, but no fewer than those */
     uint64_t events;         /* records of the part, of interest or not */
 };
 

@@ -239,7 +239,7 @@ vg_trace_args_snapshot(const struct vg_trace_args *args, const struct vg_analysi
     g_autoptr(vg_snapshot) description = vg_snapshot_new(VG_SOURCE_TRACE);
     struct vg_snap_host *host = vg_snapshot_add_host(description, args->host_name);
 
-    host->cpus = analysis->cpus;
+    host->cpus = analysis->host_cpus;
     const struct vg_snap_host *const hosts[] = {host};
     return vg_engine_snapshot(analysis->engine, &part, hosts, 1, err);
 }

@@ -101,7 +101,7 @@ report_end(const struct run *run)
     uint64_t problems = recording->problems.list->len + recording->problems.dropped;
     struct vg_report *end = vg_report_new(VG_REPORT_END, NAME);
 
-    end->cpus = vg_window_reader_cpus(run->reader);
+    end->cpus = vg_window_reader_host_cpus(run->reader);
     vg_window_reader_read_period(run->reader, &end->window);
     if (problems > 0) {
         const struct vg_trace_problem *first = g_ptr_array_index(recording->problems.list, 0);

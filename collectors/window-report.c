@@ -39,7 +39,7 @@ vg_window_report(struct vg_window_meter *meter, const vg_window_reader *reader,
     g_strlcpy(provenance->series, meter->series, sizeof(provenance->series));
     report->window = *take_window;
     report->clock_offset_ns = clock_offset_ns;
-    report->cpus = vg_window_reader_cpus(reader);
+    report->cpus = vg_window_reader_host_cpus(reader);
     meter->cpu_ns = cpu_ns;
     return report;
 }

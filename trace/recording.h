@@ -66,6 +66,7 @@ struct vg_recording {
     int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
     bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
     bool has_switch;         /* sched_switch is recorded (of text: was read so far) */
+    int32_t host_cpus;       /* that the head says the host has, read so far; 0: it does not say */
     uint32_t gpu_ops;        /* 1 << enum vg_gpu_op: as of vg_gpu_ledger_tells(), if known before */
     bool has_gpu;            /* GPU events were read so far */
     bool is_cut;             /* at its end, behind which records may be missing */

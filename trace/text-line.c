@@ -545,6 +545,24 @@ is_latency_column(const char *begin, const char *p)
     return dash > begin && *dash == '-' && vg_text_digits(&digits, end, &tid);
 }
 
+int32_t
+vg_text_line_host_cpus(struct vg_text_span text)
+{
+    static const char *const words[] = {"cpus=", "# nrcpus online :", "#P:"};
+    const char *end = text.s + text.len;
+    const char *p = skip_blanks(text.s, end);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        bool is_inside = i == 2 && p < end && *p == '#';
+        if (!is_inside && !starts_with(p, end, words[i]))
+            continue;
+        int64_t n = number_behind(p, end, words[i]);
+        if (n > 0)
+            return n <= VG_CPU_LIMIT ? (int32_t)n : 0;
+    }
+    return 0;
+}
+
 const char *
 vg_text_line_hint(struct vg_text_span text)
 {

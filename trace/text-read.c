@@ -298,6 +298,12 @@ has_hole(struct vg_text_span text)
     return memmem(text.s, text.len, hole, sizeof(hole)) != NULL;
 }
 
+static void
+text_read_take_head(struct text_recording *recording, struct vg_text_span text)
+{
+    recording->base.host_cpus = MAX(recording->base.host_cpus, vg_text_line_host_cpus(text));
+}
+
 static enum vg_text_kind
 text_read_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 {
@@ -341,8 +347,10 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
         break;
     case VG_TEXT_HEADER:
         recording->begins_again |= recording->have_time && vg_text_line_is_head(raw->text);
+        text_read_take_head(recording, raw->text);
         break;
     case VG_TEXT_SKIP:
+        text_read_take_head(recording, raw->text);
         break;
     }
     return kind;

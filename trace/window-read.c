@@ -359,6 +359,12 @@ vg_window_reader_cpus(const vg_window_reader *reader)
     return cpus;
 }
 
+int32_t
+vg_window_reader_host_cpus(const vg_window_reader *reader)
+{
+    return MAX(vg_window_reader_cpus(reader), reader->recording->host_cpus);
+}
+
 uint64_t
 vg_window_reader_events(const vg_window_reader *reader)
 {

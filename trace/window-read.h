@@ -74,10 +74,11 @@ void vg_window_reader_peek(const vg_window_reader *reader, int64_t t_ns, struct 
 
 const vg_topology *vg_window_reader_topology(const vg_window_reader *reader);
 
-/* After the end: the whole part as one window, the number of CPUs that recorded anything, and how
- * many records (of interest or not) it has. */
+/* After the end: the whole part as one window, the number of CPUs that recorded anything, that of
+ * the host, if the recording says so, and how many records (of interest or not) it has. */
 void vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret);
 int32_t vg_window_reader_cpus(const vg_window_reader *reader);
+int32_t vg_window_reader_host_cpus(const vg_window_reader *reader);
 uint64_t vg_window_reader_events(const vg_window_reader *reader);
 
 #endif
