@@ -31,14 +31,14 @@ vg_gpu_window_add(GArray *gpus, const struct vg_gpu_sample *more)
         if (strcmp(gpu->device, more->device) != 0 || strcmp(gpu->engine, more->engine) != 0)
             continue;
         gpu->lacks &= more->lacks;
-        gpu->requests += more->requests;
-        gpu->busy_ns += more->busy_ns;
-        gpu->exec_ns += more->exec_ns;
-        gpu->wait_ns += more->wait_ns;
-        gpu->driver_queue_ns += more->driver_queue_ns;
         gpu->queue_len_avg += more->queue_len_avg;
-        gpu->slices += more->slices;
         gpu->contexts += more->contexts;
+#define ADD(place, member, kind, ...)                                                              \
+ VG_FIGURE_IF_STORED(kind, if (VG_FIGURE_##kind == VG_FIGURE_SUM ||                                \
+                               VG_FIGURE_##kind == VG_FIGURE_PART ||                               \
+                               VG_FIGURE_##kind == VG_FIGURE_TOTAL) gpu->member += more->member;)
+        VG_GPU_FIGURES(ADD)
+#undef ADD
         return;
     }
     g_array_append_vals(gpus, more, 1);

@@ -11,22 +11,12 @@
 #include <stdint.h>
 
 #include "model/event.h"
+#include "model/figures.h"
 
+/* Times on a CPU, waiting, asleep; how often each began; model/figures.def has the rows. */
 struct vg_cpu_figures {
-    int64_t observed_ns; /* state known, from the first record that fixes it, minus reported loss */
-    int64_t run_ns;      /* on a CPU */
-    int64_t guest_ns;    /* kvm_entry..kvm_exit, cut at a switch-out between them */
-    int64_t preempt_ns;  /* waits that began at a switch-out while runnable */
-    int64_t wake_wait_ns; /* waits that began at a wakeup */
-    int64_t blocked_ns;   /* the rest */
-    uint64_t entries;     /* kvm_entry */
-    uint64_t preemptions; /* switch-outs while runnable */
-    uint64_t wakeups;     /* wakeups of the blocked thread */
-    uint64_t blocks;      /* switch-outs not runnable, exits included */
-    uint64_t switches_out;
+    VG_CPU_FIGURES(VG_FIGURE_MEMBER)
     uint64_t exits[VG_EXIT_CLASS_MAX]; /* kvm_exit by class */
-    uint64_t unseen_migrations;        /* waits that ended on another CPU than the one recorded */
-    uint64_t clipped;                  /* run, wait and guest intervals cut by the period's edge */
 };
 
 /* sum += more; difference: a - b, member by member. */

@@ -12,41 +12,47 @@ struct cut {
     int64_t all_ns;
 };
 
+static __int128
+window_cut_first(const struct cut *cut, __int128 all)
+{
+    return all * cut->first_ns / cut->all_ns;
+}
+
+/* Leaves in first its share of all, and in all the rest. */
+#define CUT(cut, all, first)                                                                       \
+ do {                                                                                              \
+  (first) = (__typeof__(first))window_cut_first(cut, (__int128)(all));                             \
+  (all) -= (first);                                                                                \
+ } while (0)
+
+/* Returns what is known of the parts of wait_ns. */
 static int64_t
-window_cut_first(const struct cut *cut, int64_t all)
+window_cut_parts(const struct vg_gpu_sample *gpu)
 {
-    return (int64_t)((__int128)all * cut->first_ns / cut->all_ns);
+    int64_t sum_ns = 0;
+
+#define ADD(place, member, kind, ...)                                                              \
+ VG_FIGURE_IF_STORED(kind, if (VG_FIGURE_##kind == VG_FIGURE_PART) sum_ns += (int64_t)gpu->member;)
+    VG_GPU_FIGURES(ADD)
+#undef ADD
+    return sum_ns;
 }
 
-/* Leaves in *first its share of *all, and in *all the rest. */
-static void
-window_cut_time(const struct cut *cut, int64_t *all, int64_t *first)
-{
-    *first = window_cut_first(cut, *all);
-    *all -= *first;
-}
-
-static void
-window_cut_count(const struct cut *cut, uint64_t *all, uint64_t *first)
-{
-    *first = (uint64_t)window_cut_first(cut, (int64_t)MIN(*all, (uint64_t)INT64_MAX));
-    *all -= *first;
-}
-
+/* The parts of a total are cut, and what no part explains; the total is their sum. */
 static void
 window_cut_gpu(const struct cut *cut, struct vg_gpu_sample *all, struct vg_gpu_sample *first)
 {
-    window_cut_count(cut, &all->requests, &first->requests);
-    window_cut_count(cut, &all->partial, &first->partial);
-    window_cut_count(cut, &all->coalesced, &first->coalesced);
-    window_cut_time(cut, &all->busy_ns, &first->busy_ns);
-    window_cut_time(cut, &all->exec_ns, &first->exec_ns);
-    window_cut_time(cut, &all->vgpu_queue_ns, &first->vgpu_queue_ns);
-    window_cut_time(cut, &all->dependency_ns, &first->dependency_ns);
-    window_cut_time(cut, &all->driver_queue_ns, &first->driver_queue_ns);
-    window_cut_time(cut, &all->wait_ns, &first->wait_ns);
-    window_cut_count(cut, &all->slices, &first->slices);
-    window_cut_time(cut, &all->suspended_ns, &first->suspended_ns);
+    int64_t rest_ns = all->wait_ns - window_cut_parts(all), first_rest_ns;
+
+#define CUT_FIGURE(place, member, kind, ...)                                                       \
+ VG_FIGURE_IF_STORED(kind,                                                                         \
+                     if (VG_FIGURE_##kind == VG_FIGURE_SUM || VG_FIGURE_##kind == VG_FIGURE_PART)  \
+                         CUT(cut, all->member, first->member);)
+    VG_GPU_FIGURES(CUT_FIGURE)
+#undef CUT_FIGURE
+    CUT(cut, rest_ns, first_rest_ns);
+    first->wait_ns = window_cut_parts(first) + first_rest_ns;
+    all->wait_ns = window_cut_parts(all) + rest_ns;
 }
 
 static void
@@ -79,14 +85,14 @@ vg_window_cut(struct vg_window *window, int64_t at_ns, struct vg_window *first)
     vg_window_copy(first, window);
     first->end_ns = at_ns;
     window->begin_ns = at_ns;
-    window_cut_count(&cut, &window->lost_events, &first->lost_events);
-    window_cut_count(&cut, &window->lost_packets, &first->lost_packets);
-    window_cut_count(&cut, &window->discontinuities, &first->discontinuities);
+    CUT(&cut, window->lost_events, first->lost_events);
+    CUT(&cut, window->lost_packets, first->lost_packets);
+    CUT(&cut, window->discontinuities, first->discontinuities);
     window_cut_gpus(&cut, window->gpus, first->gpus);
     for (guint i = 0; i < window->vms->len; i++) {
         struct vg_vm_sample *all = &g_array_index(window->vms, struct vg_vm_sample, i);
         struct vg_vm_sample *part = &g_array_index(first->vms, struct vg_vm_sample, i);
-        window_cut_time(&cut, &all->gpu_active_ns, &part->gpu_active_ns);
+        CUT(&cut, all->gpu_active_ns, part->gpu_active_ns);
         window_cut_gpus(&cut, all->gpus, part->gpus);
     }
     for (guint i = 0; i < window->gpu_processes->len; i++)

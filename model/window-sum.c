@@ -81,9 +81,15 @@ window_sum_mean(double before, double more, const struct sum_lengths *lengths)
 static void
 window_sum_pass(struct vg_gpu_sample *gpu, const struct sum_lengths *lengths)
 {
-    gpu->queue_len_avg = window_sum_mean(gpu->queue_len_avg, 0, lengths);
-    gpu->mem_bytes = 0;
-    gpu->contexts = 0;
+#define PASS(place, member, kind, ...)                                                             \
+ VG_FIGURE_IF_STORED(                                                                              \
+     kind,                                                                                         \
+     if (VG_FIGURE_##kind == VG_FIGURE_LAST || VG_FIGURE_##kind == VG_FIGURE_MEAN) gpu->member =   \
+         VG_FIGURE_##kind == VG_FIGURE_LAST                                                        \
+             ? 0                                                                                   \
+             : (__typeof__(gpu->member))window_sum_mean((double)gpu->member, 0, lengths);)
+    VG_GPU_FIGURES(PASS)
+#undef PASS
 }
 
 static void
@@ -105,15 +111,26 @@ window_sum_pass_all(struct vg_window *sum, const struct sum_lengths *lengths)
 static void
 window_sum_begin_row(struct vg_gpu_sample *gpu, const struct sum_lengths *lengths)
 {
-    gpu->queue_len_avg = window_sum_mean(0, gpu->queue_len_avg, lengths);
+#define BEGIN(place, member, kind, ...)                                                            \
+ VG_FIGURE_IF_STORED(                                                                              \
+     kind, if (VG_FIGURE_##kind == VG_FIGURE_MEAN) gpu->member =                                   \
+               (__typeof__(gpu->member))window_sum_mean(0, (double)gpu->member, lengths);)
+    VG_GPU_FIGURES(BEGIN)
+#undef BEGIN
     if (gpu->told_ns == 0)
         gpu->told_ns = lengths->more_ns;
     if (gpu->most_requests == 0)
         gpu->most_requests = gpu->requests;
 }
 
-/* Adds a row of a window to one that time has passed for. Percentiles are those of the window with
- * most requests, which need not be the last. */
+/* Times stay where they cannot grow any more. */
+#define PLUS_NS(a, b)      vg_time_sum(a, b)
+#define PLUS_LATENCY(a, b) vg_time_sum(a, b)
+#define PLUS_BYTES(a, b)   vg_time_sum(a, b)
+#define PLUS_COUNT(a, b)   ((a) + (b))
+#define PLUS_RATIO(a, b)   ((a) + (b))
+
+/* Adds a row of a window to one that time has passed for. */
 static void
 window_sum_add_row(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *of_window,
                    const struct sum_lengths *lengths)
@@ -126,31 +143,19 @@ window_sum_add_row(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *of_win
         gpu->told_ns = lengths->before_ns;
     if (gpu->most_requests == 0)
         gpu->most_requests = gpu->requests;
-    if (more.most_requests > gpu->most_requests) {
-        gpu->most_requests = more.most_requests;
-        gpu->latency_mean_ns = more.latency_mean_ns;
-        gpu->latency_p50_ns = more.latency_p50_ns;
-        gpu->latency_p95_ns = more.latency_p95_ns;
-        gpu->latency_p99_ns = more.latency_p99_ns;
-    }
+    const bool is_most = more.most_requests > gpu->most_requests;
+    gpu->most_requests = MAX(gpu->most_requests, more.most_requests);
     gpu->lacks &= more.lacks;
-    gpu->requests += more.requests;
-    gpu->partial += more.partial;
-    gpu->busy_ns = vg_time_sum(gpu->busy_ns, more.busy_ns);
-    gpu->exec_ns = vg_time_sum(gpu->exec_ns, more.exec_ns);
-    gpu->wait_ns = vg_time_sum(gpu->wait_ns, more.wait_ns);
-    gpu->vgpu_queue_ns = vg_time_sum(gpu->vgpu_queue_ns, more.vgpu_queue_ns);
-    gpu->dependency_ns = vg_time_sum(gpu->dependency_ns, more.dependency_ns);
-    gpu->driver_queue_ns = vg_time_sum(gpu->driver_queue_ns, more.driver_queue_ns);
-    gpu->coalesced += more.coalesced;
-    gpu->slices += more.slices;
-    gpu->suspended_ns = vg_time_sum(gpu->suspended_ns, more.suspended_ns);
-    gpu->mem_bytes = more.mem_bytes;
-    gpu->contexts = more.contexts;
-    gpu->mem_peak_bytes = MAX(gpu->mem_peak_bytes, more.mem_peak_bytes);
-    gpu->latency_max_ns = MAX(gpu->latency_max_ns, more.latency_max_ns);
-    gpu->queue_len_avg += more.queue_len_avg;
-    gpu->queue_len_max = MAX(gpu->queue_len_max, more.queue_len_max);
+#define ADD(place, member, kind, unit, ...)                                                        \
+ VG_FIGURE_IF_STORED(kind, gpu->member = VG_FIGURE_##kind == VG_FIGURE_MOST                        \
+                                             ? (is_most ? more.member : gpu->member)               \
+                                         : VG_FIGURE_##kind == VG_FIGURE_MAX                       \
+                                             ? MAX(gpu->member, more.member)                       \
+                                         : VG_FIGURE_##kind == VG_FIGURE_LAST                      \
+                                             ? more.member                                         \
+                                             : PLUS_##unit(gpu->member, more.member);)
+    VG_GPU_FIGURES(ADD)
+#undef ADD
     const struct sum_lengths told = {gpu->told_ns, more.told_ns,
                                      vg_time_sum(gpu->told_ns, more.told_ns)};
     gpu->confidence = window_sum_mean(gpu->confidence, more.confidence, &told);

@@ -60,40 +60,21 @@ enum vg_gpu_lack {
     VG_GPU_NO_SUSPENSIONS = 1 << 3,
     VG_GPU_NO_MEMORY = 1 << 4,
     VG_GPU_NO_WORK = 1 << 5, /* busy_ns and exec_ns: other rows have them, or parts of them */
+    /* Never in lacks, as they follow from the figures. */
+    VG_GPU_NO_ENDS = 1 << 6, /* latencies: no request has both ends inside */
+    VG_GPU_NO_CONTEXTS = 1 << 7,
 };
 #define VG_GPU_ONLY_WORK                                                                           \
  (VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS | VG_GPU_NO_SLICES | VG_GPU_NO_SUSPENSIONS)
 
-/* Use of one engine of one GPU by one VM or process, or by all (in vg_window.gpus). A request waits
- * from when it is queued until it runs; sums are clipped to the window. */
+/* Use of one engine of one GPU by one VM or process, or by all (in vg_window.gpus);
+ * model/figures.def has the rows. */
 struct vg_gpu_sample {
     char device[VG_GPU_DEVICE_SIZE];
     char engine[VG_GPU_ENGINE_SIZE];
-    uint64_t requests;       /* done inside */
-    uint64_t partial;        /* touch it without both their ends */
-    uint64_t coalesced;      /* of requests: ran as part of a later one of the same context */
-    int64_t busy_ns;         /* at least one ran: the union */
-    int64_t exec_ns;         /* sum of all that ran */
-    int64_t wait_ns;         /* sum; of it: */
-    int64_t vgpu_queue_ns;   /* queued until submitted */
-    int64_t dependency_ns;   /* until ready */
-    int64_t driver_queue_ns; /* until running */
-    int64_t latency_mean_ns; /* queued until done, of those with both ends inside */
-    int64_t latency_p50_ns;
-    int64_t latency_p95_ns;
-    int64_t latency_p99_ns;
-    int64_t latency_max_ns;
-    double queue_len_avg; /* waiting requests, over time */
-    uint64_t queue_len_max;
-    /* Of the whole vGPU or process on this device: the same for each of its engines. 0: none, or
-     * not told; at the end of a sum, it is what its newest window tells */
-    int64_t mem_bytes; /* at the end */
-    int64_t mem_peak_bytes;
-    uint32_t contexts;    /* that a guest has open at the end; 0: none, or not told */
-    uint64_t slices;      /* how often the GPU became this vGPU's */
-    int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
-    unsigned int lacks;   /* enum vg_gpu_lack; of a sum: that no window of it tells */
-    double confidence;    /* records that its source told / (told + lost): 0 to 1 */
+    VG_GPU_FIGURES(VG_FIGURE_MEMBER)
+    unsigned int lacks; /* enum vg_gpu_lack; of a sum: that no window of it tells */
+    double confidence;  /* records that its source told / (told + lost): 0 to 1 */
     /* Of a sum; else 0. */
     int64_t told_ns;        /* length of its windows that have the row: what confidence is over */
     uint64_t most_requests; /* of the window whose latencies these are */

@@ -215,15 +215,35 @@ test_cuts_are_those_by_hand(void **state)
         CUT_BY_HAND(vgpu_queue_ns);
         CUT_BY_HAND(dependency_ns);
         CUT_BY_HAND(driver_queue_ns);
-        CUT_BY_HAND(wait_ns);
+        first.wait_ns = first.vgpu_queue_ns + first.dependency_ns + first.driver_queue_ns;
+        all.wait_ns -= first.wait_ns;
         CUT_BY_HAND(slices);
         CUT_BY_HAND(suspended_ns);
+        assert_true(all.wait_ns == all.vgpu_queue_ns + all.dependency_ns + all.driver_queue_ns);
         vg_window_cut(&window, window.begin_ns + part_ns, &part);
         assert_same(row_of(&part), &first);
         assert_same(row_of(&window), &all);
         vg_window_clear(&part);
         vg_window_clear(&window);
     }
+}
+
+/* Who knows no parts of the waits still knows how long they were. */
+static void
+test_a_total_without_parts_is_cut(void **state)
+{
+    struct vg_window window, part;
+    const struct vg_gpu_sample row = {.wait_ns = 10, .lacks = VG_GPU_NO_DETAILS};
+
+    (void)state;
+    vg_window_init(&window, false);
+    window.end_ns = 4;
+    g_array_append_val(window.gpus, row);
+    vg_window_cut(&window, 1, &part);
+    assert_int_equal(row_of(&part)->wait_ns, 2);
+    assert_int_equal(row_of(&window)->wait_ns, 8);
+    vg_window_clear(&part);
+    vg_window_clear(&window);
 }
 
 /* ---- documents ---- */
@@ -368,6 +388,7 @@ main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_are_those_by_hand),
         cmocka_unit_test(test_cuts_are_those_by_hand),
+        cmocka_unit_test(test_a_total_without_parts_is_cut),
         cmocka_unit_test(test_documents_are_those_by_hand),
         cmocka_unit_test(test_figures_of_threads_are_those_by_hand),
     };
