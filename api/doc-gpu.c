@@ -128,10 +128,7 @@ use_to_json(const vg_view *view, const struct use *use, int64_t duration_ns)
 
     vg_json_add(object, "vm", vm_name_of(view, use->vm));
     vg_json_add_string(object, "engine", gpu->engine);
-    vg_gpu_work_to_json(object, gpu, duration_ns);
-    vg_gpu_requests_to_json(object, gpu);
-    if (gpu->contexts > 0)
-        vg_json_add_int64(object, "contexts", gpu->contexts);
+    vg_json_add_gpu_use(object, gpu, duration_ns);
     return object;
 }
 

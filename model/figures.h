@@ -55,4 +55,31 @@ enum vg_figure_unit {
 #define VG_FIGURE_MEMBER(place, member, kind, unit, ...)                                           \
  VG_FIGURE_IF_STORED(kind, VG_FIGURE_TYPE_##unit member;)
 
+struct vg_figure {
+    const char *name; /* the member, also in documents */
+    enum vg_figure_unit unit;
+    size_t offset;         /* of the member; of a DERIVED row, of the one that it is made of */
+    size_t less;           /* DERIVED: offset of a member that is subtracted; 0: none */
+    unsigned int lacks;    /* enum vg_gpu_lack: those that make it unknown */
+    bool is_optional;      /* documents leave it out where it is unknown; else they have null */
+    const char *heading;   /* of its column, with the unit; NULL: tables do not show it */
+    const char *meaning;   /* of its name; NULL: that of another row says it, too */
+    const char *in_tables; /* the meaning of its heading; NULL: the same */
+    int family;            /* its place among the metrics, from 1; 0: it is none */
+    const char *help;      /* of the metric */
+};
+
+/* In the order of documents. */
+extern const struct vg_figure vg_cpu_figure_rows[];
+extern const size_t vg_cpu_figure_rows_size;
+extern const struct vg_figure vg_gpu_figure_rows[];
+extern const size_t vg_gpu_figure_rows_size;
+
+/* Returns the row with this place among the metrics; NULL: there are fewer. */
+const struct vg_figure *vg_figure_of_family(const struct vg_figure *rows, size_t n, int place);
+
+/* Places of rows in vg_gpu_figure_rows. */
+#define VG_FIGURE_PLACE(place, member, ...) VG_GPU_FIGURE_##member = (place),
+enum vg_gpu_figure { VG_GPU_FIGURES(VG_FIGURE_PLACE) };
+
 #endif

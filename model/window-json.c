@@ -5,25 +5,40 @@
 
 #include "base/json.h"
 
+/* Returns a figure of the struct at values, of a period of this length. */
+static json_object *
+window_json_figure(const struct vg_figure *figure, const char *values, int64_t duration_ns)
+{
+    const void *at = values + figure->offset;
+
+    if (figure->unit == VG_FIGURE_RATIO)
+        return json_object_new_double(*(const double *)at);
+    const int64_t value = *(const int64_t *)at;
+    if (figure->unit == VG_FIGURE_SHARE)
+        return json_object_new_double(duration_ns > 0 ? (double)value / (double)duration_ns : 0);
+    const void *less = values + figure->less;
+    return json_object_new_int64(figure->less > 0 ? value - *(const int64_t *)less : value);
+}
+
+/* Adds a figure, as far as it can be told. */
+static void
+window_json_add_figure(json_object *object, const struct vg_figure *figure, const void *values,
+                       int64_t duration_ns, unsigned int lacks)
+{
+    const bool known = !(figure->lacks & lacks);
+
+    if (known || !figure->is_optional)
+        vg_json_add(object, figure->name,
+                    known ? window_json_figure(figure, values, duration_ns) : NULL);
+}
+
 void
 vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures)
 {
     json_object *exits = json_object_new_object();
 
-    vg_json_add_int64(object, "observed_ns", figures->observed_ns);
-    vg_json_add_int64(object, "run_ns", figures->run_ns);
-    vg_json_add_int64(object, "entries", (int64_t)figures->entries);
-    vg_json_add_int64(object, "guest_ns", figures->guest_ns);
-    vg_json_add_int64(object, "hyp_ns", vg_cpu_figures_hyp_ns(figures));
-    vg_json_add_int64(object, "preempt_ns", figures->preempt_ns);
-    vg_json_add_int64(object, "preemptions", (int64_t)figures->preemptions);
-    vg_json_add_int64(object, "wake_wait_ns", figures->wake_wait_ns);
-    vg_json_add_int64(object, "wakeups", (int64_t)figures->wakeups);
-    vg_json_add_int64(object, "blocked_ns", figures->blocked_ns);
-    vg_json_add_int64(object, "blocks", (int64_t)figures->blocks);
-    vg_json_add_int64(object, "switches_out", (int64_t)figures->switches_out);
-    vg_json_add_int64(object, "unseen_migrations", (int64_t)figures->unseen_migrations);
-    vg_json_add_int64(object, "clipped", (int64_t)figures->clipped);
+    for (size_t i = 0; i < vg_cpu_figure_rows_size; i++)
+        window_json_add_figure(object, &vg_cpu_figure_rows[i], figures, 0, 0);
     for (int i = 0; i < VG_EXIT_CLASS_MAX; i++) {
         if (figures->exits[i] > 0)
             vg_json_add_int64(exits, vg_exit_class_name((enum vg_exit_class)i),
@@ -89,75 +104,37 @@ vg_cpus_to_json(const GArray *cpus)
     return array;
 }
 
-/* Adds a figure; null: nobody can tell it. */
-static void
-window_json_add_known(json_object *object, const char *name, int64_t value, bool known)
+static unsigned int
+window_json_lacks(const struct vg_gpu_sample *gpu)
 {
-    vg_json_add(object, name, known ? json_object_new_int64(value) : NULL);
+    return gpu->lacks | (gpu->latency_max_ns > 0 ? 0 : VG_GPU_NO_ENDS) |
+           (gpu->contexts > 0 ? 0 : VG_GPU_NO_CONTEXTS);
 }
 
 void
-vg_gpu_work_to_json(json_object *object, const struct vg_gpu_sample *gpu, int64_t duration_ns)
+vg_json_add_gpu_use(json_object *object, const struct vg_gpu_sample *gpu, int64_t duration_ns)
 {
-    const bool known = !(gpu->lacks & VG_GPU_NO_WORK);
-    const double share = duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0;
+    static const enum vg_gpu_figure figures[] = {
+        VG_GPU_FIGURE_share,    VG_GPU_FIGURE_busy_ns,  VG_GPU_FIGURE_exec_ns,
+        VG_GPU_FIGURE_wait_ns,  VG_GPU_FIGURE_requests, VG_GPU_FIGURE_mem_bytes,
+        VG_GPU_FIGURE_contexts,
+    };
 
-    vg_json_add(object, "share", known ? json_object_new_double(share) : NULL);
-    window_json_add_known(object, "busy_ns", gpu->busy_ns, known);
-    window_json_add_known(object, "exec_ns", gpu->exec_ns, known);
-}
-
-void
-vg_gpu_requests_to_json(json_object *object, const struct vg_gpu_sample *gpu)
-{
-    const bool known = !(gpu->lacks & VG_GPU_NO_REQUESTS);
-
-    window_json_add_known(object, "wait_ns", gpu->wait_ns, known);
-    window_json_add_known(object, "requests", (int64_t)gpu->requests, known);
-    window_json_add_known(object, "mem_bytes", gpu->mem_bytes, !(gpu->lacks & VG_GPU_NO_MEMORY));
-}
-
-static void
-window_json_add_latencies(json_object *object, const struct vg_gpu_sample *gpu)
-{
-    const bool known = gpu->latency_max_ns > 0;
-
-    window_json_add_known(object, "latency_mean_ns", gpu->latency_mean_ns, known);
-    window_json_add_known(object, "latency_p50_ns", gpu->latency_p50_ns, known);
-    window_json_add_known(object, "latency_p95_ns", gpu->latency_p95_ns, known);
-    window_json_add_known(object, "latency_p99_ns", gpu->latency_p99_ns, known);
-    window_json_add_known(object, "latency_max_ns", gpu->latency_max_ns, known);
+    for (size_t i = 0; i < G_N_ELEMENTS(figures); i++)
+        window_json_add_figure(object, &vg_gpu_figure_rows[figures[i]], gpu, duration_ns,
+                               window_json_lacks(gpu));
 }
 
 json_object *
 vg_gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
 {
     json_object *object = json_object_new_object();
-    const bool requests = !(gpu->lacks & VG_GPU_NO_REQUESTS);
-    const bool details = !(gpu->lacks & VG_GPU_NO_DETAILS);
-    const bool memory = !(gpu->lacks & VG_GPU_NO_MEMORY);
 
     vg_json_add_string(object, "device", gpu->device);
     vg_json_add_string(object, "engine", gpu->engine);
-    window_json_add_known(object, "requests", (int64_t)gpu->requests, requests);
-    window_json_add_known(object, "partial", (int64_t)gpu->partial, details);
-    window_json_add_known(object, "wait_ns", gpu->wait_ns, requests);
-    vg_gpu_work_to_json(object, gpu, duration_ns);
-    window_json_add_known(object, "vgpu_queue_ns", gpu->vgpu_queue_ns, details);
-    window_json_add_known(object, "dependency_ns", gpu->dependency_ns, details);
-    window_json_add_known(object, "driver_queue_ns", gpu->driver_queue_ns, details);
-    window_json_add_latencies(object, gpu);
-    vg_json_add(object, "queue_len_avg",
-                requests ? json_object_new_double(gpu->queue_len_avg) : NULL);
-    window_json_add_known(object, "queue_len_max", (int64_t)gpu->queue_len_max, details);
-    window_json_add_known(object, "coalesced", (int64_t)gpu->coalesced, details);
-    window_json_add_known(object, "mem_bytes", gpu->mem_bytes, memory);
-    window_json_add_known(object, "mem_peak_bytes", gpu->mem_peak_bytes, memory);
-    if (gpu->contexts > 0)
-        vg_json_add_int64(object, "contexts", gpu->contexts);
-    window_json_add_known(object, "slices", (int64_t)gpu->slices, !(gpu->lacks & VG_GPU_NO_SLICES));
-    window_json_add_known(object, "suspended_ns", gpu->suspended_ns,
-                          !(gpu->lacks & VG_GPU_NO_SUSPENSIONS));
+    for (size_t i = 0; i < vg_gpu_figure_rows_size; i++)
+        window_json_add_figure(object, &vg_gpu_figure_rows[i], gpu, duration_ns,
+                               window_json_lacks(gpu));
     vg_json_add_double(object, "confidence", gpu->confidence);
     return object;
 }

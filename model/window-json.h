@@ -26,11 +26,8 @@ json_object *vg_gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns
 json_object *vg_gpu_process_to_json(const struct vg_gpu_process_sample *process,
                                     int64_t duration_ns);
 
-/* Adds "share" of a period of this length, "busy_ns", "exec_ns", as far as they can be told. */
-void vg_gpu_work_to_json(json_object *object, const struct vg_gpu_sample *gpu, int64_t duration_ns);
-
-/* Adds "wait_ns", "requests", "mem_bytes", as far as they can be told. */
-void vg_gpu_requests_to_json(json_object *object, const struct vg_gpu_sample *gpu);
+/* Adds the main ones of them, as far as they can be told. */
+void vg_json_add_gpu_use(json_object *object, const struct vg_gpu_sample *gpu, int64_t duration_ns);
 
 /* [{"device","engine",...}], of struct vg_gpu_sample of a period of this length. */
 json_object *vg_gpus_to_json(const GArray *gpus, int64_t duration_ns);
