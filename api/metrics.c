@@ -53,43 +53,41 @@ seconds(int64_t ns)
     return (double)ns / (double)VG_NS_PER_S;
 }
 
+/* Starts the family of a figure, and returns its name, which the caller frees. */
+static char *
+metrics_begin_figure(GString *out, const char *prefix, const struct vg_figure *figure)
+{
+    const bool is_time = figure->unit == VG_FIGURE_NS;
+    const size_t length = strlen(figure->name) - (is_time ? strlen("_ns") : 0);
+    char *name = g_strdup_printf("%s%.*s%s_total", prefix, (int)length, figure->name,
+                                 is_time ? "_seconds" : "");
+
+    vg_metrics_family(out, name, "counter", figure->help);
+    return name;
+}
+
+/* Returns a figure of the struct at values. */
+static double
+metrics_figure(const struct vg_figure *figure, const void *values)
+{
+    const void *at = (const char *)values + figure->offset;
+
+    return figure->unit == VG_FIGURE_NS ? seconds(*(const int64_t *)at)
+                                        : (double)*(const uint64_t *)at;
+}
+
 static void
 add_figures(GString *out, const GArray *rows)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-        bool is_time; /* int64_t ns; otherwise uint64_t */
-        const char *help;
-    } figures[] = {
-#define TIME(name, member, help)                                                                   \
- {"vgpud_vm_" name "_seconds_total", offsetof(struct vg_cpu_figures, member), true, help}
-#define COUNT(name, member, help)                                                                  \
- {                                                                                                 \
-  "vgpud_vm_" name "_total", offsetof(struct vg_cpu_figures, member), false, help                  \
- }
-        TIME("observed", observed_ns, "Time in which the state of the VM's vCPUs was known."),
-        TIME("run", run_ns, "Time that vCPUs ran."),
-        TIME("guest", guest_ns, "Of run, time in the guest."),
-        TIME("preempt", preempt_ns, "Time that vCPUs waited after they were preempted."),
-        TIME("wake_wait", wake_wait_ns, "Time that vCPUs waited after a wakeup."),
-        TIME("blocked", blocked_ns, "Time that vCPUs had nothing to do."),
-        COUNT("entries", entries, "Entries into the guest."),
-        COUNT("preemptions", preemptions, "Times that vCPUs were taken off a CPU while runnable."),
-        COUNT("wakeups", wakeups, "Times that blocked vCPUs were woken."),
-        COUNT("blocks", blocks, "Times that vCPUs went to sleep."),
-    };
+    const struct vg_figure *figure;
 
-    for (size_t k = 0; k < G_N_ELEMENTS(figures); k++) {
-        vg_metrics_family(out, figures[k].name, "counter", figures[k].help);
+    for (int k = 1; (figure = vg_figure_of_family(vg_cpu_figure_rows, vg_cpu_figure_rows_size, k));
+         k++) {
+        g_autofree char *name = metrics_begin_figure(out, "vgpud_vm_", figure);
         for (guint i = 0; i < rows->len; i++) {
             const struct row *row = &g_array_index(rows, struct row, i);
-            if (!row->sample)
-                continue;
-            const void *at = (const char *)&row->sample->cpu + figures[k].offset;
-            vg_metrics_value(out, figures[k].name, row->labels,
-                             figures[k].is_time ? seconds(*(const int64_t *)at)
-                                                : (double)*(const uint64_t *)at);
+            if (row->sample)
+                vg_metrics_value(out, name, row->labels, metrics_figure(figure, &row->sample->cpu));
         }
     }
 }
@@ -155,37 +153,25 @@ metrics_add_lost(GString *out, const vg_view *view, const GArray *rows)
     }
 }
 
-static double
-gpu_value(const struct vg_gpu_sample *gpu, int which)
-{
-    return which == 0   ? seconds(gpu->busy_ns)
-           : which == 1 ? seconds(gpu->wait_ns)
-                        : (double)gpu->requests;
-}
-
 static void
 add_gpus(GString *out, const GArray *rows)
 {
-    static const char *const families[][2] = {
-        {"vgpud_vm_gpu_busy_seconds_total", "Time that an engine worked for the VM."},
-        {"vgpud_vm_gpu_wait_seconds_total",
-         "Time that requests of the VM waited, summed; absent where nobody tells of requests."},
-        {"vgpud_vm_gpu_requests_total", "Requests that were done; absent likewise."},
-    };
+    const struct vg_figure *figure;
 
-    for (int k = 0; k < (int)G_N_ELEMENTS(families); k++) {
-        vg_metrics_family(out, families[k][0], "counter", families[k][1]);
+    for (int k = 1; (figure = vg_figure_of_family(vg_gpu_figure_rows, vg_gpu_figure_rows_size, k));
+         k++) {
+        g_autofree char *name = metrics_begin_figure(out, "vgpud_vm_gpu_", figure);
         for (guint i = 0; i < rows->len; i++) {
             const struct row *row = &g_array_index(rows, struct row, i);
             for (guint g = 0; row->sample && g < row->sample->gpus->len; g++) {
                 const struct vg_gpu_sample *gpu =
                     &g_array_index(row->sample->gpus, struct vg_gpu_sample, g);
+                if (gpu->lacks & figure->lacks)
+                    continue;
                 g_autofree char *device = vg_metrics_label("device", gpu->device);
                 g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
                 g_autofree char *labels = g_strconcat(row->labels, ",", device, ",", engine, NULL);
-                if (gpu->lacks & (k > 0 ? VG_GPU_NO_REQUESTS : VG_GPU_NO_WORK))
-                    continue;
-                vg_metrics_value(out, families[k][0], labels, gpu_value(gpu, k));
+                vg_metrics_value(out, name, labels, metrics_figure(figure, gpu));
             }
         }
     }
