@@ -106,8 +106,7 @@ static const struct vg_column cmd_analyze_vm_columns[] = {
     {"CLASS", "class", VG_CELL_TEXT, false},
     {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
     {"GPU %", "gpu_intensity", VG_CELL_PERCENT, true},
-    VG_FIGURE_COLUMNS,
-};
+    VG_FIGURE_COLUMNS};
 
 static const struct vg_column lost_columns[] = {
     {"VM", "victim", VG_CELL_TEXT, false},
@@ -122,8 +121,7 @@ static const struct vg_column cmd_analyze_gpu_columns[] = {
     {"GPU OF", "user", VG_CELL_TEXT, false},
     {"DEVICE", "device", VG_CELL_TEXT, false},
     {"ENGINE", "engine", VG_CELL_TEXT, false},
-    VG_GPU_COLUMNS,
-};
+    VG_GPU_COLUMNS};
 
 static const struct vg_column task_columns[] = {
     {"TID", "tid", VG_CELL_COUNT, false},

@@ -43,10 +43,8 @@ static const struct vg_column list_columns[] = {
     {"MEASURED BY", "source", VG_CELL_TEXT, false},
 };
 
-static const struct vg_column engine_columns[] = {
-    {"ENGINE", "engine", VG_CELL_TEXT, false},
-    VG_GPU_COLUMNS,
-};
+static const struct vg_column engine_columns[] = {{"ENGINE", "engine", VG_CELL_TEXT, false},
+                                                  VG_GPU_COLUMNS};
 
 static const struct vg_column cmd_gpu_vm_columns[] = {
     {"VM", "vm.name", VG_CELL_NAME, false},         {"VM ID", "vm.id", VG_CELL_TEXT, true},
@@ -56,12 +54,10 @@ static const struct vg_column cmd_gpu_vm_columns[] = {
     {"CONTEXTS", "contexts", VG_CELL_COUNT, false},
 };
 
-static const struct vg_column process_columns[] = {
-    {"PROCESS", "comm", VG_CELL_TEXT, false},
-    {"PID", "pid", VG_CELL_COUNT, false},
-    {"ENGINE", "engine", VG_CELL_TEXT, false},
-    VG_GPU_COLUMNS,
-};
+static const struct vg_column process_columns[] = {{"PROCESS", "comm", VG_CELL_TEXT, false},
+                                                   {"PID", "pid", VG_CELL_COUNT, false},
+                                                   {"ENGINE", "engine", VG_CELL_TEXT, false},
+                                                   VG_GPU_COLUMNS};
 
 static const struct vg_column type_columns[] = {
     {"VGPU TYPE", "type", VG_CELL_TEXT, false},

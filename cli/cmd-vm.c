@@ -82,11 +82,9 @@ static const struct vg_column list_columns[] = {
     {"PROBLEM", "problem", VG_CELL_TEXT, true},
 };
 
-static const struct vg_column figure_columns[] = {
-    {"VCPU", "vcpu", VG_CELL_COUNT, false},
-    {"TID", "tid", VG_CELL_COUNT, false},
-    VG_FIGURE_COLUMNS,
-};
+static const struct vg_column figure_columns[] = {{"VCPU", "vcpu", VG_CELL_COUNT, false},
+                                                  {"TID", "tid", VG_CELL_COUNT, false},
+                                                  VG_FIGURE_COLUMNS};
 
 static const struct vg_column loss_columns[] = {
     {"LOST CPU TO", "aggressor", VG_CELL_NAME, false},
@@ -104,11 +102,9 @@ static const struct vg_column process_columns[] = {
     {"CONTROL GROUP", "cgroup", VG_CELL_TEXT, false},
 };
 
-static const struct vg_column cmd_vm_gpu_columns[] = {
-    {"GPU", "device", VG_CELL_TEXT, false},
-    {"ENGINE", "engine", VG_CELL_TEXT, false},
-    VG_GPU_COLUMNS,
-};
+static const struct vg_column cmd_vm_gpu_columns[] = {{"GPU", "device", VG_CELL_TEXT, false},
+                                                      {"ENGINE", "engine", VG_CELL_TEXT, false},
+                                                      VG_GPU_COLUMNS};
 
 static const struct vg_column cmd_vm_device_columns[] = {
     {"DEVICE", "kind", VG_CELL_TEXT, false},    {"ADDRESS", "address", VG_CELL_TEXT, false},

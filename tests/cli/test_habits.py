@@ -137,6 +137,8 @@ def headings():
     for path in glob.glob(os.path.join(ROOT, "cli", "*.[ch]")):
         with open(path, encoding="utf-8") as file:
             found |= set(re.findall(r'\{"([^"]+)",\s*"[a-z_.0-9]+",\s*VG_CELL_', file.read()))
+    with open(os.path.join(ROOT, "model", "figures.def"), encoding="utf-8") as file:
+        found |= set(re.findall(r'(?:NARROW|WIDE), "([^"]+)"', file.read()))
     return found
 
 
