@@ -13,6 +13,7 @@
 #include "cli/explain-vm.h"
 #include "cli/glossary.h"
 #include "cli/state-args.h"
+#include "model/figures.h"
 
 struct explain_args {
     struct vg_state_args state;
@@ -48,16 +49,6 @@ static const struct vg_column columns[] = {
     {"MEANING", "meaning", VG_CELL_TEXT, false},
 };
 
-static void
-explain_add(json_object *words, const struct vg_glossary_entry *entry)
-{
-    json_object *object = json_object_new_object();
-
-    vg_json_add_string(object, "word", entry->word);
-    vg_json_add_string(object, "meaning", entry->meaning);
-    vg_json_append(words, object);
-}
-
 /* A heading without its unit: "LOST cores" is "lost"; the caller frees it. */
 static char *
 explain_heading(const char *text)
@@ -76,23 +67,56 @@ explain_heading(const char *text)
     return heading;
 }
 
+/* What is asked for, as it was and as a heading without its unit; NULL: all words. */
+struct question {
+    const char *what;
+    char *heading;
+};
+
+/* Adds a word that is asked for. */
+static void
+explain_add(json_object *words, const struct question *question, const char *word,
+            const char *meaning)
+{
+    if (question->what && strcmp(question->heading, word) != 0 &&
+        g_ascii_strcasecmp(question->what, word) != 0)
+        return;
+    json_object *object = json_object_new_object();
+    vg_json_add_string(object, "word", word);
+    vg_json_add_string(object, "meaning", meaning);
+    vg_json_append(words, object);
+}
+
+static void
+explain_add_figures(json_object *words, const struct question *question,
+                    const struct vg_figure *figures, size_t n)
+{
+    for (const struct vg_figure *at = figures; at < figures + n; at++) {
+        if (at->meaning)
+            explain_add(words, question, at->name, at->meaning);
+    }
+    for (const struct vg_figure *at = figures; at < figures + n; at++) {
+        g_autofree char *heading = explain_heading(at->heading ? at->heading : at->name);
+        if (at->in_tables || strcmp(heading, at->name) != 0)
+            explain_add(words, question, heading, at->in_tables ? at->in_tables : at->meaning);
+    }
+}
+
 /* Entries for a word or heading; all of them for NULL. */
 static json_object *
 explain_find(const char *what)
 {
     g_autofree char *heading = what ? explain_heading(what) : NULL;
+    const struct question question = {what, heading};
     json_object *words = json_object_new_array();
 
-    for (size_t i = 0; i < vg_glossary_size; i++) {
-        const char *word = vg_glossary[i].word;
-        if (!what || strcmp(heading, word) == 0 || g_ascii_strcasecmp(what, word) == 0)
-            explain_add(words, &vg_glossary[i]);
-    }
-    for (size_t i = 0; i < vg_glossary_headings_size; i++) {
-        const char *word = vg_glossary_headings[i].word;
-        if (!what || strcmp(heading, word) == 0 || g_ascii_strcasecmp(what, word) == 0)
-            explain_add(words, &vg_glossary_headings[i]);
-    }
+    explain_add_figures(words, &question, vg_cpu_figure_rows, vg_cpu_figure_rows_size);
+    explain_add_figures(words, &question, vg_gpu_figure_rows, vg_gpu_figure_rows_size);
+    for (size_t i = 0; i < vg_glossary_size; i++)
+        explain_add(words, &question, vg_glossary[i].word, vg_glossary[i].meaning);
+    for (size_t i = 0; i < vg_glossary_headings_size; i++)
+        explain_add(words, &question, vg_glossary_headings[i].word,
+                    vg_glossary_headings[i].meaning);
     return words;
 }
 

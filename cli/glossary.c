@@ -6,20 +6,6 @@
 #include <glib.h>
 
 const struct vg_glossary_entry vg_glossary[] = {
-    {"observed_ns", "Time in which the state of a vCPU thread is known: from the first record that "
-                    "fixes it to its exit or the end of the part, minus loss that the recorder "
-                    "reported for its CPU. run + preempt + wake_wait + blocked = observed."},
-    {"run_ns", "Time on a CPU."},
-    {"guest_ns", "Time between kvm_entry and kvm_exit, cut where the thread was switched out in "
-                 "between. Says nothing where guest_known is false."},
-    {"hyp_ns", "run_ns - guest_ns: on a CPU, but in the hypervisor or in QEMU."},
-    {"preempt_ns", "Waits that began when the thread was switched out although it could go on "
-                   "(runnable), until it ran again on any CPU."},
-    {"preemptions", "Switch-outs of the runnable thread."},
-    {"wake_wait_ns", "Waits that began when the sleeping thread was woken, until it ran."},
-    {"wakeups", "Wakeups of the sleeping thread."},
-    {"blocked_ns", "The rest of observed_ns: asleep, or in a state that the records do not tell."},
-    {"blocks", "Switch-outs that were no preemptions."},
     {"lost_to", "Who ran on the CPU that a VM's vCPUs waited for: other VMs by name, `self` "
                 "(another thread of the same VM), host:kernel, host:user, host:idle, "
                 "`limit` (nobody: its own CPU quota was used up), host:unknown. count: preemptions "
@@ -39,10 +25,8 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"places", "Where vCPUs ran, CPU by CPU: counted at each switch, or last-seen: all that a vCPU "
                "ran is told of the CPU that it was on last."},
     {"pinned", "VMs that may run on this CPU and not on all of the host's."},
-    {"entries", "kvm_entry records: how often the vCPU went into its guest."},
     {"exits", "kvm_exit records by class: hlt, io, mmio, page-fault, interrupt, msr, cpuid, "
               "hypercall, preemption-timer, pause, other."},
-    {"switches_out", "All switch-outs: preemptions + blocks."},
     {"cpus",
      "CPUs that the VM's vCPUs may use now; of a recording, that they ran on or waited for."},
     {"label", "What people call a VM: its name in OpenStack, with libvirt's in brackets behind it "
@@ -70,25 +54,10 @@ const struct vg_glossary_entry vg_glossary[] = {
               "vgpud-policy(7)."},
     {"discontinuities", "Records that contradict what earlier ones said; the reader believes the "
                         "later one and goes on."},
-    {"clipped", "Run, wait and guest intervals that were open at an edge of the analysed part and "
-                "are counted only up to it."},
-    {"unseen_migrations", "Waits that ended on another CPU than the one recorded. Who held the CPU "
-                          "is then told for the recorded one."},
-    {"requests", "GPU requests that were done inside the period."},
-    {"partial", "GPU requests that touch the period without having both ends inside it; of a "
-                "simulation, those that wait or run at its end."},
     {"dropped", "GPU requests that waited when their VM stopped, in a simulation."},
-    {"busy_ns", "Time in which at least one request of the VM ran on the engine."},
-    {"exec_ns", "The running times of all requests, summed up."},
-    {"wait_ns", "The times in which requests were queued and did not run, summed up."},
-    {"share", "busy_ns / duration of the period."},
-    {"latency_mean_ns", "From a request being queued to its end, of those that are done; likewise "
-                        "latency_p50_ns, _p95_ns, _p99_ns and _max_ns."},
     {"at_ns",
      "The moment of a GPU request: its end, or, where several ended at once or the end was "
      "told late, the next nanosecond that no other request has."},
-    {"queue_len_avg", "wait_ns / duration: how many requests waited on average."},
-    {"queue_len_max", "The most requests that waited at a time."},
     {"gvtg", "Scheduler of GVT-g: a part of each 100 ms by weight; what is left over or overdrawn "
              "carries on for up to 1 s; who has nothing left waits, even if the GPU is idle."},
     {"no-carry", "gvtg, but what is left over or overdrawn is forgotten every 100 ms."},
