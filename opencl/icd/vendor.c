@@ -95,7 +95,7 @@ vendor_name(const cl_icd_dispatch *cl, cl_platform_id platform, char name[128])
     if (cl->clGetPlatformInfo(platform, CL_PLATFORM_NAME, 128, name, NULL) != CL_SUCCESS)
         name[0] = '\0';
     name[127] = '\0';
-    char *suffix = strstr(name, VG_CL_PLATFORM_SUFFIX);
+    char *suffix = strstr(name, VG_CL_PLATFORM_MARK);
     if (suffix)
         *suffix = '\0';
 }

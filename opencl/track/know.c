@@ -187,22 +187,47 @@ know_versions(struct vg_cl_object *object, cl_uint param, struct vg_cl_answer *a
 
 /* ---- platforms and devices ---- */
 
+/* Returns where our mark begins at the end of TEXT, or NULL if it has none. */
+static char *
+know_find_mark(char *text)
+{
+    const size_t length = strlen(text), mark = strlen(VG_CL_PLATFORM_MARK);
+
+    return length >= mark && strcmp(text + length - mark, VG_CL_PLATFORM_MARK) == 0
+               ? text + length - mark
+               : NULL;
+}
+
+/* Programs compare the name with their vendor's. That of an older proxy has the mark. */
 static bool
 know_platform_name(struct vg_cl_object *platform, struct vg_cl_answer *answer)
 {
-    static const char suffix[] = VG_CL_PLATFORM_SUFFIX;
     size_t size = 0;
     char *name = know_ask(platform, CL_PLATFORM_NAME, &size);
-    char *longer = name ? realloc(name, size + sizeof suffix) : NULL;
+    char *mark = name ? know_find_mark(name) : NULL;
 
-    if (!longer) {
+    if (!mark) {
         free(name);
         return false;
     }
-    /* A proxy's has it already. */
-    size_t length = strlen(longer);
-    if (length < sizeof suffix - 1 || strcmp(longer + length - (sizeof suffix - 1), suffix) != 0)
-        strcat(longer, suffix);
+    *mark = '\0';
+    return know_copy(answer, name, strlen(name) + 1);
+}
+
+/* Behind the number, a version has a text of the vendor's own. That of a proxy has the mark. */
+static bool
+know_platform_version(struct vg_cl_object *platform, struct vg_cl_answer *answer)
+{
+    size_t size = 0;
+    char *version = know_ask(platform, CL_PLATFORM_VERSION, &size);
+    char *longer = version ? realloc(version, size + sizeof VG_CL_PLATFORM_MARK) : NULL;
+
+    if (!longer) {
+        free(version);
+        return false;
+    }
+    if (!know_find_mark(longer))
+        strcat(longer, VG_CL_PLATFORM_MARK);
     return know_copy(answer, longer, strlen(longer) + 1);
 }
 
@@ -213,6 +238,8 @@ vg_cl_know_platform(struct vg_cl_object *platform, cl_platform_info param,
     switch (param) {
     case CL_PLATFORM_NAME:
         return know_platform_name(platform, answer);
+    case CL_PLATFORM_VERSION:
+        return know_platform_version(platform, answer);
     case CL_PLATFORM_EXTENSIONS:
         return know_extensions(platform, param, answer);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:

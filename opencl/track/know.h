@@ -16,8 +16,9 @@ struct vg_cl_answer {
     cl_int error; /* instead of an answer */
 };
 
-/* What the names of platforms end with for programs, also where a proxy shows them. */
-#define VG_CL_PLATFORM_SUFFIX " (vgpud)"
+/* What the versions of platforms end with for programs, also where a proxy shows them. The names of
+ * an older proxy's platforms end with it, too. */
+#define VG_CL_PLATFORM_MARK " (vgpud)"
 
 /* Leaves those names of the list of extensions in TEXT that are offered, and what is between them.
  */

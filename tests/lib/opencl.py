@@ -38,7 +38,7 @@ BLOCKS = ("Shared Virtual Memory (SVM) capabilities", "Command buffer", "(USM)",
 
 
 def told(text):
-    """What clinfo says that is the same with the library and without it: all but the platform's new name, and
+    """What clinfo says that is the same with the library and without it: all but the mark in the platform's version, and
     extensions and shared virtual memory, which are not offered."""
     lines, block = [], None
     for line in text.splitlines():
@@ -46,7 +46,7 @@ def told(text):
         if block is not None and indent > block:
             continue
         block = indent if any(word in line for word in BLOCKS) else None
-        if re.match(r" *Platform Name |.*CL_PLATFORM_NAME", line):
+        if re.match(r" *Platform Version |.*CL_PLATFORM_VERSION", line):
             line = line.removesuffix(" (vgpud)")
         elif re.match(r" *(Platform|Device) Extensions  ", line):
             line = re.sub(f" +({HIDDEN.pattern})(?= |$)", "", line)

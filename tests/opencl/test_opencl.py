@@ -46,7 +46,17 @@ def test_clinfo(tmp_path):
     need("clinfo")
     without, with_it = output(["clinfo"], native()), output(["clinfo"], ours(tmp_path))
     assert told(with_it) == told(without)
-    assert re.search(r"Platform Name +Portable Computing Language \(vgpud\)", with_it)
+    assert re.search(r"Platform Name +Portable Computing Language$", with_it, re.MULTILINE)
+    assert re.search(r"Platform Version +OpenCL [0-9.]+ .*\(vgpud\)$", with_it, re.MULTILINE)
+
+
+def test_directories_of_loaders(tmp_path):
+    """What the manual's container has: a directory, which all loaders take, with a file that names the library."""
+    need("clinfo")
+    (tmp_path / "loader").mkdir()
+    (tmp_path / "loader" / "vgpud.icd").write_text(built("libvgpu-opencl.so") + "\n")
+    listed = output(["clinfo"], {**ours(tmp_path), "OCL_ICD_VENDORS": str(tmp_path / "loader")})
+    assert re.search(r"Platform Version +OpenCL .*\(vgpud\)$", listed, re.MULTILINE)
 
 
 def test_a_layer(tmp_path):
