@@ -38,7 +38,8 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"problems", "What of the recording could not be read: file, offset, and why."},
     {"rejected", "Records with impossible values, left out."},
     {"backwards", "Records earlier than the one before in their stream, taken at its time."},
-    {"guest_known", "False where no kvm_entry or kvm_exit was recorded for the VM."},
+    {"guest_known", "False where no kvm_entry or kvm_exit was recorded for the VM, or only one of "
+                    "the two at all."},
     {"cpu_intensity",
      "(run + preempt + wake_wait) / observed over all vCPUs, 0..1: how much of "
      "the time the VM wants its CPUs. vgpud tells it of the newest window, and as a "

@@ -291,6 +291,24 @@ trace_args_warn_threads(const vg_recording *recording, const vg_topology *topolo
                     recording->name, n);
 }
 
+/* What is not recorded, and what is not known without it. */
+static void
+trace_args_warn_guests(const vg_recording *recording, const struct vg_window *period)
+{
+    uint64_t entries = 0, exits = 0;
+
+    for (unsigned int i = 0; i < period->vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(period->vms, struct vg_vm_sample, i);
+        entries += vm->cpu.entries;
+        for (size_t k = 0; k < VG_EXIT_CLASS_MAX; k++)
+            exits += vm->cpu.exits[k];
+    }
+    if ((entries > 0) != (exits > 0))
+        vg_cli_warn("%s: %s was recorded without %s: the time in guests is unknown",
+                    recording->name, entries > 0 ? "kvm_entry" : "kvm_exit",
+                    entries > 0 ? "kvm_exit" : "kvm_entry");
+}
+
 void
 vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *analysis)
 {
@@ -319,6 +337,7 @@ vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *a
                     " of its records are earlier than those before them: it must be one recording, "
                     "sorted by time, with times and not with differences of times",
                     recording->name, recording->backwards);
+    trace_args_warn_guests(recording, &analysis->period);
     trace_args_warn_threads(recording, analysis->topology);
     trace_args_warn_names(args, analysis);
 }

@@ -26,8 +26,9 @@ vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep)
 struct reading {
     struct vg_cpu_ledger *ledger;
     struct vg_window *window;
-    bool whole_period; /* else since the last closed window */
-    GHashTable *vms;   /* process id -> struct vm_build */
+    bool whole_period;           /* else since the last closed window */
+    GHashTable *vms;             /* process id -> struct vm_build */
+    bool has_entries, has_exits; /* kvm_entry, kvm_exit was recorded: guest time needs both */
 };
 
 /* A VM sample in the making. */
@@ -231,6 +232,16 @@ is_zero(const struct vg_cpu_figures *figures)
     return memcmp(figures, &zero, sizeof(zero)) == 0;
 }
 
+static uint64_t
+cpu_ledger_read_exits(const struct vg_cpu_figures *figures)
+{
+    uint64_t exits = 0;
+
+    for (size_t i = 0; i < VG_EXIT_CLASS_MAX; i++)
+        exits += figures->exits[i];
+    return exits;
+}
+
 static void
 add_threads(struct reading *reading)
 {
@@ -243,6 +254,8 @@ add_threads(struct reading *reading)
         struct vg_cpu_figures figures = cpu_ledger_read_figures_of(reading, thread);
         struct vg_process *process = vg_thread_process(thread->who);
         bool silent = thread->state == STATE_EXITED && is_zero(&figures);
+        reading->has_entries |= thread->total.entries > 0;
+        reading->has_exits |= cpu_ledger_read_exits(&thread->total) > 0;
         if (!process->is_vm || !thread->who->is_vcpu)
             own_ns = vg_time_sum(own_ns, figures.run_ns);
         if (process->is_vm && !silent) {
@@ -294,10 +307,10 @@ finish_vms(struct reading *reading)
         vg_window_sort_lost_to(build->sample.lost_to);
         vg_window_sort_vcpus(build->sample.vcpus);
         list_cpus(build, build->sample.cpus);
-        uint64_t kvm_events = build->sample.cpu.entries;
-        for (size_t i = 0; i < VG_EXIT_CLASS_MAX; i++)
-            kvm_events += build->sample.cpu.exits[i];
-        build->sample.guest_known = kvm_events > 0 || build->sample.cpu.guest_ns > 0;
+        const uint64_t kvm_events =
+            build->sample.cpu.entries + cpu_ledger_read_exits(&build->sample.cpu);
+        build->sample.guest_known = reading->has_entries && reading->has_exits &&
+                                    (kvm_events > 0 || build->sample.cpu.guest_ns > 0);
         g_array_append_val(reading->window->vms, build->sample);
     }
     vg_window_sort_vms(reading->window);
