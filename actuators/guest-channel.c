@@ -321,6 +321,9 @@ channel_order(struct channel *channel, const char *type, const GPtrArray *device
 {
     bool undoes = strcmp(type, "resume") != 0;
     int64_t left_ms = (channel->verb->deadline_ns - vg_clock_monotonic_ns()) / VG_NS_PER_MS;
+    int64_t copy_ms = vg_guest_undo_ns(channel->verb->gpu_bytes) / VG_NS_PER_MS;
+    copy_ms = undoes ? MIN(copy_ms, left_ms / 2) : 0;
+    left_ms -= copy_ms;
     int64_t deadline_ms = left_ms - MIN(undoes ? UNDO_MS : ANSWER_MS, left_ms / 2);
     const int64_t id = channel_new_id(channel);
     g_autofree char *line =

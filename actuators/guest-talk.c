@@ -193,6 +193,15 @@ talk_append_process(GString *text, json_object *object)
 }
 
 static void
+talk_append_copied(GString *text, json_object *object)
+{
+    if (json_object_object_get_ex(object, "done_bytes", NULL))
+        g_string_append_printf(text, ", %lld of %lld MiB",
+                               (long long)(vg_guest_words_number(object, "done_bytes") >> 20),
+                               (long long)(vg_guest_words_number(object, "bytes") >> 20));
+}
+
+static void
 talk_put_progress(GString *text, json_object *object)
 {
     g_autofree char *step = vg_guest_words_text(object, "step", WORD_MAX);
@@ -209,6 +218,7 @@ talk_put_progress(GString *text, json_object *object)
     if (message)
         g_string_append_printf(text, ": %s", message);
     talk_append_process(text, object);
+    talk_append_copied(text, object);
     talk_append_holder(text, object);
 }
 

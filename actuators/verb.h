@@ -15,7 +15,9 @@
 #include "model/migration.h"
 
 struct vg_verb {
-    int64_t deadline_ns;       /* CLOCK_MONOTONIC; the verb then fails with VG_E_TIMEOUT */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC; the verb then fails with VG_E_TIMEOUT */
+    int64_t
+        gpu_bytes; /* of the guest's programs: orders to it leave time for undoing their copying */
     const atomic_bool *cancel; /* once true, the verb fails soon with VG_E_CONFLICT */
     /* once true, libvirt is left with the call, and the verb fails with VG_E_BUSY; may be NULL */
     const atomic_bool *leave;

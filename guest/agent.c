@@ -219,6 +219,9 @@ agent_on_work(void *user, enum vg_guest_tag tag, const char *line)
     case VG_GUEST_TAG_KEEP:
         vg_guest_session_keep(&agent->session, line);
         break;
+    case VG_GUEST_TAG_TIME:
+        agent->work_until_ms = vg_guest_now_ms() + strtoll(line, NULL, 10) + VG_GUEST_GRACE_MS;
+        break;
     case VG_GUEST_TAG_DONE:
         agent_work_ended(agent, VG_GUEST_END_DONE, line);
         break;

@@ -18,6 +18,8 @@
 
 /* The time that a process has to end by itself, and then again once it has been killed. */
 #define END_MS 2000
+/* The pause between two reports to the listener. */
+#define TICK_MS 1000
 
 struct caller {
     /* 0 if there is none. */
@@ -360,8 +362,9 @@ caller_give(struct caller *caller, struct vg_cuda_call *call)
 
 void
 vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
-                    void (*began)(void *user, size_t i), void *user)
+                    const struct vg_cuda_listener *listener)
 {
+    int64_t tick_ms = vg_guest_now_ms() + TICK_MS;
     size_t next = 0;
 
     for (;;) {
@@ -369,13 +372,17 @@ vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
         for (size_t i = 0; i < n_callers && on && next < n; i++) {
             if (callers[i].call)
                 continue;
-            if (caller_give(&callers[i], &calls[next]) && began)
-                began(user, next);
+            if (caller_give(&callers[i], &calls[next]) && listener)
+                listener->began(next);
             next++;
         }
         if (!on || (callers_busy(false, 0) == 0 && next == n))
             break;
-        callers_busy(true, until_ms);
+        callers_busy(true, listener && tick_ms < until_ms ? tick_ms : until_ms);
+        if (listener && vg_guest_now_ms() >= tick_ms) {
+            listener->ticked();
+            tick_ms = vg_guest_now_ms() + TICK_MS;
+        }
     }
 }
 

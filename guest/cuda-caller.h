@@ -93,11 +93,18 @@ void vg_cuda_callers_start(size_t n);
 /* Waits for the look at the GPUs, of which each start makes one. Returns 0, or -1 and ret->why. */
 int vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms);
 
+/* What hears of calls: `began` as each begins, by its index, and `ticked` once a second while some
+ * are under way. */
+struct vg_cuda_listener {
+    void (*began)(size_t i);
+    void (*ticked)(void);
+};
+
 /* Makes the calls side by side, until all are made, until_ms has passed, or the work is to end.
- * Calls that are then under way go on, and must stay in place until they are settled. `began` is
- * called as each begins, and may be NULL. */
+ * Calls that are then under way go on, and must stay in place until they are settled. The listener
+ * may be NULL. */
 void vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
-                         void (*began)(void *user, size_t i), void *user);
+                         const struct vg_cuda_listener *listener);
 
 /* Waits for the calls of earlier runs that are under way. */
 void vg_cuda_callers_settle(int64_t until_ms);

@@ -516,7 +516,7 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     /* A process that a debugger has stopped would not answer. */
     if (vg_cuda_hold_check(work, &vg_cuda_work))
         probe.pid = getpid();
-    vg_cuda_callers_run(&probe, 1, work->until_ms, NULL, NULL);
+    vg_cuda_callers_run(&probe, 1, work->until_ms, NULL);
     int result = 1;
     if (probe.outcome != VG_CUDA_ABSENT)
         result = release_find(work);

@@ -288,7 +288,8 @@ vg_cuda_restore(struct vg_guest_work *work, json_object *state, bool undo)
     undoing = undo;
     /* Undoing is a part of the same work, which knows more. */
     if (undo)
-        vg_cuda_steps_settle(work->until_ms - VG_CUDA_UNLOCK_MS);
+        vg_cuda_steps_settle(work->until_ms - VG_CUDA_UNLOCK_MS -
+                             vg_guest_copy_ms(vg_cuda_job_bytes(&vg_cuda_work)));
     else if (vg_cuda_job_read(kept, &vg_cuda_work) != 0)
         vg_cuda_work.n = 0;
     json_object_put(kept);

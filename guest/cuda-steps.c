@@ -3,7 +3,9 @@
 
 #include "guest/cuda-steps.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "guest/child.h"
 #include "guest/util.h"
@@ -11,8 +13,6 @@
 /* The time that a call may take beyond the copying, which is more than twice the longest time that
  * was measured with little memory. */
 #define CALL_MS 2000
-/* The slowest rate of copying, with a large margin. */
-#define BYTES_PER_MS ((int64_t)1 << 20)
 /* The time until a killed process is seen to have ended. */
 #define END_MS 2000
 
@@ -21,6 +21,8 @@ struct vg_cuda_job vg_cuda_work;
 static struct vg_cuda_call calls[VG_CUDA_PROCESSES_MAX];
 /* The index of the process that each call is for. */
 static size_t call_of[VG_CUDA_PROCESSES_MAX];
+/* Its resident memory in bytes as the call began, or -1. */
+static int64_t resident_before[VG_CUDA_PROCESSES_MAX];
 static size_t n_calls;
 /* The work whose progress the callback reports. */
 static struct vg_guest_work *told_work;
@@ -58,13 +60,61 @@ steps_succeeded(const struct vg_cuda_call *call)
     return call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_SUCCESS;
 }
 
+/* Returns the resident memory of a process in bytes, or -1. */
+static int64_t
+steps_resident(pid_t pid)
+{
+    vg_guest_auto char *path =
+        vg_guest_format("%s/proc/%d/statm", told_work->config->root, (int)pid);
+    char text[128];
+
+    if (vg_guest_read_file(path, text, sizeof text) != 0)
+        return -1;
+    const char *resident = strchr(text, ' ');
+    return resident ? strtoll(resident, NULL, 10) * sysconf(_SC_PAGESIZE) : -1;
+}
+
+/* Returns how much of a process's memory has been copied. A copy that is under way shows in the
+ * process's memory, which grows by a checkpoint and shrinks by a restore. */
+static int64_t
+steps_copied(size_t i, int64_t bytes)
+{
+    if (calls[i].outcome == VG_CUDA_ANSWERED)
+        return bytes;
+    int64_t now = steps_resident(calls[i].pid);
+    if (calls[i].outcome != VG_CUDA_UNDER_WAY || now < 0 || resident_before[i] < 0)
+        return 0;
+    int64_t copied =
+        calls[i].op == VG_CUDA_OP_CHECKPOINT ? now - resident_before[i] : resident_before[i] - now;
+    return copied < 0 ? 0 : copied > bytes ? bytes : copied;
+}
+
 static void
-steps_began(void *user, size_t i)
+steps_ticked(void)
+{
+    int64_t all = 0, copied = 0;
+
+    for (size_t i = 0; i < n_calls; i++) {
+        int64_t bytes = vg_cuda_process_bytes(&vg_cuda_work, &vg_cuda_work.processes[call_of[i]]);
+        if (bytes < 0 ||
+            (calls[i].op != VG_CUDA_OP_CHECKPOINT && calls[i].op != VG_CUDA_OP_RESTORE))
+            return;
+        all += bytes;
+        copied += steps_copied(i, bytes);
+    }
+    json_object *more = json_object_new_object();
+    json_object_object_add(more, "bytes", json_object_new_int64(all));
+    json_object_object_add(more, "done_bytes", json_object_new_int64(copied));
+    vg_guest_work_progress(told_work, op_words[calls[0].op], more);
+}
+
+static void
+steps_began(size_t i)
 {
     const struct vg_cuda_process *process = &vg_cuda_work.processes[call_of[i]];
     int64_t bytes = vg_cuda_process_bytes(&vg_cuda_work, process);
 
-    (void)user;
+    resident_before[i] = steps_resident(process->pid);
     if (calls[i].op == VG_CUDA_OP_STATE)
         return;
     json_object *more = json_object_new_object();
@@ -73,6 +123,8 @@ steps_began(void *user, size_t i)
     json_object_object_add(more, "bytes", bytes < 0 ? NULL : json_object_new_int64(bytes));
     vg_guest_work_progress(told_work, op_words[calls[i].op], more);
 }
+
+static const struct vg_cuda_listener listener = {.began = steps_began, .ticked = steps_ticked};
 
 /* Copies the outcome of a call into its process. */
 static void
@@ -144,6 +196,18 @@ steps_finish(struct vg_guest_work *work)
     return failed;
 }
 
+/* Returns the time for the driver to lock a process. It leaves the time for copying, which may be
+ * more than there is, as hosts of an earlier version give the same to programs of any size. */
+static unsigned int
+steps_lock_ms(int64_t left_ms)
+{
+    int64_t spare_ms = left_ms - vg_guest_copy_ms(vg_cuda_job_bytes(&vg_cuda_work));
+
+    if (spare_ms < left_ms / 4)
+        spare_ms = left_ms / 4;
+    return (unsigned int)(spare_ms > 4 ? spare_ms * 3 / 4 : 1);
+}
+
 size_t
 vg_cuda_steps_call(struct vg_guest_work *work, enum vg_cuda_op op, int state, int64_t until_ms)
 {
@@ -157,10 +221,10 @@ vg_cuda_steps_call(struct vg_guest_work *work, enum vg_cuda_op op, int state, in
             continue;
         calls[n_calls] = (struct vg_cuda_call){.op = op, .pid = process->pid};
         /* The driver ends an attempt to lock by itself; 0 would mean never. */
-        calls[n_calls].timeout_ms = (unsigned int)(left_ms > 4 ? left_ms * 3 / 4 : 1);
+        calls[n_calls].timeout_ms = steps_lock_ms(left_ms);
         call_of[n_calls++] = i;
     }
-    vg_cuda_callers_run(calls, n_calls, until_ms, steps_began, NULL);
+    vg_cuda_callers_run(calls, n_calls, until_ms, &listener);
     return steps_finish(work);
 }
 
@@ -178,7 +242,7 @@ vg_cuda_steps_restore(struct vg_guest_work *work, const struct vg_cuda_pair *pai
         memcpy(calls[n_calls].pairs, pairs, n_pairs * sizeof *pairs);
         call_of[n_calls++] = i;
     }
-    vg_cuda_callers_run(calls, n_calls, work->until_ms, steps_began, NULL);
+    vg_cuda_callers_run(calls, n_calls, work->until_ms, &listener);
     size_t made = n_calls;
     vg_cuda_steps_settle(vg_guest_now_ms() + VG_CUDA_UNLOCK_MS);
     n_calls = made;
@@ -188,13 +252,13 @@ vg_cuda_steps_restore(struct vg_guest_work *work, const struct vg_cuda_pair *pai
 void
 vg_cuda_steps_settle(int64_t until_ms)
 {
-    int64_t all = vg_cuda_job_bytes(&vg_cuda_work), wait_ms = vg_guest_now_ms();
+    int64_t all = vg_cuda_job_bytes(&vg_cuda_work), now_ms = vg_guest_now_ms(), wait_ms = now_ms;
 
     for (size_t i = 0; i < n_calls; i++) {
         int64_t bytes = vg_cuda_process_bytes(&vg_cuda_work, &vg_cuda_work.processes[call_of[i]]);
-        int64_t may_ms = wait_ms + CALL_MS + (bytes < 0 ? all : bytes) / BYTES_PER_MS;
-        if (calls[i].outcome == VG_CUDA_UNDER_WAY && may_ms < until_ms)
-            wait_ms = may_ms > wait_ms ? may_ms : wait_ms;
+        int64_t may_ms = now_ms + CALL_MS + vg_guest_copy_ms(bytes < 0 ? all : bytes);
+        if (calls[i].outcome == VG_CUDA_UNDER_WAY && may_ms > wait_ms)
+            wait_ms = may_ms < until_ms ? may_ms : until_ms;
     }
     vg_cuda_callers_settle(wait_ms);
     vg_cuda_callers_abandon();

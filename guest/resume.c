@@ -172,7 +172,7 @@ void
 vg_guest_undo(struct vg_guest_work *work, json_object *kept)
 {
     vg_guest_child_ignore_cancel();
-    work->until_ms = vg_guest_now_ms() + VG_GUEST_UNDO_MS;
+    vg_guest_work_allow_undo(work);
     vg_guest_work_progress(work, "undo", NULL);
     if (work->stuck)
         vg_guest_work_fail(work, VG_GUEST_INTERNAL, "the kernel is still unbinding a driver");

@@ -17,6 +17,9 @@
 #include "guest/work-private.h"
 #include "guest/worker.h"
 
+/* 512 MiB a second. */
+#define COPY_BYTES_PER_MS (((int64_t)512 << 20) / 1000)
+
 int
 vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const char *format, ...)
 {
@@ -89,6 +92,24 @@ vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t b
     work_add_number(programs, "total", n);
     work_add_number(programs, "bytes", bytes);
     return json_object_object_get(programs, "list");
+}
+
+int64_t
+vg_guest_copy_ms(int64_t bytes)
+{
+    return bytes > 0 ? bytes / COPY_BYTES_PER_MS : 0;
+}
+
+void
+vg_guest_work_allow_undo(struct vg_guest_work *work)
+{
+    json_object *programs = json_object_object_get(work->details, "programs");
+    int64_t bytes = json_object_get_int64(json_object_object_get(programs, "bytes"));
+    int64_t ms = VG_GUEST_UNDO_MS + 2 * vg_guest_copy_ms(bytes);
+    vg_guest_auto char *line = vg_guest_format("%lld", (long long)ms);
+
+    work->until_ms = vg_guest_now_ms() + ms;
+    vg_guest_worker_tell(work->out, VG_GUEST_TAG_TIME, line);
 }
 
 int64_t

@@ -15,7 +15,8 @@
 #include "guest/device.h"
 #include "guest/session.h"
 
-/* The time for undoing unfinished work, before or after the deadline. */
+/* The time for undoing unfinished work, before or after the deadline, besides the copying of GPU
+ * memory (vg_guest_copy_ms()). */
 #define VG_GUEST_UNDO_MS 30000
 /* The maximum number of holders that an error or a progress lists, and that a status lists for each
  * GPU. */
@@ -67,6 +68,16 @@ struct vg_guest_told {
  * or NULL. */
 json_object *vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t bytes,
                                    struct vg_guest_told *told);
+
+/* Returns the time that is allowed for copying this much GPU memory in one direction, at half a GiB
+ * a second. Drivers copy 1 to 8 GiB a second; a program with many small allocations came to 0.3,
+ * which the other time of a deadline covers. The host allows as much (vg_guest_allowed_ns() of
+ * model/migration.h). */
+int64_t vg_guest_copy_ms(int64_t bytes);
+
+/* Sets the deadline for undoing: the programs that were told may still be copied to the guest's
+ * memory, and are then copied back. Tells the agent, which gives up later processes only. */
+void vg_guest_work_allow_undo(struct vg_guest_work *work);
 
 /* Returns the guest's MemAvailable in bytes, or -1. */
 int64_t vg_guest_free_memory(const char *root);

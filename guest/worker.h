@@ -11,11 +11,12 @@
 
 #include "guest/work.h"
 
-/* The kinds of lines: progress for the host, the state that resuming needs, or the last line, by
- * how the work ended. */
+/* The kinds of lines: progress for the host, the state that resuming needs, the milliseconds that
+ * undoing may take from now on, or the last line, by how the work ended. */
 enum vg_guest_tag {
     VG_GUEST_TAG_PROGRESS = 'P',
     VG_GUEST_TAG_KEEP = 'K',
+    VG_GUEST_TAG_TIME = 'T',
     VG_GUEST_TAG_DONE = 'D',
     VG_GUEST_TAG_UNTOUCHED = 'N',
     VG_GUEST_TAG_UNDONE = 'U',

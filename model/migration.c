@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 
+/* More GPU memory than a guest has, so that a wrong figure makes no deadline without an end. */
+#define COPY_BYTES_MAX (INT64_C(4) << 40)
+
 #define REQ      VG_FIELD_REQUIRED
 #define TIME_MAX ((double)VG_JSON_INT_MAX)
 
@@ -332,6 +335,27 @@ programs_keep_gone(struct vg_guest_programs *before, struct vg_guest_programs *n
         was->away_ns = was->stop_ns;
         was->stop_ns = 0;
     }
+}
+
+/* In one direction. */
+static int64_t
+migration_copy_ns(int64_t gpu_bytes)
+{
+    /* 2 ns for each byte is half a GB a second, less than half a GiB. */
+    return MIN(MAX(gpu_bytes, 0), COPY_BYTES_MAX) * 2;
+}
+
+int64_t
+vg_guest_undo_ns(int64_t gpu_bytes)
+{
+    /* A copy that is under way may have to end before it is taken back. */
+    return 2 * migration_copy_ns(gpu_bytes);
+}
+
+int64_t
+vg_guest_allowed_ns(int64_t least_ns, int64_t gpu_bytes, bool releases)
+{
+    return least_ns + migration_copy_ns(gpu_bytes) + (releases ? vg_guest_undo_ns(gpu_bytes) : 0);
 }
 
 void

@@ -182,6 +182,14 @@ struct vg_guest_programs {
     GPtrArray *programs;      /* struct vg_guest_program */
 };
 
+/* Return the time that a guest is allowed for undoing a release, beyond a fixed part, and for an
+ * order: least_ns, and the copying. An order to release may have to be undone. Copying is allowed
+ * at half a GB of GPU memory a second in one direction. Drivers copied 1 to 8 GiB a second; the
+ * exception was JAX with cuda_async, 12 GB of which took 43 s, which least_ns covers. The agent
+ * counts alike (guest/work.h). */
+int64_t vg_guest_undo_ns(int64_t gpu_bytes);
+int64_t vg_guest_allowed_ns(int64_t least_ns, int64_t gpu_bytes, bool releases);
+
 /* CPU time that the VM lost to waiting, on average over up to VG_EFFECT_S seconds. */
 #define VG_EFFECT_S 300
 

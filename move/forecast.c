@@ -16,10 +16,12 @@
 #define MIGRATE_S 1.0
 /* The time that one question to another program takes. */
 #define ASK_S 0.1
-/* The rates at which NVIDIA's driver moves GPU memory on an H100, also side by side:
- * docs/benchmarks.md. */
-#define RELEASE_BYTES_PER_S (1.6 * 1073741824)
-#define RESTORE_BYTES_PER_S (5.0 * 1073741824)
+/* The rates at which NVIDIA's driver moves GPU memory on H100 and H200 with huge pages, until
+ * earlier moves have shown those of the VM: docs/benchmarks.md. */
+#define RELEASE_BYTES_PER_S (3.0 * 1073741824)
+#define RESTORE_BYTES_PER_S (7.0 * 1073741824)
+/* With less GPU memory, the driver's fixed time would hide the rate. */
+#define RATE_BYTES_MIN (INT64_C(1) << 30)
 /* The maximum number of passes over the memory: a guest that rewrites it faster is slowed down. */
 #define PASSES_MAX 5
 /* The time for which QEMU has looked at what the guest rewrites. A guest mostly writes to the same
@@ -39,6 +41,8 @@ struct forecast_sample {
     unsigned n_copied;
     double copied[LEARN_MAX]; /* in bytes */
     double rate[LEARN_MAX];   /* in bytes a second */
+    unsigned n_released, n_restored;
+    double release[LEARN_MAX], restore[LEARN_MAX]; /* in bytes of GPU memory a second */
     unsigned moves;
 };
 
@@ -59,6 +63,39 @@ forecast_median(double *values, unsigned n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+/* Returns how long the driver copied the programs of a move, all side by side; 0: not told. */
+static double
+forecast_driver_s(const struct vg_migration *move, enum vg_move_verb verb)
+{
+    int64_t longest_ns = 0;
+
+    for (guint i = 0; i < move->guest.programs->len; i++) {
+        const struct vg_guest_program *program = move->guest.programs->pdata[i];
+        longest_ns =
+            MAX(longest_ns, verb == VG_MOVE_QUIESCE ? program->checkpoint_ns : program->restore_ns);
+    }
+    return (double)longest_ns / (double)VG_NS_PER_S;
+}
+
+/* Takes the driver's time from a step's, and learns the rate. Returns the rest. */
+static double
+forecast_rest_s(struct forecast_sample *sample, const struct vg_migration *move,
+                enum vg_move_verb verb, double s)
+{
+    const double bytes = (double)move->guest.gpu_bytes, driver_s = forecast_driver_s(move, verb);
+    const bool releases = verb == VG_MOVE_QUIESCE;
+
+    if (driver_s <= 0)
+        return s - bytes / (releases ? RELEASE_BYTES_PER_S : RESTORE_BYTES_PER_S);
+    if (move->guest.gpu_bytes < RATE_BYTES_MIN)
+        return s;
+    if (releases)
+        sample->release[sample->n_released++] = bytes / driver_s;
+    else
+        sample->restore[sample->n_restored++] = bytes / driver_s;
+    return s - driver_s;
+}
+
 static void
 forecast_add_step(struct forecast_sample *sample, const struct vg_migration *move,
                   const struct vg_migration_step *step)
@@ -69,10 +106,8 @@ forecast_add_step(struct forecast_sample *sample, const struct vg_migration *mov
     if (verb < 0 || !step->ok || step->undoes || step->attempt > 0 || step->ended_ns == 0 ||
         sample->n[verb] >= LEARN_MAX)
         return;
-    if (verb == VG_MOVE_QUIESCE)
-        s -= (double)move->guest.gpu_bytes / RELEASE_BYTES_PER_S;
-    else if (verb == VG_MOVE_RESUME)
-        s -= (double)move->guest.gpu_bytes / RESTORE_BYTES_PER_S;
+    if (verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME)
+        s = forecast_rest_s(sample, move, (enum vg_move_verb)verb, s);
     else if (verb == VG_MOVE_MIGRATE)
         s -= (double)move->progress.elapsed_ns / (double)VG_NS_PER_S;
     sample->s[verb][sample->n[verb]++] = MAX(s, 0.001);
@@ -113,6 +148,10 @@ vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forecast_p
         struct forecast_sample *from = own.n[verb] > 0 ? &own : &all;
         ret->took_s[verb] = forecast_median(from->s[verb], from->n[verb]);
     }
+    struct forecast_sample *releases = own.n_released > 0 ? &own : &all;
+    ret->release_bytes_per_s = forecast_median(releases->release, releases->n_released);
+    struct forecast_sample *restores = own.n_restored > 0 ? &own : &all;
+    ret->restore_bytes_per_s = forecast_median(restores->restore, restores->n_restored);
     ret->copied_bytes = (int64_t)forecast_median(own.copied, own.n_copied);
     struct forecast_sample *from = own.n_copied > 0 ? &own : &all;
     ret->bytes_per_s = (int64_t)forecast_median(from->rate, from->n_copied);
@@ -179,9 +218,15 @@ forecast_expected_s(enum vg_move_verb verb, const struct vg_forecast_facts *fact
 
     switch (verb) {
     case VG_MOVE_QUIESCE:
-        return forecast_took_s(verb, facts, guest_s) + gpu_bytes / RELEASE_BYTES_PER_S;
+        return forecast_took_s(verb, facts, guest_s) +
+               gpu_bytes / (facts->past && facts->past->release_bytes_per_s > 0
+                                ? facts->past->release_bytes_per_s
+                                : RELEASE_BYTES_PER_S);
     case VG_MOVE_RESUME:
-        return forecast_took_s(verb, facts, guest_s) + gpu_bytes / RESTORE_BYTES_PER_S;
+        return forecast_took_s(verb, facts, guest_s) +
+               gpu_bytes / (facts->past && facts->past->restore_bytes_per_s > 0
+                                ? facts->past->restore_bytes_per_s
+                                : RESTORE_BYTES_PER_S);
     case VG_MOVE_DETACH:
     case VG_MOVE_ATTACH:
         return forecast_took_s(verb, facts, UNPLUG_S);
@@ -203,12 +248,13 @@ forecast_expected_s(enum vg_move_verb verb, const struct vg_forecast_facts *fact
 }
 
 static double
-forecast_deadline_s(enum vg_move_verb verb, const struct vg_forecast_limits *limits)
+forecast_deadline_s(enum vg_move_verb verb, const struct vg_forecast_facts *facts,
+                    const struct vg_forecast_limits *limits)
 {
     int64_t ns = vg_move_deadline_ns(verb);
 
     if (verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME)
-        ns = limits->guest_ns;
+        ns = vg_guest_allowed_ns(limits->guest_ns, facts->gpu_bytes, verb == VG_MOVE_QUIESCE);
     else if (verb == VG_MOVE_DETACH)
         ns = limits->unplug_ns;
     else if (verb == VG_MOVE_MIGRATE)
@@ -232,7 +278,7 @@ vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *
         vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &begin : NULL);
         step->verb = verb;
         step->expected_s = forecast_expected_s(verb, facts);
-        step->deadline_s = forecast_deadline_s(verb, limits);
+        step->deadline_s = forecast_deadline_s(verb, facts, limits);
         ret->expected_s += step->expected_s;
         /* One that goes away stands still within two of them alone. */
         const bool stands = facts->is_away ? verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME

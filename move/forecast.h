@@ -15,7 +15,9 @@ struct vg_forecast_past {
      * unknown. For MIGRATE, the part besides the copying. */
     double took_s[VG_MOVE_VERB_MAX];
     int64_t copied_bytes; /* for this VM; 0 if unknown */
-    int64_t bytes_per_s;  /* the rate at which memory was copied; 0 if unknown */
+    /* The rates at which the driver copied GPU memory; 0 if unknown. */
+    double release_bytes_per_s, restore_bytes_per_s;
+    int64_t bytes_per_s; /* the rate at which memory was copied; 0 if unknown */
 };
 
 /* Learns from moves (struct vg_migration, newest first). uuid is that of the VM. */

@@ -196,11 +196,14 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
                   GError **err)
 {
     vg_virt_link *host = libvirt_here(move, err);
-    const struct vg_verb limits = mover_verb(move, move->settings->guest_deadline_ns);
     const struct vg_migration *record = move->record;
+    const int64_t bytes = record->guest.gpu_bytes;
+    struct vg_verb limits = mover_verb(move, vg_guest_allowed_ns(move->settings->guest_deadline_ns,
+                                                                 bytes, verb == VG_MOVE_QUIESCE));
     struct vg_guest_answer answer = {0};
 
     struct mover_share share = {.id = NULL};
+    limits.gpu_bytes = bytes;
     if (!host || (verb == VG_MOVE_QUIESCE && libvirt_keep_share(move, &share, err) < 0))
         return -1;
     int status = verb == VG_MOVE_QUIESCE

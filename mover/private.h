@@ -380,8 +380,9 @@ struct mover_goal {
 
 /* What is kept for them. */
 struct mover_share {
-    char *id;   /* owned; NULL: nothing */
-    char *peer; /* owned: whose proxy keeps it; NULL: one of this host */
+    char *id;      /* owned; NULL: nothing */
+    char *peer;    /* owned: whose proxy keeps it; NULL: one of this host */
+    int64_t bytes; /* the GPU memory that they have; 0: unknown */
 };
 
 /* Has the proxy at the place keep as much GPU memory as they have. VG_E_CONFLICT: it has too

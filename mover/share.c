@@ -147,9 +147,11 @@ mover_keep_share(vg_mover *mover, const vg_move_settings *settings, const struct
     }
     g_autoptr(GPtrArray) peers = share_see_peers(mover, &seen);
     struct vg_proxy_room room = {.socket = (char *)address,
-                                 .seconds =
-                                     settings->guest_deadline_ns / VG_NS_PER_S + SHARE_SLACK_S,
                                  .memory_bytes = goal->bytes >= 0 ? goal->bytes : seen.used_bytes};
+    const int64_t allowed_ns =
+        vg_guest_allowed_ns(settings->guest_deadline_ns, room.memory_bytes, true);
+    room.seconds = allowed_ns / VG_NS_PER_S + SHARE_SLACK_S;
+    ret->bytes = room.memory_bytes;
     if (room.memory_bytes == 0) {
         if (error)
             share_warn(mover, goal->place, error->message);

@@ -13,8 +13,9 @@
  *
  * faults: a line for each, OP PID WHAT; PID may be *. OP is one of fake-cuda.h, init or nvml. WHAT
  * is a number, the error that is answered with nothing done; hang; crash, of who asks; die, of who
- * is asked; slow, 300 ms; final, an error after which the driver calls it failed; lost, error 1
- * for ever, of a process that it calls checkpointed.
+ * is asked; slow, 300 ms; copied, no answer until there is no such fault, though all is done;
+ * final, an error after which the driver calls it failed; lost, error 1 for ever, of a process that
+ * it calls checkpointed.
  */
 #include "config.h"
 
@@ -121,6 +122,10 @@ call(const char *op, int pid, struct fake_cuda_request *request, int *ret_state)
     if (strcmp(what, "lost") == 0)
         return VG_CUDA_INVALID_VALUE;
     int result = ask(pid, request, &answer);
+    while (strcmp(what, "copied") == 0) {
+        usleep(10000);
+        read_fault(op, pid, what);
+    }
     if (ret_state && result == 0)
         *ret_state = answer.state;
     return result;

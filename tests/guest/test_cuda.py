@@ -55,7 +55,7 @@ def test_there_and_back(guest, host):
     assert (told["pid"], told["comm"], told["job"]) == (worker.pid, "fake-cuda-worke", worker.pid)
     assert (told["bytes"], told["state"]) == (64 << 20, "released")
     assert done["programs"]["bytes"] == 64 << 20 and done["ram_bytes"] > 0
-    assert [(p["step"], p.get("pid")) for p in progress] == [
+    assert [(p["step"], p.get("pid")) for p in progress if "done_bytes" not in p] == [
         ("start", None), ("lock", worker.pid), ("checkpoint", worker.pid), ("holders", None),
         ("unbind", None), ("holders", None)]
     assert not worker.has_gpu() and guest.driver_of(FIRST) is None
@@ -174,6 +174,26 @@ def test_kernel_that_does_not_end(guest, host):
     assert (done["code"], done["undone"]) == ("cuda-failed", True), done
     assert "did not come to an end" in done["message"]
     assert other.runs()
+
+
+def copied(message):
+    return message["type"] == "progress" and message.get("done_bytes", 0) > 0
+
+
+def test_progress_of_copying(guest, host):
+    """The driver does not say how far it is, and the program's memory shows it."""
+    worker = guest.start(mib=64, env={"VG_FAKE_CUDA_COPIES": "1"})
+    for kind, step in (("prepare", "checkpoint"), ("resume", "restore")):
+        guest.fault(f"{step} {worker.pid} copied")
+        number = host.request(kind, deadline_ms=LONG_MS, devices=[{"path": slot_path(FIRST)}])
+        told = host.until(copied)
+        assert told["step"] == step and told["bytes"] == 64 << 20 and "pid" not in told, told
+        # The kernel counts a process's memory roughly.
+        assert 32 << 20 <= told["done_bytes"] <= 64 << 20, told
+        guest.fault()
+        assert host.answer(number)["type"] in ("prepared", "resumed")
+        guest.bind_all()
+    assert worker.end()[:2] == (0, 1)
 
 
 def test_cancelled(guest, host):
