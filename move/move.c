@@ -324,9 +324,11 @@ void
 vg_move_told_passing(struct vg_move *move)
 {
     const enum vg_move_verb verb = move->running;
+    const bool is_repeated =
+        verb == VG_MOVE_ATTACH || verb == VG_MOVE_RETURN || verb == VG_MOVE_VERIFY;
 
     move->running = VG_MOVE_VERB_MAX;
-    if ((verb != VG_MOVE_ATTACH && verb != VG_MOVE_RETURN) || ++move->passing[verb] >= PASSING_MAX)
+    if (!is_repeated || ++move->passing[verb] >= PASSING_MAX)
         move_take_failure(move, verb);
     move->looked = false;
 }

@@ -96,8 +96,8 @@ enum vg_move_verb vg_move_next(struct vg_move *move);
 void vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts);
 
 /* Reports that the verb has failed, and that the cause may pass by itself, like a host that does
- * not answer. Attaching on the target and returning are then tried again a few times, before the
- * move takes another way; any other verb has failed. */
+ * not answer. Attaching on the target, returning and verifying are then tried again a few times,
+ * before the move takes another way; any other verb has failed. */
 void vg_move_told_passing(struct vg_move *move);
 
 /* Reports that the guest, when it was asked to let go of its GPUs, did not, and is as it was

@@ -13,6 +13,7 @@ from unixhttp import wait_for
 # One after the other: they share the directory of the lab.
 pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-many")]
 GUEST = "scribe"
+BEHIND = "behind0"
 # A fault that does not end takes the GPU of the VM away for so long, at most.
 BARE_S = 90
 
@@ -25,6 +26,15 @@ def guest(movelab):
     remove_guest(GUEST)
     for node in movelab.nodes.values():
         node.reload("")
+
+
+@pytest.fixture(name="behind")
+def behind_fixture(movelab):
+    """One whose move waits for its turn."""
+    start_guest("h1", BEHIND, gpu=False)
+    knows(movelab, "h1", BEHIND)
+    yield BEHIND
+    remove_guest(BEHIND)
 
 
 def check_whole(movelab, guest, host):
@@ -56,26 +66,28 @@ def own_disk(movelab, node, guest):
         movelab.start("h1")
 
 
-def test_a_disk_that_hangs_keeps_no_vm_without_its_gpu(movelab, guest):
+def test_a_disk_that_hangs_keeps_no_vm_without_its_gpu(movelab, guest, behind):
     """While the memory is copied, the disk of the state falls silent: the VM gets its GPU there all the same, and
-    the list of moves is answered."""
+    the list of moves is answered, with the one that waits for its turn, which begins later."""
     node = movelab.nodes["h1"]
     with own_disk(movelab, node, guest) as state:
-        node.reload("[actions]\nbandwidth=8\n")
-        move = node.move(guest, "h2")
+        node.reload("[actions]\nbandwidth=8\nmoves=1\n")
+        move, queued = node.move(guest, "h2"), node.move(behind, "h2")
+        both = [queued["id"], move["id"]]
         wait_for(lambda: node.migration(move)["state"] == "migrating", pause=0.01)
         lab("exec", "h1", "fsfreeze", "-f", state)
         try:
             wait_for(lambda: "written down" in (node.migration(move)["waits_for"] or ""), pause=0.1)
             listed = node.daemon.get("/v1/migrations")
-            assert [m["id"] for m in listed["items"]] == [move["id"]] and "under way" in listed["incomplete"], listed
+            assert [m["id"] for m in listed["items"]] == both and "under way" in listed["incomplete"], listed
             listed = node.daemon.get("/v1/migrations?active=true")
-            assert [m["id"] for m in listed["items"]] == [move["id"]] and "incomplete" not in listed, listed
+            assert [m["id"] for m in listed["items"]] == both and "incomplete" not in listed, listed
             with within(BARE_S):
                 wait_for(lambda: running_on(guest) == ["h2"] and has_gpu("h2", guest), pause=0.2)
         finally:
             lab("exec", "h1", "fsfreeze", "-u", state)
         assert node.ended(move)["state"] == "done"
+        assert node.ended(queued)["state"] == "done"
         assert "incomplete" not in node.daemon.get("/v1/migrations")
         check_whole(movelab, guest, "h2")
 

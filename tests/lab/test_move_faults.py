@@ -252,6 +252,27 @@ def test_abort_is_too_late(movelab, way, guest):
                                {"Content-Type": "application/json"})[0] == 404
 
 
+@pytest.mark.drawn("lab")
+def test_abort_while_vgpud_starts(movelab, way, guest):
+    """From its first answer on, it knows that the move has ended."""
+    source, target = way
+    node = movelab.nodes[source]
+    move = node.ended(node.move(guest, target))
+    assert move["state"] == "done"
+    node.daemon.kill()
+    movelab.start(source, wait=False)
+
+    def answered():
+        try:
+            return node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})
+        except OSError:
+            return None
+    status, _, answer = wait_for(answered)
+    assert status == 409 and "done" in answer["detail"], answer
+    wait_for(node.daemon.answers)
+    check_end(movelab, guest, target)
+
+
 # ---- two at once ----
 
 @pytest.mark.drawn("lab")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is true of a VM, by libvirt of both hosts and by the guest alone. vgpud is asked only for what it says."""
+import glob
 import os
 import re
 import shlex
+import socket
 import subprocess
 import threading
 import time
@@ -91,12 +93,33 @@ class Watch:
         return max([end - max(limit, begin + AFTER_S) for begin, end in self.gaps] + [0])
 
 
-def boot_id(host, guest):
-    return tell(host, guest, "boot")[1]
+def ask(host, guest, line, timeout=60):
+    """As tell() of movelab.py, at a fraction of the cost: the directories of libvirt are ours, too."""
+    for part in ("lib", "run"):
+        for directory in glob.glob(os.path.join(ENV["LAB_DIR"], host, part, "qemu", "channel", "target", f"domain-*-{guest}")):
+            place = os.open(directory, os.O_RDONLY)
+            try:
+                with socket.socket(socket.AF_UNIX) as port:
+                    port.settimeout(timeout)
+                    # Its path may be too long for an address.
+                    port.connect(f"/proc/self/fd/{place}/org.vgpud.test.0")
+                    port.sendall(line.encode() + b"\n")
+                    answer = port.makefile().readline().split()
+            except (ConnectionError, FileNotFoundError):
+                continue  # left over
+            finally:
+                os.close(place)
+            assert answer and answer[0] == "ok", (host, guest, line, answer)
+            return answer
+    return tell(host, guest, line)
 
 
-def has_gpu_in_guest(host, guest):
-    return tell(host, guest, "gpu")[1] == "present"
+def boot_id(host, guest, timeout=60):
+    return ask(host, guest, "boot", timeout)[1]
+
+
+def has_gpu_in_guest(host, guest, timeout=60):
+    return ask(host, guest, "gpu", timeout)[1] == "present"
 
 
 def is_whole(guest):

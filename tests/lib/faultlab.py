@@ -12,7 +12,7 @@ from pathlib import Path
 from faulttable import ARRIVED
 from labdaemon import prefix
 from labhost import BUILD, ENV, LAB, ROOT, lab
-from movelab import MoveLab, console, running_on, tell
+from movelab import MoveLab, console, hosts_up, running_on, tell
 from unixhttp import wait_for
 
 HOSTS = ("h1", "h2")
@@ -48,7 +48,7 @@ def start_guest(host, guest, initrd="initrd", gpu=True):
                      ("boot/initrd", "boot/" + initrd), ("<on_reboot>destroy", "<on_reboot>restart")):
         xml = xml.replace(what, by)
     Path(ENV["LAB_DIR"], host, "lib", f"{guest}.xml").write_text(xml, encoding="utf-8")
-    for name in HOSTS:
+    for name in hosts_up():
         with contextlib.suppress(FileNotFoundError):
             Path(ENV["LAB_DIR"], name, "log", "qemu", f"{guest}.console").unlink()
     lab("virsh", host, "-q", "define", f"/var/lib/libvirt/{guest}.xml")
@@ -106,19 +106,19 @@ def let_go(node, pid):
 class FaultLab:
     """Each vgpud has its state on a disk of its own. shared: the hosts are up already, and stay up."""
 
-    def __init__(self, scratch, binary=None, shared=False):
-        self.scratch, self.binary, self.shared = Path(scratch), binary, shared
+    def __init__(self, scratch, binary=None, shared=False, hosts=HOSTS):
+        self.scratch, self.binary, self.shared, self.hosts = Path(scratch), binary, shared, hosts
         self.number = 0
         self.up()
 
     def up(self):
         if not self.shared:
             lab("down", check=False)
-            lab("up", "2")
+            lab("up", str(len(self.hosts)))
         self.number += 1
         directory = self.scratch / f"lab{self.number}"
         directory.mkdir()
-        self.moves = MoveLab(directory, binary=self.binary)
+        self.moves = MoveLab(directory, hosts=self.hosts, binary=self.binary)
         self.nodes = self.moves.nodes
         clock = make_clock()
         for host, node in self.nodes.items():
@@ -129,14 +129,14 @@ class FaultLab:
             self.mount(host)
             self.start(host)
         self.moves.meet()
-        self.inits = {host: prefix(host) for host in HOSTS}
+        self.inits = {host: prefix(host) for host in self.hosts}
 
     def down(self):
         for node in self.nodes.values():
             if node.daemon and node.daemon.process.poll() is None:
                 node.daemon.kill()
         if self.shared:
-            for host in HOSTS:
+            for host in self.hosts:
                 lab("exec", host, "umount", self.nodes[host].daemon.state, check=False)
         else:
             lab("down", check=False)
