@@ -178,6 +178,8 @@ def wrong(flab, case, boot, deadly, reboots):
         return "the VM has no GPU"
     if case.turned_back and host != case.source:
         return f"the abort was accepted, and the VM is on {host}"
+    if case.unplugged and "detach" not in [step["verb"] for step in case.now()["steps"]]:
+        return "the GPU had been unplugged, and the journal did not know that it would be"
     if case.seen:
         return case.seen
     if case.now()["vm_on"] in ("nowhere", "unknown"):

@@ -229,6 +229,7 @@ class Case:
         self.spoils = False  # the guest is no good for the next case
         self.undo = []
         self.turned_back = False  # by an abort, so that the VM stays where it is
+        self.unplugged = False  # when vgpud of the source was killed
         self.seen = None  # what must not be, and was seen meanwhile
 
     def where(self):
@@ -301,7 +302,7 @@ class Case:
         return self.guest in lab("virsh", host, "-q", "list", "--all", "--name").stdout.split()
 
     def qemu(self, host):
-        return lab("exec", host, "cat", f"/run/libvirt/qemu/{self.guest}.pid").stdout.strip()
+        return lab("exec", host, "cat", f"/run/libvirt/qemu/{self.guest}.pid", check=False).stdout.strip()
 
     @contextlib.contextmanager
     def still(self):
@@ -331,7 +332,7 @@ class Case:
                 f"'guest={self.guest}' $p/cmdline && kill -CONT ${{p##*/}}; done; true", check=False)
 
     def signal_qemu(self, host, name):
-        lab("exec", host, "kill", "-" + name, self.qemu(host), check=False)
+        lab("exec", host, "kill", "-" + name, self.qemu(host) or "none", check=False)
 
     def lift(self):
         for undo in reversed(self.undo):
@@ -392,6 +393,8 @@ class Case:
     def fault_arrival_stopped(self):
         if self.phase != "opening":
             self.signal_qemu(self.target, "STOP")
+        if not self.stays:
+            self.until(lambda: self.signal_qemu(self.target, "CONT"))
 
     def network(self, word):
         lab("network", self.target, word)

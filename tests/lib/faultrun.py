@@ -161,6 +161,7 @@ class Runner:
             time.sleep(0.02)
         if not self.lab.runs(case.source):
             case.began = case.lifted = time.monotonic()
+            case.unplugged = running_on(GUEST) == [case.source] and not has_gpu(case.source, GUEST)
             self.lab.start(case.source)
         listed = case.node.daemon.get("/v1/migrations?limit=1")["items"]
         if not case.move and (not listed or listed[0]["vm"] != GUEST or listed[0]["id"] in self.seen):
