@@ -39,7 +39,8 @@ bool vg_text_line_is_head(struct vg_text_span text);
 /* Whether a line of tracefs's head says that records were overwritten. */
 bool vg_text_line_is_overwritten(struct vg_text_span text);
 
-/* The CPUs of the host, as a line of a head tells: "#P:8", "cpus=8", "# nrcpus online : 8"; or 0. */
+/* The CPUs of the host, as a line of a head tells: "#P:8", "cpus=8", "# nrcpus online : 8"; or 0.
+ */
 int32_t vg_text_line_host_cpus(struct vg_text_span text);
 
 /* Tells what to do about a line that is not understood, if it is known; else NULL. Static text. */
