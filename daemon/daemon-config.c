@@ -178,7 +178,7 @@ static const struct vg_conf_key own_keys[] = {
     {"fault", "windows", VG_CONF_STRING | VG_CONF_START, AT(fault), "", 0, 256, NULL,
      "For tests: faults put between collectors and engine, like drop:0.1,hang:30."},
     {"fault", "move_writes", VG_CONF_INT, AT(fault_move_writes), "0", -1000, 1000, NULL,
-     "For tests: vgpud kills itself after N writes about moves, or with -N before the Nth."},
+     "For tests: vgpud kills itself after N writes about moves, -N: before one; 0: never."},
 
     {"actions", "enabled", VG_CONF_BOOL, AT(actions), "no", 0, 0, NULL,
      "Whether this vgpud moves VMs, and takes VMs with GPUs from others."},

@@ -100,11 +100,9 @@ REBOOTS = ("guest-reboots",)
 
 # Faults after which the VM may be without its GPU for longer, and why.
 LATE = {
-    "libvirtd-source-stays-stopped": "only the source's libvirtd can plug the GPU in again; the move names the command "
-                                     "that restarts it",
-    "libvirtd-target-stays-stopped": "the VM is on the target, where only libvirtd can plug the GPU in",
-    "link-stays-cut": "the VM is on the target, which the source cannot reach, or QEMU has not noticed the cut",
-    "hook-hangs": "the hook is given its deadline",
+    "libvirtd-source-stays-stopped": "only libvirtd of the source can plug the GPU in again; the move says that a restart "
+                                     "of it ends the wait",
+    "link-stays-cut": "a VM that has arrived gets its GPU from libvirt of the target, which the source cannot reach",
 }
 
 
