@@ -142,7 +142,7 @@ Faults last {lasts} s; those with `stays` in their name last until the move has 
 bandwidth of a migration is limited to 8 MiB/s where the fault happens while memory is copied; `agent/none/whole` is a
 move without a fault or a limit. The table is made by
 `tests/lab/faults --docs build/faults.tsv > docs/faults.md`. An outcome of `not reached` means that the move was
-faster than the fault.
+faster than the fault; one of `broken`, that the tool could not have the fault happen, so that the case shows nothing.
 
 {summary}
 
