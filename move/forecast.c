@@ -9,17 +9,17 @@
 #include "model/vm-name.h"
 
 #define UNPLUG_S 1.0
-#define GUEST_S  2.0
+#define GUEST_S  0.5
 /* The same if no program of the guest has a GPU: only hooks run. */
 #define HOOKS_S 0.3
 /* The time of a migration besides the copying: a QEMU starts on the target. */
 #define MIGRATE_S 1.0
 /* The time that one question to another program takes. */
 #define ASK_S 0.1
-/* The rates at which NVIDIA's driver moves GPU memory on H100 and H200 with huge pages, until
- * earlier moves have shown those of the VM: docs/benchmarks.md. */
-#define RELEASE_BYTES_PER_S (3.0 * 1073741824)
-#define RESTORE_BYTES_PER_S (7.0 * 1073741824)
+/* The rates at which NVIDIA's driver moves GPU memory on H200 with huge pages, until earlier moves
+ * have shown those of the VM: docs/benchmarks.md, "Large programs". */
+#define RELEASE_BYTES_PER_S (2.4 * 1073741824)
+#define RESTORE_BYTES_PER_S (6.0 * 1073741824)
 /* With less GPU memory, the driver's fixed time would hide the rate. */
 #define RATE_BYTES_MIN (INT64_C(1) << 30)
 /* The maximum number of passes over the memory: a guest that rewrites it faster is slowed down. */

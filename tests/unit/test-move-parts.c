@@ -69,8 +69,8 @@ test_forecast(void **state)
     vg_forecast_make(true, true, &facts, &limits, &forecast);
     /* 2 s and 16 GiB at 3 GiB/s; at 7 GiB/s; a second, 24 GiB at 1 GiB/s and half
      * a second. */
-    assert_about(step_of(&forecast, VG_MOVE_QUIESCE).expected_s, 2 + 16 / 3.0);
-    assert_about(step_of(&forecast, VG_MOVE_RESUME).expected_s, 2 + 16 / 7.0);
+    assert_about(step_of(&forecast, VG_MOVE_QUIESCE).expected_s, 0.5 + 16 / 2.4);
+    assert_about(step_of(&forecast, VG_MOVE_RESUME).expected_s, 0.5 + 16 / 6.0);
     assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 25.5);
     assert_about(step_of(&forecast, VG_MOVE_QUIESCE).deadline_s, 60 + 3 * 16 * 1.073741824 * 2);
     assert_about(step_of(&forecast, VG_MOVE_RESUME).deadline_s, 60 + 16 * 1.073741824 * 2);
@@ -80,7 +80,7 @@ test_forecast(void **state)
         sum += forecast.steps[i].expected_s;
     assert_about(forecast.expected_s, sum);
     /* Release, unplug, migrate, plug, take back. */
-    assert_about(forecast.standstill_s, 2 + 16 / 3.0 + 1 + 25.5 + 1 + 2 + 16 / 7.0);
+    assert_about(forecast.standstill_s, 0.5 + 16 / 2.4 + 1 + 25.5 + 1 + 0.5 + 16 / 6.0);
     assert_int_equal(forecast.steps[0].verb, VG_MOVE_LOOK);
 }
 
@@ -176,24 +176,24 @@ test_forecast_learns(void **state)
     add_move(moves, "b", 17, 7, 2);
     add_move(moves, "b", 11, 6, 4);
     vg_forecast_learn(moves, "a", &past);
-    assert_about(past.took_s[VG_MOVE_QUIESCE], 13 - 16 / 3.0);
+    assert_about(past.took_s[VG_MOVE_QUIESCE], 13 - 16 / 2.4);
     assert_about(past.took_s[VG_MOVE_MIGRATE], 2);
     assert_about(past.took_s[VG_MOVE_RESUME], 0);
     assert_int_equal(past.copied_bytes, 0);
     assert_int_equal(past.bytes_per_s, GIB); /* the median of 1, 1 and 2 GiB/s */
     vg_forecast_make(true, true, &facts, &limits, &forecast);
-    assert_about(step_of(&forecast, VG_MOVE_QUIESCE).expected_s, 13 - 16 / 3.0);
-    assert_about(step_of(&forecast, VG_MOVE_RESUME).expected_s, 2);
+    assert_about(step_of(&forecast, VG_MOVE_QUIESCE).expected_s, 13 - 16 / 2.4);
+    assert_about(step_of(&forecast, VG_MOVE_RESUME).expected_s, 0.5);
     assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 2 + 8);
     add_move(moves, "a", 15, 5, 4);
     vg_forecast_learn(moves, "a", &past);
-    assert_about(past.took_s[VG_MOVE_QUIESCE], 15 - 16 / 3.0);
+    assert_about(past.took_s[VG_MOVE_QUIESCE], 15 - 16 / 2.4);
     vg_forecast_make(true, true, &facts, &limits, &forecast);
     assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 1 + 4);
     /* One that failed teaches nothing. */
     ((vg_migration *)moves->pdata[3])->state = VG_MIGRATION_FAILED;
     vg_forecast_learn(moves, "a", &past);
-    assert_about(past.took_s[VG_MOVE_QUIESCE], 13 - 16 / 3.0);
+    assert_about(past.took_s[VG_MOVE_QUIESCE], 13 - 16 / 2.4);
 }
 
 /* 108 GB on one H200 took 32.1 s to release and 13.2 s to restore: the same VM with other sizes. */
