@@ -24,7 +24,7 @@ LEFT = ("GetPlatformIDs CreateContextFromType SetCommandQueueProperty CreateImag
         "RetainDevice SetContextDestructorCallback").split()
 MORE = ["ProgramBinaries"]
 LATER = ["Flush"]
-# Not waited for where client-later.c knows that they will do well.
+# Not waited for where client/later.c knows that they will do well.
 LATER_IF = ("EnqueueNDRangeKernel EnqueueMarkerWithWaitList EnqueueBarrierWithWaitList EnqueueCopyBuffer "
             "EnqueueFillBuffer").split()
 SYNCHRONISING = ("Finish WaitForEvents EnqueueReadBuffer EnqueueReadBufferRect EnqueueReadImage EnqueueMapBuffer "
@@ -241,22 +241,28 @@ def later_h(head, functions):
              "const cl_event *list);\n")
     return (head + "/*\n * Each notes in its call whether it can be told instead of asked, as nothing but a lack of "
             "memory can\n * make it fail.\n */\n"
-            "#ifndef VG_OPENCL_WIRE_CLIENT_LATER_H\n#define VG_OPENCL_WIRE_CLIENT_LATER_H\n\n"
-            '#include "opencl/wire/client.h"\n\n' + text + "\n#endif\n")
+            "#ifndef VG_OPENCL_CLIENT_LATER_H\n#define VG_OPENCL_CLIENT_LATER_H\n\n"
+            '#include "opencl/client/client.h"\n\n' + text + "\n#endif\n")
 
 
 def table_h(head, functions, types):
     return (head + "/*\n * The functions that the program's side has by hand, and those that they call.\n */\n"
-            "#ifndef VG_OPENCL_WIRE_CLIENT_TABLE_H\n#define VG_OPENCL_WIRE_CLIENT_TABLE_H\n\n"
+            "#ifndef VG_OPENCL_CLIENT_TABLE_H\n#define VG_OPENCL_CLIENT_TABLE_H\n\n"
             '#include "opencl/track/object.h"\n\n' + declarations(functions, types) + "\n#endif\n")
+
+
+def ask_c(head, functions, types):
+    """The functions that those by hand call."""
+    return (head + '#include "config.h"\n\n#include "opencl/client/client.h"\n#include "opencl/client/table.h"\n' +
+            "".join("\n" + client(f, types) for f in functions if is_written(f) and short(f) in WRAPPED))
 
 
 def client_c(head, functions, types):
     table = "".join(
         f".{f.name} = " + (f"vg_wire_{short(f)}" if short(f) in HAND + ALONE + WRAPPED else client_name(f)) + ",\n"
         for f in functions if is_written(f) or short(f) in HAND + ALONE)
-    return (head + '#include "config.h"\n\n#include "opencl/wire/client-later.h"\n#include "opencl/wire/client-table.h"\n' +
-            "".join("\n" + client(f, types) for f in functions if is_written(f)) +
+    return (head + '#include "config.h"\n\n#include "opencl/client/later.h"\n#include "opencl/client/table.h"\n' +
+            "".join("\n" + client(f, types) for f in functions if is_written(f) and short(f) not in WRAPPED) +
             "\nconst cl_icd_dispatch vg_wire_dispatch = {\n" + table + "};\n")
 
 
@@ -265,11 +271,17 @@ def serve_c(head, functions, types):
     table = "[VG_WIRE_OP_HELLO] = vg_serve_hello,\n"
     table += "".join(f"[VG_WIRE_OP_{short(f)}] = serve_{short(f)},\n" for f in ours)
     table += "".join(f"[VG_WIRE_OP_{name}] = vg_serve_{name},\n" for name in HAND + MORE)
-    named = re.sub(r"= (?:vg_)?serve_(\w+),", r'= "cl\1",', table).replace("clhello", "the first message")
-    return (head + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/wire/serve-hand.h"\n' +
+    return (head + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/serve/hand.h"\n' +
             "".join("\n" + serve(f, types) for f in ours) +
-            "\nconst vg_serve_function vg_serve_functions[VG_WIRE_OPS] = {\n" + table + "};\n" +
-            "\nconst char *const vg_serve_names[VG_WIRE_OPS] = {\n" + named + "};\n")
+            "\nconst vg_serve_function vg_serve_functions[VG_WIRE_OPS] = {\n" + table + "};\n")
+
+
+def names_c(head, functions):
+    table = "[VG_WIRE_OP_HELLO] = \"the first message\",\n"
+    table += "".join(f'[VG_WIRE_OP_{name}] = "cl{name}",\n'
+                     for name in [short(f) for f in functions if is_written(f)] + HAND + MORE)
+    return (head + '#include "config.h"\n\n#include "opencl/serve/serve.h"\n'
+            "\nconst char *const vg_serve_names[VG_WIRE_OPS] = {\n" + table + "};\n")
 
 
 def ops_h(head, functions):
@@ -356,15 +368,16 @@ def fields_h(head, functions, types):
 
 def hand_h(head):
     return (head + "/*\n * Of the proxy's side, what is by hand.\n */\n"
-            "#ifndef VG_OPENCL_WIRE_SERVE_HAND_H\n#define VG_OPENCL_WIRE_SERVE_HAND_H\n\n"
-            '#include "opencl/wire/serve.h"\n\n' +
+            "#ifndef VG_OPENCL_SERVE_HAND_H\n#define VG_OPENCL_SERVE_HAND_H\n\n"
+            '#include "opencl/serve/serve.h"\n\n' +
             "".join(f"cl_int vg_serve_{name}(struct vg_serve_call *call);\n" for name in ["hello"] + HAND + MORE) +
             "\n#endif\n")
 
 
 def files(head, functions, types):
-    return (("wire/ops.h", ops_h(head, functions)), ("wire/client-table.h", table_h(head, functions, types)),
-            ("wire/client-later.h", later_h(head, functions)),
+    return (("wire/ops.h", ops_h(head, functions)), ("client/table.h", table_h(head, functions, types)),
+            ("client/later.h", later_h(head, functions)),
             ("api/fields.h", fields_h(head, functions, types)),
-            ("wire/client-table.c", client_c(head, functions, types)), ("wire/serve-hand.h", hand_h(head)),
-            ("wire/serve-table.c", serve_c(head, functions, types)))
+            ("client/ask.c", ask_c(head, functions, types)), ("client/table.c", client_c(head, functions, types)),
+            ("serve/hand.h", hand_h(head)), ("serve/names.c", names_c(head, functions)),
+            ("serve/table.c", serve_c(head, functions, types)))

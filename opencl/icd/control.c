@@ -17,11 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/icd/ending.h"
-#include "opencl/icd/say.h"
 #include "opencl/icd/switch.h"
 #include "opencl/icd/vendor.h"
-#include "opencl/track/clock.h"
 #include "opencl/track/memory.h"
 
 #define CONTROL_PAUSE_S 2    /* between two tries to connect */

@@ -3,7 +3,7 @@
 
 #include "opencl/icd/not-carried.h"
 
-#include "opencl/icd/say.h"
+#include "opencl/base/say.h"
 
 cl_int CL_API_CALL
 vg_cl_not_carried(void)

@@ -15,6 +15,7 @@
 #include "opencl/icd/off.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/track/calls.h"
+#include "opencl/track/ends.h"
 
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 
@@ -23,6 +24,7 @@ platform_load(void)
 {
     cl_uint n;
 
+    vg_cl_objects_begin(&vg_cl_dispatch, vg_cl_ends);
     vg_cl_vendors_load(true);
     vg_cl_vendors_get(&n);
     if (n)

@@ -5,9 +5,9 @@
  */
 #include "config.h"
 
+#include "opencl/base/say.h"
 #include "opencl/icd/entries.h"
 #include "opencl/icd/gate.h"
-#include "opencl/icd/say.h"
 #include "opencl/track/arg.h"
 
 /* Each of these is the end of a call: it leaves the gate. Their parameters lie where the vendor's

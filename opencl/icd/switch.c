@@ -10,16 +10,16 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
+#include "opencl/client/client.h"
 #include "opencl/icd/ending.h"
 #include "opencl/icd/gate.h"
 #include "opencl/icd/nodes.h"
-#include "opencl/icd/say.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/track/callback.h"
-#include "opencl/track/clock.h"
 #include "opencl/track/program.h"
 #include "opencl/track/read.h"
-#include "opencl/wire/client.h"
 
 /* What commands get to end before calls are let through once more; and for how long they are. */
 #define SLICE_NS INT64_C(100000000)

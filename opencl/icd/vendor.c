@@ -11,12 +11,12 @@
 
 #include <dlfcn.h>
 
+#include "opencl/base/say.h"
+#include "opencl/client/client.h"
 #include "opencl/icd/nodes.h"
-#include "opencl/icd/say.h"
 #include "opencl/track/know.h"
 #include "opencl/track/limits.h"
 #include "opencl/wire/address.h"
-#include "opencl/wire/client.h"
 #include "opencl/wire/link.h"
 
 #define VENDORS_MAX 16

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
-#include "opencl/track/clock.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 
 #define ADMIT_SECOND INT64_C(1000000000)
 

@@ -16,7 +16,7 @@
 #include <grp.h>
 #include <pwd.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/say.h"
 #include "opencl/proxy/apart.h"
 #include "opencl/proxy/landlock.h"
 #include "opencl/proxy/reach.h"

@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "opencl/base/clock.h"
 #include "opencl/proxy/secret.h"
 #include "opencl/proxy/sockets.h"
-#include "opencl/track/clock.h"
 
 #define TELL_LATELY INT64_C(900000000)   /* ns: a mark that is younger is none to compare with */
 #define TELL_FORGET INT64_C(60000000000) /* likewise one that is older */

@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/proxy/desk-tell.h"
 #include "opencl/proxy/listen.h"
 #include "opencl/proxy/peer.h"
-#include "opencl/track/clock.h"
 
 /* Who asks less often than this is not counted for. */
 #define DESK_WANTED INT64_C(10000000000) /* ns */

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/proxy/admit.h"
-#include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 
 /* What such a process says: that hands are shaken, and then, by each of the terms that it gets,

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/say.h"
 
 #define GROUP_ROOT "/sys/fs/cgroup"
 #define GROUP_MAIN "main"

@@ -2,7 +2,7 @@
  *
  * What a client's process may take of the machine: its memory, processes and files. Where a control
  * group is delegated to the proxy, each client has one of its own below, and the kernel counts all
- * that it takes. Elsewhere its memory is limited while it builds (serve-watch.c). Used by one
+ * that it takes. Elsewhere its memory is limited while it builds (serve/watch.c). Used by one
  * thread.
  */
 #ifndef VG_OPENCL_PROXY_GROUP_H

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/icd/entries.h"
-#include "opencl/icd/say.h"
-#include "opencl/track/clock.h"
 
 #define LOOK_PAUSE INT64_C(60000000000) /* ns */
 

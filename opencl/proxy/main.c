@@ -26,8 +26,9 @@
 
 #include <malloc.h>
 
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/icd/control.h"
-#include "opencl/icd/say.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/proxy/admit.h"
 #include "opencl/proxy/confine.h"
@@ -42,11 +43,10 @@
 #include "opencl/proxy/share.h"
 #include "opencl/proxy/sockets.h"
 #include "opencl/proxy/trace.h"
-#include "opencl/track/clock.h"
+#include "opencl/serve/serve.h"
+#include "opencl/serve/turn.h"
 #include "opencl/wire/address.h"
 #include "opencl/wire/pass.h"
-#include "opencl/wire/serve-turn.h"
-#include "opencl/wire/serve.h"
 
 #define PROXY_NOT_CONFINED 3                    /* exit status */
 #define PROXY_KEPT         (32 << 20)           /* bytes */

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "opencl/base/clock.h"
 #include "opencl/proxy/admit.h"
-#include "opencl/track/clock.h"
 
 #define OUTPUT_LINE  400               /* bytes of a line; the rest follows as another one */
 #define OUTPUT_PIECE 65536             /* bytes that are taken at a time */

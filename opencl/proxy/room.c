@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/track/clock.h"
+#include "opencl/base/clock.h"
 
 #define ROOM_MIB(bytes) ((unsigned long long)((bytes) >> 20))
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/say.h"
 
 bool
 vg_secret_is_open(const char *path)

@@ -12,11 +12,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/proxy/output.h"
-#include "opencl/track/clock.h"
+#include "opencl/serve/turn.h"
 #include "opencl/wire/pass.h"
-#include "opencl/wire/serve-turn.h"
 
 #define SHARE_MS   INT64_C(1000000) /* in ns */
 #define SHARE_TURN (20 * SHARE_MS)  /* how far ahead of another one who has the device may get */

@@ -14,9 +14,9 @@
 
 #include "opencl/proxy/group.h"
 #include "opencl/proxy/rate.h"
+#include "opencl/serve/meter.h"
+#include "opencl/serve/pool.h"
 #include "opencl/wire/address.h"
-#include "opencl/wire/serve-meter.h"
-#include "opencl/wire/serve-pool.h"
 #include "opencl/wire/session.h"
 
 #define PROXY_WEIGHT_MAX 1000
@@ -25,7 +25,7 @@
 
 struct proxy_client;
 
-/* What clients did (opencl/wire/serve-meter.h). */
+/* What clients did (opencl/serve/meter.h). */
 struct proxy_did {
     uint64_t came, done, used, wait_ns, run_ns;
     uint64_t took[VG_SERVE_TOOK], waited[VG_SERVE_TOOK], ran[VG_SERVE_TOOK];

@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/proxy/listen.h"
 #include "opencl/proxy/secret.h"
-#include "opencl/track/clock.h"
 #include "opencl/wire/address.h"
 
 #define SOCKETS_CLIENTS 4    /* that may come at least by a socket that does not say */

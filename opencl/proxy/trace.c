@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/say.h"
 #include "opencl/proxy/share.h"
 #include "opencl/wire/pass.h"
 

@@ -15,7 +15,7 @@ struct proxy_client;
 
 #define PROXY_TRACE_FD 3 /* where vgpu-proxy-trace has its end of the socket */
 
-/* What it is told of a client, along with its memory (serve-meter.h), or that it is gone. */
+/* What it is told of a client, along with its memory (serve/meter.h), or that it is gone. */
 struct proxy_traced {
     pid_t pid;
     bool is_gone;

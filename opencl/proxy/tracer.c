@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
-#include "opencl/track/clock.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
+#include "opencl/serve/meter.h"
 #include "opencl/wire/pass.h"
-#include "opencl/wire/serve-meter.h"
 
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

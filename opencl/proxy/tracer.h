@@ -6,7 +6,7 @@
 #define VG_OPENCL_PROXY_TRACER_H
 
 #include "opencl/proxy/trace.h"
-#include "opencl/wire/serve-told.h"
+#include "opencl/serve/told.h"
 
 struct vg_serve_counts;
 

@@ -8,12 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "opencl/track/memory.h"
-#include "opencl/track/program.h"
-
 #define SLOTS_MAX (UINT64_C(1) << 24)
-
-extern const cl_icd_dispatch vg_cl_dispatch;
 
 uintptr_t vg_cl_slots;
 _Atomic uint64_t vg_cl_slots_n;
@@ -22,6 +17,8 @@ static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t details_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vg_cl_object *slots_free;
 static uint64_t last_id;
+static const cl_icd_dispatch *object_dispatch;
+static const struct vg_cl_end *object_ends;
 
 static struct vg_cl_object *
 object_slot(uint64_t number)
@@ -40,6 +37,13 @@ object_reserve(void)
         return false;
     vg_cl_slots = (uintptr_t)range;
     return true;
+}
+
+void
+vg_cl_objects_begin(const cl_icd_dispatch *dispatch, const struct vg_cl_end *ends)
+{
+    object_dispatch = dispatch;
+    object_ends = ends;
 }
 
 struct vg_cl_object *
@@ -63,7 +67,7 @@ vg_cl_object_new(enum vg_cl_type type, struct vg_cl_track *track, struct vg_cl_o
         return NULL;
     }
     memset(object, 0, sizeof *object);
-    object->dispatch = &vg_cl_dispatch;
+    object->dispatch = object_dispatch;
     object->id = id;
     object->real = real;
     object->track = track;
@@ -127,86 +131,17 @@ vg_cl_object_drop(struct vg_cl_object *object)
     }
 }
 
-static void
-object_call_context_destructors(struct vg_cl_object *context)
-{
-    struct vg_cl_destructor *next;
-
-    for (struct vg_cl_destructor *d = context->ctx.destructors; d; d = next) {
-        next = d->next;
-        ((vg_cl_context_destructor)d->call)((cl_context)context, d->user_data);
-        free(d);
-    }
-}
-
-static void
-object_free_context(struct vg_cl_object *context)
-{
-    object_call_context_destructors(context);
-    for (cl_uint i = 0; i < context->ctx.n_devices; i++)
-        vg_cl_unuse(context->ctx.devices[i]);
-    free(context->ctx.devices);
-    free(context->ctx.properties);
-}
-
-static void
-object_free_kernel(struct vg_cl_object *kernel)
-{
-    for (cl_uint i = 0; i < kernel->kernel.n_args; i++)
-        if (kernel->kernel.args[i].is_long)
-            free(kernel->kernel.args[i].bytes);
-    free(kernel->kernel.args);
-    free(kernel->kernel.name);
-    vg_cl_unuse(kernel->kernel.program);
-}
-
-/* After the vendor's object was released. */
-static void
-object_free_details(struct vg_cl_object *object)
-{
-    switch ((enum vg_cl_type)object->type) {
-    case VG_CL_DEVICE:
-        free(object->device.partition);
-        vg_cl_unuse(object->device.parent);
-        break;
-    case VG_CL_CONTEXT:
-        object_free_context(object);
-        break;
-    case VG_CL_QUEUE:
-        free(object->queue.properties);
-        vg_cl_unuse(object->queue.device);
-        break;
-    case VG_CL_MEM:
-        vg_cl_mem_free(object);
-        break;
-    case VG_CL_SAMPLER:
-        free(object->sampler.properties);
-        break;
-    case VG_CL_PROGRAM:
-        vg_cl_program_free(object->program);
-        break;
-    case VG_CL_KERNEL:
-        object_free_kernel(object);
-        break;
-    case VG_CL_EVENT:
-        free(object->event.profile);
-        vg_cl_unuse(object->event.queue);
-        break;
-    case VG_CL_NONE:
-    case VG_CL_PLATFORM:
-        break;
-    }
-}
-
 void
 vg_cl_unuse(struct vg_cl_object *object)
 {
     if (!object || atomic_fetch_sub_explicit(&object->uses, 1, memory_order_acq_rel) != 1)
         return;
-    if (object->type == VG_CL_MEM)
-        vg_cl_mem_leave_end(object);
+    const struct vg_cl_end *end = &object_ends[object->type];
+    if (end->leave)
+        end->leave(object);
     vg_cl_object_drop(object);
-    object_free_details(object);
+    if (end->free)
+        end->free(object);
     struct vg_cl_object *context = object->context;
     pthread_mutex_lock(&slots_lock);
     object->type = VG_CL_NONE;

@@ -18,18 +18,12 @@
 #ifndef VG_OPENCL_TRACK_OBJECT_H
 #define VG_OPENCL_TRACK_OBJECT_H
 
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_0_APIS
-#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#define CL_USE_DEPRECATED_OPENCL_2_0_APIS
-#define CL_USE_DEPRECATED_OPENCL_2_1_APIS
-#define CL_USE_DEPRECATED_OPENCL_2_2_APIS
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <CL/cl_icd.h>
 #include <stdatomic.h>
+
+#include "opencl/base/cl.h"
 
 typedef void(CL_CALLBACK *vg_cl_context_notify)(const char *, const void *, size_t, void *);
 typedef void(CL_CALLBACK *vg_cl_context_destructor)(cl_context, void *);
@@ -51,6 +45,8 @@ enum vg_cl_type {
     VG_CL_KERNEL,
     VG_CL_EVENT,
 };
+
+#define VG_CL_TYPES (VG_CL_EVENT + 1)
 
 struct vg_cl_object;
 struct vg_cl_limits; /* limits.h */
@@ -283,6 +279,16 @@ vg_cl_real(const struct vg_cl_object *object)
 {
     return object ? object->real : NULL;
 }
+
+/* How an object of a type ends; either may be NULL. */
+struct vg_cl_end {
+    void (*leave)(struct vg_cl_object *object); /* before the vendor's object is released */
+    void (*free)(struct vg_cl_object *object);  /* after that: frees its details */
+};
+
+/* Before the first object: DISPATCH is the table that every handle begins with, and ENDS has the
+ * end of each type. */
+void vg_cl_objects_begin(const cl_icd_dispatch *dispatch, const struct vg_cl_end *ends);
 
 /* Makes an object of TYPE with one reference and one use; CONTEXT, which may be NULL, gets one
  * more. Returns NULL with *ERROR, which may be NULL, set if there is no memory; then the caller

@@ -3,8 +3,6 @@
 
 #include "opencl/wire/image.h"
 
-#include "opencl/wire/client.h"
-
 static size_t
 image_channels(cl_channel_order order)
 {

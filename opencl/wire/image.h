@@ -5,7 +5,7 @@
 #ifndef VG_OPENCL_WIRE_IMAGE_H
 #define VG_OPENCL_WIRE_IMAGE_H
 
-#include "opencl/track/object.h"
+#include "opencl/base/cl.h"
 #include "opencl/wire/wire.h"
 
 /* Bytes of an element; 0: the format is not known. */
@@ -19,8 +19,5 @@ void vg_wire_image_region(const cl_image_desc *desc, size_t region[3]);
  * be. */
 bool vg_wire_image_rows(struct vg_wire_rows *rows, size_t element, const size_t *region,
                         size_t row_pitch, size_t slice_pitch, bool is_flat_array);
-
-/* The most bytes that the program may have in one object of the context, on any device. */
-size_t vg_wire_memory_most(const void *context);
 
 #endif

@@ -12,9 +12,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
-#include "opencl/track/clock.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
 #include "opencl/wire/address.h"
+#include "opencl/wire/fault.h"
 #include "opencl/wire/link-private.h"
 #include "opencl/wire/link-shared.h"
 #include "opencl/wire/pass.h"
@@ -36,13 +37,6 @@ struct vg_wire_way {
 
 static atomic_bool link_has_warned;
 static const char *link_token_path = LINK_TOKEN_PATH;
-static _Thread_local char link_fault[VG_WIRE_TLS_FAULT];
-
-const char *
-vg_wire_link_fault(void)
-{
-    return *link_fault ? link_fault : NULL;
-}
 
 void
 vg_wire_link_return(struct vg_wire_link *link)
@@ -115,7 +109,7 @@ link_hear_refusal(int fd, const void *first, size_t size, int64_t until)
     refusal.why[sizeof refusal.why - 1] = '\0';
     for (char *at = refusal.why; *at; at++)
         *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
-    snprintf(link_fault, sizeof link_fault, "%s", refusal.why);
+    snprintf(vg_wire_fault, sizeof vg_wire_fault, "%s", refusal.why);
     errno = refusal.magic == VG_WIRE_ENDED_MAGIC ? ESRCH : ECONNREFUSED;
 }
 
@@ -167,7 +161,7 @@ link_reach(struct vg_wire_way *way, int limit_s)
     if (!vg_wire_address_is_tls(way->address))
         return fd;
     struct vg_wire_tls *tls = vg_wire_address_host(way->address, host)
-                                  ? vg_wire_tls_connect(fd, host, &files, limit_s, link_fault)
+                                  ? vg_wire_tls_connect(fd, host, &files, limit_s, vg_wire_fault)
                                   : NULL;
     int plain = -1;
     errno = ECONNABORTED;
@@ -207,7 +201,7 @@ link_connect(struct vg_wire_way *way, int limit_s, const struct vg_wire_session_
     struct link_hello first = {LINK_MAGIC, LINK_SESSION, LINK_TAKES_ENDS};
     char token[VG_WIRE_TOKEN_MAX];
 
-    link_fault[0] = '\0';
+    vg_wire_fault[0] = '\0';
     if (!link_read_token(way, token))
         return -1;
     struct vg_wire_link link = {.fd = link_reach(way, limit_s)};
@@ -320,7 +314,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
 {
     bool is_stream = strncmp(address, LINK_STREAM, strlen(LINK_STREAM)) == 0;
 
-    link_fault[0] = '\0';
+    vg_wire_fault[0] = '\0';
     address += is_stream ? strlen(LINK_STREAM) : 0;
     if (vg_wire_address_is_far(address))
         return link_open_far(link, address);

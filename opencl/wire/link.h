@@ -49,10 +49,6 @@ struct vg_wire_refusal {
     char why[VG_WIRE_REFUSAL_MAX];
 };
 
-/* Returns why a link of this thread could not be opened, last, if there is more to say than errno
- * does; or else NULL. It holds until the thread opens the next one. */
-const char *vg_wire_link_fault(void);
-
 /* Connects to the proxy at ADDRESS. False, with errno, which is ETIMEDOUT if it does not answer.
  * What takes longer than VG_WIRE_OPEN_S seconds breaks the link, as a proxy may listen and do
  * nothing; after vg_wire_link_return(), what it does not answer for VG_WIRE_RETURN_S, or has no

@@ -12,8 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "opencl/icd/say.h"
-#include "opencl/track/clock.h"
+#include "opencl/base/clock.h"
+#include "opencl/base/say.h"
+#include "opencl/wire/fault.h"
 #include "opencl/wire/link.h"
 #include "opencl/wire/session-private.h"
 #include "opencl/wire/tls.h"
@@ -144,7 +145,7 @@ mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
 static const char *
 mend_why(struct vg_wire_session *session)
 {
-    const char *fault = vg_wire_link_fault();
+    const char *fault = vg_wire_fault_text();
 
     if (!fault)
         return "it cannot be reached any more";
@@ -156,7 +157,7 @@ mend_why(struct vg_wire_session *session)
 static const char *
 mend_why_ended(struct vg_wire_session *session)
 {
-    const char *fault = vg_wire_link_fault();
+    const char *fault = vg_wire_fault_text();
 
     if (!fault)
         return "it does not know this program any more";

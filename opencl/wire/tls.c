@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "opencl/track/clock.h"
+#include "opencl/base/clock.h"
 #include "opencl/wire/arrival.h"
 #include "opencl/wire/tls-library.h"
 #include "opencl/wire/tls-private.h"

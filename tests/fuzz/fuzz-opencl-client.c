@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/wire/client-table.h"
-#include "opencl/wire/client.h"
+#include "opencl/client/client.h"
+#include "opencl/client/table.h"
 #include "tests/fuzz/opencl-liar.h"
 
 #define CLIENT_EACH  6

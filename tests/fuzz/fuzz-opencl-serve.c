@@ -17,11 +17,11 @@
 #include "opencl/icd/control.h"
 #include "opencl/icd/entries.h"
 #include "opencl/icd/vendor.h"
+#include "opencl/serve/meter.h"
+#include "opencl/serve/private.h"
 #include "opencl/track/callback.h"
 #include "opencl/track/leaving.h"
 #include "opencl/track/memory.h"
-#include "opencl/wire/serve-meter.h"
-#include "opencl/wire/serve-private.h"
 #include "tests/fuzz/opencl-message.h"
 #include "tests/fuzz/opencl-vendor.h"
 

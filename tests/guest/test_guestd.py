@@ -643,7 +643,7 @@ def test_install_guest(tmp_path):
     files = {os.path.relpath(os.path.join(where, name), tmp_path)
              for where, _, names in os.walk(tmp_path) for name in names}
     assert {os.path.basename(file) for file in files} == {"vgpu-guestd", "vgpu-guestd.service",
-                                                          "vgpu-guestd.8", "vgpu-guestd.conf"}
+                                                          "vgpu-guestd.8", "vgpu-guestd.conf", "security.md"}
     for phase in ("prepare", "resume"):
         assert os.path.isdir(tmp_path / "etc/vgpud/guest-hooks.d" / phase)
     [unit] = [file for file in files if file.endswith(".service")]

@@ -37,8 +37,8 @@ CHANGING = {"clGetContextInfo": (0x1080, 0x1081, 0x1082), "clGetCommandQueueInfo
             "clGetDeviceInfo": (0x1031, 0x1042), "clGetKernelWorkGroupInfo": ()}
 # The library's copies of images have no gaps between their rows.
 PITCHES = ("image_row_pitch", "image_slice_pitch")
-# What is not offered: extensions, shared virtual memory, pipes, queues of the device's own; and the platform's name.
-HIDDEN = {"clGetPlatformInfo": (0x0902, 0x0904, 0x0907),
+# What is not offered: extensions, shared virtual memory, pipes, queues of the device's own; and our mark's place.
+HIDDEN = {"clGetPlatformInfo": (0x0901, 0x0904, 0x0907),
           "clGetProgramInfo": (0x1166,),  # a list of where to write to
           "clGetDeviceInfo": (0x1030, 0x1053, 0x1055, 0x1056, 0x1057, 0x104E, 0x104F, 0x1050, 0x1051, 0x1052, 0x1060,
                               0x1070, 0x12A9, 0x12AA, 0x12AB)}

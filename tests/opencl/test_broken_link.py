@@ -156,7 +156,7 @@ def test_large(tmp_path):
             link.relay.cut_after(10 << 20)
         told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said and not told, said
-        assert link.relay.n_connections > 10
+        assert link.relay.n_connections > 5
 
 
 # Who is stopped while an answer is on its way is lost until it has come, which a busy machine makes likely.
@@ -324,7 +324,7 @@ def test_for_good(tmp_path, how):
                 link.relay.cut()
                 assert "does not know this program" in said_once(program)
         if how == "killed":
-            assert "does not know this program" in said_once(program)
+            assert "its process crashed (signal 9)" in said_once(program)
         wait_for(lambda: not link.proxy.children())
 
 

@@ -16,11 +16,11 @@
 
 #include <cmocka.h>
 
-#include "opencl/icd/say.h"
+#include "opencl/base/say.h"
 #include "opencl/proxy/output.h"
 #include "opencl/proxy/share.h"
+#include "opencl/serve/turn.h"
 #include "opencl/wire/pass.h"
-#include "opencl/wire/serve-turn.h"
 
 #define MS       INT64_C(1000000)
 #define S        (1000 * MS)

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program that forks. Its child has the same connection and the same memory in common with the
+ * proxy, but a copy of what is known of them: a call there would end the program's OpenCL. So the
+ * child's calls fail, and it leaves all that as it is.
+ */
+#include "config.h"
+
+#include <pthread.h>
+
+#include "opencl/base/say.h"
+#include "opencl/client/private.h"
+
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static struct vg_wire_client *fork_all; /* of the program */
+
+static void
+fork_before(void)
+{
+    pthread_mutex_lock(&fork_lock);
+}
+
+static void
+fork_in_parent(void)
+{
+    pthread_mutex_unlock(&fork_lock);
+}
+
+/* Other threads are not here, whatever they had locked. */
+static void
+fork_in_child(void)
+{
+    for (struct vg_wire_client *client = fork_all; client; client = client->next_of_all) {
+        pthread_mutex_init(&client->sending, NULL);
+        pthread_mutex_init(&client->lock, NULL);
+        client->is_broken = client->is_inherited = true;
+        client->has_helper = false;
+        client->n_batch = 0;
+        vg_wire_link_inherit(&client->link);
+    }
+    pthread_mutex_init(&fork_lock, NULL);
+}
+
+static void
+fork_begin(void)
+{
+    pthread_atfork(fork_before, fork_in_parent, fork_in_child);
+}
+
+void
+vg_wire_fork_list(struct vg_wire_client *client)
+{
+    pthread_once(&fork_once, fork_begin);
+    pthread_mutex_lock(&fork_lock);
+    client->next_of_all = fork_all;
+    fork_all = client;
+    pthread_mutex_unlock(&fork_lock);
+}
+
+void
+vg_wire_fork_unlist(const struct vg_wire_client *client)
+{
+    pthread_mutex_lock(&fork_lock);
+    for (struct vg_wire_client **link = &fork_all; *link; link = &(*link)->next_of_all)
+        if (*link == client) {
+            *link = client->next_of_all;
+            break;
+        }
+    pthread_mutex_unlock(&fork_lock);
+}
+
+void
+vg_wire_fork_say(struct vg_wire_client *client)
+{
+    if (client->is_inherited && !client->has_said)
+        vg_cl_say("this process was forked from a program whose OpenCL is a proxy's: OpenCL does "
+                  "not work here, and goes on in the program");
+    client->has_said = true;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How much a client may have at a time.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/serve/pool.h"
+#include "opencl/serve/private.h"
+#include "opencl/track/memory.h"
+
+/* Whether all clients of the VM may have it that this one has HAS, which is written first. */
+static bool
+limits_claim(const struct vg_serve *serve, uint64_t has)
+{
+    struct vg_serve_pool *pool = serve->limits.pool;
+    uint64_t sum = 0;
+
+    if (!pool)
+        return true;
+    atomic_store(&pool->has[serve->limits.place], has);
+    const uint64_t most = atomic_load(&pool->most);
+    const unsigned n = atomic_load(&pool->n);
+    for (unsigned i = 0; most != UINT64_MAX && i < n && i < VG_SERVE_POOL_MAX; i++) {
+        const uint64_t one = atomic_load(&pool->has[i]);
+        sum = one > UINT64_MAX - sum ? UINT64_MAX : sum + one;
+    }
+    return sum <= most;
+}
+
+const char *
+vg_serve_may_not_have(const struct vg_serve *serve, uint64_t bytes)
+{
+    /* This process has one client. */
+    uint64_t has = vg_cl_mem_bytes();
+
+    if (has > serve->limits.memory || bytes > serve->limits.memory - has)
+        return "more memory than it may have";
+    if (limits_claim(serve, has + bytes))
+        return NULL;
+    vg_serve_settle_memory(serve);
+    return "more memory than the programs of its VM may have together";
+}
+
+void
+vg_serve_settle_memory(const struct vg_serve *serve)
+{
+    struct vg_serve_pool *pool = serve->limits.pool;
+    const uint64_t has = vg_cl_mem_bytes();
+
+    if (pool && atomic_load_explicit(&pool->has[serve->limits.place], memory_order_relaxed) != has)
+        atomic_store(&pool->has[serve->limits.place], has);
+}
+
+struct vg_serve_counts *
+vg_serve_counts_of(const struct vg_serve *serve)
+{
+    return serve->limits.counts;
+}
+
+bool
+vg_serve_may_have_binaries(const struct vg_serve *serve)
+{
+    return serve->limits.is_with_binaries;
+}
+
+void
+vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
+                    const struct vg_serve_value *value)
+{
+    cl_ulong bytes;
+
+    if ((param != CL_DEVICE_GLOBAL_MEM_SIZE && param != CL_DEVICE_MAX_MEM_ALLOC_SIZE) ||
+        !value->bytes || value->has != sizeof bytes || value->size < sizeof bytes)
+        return;
+    memcpy(&bytes, value->bytes, sizeof bytes);
+    const uint64_t most = serve->limits.pool ? serve->limits.pool->most : UINT64_MAX;
+    bytes = bytes < serve->limits.memory ? bytes : serve->limits.memory;
+    bytes = bytes < most ? bytes : most;
+    memcpy(value->bytes, &bytes, sizeof bytes);
+}
+
+/* ---- data ---- */
+
+bool
+vg_serve_take_bytes(struct vg_serve *serve, size_t size)
+{
+    pthread_mutex_lock(&serve->lock);
+    bool may = size <= serve->limits.data - serve->n_data;
+    serve->n_data += may ? size : 0;
+    pthread_mutex_unlock(&serve->lock);
+    return may;
+}
+
+void
+vg_serve_leave_bytes(struct vg_serve *serve, size_t size)
+{
+    pthread_mutex_lock(&serve->lock);
+    serve->n_data -= size;
+    pthread_mutex_unlock(&serve->lock);
+}
+
+bool
+vg_serve_take_place(struct vg_serve *serve)
+{
+    pthread_mutex_lock(&serve->lock);
+    bool may = serve->n_objects < serve->limits.objects;
+    serve->n_objects += may;
+    pthread_mutex_unlock(&serve->lock);
+    return may;
+}
+
+void
+vg_serve_leave_place(struct vg_serve *serve)
+{
+    pthread_mutex_lock(&serve->lock);
+    serve->n_objects--;
+    pthread_mutex_unlock(&serve->lock);
+}
+
+void *
+vg_serve_take_data(struct vg_serve *serve, size_t size)
+{
+    if (!vg_serve_take_bytes(serve, size))
+        return NULL;
+    void *data = malloc(size);
+    if (!data)
+        vg_serve_leave_bytes(serve, size);
+    return data;
+}
+
+void
+vg_serve_free_data(struct vg_serve *serve, void *data, size_t size)
+{
+    if (data && vg_wire_link_leave(serve->link, data)) {
+        vg_serve_area_end(serve);
+        return;
+    }
+    if (!data)
+        return;
+    free(data);
+    vg_serve_leave_bytes(serve, size);
+}

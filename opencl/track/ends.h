@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the end of an object frees, by its type.
+ */
+#ifndef VG_OPENCL_TRACK_ENDS_H
+#define VG_OPENCL_TRACK_ENDS_H
+
+#include "opencl/track/object.h"
+
+extern const struct vg_cl_end vg_cl_ends[VG_CL_TYPES];
+
+#endif
