@@ -60,7 +60,7 @@ place_ask_host(vg_daemon_backend *backend, const char *host, struct vg_proxy_cho
 GPtrArray *
 backend_list_proxies_of(void *data, const char *host, GError **err)
 {
-    struct vg_proxy_choice asked = {NULL};
+    struct vg_proxy_choice asked = {.sockets = NULL};
 
     if (!host)
         return backend_list_proxies(data, err);
@@ -124,7 +124,7 @@ int
 backend_find_place(vg_daemon_backend *backend, const struct vg_inv_vm *vm, const char *name,
                    struct vg_proxy_move *move, GError **err)
 {
-    struct vg_proxy_choice asked = {NULL};
+    struct vg_proxy_choice asked = {.sockets = NULL};
     int status = place_ask(backend, name, &asked, err);
 
     if (status == 0)

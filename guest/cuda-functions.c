@@ -3,8 +3,9 @@
 
 #include "guest/cuda-functions.h"
 
-/* Memory that comes from a pool (cuMemAllocAsync) is missing on purpose: it was restored, also
- * where another GPU may access the pool. */
+/* Memory that comes from a pool (cuMemAllocAsync) is missing on purpose: it is restored, unless
+ * another GPU may access the pool. Files of the watch have places in this list, so new functions
+ * stand at its end. */
 const struct vg_cuda_function vg_cuda_functions[] = {
     {"cuIpcOpenMemHandle", VG_CUDA_SAYS_TIE, VG_CUDA_TIE_IMPORT},
     {"cuIpcOpenMemHandle_v2", VG_CUDA_SAYS_TIE, VG_CUDA_TIE_IMPORT},
@@ -30,6 +31,7 @@ const struct vg_cuda_function vg_cuda_functions[] = {
     {"cuMemSetAccess", VG_CUDA_SAYS_ACCESS, 0},
     {"cuCtxEnablePeerAccess", VG_CUDA_SAYS_ENABLE, 0},
     {"cuCtxDisablePeerAccess", VG_CUDA_SAYS_DISABLE, 0},
+    {"cuMemPoolSetAccess", VG_CUDA_SAYS_TIE, VG_CUDA_TIE_POOL},
 };
 const size_t vg_cuda_functions_n = sizeof vg_cuda_functions / sizeof *vg_cuda_functions;
 

@@ -30,6 +30,8 @@ enum vg_cuda_tie {
     VG_CUDA_TIE_EXPORT = 1 << 5,
     /* One of its GPUs may access a large allocation of another. No single call makes this tie. */
     VG_CUDA_TIE_PEER = 1 << 6,
+    /* It set which GPUs may access a pool of memory. */
+    VG_CUDA_TIE_POOL = 1 << 7,
 };
 
 /* What a call says, and the values that are read of it. */

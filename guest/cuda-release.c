@@ -164,6 +164,7 @@ release_read_watch(const struct vg_guest_work *work, int driver, struct release_
         seen->tied.exporter = vg_cuda_watch_exporter(root, &watched, process->pid);
         seen->tied.libraries = vg_cuda_maps_libraries(root, process->pid);
         wants_gpus = wants_gpus || vg_cuda_tied_wants_bytes(seen->tied.history) ||
+                     (seen->tied.ties & VG_CUDA_TIE_POOL) ||
                      (!seen->known && !work->config->cuda_unwatched_allowed);
     }
     /* A guest with one GPU has no process on several. */

@@ -18,10 +18,11 @@ static const struct {
     unsigned int ties;
 } rules[] = {
     {610, true,
-     VG_CUDA_TIE_MULTICAST | VG_CUDA_TIE_EXTERNAL | VG_CUDA_TIE_MANAGED | VG_CUDA_TIE_PEER},
+     VG_CUDA_TIE_MULTICAST | VG_CUDA_TIE_EXTERNAL | VG_CUDA_TIE_MANAGED | VG_CUDA_TIE_PEER |
+         VG_CUDA_TIE_POOL},
     {0, false,
      VG_CUDA_TIE_IMPORT | VG_CUDA_TIE_EVENT | VG_CUDA_TIE_MULTICAST | VG_CUDA_TIE_EXTERNAL |
-         VG_CUDA_TIE_MANAGED | VG_CUDA_TIE_PEER},
+         VG_CUDA_TIE_MANAGED | VG_CUDA_TIE_PEER | VG_CUDA_TIE_POOL},
 };
 
 /* The first driver whose jobs may share memory. */
@@ -195,15 +196,20 @@ ties_put_import(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
     ties_put_shared(tied, VG_CUDA_TIE_IMPORT, what, ret_why, size);
 }
 
+/* Returns the remedy that keeps PyTorch's allocations small, for programs that may have it. */
+static const char *
+ties_pieces(const struct vg_cuda_tied *tied)
+{
+    if (tied->libraries & VG_CUDA_LIBRARY_TORCH)
+        return "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or ";
+    if (tied->libraries & VG_CUDA_LIBRARY_XLA)
+        return "";
+    return "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch), or ";
+}
+
 static void
 ties_put_peer(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
 {
-    static const char torch[] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True or "
-                                "backend:cudaMallocAsync";
-    static const char jax[] = "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async";
-    const unsigned int both = VG_CUDA_LIBRARY_TORCH | VG_CUDA_LIBRARY_XLA;
-    bool of_torch = tied->libraries & VG_CUDA_LIBRARY_TORCH;
-    bool of_jax = tied->libraries & VG_CUDA_LIBRARY_XLA, unknown = !(tied->libraries & both);
     uint64_t bytes =
         ties_has_shared(tied) ? tied->history->created_bytes : tied->history->large_bytes;
     char calls[PART_MAX];
@@ -213,14 +219,22 @@ ties_put_peer(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
                  "it has allocated %llu MiB at once and lets one of its GPUs access memory of "
                  "another%s, and the driver cannot bring a process back if a GPU may access an "
                  "allocation of 512 MiB or more on another; which GPU may access which, and what "
-                 "was freed, is not seen in full; it can be moved if it is started with %s%s%s%s%s"
+                 "was freed, is not seen in full; it can be moved if it is started with %s"
                  "CUDA_VISIBLE_DEVICES naming one GPU",
-                 (unsigned long long)(bytes >> 20), calls, of_torch || unknown ? torch : "",
-                 unknown    ? " (PyTorch), "
-                 : of_torch ? ", or "
-                            : "",
-                 of_jax || unknown ? jax : "", unknown ? " (JAX)" : "",
-                 of_jax || unknown ? ", or " : "");
+                 (unsigned long long)(bytes >> 20), calls, ties_pieces(tied));
+}
+
+static void
+ties_put_pool(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
+{
+    char calls[PART_MAX];
+
+    ties_put_in_brackets(tied, VG_CUDA_TIE_POOL, calls, sizeof calls);
+    vg_guest_put(ret_why, size,
+                 "it lets one of its GPUs access a pool of memory of another%s, and such programs "
+                 "failed after the driver had brought them back; it can be moved if it is started "
+                 "with %sCUDA_VISIBLE_DEVICES naming one GPU",
+                 calls, ties_pieces(tied));
 }
 
 bool
@@ -228,6 +242,9 @@ vg_cuda_tied_can_move(struct vg_cuda_tied *tied, char *ret_why, size_t size)
 {
     if (ties_has_peer(tied) || ties_has_shared(tied))
         tied->ties |= VG_CUDA_TIE_PEER;
+    /* Its only GPU may access its own pools. */
+    if (tied->gpus == 1)
+        tied->ties &= ~(unsigned int)VG_CUDA_TIE_POOL;
     unsigned int bad = ties_in_the_way(tied);
     char calls[PART_MAX];
 
@@ -250,6 +267,8 @@ vg_cuda_tied_can_move(struct vg_cuda_tied *tied, char *ret_why, size_t size)
                      "it has allocated unified memory%s, which the driver cannot release", calls);
     } else if (bad & VG_CUDA_TIE_PEER)
         ties_put_peer(tied, ret_why, size);
+    else if (bad & VG_CUDA_TIE_POOL)
+        ties_put_pool(tied, ret_why, size);
     else if (tied->ties & ~((unsigned int)VG_CUDA_TIE_EXPORT))
         vg_guest_put(ret_why, size,
                      "it shares memory with processes of its job; by the driver's word, it can be "

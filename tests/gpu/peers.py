@@ -9,7 +9,7 @@ from realgpu import Machine, Program, agents, bare, built, kill_all, row, say, s
 MIB = 1024
 REFUSALS = 10
 PAUSE_S = 0.3
-TORCH, JAX = "PYTORCH_CUDA_ALLOC_CONF", "XLA_PYTHON_CLIENT_ALLOCATOR"
+TORCH = "PYTORCH_CUDA_ALLOC_CONF"
 POOL = {"XLA_PYTHON_CLIENT_MEM_FRACTION": ".03"}
 
 
@@ -34,7 +34,8 @@ REFUSED = [("before", lambda: peer("before"), "cuMemAlloc_v2"),
            ("array", lambda: peer("array"), "cuArray3DCreate_v2"),
            ("one-way", lambda: peer("one-way"), "cuCtxEnablePeerAccess"),
            ("PyTorch", torch, f"{TORCH}=expandable_segments:True"),
-           ("JAX", jax, f"{JAX}=cuda_async")]
+           ("PyTorch, cudaMallocAsync", lambda: torch(**{TORCH: "backend:cudaMallocAsync"}), "cuMemPoolSetAccess"),
+           ("JAX", jax, "CUDA_VISIBLE_DEVICES")]
 NOT_LOST_FOR_CERTAIN = ("array", "one-way")
 
 # What comes back.
@@ -42,9 +43,7 @@ MOVED = [("none", lambda: peer("none")), ("384 MiB", lambda: peer("before", 384)
          ("disabled", lambda: peer("disabled")), ("freed", lambda: peer("freed", 4096)),
          ("pool", lambda: peer("pool")),
          ("PyTorch, expandable_segments", lambda: torch(**{TORCH: "expandable_segments:True"})),
-         ("PyTorch, cudaMallocAsync", lambda: torch(**{TORCH: "backend:cudaMallocAsync"})),
          ("PyTorch, one GPU", lambda: torch(CUDA_VISIBLE_DEVICES="0")),
-         ("JAX, cuda_async", lambda: jax(**{JAX: "cuda_async"})),
          ("JAX, one GPU", lambda: jax(CUDA_VISIBLE_DEVICES="1"))]
 
 

@@ -406,6 +406,7 @@ test_bare(void **state)
     vg_migration_free(vg_mover_retry(place->mover, migration->id, "uid:0", &error));
     assert_null(error);
     g_autoptr(vg_migration) ended = wait_for_end(place, migration->id);
+    assert_int_equal(ended->state, VG_MIGRATION_ROLLED_BACK);
     assert_int_equal(facts_of(migration).gpu, VG_GPU_ATTACHED);
     g_autoptr(GPtrArray) none = vg_mover_bare(place->mover);
     assert_int_equal(none->len, 0);
