@@ -192,13 +192,19 @@ talk_append_process(GString *text, json_object *object)
         g_string_append_printf(text, ", %lld MiB", (long long)(bytes >> 20));
 }
 
+/* Appends ", 57344 MiB, 12 s after the request" where the driver copies. */
 static void
-talk_append_copied(GString *text, json_object *object)
+talk_append_copying(GString *text, json_object *object)
 {
-    if (json_object_object_get_ex(object, "done_bytes", NULL))
-        g_string_append_printf(text, ", %lld of %lld MiB",
-                               (long long)(vg_guest_words_number(object, "done_bytes") >> 20),
-                               (long long)(vg_guest_words_number(object, "bytes") >> 20));
+    const int64_t bytes = vg_guest_words_number(object, "bytes");
+
+    if (!json_object_object_get_ex(object, "bytes", NULL) ||
+        json_object_object_get_ex(object, "pid", NULL))
+        return;
+    if (bytes > 0)
+        g_string_append_printf(text, ", %lld MiB", (long long)(bytes >> 20));
+    g_string_append_printf(text, ", %lld s after the request",
+                           (long long)vg_guest_words_number(object, "elapsed_ms") / 1000);
 }
 
 static void
@@ -218,7 +224,7 @@ talk_put_progress(GString *text, json_object *object)
     if (message)
         g_string_append_printf(text, ": %s", message);
     talk_append_process(text, object);
-    talk_append_copied(text, object);
+    talk_append_copying(text, object);
     talk_append_holder(text, object);
 }
 

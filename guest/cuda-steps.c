@@ -3,9 +3,7 @@
 
 #include "guest/cuda-steps.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "guest/child.h"
 #include "guest/util.h"
@@ -21,8 +19,6 @@ struct vg_cuda_job vg_cuda_work;
 static struct vg_cuda_call calls[VG_CUDA_PROCESSES_MAX];
 /* The index of the process that each call is for. */
 static size_t call_of[VG_CUDA_PROCESSES_MAX];
-/* Its resident memory in bytes as the call began, or -1. */
-static int64_t resident_before[VG_CUDA_PROCESSES_MAX];
 static size_t n_calls;
 /* The work whose progress the callback reports. */
 static struct vg_guest_work *told_work;
@@ -60,51 +56,20 @@ steps_succeeded(const struct vg_cuda_call *call)
     return call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_SUCCESS;
 }
 
-/* Returns the resident memory of a process in bytes, or -1. */
-static int64_t
-steps_resident(pid_t pid)
-{
-    vg_guest_auto char *path =
-        vg_guest_format("%s/proc/%d/statm", told_work->config->root, (int)pid);
-    char text[128];
-
-    if (vg_guest_read_file(path, text, sizeof text) != 0)
-        return -1;
-    const char *resident = strchr(text, ' ');
-    return resident ? strtoll(resident, NULL, 10) * sysconf(_SC_PAGESIZE) : -1;
-}
-
-/* Returns how much of a process's memory has been copied. A copy that is under way shows in the
- * process's memory, which grows by a checkpoint and shrinks by a restore. */
-static int64_t
-steps_copied(size_t i, int64_t bytes)
-{
-    if (calls[i].outcome == VG_CUDA_ANSWERED)
-        return bytes;
-    int64_t now = steps_resident(calls[i].pid);
-    if (calls[i].outcome != VG_CUDA_UNDER_WAY || now < 0 || resident_before[i] < 0)
-        return 0;
-    int64_t copied =
-        calls[i].op == VG_CUDA_OP_CHECKPOINT ? now - resident_before[i] : resident_before[i] - now;
-    return copied < 0 ? 0 : copied > bytes ? bytes : copied;
-}
-
+/* Reports that the driver still copies. How much it has copied, it does not say. */
 static void
 steps_ticked(void)
 {
-    int64_t all = 0, copied = 0;
+    int64_t all = 0;
 
-    for (size_t i = 0; i < n_calls; i++) {
+    if (calls[0].op != VG_CUDA_OP_CHECKPOINT && calls[0].op != VG_CUDA_OP_RESTORE)
+        return;
+    for (size_t i = 0; i < n_calls && all >= 0; i++) {
         int64_t bytes = vg_cuda_process_bytes(&vg_cuda_work, &vg_cuda_work.processes[call_of[i]]);
-        if (bytes < 0 ||
-            (calls[i].op != VG_CUDA_OP_CHECKPOINT && calls[i].op != VG_CUDA_OP_RESTORE))
-            return;
-        all += bytes;
-        copied += steps_copied(i, bytes);
+        all = bytes < 0 ? -1 : all + bytes;
     }
     json_object *more = json_object_new_object();
-    json_object_object_add(more, "bytes", json_object_new_int64(all));
-    json_object_object_add(more, "done_bytes", json_object_new_int64(copied));
+    json_object_object_add(more, "bytes", all < 0 ? NULL : json_object_new_int64(all));
     vg_guest_work_progress(told_work, op_words[calls[0].op], more);
 }
 
@@ -114,7 +79,6 @@ steps_began(size_t i)
     const struct vg_cuda_process *process = &vg_cuda_work.processes[call_of[i]];
     int64_t bytes = vg_cuda_process_bytes(&vg_cuda_work, process);
 
-    resident_before[i] = steps_resident(process->pid);
     if (calls[i].op == VG_CUDA_OP_STATE)
         return;
     json_object *more = json_object_new_object();

@@ -6,7 +6,6 @@ import os
 import domainschema
 import pytest
 from hostnodes import MDEV, VM, domain, given_mdev, verb, write_node
-from settings import full
 from vgpuctl import ROOT
 from vgpud import Daemon, wait_for
 
@@ -109,10 +108,8 @@ def test_ramfb_is_refused(node, attributes, refused):
 
 # ---- libvirt's schema ----
 
-def test_elements_that_are_new_here():
-    """Prints, in full runs, what the installed schema has beyond the lists that host/domain-class.c was made of."""
-    if not full():
-        return
+def test_elements_that_are_installed():
+    """The installed schema can be read; what it has beyond the lists that host/domain-class.c was made of is printed."""
     if not os.path.isdir(domainschema.INSTALLED):
         pytest.skip("libvirt's schema is not installed")
     known = set()

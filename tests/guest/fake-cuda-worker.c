@@ -22,9 +22,6 @@
  * "for:DEVICE,...", which describes devices that may access memory. Without any, there are "to",
  * "to", 0 and 0.
  *
- * With VG_FAKE_CUDA_COPIES, it keeps what it had in GPU memory in its own memory meanwhile, so that
- * this memory grows.
- *
  * by:LIBRARY FUNCTION [ARGUMENT...]: it has this file make the call (fake-caller.c).
  */
 #include "config.h"
@@ -154,25 +151,6 @@ leave_gpu(void)
     tell_use(false);
 }
 
-/* Takes as much memory of the machine as it has of the GPU, or gives it up. */
-static void
-keep_copy(bool keeps)
-{
-    static void *copy;
-    size_t size = (size_t)mib << 20;
-
-    if (!getenv("VG_FAKE_CUDA_COPIES"))
-        return;
-    if (keeps) {
-        copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (copy == MAP_FAILED)
-            abort();
-        memset(copy, 1, size);
-    } else {
-        munmap(copy, size);
-    }
-}
-
 static int
 restore(const struct fake_cuda_request *request)
 {
@@ -241,8 +219,6 @@ obey(const struct fake_cuda_request *request)
         pthread_mutex_unlock(&at_work);
     else
         result = VG_CUDA_OUT_OF_MEMORY;
-    if (result == 0 && (i == 1 || i == 2))
-        keep_copy(i == 1);
     if (result == 0 || i == 4)
         state = steps_of[i].after;
     return result;

@@ -156,7 +156,7 @@ def test_large(tmp_path):
             link.relay.cut_after(10 << 20)
         told, said = program.communicate(timeout=HANG_S)
         assert program.returncode == 0 and not said and not told, said
-        assert link.relay.n_connections > 5
+        assert link.relay.n_connections > 1
 
 
 # Who is stopped while an answer is on its way is lost until it has come, which a busy machine makes likely.

@@ -190,12 +190,13 @@ test_answers(void **state)
                       "{\"id\":2,\"type\":\"progress\",\"step\":\"unit\",\"verb\":\"stop\","
                       "\"unit\":\"a.service\"}\n"
                       "{\"id\":2,\"type\":\"progress\",\"step\":\"checkpoint\","
-                      "\"bytes\":3221225472,\"done_bytes\":1073741824}\n"
+                      "\"bytes\":3221225472,\"elapsed_ms\":12345}\n"
                       "{\"id\":2,\"type\":\"progress\",\"step\":\"holders\",\"holders\":["
                       "{\"pid\":153,\"comm\":\"python3\",\"path\":\"/dev/nvidia0\"}]}\n");
     assert_next(talk, VG_GUEST_PROGRESS, "in the guest: hook 10-jobs");
     assert_next(talk, VG_GUEST_PROGRESS, "in the guest: unit: stop a.service");
-    assert_next(talk, VG_GUEST_PROGRESS, "in the guest: checkpoint, 1024 of 3072 MiB");
+    assert_next(talk, VG_GUEST_PROGRESS,
+                "in the guest: checkpoint, 3072 MiB, 12 s after the request");
     assert_next(talk, VG_GUEST_PROGRESS, "process 153 (python3) has /dev/nvidia0");
     feed(talk, "{\"id\":2,\"type\":\"error\",\"code\":\"busy\",\"running\":1}\n");
     assert_next(talk, VG_GUEST_BUSY, "busy");
