@@ -23,7 +23,7 @@ struct lost_pair {
 
 struct lost_victim {
     char name[VG_VM_NAME_MAX];
-    GHashTable *pairs; /* interned name -> struct lost_pair */
+    GHashTable *pairs; /* name -> struct lost_pair */
     guint n_counters;
     bool has_other;
     int64_t other_ns;
@@ -81,7 +81,8 @@ lost_series_need_victim(vg_lost_series *series, const struct vg_vm_sample *vm)
     if (!victim || strcmp(victim->name, vm->name) != 0) {
         victim = g_new0(struct lost_victim, 1);
         g_strlcpy(victim->name, vm->name, sizeof(victim->name));
-        victim->pairs = g_hash_table_new_full(NULL, NULL, lost_series_unref_name, g_free);
+        victim->pairs =
+            g_hash_table_new_full(g_str_hash, g_str_equal, lost_series_unref_name, g_free);
         g_hash_table_replace(series->victims, GUINT_TO_POINTER(vm->id), victim);
     }
     victim->step = series->step;
@@ -225,7 +226,7 @@ lost_series_names(const struct vg_window *window)
 
     for (guint i = 0; i < window->vms->len; i++) {
         const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
-        g_hash_table_replace(names, GUINT_TO_POINTER(vm->id), g_ref_string_new_intern(vm->name));
+        g_hash_table_replace(names, GUINT_TO_POINTER(vm->id), g_ref_string_new(vm->name));
     }
     return names;
 }
