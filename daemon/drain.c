@@ -228,7 +228,7 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
                  struct vg_drain_vm *vm)
 {
     const struct vg_backend *backend = drainer->parts.backend;
-    g_autofree char *asked_by = g_strconcat("drain by ", mark->asked_by, NULL);
+    g_autofree char *asked_by = g_strconcat(VG_DRAIN_BY, mark->asked_by, NULL);
     const struct vg_migration_request request = {
         .vm = vm->uuid, .to = vm->to, .asked_by = asked_by, .begun_by = VG_ORIGIN_DRAIN};
     g_autoptr(GError) error = NULL;

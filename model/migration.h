@@ -77,6 +77,9 @@ enum vg_migration_origin {
     VG_ORIGIN_MAX
 };
 
+/* The asked_by of a move that a drain has begun: this, and who began the drain. */
+#define VG_DRAIN_BY "drain by "
+
 /* Who moves the VM. */
 enum vg_migration_executor {
     VG_EXECUTOR_LIBVIRT,

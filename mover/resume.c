@@ -36,6 +36,15 @@ mover_replay(vg_mover *mover, const struct vg_migration *migration)
 
 /* ---- after a restart ---- */
 
+/* Sets who has begun a move. A vgpud of an older version, which gives no reason for its choice of
+ * TLS, only says in asked_by that a drain has. */
+static void
+resume_set_origin(struct vg_migration *record)
+{
+    if (!record->tls_why && record->asked_by && g_str_has_prefix(record->asked_by, VG_DRAIN_BY))
+        record->begun_by = VG_ORIGIN_DRAIN;
+}
+
 static void
 resume_take_up(vg_mover *mover, const struct vg_migration *migration)
 {
@@ -45,6 +54,7 @@ resume_take_up(vg_mover *mover, const struct vg_migration *migration)
         migration->steps->len > 0 ? migration->steps->pdata[migration->steps->len - 1] : NULL;
     const char *last = newest ? newest->verb : "nothing yet";
 
+    resume_set_origin(move->record);
     vg_move_recover(&move->machine);
     if (move->machine.asked[VG_MOVE_RESERVE] && !move->machine.done[VG_MOVE_RELEASE])
         move->renew_ns = vg_clock_monotonic_ns(); /* it was not renewed meanwhile */

@@ -487,6 +487,35 @@ test_next_vgpud(void **state)
     assert_int_equal(next->state, VG_MIGRATION_DONE);
 }
 
+/* Has a vgpud begin that finds this move under way in the journal; returns who has begun it. */
+static enum vg_migration_origin
+origin_of(struct place *place, struct vg_migration *migration)
+{
+    assert_int_equal(vg_journal_begin_migration(place->journal, migration, NULL, NULL, NULL), 0);
+    stop(place);
+    start(place);
+    g_autoptr(vg_migration) ended = wait_for_end(place, migration->id);
+    return ended->begun_by;
+}
+
+/* A vgpud of an older version tells neither by whom the move was begun nor why TLS is used. */
+static void
+test_who_began_it_in_an_older_vgpud(void **state)
+{
+    struct place *place = *state;
+    g_autoptr(vg_migration) old = new_migration("vm1", 1), person = new_migration("vm2", 2),
+                            named = new_migration("vm3", 3);
+
+    g_free(old->asked_by);
+    old->asked_by = g_strdup("drain by uid:0");
+    assert_int_equal(origin_of(place, old), VG_ORIGIN_DRAIN);
+    assert_int_equal(origin_of(place, person), VG_ORIGIN_REQUEST);
+    g_free(named->asked_by);
+    named->asked_by = g_strdup("drain by uid:0");
+    named->tls_why = g_strdup("both hosts have it");
+    assert_int_equal(origin_of(place, named), VG_ORIGIN_REQUEST);
+}
+
 /* Many at once, while others list, read and abort them. */
 static void
 test_many(void **state)
@@ -526,6 +555,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_abort, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_queue, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_next_vgpud, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_began_it_in_an_older_vgpud, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many, set_up, tear_down),
     };
 
