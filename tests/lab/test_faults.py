@@ -30,13 +30,15 @@ def test_fixed_case(runner, case):
 
 
 def test_every_case_can_be_drawn():
-    """By name, once; and a draw has each fault before it has one twice."""
+    """By name, once; and a draw of the usual size has each move, each fault and each phase."""
     cases = faulttable.cases()
     assert len(cases) == len(set(cases)) >= 120
     assert set(faulttable.FIXED) <= set(cases)
-    faults = {case.split("/")[1] for case in cases}
-    drawn = faulttable.draw(len(faults), 7)
-    assert {case.split("/")[1] for case in drawn} == faults
+    moves, faults, phases = map(set, zip(*map(faulttable.parts_of, cases)))
+    for seed in range(20):
+        drawn = faulttable.draw(60, seed)
+        assert len(drawn) == 60
+        assert tuple(map(set, zip(*map(faulttable.parts_of, drawn)))) == (moves, faults, phases)
     assert faulttable.draw(20, 1) == faulttable.draw(20, 1) != faulttable.draw(20, 2)
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The matrix of faults: which faults happen to which moves, in which phases. A case is called MOVE/FAULT/PHASE."""
+from collections import Counter
+
 from settings import random_of
 
 # `opening`: libvirt has begun, and no byte has been copied. `copying`: some memory has been copied.
@@ -115,14 +117,21 @@ def cases():
     return named
 
 
+def parts_of(case):
+    """Move, fault and phase; a write of the journal is a phase whatever its number."""
+    move, fault, phase = case.split("/")
+    return move, fault, phase.split("-")[0]
+
+
 def draw(n, seed):
-    """n of them by the seed: one of each fault before a second one of any."""
-    chance = random_of(f"faults-{seed}")
-    left = cases()
-    chance.shuffle(left)
-    drawn, seen = [], {}
-    left.sort(key=lambda case: seen.setdefault(case.split("/")[1], []).append(1) or len(seen[case.split("/")[1]]))
-    drawn = set(left[:n])
+    """n of them by the seed: those first whose move, fault or phase was drawn least."""
+    left, drawn, seen = cases(), set(), Counter()
+    random_of(f"faults-{seed}").shuffle(left)
+    while left and len(drawn) < n:
+        case = min(left, key=lambda case: sorted(seen[part] for part in parts_of(case)))
+        left.remove(case)
+        drawn.add(case)
+        seen.update(parts_of(case))
     return [case for case in cases() if case in drawn]
 
 
