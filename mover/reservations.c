@@ -28,7 +28,7 @@ struct vg_reservations {
     pthread_mutex_t picking; /* held while somebody asks libvirt for free GPUs and takes them */
     pthread_mutex_t writing; /* held while the journal is written; taken after picking */
     pthread_mutex_t lock;    /* protects the members below; nothing is waited for under it */
-    GPtrArray *kept;         /* struct reservations_kept, as the journal has them */
+    GPtrArray *kept;         /* struct reservations_kept that the journal has or may have */
     bool is_loaded;          /* the journal has been read */
 };
 
@@ -49,6 +49,18 @@ reservations_add(vg_reservations *reservations, struct vg_reservation *take_what
 
     kept->what = take_what;
     kept->until_ns = vg_clock_monotonic_ns() + take_what->lease_s * VG_NS_PER_S;
+    g_ptr_array_add(reservations->kept, kept);
+}
+
+/* Adds a reservation that the journal may have, although nobody was told so, as one that has
+ * lapsed. */
+static void
+reservations_add_doubtful(vg_reservations *reservations, const struct vg_reservation *what)
+{
+    struct reservations_kept *kept = g_new0(struct reservations_kept, 1);
+
+    kept->what = vg_reservation_copy(what);
+    VG_LOCK_SCOPE(&reservations->lock);
     g_ptr_array_add(reservations->kept, kept);
 }
 
@@ -95,8 +107,17 @@ reservations_check_owner(const struct vg_reservation *what, const char *client, 
                     client);
 }
 
-/* Removes lapsed reservations, and also from the journal if that works; otherwise, the next start
- * of vgpud keeps them for one more lease. */
+/* Keeps those from the i-th on as lapsed ones. */
+static void
+reservations_put_back(vg_reservations *reservations, GPtrArray *lapsed, guint i)
+{
+    VG_LOCK_SCOPE(&reservations->lock);
+    while (lapsed->len > i)
+        g_ptr_array_add(reservations->kept, g_ptr_array_steal_index(lapsed, lapsed->len - 1));
+}
+
+/* Removes lapsed reservations, also from the journal. Those that stay in the journal are removed
+ * the next time; if vgpud ends before, its next start keeps them for one more lease. */
 static void
 reservations_prune(vg_reservations *reservations)
 {
@@ -113,11 +134,15 @@ reservations_prune(vg_reservations *reservations)
     VG_LOCK_SCOPE(&reservations->writing);
     for (guint i = 0; i < lapsed->len; i++) {
         const char *id = ((const struct reservations_kept *)lapsed->pdata[i])->what->id;
+        g_autoptr(GError) error = NULL;
         pthread_mutex_lock(&reservations->lock);
         const bool is_anew = reservations_find(reservations, id);
         pthread_mutex_unlock(&reservations->lock);
-        if (!is_anew)
-            (void)!vg_journal_delete_reservation(reservations->journal, id, NULL);
+        if (!is_anew && vg_journal_delete_reservation(reservations->journal, id, &error) < 0 &&
+            !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+            reservations_put_back(reservations, lapsed, i);
+            break;
+        }
     }
 }
 
@@ -168,13 +193,21 @@ reservations_check_rivals(vg_reservations *reservations, const struct vg_reserva
 static int
 reservations_save(vg_reservations *reservations, struct vg_reservation *what, GError **err)
 {
+    g_autoptr(GError) error = NULL;
+
     what->expires_ns = vg_clock_realtime_ns() + what->lease_s * VG_NS_PER_S;
     VG_LOCK_SCOPE(&reservations->writing);
     pthread_mutex_lock(&reservations->lock);
     int status = reservations_check_rivals(reservations, what, err);
     pthread_mutex_unlock(&reservations->lock);
-    if (status < 0 || vg_journal_save_reservation(reservations->journal, what, err) < 0)
+    if (status < 0)
         return -1;
+    if (vg_journal_save_reservation(reservations->journal, what, &error) < 0) {
+        if (g_error_matches(error, VG_ERROR, VG_E_TIMEOUT))
+            reservations_add_doubtful(reservations, what);
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
     pthread_mutex_lock(&reservations->lock);
     struct reservations_kept *old = reservations_find(reservations, what->id);
     if (old)
@@ -218,9 +251,13 @@ vg_reservations_list(vg_reservations *reservations, GError **err)
     if (reservations_load(reservations, err) < 0)
         return NULL;
     reservations_prune(reservations);
+    const int64_t now_ns = vg_clock_monotonic_ns();
     VG_LOCK_SCOPE(&reservations->lock);
-    for (guint i = 0; i < reservations->kept->len; i++)
-        g_ptr_array_add(list, reservations_copy(reservations->kept->pdata[i]));
+    for (guint i = 0; i < reservations->kept->len; i++) {
+        const struct reservations_kept *kept = reservations->kept->pdata[i];
+        if (kept->until_ns > now_ns)
+            g_ptr_array_add(list, reservations_copy(kept));
+    }
     return g_steal_pointer(&list);
 }
 

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +22,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
+#include "fault-vfs.h"
 #include "mover/reservations.h"
 
 #define GPU_XML                                                                                    \
@@ -39,6 +43,20 @@ clock_gettime(clockid_t id, struct timespec *ret)
     else if (id == CLOCK_MONOTONIC)
         ret->tv_sec += passed_s;
     return status;
+}
+
+/* A deadline is reached by the clock above. */
+int
+pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until)
+{
+    struct timespec now;
+
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    const int64_t soon_ns = now.tv_sec * VG_NS_PER_S + now.tv_nsec + VG_NS_PER_S / 100;
+    const struct timespec soon = {soon_ns / VG_NS_PER_S, soon_ns % VG_NS_PER_S};
+    if (pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &soon) == 0)
+        return 0;
+    return vg_clock_monotonic_ns() >= until->tv_sec * VG_NS_PER_S + until->tv_nsec ? ETIMEDOUT : 0;
 }
 
 /* Time passes, on both clocks. */
@@ -72,6 +90,7 @@ static void
 start(struct place *place)
 {
     const struct vg_journal_options options = {.directory = place->dir,
+                                               .vfs = FAULT_VFS_NAME,
                                                .audit_days = 36500,
                                                .audit_entries = 5,
                                                .event_days = 36500,
@@ -272,6 +291,72 @@ test_restart(void **state)
     assert_int_equal(count(place), 0); /* what has lapsed does not come back */
     hold(place, "move-2", 60);
     assert_int_equal(release(place, "res-hold-move-2"), 0);
+    stop(place);
+    start(place);
+    assert_int_equal(count(place), 0);
+}
+
+/* A disk that holds up the journal until it is let go. */
+struct disk {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_free;
+};
+
+/* The time is over for which somebody waits for the journal. */
+static void
+disk_hang(void *data)
+{
+    struct disk *disk = data;
+    VG_LOCK_SCOPE(&disk->lock);
+
+    pass(60);
+    while (!disk->is_free)
+        pthread_cond_wait(&disk->changed, &disk->lock);
+}
+
+static void
+disk_let_go(struct disk *disk)
+{
+    VG_LOCK_SCOPE(&disk->lock);
+    disk->is_free = true;
+    pthread_cond_broadcast(&disk->changed);
+}
+
+/* A hold is refused, as the journal does not say in time that it has it; later it has. */
+static void
+test_journal_hangs(void **state)
+{
+    struct place *place = *state;
+    struct disk disk = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    g_autoptr(vg_migration) move = a_move("move-1", "0000:41:00.0");
+    g_autoptr(GError) err = NULL;
+
+    fault_vfs_call_at_lock(1, disk_hang, &disk);
+    const int status = hold_move(place, move, 600, &err);
+    disk_let_go(&disk);
+    assert_int_equal(status, -1);
+    assert_int_equal(err->code, VG_E_TIMEOUT);
+    assert_int_equal(count_taken(place), 0);
+    assert_int_equal(count(place), 0);
+    stop(place);
+    start(place);
+    assert_int_equal(count(place), 0);
+}
+
+/* What has lapsed cannot be removed from the journal until there is room on the disk. */
+static void
+test_disk_full(void **state)
+{
+    struct place *place = *state;
+
+    hold(place, "move-1", 60);
+    hold(place, "move-1", 60);
+    pass(61);
+    fault_vfs_arm(1, FAULT_FULL, true);
+    assert_int_equal(count(place), 0);
+    fault_vfs_arm(0, FAULT_FULL, false);
+    assert_int_equal(count(place), 0);
     stop(place);
     start(place);
     assert_int_equal(count(place), 0);
@@ -506,6 +591,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_clock_jumps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_restart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_journal_hangs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_disk_full, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hold_of_a_stranger, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hold_of_what_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_make, set_up, tear_down),
@@ -516,5 +603,6 @@ main(void)
         cmocka_unit_test_setup_teardown(test_dry_run, set_up, tear_down),
     };
 
+    fault_vfs_register();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
