@@ -90,7 +90,7 @@ class FakeCloud:
     """faults: a function of method and path that returns a status with a message instead of the answer,
     "hang" to say nothing, "deaf" to do it and say nothing, or None."""
 
-    def __init__(self, instance, *others):
+    def __init__(self, instance, *others, address="127.0.0.1"):
         self.instance = instance
         self.instances = (instance, *others)
         self.versions = ("2.1", "2.96")
@@ -103,9 +103,9 @@ class FakeCloud:
         self.hypervisors = [("h1.example", "h1", "up", "enabled"), ("h2.example", "compute-two", "up", "enabled")]
         self.released = threading.Event()
         handler = type("Handler", (Handler,), {"cloud": self})
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.http = http.server.ThreadingHTTPServer((address, 0), handler)
         self.http.daemon_threads = True
-        self.url = "http://127.0.0.1:%d" % self.http.server_port
+        self.url = "http://%s:%d" % (address, self.http.server_port)
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 
@@ -113,6 +113,11 @@ class FakeCloud:
         self.released.set()
         self.http.shutdown()
         self.http.server_close()
+
+    def release(self):
+        """Those who hang; others hang from then on."""
+        self.released.set()
+        self.released = threading.Event()
 
     def count(self, method, pattern):
         return sum(1 for m, path, _ in self.asked if m == method and re.fullmatch(pattern, path))

@@ -2,13 +2,17 @@
 """Runs cases of tests/lib/faulttable.py one after the other, and leaves the lab as it was for the next one."""
 import contextlib
 import os
+import re
 import time
 import traceback
 
 import faultcheck
 import faulttable as table
 import labhost
-from faultlab import CONFIG, HOSTS, LASTS_S, PREVIOUS, SLOW, STAYS_S, Case, FaultLab, make_old_initrd, start_guest
+from faultcase import Case
+from faultlab import (CONFIG, HOSTS, LASTS_S, PREVIOUS, SLOW, STAYS_S, FaultLab, kill_at_write, make_old_initrd,
+                      start_guest, uuid_of)
+from faultnova import METADATA, LabCloud
 from movelab import has_gpu, remove_guest, running_on, tell
 from unixhttp import wait_for
 
@@ -29,23 +33,26 @@ class Runner:
 
     def guest(self, kind):
         """The VM on one host with its GPU, as this kind of case wants it; returns the host."""
-        wanted = kind if kind in ("cuda", "old-agent") else "agent"
+        wanted = kind if kind in ("cuda", "old-agent", "nova") else "agent"
         hosts = running_on(GUEST)
-        if wanted == self.kind and len(hosts) == 1 and has_gpu(hosts[0], GUEST) and faultcheck.has_gpu_in_guest(
-                hosts[0], GUEST):
+        if wanted == self.kind and len(hosts) == 1 and (wanted == "nova" or has_gpu(hosts[0], GUEST) and
+                                                        faultcheck.has_gpu_in_guest(hosts[0], GUEST)):
             tell(hosts[0], GUEST, "mend")
             return hosts[0]
         self.discard()
         if wanted == "old-agent":
             make_old_initrd()
-        start_guest("h1", GUEST, initrd="initrd-old" if wanted == "old-agent" else "initrd", gpu=wanted != "cuda")
+        start_guest("h1", GUEST, initrd="initrd-old" if wanted == "old-agent" else "initrd",
+                    gpu=wanted not in ("cuda", "nova"), metadata=METADATA % GUEST if wanted == "nova" else "")
+        self.kind = wanted
+        if wanted == "nova":
+            return "h1"
         if wanted == "cuda":
             tell("h1", GUEST, "cuda on")
             labhost.lab("gpu", "h1", "attach", GUEST)
             wait_for(lambda: int(tell("h1", GUEST, "cuda gpu")[1]) > 0, pause=0.1)
             tell("h1", GUEST, "cuda start 64")
         wait_for(lambda: faultcheck.has_gpu_in_guest("h1", GUEST), pause=0.1)
-        self.kind = wanted
         return "h1"
 
     def discard(self):
@@ -79,6 +86,8 @@ class Runner:
     def run(self, name):
         """One case: its outcome, times and note."""
         source = self.guest(name.split("/")[0])
+        if self.kind == "nova":
+            self.lab.use_cloud(self.lab.cloud or LabCloud(GUEST, uuid_of(GUEST)))
         case = Case(self.lab, GUEST, source, name)
         self.old_side(case)
         for node in self.lab.nodes.values():
@@ -112,8 +121,8 @@ class Runner:
         if not case.began and case.fault != "none":
             outcome = "not reached"
         late = watch.late(case.began or began, case.lifted or began, case.stays)
-        if late and not fault and case.fault not in table.LATE:
-            fault = f"its GPU came {late:.0f} s too late"
+        if late and not fault and (case.fault not in table.LATE or not case.said):
+            fault = f"its GPU came {late:.0f} s too late, and the move said of that: {case.said}"
         if fault:
             return "wrong", watch.bare_s(), took, f"{end['state']}: {fault}; {end['cause'] or 'no cause'}"
         if case.spoils or deadly:
@@ -123,7 +132,7 @@ class Runner:
 
     def happen(self, case):
         """The move begins, and the fault in its phase; a fault that ends has ended on return."""
-        if case.fault == "vgpud-source-killed":
+        if case.is_at_write:
             return self.killed(case)
         case.request()
         if case.fault == "none" or not case.reach():
@@ -134,7 +143,9 @@ class Runner:
         until = time.monotonic() + (STAYS_S if case.stays else ASKS_S if case.fault == "stranger-asks" else LASTS_S)
         while time.monotonic() < until and case.undo:
             with contextlib.suppress(OSError, AssertionError):
-                if case.stays and case.now()["ended_ns"] and not self.needs_lift(case):
+                now = case.now()
+                case.said = now["waits_for"] or case.said
+                if case.stays and now["ended_ns"] and not self.needs_lift(case):
                     break
             time.sleep(0.2)
         case.lift()
@@ -144,29 +155,35 @@ class Runner:
     def needs_lift(self, case):
         """Has the VM no GPU, so that something is to come yet?"""
         with contextlib.suppress(OSError, AssertionError):
-            return case.now()["gpu"] != "attached"
+            return case.kind != "nova" and case.now()["gpu"] != "attached"
         return True
 
     def killed(self, case):
+        """At a write to the journal of the one or the other vgpud."""
+        host = case.side()
+        if host == case.target:
+            kill_at_write(case.peer, case.write())
         try:
             case.request()
         except OSError:
             case.move = None
         until = time.monotonic() + 240
-        while self.lab.runs(case.source) and time.monotonic() < until:
+        while self.lab.runs(host) and time.monotonic() < until:
             if case.move:
                 with contextlib.suppress(OSError):
                     if case.now()["ended_ns"]:
                         break
             time.sleep(0.02)
-        if not self.lab.runs(case.source):
+        if not self.lab.runs(host):
             case.began = case.lifted = time.monotonic()
-            case.unplugged = running_on(GUEST) == [case.source] and not has_gpu(case.source, GUEST)
-            self.lab.start(case.source)
-        listed = case.node.daemon.get("/v1/migrations?limit=1")["items"]
-        if not case.move and (not listed or listed[0]["vm"] != GUEST or listed[0]["id"] in self.seen):
-            case.request()
-        case.move = case.move or listed[0]
+            case.unplugged = host == case.source and running_on(GUEST) == [host] and not has_gpu(host, GUEST)
+            case.lift()
+            self.lab.start(host)
+        if not case.move:
+            listed = case.node.daemon.get("/v1/migrations?limit=1")["items"]
+            if not listed or listed[0]["vm"] != GUEST or listed[0]["id"] in self.seen:
+                case.request()
+            case.move = case.move or listed[0]
         return ""
 
     seen = frozenset()
@@ -218,6 +235,7 @@ def run_all(names, out, scratch, binary):
                 traceback.print_exc()
                 outcome, bare, took = "broken", 0, time.monotonic() - began
                 note = f"{type(error).__name__}: {str(error)[:300]}"
+            note = re.sub(re.escape(str(scratch)) + r"/lab\d+", "...", note)
             row = f"{name}\t{outcome}\t{bare:.1f}\t{took:.1f}\t{' '.join(note.split())}\n"
             out.write(row)
             out.flush()

@@ -11,18 +11,23 @@ PHASES = ("prechecking", "reserving", "quiescing", "detaching", "opening", "copy
 ARRIVED = ("attaching", "resuming", "verifying")
 WITH_GUEST = ("quiescing", "resuming")
 
-# What each move has: a guest with the agent, without it, with programs of CUDA; an older program on one side.
-MOVES = ("agent", "plain", "cuda", "old-source", "old-target", "old-agent")
+# What each move has: a guest with the agent, without it, with programs of CUDA; an older program on one side. nova moves a VM
+# without a GPU.
+MOVES = ("agent", "plain", "cuda", "old-source", "old-target", "old-agent",
+         "nova")
 
 # Every write of a move with the agent to the journal of the source.
 WRITES = tuple(f"after-{n:02}" for n in range(1, 23)) + tuple(f"before-{n:02}" for n in range(2, 24))
+# Likewise of the target, all of them.
+TARGET_WRITES = tuple(f"after-{n:02}" for n in range(1, 11)) + tuple(f"before-{n:02}" for n in range(1, 11))
 STATE_PHASES = ("reserving", "quiescing", "copying", "attaching", "resuming")
 
 # fault: phases in which it happens to a move with the agent.
 FAULTS = {
     "none": ("whole",),
     "vgpud-source-killed": WRITES,
-    "vgpud-target-killed": ("reserving", "quiescing", "detaching", "opening", "copying", "attaching", "resuming"),
+    "vgpud-target-killed": ("reserving", "quiescing", "detaching", "opening", "copying", "attaching", "resuming",
+                            *TARGET_WRITES),
     "vgpud-target-stopped": ("reserving", "copying", "attaching"),
     "libvirtd-source-killed": ("quiescing", "detaching", "opening", "copying", "attaching", "resuming"),
     "libvirtd-target-killed": ("reserving", "quiescing", "opening", "copying", "attaching", "resuming", "verifying"),
@@ -72,6 +77,7 @@ FAULTS = {
 
 # Of other moves: faults with the phases that they have. Writes are those of that move.
 PLAIN_WRITES = tuple(f"after-{n:02}" for n in range(1, 17, 2)) + tuple(f"before-{n:02}" for n in range(3, 18, 2))
+NOVA_WRITES = tuple(f"after-{n:02}" for n in range(1, 10)) + tuple(f"before-{n:02}" for n in range(2, 11))
 OTHERS = {
     "plain": {"none": ("whole",), "vgpud-source-killed": PLAIN_WRITES,
               "libvirtd-source-killed": ("detaching", "copying"), "libvirtd-target-killed": ("copying", "attaching"),
@@ -91,6 +97,15 @@ OTHERS = {
                    "arrival-killed": ("copying",), "attach-refused": ("attaching",), "abort": ("copying",)},
     "old-agent": {"none": ("whole",), "agent-killed": WITH_GUEST, "agent-silent": ("quiescing",),
                   "hook-hangs": ("quiescing",), "attach-refused": ("attaching",), "abort": ("quiescing", "copying")},
+    "nova": {"none": ("whole",), "vgpud-source-killed": NOVA_WRITES, "vgpud-target-killed": ("copying",),
+             **{fault: ("copying",) for fault in (
+                 "libvirtd-source-killed", "libvirtd-target-killed", "libvirtd-source-stopped", "libvirtd-target-stopped",
+                 "vm-killed", "vm-stopped", "arrival-killed", "arrival-stopped", "link-cut", "link-drops",
+                 "disk-source-full", "disk-source-read-only", "disk-source-frozen", "clock-source-ahead",
+                 "clock-source-back", "guest-reboots", "guest-powers-off", "guest-paused", "virsh-aborts-job",
+                 "asked-twice", "nova-forgets-tokens")},
+             "abort": ("prechecking", "copying", "verifying"), "nova-silent": ("prechecking", "copying", "verifying"),
+             "nova-fails": ("prechecking", "copying", "verifying")},
 }
 
 # What tools/check runs by default.
@@ -104,6 +119,8 @@ REBOOTS = ("guest-reboots",)
 LATE = {
     "libvirtd-source-stays-stopped": "only libvirtd of the source can plug the GPU in again; the move says that a restart "
                                      "of it ends the wait",
+    "libvirtd-target-stays-stopped": "a VM that has arrived gets its GPU from libvirt of the target; the move says what it "
+                                     "waits for",
     "link-stays-cut": "a VM that has arrived gets its GPU from libvirt of the target, which the source cannot reach",
 }
 
@@ -146,6 +163,12 @@ A VM is without its GPU for at most 60 s after a fault has ended, and for at mos
 does not end. These faults are exceptions:
 
 {late}
+
+`agent` is a VM with a GPU and with vgpu-guestd, `plain` one without the agent, and `cuda` one with programs of CUDA,
+whose driver is made up. On one side of `old-source`, `old-target` and `old-agent` is the program of the previous
+version. The VM of `nova` has no GPU. The nova that moves it is made up, too, and has libvirt of both hosts do so.
+`after-NN` and `before-NN` are writes to a journal at which vgpud is killed: of the source those of the move, of the
+target all since the move was requested.
 
 Faults last {lasts} s; those with `stays` in their name last until the move has ended and the VM has its GPU. The
 bandwidth of a migration is limited to 8 MiB/s where the fault happens while memory is copied; `agent/none/whole` is a
