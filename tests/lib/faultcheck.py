@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is true of a VM, by libvirt of both hosts and by the guest alone. vgpud is asked only for what it says."""
 import glob
+import itertools
 import os
 import re
 import shlex
@@ -93,6 +94,19 @@ class Watch:
         return max([end - max(limit, begin + AFTER_S) for begin, end in self.gaps] + [0])
 
 
+NUMBERS = itertools.count(1)
+
+
+def answer_of(port, line):
+    """The words of the answer. One that came too late for an earlier question is left out."""
+    ping = f"{os.getpid()}-{next(NUMBERS)}"
+    port.sendall(f"ping {ping}\n{line}\n".encode())
+    answers = port.makefile()
+    while answers.readline().split() not in (["pong", ping], []):
+        pass
+    return answers.readline().split()
+
+
 def ask(host, guest, line, timeout=60):
     """As tell() of movelab.py, at a fraction of the cost: the directories of libvirt are ours, too."""
     for part in ("lib", "run"):
@@ -103,8 +117,7 @@ def ask(host, guest, line, timeout=60):
                     port.settimeout(timeout)
                     # Its path may be too long for an address.
                     port.connect(f"/proc/self/fd/{place}/org.vgpud.test.0")
-                    port.sendall(line.encode() + b"\n")
-                    answer = port.makefile().readline().split()
+                    answer = answer_of(port, line)
             except (ConnectionError, FileNotFoundError):
                 continue  # left over
             finally:
