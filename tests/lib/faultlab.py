@@ -14,7 +14,7 @@ from unixhttp import wait_for
 
 HOSTS = ("h1", "h2")
 # So long a fault lasts that ends by itself, and at most one that stays until the move has ended.
-LASTS_S, STAYS_S = 8, 150
+LASTS_S, STAYS_S = 8, 110
 JUMP_S = 3600
 MIB = 160
 LEASE_S = 40
