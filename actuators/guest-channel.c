@@ -178,9 +178,6 @@ channel_lost(struct channel *channel, GError **err)
     const char *name = virDomainGetName(channel->domain);
 
     channel->ended = true;
-    if (virGetLastErrorCode() != VIR_ERR_OK)
-        return vg_virt_host_failed(channel->host, err, "lost the channel to the agent of '%s'",
-                                   name);
     if (!channel_host_answers(channel))
         return vg_error(err, VG_E_UNREACHABLE,
                         "the connection to '%s' was lost while the agent of '%s' was asked",

@@ -90,13 +90,23 @@ vg_virt_host_connect(vg_virt_host *host, GError **err)
     return host_open(host, err) < 0 ? -1 : host_check_waited_for(host, err);
 }
 
-int
-vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt, ...)
+/* What libvirt's last error on this thread says, from reading it to failing with it. */
+static _Thread_local char *host_error;
+
+void
+vg_virt_host_read_error(void)
 {
-    g_autofree char *why = g_strdup(virGetLastErrorMessage());
+    g_free(host_error);
+    host_error = g_strdup(virGetLastErrorMessage());
+    virResetLastError();
+}
+
+int
+vg_virt_host_fail(const vg_virt_host *host, GError **err, const char *fmt, ...)
+{
+    g_autofree char *why = g_steal_pointer(&host_error);
     va_list args;
 
-    virResetLastError();
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);

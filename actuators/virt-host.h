@@ -38,8 +38,14 @@ const char *vg_virt_host_pause(virDomainPtr domain);
 void vg_virt_host_despair(vg_virt_host *host, const GError *why);
 
 /* Sets *err to the text, followed by libvirt's last error on this thread. The code is
- * VG_E_UNREACHABLE if the connection is gone. Returns -1. */
-int vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt, ...)
+ * VG_E_UNREACHABLE if the connection is gone. Returns -1. The error is read before the arguments
+ * are evaluated, as virDomainGetName() and its like drop it. */
+#define vg_virt_host_failed(host, err, ...)                                                        \
+ (vg_virt_host_read_error(), vg_virt_host_fail(host, err, __VA_ARGS__))
+
+/* The two parts of vg_virt_host_failed(). */
+void vg_virt_host_read_error(void);
+int vg_virt_host_fail(const vg_virt_host *host, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
 /* Re-establishes the connection if it is lost. Every public verb begins with this. */

@@ -188,7 +188,10 @@ def document(results, clean, lasts):
     """docs/faults.md, of rows by case."""
     rows = [results[case] for case in cases() if case in results]
     good = sum(row[1] in clean for row in rows)
+    left = Counter(case.split("/")[0] for case in cases() if case not in results)
+    lacks = ", ".join(f"{left[move]} of `{move}`" for move in MOVES if left[move])
     return TEXT.format(
         late="\n".join(f"- `{fault}`: {why}." for fault, why in LATE.items()), lasts=lasts,
-        summary=f"Of {len(cases())} cases, {len(rows)} ran, and {good} were right.",
+        summary=f"Of {len(cases())} cases, {len(rows)} ran, and {good} were right."
+                + (f" These did not run: {lacks}." if lacks else ""),
         rows="\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows))

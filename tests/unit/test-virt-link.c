@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <libvirt/virterror.h>
 
 #include "actuators/virt-hang.h"
 #include "actuators/virt-link.h"
@@ -319,6 +320,29 @@ stop_loop(void **state)
     return 0;
 }
 
+/* A message that names the domain also says why libvirt failed. */
+static void
+test_reason(void **state)
+{
+    char uri[] = "test:///default";
+    vg_virt_host host = {.uri = uri, .connection = virConnectOpen(uri)};
+    g_autoptr(GError) err = NULL;
+
+    (void)state;
+    assert_non_null(host.connection);
+    virDomainPtr domain = virDomainLookupByName(host.connection, "test");
+    assert_non_null(domain);
+    assert_int_equal(virDomainCreate(domain), -1); /* it runs already */
+    g_autofree char *why = g_strdup(virGetLastErrorMessage());
+    assert_int_equal(
+        vg_virt_host_failed(&host, &err, "'%s' cannot start", virDomainGetName(domain)), -1);
+    g_autofree char *wanted = g_strdup_printf("'test' cannot start on '%s': %s", uri, why);
+    assert_string_equal(err->message, wanted);
+    assert_string_not_equal(why, "no error");
+    virDomainFree(domain);
+    virConnectClose(host.connection);
+}
+
 int
 main(void)
 {
@@ -331,6 +355,7 @@ main(void)
         cmocka_unit_test(test_only_so_many_hang),
         cmocka_unit_test(test_a_libvirtd_that_hangs_is_tried_again_later),
         cmocka_unit_test(test_the_end_waits_for_nothing),
+        cmocka_unit_test(test_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, stop_loop);
