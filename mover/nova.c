@@ -263,7 +263,7 @@ nova_look(struct mover_move *move, struct mover_outcome *ret, GError **err)
 static int
 nova_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
-    if (nova_look_once(move, ret, err) < 0)
+    if (nova_look_there(move, ret, err) < 0)
         return -1;
     if (ret->facts.place == VG_PLACE_TARGET)
         return 0;

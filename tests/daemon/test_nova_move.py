@@ -80,6 +80,20 @@ def test_nova_moves_it(source, cloud):
     assert cloud.instance.host == "compute-two"
 
 
+def test_nova_does_not_answer_when_the_vm_has_arrived(source, cloud):
+    """For a while: the move waits until nova says where the VM is."""
+    refused = []
+
+    def faults(method, _):
+        if cloud.instance.host == "h1" or len(refused) == 5:
+            return None
+        refused.append(method)
+        return 503, "The server is currently unavailable."
+    cloud.faults = faults
+    end(source, "done", "target")
+    assert len(refused) == 5
+
+
 def test_by_the_name_that_nova_gives_it(source, cloud):
     """Of two that have one, none is moved."""
     status, _, refused = source.daemon.post("/v1/migrations", {"vm": "old", "to": "h2"})
