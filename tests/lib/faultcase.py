@@ -84,6 +84,11 @@ class Case:
         assert status == 201, answer
         self.move = answer
 
+    def may_move(self):
+        """By a dry run."""
+        status, _, answer = self.node.daemon.post("/v1/migrations", {**self.body(), "dry_run": True})
+        return status == 200 and not answer["problems"]
+
     def body(self):
         return {"vm": self.guest, "to": self.target, **({"no_agent": True} if self.kind == "plain" else {})}
 

@@ -30,6 +30,7 @@ class Runner:
     def __init__(self, scratch, binary, shared=False):
         self.lab = FaultLab(scratch, binary, shared)
         self.kind = None  # of the guest
+        self.is_new = False  # the guest has just booted
 
     def guest(self, kind):
         """The VM on one host with its GPU, as this kind of case wants it; returns the host."""
@@ -44,7 +45,7 @@ class Runner:
             make_old_initrd()
         start_guest("h1", GUEST, initrd="initrd-old" if wanted == "old-agent" else "initrd",
                     gpu=wanted not in ("cuda", "nova"), metadata=METADATA % GUEST if wanted == "nova" else "")
-        self.kind = wanted
+        self.kind, self.is_new = wanted, True
         if wanted == "nova":
             return "h1"
         if wanted == "cuda":
@@ -92,6 +93,11 @@ class Runner:
         self.old_side(case)
         for node in self.lab.nodes.values():
             node.reload(self.config(case))
+        if self.is_new:
+            self.lab.known(source, GUEST)
+            # Its agent may not run yet.
+            wait_for(case.may_move, pause=0.5)
+            self.is_new = False
         boot = faultcheck.boot_id(source, GUEST)
         began = time.monotonic()
         case.prepare()
