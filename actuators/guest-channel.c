@@ -54,6 +54,7 @@ struct channel {
     vg_virt_host *host;
     virDomainPtr domain;
     virStreamPtr stream;
+    virStreamPtr refused;       /* the last one that libvirt did not open, or NULL */
     const struct vg_verb *verb; /* &limits, or that of the caller */
     struct vg_verb limits;
     const char *opencl_at; /* or NULL */
@@ -79,16 +80,25 @@ vg_guest_answer_clear(struct vg_guest_answer *answer)
 
 /* ---- bytes ---- */
 
+static void
+channel_free_refused(struct channel *channel)
+{
+    if (channel->refused)
+        virStreamFree(channel->refused);
+    channel->refused = NULL;
+}
+
+/* Leaves the stream that is refused to channel_free_refused(): virStreamFree() drops libvirt's
+ * error. */
 static int
 channel_try(struct channel *channel, unsigned flags)
 {
+    channel_free_refused(channel);
     channel->stream = virStreamNew(channel->host->connection, VIR_STREAM_NONBLOCK);
     if (channel->stream &&
         virDomainOpenChannel(channel->domain, CHANNEL, channel->stream, flags) == 0)
         return 0;
-    if (channel->stream)
-        virStreamFree(channel->stream);
-    channel->stream = NULL;
+    channel->refused = g_steal_pointer(&channel->stream);
     return -1;
 }
 
@@ -157,6 +167,7 @@ channel_close(struct channel *channel)
         virStreamAbort(channel->stream);
     if (channel->stream)
         virStreamFree(channel->stream);
+    channel_free_refused(channel);
     virResetLastError();
     channel->stream = NULL;
     g_clear_pointer(&channel->talk, vg_guest_talk_free);

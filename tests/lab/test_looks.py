@@ -2,9 +2,11 @@
 """Looking at a VM changes nothing: readers ask both hosts whether it can move, as fast as they can, while
 it does."""
 import json
+import subprocess
 import threading
 
 import pytest
+from labdaemon import prefix
 from labhost import lab
 from movelab import has_gpu, remove_guest, running_on, said_by_qemu, start_guest, tell
 from settings import full
@@ -104,6 +106,44 @@ def test_looks_during_a_long_resume(movelab):
         remove_guest(GUEST)
     assert end["state"] == "done" and all(step["ok"] for step in end["steps"]), end
     assert all(len(reader.looks) >= 2 and not reader.wrong for reader in readers), [r.wrong for r in readers]
+
+
+HOLD = """
+import ctypes, sys, time
+libvirt = ctypes.CDLL("libvirt.so.0")
+for call in (libvirt.virConnectOpen, libvirt.virDomainLookupByName, libvirt.virStreamNew):
+    call.restype = ctypes.c_void_p
+host = ctypes.c_void_p(libvirt.virConnectOpen(b"qemu:///system"))
+guest = ctypes.c_void_p(libvirt.virDomainLookupByName(host, sys.argv[1].encode()))
+stream = ctypes.c_void_p(libvirt.virStreamNew(host, 0))
+print(libvirt.virDomainOpenChannel(guest, b"org.vgpud.guest.0", stream, 0), flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.drawn("lab")
+def test_a_look_beside_another_program(movelab):
+    """It has the channel to the agent: the guest is not asked, which is no reason not to move it."""
+    start_guest("h1", GUEST)
+    node = movelab.nodes["h1"]
+
+    def look():
+        status, _, answer = node.daemon.post("/v1/migrations", {"vm": GUEST, "to": "h2", "dry_run": True})
+        return answer if status == 200 else None
+    try:
+        movelab.meet()
+        wait_for(lambda: (look() or {}).get("problems") == [], pause=0.5)
+        with subprocess.Popen([*prefix("h1"), "/usr/bin/python3", "-c", HOLD, GUEST], stdout=subprocess.PIPE,
+                              text=True) as holder:
+            try:
+                assert holder.stdout.readline() == "0\n"
+                answer = look()
+            finally:
+                holder.kill()
+        assert answer and answer["problems"] == [], answer
+        assert any("another program uses the channel" in doubt for doubt in answer["doubts"]), answer
+    finally:
+        remove_guest(GUEST)
 
 
 @pytest.mark.drawn("lab")
