@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is true of a VM, by libvirt of both hosts and by the guest alone. vgpud is asked only for what it says."""
+import contextlib
 import glob
 import itertools
 import os
@@ -18,6 +19,8 @@ from unixhttp import wait_for
 
 # A VM is without its GPU for at most so long after the end of a fault; after its beginning, if it stays.
 AFTER_S, STAYING_S = 60, 90
+# A VM that has been told to end may take so long.
+ENDS_S = 30
 # What a program takes to look, and the guest to say so.
 SLACK_S = 5
 GPU_EVENT = re.compile(rb"PCI (add|remove) \S+ 1AF4:1110")
@@ -176,6 +179,10 @@ def obey(flab, node, move):
 def wrong(flab, case, boot, deadly, reboots):
     """What is not as it has to be, in words; None if all is."""
     guest = case.guest
+    if deadly:
+        # The move may end before the guest has.
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: not running_on(guest), ENDS_S, pause=0.2)
     hosts = running_on(guest)
     if deadly and not hosts:
         said = case.now()
