@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -32,8 +33,10 @@ def pytest_configure(config):
                                        "else runs beside it")
     config.addinivalue_line("markers", "drawn(name): without VG_TEST_FULL, tools/check runs some of all tests "
                                        "with this name only, drawn by the seed")
-    # A shell's background job ignores it, and so would all programs that are tested.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell's background job ignores it, and so would all programs that are tested. A worker of xdist may
+    # run in another thread, which cannot set a handler.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

@@ -81,8 +81,8 @@ class Daemon:
             file.seek(self.log_start)
             return file.read().decode()
 
-    def tail(self):
-        return "\n".join(self.log().splitlines()[-15:])
+    def tail(self, lines=15):
+        return "\n".join(self.log().splitlines()[-lines:])
 
     def committed(self):
         return [int(end) for end in COMMITTED.findall(self.log())]
@@ -101,6 +101,10 @@ class Daemon:
             connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()
             return response.status, response.headers, response.read()
+        except ConnectionError as error:
+            if self.process.poll() is not None:
+                error.add_note(f"vgpud ended with {self.process.returncode}\n{self.tail(80)}")
+            raise
         finally:
             connection.close()
 
