@@ -202,28 +202,42 @@ perf_namespace(void)
     return stat("/proc/self/ns/pid", &about) == 0 ? (unsigned long)about.st_ino : 0;
 }
 
-/* Removes the definitions that killed agents have left behind. Those of another namespace stay: of
- * its processes, this one cannot tell which run. */
+/* Returns whether a line of the list of probes is one that a killed agent has left behind, with its
+ * group and name. Probes of another namespace stay: this process cannot see which of that
+ * namespace's processes run. */
+static bool
+perf_is_left(const char *line, char group[64], char name[64])
+{
+    if (sscanf(line, "p:%63[^/]/%63s", group, name) != 2 ||
+        strncmp(group, GROUP, strlen(GROUP)) != 0)
+        return false;
+    char *end;
+    pid_t pid = (pid_t)strtol(group + strlen(GROUP), &end, 10);
+    if (*end == '_' && strtoul(end + 1, NULL, 10) != perf_namespace())
+        return false;
+    return pid != getpid() && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Removes the probes that killed agents have left behind, once the whole list is read: the kernel
+ * skips lines of a list that becomes shorter between two reads. */
 static void
 perf_clean_up(const vg_perf_rings *rings)
 {
     int fd = openat(rings->tracing, "uprobe_events", O_RDONLY | O_CLOEXEC);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    char *line = NULL, group[64], name[64];
-    size_t size = 0;
+    char *line = NULL, *left = NULL, group[64], name[64];
+    size_t size = 0, left_size = 0;
+    FILE *to = open_memstream(&left, &left_size);
 
-    while (file && getline(&line, &size, file) > 0) {
-        if (sscanf(line, "p:%63[^/]/%63s", group, name) != 2 ||
-            strncmp(group, GROUP, strlen(GROUP)) != 0)
-            continue;
-        char *end;
-        pid_t pid = (pid_t)strtol(group + strlen(GROUP), &end, 10);
-        bool is_elsewhere = *end == '_' && strtoul(end + 1, NULL, 10) != perf_namespace();
-        if (is_elsewhere || pid == getpid() || kill(pid, 0) == 0 || errno != ESRCH)
-            continue;
-        vg_guest_auto char *remove = vg_guest_format("-:%s/%s\n", group, name);
-        perf_define(rings, remove);
+    while (file && to && getline(&line, &size, file) > 0) {
+        if (perf_is_left(line, group, name))
+            fprintf(to, "-:%s/%s\n", group, name);
     }
+    if (to)
+        fclose(to);
+    for (char *rest = left, *one; rest && (one = strsep(&rest, "\n")) && *one;)
+        perf_define(rings, one);
+    free(left);
     free(line);
     if (file)
         fclose(file);

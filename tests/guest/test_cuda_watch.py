@@ -9,8 +9,8 @@ import time
 
 import pytest
 from cudaguest import FIRST, slot_path
-from cudawatch import (a_guest, a_host, a_tracing, prepare, refused, released,  # noqa: F401
-                       watches)
+from cudawatch import (a_guest, a_host, a_tracing, define, prepare, refused, released,  # noqa: F401
+                       remove_left, watches)
 from guestd import LONG_MS, Agent, at_deadline, program
 from unixhttp import wait_for
 
@@ -93,6 +93,22 @@ def test_tie_that_is_made_at_the_last_moment(guest, host):
     assert f"process {worker.pid} " in done["message"]
     assert "checkpoint" not in {p["step"] for p in progress}
     assert worker.end()[:2] == (0, 0) and other.end()[:2] == (0, 0)
+
+
+def test_many_probes_are_left(guest, tracing):
+    """A list that is longer than one read of it becomes shorter while the agent removes probes."""
+    events = tracing / "uprobe_events"
+    space = os.stat("/proc/self/ns/pid").st_ino
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    left = [f"vgpu_guestd_{gone.pid}_{space}/left{i}" for i in range(100)]
+    try:
+        for name in left:
+            define(events, f"p:{name} /bin/true:0x1000")
+        with Agent(guest):
+            wait_for(lambda: f"vgpu_guestd_{gone.pid}_" not in events.read_text())
+    finally:
+        remove_left(events)
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -27,14 +27,22 @@ def a_tracing(tmp_path):
     subprocess.run(["umount", path], check=True)
 
 
+def define(events, line):
+    """Defines a probe, or removes one. tracefs cannot seek to the end, as Python does to append."""
+    fd = os.open(events, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, f"{line}\n".encode())
+    finally:
+        os.close(fd)
+
+
 def remove_left(events):
     """Of agents that tests have killed: no other agent comes to this namespace of processes."""
     space = os.stat("/proc/self/ns/pid").st_ino
     for line in events.read_text().splitlines():
         found = re.match(rf"p:(vgpu_guestd_(\d+)_{space}/\S+)", line)
         if found and not os.path.exists(f"/proc/{found[2]}"):
-            with events.open("a") as file:
-                file.write(f"-:{found[1]}\n")
+            define(events, f"-:{found[1]}")
 
 
 @pytest.fixture(name="guest")

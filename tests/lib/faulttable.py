@@ -164,9 +164,9 @@ does not end. These faults are exceptions:
 
 {late}
 
-`agent` is a VM with a GPU and with vgpu-guestd, `plain` one without the agent, and `cuda` one with programs of CUDA,
-whose driver is made up. On one side of `old-source`, `old-target` and `old-agent` is the program of the previous
-version. The VM of `nova` has no GPU. The nova that moves it is made up, too, and has libvirt of both hosts do so.
+`agent` is a VM with a GPU and vgpu-guestd. `plain` has no agent. `cuda` has CUDA programs and a fake driver. In
+`old-source`, `old-target` and `old-agent`, one side runs the previous version. The VM of `nova` has no GPU, and a
+fake nova moves it through the libvirt of both hosts.
 `after-NN` and `before-NN` are writes to a journal at which vgpud is killed: of the source those of the move, of the
 target all since the move was requested.
 
