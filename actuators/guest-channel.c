@@ -141,7 +141,9 @@ channel_open(struct channel *channel, bool looks, GError **err)
                         "type='virtio' name='%s'/></channel> to its devices",
                         virDomainGetName(channel->domain), CHANNEL, CHANNEL);
     if (looks && channel_is_closed(channel))
-        return vg_error(err, VG_E_NOT_FOUND, "nobody in '%s' has its end of the channel %s open",
+        return vg_error(err, VG_E_NOT_FOUND,
+                        "no process in '%s' has opened its end of the channel "
+                        "%s",
                         virDomainGetName(channel->domain), CHANNEL);
     /* Another client may still hold a stream, even if it is dead. Forcing the channel ends that
      * stream, and a living client sees it end. */
@@ -191,7 +193,7 @@ channel_lost(struct channel *channel, GError **err)
     channel->ended = true;
     if (!channel_host_answers(channel))
         return vg_error(err, VG_E_UNREACHABLE,
-                        "the connection to '%s' was lost while the agent of '%s' was asked",
+                        "the connection to '%s' was lost during a request to the agent of '%s'",
                         channel->host->uri, name);
     channel->taken = true;
     return vg_error(err, VG_E_EXTERNAL,
@@ -274,7 +276,9 @@ channel_check_reboot(struct channel *channel, GError **err)
     if (vg_virt_reboots_last_ns(channel->host->reboots) <= channel->asked_ns)
         return 0;
     channel->rebooted = true;
-    return vg_error(err, VG_E_EXTERNAL, "the guest of '%s' has rebooted while its agent was asked",
+    return vg_error(err, VG_E_EXTERNAL,
+                    "the guest of '%s' has rebooted during a request to its "
+                    "agent",
                     virDomainGetName(channel->domain));
 }
 
@@ -523,8 +527,8 @@ channel_tell_proxy(struct channel *channel, const char *token, struct vg_guest_a
     if (channel_open(channel, true, err) < 0 || channel_hello(channel, &message, err) < 0)
         return -1;
     if (message.minor < VG_GUEST_MINOR_PROXY) {
-        ret->text = g_strdup_printf("its agent is too old to be told: %s; from minor version %d of "
-                                    "the protocol on, it can be",
+        ret->text = g_strdup_printf("its agent is too old for this notification: %s; it needs "
+                                    "minor version %d of the protocol or later",
                                     message.text, VG_GUEST_MINOR_PROXY);
         vg_guest_message_clear(&message);
         return 0;

@@ -248,7 +248,7 @@ talk_put_error(GString *text, json_object *object)
     g_string_append_printf(text, "%s (%s)", message ? message : "no message",
                            code ? code : "no code");
     if (undo_error)
-        g_string_append_printf(text, "; what was begun is not undone: %s", undo_error);
+        g_string_append_printf(text, "; what was started is not undone: %s", undo_error);
 }
 
 /* ---- devices that were released ---- */

@@ -104,7 +104,7 @@ vg_guest_told_append(GString *text, const struct vg_guest_programs *programs)
                                (long long)(programs->gpu_bytes >> 20));
     if (programs && programs->forked > 0)
         g_string_append_printf(
-            text, "; %lld forked child%s gave up %lld descriptor%s and %lld map%s",
+            text, "; %lld forked child%s released %lld descriptor%s and %lld map%s",
             (long long)programs->forked, programs->forked == 1 ? "" : "ren",
             (long long)programs->forked_descriptors, programs->forked_descriptors == 1 ? "" : "s",
             (long long)programs->forked_maps, programs->forked_maps == 1 ? "" : "s");

@@ -179,8 +179,8 @@ cloud_take_document(vg_nova_cloud *cloud, yaml_document_t *document, const char 
         return optional ? 0 : vg_error(err, VG_E_INVALID, "it has no cloud '%s'", name);
     if (verify && (g_ascii_strcasecmp(verify, "false") == 0 || strcmp(verify, "no") == 0))
         return vg_error(err, VG_E_INVALID,
-                        "cloud '%s' says verify: %s, but vgpud tells its password only to whom it "
-                        "has recognised; cacert names the CA",
+                        "cloud '%s' says verify: %s, but vgpud sends its password only to a server "
+                        "that it has verified; name the CA with cacert",
                         name, verify);
     cloud_take_auth(cloud, document, cloud_member(document, entry, "auth"));
     cloud_take(&cloud->region, document, entry, "region_name");
@@ -358,8 +358,7 @@ vg_nova_cloud_read(const struct vg_nova_options *options, GError **err)
 
     if (cloud_given(options->cloud) && cloud_given(options->auth_url)) {
         vg_error(err, VG_E_INVALID,
-                 "cloud and auth_url are both set; either clouds.yaml tells of the cloud, or these "
-                 "keys do");
+                 "cloud and auth_url are both set; use either clouds.yaml or these keys");
         return NULL;
     }
     status = cloud_given(options->cloud) ? cloud_read_clouds(cloud, options, err)

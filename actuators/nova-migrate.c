@@ -221,14 +221,14 @@ migrate_came_to_nothing(struct migrate *migrate, GError **err)
     }
     if (id < 0 || id <= migrate->before_id)
         return vg_error(err, VG_E_EXTERNAL, "nova's migration to '%s' came to nothing: %s",
-                        migrate->migration->to, reason ? reason : "nova does not tell why");
+                        migrate->migration->to, reason ? reason : "nova gives no reason");
     if (g_strcmp0(status, "cancelled") == 0)
         return vg_error(err, VG_E_CONFLICT,
-                        "somebody else has aborted nova's migration %" PRId64 " to '%s'", id,
+                        "another client has aborted nova's migration %" PRId64 " to '%s'", id,
                         migrate->migration->to);
     return vg_error(err, VG_E_EXTERNAL, "nova's migration %" PRId64 " to '%s' ended as '%s': %s",
                     id, migrate->migration->to, status ? status : "?",
-                    reason ? reason : "nova does not tell why");
+                    reason ? reason : "nova gives no reason");
 }
 
 static int
@@ -240,7 +240,7 @@ migrate_in_error(struct migrate *migrate, const struct vg_nova_server *server, G
                     server->host,
                     server->fault ? server->fault
                     : reason      ? reason
-                                  : "it does not tell why");
+                                  : "it gives no reason");
 }
 
 /* ---- watching ---- */
@@ -296,9 +296,9 @@ migrate_give_up(struct migrate *migrate, GError **err)
     if (!migrate->called_off || vg_clock_monotonic_ns() < migrate->off_ns + limit_ns)
         return 0;
     if (migrate->silent)
-        return vg_error(err, VG_E_TIMEOUT, "%s; nova cannot be asked to abort it: %s",
+        return vg_error(err, VG_E_TIMEOUT, "%s; cannot ask nova to abort it: %s",
                         migrate->called_off->message, migrate->silent->message);
-    return vg_error(err, VG_E_TIMEOUT, "%s; nova was asked to abort it, and has not within %d s",
+    return vg_error(err, VG_E_TIMEOUT, "%s; nova has not aborted it within %d s",
                     migrate->called_off->message, (int)(CALL_OFF_NS / VG_NS_PER_S));
 }
 
@@ -394,7 +394,7 @@ migrate_begin(struct migrate *migrate, GError **err)
 
     /* This is needed to tell later whether the new migration has begun. */
     migrate->before_id = migrate_newest(migrate, NULL);
-    if (vg_verb_pause(migrate->verb, 0, "nova's migration to begin", err) < 0)
+    if (vg_verb_pause(migrate->verb, 0, "nova's migration to start", err) < 0)
         return -1;
     int status = vg_nova_ask(migrate->nova, "POST", path, body, &exchange, &error);
     const bool perhaps = status < 0 && !exchange.unsent && vg_nova_may_pass(error) &&

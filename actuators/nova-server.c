@@ -66,11 +66,11 @@ vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError
     const char *status = vg_nova_text(server, "status");
     const char *host = vg_nova_text(server, "OS-EXT-SRV-ATTR:host");
     if (!status)
-        return vg_error(err, VG_E_EXTERNAL, "the answer of nova does not tell the server's status");
+        return vg_error(err, VG_E_EXTERNAL, "nova's answer lacks the server's status");
     if (!vg_nova_member(server, "OS-EXT-SRV-ATTR:host"))
         return vg_error(err, VG_E_DENIED,
-                        "nova does not tell vgpud's user on which host '%s' is: the user needs the "
-                        "role admin",
+                        "nova does not show vgpud's user the host of '%s': the user needs the role "
+                        "admin",
                         uuid);
     ret->known = true;
     ret->status = g_strdup(status);
@@ -158,8 +158,8 @@ server_check_target(vg_nova *nova, struct vg_nova_precheck *check, GPtrArray *pr
     const char *reason = vg_nova_text(service, "disabled_reason");
     if (!host) {
         g_ptr_array_add(problems,
-                        g_strdup_printf("nova has no hypervisor '%s'; nova_host in the group [peer "
-                                        "NAME] of that host says what nova calls it",
+                        g_strdup_printf("nova has no hypervisor '%s'; set nova_host in that host's "
+                                        "group [peer NAME] to nova's name for it",
                                         check->to));
         return 0;
     }

@@ -301,7 +301,7 @@ session_take_version(vg_nova *nova, json_object *document, GError **err)
     const unsigned max = session_minor(highest), min = session_minor(lowest);
 
     if (!version)
-        return vg_error(err, VG_E_EXTERNAL, "the compute service at '%s' tells no version of it",
+        return vg_error(err, VG_E_EXTERNAL, "the compute service at '%s' reports no version",
                         nova->compute);
     if (max == 0)
         return vg_error(err, VG_E_REFUSED,

@@ -9,29 +9,18 @@
 #include <libvirt/virterror.h>
 
 #include "actuators/virt-host.h"
-#include "base/clock.h"
 #include "base/error.h"
-
-bool
-vg_virt_host_is_occupied(const GPtrArray *live, const char *guest_address)
-{
-    for (unsigned i = 0; guest_address && i < live->len; i++) {
-        const vg_domain_device *device = live->pdata[i];
-        if (device->guest_address && strcmp(device->guest_address, guest_address) == 0)
-            return true;
-    }
-    return false;
-}
 
 /* Makes the element to attach, without its address if another device has that. */
 static char *
 element_for(const GPtrArray *live, const vg_domain_device *wanted, const char *alias,
             const struct vg_verb *verb, GError **err)
 {
-    if (!vg_virt_host_is_occupied(live, wanted->guest_address))
+    if (!vg_domain_devices_occupy(live, wanted->guest_address))
         return g_strdup(wanted->xml);
-    g_autofree char *text = g_strdup_printf(
-        "the guest's address %s is taken, so %s gets another one", wanted->guest_address, alias);
+    g_autofree char *text =
+        g_strdup_printf("the guest's address %s is in use, so %s gets another address",
+                        wanted->guest_address, alias);
     if (verb->tell)
         verb->tell(verb->data, NULL, text);
     return vg_device_xml_make(wanted->xml, alias, NULL, NULL, err);
@@ -48,7 +37,7 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
     if (vg_domain_devices_find(before, alias, wanted->source_address))
         return 0;
     g_autofree char *element = element_for(before, wanted, alias, verb, err);
-    if (!element || vg_verb_pause(verb, 0, "attaching to begin", err) < 0)
+    if (!element || vg_verb_pause(verb, 0, "attaching to start", err) < 0)
         return -1;
     /* The live XML is checked afterwards, whatever the result of this call. */
     virDomainAttachDeviceFlags(domain, element, VIR_DOMAIN_AFFECT_LIVE);

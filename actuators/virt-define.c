@@ -20,7 +20,7 @@ define_add(vg_virt_host *host, virDomainPtr domain, const char *alias,
         return -1;
     if (vg_domain_devices_find(inactive, alias, wanted->source_address))
         return 0;
-    g_autofree char *element = vg_virt_host_is_occupied(inactive, wanted->guest_address)
+    g_autofree char *element = vg_domain_devices_occupy(inactive, wanted->guest_address)
                                    ? vg_device_xml_make(wanted->xml, alias, NULL, NULL, err)
                                    : g_strdup(wanted->xml);
     if (!element)

@@ -83,7 +83,8 @@ detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **er
     for (unsigned i = 0; i < left->len; i++) {
         const vg_domain_device *device = left->pdata[i];
         if (!vg_virt_host_goes_on(detach->host))
-            return vg_error(err, VG_E_TIMEOUT, "nobody waits for '%s' any more", detach->host->uri);
+            return vg_error(err, VG_E_TIMEOUT, "the request for '%s' was cancelled",
+                            detach->host->uri);
         if (virDomainDetachDeviceAlias(detach->domain, device->alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
             continue;
         const char *words = virGetLastErrorMessage();

@@ -73,11 +73,11 @@ gpus_read_one(const vg_domain_device *device, const struct vg_named_device *name
         return 0;
     if (device->kind == VG_DOMAIN_DEVICE_MDEV && !type)
         return vg_error(err, VG_E_EXTERNAL,
-                        "libvirt does not know of which type the mediated device %s ('%s') is",
+                        "libvirt does not know the type of the mediated device %s ('%s')",
                         device->source_address, device->alias);
     if (!type)
         return vg_error(err, VG_E_EXTERNAL,
-                        "it cannot be told of which vGPU type the virtual function %s ('%s') is",
+                        "the vGPU type of the virtual function %s ('%s') is unknown",
                         device->source_address, device->alias);
     *ret = gpus_make(
         device, device->kind == VG_DOMAIN_DEVICE_PCI ? VG_MOVE_DEVICE_PCI : VG_MOVE_DEVICE_MDEV,

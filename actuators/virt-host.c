@@ -77,7 +77,7 @@ host_check_waited_for(vg_virt_host *host, GError **err)
 {
     return vg_virt_host_goes_on(host)
                ? 0
-               : vg_error(err, VG_E_TIMEOUT, "nobody waits for '%s' any more", host->uri);
+               : vg_error(err, VG_E_TIMEOUT, "the request for '%s' was cancelled", host->uri);
 }
 
 int
@@ -135,7 +135,7 @@ vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **err)
         virResetLastError();
         vg_error(err, VG_E_NOT_FOUND, "there is no domain %s on '%s'", uuid, host->uri);
     } else {
-        vg_virt_host_failed(host, err, "cannot look for domain %s", uuid);
+        vg_virt_host_failed(host, err, "cannot look up domain %s", uuid);
     }
     return NULL;
 }
@@ -151,7 +151,7 @@ vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError
     if (!xml && (code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_OK)) {
         /* libvirt may give no reason for a domain that leaves meanwhile. */
         virResetLastError();
-        vg_error(err, VG_E_CONFLICT, "'%s' was leaving '%s' when it was looked at",
+        vg_error(err, VG_E_CONFLICT, "'%s' was leaving '%s' when it was checked",
                  virDomainGetName(domain), host->uri);
     } else if (!xml) {
         vg_virt_host_failed(host, err, "cannot read the XML of '%s'", virDomainGetName(domain));
@@ -249,6 +249,19 @@ look_at_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_lo
     look->stands = look_pause_words(reason);
     look->by_migration = reason == VIR_DOMAIN_PAUSED_MIGRATION || reason == VIR_DOMAIN_PAUSED_USER;
     return 0;
+}
+
+int64_t
+vg_virt_host_begin_ns(vg_virt_host *host, virDomainPtr domain)
+{
+    g_autofree char *xml = vg_virt_host_xml(host, domain, 0, NULL);
+    const int64_t gib = (int64_t)(virDomainGetMaxMemory(domain) >> 20); /* of KiB */
+
+    virResetLastError();
+    /* libvirt itself waits a second longer per GiB for a QEMU that allocates memory ahead. */
+    const bool is_ahead = xml && (strstr(xml, "<hugepages") || strstr(xml, "<locked/>") ||
+                                  strstr(xml, "<hostdev ") || strstr(xml, "mode='immediate'"));
+    return VG_VIRT_STUCK_NS + (is_ahead ? gib * VG_NS_PER_S : 0);
 }
 
 static int

@@ -62,9 +62,6 @@ char *vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, 
 GPtrArray *vg_virt_host_devices(vg_virt_host *host, virDomainPtr domain, unsigned flags,
                                 GError **err);
 
-/* Returns whether one of these devices of a domain has the guest's address. */
-bool vg_virt_host_is_occupied(const GPtrArray *devices, const char *guest_address);
-
 /* Lists the host's devices, as vg_virt_devices_list() does. */
 GPtrArray *vg_virt_host_node_devices(vg_virt_host *host, GError **err);
 

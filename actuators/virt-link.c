@@ -293,8 +293,8 @@ vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
             vg_error(&why,
                      atomic_load(&link_ending) || (leave && atomic_load(leave)) ? VG_E_BUSY
                                                                                 : VG_E_TIMEOUT,
-                     "libvirt at '%s' was asked %s and has not answered for %.0f s", link->uri,
-                     what, (double)(vg_clock_monotonic_ns() - began_ns) / (double)VG_NS_PER_S);
+                     "libvirt at '%s' has not answered %s for %.0f s", link->uri, what,
+                     (double)(vg_clock_monotonic_ns() - began_ns) / (double)VG_NS_PER_S);
         g_propagate_error(err, g_steal_pointer(&why));
         return -1;
     }

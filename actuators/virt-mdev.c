@@ -13,7 +13,6 @@
 
 #include <libvirt/virterror.h>
 
-#include "base/error.h"
 #include "model/gpu-part.h"
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)

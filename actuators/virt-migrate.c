@@ -346,19 +346,6 @@ migrate_call_off(struct migrate *migrate, vg_thread *thread, const GError *why)
     }
 }
 
-int64_t
-vg_virt_host_begin_ns(vg_virt_host *host, virDomainPtr domain)
-{
-    g_autofree char *xml = vg_virt_host_xml(host, domain, 0, NULL);
-    const int64_t gib = (int64_t)(virDomainGetMaxMemory(domain) >> 20); /* of KiB */
-
-    virResetLastError();
-    /* libvirt itself waits a second longer per GiB for a QEMU that allocates memory ahead. */
-    const bool is_ahead = xml && (strstr(xml, "<hugepages") || strstr(xml, "<locked/>") ||
-                                  strstr(xml, "<hostdev ") || strstr(xml, "mode='immediate'"));
-    return VG_VIRT_STUCK_NS + (is_ahead ? gib * VG_NS_PER_S : 0);
-}
-
 static int
 migrate_check_stuck(const struct migrate *migrate, GError **err)
 {
@@ -446,7 +433,7 @@ migrate_all(struct migrate *migrate, GError **err)
         return -1;
     }
     return vg_error(err, (enum vg_error_code)called_off->code,
-                    "%s; somebody had paused the VM meanwhile, and libvirt lets it run again",
+                    "%s; the VM had been paused during the migration, and libvirt has resumed it",
                     called_off->message);
 }
 
@@ -486,7 +473,7 @@ vg_virt_host_go_on(vg_virt_host *host, const char *uuid, GError **err)
     if (virDomainGetState(domain, &state, NULL, 0) == 0 && state == VIR_DOMAIN_RUNNING)
         return 0;
     if (virDomainResume(domain) < 0)
-        return vg_virt_host_failed(host, err, "'%s' does not go on", virDomainGetName(domain));
+        return vg_virt_host_failed(host, err, "'%s' makes no progress", virDomainGetName(domain));
     return 0;
 }
 

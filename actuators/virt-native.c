@@ -18,7 +18,6 @@
 #include <libvirt/virterror.h>
 
 #include "actuators/virt-link.h"
-#include "base/error.h"
 #include "base/json.h"
 #include "host/device-xml.h"
 #include "host/qemu-answer.h"
@@ -65,7 +64,7 @@ native_command(virDomainPtr domain, const char *command, char **why)
     char *answer = NULL;
 
     if (virDomainQemuMonitorCommand(domain, command, &answer, 0) < 0) {
-        *why = g_strdup_printf("QEMU cannot be asked: %s", virGetLastErrorMessage());
+        *why = g_strdup_printf("cannot query QEMU: %s", virGetLastErrorMessage());
         virResetLastError();
         return NULL;
     }
@@ -152,10 +151,10 @@ native_judge_kernel(const vg_virt_host *host, virDomainPtr domain, const char *x
         return NULL;
     const char *tracked = native_find_tracked(xml, devices);
     if (tracked)
-        return g_strdup_printf("this host's kernel has nothing by which a driver could tell which "
-                               "memory '%s' writes (CONFIG_IOMMUFD), and <qemu:override> does not "
-                               "say " TRACKING_PROPERTY "=off",
-                               tracked);
+        return g_strdup_printf(
+            "this host's kernel cannot track which memory '%s' writes "
+            "(CONFIG_IOMMUFD), and <qemu:override> does not say " TRACKING_PROPERTY "=off",
+            tracked);
     for (unsigned i = 0; !why && i < devices->len; i++) {
         const struct vg_move_device *device = devices->pdata[i];
         why = native_ask_tracking(domain, device->alias);

@@ -173,7 +173,7 @@ precheck_doubt_news(struct precheck *check)
     for (unsigned i = 0; i < MIN(check->needs->news->len, NEWS_MAX); i++)
         g_ptr_array_add(check->doubts,
                         g_strdup_printf("'%s' has an element <%s> that this vgpud does not know: "
-                                        "whether the target needs something for it cannot be told",
+                                        "it is unknown whether the target needs something for it",
                                         check->name, (char *)check->needs->news->pdata[i]));
 }
 
@@ -187,8 +187,8 @@ precheck_block_jobs(struct precheck *check)
         if (virDomainGetBlockJobInfo(check->domain, disk, &job, 0) == 1)
             precheck_add(
                 check,
-                "libvirt is at a block job of the disk '%s' of '%s', with which it migrates "
-                "no VM: wait for its end, or abort it ('virsh blockjob')",
+                "a block job is running on disk '%s' of '%s', and libvirt does not migrate such a "
+                "VM: wait for its end, or abort it ('virsh blockjob')",
                 disk, check->name);
     }
     virResetLastError();
@@ -202,18 +202,19 @@ check_state(struct precheck *check)
 
     if (virDomainGetState(check->domain, &state, NULL, 0) == 0 && state == VIR_DOMAIN_PAUSED)
         precheck_add(check,
-                     "'%s' is paused, and a guest that stands still does not release a device: "
-                     "resume it first",
+                     "'%s' is paused, and a paused guest does not release a device: resume it "
+                     "first",
                      check->name);
     if (virDomainGetJobInfo(check->domain, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
         precheck_add(check,
-                     "libvirt is at another job of '%s' ('virsh domjobinfo' tells which): wait for "
-                     "its end",
+                     "another libvirt job is running on '%s' ('virsh domjobinfo' shows it): wait "
+                     "for its end",
                      check->name);
     int snapshots = virDomainSnapshotNum(check->domain, 0);
     if (snapshots > 0)
         precheck_add(check,
-                     "'%s' has %d snapshots, with which libvirt migrates no VM: delete them first",
+                     "'%s' has %d snapshots, and libvirt does not migrate such a VM: delete them "
+                     "first",
                      check->name, snapshots);
     virResetLastError();
 }
@@ -236,10 +237,10 @@ check_clashes(struct precheck *check, GError **err)
     g_autoptr(virDomain) same_uuid = virDomainLookupByUUIDString(connection, uuid);
 
     if (!same_uuid && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
-        return vg_virt_host_failed(check->host, err, "cannot look for domain %s", uuid);
+        return vg_virt_host_failed(check->host, err, "cannot look up domain %s", uuid);
     g_autoptr(virDomain) same_name = virDomainLookupByName(connection, check->name);
     if (!same_name && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
-        return vg_virt_host_failed(check->host, err, "cannot look for domain '%s'", check->name);
+        return vg_virt_host_failed(check->host, err, "cannot look up domain '%s'", check->name);
     virResetLastError();
     check_other(check, same_uuid, "the same UUID");
     char other[VIR_UUID_STRING_BUFLEN] = "";
@@ -282,8 +283,8 @@ check_hosts(struct precheck *check, GError **err)
             check->source_uri, check->host->uri);
     if (check->needs->host_cpu && g_strcmp0(here->cpu_model, there->cpu_model) != 0)
         precheck_add(check,
-                     "'%s' has the CPU of its host, which is %s, and that of '%s' is %s: give it a "
-                     "CPU model that both have",
+                     "'%s' has the CPU of its host, %s, and the CPU of '%s' is %s: give it a CPU "
+                     "model that both have",
                      check->name, here->cpu_model ? here->cpu_model : "unknown", check->host->uri,
                      there->cpu_model ? there->cpu_model : "unknown");
     return 0;
@@ -396,8 +397,8 @@ check_all(struct precheck *check, GError **err)
         return 0;
     if (strstr(check->peer_uri, ":///"))
         precheck_add(check,
-                     "the source's libvirtd would reach itself by '%s': give the URI by which it "
-                     "reaches the target, with the name of that host",
+                     "with '%s' the source's libvirtd would connect to itself: set the URI that "
+                     "reaches the target, with the target's host name",
                      check->peer_uri);
     check->here = read_capabilities(check->host, NULL, err);
     return check->here ? 0 : -1;

@@ -149,7 +149,7 @@ GPtrArray *
 vg_virt_gpus(vg_virt_link *link, const char *uuid, const struct vg_named_device *named,
              size_t n_named, GError **err)
 {
-    struct verbs_job *job = verbs_new("for the GPUs of the VM", verbs_do_gpus, uuid, NULL);
+    struct verbs_job *job = verbs_new("for the VM's GPUs", verbs_do_gpus, uuid, NULL);
 
     verbs_copy_named(job, named, n_named);
     if (vg_virt_call(link, &job->base, err) < 0)
@@ -228,8 +228,7 @@ int
 vg_virt_check_others(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                      const struct vg_named_device *named, size_t n_named, GError **err)
 {
-    struct verbs_job *job =
-        verbs_new("who has the GPUs of the VM", verbs_do_check_others, uuid, NULL);
+    struct verbs_job *job = verbs_new("which VM has the GPUs", verbs_do_check_others, uuid, NULL);
 
     job->devices = vg_virt_copy_devices(devices);
     verbs_copy_named(job, named, n_named);
@@ -406,7 +405,7 @@ verbs_do_go_on(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 int
 vg_virt_go_on(vg_virt_link *link, const char *uuid, GError **err)
 {
-    struct verbs_job *job = verbs_new("to let the VM go on", verbs_do_go_on, uuid, NULL);
+    struct verbs_job *job = verbs_new("to resume the VM", verbs_do_go_on, uuid, NULL);
 
     if (vg_virt_call(link, &job->base, err) < 0)
         return -1;

@@ -115,10 +115,10 @@ vulkan_check_emulator(const char *xml, GPtrArray *notes, GError **err)
     g_ptr_array_add(
         notes,
         g_strdup(
-            "QEMU of this VM may start programs then, and change its user and group "
-            "(spawn=allow and elevateprivileges=allow of its sandbox): a guest that has broken "
-            "into it can start any program of the host as QEMU's user. The rest of the sandbox, "
-            "and that of all other VMs, stays."));
+            "This VM's QEMU may then start programs and change its user and group (sandbox options "
+            "spawn=allow and elevateprivileges=allow). A guest that breaks into it can start any "
+            "host program as QEMU's user. The rest of its sandbox, and the sandboxes of other VMs, "
+            "do not change."));
     return 0;
 }
 

@@ -281,9 +281,8 @@ doc_gpu_add_source(json_object *object, const vg_view *view)
 #define VENUS "venus"
 
 static const char doc_gpu_venus_note[] =
-    "Guests that use Venus. Busy is CPU time of their render servers, which stands for GPU time "
-    "where no driver tells of their work, as of lavapipe. Requests are not known: no driver tells "
-    "of them.";
+    "Guests that use Venus. Busy is the CPU time of their render servers, used where no driver "
+    "reports GPU time (lavapipe). Requests are unknown: no driver reports them.";
 
 json_object *
 vg_doc_gpu(const vg_view *view, const char *id)

@@ -73,6 +73,23 @@ past_add_processes(json_object *object, const GArray *processes, const struct vg
     vg_json_add(object, "others", others);
 }
 
+json_object *
+vg_doc_history_programs(const GArray *programs)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; programs && i < programs->len; i++) {
+        const struct vg_history_process *program =
+            &g_array_index(programs, struct vg_history_process, i);
+        json_object *item = json_object_new_object();
+        vg_json_add_string(item, "comm", program->comm);
+        vg_json_add_string(item, "cgroup", program->cgroup[0] ? program->cgroup : NULL);
+        vg_json_add_int64(item, "ns", program->ns);
+        vg_json_append(array, item);
+    }
+    return array;
+}
+
 /* Makes an array of losses in which host:user names processes. */
 static json_object *
 past_losses_to_json(const GArray *losses, const GArray *processes)
@@ -117,13 +134,14 @@ past_vm_to_json(const void *data, const void *item)
     vg_json_add_int64(object, "windows", row->windows);
     vg_json_add_double(object, "present",
                        (double)row->windows / (double)MAX(past->host->windows, 1));
-    vg_json_add_figures(object, &row->cpu);
+    vg_json_add_figures(object, &row->cpu, 0);
     past_add_rates(object, &row->cpu, time_ns);
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&row->cpu));
     vg_json_add_double(object, "gpu_intensity",
                        MIN(past_per((double)row->gpu_active_ns, time_ns), 1));
     vg_json_add_bool(object, "guest_known", row->guest_known);
     vg_json_add_bool(object, "gpu_known", row->gpu_known);
+    vg_json_add_lacks(object, row->lacks, vg_cpu_rates);
     vg_json_add_int64(object, "gpu_active_ns", row->gpu_active_ns);
     vg_json_add(object, "lost_to", past_losses_to_json(row->lost_to, vm->processes));
     return object;
@@ -169,7 +187,7 @@ past_host_to_json(const vg_history_host *host)
     }
     g_array_sort(losses, past_compare_losses);
     vg_json_add_int64(object, "vms", host->vms->len);
-    vg_json_add_figures(object, &cpu);
+    vg_json_add_figures(object, &cpu, 0);
     past_add_rates(object, &cpu, (double)host->length_ns);
     vg_json_add(object, "lost_to", past_losses_to_json(losses, host->processes));
     return object;
@@ -192,6 +210,7 @@ past_add_period(json_object *object, const struct past *past)
     vg_json_add_int64(object, "windows", host->windows);
     vg_json_add_int64(object, "lost_events", (int64_t)host->lost_events);
     vg_json_add_string(object, "source", host->source);
+    vg_json_add(object, "programs", vg_doc_history_programs(host->programs));
     vg_json_add(object, "left_out", left_out);
 }
 

@@ -202,6 +202,48 @@ host_to_json(const struct vg_window *newest)
 }
 
 static json_object *
+programs_to_json(const GArray *programs, bool with_pids)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; i < MIN(programs->len, VG_SUM_LOST_PROCESSES_SHOWN); i++) {
+        const struct vg_lost_process *program = &g_array_index(programs, struct vg_lost_process, i);
+        json_object *item = json_object_new_object();
+        vg_json_add_string(item, "comm", program->comm);
+        vg_json_add_string(item, "cgroup", program->cgroup[0] ? program->cgroup : NULL);
+        if (with_pids) {
+            vg_json_add_int64(item, "pid", program->pid);
+            vg_json_add_int64(item, "pids", program->pids);
+        }
+        vg_json_add_int64(item, "ns", program->ns);
+        vg_json_add_int64(item, "error_ns", program->error_ns);
+        vg_json_append(array, item);
+    }
+    return array;
+}
+
+/* The host's programs by CPU time, since the start and as they were read last; NULL: they never
+ * were. */
+static json_object *
+all_programs_to_json(const vg_view *view)
+{
+    const struct vg_window *totals = &view->totals, *newest = &view->newest;
+
+    if (totals->programs_ns == 0 || newest->programs_ns == 0)
+        return NULL;
+    json_object *object = json_object_new_object();
+    json_object *now = json_object_new_object();
+    const int64_t end_ns = newest->programs_end_ns + view->clock_offset_ns;
+    vg_json_add_int64(object, "length_ns", totals->programs_ns);
+    vg_json_add(object, "items", programs_to_json(totals->programs, false));
+    vg_json_add_int64(now, "begin_ns", end_ns - newest->programs_ns);
+    vg_json_add_int64(now, "end_ns", end_ns);
+    vg_json_add(now, "items", programs_to_json(newest->programs, true));
+    vg_json_add(object, "newest", now);
+    return object;
+}
+
+static json_object *
 measures_to_json(const struct vg_provenance *provenance)
 {
     json_object *object = json_object_new_object();
@@ -240,6 +282,7 @@ measurement_to_json(const vg_view *view)
     vg_json_add_int64(object, "collector_cost_ns", provenance->cost_ns);
     vg_json_add(object, "measures", measures_to_json(provenance));
     vg_json_add(object, "host", host_to_json(&view->newest));
+    vg_json_add(object, "programs", all_programs_to_json(view));
     vg_json_add_int64(object, "lost_events",
                       (int64_t)MIN(view->totals.lost_events, (uint64_t)VG_JSON_INT_MAX));
     vg_json_add_int64(object, "clock_offset_ns", view->clock_offset_ns);
@@ -310,10 +353,11 @@ row_to_json(const struct vg_history_row *row)
     vg_json_add_int64(object, "begin_ns", row->begin_ns);
     vg_json_add_int64(object, "end_ns", row->end_ns);
     vg_json_add_int64(object, "windows", row->windows);
-    vg_json_add_figures(object, &row->cpu);
+    vg_json_add_figures(object, &row->cpu, 0);
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&row->cpu));
     vg_json_add_bool(object, "guest_known", row->guest_known);
     vg_json_add_bool(object, "gpu_known", row->gpu_known);
+    vg_json_add_lacks(object, row->lacks, NULL);
     vg_json_add_int64(object, "gpu_active_ns", row->gpu_active_ns);
     vg_json_add_int64(object, "lost_events", (int64_t)row->lost_events);
     vg_json_add(object, "lost_to", vg_doc_history_losses(row->lost_to));

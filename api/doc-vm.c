@@ -109,7 +109,7 @@ newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
     json_object *object = json_object_new_object();
     vg_json_add_int64(object, "begin_ns", window->begin_ns + view->clock_offset_ns);
     vg_json_add_int64(object, "end_ns", window->end_ns + view->clock_offset_ns);
-    vg_json_add_figures(object, cpu);
+    vg_json_add_figures(object, cpu, 0);
     vg_doc_add_rates(object, (double)cpu->run_ns / length_ns, (double)cpu->preempt_ns / length_ns,
                      (double)cpu->wake_wait_ns / length_ns,
                      (double)cpu->preemptions / length_ns * (double)VG_NS_PER_S);
@@ -118,6 +118,7 @@ newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
                        vg_gpu_intensity(sample->gpu_active_ns, window->end_ns - window->begin_ns));
     vg_json_add_bool(object, "guest_known", sample->guest_known);
     vg_json_add_bool(object, "gpu_known", sample->gpu_known);
+    vg_json_add_lacks(object, sample->lacks, vg_cpu_rates);
     add_losses_and_gpus(object, view, window, sample);
     return object;
 }
@@ -167,12 +168,13 @@ doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add_string(object, "problem",
                        vm->problem || !vm->unmanaged
                            ? vm->problem
-                           : "not libvirt's: libvirt of this host did not start its process");
+                           : "not libvirt's: this host's libvirt did not start its process");
     vg_doc_add_rates(object, vm->run_share, vm->preempt_share, vm->wake_wait_share,
                      vm->preemptions_per_s);
-    vg_json_add_figures(object, sample ? &sample->cpu : &nothing);
+    vg_json_add_figures(object, sample ? &sample->cpu : &nothing, 0);
     vg_json_add_int64(object, "gpu_active_ns", sample ? sample->gpu_active_ns : 0);
     vg_json_add(object, "cpus", vg_cpus_to_json(sample ? sample->cpus : vm->cpus));
+    vg_json_add_lacks(object, sample ? sample->lacks : 0, vg_cpu_rates);
     add_losses_and_gpus(object, view, &view->totals, sample);
     vg_json_add(object, "newest", newest_to_json(view, vm));
     return object;
@@ -241,11 +243,13 @@ vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
     json_object *object = doc_vm_summary(view, vm);
     json_object *newest = NULL;
 
+    vg_json_add_bool(object, "waits_split",
+                     vg_provenance_knows(&view->provenance, VG_MEASURE_WAIT_KINDS));
     add_lost_processes(object, sample);
     if (json_object_object_get_ex(object, "newest", &newest) && newest)
         add_lost_processes(newest, doc_newest_of(view, vm));
     vg_json_add(object, "vcpus",
-                sample ? vg_vcpus_to_json(sample->vcpus) : json_object_new_array());
+                sample ? vg_vcpus_to_json(sample->vcpus, 0) : json_object_new_array());
     vg_json_add(object, "domain", domain ? vg_record_write(&vg_inv_vm_record, domain) : NULL);
     vg_json_add(object, "profile", vg_record_write(&vg_snap_profile_record, &vm->profile));
     return object;
@@ -316,7 +320,7 @@ doc_vm_read_marker(const char *marker, int sort, struct vg_doc_place *ret, char 
         return vg_error(err, VG_E_INVALID, "marker: it is not of a list in this order");
     double value = g_ascii_strtod(parts[1], &end);
     if (end == parts[1] || *end || !isfinite(value))
-        return vg_error(err, VG_E_INVALID, "marker: it has no number to go on from");
+        return vg_error(err, VG_E_INVALID, "marker: it has no number to continue from");
     g_free(parts[2]);
     parts[2] = g_strndup(parts[3], (size_t)id_size);
     *ret = (struct vg_doc_place){.value = value, .id = parts[2], .name = parts[3] + id_size};

@@ -85,6 +85,9 @@ json_object *vg_doc_history_preemptions(const struct vg_history_query *query,
 json_object *vg_doc_host_history(const struct vg_history_query *query, const GArray *steps,
                                  const GPtrArray *happened, int64_t now_ns);
 
+/* Makes an array of programs by CPU time (struct vg_history_process); NULL: there are none. */
+json_object *vg_doc_history_programs(const GArray *programs);
+
 /* Makes an array of losses (struct vg_history_loss). */
 json_object *vg_doc_history_losses(const GArray *losses);
 

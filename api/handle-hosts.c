@@ -72,7 +72,9 @@ hosts_read_class(const struct vg_query *query, int *ret, GError **err)
     }
     if (*ret >= 0)
         return 0;
-    return vg_error(err, VG_E_INVALID, "class: '%s' is none of idle, cpu, gpu, mixed, alternating",
+    return vg_error(err, VG_E_INVALID,
+                    "class: '%s' is not one of idle, cpu, gpu, mixed, "
+                    "alternating",
                     text);
 }
 

@@ -69,7 +69,7 @@ query_word(const struct vg_query *query, const char *name, const char *const *wo
         }
     }
     known = g_strjoinv(", ", (char **)words);
-    return vg_error(err, VG_E_INVALID, "%s: '%s' is none of %s", name, text, known);
+    return vg_error(err, VG_E_INVALID, "%s: '%s' is not one of %s", name, text, known);
 }
 
 void

@@ -40,7 +40,7 @@ vg_handle_paths(struct vg_request *request)
         const char *path = question->paths->pdata[i];
         if (path[0] == '/' || err)
             continue;
-        vg_error(&err, VG_E_INVALID, "paths[%u]: '%s' does not begin with /", i, path);
+        vg_error(&err, VG_E_INVALID, "paths[%u]: '%s' does not start with /", i, path);
     }
     if (err) {
         vg_paths_question_free(question);

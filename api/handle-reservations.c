@@ -28,7 +28,7 @@ reservation_run_make(struct vg_request *request)
         return;
     }
     if (!request->waits(request)) {
-        vg_log_info("a reservation is given up, as its client has gone id=%s", wanted->id);
+        vg_log_info("reservation cancelled: its client has disconnected id=%s", wanted->id);
         (void)!backend->moves->release(backend->data, wanted->id, wanted->asked_by, NULL);
     }
     vg_answer_json(request, 201, vg_record_write(&vg_reservation_record, wanted));

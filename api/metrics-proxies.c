@@ -55,7 +55,7 @@ vg_metrics_add_proxies(GString *out, const GArray *proxies)
     g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
 
     vg_metrics_family(out, "vgpud_proxy_answers", "gauge",
-                      "Did the proxy of OpenCL answer in time?");
+                      "Whether the OpenCL proxy answered in time.");
     for (guint i = 0; i < proxies->len; i++) {
         const struct vg_proxy_use *use = &g_array_index(proxies, struct vg_proxy_use, i);
         g_autofree char *proxy = vg_metrics_label("proxy", use->proxy);
@@ -67,9 +67,8 @@ vg_metrics_add_proxies(GString *out, const GArray *proxies)
     metrics_add_sockets(out, proxies, "vgpud_proxy_used_bytes",
                         "Memory of the GPU that programs have by the socket.", metrics_used_bytes);
     metrics_add_sockets(out, proxies, "vgpud_newest_window_proxy_run_ratio",
-                        "Part of the newest window in which commands of the socket ran.",
+                        "Share of the newest window in which commands of the socket ran.",
                         metrics_run);
     metrics_add_sockets(out, proxies, "vgpud_newest_window_proxy_lacked_ratio",
-                        "Part of it in which the socket wanted the GPU and had it not.",
-                        metrics_lacked);
+                        "Share of it in which the socket waited for the GPU.", metrics_lacked);
 }

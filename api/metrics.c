@@ -86,7 +86,7 @@ add_figures(GString *out, const GArray *rows)
         g_autofree char *name = metrics_begin_figure(out, "vgpud_vm_", figure);
         for (guint i = 0; i < rows->len; i++) {
             const struct row *row = &g_array_index(rows, struct row, i);
-            if (row->sample)
+            if (row->sample && vg_figure_known(figure, row->sample->lacks) != VG_KNOWN_NOT)
                 vg_metrics_value(out, name, row->labels, metrics_figure(figure, &row->sample->cpu));
         }
     }
@@ -177,6 +177,43 @@ add_gpus(GString *out, const GArray *rows)
     }
 }
 
+/* Adds what is open at the end of the newest window. */
+static void
+add_gpu_open(GString *out, const vg_view *view, const GArray *rows)
+{
+    static const struct {
+        const char *name, *help;
+        bool is_age;
+    } families[] = {
+        {"vgpud_newest_window_vm_gpu_open_requests",
+         "Requests of the VM without an end, with nothing done after them, at the end of the "
+         "newest window; absent where nobody knows.",
+         false},
+        {"vgpud_newest_window_vm_gpu_open_oldest_seconds",
+         "Age of the oldest of these; absent likewise.", true},
+    };
+
+    for (size_t k = 0; k < G_N_ELEMENTS(families); k++) {
+        vg_metrics_family(out, families[k].name, "gauge", families[k].help);
+        for (guint i = 0; i < rows->len; i++) {
+            const struct row *row = &g_array_index(rows, struct row, i);
+            const struct vg_vm_sample *sample = vg_view_sample(&view->newest, row->vm);
+            for (guint g = 0; sample && g < sample->gpus->len; g++) {
+                const struct vg_gpu_sample *gpu =
+                    &g_array_index(sample->gpus, struct vg_gpu_sample, g);
+                if (gpu->lacks & VG_GPU_NO_ONE_OPEN)
+                    continue;
+                g_autofree char *device = vg_metrics_label("device", gpu->device);
+                g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
+                g_autofree char *labels = g_strconcat(row->labels, ",", device, ",", engine, NULL);
+                vg_metrics_value(out, families[k].name, labels,
+                                 families[k].is_age ? seconds(gpu->open_oldest_ns)
+                                                    : (double)gpu->open);
+            }
+        }
+    }
+}
+
 /* Adds percentiles of the newest window; a window in which no request ended has none. */
 static void
 add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
@@ -222,7 +259,7 @@ add_host_gpus(GString *out, const vg_view *view)
         g_autofree char *device = vg_metrics_label("device", gpu->device);
         g_autofree char *engine = vg_metrics_label("engine", gpu->engine);
         g_autofree char *labels = g_strconcat(device, ",", engine, NULL);
-        if (!(gpu->lacks & VG_GPU_NO_WORK))
+        if (!(gpu->lacks & VG_GPU_NO_RUNS))
             vg_metrics_value(out, name, labels, seconds(gpu->busy_ns));
     }
 }
@@ -241,7 +278,7 @@ add_intensities(GString *out, const GArray *rows)
         vg_metrics_value(out, "vgpud_vm_info", labels, 1);
     }
     vg_metrics_family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",
-                      "How much the VM wants the CPU, a moving mean; absent where nobody knows.");
+                      "How much the VM wants the CPU, a moving mean; absent if unknown.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->sample)
@@ -249,7 +286,7 @@ add_intensities(GString *out, const GArray *rows)
                              row->vm->cpu_intensity);
     }
     vg_metrics_family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
-                      "How much the VM wants the GPU, a moving mean; absent where nobody knows.");
+                      "How much the VM wants the GPU, a moving mean; absent if unknown.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->vm->gpu_known)
@@ -274,7 +311,7 @@ add_host(GString *out, const struct vg_window *newest)
                                         "vgpud_host_load15"};
 
     vg_metrics_family(out, "vgpud_newest_window_host_cpu_seconds", "gauge",
-                      "CPU time of all CPUs in the newest window, by what became of it.");
+                      "CPU time of all CPUs in the newest window, by use.");
     for (size_t i = 0; i < G_N_ELEMENTS(uses); i++) {
         if (uses[i].ns >= 0)
             vg_metrics_value(out, "vgpud_newest_window_host_cpu_seconds", uses[i].labels,
@@ -282,7 +319,7 @@ add_host(GString *out, const struct vg_window *newest)
     }
     vg_metrics_family(
         out, "vgpud_newest_window_host_pressure_seconds", "gauge",
-        "Time of the newest window in which some or all waited for a resource of the host.");
+        "Time of the newest window in which some or all tasks waited for a host resource.");
     for (unsigned i = 0; i < VG_RESOURCE_MAX; i++) {
         const struct vg_pressure *pressure = &host->pressure[i];
         for (int full = 0; full < 2; full++) {
@@ -296,8 +333,8 @@ add_host(GString *out, const struct vg_window *newest)
     }
     for (size_t i = 0; i < G_N_ELEMENTS(loads); i++) {
         if (host->load[i] >= 0)
-            vg_metrics_single(out, loads[i], "gauge",
-                              "Load average of the host, as its kernel tells it.", host->load[i]);
+            vg_metrics_single(out, loads[i], "gauge", "Load average of the host, from its kernel.",
+                              host->load[i]);
     }
 }
 
@@ -345,12 +382,13 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
                       "Windows that could not be measured, or whose use of GPUs was read too late.",
                       (double)view->missed);
     vg_metrics_single(out, "vgpud_effort_level", "gauge",
-                      "Effort left out of the newest window to stay within the budget; 0: none.",
+                      "How much detail the newest window lacks to stay within the budget; 0 for "
+                      "none.",
                       view->provenance.level);
     vg_metrics_single(out, "vgpud_confidence_ratio", "gauge", "Confidence in the newest window.",
                       view->provenance.confidence);
     vg_metrics_family(out, "vgpud_measure_confidence_ratio", "gauge",
-                      "Confidence in a measure of the newest window; 0: not measured.");
+                      "Confidence in a measure of the newest window; 0 if not measured.");
     for (unsigned i = 0; i < VG_MEASURE_MAX; i++) {
         const struct vg_measured *measured = &view->provenance.measures[i];
         g_autofree char *measure = vg_metrics_label("measure", vg_measure_name(i));
@@ -389,7 +427,7 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
                       (double)store->bytes);
     if (store->free_bytes >= 0)
         vg_metrics_single(out, "vgpud_store_free_bytes", "gauge",
-                          "What the file system of the store has left.", (double)store->free_bytes);
+                          "Free space in the store's file system.", (double)store->free_bytes);
     vg_metrics_single(out, "vgpud_queue_reports_dropped_total", "counter",
                       "Reports of collectors that were dropped.", (double)stats->queue_dropped);
     vg_metrics_single(out, "vgpud_queue_high_water", "gauge", "Most reports that ever waited.",
@@ -407,12 +445,11 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
                       "Alerts whose command was not run, since too many waited.",
                       (double)stats->alert_commands_dropped);
     vg_metrics_single(out, "vgpud_libvirt_calls_given_up_total", "counter",
-                      "Calls of libvirt that hung and were given up.",
-                      (double)stats->calls_given_up);
+                      "Calls to libvirt that timed out.", (double)stats->calls_given_up);
     vg_metrics_single(out, "vgpud_libvirt_calls_hanging", "gauge",
-                      "Calls of libvirt that were given up and have not come back.",
+                      "Calls to libvirt that timed out and have not returned.",
                       stats->calls_hanging);
-    vg_metrics_family(out, "vgpud_peers", "gauge", "Other vgpuds that this one knows.");
+    vg_metrics_family(out, "vgpud_peers", "gauge", "Peers of this vgpud.");
     for (int i = 0; i < VG_PEER_STATE_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("state=\"%s\"", vg_peer_state_names[i]);
         vg_metrics_value(out, "vgpud_peers", labels, stats->peers[i]);
@@ -514,6 +551,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     metrics_add_lost(out, view, rows);
     add_gpus(out, rows);
     add_gpu_latencies(out, view, rows);
+    add_gpu_open(out, view, rows);
     add_host_gpus(out, view);
     vg_metrics_add_proxies(out, view->newest.proxies);
     add_intensities(out, rows);

@@ -106,8 +106,8 @@ vg_person_settle(const struct vg_request *request, const char *named, GError **e
         const enum vg_role role = person_role(request, person);
         if (role != VG_ROLE_OPERATOR && role != VG_ROLE_ADMIN) {
             vg_error(err, VG_E_DENIED,
-                     "'%s', for whom '%s' asks, is not known here as an operator: the same token "
-                     "name, certificate subject or user of this host must have that role",
+                     "'%s', for which '%s' acts, is not an operator here: the same token name, "
+                     "certificate subject or user of this host needs that role",
                      person, identity->name);
             return NULL;
         }
@@ -122,6 +122,7 @@ vg_person_check_here(const struct vg_request *request, bool elsewhere, GError **
     if (!elsewhere || request->identity.role != VG_ROLE_PEER)
         return 0;
     return vg_error(err, VG_E_DENIED,
-                    "'%s' is a peer, for which this vgpud asks no other host: ask that one",
+                    "'%s' is a peer: this vgpud does not forward its requests; send them to the "
+                    "other host",
                     request->identity.name);
 }

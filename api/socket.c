@@ -46,7 +46,7 @@ vg_api_find_group(const char *name, gid_t *ret, GError **err)
         rc = getgrnam_r(name, &entry, buffer, size, &found);
     }
     if (rc != 0)
-        return vg_error_errno(err, rc, "cannot look for the group '%s' of the socket", name);
+        return vg_error_errno(err, rc, "cannot look up the socket's group '%s'", name);
     if (!found)
         return vg_error(err, VG_E_NOT_FOUND, "there is no group '%s' for the socket", name);
     *ret = entry.gr_gid;
@@ -85,7 +85,7 @@ remove_stale(const char *path, const struct sockaddr_un *address, GError **err)
     int errnum = errno;
     close(fd);
     if (rc == 0 || errnum == EAGAIN)
-        return vg_error(err, VG_E_CONFLICT, "'%s': somebody listens on this socket", path);
+        return vg_error(err, VG_E_CONFLICT, "'%s': another process listens on this socket", path);
     if (errnum != ECONNREFUSED && errnum != ENOENT)
         return vg_error_errno(err, errnum, "'%s'", path);
     if (unlink(path) < 0 && errno != ENOENT)

@@ -146,7 +146,7 @@ vg_tls_reload(vg_tls *tls, GError **err)
     }
     if (!tls_pair_fits(pair)) {
         tls_pair_free(pair);
-        return vg_error(err, VG_E_INVALID, "the key in '%s' is not that of the certificate in '%s'",
+        return vg_error(err, VG_E_INVALID, "the key in '%s' does not match the certificate in '%s'",
                         tls->key, tls->certificate);
     }
     g_ptr_array_add(tls->pairs, pair);

@@ -117,7 +117,7 @@ worker_has_enough_readers(const vg_worker *worker, const struct vg_request *requ
 static char *
 worker_host_words(const char *host)
 {
-    return *host ? g_strdup_printf("host '%s'", host) : g_strdup("libvirt of this host");
+    return *host ? g_strdup_printf("host '%s'", host) : g_strdup("this host's libvirt");
 }
 
 /* Says what a job waits for; the caller frees it. */
@@ -162,8 +162,8 @@ worker_refuse(vg_worker *worker, struct vg_request *request, int64_t now_ns)
     if (waits && now_ns < request->begin_by_ns)
         return false;
     g_autofree char *why = waits ? worker_why(worker, request) : g_strdup("its client has gone");
-    vg_log_info("not begun request=%s: %s", request->request_id, why);
-    vg_answer_problem(request, VG_E_TIMEOUT, "nothing was begun: %s", why);
+    vg_log_info("not started request=%s: %s", request->request_id, why);
+    vg_answer_problem(request, VG_E_TIMEOUT, "nothing was started: %s", why);
     return true;
 }
 

@@ -15,6 +15,7 @@ conf_same_size(enum vg_conf_type type)
     case VG_CONF_DOUBLE:
         return sizeof(double);
     case VG_CONF_INT:
+    case VG_CONF_COUNT:
     case VG_CONF_DURATION:
         return sizeof(int64_t);
     case VG_CONF_BOOL:

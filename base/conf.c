@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/conf-text.h"
 #include "base/error.h"
 
 /* A parsed value on its way into the struct. */
@@ -38,38 +39,16 @@ bad_value(const struct vg_conf_key *key, const char *text, const char *want, GEr
                     want);
 }
 
-/* Formats a double as a short decimal text that reads back the same, whatever the locale. */
-static char *
-number_text(double number)
-{
-    char buf[G_ASCII_DTOSTR_BUF_SIZE];
-    for (int digits = 6; digits < 17; digits++) {
-        char format[8];
-        g_snprintf(format, sizeof(format), "%%.%dg", digits);
-        g_ascii_formatd(buf, sizeof(buf), format, number);
-        if (!(g_ascii_strtod(buf, NULL) < number) && !(g_ascii_strtod(buf, NULL) > number))
-            return g_strdup(buf);
-    }
-    return g_strdup(g_ascii_dtostr(buf, sizeof(buf), number));
-}
-
-/* Formats a limit, with whole numbers in full: 134217728 rather than 1.34217728e+08. */
-static char *
-limit_text(double limit)
-{
-    if (fabs(limit) < 9e15 && !(limit < trunc(limit)) && !(limit > trunc(limit)))
-        return g_strdup_printf("%" G_GINT64_FORMAT, (int64_t)limit);
-    return number_text(limit);
-}
-
 static char *
 range_text(const struct vg_conf_key *key)
 {
-    g_autofree char *min = limit_text(key->min);
-    g_autofree char *max = limit_text(key->max);
+    g_autofree char *min = conf_limit_text(key->min);
+    g_autofree char *max = conf_limit_text(key->max);
     const char *unit = vg_conf_key_type(key) == VG_CONF_DURATION ? "s" : "";
-    return g_strdup_printf("%s%s to %s%s%s", min, unit, max, unit,
-                           vg_conf_key_type(key) == VG_CONF_STRING ? " bytes" : "");
+    const char *what = vg_conf_key_type(key) == VG_CONF_STRING  ? " bytes"
+                       : vg_conf_key_type(key) == VG_CONF_COUNT ? " or a share such as 10%"
+                                                                : "";
+    return g_strdup_printf("%s%s to %s%s%s", min, unit, max, unit, what);
 }
 
 static int
@@ -108,6 +87,20 @@ parse_int(const struct vg_conf_key *key, const char *text, struct value *value, 
     if (check_range(key, text, (double)number, err) < 0)
         return -1;
     value->integer = number;
+    return 0;
+}
+
+/* A whole number, or a share, which is stored as hundredths of a percent, negative. */
+static int
+parse_count(const struct vg_conf_key *key, const char *text, struct value *value, GError **err)
+{
+    char *end = NULL;
+    const double percent = g_ascii_strtod(text, &end);
+    if (end == text || strcmp(end, "%") != 0)
+        return parse_int(key, text, value, err);
+    if (!(percent >= 0.01 && percent <= 100))
+        return bad_value(key, text, "a whole number or 0.01% to 100%", err);
+    value->integer = -llround(percent * 100);
     return 0;
 }
 
@@ -171,6 +164,8 @@ parse_value(const struct vg_conf_key *key, const char *text, struct value *value
         return parse_double(key, text, value, err);
     case VG_CONF_INT:
         return parse_int(key, text, value, err);
+    case VG_CONF_COUNT:
+        return parse_count(key, text, value, err);
     case VG_CONF_BOOL:
         return parse_bool(key, text, value, err);
     case VG_CONF_DURATION:
@@ -200,6 +195,7 @@ store_value(const struct vg_conf_key *key, struct value *value, void *conf)
         memcpy(member, &value->number, sizeof(value->number));
         break;
     case VG_CONF_INT:
+    case VG_CONF_COUNT:
     case VG_CONF_DURATION:
         memcpy(member, &value->integer, sizeof(value->integer));
         break;
@@ -627,12 +623,16 @@ dump_value(const struct vg_conf_key *key, const void *conf, GKeyFile *file)
     case VG_CONF_DOUBLE: {
         double number = 0;
         memcpy(&number, member, sizeof(number));
-        text = number_text(number);
+        text = conf_number_text(number);
         break;
     }
     case VG_CONF_INT:
         memcpy(&integer, member, sizeof(integer));
         text = g_strdup_printf("%" G_GINT64_FORMAT, integer);
+        break;
+    case VG_CONF_COUNT:
+        memcpy(&integer, member, sizeof(integer));
+        text = conf_count_text(integer);
         break;
     case VG_CONF_DURATION:
         memcpy(&integer, member, sizeof(integer));

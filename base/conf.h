@@ -26,9 +26,10 @@
 #define VG_CONF_ERRORS_MAX 50
 
 enum vg_conf_type {
-    VG_CONF_DOUBLE,   /* double; finite */
-    VG_CONF_INT,      /* int64_t; decimal */
-    VG_CONF_BOOL,     /* bool; true, false, yes, no, on, off */
+    VG_CONF_DOUBLE, /* double; finite */
+    VG_CONF_INT,    /* int64_t; decimal */
+    VG_CONF_COUNT, /* int64_t; decimal, or a share such as 10%: hundredths of a percent, negative */
+    VG_CONF_BOOL,  /* bool; true, false, yes, no, on, off */
     VG_CONF_DURATION, /* int64_t ns; number and ns, us, ms, s, min, h or d; no unit: s */
     VG_CONF_STRING,   /* char *, owned, never NULL */
     VG_CONF_ENUM,     /* int, index into values */

@@ -14,7 +14,7 @@ vg_secret_file_fault(const char *path, const char *what)
 
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & S_IRWXO) == 0)
         return NULL;
-    return g_strdup_printf("everybody on this machine can read '%s', which holds %s; `chmod o= %s` "
-                           "ends that",
+    return g_strdup_printf("all users of this machine can read '%s', which holds %s; run `chmod o= "
+                           "%s`",
                            path, what, path);
 }

@@ -6,6 +6,34 @@
 #include "base/json.h"
 #include "model/window-json.h"
 #include "trace/late-cpus.h"
+#include "trace/needs.h"
+
+static void
+analysis_json_mark(json_object *object)
+{
+    vg_json_add_bool(object, "lower_bound", true);
+}
+
+/* Marks what is not known of a VM or thread: its figures are null, or lower bounds. */
+static void
+analysis_json_add_lacks(json_object *object, unsigned int lacks)
+{
+    json_object *bounds = NULL, *lost_to = NULL;
+
+    for (const struct vg_figure_beside *one = vg_cpu_figures_beside; one->name; one++) {
+        if (vg_figure_beside_known(one, lacks) == VG_KNOWN_NOT &&
+            json_object_object_get_ex(object, one->name, NULL))
+            vg_json_add(object, one->name, NULL);
+    }
+    vg_json_add_lacks(object, lacks, NULL);
+    if (json_object_object_get_ex(object, "bounds", &bounds))
+        analysis_json_mark(object);
+    json_object_object_get_ex(object, "lost_to", &lost_to);
+    if (lacks & VG_CPU_NO_WAKEUPS && json_object_is_type(lost_to, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(lost_to); i++)
+            analysis_json_mark(json_object_array_get_idx(lost_to, i));
+    }
+}
 
 /* vm_class: NULL leaves the member out. */
 static json_object *
@@ -13,15 +41,19 @@ vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const 
 {
     json_object *object = json_object_new_object();
     int64_t duration = window->end_ns - window->begin_ns;
+    const unsigned int lacks = vg_vm_sample_lacks(vm);
 
     vg_json_add_string(object, "name", vm->name);
     vg_json_add_string(object, "uuid", vm->uuid[0] ? vm->uuid : NULL);
     vg_json_add_int64(object, "pid", vm->pid);
-    vg_json_add(object, "vcpus", vg_vcpus_to_json(vm->vcpus));
-    vg_json_add_figures(object, &vm->cpu);
+    vg_json_add(object, "vcpus", vg_vcpus_to_json(vm->vcpus, lacks));
+    vg_json_add_figures(object, &vm->cpu, lacks);
     vg_json_add_bool(object, "guest_known", vm->guest_known);
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&vm->cpu));
-    vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration));
+    if (vm->gpu_known)
+        vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration));
+    else
+        vg_json_add(object, "gpu_intensity", NULL);
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     vg_json_add_double(object, "confidence", window->confidence);
     if (vm_class)
@@ -29,11 +61,12 @@ vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const 
     vg_json_add(object, "cpus", vg_cpus_to_json(vm->cpus));
     vg_json_add(object, "lost_to", vg_losses_to_json(window, vm->lost_to));
     vg_json_add(object, "gpu", vg_gpus_to_json(vm->gpus, duration));
+    analysis_json_add_lacks(object, lacks);
     return object;
 }
 
 static json_object *
-tasks_to_json(const GArray *tasks)
+tasks_to_json(const GArray *tasks, unsigned int lacks)
 {
     json_object *array = json_object_new_array();
 
@@ -46,7 +79,7 @@ tasks_to_json(const GArray *tasks)
         else
             vg_json_add(object, "pid", NULL);
         vg_json_add_string(object, "comm", task->comm);
-        vg_json_add_figures(object, &task->cpu);
+        vg_json_add_figures(object, &task->cpu, lacks);
         vg_json_append(array, object);
     }
     return array;
@@ -99,6 +132,24 @@ add_coverage(json_object *object, const vg_recording *recording, const struct vg
     vg_json_add(object, "late_cpus", late);
 }
 
+/* Events that were not recorded, and which figures of VMs are not known without them. */
+static json_object *
+analysis_json_missing(const struct vg_analysis *analysis)
+{
+    json_object *array = json_object_new_array();
+    const struct vg_adapter_need *need;
+
+    for (size_t i = 0; (need = vg_needs_at(i)); i++) {
+        if (!vg_analysis_misses(analysis, need))
+            continue;
+        json_object *object = json_object_new_object();
+        vg_json_add_string(object, "event", need->event);
+        vg_json_add_lacks(object, need->lack, NULL);
+        vg_json_append(array, object);
+    }
+    return array;
+}
+
 static json_object *
 trace_to_json(const struct vg_analysis *analysis)
 {
@@ -112,6 +163,13 @@ trace_to_json(const struct vg_analysis *analysis)
     vg_json_add_int64(object, "rejected", (int64_t)recording->rejected);
     vg_json_add_int64(object, "backwards", (int64_t)recording->backwards);
     vg_json_add_int64(object, "cpus", analysis->cpus);
+    json_object *missing = analysis_json_missing(analysis);
+    if (json_object_array_length(missing) > 0)
+        vg_json_add(object, "missing", missing);
+    else
+        json_object_put(missing);
+    if (analysis->absent_cpus->len > 0)
+        vg_json_add(object, "absent_cpus", vg_cpus_to_json(analysis->absent_cpus));
     vg_json_add(object, "problems", problems_to_json(&recording->problems));
     vg_json_add_int64(object, "problems_dropped", (int64_t)recording->problems.dropped);
     return object;
@@ -150,7 +208,7 @@ vg_analysis_to_json(const struct vg_analysis *analysis, const vg_snapshot *snaps
     vg_json_add(doc, "gpu_processes",
                 vg_gpu_processes_to_json(period->gpu_processes, period->end_ns - period->begin_ns));
     if (period->tasks)
-        vg_json_add(doc, "tasks", tasks_to_json(period->tasks));
+        vg_json_add(doc, "tasks", tasks_to_json(period->tasks, period->lacks));
     return doc;
 }
 
@@ -169,6 +227,6 @@ vg_window_to_json(const vg_recording *recording, const struct vg_window *window)
     vg_json_add(object, "gpu_processes",
                 vg_gpu_processes_to_json(window->gpu_processes, window->end_ns - window->begin_ns));
     if (window->tasks)
-        vg_json_add(object, "tasks", tasks_to_json(window->tasks));
+        vg_json_add(object, "tasks", tasks_to_json(window->tasks, window->lacks));
     return object;
 }

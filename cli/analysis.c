@@ -73,6 +73,9 @@ run_analysis(struct vg_analysis *analysis, const struct vg_analysis_options *opt
     if (status < 0)
         return -1;
     vg_window_reader_read_period(reader, &analysis->period);
+    analysis->types = vg_window_reader_types(reader);
+    g_array_unref(analysis->absent_cpus);
+    analysis->absent_cpus = vg_window_reader_absent_cpus(reader);
     analysis->cpus = vg_window_reader_cpus(reader);
     analysis->host_cpus = vg_window_reader_host_cpus(reader);
     analysis->events = vg_window_reader_events(reader);
@@ -87,11 +90,18 @@ vg_analysis_run(vg_recording *take_recording, const struct vg_analysis_options *
 
     analysis->recording = take_recording;
     analysis->topology = vg_topology_new();
+    analysis->absent_cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
     analysis->engine = vg_engine_new(options->config, VG_ENGINE_MEAN);
     if (run_analysis(analysis, options, err) == 0)
         return analysis;
     vg_analysis_free(analysis);
     return NULL;
+}
+
+bool
+vg_analysis_misses(const struct vg_analysis *analysis, const struct vg_adapter_need *need)
+{
+    return !(analysis->types & need->types) && analysis->types & need->with;
 }
 
 void
@@ -100,6 +110,7 @@ vg_analysis_free(struct vg_analysis *analysis)
     if (!analysis)
         return;
     vg_window_clear(&analysis->period);
+    g_array_unref(analysis->absent_cpus);
     vg_engine_free(analysis->engine);
     vg_topology_free(analysis->topology);
     vg_recording_free(analysis->recording);

@@ -12,8 +12,9 @@
 
 #include "cli/progress.h"
 #include "engine/engine.h"
-#include "model/gpu-ledger.h"
+#include "ledger/gpu-ledger.h"
 #include "model/window.h"
+#include "trace/needs.h"
 #include "trace/recording.h"
 #include "trace/window-read.h"
 
@@ -47,6 +48,8 @@ struct vg_analysis {
     vg_engine *engine;
     struct vg_window period; /* the whole analysed part */
     int32_t cpus;            /* that recorded anything */
+    uint32_t types;          /* VG_SEEN_...: of which there were records */
+    GArray *absent_cpus;     /* int32_t: that the host has and of which there are no records */
     int32_t host_cpus;       /* as the recording says, but no fewer than those */
     uint64_t events;         /* records of the part, of interest or not */
 };
@@ -54,6 +57,10 @@ struct vg_analysis {
 /* Takes the recording, also when it fails. The caller frees the result. */
 struct vg_analysis *vg_analysis_run(vg_recording *take_recording,
                                     const struct vg_analysis_options *options, GError **err);
+/* Tells whether events that a measure needs were not recorded, although what is recorded together
+ * with them was. */
+bool vg_analysis_misses(const struct vg_analysis *analysis, const struct vg_adapter_need *need);
+
 void vg_analysis_free(struct vg_analysis *analysis);
 
 #endif

@@ -13,9 +13,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/printable.h"
+#include "base/printable.h"
 
-#define READ_CHUNK 65536
 #define ANSWER_MAX 16
 
 int
@@ -57,91 +56,6 @@ vg_cli_usage(const struct argp_state *state, const char *fmt, ...)
     g_autofree char *shown = printable(fmt, args);
     va_end(args);
     argp_error(state, "%s", shown);
-}
-
-int
-vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err)
-{
-    bool is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return vg_error_errno(err, errno, "cannot open '%s'", path);
-    GString *text = g_string_new(NULL);
-    ssize_t n;
-    do {
-        size_t length = text->len;
-        g_string_set_size(text, length + READ_CHUNK);
-        n = read(fd, text->str + length, READ_CHUNK);
-        g_string_set_size(text, length + (n > 0 ? (size_t)n : 0));
-    } while ((n > 0 && text->len <= max) || (n < 0 && errno == EINTR));
-    int saved = errno;
-    if (!is_stdin)
-        close(fd);
-    int status = 0;
-    if (n < 0)
-        status = vg_error_errno(err, saved, "cannot read '%s'", path);
-    else if (text->len > max)
-        status = vg_error(err, VG_E_INVALID, "'%s' is larger than %zu bytes", path, max);
-    if (status < 0) {
-        g_string_free(text, TRUE);
-        return -1;
-    }
-    *ret_size = text->len;
-    *ret_text = g_string_free(text, FALSE);
-    return 0;
-}
-
-/* Devices, pipes and the like are written to as they are: a rename would replace them. */
-static int
-write_in_place(const char *path, const char *text, GError **err)
-{
-    FILE *file = fopen(path, "we");
-    bool written = file && fputs(text, file) != EOF;
-    int saved = errno;
-
-    if (file && fclose(file) != 0 && written) {
-        written = false;
-        saved = errno;
-    }
-    return written ? 0 : vg_error_errno(err, saved, "cannot write '%s'", path);
-}
-
-int
-vg_cli_check_place(const char *path, GError **err)
-{
-    struct stat st;
-    bool exists = stat(path, &st) == 0;
-    int trouble = exists || errno == ENOENT ? 0 : errno;
-    g_autofree char *dir = g_path_get_dirname(path);
-
-    if (!path[0])
-        trouble = ENOENT;
-    else if (exists && S_ISDIR(st.st_mode))
-        trouble = EISDIR;
-    else if (trouble == 0 && access(exists && !S_ISREG(st.st_mode) ? path : dir, W_OK) != 0)
-        trouble = errno;
-    if (trouble == 0)
-        return 0;
-    return vg_error(err, VG_E_IO, "cannot write '%s': %s", path, g_strerror(trouble));
-}
-
-int
-vg_cli_write_file(const char *path, const char *text, GError **err)
-{
-    g_autoptr(GError) error = NULL;
-    struct stat st;
-    bool exists = stat(path, &st) == 0;
-
-    if (exists && !S_ISREG(st.st_mode))
-        return write_in_place(path, text, err);
-    /* Through a link, its target is replaced. */
-    char *real_path = exists ? realpath(path, NULL) : NULL;
-    bool written = g_file_set_contents_full(real_path ? real_path : path, text, -1,
-                                            G_FILE_SET_CONTENTS_CONSISTENT,
-                                            exists ? (int)(st.st_mode & 0777) : 0666, &error);
-    free(real_path);
-    return written ? 0 : vg_error(err, VG_E_IO, "cannot write '%s': %s", path, error->message);
 }
 
 bool

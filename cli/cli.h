@@ -62,22 +62,12 @@ void vg_cli_warn(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 /* argp_error() for messages that quote an argument. */
 void vg_cli_usage(const struct argp_state *state, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
-/* A whole file, at most max bytes; "-" is standard input. The caller frees *ret_text. */
-int vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err);
-
 struct vg_policy_config;
 
 /* Reads a configuration file over the defaults; path NULL: the defaults. The caller frees
  * *ret_aliases, which may be NULL afterwards; who reads no traces gives NULL. */
 int vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **ret_aliases,
                        GError **err);
-
-/* Whether vg_cli_write_file() has a place for path, to know before the work is done. */
-int vg_cli_check_place(const char *path, GError **err);
-
-/* Writes text to path through a new file beside it, so that a failure leaves the old one; what is
- * no regular file is written to as it is. */
-int vg_cli_write_file(const char *path, const char *text, GError **err);
 
 /* Asks on stderr, with "[y/N]" behind the question, and reads the answer from stdin. */
 bool vg_cli_agrees(const char *fmt, ...) G_GNUC_PRINTF(1, 2);

@@ -58,9 +58,8 @@ vg_cmd_alert(int argc, char **argv)
     static const struct argp argp = {
         .parser = vg_online_parse_children,
         .args_doc = "list",
-        .doc = "Lists the alerts that are raised now: those of the configuration, and VMs that a "
-               "move has left without their GPUs. `vgpuctl events --types alert --since TIME` "
-               "lists those of the past.",
+        .doc = "Lists active alerts: configured alerts, and VMs that a move has left without their "
+               "GPUs. `vgpuctl events --types alert --since TIME` lists past alerts.",
         .children = vg_online_children,
     };
     struct vg_online_args args = {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/analysis-json.h"
 #include "cli/cli.h"
@@ -72,7 +73,7 @@ cmd_analyze_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SVG:
         if (!arg[0] || strcmp(arg, "-") == 0)
-            argp_error(state, "--svg wants what the names of its files begin with");
+            argp_error(state, "--svg needs a prefix for the names of its files");
         args->svg = arg;
         break;
     case ARGP_KEY_END:
@@ -106,7 +107,8 @@ static const struct vg_column cmd_analyze_vm_columns[] = {
     {"CLASS", "class", VG_CELL_TEXT, false},
     {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
     {"GPU %", "gpu_intensity", VG_CELL_PERCENT, true},
-    VG_FIGURE_COLUMNS};
+    VG_FIGURE_COLUMNS{"LOWER BOUND", "lower_bound", VG_CELL_BOUNDS, true},
+};
 
 static const struct vg_column lost_columns[] = {
     {"VM", "victim", VG_CELL_TEXT, false},
@@ -135,6 +137,7 @@ static const struct vg_column task_columns[] = {
     {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
     {"WAKEUPS", "wakeups", VG_CELL_COUNT, true},
     {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
+    {"LOWER BOUND", "lower_bound", VG_CELL_BOUNDS, true},
 };
 
 /* The document plus what only tables show. Owned by the caller. */
@@ -157,17 +160,32 @@ int_member(json_object *object, const char *name)
     return json_object_get_int64(vg_output_member(object, name));
 }
 
+/* What was lost is a lower bound; that of preemptions, which are counted, is not. */
+static void
+cmd_analyze_bound_loss(json_object *row)
+{
+    static const char *const bounds[] = {"ns", "vcpu_ns", "emulator_ns"};
+    json_object *names = json_object_new_array();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(bounds); i++)
+        vg_json_append(names, json_object_new_string(bounds[i]));
+    vg_json_add(row, "bounds", names);
+}
+
 static void
 add_lost_rows(json_object *rows, json_object *vm)
 {
     json_object *lost_to = vg_output_member(vm, "lost_to");
     int64_t waits = int_member(vm, "preempt_ns") + int_member(vm, "wake_wait_ns");
 
-    for (size_t i = 0; i < json_object_array_length(lost_to); i++) {
+    for (size_t i = 0; i < vg_output_length(lost_to); i++) {
         json_object *row = cmd_analyze_copy(json_object_array_get_idx(lost_to, i));
         vg_json_add_string(row, "victim", json_object_get_string(vg_output_member(vm, "name")));
-        vg_json_add_double(row, "share",
-                           waits > 0 ? (double)int_member(row, "ns") / (double)waits : 0);
+        if (vg_output_member(row, "lower_bound"))
+            cmd_analyze_bound_loss(row);
+        else
+            vg_json_add_double(row, "share",
+                               waits > 0 ? (double)int_member(row, "ns") / (double)waits : 0);
         vg_json_append(rows, row);
     }
 }
@@ -211,12 +229,16 @@ leave_out_unknown(json_object *vm)
 
     for (size_t i = 0; i < G_N_ELEMENTS(of_cpus) && int_member(vm, "n_vcpus") == 0; i++)
         json_object_object_del(vm, of_cpus[i]);
-    if (!json_object_get_boolean(vg_output_member(vm, "gpu_known")))
-        json_object_object_del(vm, "gpu_intensity");
-    if (!json_object_get_boolean(vg_output_member(vm, "guest_known"))) {
-        json_object_object_del(vm, "guest_ns");
-        json_object_object_del(vm, "hyp_ns");
-    }
+}
+
+/* CSV tells which figures are lower bounds. */
+static void
+cmd_analyze_name_bounds(json_object *row)
+{
+    json_object *bounds = vg_output_member(row, "bounds");
+
+    if (bounds)
+        vg_json_add(row, "lower_bound", json_object_get(bounds));
 }
 
 static void
@@ -244,8 +266,11 @@ make_tables(json_object *doc, struct tables *ret)
                           (int64_t)json_object_array_length(vg_output_member(vm, "vcpus")));
         leave_out_unknown(vm);
         add_lost_rows(ret->lost, vm);
+        cmd_analyze_name_bounds(vm);
         vg_json_append(ret->vms, vm);
     }
+    for (size_t i = 0; i < json_object_array_length(ret->tasks); i++)
+        cmd_analyze_name_bounds(json_object_array_get_idx(ret->tasks, i));
 }
 
 static void
@@ -266,7 +291,7 @@ print_tables(const struct analyze_args *args, json_object *doc, GError **err)
     make_tables(doc, &rows);
     const struct vg_table vms = {NULL, rows.vms, cmd_analyze_vm_columns,
                                  G_N_ELEMENTS(cmd_analyze_vm_columns),
-                                 "No thread of a VM in this trace (see TRACES in vgpuctl(1))."};
+                                 "This trace has no VM threads (see TRACES in vgpuctl(1))."};
     const struct vg_table tasks = {"Every thread", rows.tasks, task_columns,
                                    G_N_ELEMENTS(task_columns), NULL};
     const struct vg_table tables[] = {
@@ -315,7 +340,7 @@ write_snapshot(const struct analyze_args *args, const vg_snapshot *snapshot, GEr
     g_autoptr(json_object) object = vg_snapshot_to_json(snapshot);
     g_autofree char *text = vg_json_to_text(object, true);
 
-    return vg_cli_write_file(args->snapshot, text, err);
+    return vg_file_write(args->snapshot, text, err);
 }
 
 /* Analyses one recording and takes it; the document, or NULL. */
@@ -377,7 +402,7 @@ analyze(struct analyze_args *args, GError **err)
     if (!recordings)
         return -1;
     /* Before a long analysis, not after it. */
-    if ((args->snapshot && vg_cli_check_place(args->snapshot, err) < 0) ||
+    if ((args->snapshot && vg_file_check_place(args->snapshot, err) < 0) ||
         vg_pictures_check(args->perfetto, args->svg, err) < 0)
         return -1;
     if (recordings->len > 1 && args->snapshot)
@@ -410,10 +435,10 @@ vg_cmd_analyze(int argc, char **argv)
         .options = options,
         .parser = cmd_analyze_parse,
         .args_doc = "TRACE...",
-        .doc = "Reads recorded traces and tells for every VM how long its vCPUs ran, waited and "
-               "for whom.\vTRACE is a directory with CTF traces (LTTng kernel, or perf data "
-               "convert --to-ctf) anywhere below it, or the text of trace-cmd report, of tracefs "
-               "or of perf script, plain or gzip.",
+        .doc = "Reads recorded traces and reports how long each VM's vCPUs ran and waited, and "
+               "what ran instead.\vTRACE is a directory with CTF traces (LTTng kernel, or perf "
+               "data convert --to-ctf) anywhere below it, or the text of trace-cmd report, of "
+               "tracefs or of perf script, plain or compressed (gzip, xz, zstd, bzip2).",
         .children = children,
     };
     struct analyze_args args = {.format = VG_OUTPUT_TABLE};

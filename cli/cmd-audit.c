@@ -43,7 +43,7 @@ audit_show(void *data, vg_client *client, GError **err)
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         vg_online_add_time(json_object_array_get_idx(rows, i), "at", "at_ns");
     const struct vg_table table = {NULL, rows, audit_columns, G_N_ELEMENTS(audit_columns),
-                                   "nobody has had vgpud do anything"};
+                                   "no changes have been requested"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -77,8 +77,8 @@ vg_cmd_audit(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = audit_parse,
-        .doc = "Shows who had vgpud do what, the newest first, and how many requests were refused "
-               "because nobody said who asks. For admins.",
+        .doc = "Lists requests that changed something, newest first, and how many unauthenticated "
+               "requests were refused. For admins.",
         .children = vg_online_children,
     };
     struct audit_args args = {.online = {.verbs = &verb, .n_verbs = 1, .can_watch = true},

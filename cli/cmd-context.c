@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/contexts.h"
 #include "cli/online-args.h"
-#include "cli/remote.h"
+#include "client/contexts.h"
+#include "client/remote.h"
 
 static const struct vg_column list_columns[] = {
     {"CURRENT", "mark", VG_CELL_TEXT, false},  {"CONTEXT", "name", VG_CELL_TEXT, false},
@@ -128,11 +128,11 @@ vg_cmd_context(int argc, char **argv)
     static const struct argp argp = {
         .parser = context_parse,
         .args_doc = "list\nuse NAME\nshow [NAME]",
-        .doc = "Lists the vgpuds that have a name, makes one of them the one that is asked where "
-               "nothing else is told, or shows which would be asked, how, and who says so. "
-               "`" VG_REMOTE_LOCAL "` is that of this machine.\v"
-               "Contexts are in ~/.config/vgpuctl/config; vgpuctl(1) tells its keys.",
-        .children = vg_online_children,
+        .doc = "Lists named vgpuds (contexts), selects the default, or shows which vgpud would be "
+               "queried, how, and why. `" VG_REMOTE_LOCAL
+               "` is that of this machine.\vContexts are in "
+               "~/.config/vgpuctl/config; vgpuctl(1) lists its keys.",
+        .children = vg_online_once_children,
     };
     struct vg_online_args args = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)};
     g_autoptr(GError) error = NULL;

@@ -6,13 +6,18 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
 #include "cli/online-args.h"
-#include "cli/printable.h"
-#include "cli/remote.h"
+#include "client/remote.h"
+
+/* The guests that are asked for their driver, and the time after which no further one is. */
+#define GUESTS_MAX 256
+#define GUESTS_NS  (40 * VG_NS_PER_S)
 
 static const struct vg_column check_columns[] = {
     {"STATE", "state", VG_CELL_TEXT, false},
@@ -70,9 +75,68 @@ doctor_read_others(json_object *checks, json_object *host, json_object *peers)
     vg_doctor_read_tls(checks, host, peers);
 }
 
-/* What vgpud tells; false: it does not answer, and *err says why. */
+/* Returns whether a VM of vgpud's has a GPU of the host. */
 static bool
-doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **err)
+doctor_has_gpu(json_object *vm)
+{
+    json_object *devices = vg_output_member(vm, "domain.devices");
+
+    for (size_t i = 0; i < vg_output_length(devices); i++) {
+        json_object *device = json_object_array_get_idx(devices, i);
+        if (json_object_get_boolean(vg_output_member(device, "is_gpu")))
+            return true;
+    }
+    return false;
+}
+
+/* Asks the guest of a VM that has a GPU for its driver. A VM that has left, or that libvirt does
+ * not know, has none. */
+static void
+doctor_ask_guest(vg_client *client, const char *id, json_object *checks)
+{
+    static const char *const vm_lists[] = {"lost_to", NULL};
+    static const char *const movable_lists[] = {"devices", NULL};
+    g_autoptr(json_object) vm = NULL, movable = NULL;
+    g_autofree char *vm_path = vg_client_vm_path(id, "");
+    g_autofree char *movable_path = vg_client_vm_path(id, "/movable");
+    g_autoptr(GError) error = NULL;
+
+    if (vg_client_get(client, vm_path, vm_lists, &vm, &error) == 0 && doctor_has_gpu(vm) &&
+        vg_client_get(client, movable_path, movable_lists, &movable, &error) == 0)
+        vg_doctor_read_guest(checks, movable);
+}
+
+/* A guest that does not answer takes 20 seconds: the rest is not asked after a while. */
+static void
+doctor_ask_guests(vg_client *client, json_object *checks)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + GUESTS_NS;
+    g_autoptr(json_object) vms = NULL;
+    g_autoptr(GError) error = NULL;
+    size_t i = 0;
+
+    if (vg_client_list_some(client, "/v1/vms", GUESTS_MAX, &vms, &error) < 0) {
+        vg_doctor_add(checks, "guests", VG_HEALTH_BROKEN, NULL, "%s", error->message);
+        return;
+    }
+    for (; i < vg_output_length(vms) && vg_clock_monotonic_ns() < until_ns; i++) {
+        json_object *vm = json_object_array_get_idx(vms, i);
+        const char *id = json_object_get_string(vg_output_member(vm, "id"));
+        if (id)
+            doctor_ask_guest(client, id, checks);
+    }
+    if (i < vg_output_length(vms))
+        vg_doctor_add(checks, "guests", VG_HEALTH_LACKS, NULL,
+                      "%zu of %zu VMs were not asked for their driver: others took more than %d s",
+                      vg_output_length(vms) - i, vg_output_length(vms),
+                      (int)(GUESTS_NS / VG_NS_PER_S));
+}
+
+/* What vgpud tells; false: it does not answer, and *err says why. socket: of this machine's vgpud,
+ * or NULL. */
+static bool
+doctor_ask(const struct vg_remote_args *remote, const char *socket, json_object *checks,
+           GError **err)
 {
     static const char *const host_lists[] = {"parts", NULL};
     static const char *const peer_lists[] = {"items", NULL};
@@ -87,6 +151,10 @@ doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **er
         vg_client_get_text(client, "/metrics", &metrics, &size, err) < 0)
         return false;
     vg_doctor_read_host(checks, host, metrics);
+    if (socket)
+        vg_doctor_read_program(checks, vg_doctor_find_pid(socket),
+                               json_object_get_string(vg_output_member(host, "daemon.version")),
+                               "");
     vg_doctor_read_alerts(checks, host, metrics);
     if (vg_client_get(client, "/v1/peers", peer_lists, &peers, &peers_error) < 0)
         vg_doctor_add(checks, "peers", VG_HEALTH_BROKEN, NULL, "%s", peers_error->message);
@@ -96,6 +164,7 @@ doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **er
         vg_doctor_add(checks, "proxy", VG_HEALTH_BROKEN, NULL, "%s", proxies_error->message);
     else
         vg_doctor_read_proxies(checks, proxies);
+    doctor_ask_guests(client, checks);
     return true;
 }
 
@@ -110,13 +179,14 @@ doctor_run(const struct vg_online_args *args)
         return vg_cli_fail(error);
     g_autofree char *socket = g_strdup(vg_remote_value(&where, VG_REMOTE_SOCKET));
     vg_remote_clear(&where);
-    const bool reached = doctor_ask(&args->remote, checks, &why);
+    const bool reached = doctor_ask(&args->remote, socket, checks, &why);
     if (!reached)
         vg_doctor_add(checks, "vgpud", VG_HEALTH_BROKEN, NULL, "%s", why->message);
     if (!reached && socket)
         vg_doctor_look_around(checks, socket, "");
     if (socket) {
         vg_doctor_read_cards(checks, "");
+        vg_doctor_read_driver(checks, "");
         vg_doctor_read_vulkan(checks, "");
         vg_doctor_read_clock(checks);
     }
@@ -134,10 +204,10 @@ vg_cmd_doctor(int argc, char **argv)
     static const struct argp argp = {
         .parser = vg_online_parse_children,
         .args_doc = "",
-        .doc = "Tells what vgpud measures and by what, what it could measure but lacks something "
-               "for, what is broken, and the command that mends it. Where vgpud of this machine "
-               "does not answer, looks for the reason itself; best as root.",
-        .children = vg_online_children,
+        .doc = "Checks the installation: what vgpud measures and how, what it could measure if "
+               "something were added, what is broken, and the command that fixes it. If this "
+               "machine's vgpud does not answer, it searches for the reason, best as root.",
+        .children = vg_online_once_children,
     };
     struct vg_online_args args = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)};
 

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/fold.h"
 #include "cli/online-args.h"
-#include "cli/printable.h"
 #include "cli/when.h"
 #include "model/happening.h"
 
@@ -43,16 +43,16 @@ struct events_args {
 
 static const struct argp_option options[] = {
     {"types", KEY_TYPES, "TYPE,...", 0,
-     "only these, or all: alert, collector, config, measuring, migration, plan, replay-end, store, "
-     "vm, window (default: all but window)",
+     "event types: alert, collector, config, measuring, migration, plan, replay-end, store, vm, "
+     "window, or all (default: all except window)",
      1},
     {"type", KEY_TYPES, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1},
     {"vm", KEY_VM, "VM", 0, "only those that name this VM, by its name or UUID", 1},
     {"since", VG_WHEN_SINCE, "TIME", 0, "what happened from then on, up to now; " VG_WHEN_HELP, 1},
     {"until", VG_WHEN_UNTIL, "TIME", 0, "and before this", 1},
-    {"follow", 'f', NULL, 0, "with --since: go on with what happens", 1},
+    {"follow", 'f', NULL, 0, "with --since: continue with new events", 1},
     {"after", KEY_AFTER, "ID", 0,
-     "go on after the event with this id, 0: after all before the first", 1},
+     "start after the event with this id; 0 starts with the first stored event", 1},
     {0},
 };
 
@@ -98,9 +98,9 @@ events_check(struct events_args *args, const struct argp_state *state)
     if (args->online.format == VG_OUTPUT_YAML || args->online.format == VG_OUTPUT_CSV)
         argp_error(state, "events come one by one: as lines of text, or with -o json of JSON");
     if (past && args->after)
-        argp_error(state, "--after goes on after an event; leave out --since and --until");
+        argp_error(state, "--after starts after an event; leave out --since and --until");
     if (args->follow && args->when.until)
-        argp_error(state, "--follow goes on after now; leave out --until");
+        argp_error(state, "--follow continues with new events; leave out --until");
     vg_when_check(&args->when, state);
     args->wanted = events_wanted_types(args, state);
     args->follow = args->follow || !past;
@@ -311,7 +311,9 @@ events_print_kept(struct events_args *args, vg_client *client, const char *start
             return -1;
         const char *at = json_object_get_string(vg_output_member(page, "at"));
         if (!at)
-            return vg_error(err, VG_E_EXTERNAL, "the answer does not say where events go on");
+            return vg_error(err, VG_E_EXTERNAL,
+                            "the answer does not say where the next events "
+                            "start");
         g_free(next);
         next = g_strdup(json_object_get_string(vg_output_member(page, "next")));
         g_free(args->at);
@@ -374,7 +376,7 @@ events_tell_return(const struct events_args *args, const char *before)
     /* Where windows are wanted, the stream itself tells. */
     bool same = !old || strncmp(before, args->at, (size_t)(old - before)) == 0;
 
-    vg_cli_warn("vgpud is back%s; going on after event %s", same ? "" : ", it was restarted",
+    vg_cli_warn("vgpud is back%s; continuing after event %s", same ? "" : ", it was restarted",
                 before);
 }
 
@@ -464,7 +466,7 @@ vg_cmd_events(int argc, char **argv)
         .parser = cmd_events_parse,
         .doc = "Prints what happens on the host, as it happens, until it is interrupted or has "
                "printed --count events; or what happened in a past time.",
-        .children = vg_online_children,
+        .children = vg_online_stream_children,
     };
     struct events_args args = {.online = {.verbs = &verb, .n_verbs = 1, .streams = true}};
     g_autoptr(GError) error = NULL;

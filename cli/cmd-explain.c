@@ -142,7 +142,8 @@ explain(struct explain_args *args, GError **err)
             g_autofree char *why = g_strdup((*err)->message);
             g_clear_error(err);
             vg_error(err, VG_E_NOT_FOUND,
-                     "'%s' is no word of the output, and whether it is a VM nobody can tell: %s",
+                     "'%s' is not a term of the output, and vgpud cannot be asked whether it is a "
+                     "VM: %s",
                      args->what, why);
         }
         return -1;

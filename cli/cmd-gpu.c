@@ -191,7 +191,8 @@ show_gpu(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = list_rows(items);
     const struct vg_table tables[] = {
         {vg_output_member(gpu, "note")
-             ? "CPU time of render servers stands for GPU time; nobody tells of requests"
+             ? "CPU time of render servers is shown instead of GPU time; no source reports "
+               "requests"
              : NULL,
          rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
         {"Engines, since the start", vg_output_member(gpu, "engines"), engine_columns,
@@ -335,7 +336,7 @@ show_requests(void *data, vg_client *client, GError **err)
         add_difference(row, "latency_ns", "queued_ns", "end_ns");
     }
     const struct vg_table table = {NULL, rows, request_columns, G_N_ELEMENTS(request_columns),
-                                   "vgpud has no requests of that time"};
+                                   "vgpud has no requests from that time"};
     return vg_output_print(args->online.format, document, &table, 1, err);
 }
 
@@ -400,15 +401,14 @@ vg_cmd_gpu(int argc, char **argv)
          1},
         {"until", VG_WHEN_UNTIL, "TIME", 0, "requests: and not after this", 1},
         {"limit", KEY_LIMIT, "N", 0, "requests: the oldest N of them (default: 1000)", 1},
-        {"vm", KEY_VM, "VM", 0, "requests: only of this one", 1},
+        {"vm", KEY_VM, "VM", 0, "requests: only of this VM", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = cmd_gpu_parse,
         .args_doc = "list\nshow GPU\nrequests GPU",
-        .doc = "Shows the GPUs of the host that vgpud watches, who uses them, and the requests "
-               "that they worked for.",
+        .doc = "Shows the host's GPUs, their users, and the requests they executed.",
         .children = vg_online_children,
     };
     struct gpu_args args = {

@@ -10,6 +10,7 @@
 
 #include <langinfo.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/alert-rows.h"
@@ -80,6 +81,19 @@ static const struct vg_column cpu_columns[] = {
     {"IDLE %", "idle", VG_CELL_PERCENT, false},     {"STOLEN %", "steal", VG_CELL_PERCENT, false},
     {"VMS WAIT", "vm_waits", VG_CELL_SHARE, false}, {"ALL WAIT", "waits", VG_CELL_SHARE, true},
     {"RAN HERE %", "ran", VG_CELL_TEXT, false},     {"KEPT HERE", "pinned", VG_CELL_TEXT, false},
+};
+
+static const struct vg_column cmd_host_node_columns[] = {
+    {"NODE", "node", VG_CELL_COUNT, false},         {"CPUS", "cpus", VG_CELL_COUNT, false},
+    {"BUSY", "busy", VG_CELL_SHARE, false},         {"VMS", "vms", VG_CELL_SHARE, false},
+    {"IDLE", "idle", VG_CELL_SHARE, false},         {"STOLEN", "steal", VG_CELL_SHARE, false},
+    {"VMS WAIT", "vm_waits", VG_CELL_SHARE, false}, {"ALL WAIT", "waits", VG_CELL_SHARE, true},
+};
+
+static const struct vg_column cmd_host_program_columns[] = {
+    {"PROGRAM", "comm", VG_CELL_TEXT, false},    {"CORES", "cores", VG_CELL_SHARE, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},   {"AT MOST", "at_most", VG_CELL_SECONDS, false},
+    {"PROCESSES", "pids", VG_CELL_COUNT, false}, {"CONTROL GROUP", "cgroup", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column part_columns[] = {
@@ -194,6 +208,25 @@ measure_rows(json_object *host)
     return rows;
 }
 
+static int64_t
+cmd_host_number(json_object *object, const char *member)
+{
+    return json_object_get_int64(vg_output_member(object, member));
+}
+
+/* programs: an object whose items are programs, read for so long. */
+static json_object *
+cmd_host_program_rows(enum vg_output_format format, json_object *programs, int64_t length_ns)
+{
+    struct winsize size = {0};
+
+    /* What is no terminal has room for all. */
+    if (format != VG_OUTPUT_TABLE || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
+    return vg_host_program_rows(vg_output_member(programs, "items"), length_ns, size.ws_col,
+                                strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+}
+
 static int
 show_host(void *data, vg_client *client, GError **err)
 {
@@ -219,6 +252,16 @@ show_host(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) pressures = vg_host_pressure_rows(host);
     const char *no_pressure =
         json_object_get_string(vg_output_member(host, "measurement.host.pressure.reason"));
+    json_object *programs = vg_output_member(host, "measurement.programs");
+    json_object *newest = vg_output_member(programs, "newest");
+    const int64_t newest_ns =
+        cmd_host_number(newest, "end_ns") - cmd_host_number(newest, "begin_ns");
+    g_autofree char *now_title =
+        g_strdup_printf("CPU time of the host's programs, in the last %" G_GINT64_FORMAT " s",
+                        (newest_ns + VG_NS_PER_S / 2) / VG_NS_PER_S);
+    g_autoptr(json_object) now = cmd_host_program_rows(args->format, newest, newest_ns);
+    g_autoptr(json_object) since_start =
+        cmd_host_program_rows(args->format, programs, cmd_host_number(programs, "length_ns"));
     g_autoptr(json_object) gpus = gpu_rows(vg_output_member(host, "gpus"));
     g_autoptr(json_object) alerts = vg_alert_rows(vg_output_member(host, "alerts"));
     const struct vg_table tables[] = {
@@ -228,6 +271,9 @@ show_host(void *data, vg_client *client, GError **err)
          NULL},
         {"Pressure in the newest window", pressures, pressure_columns,
          G_N_ELEMENTS(pressure_columns), no_pressure},
+        {now_title, now, cmd_host_program_columns, G_N_ELEMENTS(cmd_host_program_columns), NULL},
+        {"CPU time of the host's programs since vgpud started", since_start,
+         cmd_host_program_columns, G_N_ELEMENTS(cmd_host_program_columns), NULL},
         {"Parts of vgpud", vg_output_member(host, "parts"), part_columns,
          G_N_ELEMENTS(part_columns), NULL},
         {"Measures of the newest window", measures, measure_columns, G_N_ELEMENTS(measure_columns),
@@ -265,10 +311,14 @@ show_cpus(void *data, vg_client *client, GError **err)
         size = (struct winsize){0};
     g_autoptr(json_object) rows =
         vg_host_cpu_rows(cpus, size.ws_col, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
-    const struct vg_table table = {vg_output_length(rows) > 0 ? title_of_cpus(cpus) : NULL, rows,
-                                   cpu_columns, G_N_ELEMENTS(cpu_columns),
-                                   "nobody measures the CPUs of this host one by one"};
-    return vg_output_print(args->format, cpus, &table, 1, err);
+    g_autoptr(json_object) nodes = vg_host_node_rows(cpus);
+    const struct vg_table tables[] = {
+        {vg_output_length(rows) > 0 ? title_of_cpus(cpus) : NULL, rows, cpu_columns,
+         G_N_ELEMENTS(cpu_columns), "no source measures this host's CPUs individually"},
+        {"NUMA nodes, in cores", nodes, cmd_host_node_columns, G_N_ELEMENTS(cmd_host_node_columns),
+         NULL},
+    };
+    return vg_output_print(args->format, cpus, tables, G_N_ELEMENTS(tables), err);
 }
 
 static int
@@ -302,7 +352,7 @@ cmd_host_check_drain(const struct cmd_host_args *args, struct argp_state *state)
     if (!is_drain && (drain->dry_run || drain->wait || drain->timeout_s > 0))
         argp_error(state, "--dry-run, --wait and --timeout belong to `host drain`");
     if (drain->dry_run && drain->wait)
-        argp_error(state, "--dry-run begins nothing that --wait could wait for");
+        argp_error(state, "--dry-run starts nothing that --wait could wait for");
     if (drain->timeout_s > 0 && !drain->wait)
         argp_error(state, "--timeout says how long --wait waits, which is not given");
 }
@@ -368,9 +418,8 @@ vg_cmd_host(int argc, char **argv)
         {"all", CMD_HOST_ALL, NULL, 0,
          "list: all hosts that vgpud knows, of its cluster and of its peers", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0,
-         "history: from the step on in which it lies (default: -24h); " VG_WHEN_HELP, 1},
-        {"until", VG_WHEN_UNTIL, "TIME", 0,
-         "history: up to the step in which it lies (default: now)", 1},
+         "history: start of the period (default: -24h); " VG_WHEN_HELP, 1},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "history: end of the period (default: now)", 1},
         {"step", CMD_HOST_STEP, "STEP", 0, "history: how long a step is, like 10min, 1h, 1d", 1},
         {"source", CMD_HOST_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 1},
         {"dry-run", CMD_HOST_DRY_RUN, NULL, 0, "drain: only say where the VMs would go", 2},

@@ -97,7 +97,7 @@ migrate_check(const struct migrate_args *args, const struct argp_state *state)
     if (!args->to || !args->to[0])
         argp_error(state, "say with --to which host the VM shall go to");
     if (args->dry_run && args->options.wait)
-        argp_error(state, "--dry-run begins nothing that --wait could wait for");
+        argp_error(state, "--dry-run starts nothing that --wait could wait for");
     if (args->mode && strcmp(args->mode, "detach") != 0 && strcmp(args->mode, "native") != 0)
         argp_error(state, "--mode is detach or native, not '%s'", args->mode);
     vg_move_options_check(&args->options, args->options.wait, state);
@@ -156,30 +156,30 @@ vg_cmd_migrate(int argc, char **argv)
         {"dry-run", KEY_DRY_RUN, NULL, 0, "only say what speaks against it, and what would be done",
          1},
         {"no-agent", KEY_NO_AGENT, NULL, 0,
-         "do not ask the guest to let go of its GPUs; they are unplugged", 1},
+         "unplug the GPUs without asking programs in the guest to release them", 1},
         {"mode", KEY_MODE, "MODE", 0,
          "detach: the GPUs are unplugged; native: QEMU takes their state along, which it does "
          "where it can if no mode is given",
          1},
         {"gpu-during", KEY_GPU_DURING, "PLACE", 0,
-         "have programs of OpenCL compute at a vgpu-proxy while the VM has no GPU: proxy:PATH, as "
-         "the guest reaches it, or proxy, the VM's own that vgpud knows",
+         "let OpenCL programs use a vgpu-proxy while the VM has no GPU: proxy:PATH, as the guest "
+         "reaches it, or proxy, the VM's own that vgpud knows",
          1},
         {"plan", KEY_PLAN, "PLAN", 0,
          "the move is part of this plan; it is refused if things have changed since", 1},
         {"idempotency-key", KEY_KEY, "KEY", 0,
-         "ask what came of a request whose answer was lost; a message told its key", 1},
+         "query the result of a request whose answer was lost; the error message has its key", 1},
         {0},
     };
     static const struct argp_child children[] = {
-        {&vg_move_options_argp, 0, NULL, 1}, {&vg_online_argp, 0, NULL, 0}, {0}};
+        {&vg_move_options_argp, 0, NULL, 1}, {&vg_online_once_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         .options = options,
         .parser = migrate_parse,
         .args_doc = "VM --to HOST",
-        .doc = "Moves a VM with its GPUs to another host. The move goes on by itself, also when "
-               "nobody waits for it; what was done is undone if a step fails. `vgpuctl migration` "
-               "looks after moves.",
+        .doc = "Moves a VM with its GPUs to another host. The move continues even if this command "
+               "ends. If a step fails, vgpud undoes the earlier steps. `vgpuctl migration` shows "
+               "and controls moves.",
         .children = children,
     };
     struct migrate_args args = {.online = {.verbs = &verb, .n_verbs = 1}};

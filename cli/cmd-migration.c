@@ -8,16 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/move-bars.h"
 #include "cli/move-options.h"
 #include "cli/move-text.h"
 #include "cli/online-args.h"
-#include "cli/printable.h"
 
 enum { KEY_ACTIVE = 0xb00, KEY_PEER, KEY_ALL };
 
@@ -202,7 +201,7 @@ migration_change(const struct migration_args *args, vg_client *client, const cha
     g_autoptr(GString) text = g_string_new(NULL);
     /* One of the queue ends at once, or gets a place in it. */
     if (vg_migration_has_ended(follow.move->state))
-        does = "is out of the queue; it had not begun";
+        does = "is out of the queue; it had not started";
     else if (vg_migration_is_queued(follow.move))
         does = follow.move->waits_for;
     vg_printable_append_line(text, "%s: %s%s", follow.move->id,
@@ -215,7 +214,7 @@ static int
 migration_abort(void *data, vg_client *client, GError **err)
 {
     return migration_change(data, client, "abort", VG_MIGRATION_ABORTED,
-                            "is asked to turn back; what was done is undone, unless the VM has "
+                            "is being cancelled; vgpud undoes its steps, unless the VM has "
                             "switched hosts by then",
                             err);
 }
@@ -224,7 +223,7 @@ static int
 migration_retry(void *data, vg_client *client, GError **err)
 {
     return migration_change(data, client, "retry", VG_MIGRATION_ROLLED_BACK,
-                            "begins again, with what failed", err);
+                            "restarts with the step that failed", err);
 }
 
 /* Only a VM that has arrived with its GPUs can be moved back: from everywhere else a new move could
@@ -290,7 +289,8 @@ migration_check(struct migration_args *args, const struct argp_state *state)
         argp_error(state, "--active belongs to `migration list`");
     if (args->peer && lists)
         argp_error(state,
-                   "--peer goes with one move; `migration list --all` has those of all peers");
+                   "--peer needs the id of a move; `migration list --all` lists the moves of all "
+                   "peers");
     if (args->all && !lists)
         argp_error(state, "--all belongs to `migration list`");
     if (args->options.wait && !acts)
@@ -345,9 +345,7 @@ vg_cmd_migration(int argc, char **argv)
         {"active", KEY_ACTIVE, NULL, 0, "list: only those that have not ended", 1},
         {"all", KEY_ALL, NULL, 0, "list: the moves of all hosts that vgpud knows", 1},
         {"peer", KEY_PEER, "NAME", 0,
-         "the peer whose vgpud runs the move, where that is not the "
-         "vgpud that is asked",
-         1},
+         "the peer whose vgpud runs the move, if it is not the queried vgpud", 1},
         {0},
     };
     static const struct argp_child children[] = {
@@ -356,9 +354,8 @@ vg_cmd_migration(int argc, char **argv)
         .options = options,
         .parser = migration_parse,
         .args_doc = "list\nshow MOVE\nwatch MOVE\nabort MOVE\nretry MOVE\nundo MOVE",
-        .doc =
-            "Shows the moves of VMs, follows one, turns one back that goes on, finishes one that "
-            "has failed, and takes one back that is done. `vgpuctl migrate` begins one.",
+        .doc = "Lists and shows moves of VMs, watches one, aborts one that is running, retries one "
+               "that has failed, and undoes one that is done. `vgpuctl migrate` starts one.",
         .children = children,
     };
     struct migration_args args = {.online = {.verbs = verbs,

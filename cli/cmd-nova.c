@@ -14,7 +14,7 @@
 #include "cli/nova-check.h"
 #include "cli/nova-conf.h"
 #include "cli/online-args.h"
-#include "cli/remote.h"
+#include "client/remote.h"
 
 enum { KEY_CONFIG = 0xd00, KEY_HOSTS };
 
@@ -181,8 +181,8 @@ nova_read_conf(const struct nova_args *args, bool by_options, struct vg_nova_con
     }
     int status = vg_nova_conf_read(args->config ? args->config : VG_NOVA_CONF_DEFAULT, conf, err);
     if (status < 0 && !args->config && g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
-        g_prefix_error(err, "is this the host of nova-scheduler? --config names another file, and "
-                            "--server or --socket a vgpud that is asked as nova would: ");
+        g_prefix_error(err, "is this the host of nova-scheduler? Name another file with --config, "
+                            "or a vgpud to query as nova would with --server or --socket: ");
     nova_forget_environment();
     return status;
 }
@@ -255,16 +255,16 @@ vg_cmd_nova(int argc, char **argv)
         {"config", KEY_CONFIG, "FILE", 0,
          "nova-scheduler's configuration (default: " VG_NOVA_CONF_DEFAULT ")", 1},
         {"hosts", KEY_HOSTS, "HOST,...", 0,
-         "hypervisors that are asked about (default: those that vgpud knows)", 1},
+         "hypervisors to check (default: those that vgpud knows)", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = nova_parse,
         .args_doc = "check",
-        .doc = "Asks each vgpud of nova's configuration as nova's scheduler would, and tells what "
-               "nova would make of the answers. Run it as the user that nova-scheduler runs as.",
-        .children = vg_online_children,
+        .doc = "Queries each vgpud in nova's configuration as nova-scheduler would, and shows how "
+               "nova would use the answers. Run it as nova-scheduler's user.",
+        .children = vg_online_once_children,
     };
     struct nova_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};
 

@@ -84,8 +84,8 @@ vg_cmd_peer(int argc, char **argv)
     static const struct argp argp = {
         .parser = vg_online_parse_children,
         .args_doc = "list",
-        .doc = "Lists the other vgpuds that this one knows: whether they answer, or why not. "
-               "`vgpuctl placement --dry-run` plans for their hosts, too.",
+        .doc = "Lists the vgpud's peers and whether they answer, or why not. `vgpuctl placement "
+               "--dry-run` plans for their hosts, too.",
         .children = vg_online_children,
     };
     struct vg_online_args args = {

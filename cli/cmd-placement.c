@@ -6,14 +6,13 @@
 
 #include <stdio.h>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/client.h"
 #include "cli/explain-vm.h"
 #include "cli/fold.h"
 #include "cli/plan-text.h"
 #include "cli/state-args.h"
+#include "client/client.h"
 #include "policy/policy.h"
 
 enum { KEY_DRY_RUN = 0x400, KEY_EXPLAIN, KEY_COMMANDS, KEY_DETAILED, KEY_DUMP_CONFIG };
@@ -169,9 +168,9 @@ vg_cmd_placement(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = cmd_placement_parse,
-        .doc = "Says which VM should move to which host, why, what it gains and what it costs.\v"
-               "Without --state, the running vgpud is asked. Saved snapshots come from `vgpuctl "
-               "snapshot` or `vgpuctl analyze --snapshot`.",
+        .doc = "Recommends which VM should move to which host, why, the gain and the "
+               "cost.\vWithout --state, the running vgpud makes the plan. Saved snapshots come "
+               "from `vgpuctl snapshot` or `vgpuctl analyze --snapshot`.",
         .children = children,
     };
     struct placement_args args = {0};

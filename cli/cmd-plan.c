@@ -127,7 +127,7 @@ vg_cmd_plan(int argc, char **argv)
         .args_doc = "list\nshow PLAN\napply PLAN",
         .doc = "Shows the plans that vgpud has made, and carries one out: its moves one after the "
                "other, until one is not done. A plan is a proposal; only `apply` changes anything.",
-        .children = vg_online_children,
+        .children = vg_online_once_children,
     };
     struct plan_args args = {
         .online = {.verbs = verbs, .list = "/v1/plans", .n_verbs = G_N_ELEMENTS(verbs)}};

@@ -67,7 +67,7 @@ print_matrix(const struct preemption_args *args, json_object *items, GError **er
     const struct vg_table table = {vg_output_length(matrix->rows) > 0 ? titles[args->of] : NULL,
                                    matrix->rows,
                                    (const struct vg_column *)(const void *)matrix->columns->data,
-                                   matrix->columns->len, "nobody waited for a CPU"};
+                                   matrix->columns->len, "no VM waited for a CPU"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -113,7 +113,7 @@ show(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_mostly(rows);
     const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-                                   "nobody waited for a CPU"};
+                                   "no VM waited for a CPU"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -166,8 +166,8 @@ vg_cmd_preemptions(int argc, char **argv)
     static const struct vg_online_verb verb = {NULL, VG_OBJECT_OPTIONAL, NULL, show};
     static const struct argp_option options[] = {
         {"matrix", KEY_MATRIX, "OF", OPTION_ARG_OPTIONAL,
-         "who takes how much from whom now, as a matrix of time (ms/s, default) or count (/s); "
-         "tables with --watch are of this kind",
+         "current preemptions as a matrix of time (ms/s, default) or count (/s); --watch always "
+         "shows such tables",
          1},
         {"limit", KEY_LIMIT, "N", 0, "the first N rows only, those that lost most", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0, "of the past from then on; " VG_WHEN_HELP, 2},
@@ -178,8 +178,8 @@ vg_cmd_preemptions(int argc, char **argv)
         .options = options,
         .parser = cmd_preemptions_parse,
         .args_doc = "[VM]",
-        .doc = "Shows who takes the CPU from whom, since vgpud started, or took it in a past time; "
-               "with VM, from this one.",
+        .doc = "Shows which VMs and programs took CPU time from which VMs, since vgpud started or "
+               "in a past period; with VM, from this VM only.",
         .children = vg_online_children,
     };
     struct preemption_args args = {.online = {.verbs = &verb, .n_verbs = 1, .can_watch = true}};

@@ -14,7 +14,6 @@
 #include "cli/proxy-show.h"
 #include "cli/vm-proxy.h"
 #include "model/histogram.h"
-#include "model/proxy-move.h"
 #include "model/proxy-socket.h"
 
 /* More than a vgpud waits for a guest's agent ([actions] guest_deadline). */
@@ -214,7 +213,7 @@ proxy_tell_choice(const struct proxy_args *args, json_object *document)
     if (!proxy_is_text(args) || (!why && !args->dry_run))
         return;
     g_autofree char *line = g_strdup_printf(
-        "%s %s%s%s%s.", args->dry_run ? "Programs would go on at" : "To:", to ? to : args->to,
+        "%s %s%s%s%s.", args->dry_run ? "Programs would continue at" : "To:", to ? to : args->to,
         why ? " (" : "", why ? why : "", why ? ")" : "");
     g_autoptr(GString) text = g_string_new(NULL);
     vg_fold_append(text, line, 0, vg_fold_terminal());
@@ -240,9 +239,8 @@ proxy_move(void *data, vg_client *client, GError **err)
         return 0;
     json_object *programs = vg_output_member(vg_output_member(document, "guest"), "programs");
     g_autoptr(json_object) rows = vg_online_rows(programs);
-    const struct vg_table table = {
-        NULL, rows, move_columns, G_N_ELEMENTS(move_columns),
-        "no program of OpenCL that this VM's agent knows computes at a proxy"};
+    const struct vg_table table = {NULL, rows, move_columns, G_N_ELEMENTS(move_columns),
+                                   "this VM's agent knows no OpenCL program that uses a proxy"};
     return vg_output_print(args->online.format, document, &table, 1, err);
 }
 
@@ -259,11 +257,11 @@ proxy_check(const struct proxy_args *args, const struct argp_state *state)
     if (!is_limit && args->weight > 0)
         argp_error(state, "--weight belongs to `proxy limit`");
     if (is_move && (!args->to || !args->to[0]))
-        argp_error(state, "say with --to at which proxy the programs shall go on");
+        argp_error(state, "name the proxy for the programs with --to");
     if (!is_move && (args->to || args->dry_run))
         argp_error(state, "--to and --dry-run belong to `proxy move`");
     if ((is_limit || is_move) && args->online.watch_s > 0)
-        argp_error(state, "--watch looks again and again, and `proxy %s` changes something",
+        argp_error(state, "--watch polls repeatedly, and `proxy %s` changes something",
                    args->online.verb->name);
 }
 
@@ -317,8 +315,7 @@ vg_cmd_proxy(int argc, char **argv)
          "vgpu-proxy as the guest reaches it, PATH, tls:HOST:PORT, tcp:HOST:PORT or "
          "vsock:CID:PORT; direct: the programs' own OpenCL",
          1},
-        {"dry-run", KEY_DRY_RUN, NULL, 0, "move: only say at which proxy they would go on, and why",
-         1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "move: only show which proxy would be used, and why", 1},
         {0},
     };
     static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
@@ -327,9 +324,8 @@ vg_cmd_proxy(int argc, char **argv)
         .parser = proxy_parse,
         .args_doc = "list\nshow VM\nlimit VM --weight NUMBER\nmove VM --to PLACE [--dry-run]",
         .doc =
-            "Shows what VMs do with a GPU of this host by vgpu-proxy, or all about one of them, "
-            "gives one more or less of "
-            "it, and has a VM's programs go on at another proxy, of this host or of another one.",
+            "Shows VMs that use a GPU of this host through vgpu-proxy, or details of one VM. Sets "
+            "its share, or moves its programs to another proxy, on this host or another.",
         .children = children,
     };
     struct proxy_args args = {

@@ -328,8 +328,8 @@ warn(const struct vg_record_context *context, const struct answer *answer)
                     (double)answer->recorded_ns / 1e9);
     if (answer->lost > 0)
         vg_cli_warn("%" G_GUINT64_FORMAT
-                    " events were lost, because the host was too busy: figures of those "
-                    "moments are not reliable",
+                    " events were lost because the host was too busy; figures from those moments "
+                    "are unreliable",
                     answer->lost);
     for (unsigned int i = 0; i < context->notes->len; i++)
         vg_cli_warn("%s", (const char *)context->notes->pdata[i]);
@@ -395,10 +395,9 @@ vg_cmd_record(int argc, char **argv)
         .parser = cmd_record_parse,
         .args_doc = "SECONDS",
         .doc =
-            "Records this host for SECONDS, with the events that `vgpuctl analyze` needs and no "
-            "others, and notes which VMs there are.\vIt needs root. LTTng disturbs the host "
-            "least, then perf; tracefs needs nothing but the kernel. A signal ends the recording "
-            "early, and it is kept.",
+            "Records only the events that `vgpuctl analyze` needs for SECONDS, and the list of "
+            "VMs.\vIt needs root. LTTng disturbs the host least, then perf; tracefs needs only the "
+            "kernel. A signal ends the recording early; what was recorded is kept.",
     };
     struct record_args args = {.format = VG_OUTPUT_TABLE};
     g_autoptr(GError) error = NULL;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/output.h"
@@ -27,7 +28,7 @@
 #include "cli/simulate-propose.h"
 #include "cli/simulate-stream.h"
 #include "cli/simulate-trace.h"
-#include "model/gpu-ledger.h"
+#include "ledger/gpu-ledger.h"
 #include "policy/gpusched.h"
 
 enum { KEY_MODE = 0x500, KEY_SEED, KEY_COMPARE, KEY_PROPOSE, KEY_TRACE_OUT, KEY_LOSE };
@@ -53,7 +54,7 @@ static const struct argp_option options[] = {
     {"compare", KEY_COMPARE, NULL, 0, "every mode, one after the other", 0},
     {"propose", KEY_PROPOSE, NULL, 0, "whether another mode would be better, and which", 0},
     {"trace-out", KEY_TRACE_OUT, "DIR", 0, "write it as a CTF trace, and DIR.truth.json", 1},
-    {"lose", KEY_LOSE, "PERCENT", 0, "leave out so much of the trace, told as lost", 1},
+    {"lose", KEY_LOSE, "PERCENT", 0, "drop this share of the trace and report it as lost", 1},
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 2},
     {0},
 };
@@ -142,7 +143,7 @@ cmd_simulate_check(struct simulate_args *args, const struct argp_state *state)
     if (args->compare && args->mode_given)
         argp_error(state, "--compare runs every mode, so that --mode means nothing with it");
     if (args->propose && (args->compare || args->mode_given))
-        argp_error(state, "--propose tries modes by itself, so that %s means nothing with it",
+        argp_error(state, "--propose chooses the modes itself; leave out %s",
                    args->compare ? "--compare" : "--mode");
     if (args->trace_out && (args->compare || args->propose))
         argp_error(state, "--trace-out writes one simulation, %s makes several",
@@ -266,7 +267,7 @@ cmd_simulate_load(const struct simulate_args *args, GError **err)
     g_autofree char *text = NULL;
     size_t size;
 
-    if (vg_cli_read_file(args->scenario, VG_GPUSCHED_JSON_MAX, &text, &size, err) < 0)
+    if (vg_file_read(args->scenario, VG_GPUSCHED_JSON_MAX, &text, &size, err) < 0)
         return NULL;
     struct vg_gpusched_scenario *scenario = vg_gpusched_scenario_from_json(text, size, err);
     if (!scenario) {
@@ -332,7 +333,7 @@ simulate_to_trace(const struct simulate_args *args, const struct vg_gpusched_sce
                  args->trace_out);
         return NULL;
     }
-    if (vg_cli_check_place(truth, err) < 0)
+    if (vg_file_check_place(truth, err) < 0)
         return NULL;
     g_autoptr(vg_gpusched_result) result =
         vg_simulate_trace_write(scenario, args->trace_out, args->lose, err);
@@ -341,7 +342,7 @@ simulate_to_trace(const struct simulate_args *args, const struct vg_gpusched_sce
     warn_of_limits(result);
     g_autoptr(json_object) doc = vg_simulation_to_json(result);
     g_autofree char *text = vg_json_to_text(doc, true);
-    return vg_cli_write_file(truth, text, err) < 0 ? NULL : g_steal_pointer(&doc);
+    return vg_file_write(truth, text, err) < 0 ? NULL : g_steal_pointer(&doc);
 }
 
 static int
@@ -419,10 +420,10 @@ vg_cmd_simulate(int argc, char **argv)
         .options = options,
         .parser = cmd_simulate_parse,
         .args_doc = "SCENARIO.json\nTRACE...",
-        .doc = "Simulates how a GPU scheduler serves the vGPUs of a scenario, or the requests of a "
-               "recording, and tells what each of them gets and how long its requests take."
-               "\vMODE is gvtg, no-carry, work-conserving, weighted, best-effort, equal-share, "
-               "fixed-share or quantum; vgpuctl(1) tells what they do and what a scenario is.",
+        .doc = "Simulates how a GPU scheduler serves the vGPUs of a scenario or the requests of a "
+               "recording. It shows the share of each vGPU and how long its requests take.\vMODE "
+               "is gvtg, no-carry, work-conserving, weighted, best-effort, equal-share, "
+               "fixed-share or quantum; vgpuctl(1) describes the modes and scenarios.",
         .children = children,
     };
     struct simulate_args args = {.format = VG_OUTPUT_TABLE};

@@ -7,8 +7,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "cli/remote-args.h"
 #include "cli/trace-args.h"
+#include "client/client.h"
 
 enum { KEY_PEERS = 0xb00 };
 

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
-#include "cli/remote.h"
+#include "client/remote.h"
 
 enum { KEY_ROLE = 0xa00, KEY_LIFETIME };
 
@@ -173,8 +173,7 @@ int
 vg_cmd_token(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
-        {"create", VG_OBJECT_REQUIRED, "give the token a name, by which it can be revoked",
-         token_create},
+        {"create", VG_OBJECT_REQUIRED, "the token's name, for revoking it", token_create},
         {"list", VG_OBJECT_NONE, NULL, token_list},
         {"revoke", VG_OBJECT_REQUIRED, "name the token; `vgpuctl token list` shows them",
          token_revoke},
@@ -182,16 +181,16 @@ vg_cmd_token(int argc, char **argv)
     static const struct argp_option options[] = {
         {"role", KEY_ROLE, "ROLE", 0, "create: reader, operator, admin or peer", 1},
         {"lifetime", KEY_LIFETIME, "TIME", 0,
-         "create: after which it lets nobody in, like 12h or 30d (default: never)", 1},
+         "create: how long it is valid, like 12h or 30d (default: without limit)", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = token_parse,
         .args_doc = "create NAME --role ROLE\nlist\nrevoke NAME",
-        .doc = "Makes tokens, with which somebody may ask vgpud over the network, lists them, and "
-               "takes them back. For admins: on the socket root and the user that vgpud runs as.",
-        .children = vg_online_children,
+        .doc = "Creates, lists and revokes tokens for access over the network. For admins: on the "
+               "socket, root and vgpud's own user.",
+        .children = vg_online_once_children,
     };
     struct token_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};
 

@@ -27,7 +27,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
-#include "cli/remote.h"
+#include "client/remote.h"
 
 #define UI_HEAD_MAX      16384
 #define UI_HEAD_NS       (10 * VG_NS_PER_S) /* for a whole head */
@@ -259,7 +259,7 @@ ui_serve(const struct ui *ui, int client)
     g_autofree char *authorization = ui_field(lines, "Authorization");
     /* A page of another site whose name was made to mean this machine says its own name. */
     if (!host || (strcmp(host, ui->hosts[0]) != 0 && strcmp(host, ui->hosts[1]) != 0)) {
-        ui_refuse(client, 400, "Bad Request", "the Host is not that of the link");
+        ui_refuse(client, 400, "Bad Request", "the Host header does not match the link");
         return;
     }
     if (!ui_is_page(lines[0]) &&
@@ -408,9 +408,9 @@ vg_cmd_ui(int argc, char **argv)
         .parser = ui_parse,
         .doc = "Prints a link to the page that shows who disturbs whom, for a browser on this "
                "machine, and serves it until it is ended.",
-        .children = vg_online_children,
+        .children = vg_online_silent_children,
     };
-    struct ui_args args = {.online = {.verbs = &verb, .n_verbs = 1}};
+    struct ui_args args = {.online = {.verbs = &verb, .n_verbs = 1, .silent = true}};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     return vg_online_run(&args.online, &args);

@@ -12,13 +12,13 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
 #include "cli/host-load.h"
 #include "cli/move-bars.h"
 #include "cli/online-args.h"
 #include "cli/past.h"
-#include "cli/printable.h"
 #include "cli/top.h"
 #include "cli/vm-list.h"
 #include "cli/vm-movable.h"
@@ -295,6 +295,23 @@ process_rows(json_object *vm, enum vg_output_format format)
                                 strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
 }
 
+/* The figures of vCPUs, without the time after preemptions where nobody can tell it from that after
+ * wakeups. */
+static json_object *
+cmd_vm_vcpu_rows(json_object *vm)
+{
+    json_object *rows = vg_online_rows(vg_output_member(vm, "vcpus"));
+    json_object *split = vg_output_member(vm, "waits_split");
+
+    for (size_t i = 0; split && !json_object_get_boolean(split) && i < vg_output_length(rows);
+         i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        if (json_object_get_int64(vg_output_member(row, "preempt_ns")) == 0)
+            vg_json_add(row, "preempt_ns", NULL);
+    }
+    return rows;
+}
+
 static int
 show_vm(void *data, vg_client *client, GError **err)
 {
@@ -314,11 +331,11 @@ show_vm(void *data, vg_client *client, GError **err)
     json_object *openstack = vg_output_member(vm, "openstack");
     g_autoptr(json_object) owners = openstack ? array_of(openstack) : NULL;
     g_autoptr(json_object) processes = process_rows(vm, args->online.format);
+    g_autoptr(json_object) vcpus = cmd_vm_vcpu_rows(vm);
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
         {"In OpenStack", owners, openstack_columns, G_N_ELEMENTS(openstack_columns), NULL},
-        {"vCPUs, since the start", vg_output_member(vm, "vcpus"), figure_columns,
-         G_N_ELEMENTS(figure_columns), NULL},
+        {"vCPUs, since the start", vcpus, figure_columns, G_N_ELEMENTS(figure_columns), NULL},
         {"Who took its CPU time", vg_output_member(vm, "lost_to"), loss_columns,
          G_N_ELEMENTS(loss_columns), NULL},
         {"Processes behind host:user", processes, process_columns, G_N_ELEMENTS(process_columns),
@@ -384,7 +401,7 @@ show_history(void *data, vg_client *client, GError **err)
     g_autofree char *title = g_strdup_printf("Times are local: %s", vg_when_zone(zone));
     const struct vg_table table = {json_object_array_length(rows) > 0 ? title : NULL, rows,
                                    history_columns, G_N_ELEMENTS(history_columns),
-                                   "nothing is stored of that time"};
+                                   "nothing is stored for that time"};
     return vg_output_print(args->online.format, document, &table, 1, err);
 }
 
@@ -488,12 +505,12 @@ vg_cmd_vm(int argc, char **argv)
         {"limit", KEY_LIMIT, "N", 0, "list: only the first N", 1},
         {"all", KEY_ALL, NULL, 0,
          "list: the VMs of all hosts that vgpud knows, those that lose most first", 1},
-        {"host", KEY_HOST, "HOST", 0, "list --all: only those of this host", 1},
+        {"host", KEY_HOST, "HOST", 0, "list --all: only VMs on this host", 1},
         {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
         {"project", KEY_PROJECT, "PROJECT", 0,
          "list: only of this project of OpenStack, by name or id", 1},
         {"name", KEY_NAME, "PATTERN", 0,
-         "list: only with this name in libvirt or OpenStack; * and ? stand for others", 1},
+         "list: only VMs with this name in libvirt or OpenStack; * and ? are wildcards", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0,
          "list: sums of the past from then on; history: rows (default: -1h); " VG_WHEN_HELP, 2},
         {"until", VG_WHEN_UNTIL, "TIME", 0, "list, history: and not after this (default: now)", 2},
@@ -554,8 +571,7 @@ vg_cmd_top(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse_top,
-        .doc = "Shows the VMs as they are now, those that lose most CPU time first. `?` tells "
-               "what keys do.",
+        .doc = "Shows the VMs live, those that lose most CPU time first. Press `?` for the keys.",
         .children = vg_online_children,
     };
     struct vm_args args = {

@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
-#include "cli/printable.h"
 
 enum { KEY_HOSTMEM = 0xb00, KEY_RENDER_NODE, KEY_LOOSEN, KEY_DRY_RUN, KEY_YES };
 
@@ -201,7 +201,7 @@ vg_cmd_vulkan(int argc, char **argv)
         {"hostmem", KEY_HOSTMEM, "SIZE", 0,
          "enable: memory of the host that the guest can map, like 256M (default: 4G)", 1},
         {"render-node", KEY_RENDER_NODE, "PATH", 0,
-         "enable: on which QEMU draws, like /dev/dri/renderD128 (default: libvirt takes one)", 1},
+         "enable: QEMU's render node, like /dev/dri/renderD128 (default: libvirt chooses)", 1},
         {"loosen-sandbox", KEY_LOOSEN, NULL, 0,
          "enable: let QEMU of this VM start programs, as its render server is one, where libvirt's "
          "sandbox does not",
@@ -218,7 +218,7 @@ vg_cmd_vulkan(int argc, char **argv)
             "Puts Vulkan into the definition of a VM that has no GPU of its own (virtio-gpu with "
             "Venus), so that its programs draw and compute on the host's, and takes it out again. "
             "For operators.",
-        .children = vg_online_children,
+        .children = vg_online_once_children,
     };
     struct vulkan_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};
 

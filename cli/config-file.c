@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/cli.h"
 #include "policy/policy-conf.h"
 
@@ -73,7 +74,7 @@ vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **
         *ret_aliases = NULL;
     if (!path)
         return 0;
-    if (vg_cli_read_file(path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
+    if (vg_file_read(path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
         return -1;
     GError *bad = NULL;
     if (parse_config(path, text, size, ret, ret_aliases, &bad) == 0)

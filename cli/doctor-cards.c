@@ -90,8 +90,8 @@ cards_tell_neighbour(const struct cards_view *view, const char *group)
         g_autofree char *name = g_strdelimit(g_strdup(other), ":.", '_');
         g_autofree char *mend = g_strdup_printf("virsh nodedev-detach pci_%s", name);
         vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, mend,
-                      "%s, bound to %s, is in the same IOMMU group, %s, and a VM gets all of that "
-                      "or nothing; the host loses that device then",
+                      "%s, bound to %s, is in the same IOMMU group, %s; a VM gets the entire "
+                      "group, and the host would lose that device",
                       other, driver, group);
         return true;
     }

@@ -10,9 +10,9 @@
 #include <sys/timex.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "cli/doctor.h"
 #include "cli/output.h"
-#include "cli/printable.h"
 #include "model/trouble.h"
 
 /* Less than this, and a day of a busy host does not fit any more. */
@@ -379,9 +379,8 @@ doctor_add_version(json_object *checks, json_object *host)
     vg_doctor_add(
         checks, "vgpud", VG_HEALTH_OK, NULL, "%s watches '%s'%s, since %s",
         doctor_string(daemon, "version"), doctor_string(host, "name"),
-        json_object_get_boolean(vg_output_member(daemon, "replay"))
-            ? ", of which it replays a recording"
-            : "",
+        json_object_get_boolean(vg_output_member(daemon, "replay")) ? ", whose recording it replays"
+                                                                    : "",
         vg_utc_format(doctor_int(daemon, "started_ns") / VG_NS_PER_S * VG_NS_PER_S, text));
 }
 
@@ -406,7 +405,7 @@ vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics)
     }
     if (!json_object_get_boolean(vg_output_member(host, "daemon.setup.gpu")))
         vg_doctor_add(checks, "gpu", VG_HEALTH_LACKS, NULL,
-                      "GPUs are not looked at: [gpu] enable=no in vgpud.conf");
+                      "GPUs are not monitored: [gpu] enable=no in vgpud.conf");
     doctor_add_measures(checks, host);
     doctor_add_libvirt(checks, host, libvirt);
     doctor_add_acting(checks, host, libvirt);
@@ -427,7 +426,7 @@ vg_doctor_read_peers(json_object *checks, json_object *peers)
         const double error_s = doctor_double(peer, "round_trip_ns") / (double)VG_NS_PER_S;
         g_autofree char *what = g_strdup_printf("peer %s", doctor_string(peer, "name"));
         if (strcmp(state, "unknown") == 0)
-            vg_doctor_add(checks, what, VG_HEALTH_LACKS, NULL, "has not been asked yet");
+            vg_doctor_add(checks, what, VG_HEALTH_LACKS, NULL, "has not been queried yet");
         else if (strcmp(state, "reachable") != 0)
             vg_doctor_add(checks, what, VG_HEALTH_BROKEN, "vgpuctl peer list -o wide",
                           "does not answer at %s: %s", doctor_string(peer, "url"),
@@ -451,7 +450,7 @@ vg_doctor_read_clock(json_object *checks)
 
     if (adjtimex(&status) < 0)
         vg_doctor_add(checks, "clock", VG_HEALTH_LACKS, NULL,
-                      "the kernel does not tell whether it is kept right");
+                      "the kernel does not report whether it is synchronised");
     else if (status.status & STA_UNSYNC)
         vg_doctor_add(checks, "clock", VG_HEALTH_LACKS, "timedatectl set-ntp true",
                       "the clock of this machine is not kept right by NTP or the like");

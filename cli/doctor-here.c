@@ -109,7 +109,7 @@ here_check_unit(json_object *checks)
     g_autofree char *text = here_run(argv, &err);
 
     if (!text) {
-        vg_doctor_add(checks, "unit", VG_HEALTH_LACKS, NULL, "systemd does not tell of it: %s",
+        vg_doctor_add(checks, "unit", VG_HEALTH_LACKS, NULL, "systemd does not report it: %s",
                       err->message);
         return;
     }
@@ -194,13 +194,15 @@ here_check_socket(json_object *checks, const char *path)
     case EACCES:
     case EPERM:
         vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, join,
-                      "'%s' (%s) does not let user '%s' in; the groups of a user are those of his "
-                      "newest session",
+                      "'%s' (%s) denies access to user '%s'; a session has the groups from when it "
+                      "was opened",
                       path, owner, g_get_user_name());
         break;
     default:
         vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, START,
-                      "'%s' is there, but nobody listens: a vgpud that is gone has left it", path);
+                      "'%s' exists, but no process listens: a vgpud that no longer runs has left "
+                      "it",
+                      path);
     }
 }
 
@@ -280,8 +282,8 @@ here_check_perf(json_object *checks, const char *root)
         !here_is(root, "/sys/kernel/debug/tracing/events"))
         vg_doctor_add(checks, "tracefs", VG_HEALTH_LACKS,
                       "mount -t tracefs none /sys/kernel/tracing",
-                      "tracefs is not mounted, or only root sees it: perf events and those of GPU "
-                      "drivers cannot be used");
+                      "tracefs is not mounted, or only root can read it: events of perf and GPU "
+                      "drivers are unavailable");
     else
         vg_doctor_add(checks, "tracefs", VG_HEALTH_OK, NULL,
                       "tracefs is mounted; kernel.perf_event_paranoid is %s",

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/doctor.h"
 #include "cli/output.h"
 
@@ -96,8 +95,8 @@ vg_doctor_read_proxies(json_object *checks, json_object *document)
     for (guint i = 0; i < clear->len; i++) {
         g_autofree char *what = g_strdup_printf("proxy %s", (const char *)clear->pdata[i]);
         vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy",
-                      "all that goes by it, the token too, is in clear: whoever sees that network "
-                      "can be the VM; at a tls address it is not");
+                      "traffic is not encrypted, the token included: anyone who can read that "
+                      "network can impersonate the VM; use a tls address instead");
     }
     for (guint i = 0; i < encrypted->len; i++) {
         g_autofree char *what = g_strdup_printf("proxy %s", (const char *)encrypted->pdata[i]);

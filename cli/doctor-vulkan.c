@@ -155,8 +155,8 @@ vulkan_check_renderer(const struct vulkan_view *view)
                       "%s was built without Venus (-Dvenus=true)", path);
     else if (!vulkan_has(view, path, "virgl_renderer_submit_cmd2"))
         vg_doctor_add(view->checks, "Vulkan: virglrenderer", VG_HEALTH_LACKS, NULL,
-                      "%s is older than 1.0: Mesa in guests of today does not understand its Venus "
-                      "(wire format 0); Debian 13 has 1.1",
+                      "%s is older than 1.0; current Mesa in guests does not support its Venus "
+                      "protocol (wire format 0). Debian 13 has 1.1",
                       path);
     else
         vg_doctor_add(view->checks, "Vulkan: virglrenderer", VG_HEALTH_OK, NULL, "%s has Venus",
@@ -194,8 +194,8 @@ vulkan_check_nodes(const struct vulkan_view *view)
                       nodes);
     else
         vg_doctor_add(view->checks, "Vulkan: render node", VG_HEALTH_LACKS, "modprobe vgem",
-                      "/dev/dri has no render node, on which QEMU could draw: that of a GPU comes "
-                      "with its driver; vgem is one without a GPU, for trying it with lavapipe");
+                      "/dev/dri has no render node for QEMU. A GPU's driver provides one; vgem "
+                      "provides one without a GPU, for a trial with lavapipe");
 }
 
 static void
@@ -205,8 +205,8 @@ vulkan_check_udmabuf(const struct vulkan_view *view)
         vg_doctor_add(view->checks, "Vulkan: udmabuf", VG_HEALTH_OK, NULL, "/dev/udmabuf is there");
     else
         vg_doctor_add(view->checks, "Vulkan: udmabuf", VG_HEALTH_LACKS, "modprobe udmabuf",
-                      "there is no /dev/udmabuf, by which the host's GPU is given memory of the "
-                      "guest: the kernel needs CONFIG_UDMABUF (Debian has it from 6.12 on)");
+                      "/dev/udmabuf is missing; it gives the host's GPU access to guest memory. "
+                      "The kernel needs CONFIG_UDMABUF (Debian: since 6.12)");
 }
 
 static void
@@ -236,8 +236,8 @@ vulkan_check_driver(const struct vulkan_view *view)
     if (!drivers && !more)
         vg_doctor_add(view->checks, "Vulkan: driver", VG_HEALTH_LACKS,
                       "apt install mesa-vulkan-drivers",
-                      "the host has no driver of Vulkan (/usr/share/vulkan/icd.d), to which the "
-                      "render server could hand on what guests ask for");
+                      "the host has no Vulkan driver (/usr/share/vulkan/icd.d) for the render "
+                      "server");
     else if (nvidia && sscanf(nvidia, "%d.%d", &major, &minor) == 2 &&
              (major < 570 || (major == 570 && minor < 86)))
         vg_doctor_add(view->checks, "Vulkan: driver", VG_HEALTH_LACKS, NULL,
@@ -282,26 +282,28 @@ vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
 {
     if (!conf && vulkan_is(view, QEMU_CONF))
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, "sudo vgpuctl doctor",
-                      "only root can read " QEMU_CONF ", which says whether libvirt starts QEMU in "
-                      "a sandbox in which it can start no render server");
+                      "only root can read " QEMU_CONF ", which sets whether libvirt starts QEMU in "
+                      "a sandbox that forbids render servers");
     else if (vulkan_is_free(conf))
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_OK, NULL,
                       "libvirt starts QEMU without its sandbox (seccomp_sandbox of " QEMU_CONF
                       "), so that it can start the render server; a QEMU that a guest has broken "
                       "into can start any program, too, as its user");
     else if (!vulkan_is(view, SPAWN_PROGRAM))
-        vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, NULL,
-                      "libvirt starts QEMU in a sandbox in which it can start no program "
-                      "(spawn=deny), so that there is no render server: VMs start, and have no "
-                      "Vulkan; and there is no " SPAWN_PROGRAM ", by which `vgpuctl vulkan "
-                      "enable --loosen-sandbox` lets one VM out: it comes with vgpud");
+        vg_doctor_add(
+            view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, NULL,
+            "libvirt starts QEMU in a sandbox that forbids other programs (spawn=deny), "
+            "so there is no render server: VMs start without Vulkan; and there is no " SPAWN_PROGRAM
+            ", which `vgpuctl vulkan enable "
+            "--loosen-sandbox` uses to exempt a "
+            "VM; vgpud's package contains it");
     else
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS,
                       "vgpuctl vulkan enable VM --loosen-sandbox",
-                      "libvirt starts QEMU in a sandbox in which it can start no program "
-                      "(spawn=deny), so that there is no render server: VMs start, and have no "
-                      "Vulkan. The command lets one VM out, and has to be given for each: a QEMU "
-                      "that a guest has broken into can then start any program as its user");
+                      "libvirt starts QEMU in a sandbox that forbids other programs (spawn=deny), "
+                      "so there is no render server: VMs start without Vulkan. The command exempts "
+                      "one VM. If a guest breaks into its QEMU, that QEMU can then start any "
+                      "program as its user");
 }
 
 /* The emulator stays the same file when QEMU is another one, and libvirt asks a file that has not
@@ -316,8 +318,9 @@ vulkan_check_age(const struct vulkan_view *view)
     if (stat(spawn, &of_spawn) == 0 && stat(qemu, &of_qemu) == 0 &&
         of_spawn.st_ctim.tv_sec < of_qemu.st_ctim.tv_sec)
         vg_doctor_add(view->checks, "Vulkan: emulator", VG_HEALTH_LACKS, "touch " SPAWN_PROGRAM,
-                      "QEMU is newer than " SPAWN_PROGRAM ", of which libvirt has once asked what "
-                      "QEMU can do: it may not know what the new one can");
+                      "QEMU is newer than " SPAWN_PROGRAM ", whose capabilities libvirt has "
+                      "cached: it may not know those of the "
+                      "new version");
 }
 
 /* NVIDIA's driver has nodes of its own, which libvirt gives a QEMU only if it is told to. */

@@ -7,6 +7,7 @@
 #define VG_CLI_DOCTOR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <glib.h>
 #include <json-c/json.h>
@@ -38,10 +39,24 @@ void vg_doctor_read_tls(json_object *checks, json_object *host, json_object *pee
 /* From /v1/proxies. */
 void vg_doctor_read_proxies(json_object *checks, json_object *document);
 
+/* Reports, from /v1/vms/VM/movable, whether a fault is known of NVIDIA's driver in the guest. */
+void vg_doctor_read_guest(json_object *checks, json_object *movable);
+
+/* The same of the driver that this machine has loaded. root: before all paths, "" but in tests. */
+void vg_doctor_read_driver(json_object *checks, const char *root);
+
 void vg_doctor_read_alerts(json_object *checks, json_object *host, const char *metrics);
 
 /* Returns the value of a metric without labels; -1: it is not there. */
 double vg_doctor_metric(const char *metrics, const char *name);
+
+/* Returns the pid of the process that listens on a unix socket; 0: not known. */
+int32_t vg_doctor_find_pid(const char *socket_path);
+
+/* Reports whether the vgpud with this pid, which says that it has this version, runs the installed
+ * program. root: before all paths, "" but in tests. */
+void vg_doctor_read_program(json_object *checks, int32_t pid, const char *version,
+                            const char *root);
 
 /* Is the clock of this machine kept by others? */
 void vg_doctor_read_clock(json_object *checks);

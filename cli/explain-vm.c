@@ -3,9 +3,9 @@
 
 #include "cli/explain-vm.h"
 
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/fold.h"
-#include "cli/printable.h"
 #include "policy/policy.h"
 
 static const struct vg_column columns[] = {

@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/move-advice.h"
 #include "cli/move-bars.h"
 #include "cli/move-text.h"
-#include "cli/printable.h"
 
 #define MOVES_PATH "/v1/migrations/"
 
@@ -87,8 +87,7 @@ follow_take(vg_follow *follow, json_object *take_document, GError **err)
     struct vg_migration *move = vg_record_read(&vg_migration_record, &root, &wrong);
 
     if (!move)
-        return vg_error(err, VG_E_EXTERNAL, "the answer is no move as vgpud tells it: %s",
-                        wrong->message);
+        return vg_error(err, VG_E_EXTERNAL, "the answer is not a move: %s", wrong->message);
     vg_migration_free(follow->move);
     json_object_put(follow->document);
     follow->move = move;
@@ -209,16 +208,15 @@ follow_post(vg_client *client, json_object *body, struct vg_client_once *once, j
         if (!in_doubt || follow_caught || vg_clock_monotonic_ns() > until_ns) {
             if (in_doubt)
                 g_prefix_error(&error,
-                               "whether the move has begun is not known, `vgpuctl migration list "
-                               "--active` tells, and so does the same request with the "
+                               "it is unknown whether the move has started; check with `vgpuctl "
+                               "migration list --active`, or repeat the request with "
                                "Idempotency-Key %s (`vgpuctl migrate --idempotency-key`), which "
-                               "begins no second move: ",
+                               "starts no second move: ",
                                once->key);
             g_propagate_error(err, g_steal_pointer(&error));
             return -1;
         }
-        vg_cli_warn("%s; it is asked again, and a move that has begun is not begun twice",
-                    error->message);
+        vg_cli_warn("%s; retrying; a move that has started is not started twice", error->message);
         follow_sleep(LOOK_NS);
     }
 }
@@ -269,9 +267,8 @@ follow_give_up(const vg_follow *follow, enum vg_error_code code, const char *why
     g_autofree char *watch = vg_follow_command(follow, "watch");
     g_autofree char *abort = vg_follow_command(follow, "abort");
 
-    return vg_error(
-        err, code, "%s; the move goes on by itself (%s). `%s` goes on watching, `%s` turns it back",
-        why, vg_move_text_state(follow->move->state), watch, abort);
+    return vg_error(err, code, "%s; the move continues (%s). `%s` watches it, `%s` cancels it", why,
+                    vg_move_text_state(follow->move->state), watch, abort);
 }
 
 /* What is no answer now may be one soon: vgpud, or that of the peer, may be starting again. */
@@ -292,7 +289,7 @@ follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_er
     g_autofree char *time = vg_move_text_time(silent_ns);
     g_autofree char *line = g_strdup_printf("no news for %s: %s", time, error->message);
     if (!watch->trouble && !watch->bars.drawn)
-        vg_cli_warn("%s; it is asked again for a minute", error->message);
+        vg_cli_warn("%s; retrying for a minute", error->message);
     g_free(watch->trouble);
     watch->trouble = vg_printable_text(line);
     return 0;
@@ -368,7 +365,7 @@ vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *result =
         g_strdup_printf("%c%s after %s: %s%s%s%s%s.", g_ascii_toupper(state[0]), state + 1, took,
-                        where, stood ? "; GPU programs stood still for " : "", stood ? stood : "",
+                        where, stood ? "; GPU programs were paused for " : "", stood ? stood : "",
                         down ? "; " : "", down ? down : "");
 
     vg_move_text_append_wrapped(text, 0, vg_move_bars_width(to), result);
@@ -377,7 +374,7 @@ vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *
     if (move->state == wanted ||
         (wanted == VG_MIGRATION_ROLLED_BACK && move->state == VG_MIGRATION_DONE))
         return 0;
-    return vg_error(err, VG_E_EXTERNAL, "%s of %s to %s: %s: %s; `%s` tells the whole story%s%s",
+    return vg_error(err, VG_E_EXTERNAL, "%s of %s to %s: %s: %s; `%s` shows the details%s%s",
                     move->id, move->vm, move->to, state,
                     move->cause ? move->cause : "no cause is known", story,
                     advice ? "; what now: " : "", advice ? advice : "");

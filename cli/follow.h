@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "cli/client.h"
 #include "cli/output.h"
+#include "client/client.h"
 #include "model/migration.h"
 
 /* What was last heard of a move. */

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 
 struct vg_grid {
     int rows;

@@ -3,7 +3,7 @@
  * A grid of character cells, which a screen shows as it is: what a full-screen view draws on, and
  * what its tests look at. Whatever is put, nothing is written outside of the width it may have, and
  * every character has the columns that the terminal gives it: text is first made printable
- * (cli/printable.h), wide characters have two cells, combining ones go with the character before.
+ * (base/printable.h), wide characters have two cells, combining ones go with the character before.
  */
 #ifndef VG_CLI_GRID_H
 #define VG_CLI_GRID_H

@@ -98,7 +98,7 @@ host_drain_wait(const char *path, const struct vg_host_drain_args *wanted, vg_cl
         told = g_steal_pointer(&text);
         if (wanted->timeout_s > 0 && now_ns - begin_ns > wanted->timeout_s * VG_NS_PER_S)
             return vg_error(err, VG_E_TIMEOUT,
-                            "it goes on; `vgpuctl host drain %s` tells how far it is",
+                            "it continues; `vgpuctl host drain %s` shows its progress",
                             json_object_get_string(vg_output_member(*document, "host")));
         g_usleep(G_USEC_PER_SEC);
         if (vg_client_get(client, path, lists, &next, &error) == 0) {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/host-load.h"
 
 /* What is less than whole by no more than this is whole: windows do not end with steps. */
 #define NEARLY_ALL 0.99
@@ -32,6 +33,8 @@ static const struct vg_column host_history_columns[] = {
     {"PREEMPTIONS/s", "rates.preemptions_per_s", VG_CELL_SHARE, true},
     {"LOST EVENTS", "lost_events", VG_CELL_COUNT, true},
     {"ALERTS", "alerts", VG_CELL_COUNT, false},
+    {"TOP PROGRAM", "top_program", VG_CELL_TEXT, false},
+    {"PROGRAMS", "top_programs", VG_CELL_TEXT, true},
     {"MEASURED", "measured", VG_CELL_TEXT, false},
 };
 
@@ -170,6 +173,12 @@ host_history_complete(json_object *document, json_object *row, bool for_people)
         return;
     }
     g_autofree char *measured = host_history_measured(row);
+    json_object *programs = vg_output_member(row, "programs");
+    const int64_t measured_ns = host_history_number(row, "measured_ns");
+    g_autofree char *top = vg_host_program_names(programs, measured_ns, 1);
+    g_autofree char *all = vg_host_program_names(programs, measured_ns, SIZE_MAX);
+    vg_json_add_string(row, "top_program", top);
+    vg_json_add_string(row, "top_programs", all);
     vg_json_add_double(row, "lost_share",
                        json_object_get_double(preempt) + json_object_get_double(wake));
     vg_json_add_string(row, "measured", measured);
@@ -232,6 +241,6 @@ vg_host_history_show(const struct vg_online_args *online, const struct vg_host_h
         g_strdup_printf("In cores, in steps of %s; times are local: %s", step, vg_when_zone(zone));
     const struct vg_table table = {vg_output_length(rows) > 0 ? title : NULL, rows,
                                    host_history_columns, G_N_ELEMENTS(host_history_columns),
-                                   "nothing is stored of that time"};
+                                   "nothing is stored for that time"};
     return vg_output_print(online->format, document, &table, 1, err);
 }

@@ -18,7 +18,8 @@ static const struct vg_column host_list_columns[] = {
     {"FREE GiB", "free_gib", VG_CELL_TEXT, false},
     {"GPUS", "summary.gpus", VG_CELL_COUNT, false},
     {"GPUS FREE", "summary.gpus_free", VG_CELL_COUNT, false},
-    {"VERSION", "version", VG_CELL_TEXT, true},
+    {"VERSION", "version", VG_CELL_TEXT, false},
+    {"STORE GiB", "store_gib", VG_CELL_TEXT, false},
     {"URL", "url", VG_CELL_TEXT, true},
     {"LIBVIRT", "libvirt_uri", VG_CELL_TEXT, true},
     {"WHY NOT", "reason", VG_CELL_TEXT, false},
@@ -39,14 +40,15 @@ host_list_add_age(json_object *row)
 }
 
 static void
-host_list_add_memory(json_object *row)
+host_list_add_gib(json_object *row, const char *name, const char *member, int decimals)
 {
-    const int64_t bytes = json_object_get_int64(vg_output_member(row, "summary.memory_free_bytes"));
+    const int64_t bytes = json_object_get_int64(vg_output_member(row, member));
 
     if (bytes <= 0)
         return;
-    g_autofree char *text = g_strdup_printf("%.1f", (double)bytes / (1024.0 * 1024 * 1024));
-    vg_json_add_string(row, "free_gib", text);
+    g_autofree char *text =
+        g_strdup_printf("%.*f", decimals, (double)bytes / (1024.0 * 1024 * 1024));
+    vg_json_add_string(row, name, text);
 }
 
 int
@@ -64,7 +66,8 @@ vg_host_list_all(const struct vg_online_args *args, vg_client *client, GError **
         host_list_add_age(row);
         if (json_object_get_boolean(vg_output_member(row, "maintenance")))
             vg_json_add_string(row, "maintenance_text", "yes");
-        host_list_add_memory(row);
+        host_list_add_gib(row, "free_gib", "summary.memory_free_bytes", 1);
+        host_list_add_gib(row, "store_gib", "summary.store_bytes", 2);
     }
     const struct vg_table table = {NULL, rows, host_list_columns, G_N_ELEMENTS(host_list_columns),
                                    NULL};

@@ -228,6 +228,79 @@ vg_host_cpu_rows(json_object *cpus, int columns, bool utf8)
     return rows;
 }
 
+/* ---- NUMA nodes ---- */
+
+static json_object *
+host_load_node(json_object *rows, json_object *node)
+{
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        if (json_object_get_int64(vg_output_member(row, "node")) == json_object_get_int64(node))
+            return row;
+    }
+    json_object *row = json_object_new_object();
+    vg_json_add(row, "node", json_object_get(node));
+    vg_json_append(rows, row);
+    return row;
+}
+
+/* A sum over CPUs of which one is not known is not known. */
+static void
+host_load_add_cpu(json_object *row, json_object *cpu, const char *name, const char *member,
+                  int64_t length_ns)
+{
+    json_object *ns = vg_output_member(cpu, member), *sum = NULL;
+    const bool is_first = !json_object_object_get_ex(row, name, &sum);
+
+    if (!ns || length_ns <= 0 || (!is_first && !sum))
+        vg_json_add(row, name, NULL);
+    else
+        vg_json_add_double(row, name,
+                           json_object_get_double(sum) +
+                               (double)json_object_get_int64(ns) / (double)length_ns);
+}
+
+static int
+host_load_compare_nodes(const void *a, const void *b)
+{
+    int64_t x = read_ns(*(json_object *const *)a, "node"),
+            y = read_ns(*(json_object *const *)b, "node");
+
+    return (x > y) - (x < y);
+}
+
+json_object *
+vg_host_node_rows(json_object *cpus)
+{
+    static const char *const sums[][2] = {{"busy", "busy_ns"},
+                                          {"idle", "idle_ns"},
+                                          {"steal", "steal_ns"},
+                                          {"vm_waits", "vms_wait_ns"},
+                                          {"waits", "wait_ns"}};
+    const int64_t length_ns = read_ns(cpus, "end_ns") - read_ns(cpus, "begin_ns");
+    const bool placed = vg_output_member(cpus, "places") != NULL;
+    json_object *items = vg_output_member(cpus, "items");
+    json_object *rows = json_object_new_array();
+
+    for (size_t i = 0; i < vg_output_length(items); i++) {
+        json_object *cpu = json_object_array_get_idx(items, i);
+        json_object *node = vg_output_member(cpu, "node");
+        if (!node)
+            continue;
+        json_object *row = host_load_node(rows, node);
+        for (size_t k = 0; k < G_N_ELEMENTS(sums); k++)
+            host_load_add_cpu(row, cpu, sums[k][0], sums[k][1], length_ns);
+        host_load_add_cpu(row, cpu, "vms", placed ? "vms_ns" : "", length_ns);
+        vg_json_add_int64(row, "cpus", read_ns(row, "cpus") + 1);
+    }
+    if (json_object_array_length(rows) < 2) {
+        json_object_put(rows);
+        return json_object_new_array();
+    }
+    json_object_array_sort(rows, host_load_compare_nodes);
+    return rows;
+}
+
 /* ---- processes behind host:user ---- */
 
 /* What the columns before the control group take. */
@@ -359,4 +432,49 @@ vg_host_process_rows(json_object *lost_to, int columns, bool utf8)
         vg_json_append(rows, row);
     }
     return rows;
+}
+
+/* ---- programs by CPU time ---- */
+
+/* Programs that people are shown; JSON has all. */
+#define PROGRAMS_SHOWN 8
+/* What the columns before the control group take. */
+#define PROGRAM_COLUMNS 56
+
+json_object *
+vg_host_program_rows(json_object *programs, int64_t length_ns, int columns, bool utf8)
+{
+    json_object *rows = json_object_new_array();
+    const int room = columns > 0 ? MAX(columns - PROGRAM_COLUMNS, CGROUP_MIN) : 4096;
+
+    for (size_t i = 0; i < MIN(vg_output_length(programs), PROGRAMS_SHOWN); i++) {
+        json_object *program = json_object_array_get_idx(programs, i);
+        json_object *row = json_object_new_object();
+        const char *cgroup = json_object_get_string(vg_output_member(program, "cgroup"));
+        g_autofree char *end = cgroup ? cut_front(cgroup, room, utf8) : NULL;
+        vg_json_add(row, "comm", json_object_get(vg_output_member(program, "comm")));
+        vg_json_add(row, "ns", json_object_get(vg_output_member(program, "ns")));
+        if (read_ns(program, "error_ns") > 0)
+            vg_json_add_int64(row, "at_most",
+                              read_ns(program, "ns") + read_ns(program, "error_ns"));
+        add_share(row, "cores", vg_output_member(program, "ns"), length_ns);
+        vg_json_add(row, "pids", json_object_get(vg_output_member(program, "pids")));
+        vg_json_add_string(row, "cgroup", end);
+        vg_json_append(rows, row);
+    }
+    return rows;
+}
+
+char *
+vg_host_program_names(json_object *programs, int64_t length_ns, size_t top)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; length_ns > 0 && i < MIN(vg_output_length(programs), top); i++) {
+        json_object *program = json_object_array_get_idx(programs, i);
+        g_string_append_printf(text, "%s%s %.2f", i > 0 ? ", " : "",
+                               json_object_get_string(vg_output_member(program, "comm")),
+                               (double)read_ns(program, "ns") / (double)length_ns);
+    }
+    return g_string_free(text, text->len == 0);
 }

@@ -12,48 +12,51 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/nearest.h"
-#include "cli/printable.h"
 
 static const struct vg_cli_command commands[] = {
-    {"doctor", "what measures, what could, what is broken, and what mends it", vg_cmd_doctor},
-    {"host", "the host that vgpud watches, its GPUs, and how vgpud is doing", vg_cmd_host},
-    {"vm", "its VMs: now, in detail, and in the past", vg_cmd_vm},
-    {"gpu", "its GPUs, who uses them, and their requests", vg_cmd_gpu},
-    {"preemptions", "who takes the CPU from whom", vg_cmd_preemptions},
-    {"top", "the VMs as they are now, on the whole screen", vg_cmd_top},
-    {"alert", "the alerts that are raised now", vg_cmd_alert},
-    {"events", "what happens, as it happens", vg_cmd_events},
-    {"plan", "the plans that vgpud has made, and how to carry one out", vg_cmd_plan},
+    {"doctor", "check the installation: what works, what to fix, and how", vg_cmd_doctor},
+    {"host", "the host, its GPUs, and the state of vgpud; drain a host", vg_cmd_host},
+    {"vm", "the host's VMs: now, in detail, and in the past", vg_cmd_vm},
+    {"gpu", "the host's GPUs, their users, and their requests", vg_cmd_gpu},
+    {"preemptions", "which VMs and programs take CPU time from which VMs", vg_cmd_preemptions},
+    {"top", "a live, full-screen view of the VMs", vg_cmd_top},
+    {"alert", "the active alerts", vg_cmd_alert},
+    {"events", "events, as they happen or from the past", vg_cmd_events},
+    {"plan", "vgpud's plans: list, show, apply", vg_cmd_plan},
     {"migrate", "move a VM with its GPUs to another host", vg_cmd_migrate},
-    {"migration", "the moves of VMs: list, show, watch, abort, retry, undo", vg_cmd_migration},
-    {"vulkan", "Vulkan for a VM without a GPU of its own: enable, disable", vg_cmd_vulkan},
-    {"proxy", "what VMs do with a GPU by vgpu-proxy: list, limit, move", vg_cmd_proxy},
-    {"record", "a short recording of this host, for analyze", vg_cmd_record},
-    {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},
-    {"snapshot", "the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},
-    {"placement", "which VM should move where, and why", vg_cmd_placement},
-    {"simulate", "what a GPU scheduler makes of the vGPUs of a scenario", vg_cmd_simulate},
-    {"explain", "why a VM is where it is; what a measure or rule means", vg_cmd_explain},
-    {"peer", "the other vgpuds that vgpud knows", vg_cmd_peer},
-    {"nova", "whether OpenStack's scheduler gets on with vgpud", vg_cmd_nova},
-    {"token", "who may ask vgpud over the network", vg_cmd_token},
-    {"audit", "who had vgpud do what", vg_cmd_audit},
-    {"ui", "a page for a browser that shows who disturbs whom", vg_cmd_ui},
-    {"context", "the vgpuds that this user asks, by name", vg_cmd_context},
-    {"version", "the version of this program", vg_cmd_version},
+    {"migration", "moves of VMs: list, show, watch, abort, retry, undo", vg_cmd_migration},
+    {"vulkan", "Vulkan for a VM without its own GPU: enable, disable", vg_cmd_vulkan},
+    {"proxy", "VMs that use a GPU through vgpu-proxy: list, limit, move", vg_cmd_proxy},
+    {"record", "make a short recording of this host", vg_cmd_record},
+    {"analyze", "compute the figures of each VM from a recorded trace", vg_cmd_analyze},
+    {"snapshot", "save the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},
+    {"placement", "recommend which VM should move where, and why", vg_cmd_placement},
+    {"simulate", "simulate how a GPU scheduler shares a GPU", vg_cmd_simulate},
+    {"explain", "explain why a VM is where it is, or a measure or rule", vg_cmd_explain},
+    {"peer", "the other vgpuds that this vgpud knows", vg_cmd_peer},
+    {"nova", "check the connection with OpenStack's nova-scheduler", vg_cmd_nova},
+    {"token", "tokens for access over the network", vg_cmd_token},
+    {"audit", "who requested which changes", vg_cmd_audit},
+    {"ui", "a page for a browser, with charts of who disturbs whom", vg_cmd_ui},
+    {"context", "named vgpuds that this user queries", vg_cmd_context},
+    {"version", "print the version", vg_cmd_version},
 };
 
 static void
 print_usage(FILE *to)
 {
     fprintf(to, "Usage: vgpuctl COMMAND [OPTION...]\n"
-                "Shows who fights for the CPUs and GPUs of a KVM host, and what to do about it.\n\n"
+                "Shows which VMs compete for the CPUs and GPUs of a KVM host, and moves them.\n"
+                "\n"
                 "Commands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
         fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\n`vgpuctl help COMMAND` tells a command's options; vgpuctl(1) tells all.\n");
+    fprintf(to, "\n"
+                "`vgpuctl help COMMAND` lists a command's options; vgpuctl(1) is the full "
+                "manual.\n");
 }
 
 /* Every stream of a trace needs file descriptors, and a big host has many streams. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/grid.h"
-#include "cli/printable.h"
 
 #define OTHERS "others"
 #define TOTAL  "TOTAL"

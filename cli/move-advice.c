@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 
 /* Quotes a word for a shell where that needs it. */
 static char *
@@ -48,11 +48,11 @@ advice_on_source(const vg_migration *move, const char *retry, bool has_its_gpus)
     if (!has_its_gpus)
         return g_strdup_printf("`%s` gives the VM its GPUs back", retry);
     if (move->state == VG_MIGRATION_FAILED && advice_was_touched(move))
-        return g_strdup_printf("`%s` has the guest take up its GPUs", retry);
+        return g_strdup_printf("`%s` makes the guest use its GPUs again", retry);
     g_autofree char *vm = advice_quote(move->vm);
     g_autofree char *to = advice_quote(move->to);
-    return g_strdup_printf("nothing is left undone; once the cause is mended, `vgpuctl migrate %s "
-                           "--to %s%s` begins anew",
+    return g_strdup_printf("nothing is left to clean up; fix the cause, then `vgpuctl migrate %s "
+                           "--to %s%s` starts again",
                            vm, to, move->no_agent ? " --no-agent" : "");
 }
 
@@ -75,8 +75,8 @@ advice_lost(const vg_migration *move)
     }
     if (n == 0)
         return NULL;
-    return g_strdup_printf("see in what %s %s said, in the guest, whether %s lost what %s had at "
-                           "the proxy; end it where it has not ended, and begin it again",
+    return g_strdup_printf("check the output of %s %s in the guest for whether %s lost what %s had "
+                           "at the proxy; end it if it still runs, and restart it",
                            n == 1 ? "program" : "programs", names->str,
                            n == 1 ? "it has" : "they have", n == 1 ? "it" : "they");
 }
@@ -92,11 +92,11 @@ advice_of_move(const vg_migration *move, const char *peer)
     if (move->waits_for && !vg_migration_has_ended(move->state)) {
         g_autofree char *abort = vg_move_advice_command(move, peer, "abort");
         if (vg_migration_is_queued(move))
-            return g_strdup_printf("it begins by itself when its turn comes; `%s` takes it out of "
-                                   "the queue",
+            return g_strdup_printf("it starts automatically when its turn comes; `%s` removes it "
+                                   "from the queue",
                                    abort);
-        return g_strdup_printf("it goes on by itself; `%s` turns it back; if it cannot be "
-                               "turned back, a second one ends the waiting",
+        return g_strdup_printf("it continues; `%s` cancels it; if that is not possible, the same "
+                               "command again ends the waiting",
                                abort);
     }
     if (move->state != VG_MIGRATION_FAILED && move->state != VG_MIGRATION_ROLLED_BACK)
@@ -121,7 +121,7 @@ advice_of_move(const vg_migration *move, const char *peer)
     case VG_PLACE_MOVING:
     case VG_PLACE_MAX:
     default:
-        return g_strdup_printf("`%s` looks again, and does what is left", retry);
+        return g_strdup_printf("`%s` checks again, and does what is left", retry);
     }
 }
 

@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/fold.h"
 #include "cli/move-text.h"
 #include "cli/online-args.h"
-#include "cli/printable.h"
 #include "model/migration.h"
 
 static const struct vg_column step_columns[] = {
@@ -23,15 +23,17 @@ static const struct vg_column step_columns[] = {
 
 /* A step that a newer vgpud has besides is shown without. Last: where nova moves the VM. */
 static const char *const step_does[][3] = {
-    {"look", "asks both libvirts where the VM is", "asks libvirt of this host whether it is there"},
-    {"precheck", "asks both libvirts and the guest whether it can", "asks nova whether it can"},
+    {"look", "asks both libvirts where the VM is", "queries this host's libvirt for it"},
+    {"precheck", "asks both libvirts and the guest whether it can",
+     "asks nova whether it is "
+     "possible"},
     {"reserve", "reserves GPUs on the other host", NULL},
-    {"quiesce", "has the guest let go of its GPUs", NULL},
+    {"quiesce", "makes the guest release its GPUs", NULL},
     {"detach", "unplugs them", NULL},
     {"migrate", "copies the memory and switches over", "has nova move it live"},
     {"attach", "plugs in the GPUs of the other host", NULL},
-    {"resume", "has the guest take them up", NULL},
-    {"verify", "asks both libvirts whether all is right", "asks nova whether it has arrived"},
+    {"resume", "makes the guest use them again", NULL},
+    {"verify", "asks both libvirts whether all is right", "queries nova for its arrival"},
     {"release", "ends the reservation", NULL},
 };
 
@@ -91,23 +93,23 @@ move_check_add_programs(GString *text, json_object *guest)
     if (total == 0)
         return;
     vg_printable_append_line(text,
-                             "%lld program%s of the guest will stand still. Ranks of a training on "
-                             "other machines wait for %s, and may time out.",
+                             "%lld program%s in the guest will be paused. Training ranks on other "
+                             "machines wait for %s, and may time out.",
                              (long long)total, total == 1 ? "" : "s", total == 1 ? "it" : "them");
     const int64_t forked = json_object_get_int64(vg_output_member(guest, "forked"));
     if (forked > 0) {
         g_autofree char *what = vg_move_text_forked(
             forked, json_object_get_int64(vg_output_member(guest, "forked_descriptors")),
             json_object_get_int64(vg_output_member(guest, "forked_maps")));
-        vg_printable_append_line(text, "There are %s: they give these up, and go on.", what);
+        vg_printable_append_line(text, "There are %s: they release these, and continue.", what);
     }
     for (size_t i = 0; i < vg_output_length(programs); i++) {
         json_object *program = json_object_array_get_idx(programs, i);
         if (strcmp(move_check_member(program, "movable"), "unknown") == 0)
             vg_printable_append_line(
                 text,
-                "- it is unknown whether %s (%s) could be brought back: nobody "
-                "has watched whether it uses another process's memory",
+                "- it is unknown whether %s (%s) could be restored: it was not watched from its "
+                "start for use of another process's memory",
                 move_check_member(program, "comm"), move_check_member(program, "pid"));
     }
 }
@@ -135,12 +137,12 @@ move_check_add_mode(GString *text, json_object *check)
     const char *place_why = json_object_get_string(vg_output_member(check, "gpu_during_why"));
     if (place)
         vg_printable_append_line(text,
-                                 "While it has no GPU, its programs of OpenCL go on at %s%s%s%s; "
+                                 "While it has no GPU, its OpenCL programs continue at %s%s%s%s; "
                                  "those that cannot, wait.",
                                  place, place_why ? " (" : "", place_why ? place_why : "",
                                  place_why ? ")" : "");
     else if (place_why)
-        vg_printable_append_line(text, "No proxy for its programs of OpenCL: %s.", place_why);
+        vg_printable_append_line(text, "No proxy for its OpenCL programs: %s.", place_why);
 }
 
 static void
@@ -162,13 +164,13 @@ move_check_add_standstill(GString *text, json_object *check)
         g_autofree char *time = vg_move_text_seconds((int64_t)(s * 1e9));
         if (vg_output_member(check, "gpu_during"))
             vg_printable_append_line(text,
-                                     "Those that go on there are expected to stand still for %s at "
-                                     "most: to go there, and to come back.",
+                                     "Programs that continue there are expected to be paused for "
+                                     "%s at most: to switch there and back.",
                                      time);
         else
             vg_printable_append_line(text,
-                                     "Programs with a GPU are expected to stand still for %s: "
-                                     "release, unplug, migrate, plug, take back.",
+                                     "GPU programs are expected to be paused for %s: release, "
+                                     "unplug, migrate, plug, resume.",
                                      time);
     }
 }
@@ -191,7 +193,7 @@ vg_move_check_text(json_object *check)
     for (size_t i = 0; i < n; i++)
         vg_printable_append_line(text, "- %s",
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
-    move_check_add_list(text, "What cannot be told:\n", vg_output_member(check, "doubts"));
+    move_check_add_list(text, "Unknown:\n", vg_output_member(check, "doubts"));
     move_check_add_list(text, "What was not tried:\n", vg_output_member(check, "untried"));
     move_check_add_mode(text, check);
     move_check_add_tls(text, check);

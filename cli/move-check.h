@@ -5,8 +5,8 @@
 #ifndef VG_CLI_MOVE_CHECK_H
 #define VG_CLI_MOVE_CHECK_H
 
-#include "cli/client.h"
 #include "cli/output.h"
+#include "client/client.h"
 
 /* body is a MigrationRequest with dry_run. The caller puts *ret. */
 int vg_move_check_ask(vg_client *client, json_object *body, json_object **ret,

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
+#include "base/printable.h"
 #include "cli/cli.h"
-#include "cli/printable.h"
 
 enum { KEY_WAIT = 0xc00, KEY_TIMEOUT };
 
@@ -46,7 +46,7 @@ move_options_parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option move_options[] = {
     {"wait", KEY_WAIT, NULL, 0, "follow the move to its end", 2},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0,
-     "follow it for so long at most; the move itself goes on (exit code 6)", 2},
+     "seconds to watch it; the move itself continues after that (exit code 6)", 2},
     {0},
 };
 const struct argp vg_move_options_argp = {.options = move_options, .parser = move_options_parse};

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "cli/move-text.h"
-#include "cli/printable.h"
 
 #define LABEL_WIDTH 15
 #define STEP_INDENT 34
@@ -43,7 +43,7 @@ move_story_times(GString *to, const vg_migration *move, int width)
     char utc[VG_UTC_LEN];
 
     move_story_line(to, width, "asked:", "%s by %s", move_story_utc(move->made_ns, utc),
-                    move->asked_by ? move->asked_by : "nobody knows whom");
+                    move->asked_by ? move->asked_by : "by an unknown client");
     if (move->plan_id)
         move_story_line(to, width, "plan:", "%s", move->plan_id);
     if (move->undo_of)
@@ -52,7 +52,7 @@ move_story_times(GString *to, const vg_migration *move, int width)
         move_story_line(to, width, "mode:", "%s: %s", vg_migration_mode_names[move->mode],
                         move->mode_why);
     if (move->no_agent)
-        move_story_line(to, width, "guest:", "is not asked to let go of its GPUs");
+        move_story_line(to, width, "guest:", "is not asked to release its GPUs");
     if (move->ended_ns == 0)
         return;
     g_autofree char *took = vg_move_text_time(vg_move_text_took_ns(move));
@@ -134,9 +134,9 @@ move_story_head(GString *to, const vg_migration *move, const char *advice, int w
     if (move->retries > 0)
         move_story_line(to, width, "retried:", "%" PRId64 " time%s, last by %s", move->retries,
                         move->retries == 1 ? "" : "s",
-                        move->retried_by ? move->retried_by : "nobody knows whom");
+                        move->retried_by ? move->retried_by : "by an unknown client");
     if (move->abort_asked)
-        move_story_line(to, width, "abort:", "was asked for");
+        move_story_line(to, width, "abort:", "was requested");
     if (move->cause)
         move_story_line(to, width, "cause:", "%s", move->cause);
     if (waits)
@@ -196,7 +196,7 @@ move_story_add_copy(GString *to, const char *what, int64_t bytes, int64_t copy_n
     }
 }
 
-/* "python3: released; 1.57 GiB of GPU memory; stood still for 1.4 s" */
+/* "python3: released; 1.57 GiB of GPU memory; was paused for 1.4 s" */
 static void
 move_story_program(GString *to, const struct vg_guest_program *program, int width)
 {
@@ -213,10 +213,10 @@ move_story_program(GString *to, const struct vg_guest_program *program, int widt
         g_autofree char *time = vg_move_text_time(program->stop_ns);
         if (program->away_ns > 0) {
             g_autofree char *away = vg_move_text_time(program->away_ns);
-            g_string_append_printf(what, "; stood still for %s until it was at the proxy, and then",
+            g_string_append_printf(what, "; was paused for %s until it was at the proxy, and then",
                                    away);
         } else {
-            g_string_append(what, "; stood still");
+            g_string_append(what, "; was paused");
         }
         g_string_append_printf(what, " for %s", time);
     }
@@ -279,7 +279,7 @@ move_story_step(GString *to, const vg_migration *move, guint i, int width)
     if (step->asked)
         vg_move_text_append_wrapped(text, STEP_INDENT, width, step->asked);
     if (step->ended_ns == 0 && !is_running)
-        vg_move_text_append_wrapped(text, STEP_INDENT, width, "(nobody knows how it ended)");
+        vg_move_text_append_wrapped(text, STEP_INDENT, width, "(its result is unknown)");
     else if (step->answer) {
         g_autofree char *answer = step->ok ? g_strdup_printf("-> %s", step->answer)
                                            : g_strdup_printf("-> FAILED: %s", step->answer);

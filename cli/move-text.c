@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/printable.h"
+#include "base/printable.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 #define MIB (1024.0 * 1024)
@@ -73,28 +73,31 @@ vg_move_text_state(enum vg_migration_state state)
 static const char *
 move_text_gpu(const vg_migration *move)
 {
+    /* It never had one, so that none is missed. */
     if (move->devices->len == 0)
-        return "and has no GPU";
+        return "";
     switch (move->gpu) {
     case VG_GPU_ATTACHED:
-        return "and has its GPUs";
+        return " and has its GPUs";
     case VG_GPU_DETACHED:
-        return "WITHOUT its GPUs";
+        return " WITHOUT its GPUs";
     case VG_GPU_PARTLY:
-        return "with only SOME of its GPUs";
+        return " with only SOME of its GPUs";
     case VG_GPU_UNKNOWN:
     case VG_GPU_STATE_MAX:
     default:
-        return "and nobody knows whether it has its GPUs";
+        return " and it is unknown whether it has its GPUs";
     }
 }
 
 static char *
 move_text_on(const vg_migration *move, const char *host)
 {
-    return g_strdup_printf("%s is on %s%s%s%s %s", move->vm, host, move->stands ? ", " : "",
-                           move->stands ? move->stands : "", move->stands ? "," : "",
-                           move_text_gpu(move));
+    const char *gpu = move_text_gpu(move);
+
+    return g_strdup_printf("%s is on %s%s%s%s%s", move->vm, host, move->stands ? ", " : "",
+                           move->stands ? move->stands : "", move->stands && gpu[0] ? "," : "",
+                           gpu);
 }
 
 char *
@@ -112,13 +115,13 @@ vg_move_text_where(const vg_migration *move)
     case VG_PLACE_NOWHERE:
         return g_strdup_printf("%s runs NEITHER on %s NOR on %s", move->vm, move->from, move->to);
     case VG_PLACE_BOTH:
-        return g_strdup_printf("%s runs TWICE, on %s and on %s: stop one of them at once, both "
+        return g_strdup_printf("%s runs TWICE, on %s and on %s: stop one of them immediately, both "
                                "write to its disks",
                                move->vm, move->from, move->to);
     case VG_PLACE_UNKNOWN:
     case VG_PLACE_MAX:
     default:
-        return g_strdup_printf("nobody knows whether %s is on %s or on %s", move->vm, move->from,
+        return g_strdup_printf("it is unknown whether %s is on %s or on %s", move->vm, move->from,
                                move->to);
     }
 }
@@ -134,7 +137,7 @@ vg_move_text_downtime(const vg_migration *move)
     if (most_ns <= 0 || ns <= most_ns)
         return g_strconcat("downtime ", time, NULL);
     g_autofree char *most = vg_move_text_time(most_ns);
-    return g_strdup_printf("downtime %s, more than the %s that were wanted", time, most);
+    return g_strdup_printf("downtime %s, the target was %s", time, most);
 }
 
 char *

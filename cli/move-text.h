@@ -29,7 +29,7 @@ const char *vg_move_text_state(enum vg_migration_state state);
 /* "alpha is on host-b and has its GPUs". */
 char *vg_move_text_where(const vg_migration *move);
 
-/* "downtime 80 ms", or "downtime 1.2 s, more than the 500 ms that were wanted"; NULL: unknown. */
+/* "downtime 80 ms", or "downtime 1.2 s, the target was 500 ms"; NULL: unknown. */
 char *vg_move_text_downtime(const vg_migration *move);
 
 /* "512 MiB of 1.00 GiB (50 %), 128 MiB/s, ETA 4.0 s": of a copy that runs. */

@@ -5,16 +5,14 @@
 
 #include <string.h>
 
-#include <curl/curl.h>
-
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/client.h"
 #include "cli/output.h"
-#include "cli/remote-address.h"
-#include "cli/remote-args.h"
+#include "client/client.h"
+#include "client/remote-address.h"
 #include "model/arrival.h"
 
 #define DEFAULT_PORT "8447"
@@ -75,16 +73,11 @@ nova_read_url(const struct vg_nova_conf *conf, const char *text, struct vg_remot
     }
     if (vg_remote_check_server(text, err) < 0)
         return -1;
-    CURLU *url = curl_url();
-    char *port = NULL;
-    const bool has_port = curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK &&
-                          curl_url_get(url, CURLUPART_PORT, &port, 0) == CURLUE_OK;
-    curl_free(port);
-    curl_url_cleanup(url);
     g_autofree char *base = g_strdup(text);
     if (g_str_has_suffix(base, "/"))
         base[strlen(base) - 1] = '\0';
-    *ret_text = has_port ? g_strdup(base) : g_strconcat(base, ":" DEFAULT_PORT, NULL);
+    *ret_text =
+        vg_remote_names_port(text) ? g_strdup(base) : g_strconcat(base, ":" DEFAULT_PORT, NULL);
     args->values[VG_REMOTE_SERVER] = *ret_text;
     args->values[VG_REMOTE_CACERT] = conf->cafile;
     args->values[VG_REMOTE_TOKEN_FILE] = conf->token_file;
@@ -99,7 +92,7 @@ nova_check_token(const struct vg_nova_conf *conf, const struct vg_remote_args *a
     size_t size;
 
     if (!conf->token_file || !args->values[VG_REMOTE_SOCKET] ||
-        vg_cli_read_file(conf->token_file, TOKEN_BYTES, &text, &size, err) == 0)
+        vg_file_read(conf->token_file, TOKEN_BYTES, &text, &size, err) == 0)
         return 0;
     g_prefix_error(err, "[vgpud] token_file: ");
     return -1;
@@ -192,7 +185,7 @@ nova_check_host(const struct vg_json_node *node, const char *name, GError **err)
         vg_json_string(&member, VG_ARRIVAL_NAME_MAX, &text, err) < 0)
         return -1;
     if (strcmp(text, name) != 0)
-        return vg_error(err, VG_E_INVALID, "it tells of '%s' where it was asked about '%s'", text,
+        return vg_error(err, VG_E_INVALID, "it answers for '%s', not for '%s' as requested", text,
                         name);
     if (vg_json_member(node, "verdict", VG_JSON_REQUIRED, &member, err) < 0 ||
         vg_json_string(&member, VG_ARRIVAL_NAME_MAX, &text, err) < 0)
@@ -219,7 +212,7 @@ nova_check_answer(json_object *answer, const GPtrArray *names, GError **err)
         vg_json_array(&hosts, VG_ARRIVAL_HOSTS_MAX, err) < 0)
         return -1;
     if (vg_json_length(&hosts) != names->len)
-        return vg_error(err, VG_E_INVALID, "it tells of %zu hosts where it was asked about %u",
+        return vg_error(err, VG_E_INVALID, "it answers for %zu hosts, not for %u as requested",
                         vg_json_length(&hosts), names->len);
     for (guint i = 0; i < names->len; i++) {
         const struct vg_json_node host = vg_json_item(&hosts, i);

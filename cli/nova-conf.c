@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/cli.h"
 
 #define FILE_MAX_BYTES   (1024 * 1024)
@@ -256,7 +257,7 @@ vg_nova_conf_read(const char *path, struct vg_nova_conf *ret, GError **err)
     ret->path = g_strdup(path);
     ret->available = ret->filter = ret->weigher = false;
     g_ptr_array_add(ret->endpoints, g_strdup(DEFAULT_ENDPOINT));
-    if (vg_cli_read_file(path, FILE_MAX_BYTES, &text, &size, err) < 0)
+    if (vg_file_read(path, FILE_MAX_BYTES, &text, &size, err) < 0)
         return -1;
     if (strlen(text) != size || !g_utf8_validate(text, (gssize)size, NULL))
         return vg_error(err, VG_E_INVALID, "'%s' is no text in UTF-8", path);

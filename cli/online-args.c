@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/nearest.h"
+#include "cli/remote-args.h"
 
 #define WATCH_MIN_S 0.1
 #define WATCH_MAX_S 86400.0
@@ -27,15 +28,38 @@
 
 enum { KEY_WATCH = 0x500, KEY_NO_HEADERS };
 
+/* Options of tables, with flags for what means nothing to a command: hidden, and refused. */
+#define TABLE_OPTIONS(flags)                                                                       \
+ {"output", 'o', "FORMAT", flags, "table (default), wide, name, json, yaml or csv", 3},            \
+     {"columns",                                                                                   \
+      'c',                                                                                         \
+      "LIST",                                                                                      \
+      flags,                                                                                       \
+      "only these columns, by their headings or members, comma-separated",                         \
+      3},                                                                                          \
+ {                                                                                                 \
+  "no-headers", KEY_NO_HEADERS, NULL, flags, "without headings and titles", 3                      \
+ }
+#define WATCH_OPTION(flags)                                                                        \
+ {                                                                                                 \
+  "watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL | (flags),                                    \
+      "repeat every 2 (or SECONDS) seconds", 3                                                     \
+ }
+#define COUNT_OPTION(flags, help)                                                                  \
+ {                                                                                                 \
+  "count", 'n', "N", flags, help, 3                                                                \
+ }
+
 static const struct argp_option options[] = {
-    {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 3},
-    {"columns", 'c', "LIST", 0, "only these columns, by their headings or members, with commas", 3},
-    {"no-headers", KEY_NO_HEADERS, NULL, 0, "without headings and titles", 3},
-    {"watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL, "look again every 2 (or SECONDS) seconds",
-     3},
-    {"count", 'n', "N", 0, "with --watch: so many times", 3},
-    {0},
-};
+    TABLE_OPTIONS(0), WATCH_OPTION(0), COUNT_OPTION(0, "with --watch: stop after N updates"), {0}};
+static const struct argp_option options_once[] = {
+    TABLE_OPTIONS(0), WATCH_OPTION(OPTION_HIDDEN), COUNT_OPTION(OPTION_HIDDEN, NULL), {0}};
+static const struct argp_option options_stream[] = {
+    TABLE_OPTIONS(0), WATCH_OPTION(OPTION_HIDDEN), COUNT_OPTION(0, "stop after N events"), {0}};
+static const struct argp_option options_silent[] = {TABLE_OPTIONS(OPTION_HIDDEN),
+                                                    WATCH_OPTION(OPTION_HIDDEN),
+                                                    COUNT_OPTION(OPTION_HIDDEN, NULL),
+                                                    {0}};
 
 static double
 parse_seconds(const char *text, struct argp_state *state)
@@ -122,6 +146,14 @@ check_arguments(struct vg_online_args *args, const struct argp_state *state)
         argp_error(state, "--count goes with --watch");
 }
 
+static void
+online_refuse_output(const struct vg_online_args *args, const struct argp_state *state,
+                     const char *option)
+{
+    if (args->silent)
+        argp_error(state, "%s means nothing here", option);
+}
+
 static error_t
 online_args_parse(int key, char *arg, struct argp_state *state)
 {
@@ -133,13 +165,16 @@ online_args_parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &args->remote;
         break;
     case 'o':
+        online_refuse_output(args, state, "--output");
         if (vg_output_format_from_name(arg, &args->format, &error) < 0)
             vg_cli_usage(state, "%s", error->message);
         break;
     case 'c':
+        online_refuse_output(args, state, "--columns");
         vg_output_set_columns(arg);
         break;
     case KEY_NO_HEADERS:
+        online_refuse_output(args, state, "--no-headers");
         vg_output_set_no_headers();
         break;
     case KEY_WATCH:
@@ -167,6 +202,18 @@ static const struct argp_child remote_children[] = {{&vg_remote_argp, 0, "Which 
 const struct argp vg_online_argp = {
     .options = options, .parser = online_args_parse, .children = remote_children};
 const struct argp_child vg_online_children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
+
+const struct argp vg_online_once_argp = {
+    .options = options_once, .parser = online_args_parse, .children = remote_children};
+const struct argp_child vg_online_once_children[] = {{&vg_online_once_argp, 0, NULL, 0}, {0}};
+
+static const struct argp online_stream_argp = {
+    .options = options_stream, .parser = online_args_parse, .children = remote_children};
+const struct argp_child vg_online_stream_children[] = {{&online_stream_argp, 0, NULL, 0}, {0}};
+
+static const struct argp online_silent_argp = {
+    .options = options_silent, .parser = online_args_parse, .children = remote_children};
+const struct argp_child vg_online_silent_children[] = {{&online_silent_argp, 0, NULL, 0}, {0}};
 
 error_t
 vg_online_parse_children(int key, char *arg, struct argp_state *state)

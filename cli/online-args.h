@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/client.h"
 #include "cli/output.h"
+#include "client/client.h"
 
 #define VG_WATCH_S 2.0 /* between two looks, if not told */
 
@@ -44,6 +44,7 @@ struct vg_online_args {
     enum vg_output_format format;
     bool can_watch; /* set by the command before parsing */
     bool streams;   /* set by the command before parsing: --count is its own */
+    bool silent;    /* set by the command before parsing: it prints no table */
     double watch_s; /* > 0: print again so often */
     int64_t count;  /* how often; 0: for ever */
 };
@@ -52,6 +53,13 @@ struct vg_online_args {
  * the arguments that the command's own parser leaves. */
 extern const struct argp vg_online_argp;
 extern const struct argp_child vg_online_children[];
+
+/* The same for commands that print once, that print events as they come, and that print no table:
+ * their help leaves out options that mean nothing to them. */
+extern const struct argp vg_online_once_argp;
+extern const struct argp_child vg_online_once_children[];
+extern const struct argp_child vg_online_stream_children[];
+extern const struct argp_child vg_online_silent_children[];
 
 /* The parser of a command whose input is a struct vg_online_args and that has no options besides.
  */

@@ -12,10 +12,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/fold.h"
+#include "cli/output-known.h"
 #include "cli/output-yaml.h"
-#include "cli/printable.h"
 
 /* The columns of the terminal that lines which are made here get at least. */
 #define WRAP_MIN 20
@@ -56,27 +57,6 @@ vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError 
     return vg_error(err, VG_E_INVALID,
                     "there is no output format '%s'; use table, wide, name, json, yaml or csv",
                     name);
-}
-
-json_object *
-vg_output_member(json_object *object, const char *path)
-{
-    g_auto(GStrv) names = g_strsplit(path, ".", 0);
-
-    for (size_t i = 0; object && names[i]; i++) {
-        json_object *next = NULL;
-        if (!json_object_is_type(object, json_type_object) ||
-            !json_object_object_get_ex(object, names[i], &next))
-            return NULL;
-        object = next;
-    }
-    return object;
-}
-
-size_t
-vg_output_length(json_object *array)
-{
-    return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
 }
 
 static char *
@@ -148,6 +128,7 @@ cell_text(json_object *value, enum vg_cell cell)
     case VG_CELL_TIME:
     case VG_CELL_COUNT:
     case VG_CELL_LIST:
+    case VG_CELL_BOUNDS:
         break;
     }
     g_autofree char *text = raw_text(value);
@@ -195,14 +176,14 @@ output_choose_columns(const struct vg_table *table, GPtrArray *columns, GError *
 
 /* Struct vg_column, borrowed. NULL and *err: a chosen one is not there. */
 static GPtrArray *
-output_columns(const struct vg_table *table, bool first, bool wide, GError **err)
+output_columns(const struct vg_table *table, bool first, bool wide, bool csv, GError **err)
 {
     g_autoptr(GPtrArray) columns = g_ptr_array_new();
 
     if (first && style.columns)
         return output_choose_columns(table, columns, err) < 0 ? NULL : g_steal_pointer(&columns);
     for (size_t i = 0; i < table->n_columns; i++) {
-        if (wide || !table->columns[i].wide)
+        if (table->columns[i].cell == VG_CELL_BOUNDS ? csv : wide || !table->columns[i].wide)
             g_ptr_array_add(columns, (void *)&table->columns[i]);
     }
     return g_steal_pointer(&columns);
@@ -245,9 +226,11 @@ add_row(struct libscols_table *out, const GPtrArray *columns, bool wide, json_ob
         json_object *label = column->cell == VG_CELL_NAME && !wide && !output_is_chosen_raw(column)
                                  ? output_label(row, column->member)
                                  : NULL;
-        g_autofree char *text =
-            cell_text(label ? label : vg_output_member(row, column->member), column->cell);
-        scols_line_set_data(line, i, text);
+        json_object *value = label ? label : vg_output_known(row, column->member);
+        g_autofree char *text = cell_text(value, column->cell);
+        const bool is_bound = value && vg_output_is_bound(row, column->member);
+        g_autofree char *bound = is_bound ? g_strconcat(">=", text, NULL) : NULL;
+        scols_line_set_data(line, i, bound ? bound : text);
     }
 }
 
@@ -438,7 +421,7 @@ print_line(const char *line)
 static int
 print_table(const struct vg_table *table, bool first, bool wide, GError **err)
 {
-    g_autoptr(GPtrArray) columns = output_columns(table, first, wide, err);
+    g_autoptr(GPtrArray) columns = output_columns(table, first, wide, false, err);
     size_t n_rows = vg_output_length(table->rows);
 
     if (!columns)
@@ -517,7 +500,7 @@ csv_is_formula(json_object *value, const char *raw)
 static char *
 csv_text(const struct vg_table *table, GError **err)
 {
-    g_autoptr(GPtrArray) columns = output_columns(table, true, true, err);
+    g_autoptr(GPtrArray) columns = output_columns(table, true, true, true, err);
 
     if (!columns)
         return NULL;
@@ -530,7 +513,7 @@ csv_text(const struct vg_table *table, GError **err)
         json_object *row = json_object_array_get_idx(table->rows, r);
         for (guint i = 0; i < columns->len; i++) {
             const struct vg_column *column = columns->pdata[i];
-            json_object *value = vg_output_member(row, column->member);
+            json_object *value = vg_output_known(row, column->member);
             g_autofree char *raw = raw_text(value);
             /* Many look at CSV in a terminal, or open it in a program that takes a line for a row.
              */

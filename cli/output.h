@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The one way results are printed. A command builds a JSON document, and tables that say which
- * members of which rows a person wants to see; the format chosen does the rest.
+ * members of which rows a person wants to see; the format chosen does the rest. An object may name
+ * members of its own, or by dotted paths of objects in it, in "unknown", which are shown as if they
+ * were not there, and in "bounds", before which tables have ">=".
  */
 #ifndef VG_CLI_OUTPUT_H
 #define VG_CLI_OUTPUT_H
@@ -39,7 +41,8 @@ enum vg_cell {
     VG_CELL_PERCENT,      /* of a share: "43.6" */
     VG_CELL_SHARE,        /* of a share or a rate: "0.44" */
     VG_CELL_MIB,          /* of bytes: "1536" */
-    VG_CELL_LIST          /* of an array of scalars: "0,1" */
+    VG_CELL_LIST,         /* of an array of scalars: "0,1" */
+    VG_CELL_BOUNDS        /* the same; a column of CSV only */
 };
 
 struct vg_column {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/host-load.h"
 
 /* Of who took most, so many are shown to people; JSON has all. */
 #define TAKERS_SHOWN 10
@@ -64,10 +65,19 @@ static const struct vg_column loss_columns[] = {
     {"MOSTLY", "mostly", VG_CELL_TEXT, false},
 };
 
+static const struct vg_column past_program_columns[] = {
+    {"PROGRAM", "comm", VG_CELL_TEXT, false},
+    {"CORES", "cores", VG_CELL_SHARE, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"CONTROL GROUP", "cgroup", VG_CELL_TEXT, false},
+};
+
+#define PAST_PROGRAMS_TITLE "CPU time of the host's programs, at least"
+
 #define PAST_REST_NOTE                                                                             \
  "rest: those that took too little of a minute, or of a second at the edges, to be kept by "       \
  "name.\n"                                                                                         \
- "What the others took is a lower bound; AT MOST has all of rest added.\n"
+ "Named figures are lower bounds; AT MOST adds all of rest.\n"
 
 static int64_t
 past_number(json_object *object, const char *member)
@@ -228,7 +238,14 @@ past_vm_rows(json_object *document)
     return rows;
 }
 
-#define NOTHING_STORED "nothing is stored of that time"
+static json_object *
+past_program_rows(json_object *document)
+{
+    return vg_host_program_rows(vg_output_member(document, "programs"),
+                                past_number(document, "length_ns"), 0, true);
+}
+
+#define NOTHING_STORED "nothing is stored for that time"
 
 int
 vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args *when,
@@ -243,11 +260,14 @@ vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args 
     past_warn_more(document, limit);
     g_autoptr(json_object) hosts = past_host_rows(document);
     g_autoptr(json_object) takers = past_taker_rows(document, online->format == VG_OUTPUT_WIDE);
+    g_autoptr(json_object) programs = past_program_rows(document);
     g_autoptr(json_object) vms = past_vm_rows(document);
     g_autofree char *title = past_title("Host", document);
     const struct vg_table tables[] = {
         {title, hosts, past_host_columns, G_N_ELEMENTS(past_host_columns), NULL},
         {"Who took most", takers, taker_columns, G_N_ELEMENTS(taker_columns), NULL},
+        {PAST_PROGRAMS_TITLE, programs, past_program_columns, G_N_ELEMENTS(past_program_columns),
+         NULL},
         {past_number(document, "windows") > 0 ? "Virtual machines" : NULL, vms, past_vm_columns,
          G_N_ELEMENTS(past_vm_columns), NOTHING_STORED},
     };
@@ -282,10 +302,14 @@ vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_wh
         past_add_taker(row, rest_ns);
     }
     g_autofree char *title = past_title("Lost CPU time", document);
-    const struct vg_table table = {
-        vg_output_length(rows) > 0 ? title : NULL, rows, loss_columns, G_N_ELEMENTS(loss_columns),
-        past_number(document, "windows") > 0 ? "nobody waited for a CPU" : NOTHING_STORED};
-    if (vg_output_print(online->format, document, &table, 1, err) < 0)
+    g_autoptr(json_object) programs = past_program_rows(document);
+    const struct vg_table tables[] = {
+        {vg_output_length(rows) > 0 ? title : NULL, rows, loss_columns, G_N_ELEMENTS(loss_columns),
+         past_number(document, "windows") > 0 ? "no VM waited for a CPU" : NOTHING_STORED},
+        {PAST_PROGRAMS_TITLE, programs, past_program_columns, G_N_ELEMENTS(past_program_columns),
+         NULL},
+    };
+    if (vg_output_print(online->format, document, tables, G_N_ELEMENTS(tables), err) < 0)
         return -1;
     return past_print_note(online->format, has_rest, err);
 }

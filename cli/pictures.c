@@ -3,9 +3,10 @@
 
 #include "cli/pictures.h"
 
-#include "cli/charts.h"
+#include "base/file.h"
 #include "cli/cli.h"
-#include "cli/viewer.h"
+#include "picture/charts.h"
+#include "picture/viewer.h"
 
 struct vg_pictures {
     vg_viewer *viewer; /* NULL: not asked for */
@@ -30,14 +31,14 @@ requests_path(const char *prefix)
 int
 vg_pictures_check(const char *perfetto, const char *svg_prefix, GError **err)
 {
-    if (perfetto && vg_cli_check_place(perfetto, err) < 0)
+    if (perfetto && vg_file_check_place(perfetto, err) < 0)
         return -1;
     if (!svg_prefix)
         return 0;
     g_autofree char *utilisation = utilisation_path(svg_prefix);
     g_autofree char *requests = requests_path(svg_prefix);
-    return vg_cli_check_place(utilisation, err) < 0 || vg_cli_check_place(requests, err) < 0 ? -1
-                                                                                             : 0;
+    return vg_file_check_place(utilisation, err) < 0 || vg_file_check_place(requests, err) < 0 ? -1
+                                                                                               : 0;
 }
 
 static void
@@ -130,8 +131,8 @@ write_viewer(vg_viewer *viewer, const struct vg_analysis *analysis, GError **err
     if (vg_viewer_close(viewer, analysis->period.end_ns, err) < 0)
         return -1;
     if (vg_viewer_missing(viewer) > 0)
-        vg_cli_warn("%s: of %u vCPUs the trace for Perfetto lacks the beginning: nothing said soon "
-                    "enough that they are vCPUs",
+        vg_cli_warn("%s: the trace for Perfetto lacks the start of %u vCPUs: no earlier record "
+                    "identifies them as vCPUs",
                     analysis->recording->name, vg_viewer_missing(viewer));
     return 0;
 }
@@ -144,7 +145,7 @@ write_charts(const vg_pictures *pictures, const struct vg_analysis *analysis, co
 
     vg_charts_finish(pictures->charts, &analysis->period);
     vg_charts_draw_utilisation(pictures->charts, host, text);
-    if (vg_cli_write_file(pictures->utilisation, text->str, err) < 0)
+    if (vg_file_write(pictures->utilisation, text->str, err) < 0)
         return -1;
     if (!vg_charts_have_requests(pictures->charts)) {
         vg_cli_warn("%s has no GPU requests: '%s' is not written", analysis->recording->name,
@@ -153,7 +154,7 @@ write_charts(const vg_pictures *pictures, const struct vg_analysis *analysis, co
     }
     g_string_truncate(text, 0);
     vg_charts_draw_requests(pictures->charts, host, text);
-    return vg_cli_write_file(pictures->requests, text->str, err);
+    return vg_file_write(pictures->requests, text->str, err);
 }
 
 int

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The pictures that an analysis can make on the way: a trace for the viewer of Perfetto, and the
- * charts of cli/charts.h in two files. One thread at a time.
+ * charts of picture/charts.h in two files. One thread at a time.
  *
  * trace/window-read hands on what the ledgers tell as it happens, so that what is drawn adds up to
  * the figures:
  *
- *   model/cpu-ledger-watch  a thread does something else -> viewer-cpu: tracks of vCPUs and CPUs
- *   model/gpu-life          a request does something else -> gpu-slices: slices, levels
+ *   ledger/cpu-ledger-watch  a thread does something else -> viewer-cpu: tracks of vCPUs and CPUs
+ *   ledger/gpu-life          a request does something else -> gpu-slices: slices, levels
  *                             -> viewer-gpu: tracks of engines and queues
  *                             -> charts: intervals (intervals), shares (step-sums)
  *   before each event       charts: what did VMs' vCPUs do since the last step? (a peek)

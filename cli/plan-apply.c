@@ -14,7 +14,6 @@
 #include "cli/move-check.h"
 #include "cli/plan-proxy.h"
 #include "cli/plan-text.h"
-#include "cli/printable.h"
 
 static vg_plan *
 apply_get_plan(const struct vg_plan_apply *apply, vg_client *client, GError **err)

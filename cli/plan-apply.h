@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "cli/client.h"
 #include "cli/output.h"
+#include "client/client.h"
 
 struct vg_plan_apply {
     const char *plan; /* its id */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/fold.h"

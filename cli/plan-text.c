@@ -5,8 +5,8 @@
 
 #include <stdarg.h>
 
+#include "base/printable.h"
 #include "cli/fold.h"
-#include "cli/printable.h"
 
 /* 1e9 ns of something per second is one of it all the time. */
 #define NS_PER_S 1e9
@@ -102,8 +102,11 @@ append_action(struct plan_lines *lines, const struct vg_plan_action *action, uns
                               ? g_strdup_printf("%s (%s)", action->display_name, action->vm)
                               : g_strdup(action->vm);
 
-    append_line(lines, "%u. Move %s from %s to %s  (%s)", number, vm, action->from, action->to,
-                action->role);
+    g_autofree char *wave =
+        action->wave > 1 ? g_strdup_printf(", wave %" G_GINT64_FORMAT, action->wave) : g_strdup("");
+
+    append_line(lines, "%u. Move %s from %s to %s  (%s%s)", number, vm, action->from, action->to,
+                action->role, wave);
     append_line(lines, "   why:       %s", action->reason.text);
     append_line(lines, "   gain:      %s", gain);
     append_line(lines, "   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill",
@@ -122,8 +125,8 @@ append_proxy(struct plan_lines *lines, const struct vg_plan_proxy_action *action
              unsigned int number)
 {
     if (action->to)
-        append_line(lines, "%u. Have programs of %s go on at GPU %s of %s  (%s, %s)", number,
-                    action->vm, action->to_gpu, action->to_host, action->kind, action->price);
+        append_line(lines, "%u. Move %s's programs to GPU %s of %s  (%s, %s)", number, action->vm,
+                    action->to_gpu, action->to_host, action->kind, action->price);
     else
         append_line(lines, "%u. Give %s the weight %d, not %d, at GPU %s of %s  (%s, %s)", number,
                     action->vm, (int)action->weight, (int)action->weight_before, action->from_gpu,

@@ -160,7 +160,7 @@ show_add_limits(json_object *rows, json_object *shown)
 {
     json_object *limits = vg_output_member(shown, "limits");
 
-    show_add_limit(rows, shown, "programs of the VM", show_number(shown, "socket.clients"),
+    show_add_limit(rows, shown, "the VM's programs", show_number(shown, "socket.clients"),
                    show_number(limits, "vm_clients"), "no limit");
     show_add_limit(rows, shown, "memory of the VM, MiB",
                    show_number(shown, "socket.used_bytes") >> 20,

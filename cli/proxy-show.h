@@ -5,8 +5,8 @@
 #ifndef VG_CLI_PROXY_SHOW_H
 #define VG_CLI_PROXY_SHOW_H
 
-#include "cli/client.h"
 #include "cli/output.h"
+#include "client/client.h"
 
 /* Asks about the VM of this name or UUID, and prints what the answer says. */
 int vg_proxy_show_vm(vg_client *client, const char *vm, enum vg_output_format format, GError **err);

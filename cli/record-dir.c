@@ -144,7 +144,7 @@ record_dir_check_owner(const char *path, GError **err)
                         path);
     if (st.st_mode & S_IWOTH)
         return vg_error(err, VG_E_DENIED,
-                        "everybody may write to '%s'; name another directory with -O", path);
+                        "any user may write to '%s'; name another directory with -O", path);
     return 0;
 }
 
@@ -233,7 +233,7 @@ vg_record_dir_check_room(const char *path, int64_t bytes, GError **err)
     struct statvfs fs;
 
     if (statvfs(path, &fs) != 0)
-        return vg_error_errno(err, errno, "cannot tell the room in '%s'", path);
+        return vg_error_errno(err, errno, "cannot find the free space in '%s'", path);
     int64_t free_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     if (free_bytes >= bytes)
         return 0;

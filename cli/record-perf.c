@@ -43,7 +43,7 @@ too_early(const struct perf *perf, GError **err)
 {
     if (vg_child_result(perf->child, err) < 0)
         return -1;
-    return vg_error(err, VG_E_EXTERNAL, "perf has ended before it was told to");
+    return vg_error(err, VG_E_EXTERNAL, "perf has exited too early");
 }
 
 static int
@@ -70,9 +70,9 @@ wait_for_ack(const struct perf *perf, struct vg_record_context *context, GError 
         if (read(perf->ack_fd, buf, sizeof(buf)) > 0)
             return 0;
         if (vg_record_signalled(context, 0))
-            return vg_error(err, VG_E_EXTERNAL, "interrupted before the recording began");
+            return vg_error(err, VG_E_EXTERNAL, "interrupted before the recording started");
         if (vg_clock_monotonic_ns() >= deadline_ns)
-            return vg_error(err, VG_E_TIMEOUT, "perf does not begin to record");
+            return vg_error(err, VG_E_TIMEOUT, "perf does not start recording");
     }
     return too_early(perf, err);
 }

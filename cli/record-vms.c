@@ -4,6 +4,7 @@
 #include "cli/record-vms.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "host/proc-scan.h"
@@ -85,7 +86,7 @@ vg_record_vms_write(const vg_record_vms *vms, const char *path, GPtrArray *notes
     if (vms->seen->len == 0)
         g_ptr_array_add(notes, g_strdup("no VM was running: no process has threads that are called "
                                         "\"CPU 0/KVM\" and so on"));
-    return vg_cli_write_file(path, map->str, err);
+    return vg_file_write(path, map->str, err);
 }
 
 json_object *

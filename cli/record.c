@@ -29,7 +29,7 @@ void
 vg_record_note_missing(struct vg_record_context *context, const GPtrArray *missing)
 {
     for (unsigned int i = 0; i < missing->len; i++)
-        vg_record_note(context, "the recording does not tell %s", (char *)missing->pdata[i]);
+        vg_record_note(context, "the recording does not say %s", (char *)missing->pdata[i]);
 }
 
 bool

@@ -6,23 +6,14 @@
 #include <glib.h>
 
 #include "cli/cli.h"
-#include "cli/remote-address.h"
-#include "cli/remote.h"
+#include "client/remote-address.h"
+#include "client/remote.h"
 
 /* The keys of settings follow this one in their order. */
 enum { KEY_CONTEXT = 0x900, KEY_REQUEST_TIMEOUT, KEY_FIRST };
 
 #define LIMIT_MIN_S 0.1
 #define LIMIT_MAX_S 3600.0
-
-const struct vg_remote_name vg_remote_names[VG_REMOTE_MAX] = {
-    [VG_REMOTE_SOCKET] = {"socket", "VGPUCTL_SOCKET"},
-    [VG_REMOTE_SERVER] = {"server", "VGPUCTL_SERVER"},
-    [VG_REMOTE_TOKEN_FILE] = {"token-file", "VGPUCTL_TOKEN_FILE"},
-    [VG_REMOTE_CACERT] = {"cacert", "VGPUCTL_CACERT"},
-    [VG_REMOTE_CERT] = {"cert", "VGPUCTL_CERT"},
-    [VG_REMOTE_KEY] = {"key", "VGPUCTL_KEY"},
-};
 
 static const struct argp_option options[] = {
     {"socket", KEY_FIRST + VG_REMOTE_SOCKET, "PATH", 0,
@@ -38,19 +29,9 @@ static const struct argp_option options[] = {
      1},
     {"context", KEY_CONTEXT, "NAME", 0, "all of that under a name; see `vgpuctl context`", 1},
     {"request-timeout", KEY_REQUEST_TIMEOUT, "SECONDS", 0,
-     "wait for an answer so long (default: 60)", 1},
+     "seconds to wait for an answer (default: 60)", 1},
     {0},
 };
-
-const char *
-vg_remote_args_given(const struct vg_remote_args *args)
-{
-    for (int i = 0; i < VG_REMOTE_MAX; i++) {
-        if (args->values[i])
-            return vg_remote_names[i].option;
-    }
-    return args->context ? "context" : NULL;
-}
 
 static void
 remote_args_check(const struct vg_remote_args *args, const struct argp_state *state)
@@ -63,7 +44,7 @@ remote_args_check(const struct vg_remote_args *args, const struct argp_state *st
     if (server && vg_remote_check_server(server, &error) < 0)
         vg_cli_usage(state, "--server: %s", error->message);
     if (args->values[VG_REMOTE_KEY] && !args->values[VG_REMOTE_CERT])
-        argp_error(state, "--key is that of a certificate, which --cert names");
+        argp_error(state, "--key needs the certificate in --cert");
     for (int i = VG_REMOTE_TOKEN_FILE; i < VG_REMOTE_MAX && args->values[VG_REMOTE_SOCKET]; i++) {
         if (args->values[i])
             argp_error(state,

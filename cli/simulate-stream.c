@@ -337,7 +337,7 @@ note_part(struct vg_stream *stream, const struct part *part, const struct collec
              "choose another part",
              (double)(part->end_ns - part->begin_ns) / 1e9, VG_STREAM_REQUESTS_MAX);
     if (collection->cut > 0)
-        note(stream, "%" G_GUINT64_FORMAT " requests whose arrival is not told are left out",
+        note(stream, "%" G_GUINT64_FORMAT " requests without an arrival time are left out",
              collection->cut);
 }
 

@@ -25,7 +25,6 @@
 #define VCPU_COMM         "CPU 0/KVM"
 #define SERVICE_COMM      "gvt_service_thr"
 #define STATUS_CANCELLED  (-ECANCELED)
-#define MODE_NAME_MAX     64
 #define RECORDS_PER_CAUSE 4
 
 /* Rings as GVT-g numbers engines, and class and instance as i915 does. */

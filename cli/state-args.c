@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "base/error.h"
+#include "base/file.h"
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "client/client.h"
 
 enum { KEY_STATE = 0x300, KEY_RULE, KEY_CONFIG };
 
@@ -90,7 +90,7 @@ load_one(const char *path, GError **err)
     g_autofree char *text = NULL;
     size_t size;
 
-    if (vg_cli_read_file(path, VG_SNAPSHOT_TEXT_MAX, &text, &size, err) < 0)
+    if (vg_file_read(path, VG_SNAPSHOT_TEXT_MAX, &text, &size, err) < 0)
         return NULL;
     vg_snapshot *snapshot = vg_snapshot_from_json(text, size, err);
     if (!snapshot)

@@ -8,8 +8,8 @@
 
 #include <glib.h>
 
-#include "cli/client.h"
 #include "cli/top-look.h"
+#include "client/client.h"
 
 struct vg_top_question {
     char *vm;     /* the VM that is wanted in detail, or NULL */

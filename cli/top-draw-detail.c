@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/sparkline.h"
 #include "cli/top-draw.h"
 
@@ -23,7 +23,7 @@ draw_figures(const struct vg_top_model *model, const struct vg_top_row *row, str
     const struct vg_top_rates *rates = &row->rates;
     char used[VG_TOP_FIGURE_LEN], guest[VG_TOP_FIGURE_LEN], preempt[VG_TOP_FIGURE_LEN],
         wake[VG_TOP_FIGURE_LEN], per_s[VG_TOP_FIGURE_LEN], gpu[VG_TOP_FIGURE_LEN],
-        busy[VG_TOP_FIGURE_LEN];
+        busy[VG_TOP_FIGURE_LEN], oldest[VG_TOP_FIGURE_LEN];
 
     vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
                   "used %s cores, of it in the guest %s %%", vg_top_figure(used, rates->used, 2),
@@ -43,6 +43,10 @@ draw_figures(const struct vg_top_model *model, const struct vg_top_row *row, str
                       "GPU wanted %s %% of the time, %s engines busy",
                       vg_top_figure(gpu, rates->gpu_wanted * 100, 0),
                       vg_top_figure(busy, rates->gpu_busy, 2));
+    if (row->vm->sums.gpu_open_known && row->vm->sums.gpu_open > 0)
+        vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
+                      "GPU requests open: %" PRId64 ", the oldest for %s", row->vm->sums.gpu_open,
+                      vg_top_duration(oldest, row->vm->sums.gpu_oldest_ns));
 }
 
 static void
@@ -74,7 +78,7 @@ draw_history(const struct vg_top_detail *detail, struct page *page)
     vg_grid_print(page->grid, page->row++, 0, VG_ATTR_BOLD, "The last %s, in cores",
                   vg_top_duration(span, detail->until_ns - detail->since_ns));
     if (detail->used->len == 0) {
-        vg_grid_print(page->grid, page->row++, 0, VG_ATTR_DIM, "nothing is stored of that time");
+        vg_grid_print(page->grid, page->row++, 0, VG_ATTR_DIM, "nothing is stored for that time");
         return;
     }
     draw_spark(page, "used", VG_ATTR_USED, detail->used, detail);

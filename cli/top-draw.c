@@ -39,38 +39,6 @@ static const struct {
     [VG_TOP_SOURCE] = {8, 24, 9},
 };
 
-const char *
-vg_top_figure(char buf[VG_TOP_FIGURE_LEN], double value, int decimals)
-{
-    if (isnan(value))
-        g_strlcpy(buf, "-", VG_TOP_FIGURE_LEN);
-    else if (value >= 1e9)
-        snprintf(buf, VG_TOP_FIGURE_LEN, "%.2g", value);
-    else if (value >= 99999.5)
-        snprintf(buf, VG_TOP_FIGURE_LEN, value >= 99.95e6 ? "%.0fM" : "%.1fM", value / 1e6);
-    else if (value >= 9999.5)
-        snprintf(buf, VG_TOP_FIGURE_LEN, "%.1fk", value / 1e3);
-    else
-        snprintf(buf, VG_TOP_FIGURE_LEN, "%.*f", value >= 99.95 ? 0 : decimals, value);
-    return buf;
-}
-
-const char *
-vg_top_duration(char buf[VG_TOP_FIGURE_LEN], int64_t ns)
-{
-    double s = (double)ns / (double)VG_NS_PER_S;
-
-    if (s < 99.95)
-        snprintf(buf, VG_TOP_FIGURE_LEN, "%.1f s", s);
-    else if (s < 2 * 3600)
-        snprintf(buf, VG_TOP_FIGURE_LEN, "%.0f min", s / 60);
-    else if (s < 2 * 86400)
-        snprintf(buf, VG_TOP_FIGURE_LEN, "%.0f h", s / 3600);
-    else
-        snprintf(buf, VG_TOP_FIGURE_LEN, "%.0f d", s / 86400);
-    return buf;
-}
-
 /* ---- the head ---- */
 
 static void
@@ -112,7 +80,7 @@ draw_source(const vg_top_look *look, vg_grid *grid, int row)
     if (!look->aggressors_known)
         column = vg_grid_print(grid, row, column, VG_ATTR_DIM, ", who holds the CPU is not known");
     if (!look->waits_split)
-        vg_grid_print(grid, row, column, VG_ATTR_DIM, ", waits cannot be told apart");
+        vg_grid_print(grid, row, column, VG_ATTR_DIM, ", causes of waiting unknown");
 }
 
 static void
@@ -417,9 +385,9 @@ static const char *const help_keys[][2] = {
     {"Up Down j k", "select a VM; Page Up, Page Down, Home, End"},
     {"Enter", "show it in detail; Esc or q back"},
     {"/", "only VMs with this in their names; Esc: all of them again"},
-    {"space", "pause, go on"},
-    {"d", "the seconds between two looks"},
-    {"m", "figures of the time between two looks, or since vgpud started"},
+    {"space", "pause, continue"},
+    {"d", "seconds between updates"},
+    {"m", "figures of the last interval, or since vgpud started"},
     {"r", "turn the order round; so does a second press on the key of a column"},
     {"< >", "sort by the column before or behind"},
     {"+ -", "in the detail: a longer or shorter past"},
@@ -479,7 +447,7 @@ draw_typing(const struct vg_top_model *model, vg_grid *grid, int row)
 {
     vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "%s%s_",
                   model->typing == VG_TOP_TYPING_FILTER ? "name has: "
-                                                        : "seconds between two looks: ",
+                                                        : "seconds between updates: ",
                   model->typed->str);
 }
 

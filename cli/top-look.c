@@ -63,7 +63,11 @@ read_sums(json_object *object, struct vg_top_sums *ret)
         .gpu_active_ns = read_count(object, "gpu_active_ns"),
     };
     for (size_t i = 0; i < vg_output_length(gpus); i++) {
-        int64_t busy_ns = read_count(json_object_array_get_idx(gpus, i), "busy_ns");
+        json_object *gpu = json_object_array_get_idx(gpus, i);
+        int64_t busy_ns = read_count(gpu, "busy_ns"), open = read_count(gpu, "open");
+        ret->gpu_open_known |= vg_output_member(gpu, "open") != NULL;
+        ret->gpu_open += MIN(open, VG_JSON_INT_MAX - ret->gpu_open);
+        ret->gpu_oldest_ns = MAX(ret->gpu_oldest_ns, read_count(gpu, "open_oldest_ns"));
         ret->gpu_busy_ns += MIN(busy_ns, VG_JSON_INT_MAX - ret->gpu_busy_ns);
     }
 }

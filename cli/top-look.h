@@ -20,6 +20,9 @@ struct vg_top_sums {
     int64_t wake_wait_ns;
     int64_t preemptions;
     int64_t gpu_busy_ns;   /* of all engines */
+    bool gpu_open_known;   /* by one engine at least; older versions of vgpud do not tell */
+    int64_t gpu_open;      /* requests without an end at the end of the newest window */
+    int64_t gpu_oldest_ns; /* age of the oldest of these */
     int64_t gpu_active_ns; /* in which a request waited or ran */
 };
 

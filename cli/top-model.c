@@ -18,7 +18,7 @@ const struct vg_top_column_info vg_top_columns[VG_TOP_COLUMN_MAX] = {
     [VG_TOP_PREEMPTIONS] = {"PRE/s", "preemptions in a second", 'p', false},
     [VG_TOP_CULPRIT] = {"LOST MOST TO", "who took most of it, and how much, in cores", 'w', false},
     [VG_TOP_GUEST] = {"GUEST", "percent of USED inside the guest", 'g', false},
-    [VG_TOP_GPU] = {"GPU%", "percent of the time in which it wants the GPU", 'i', false},
+    [VG_TOP_GPU] = {"GPU%", "percent of the time it wants the GPU", 'i', false},
     [VG_TOP_GPU_BUSY] = {"BUSY", "GPU engines that it keeps busy", 'b', false},
     [VG_TOP_SOURCE] = {"SOURCE", "who measured", 's', true},
 };

@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/record-dir.h"
 #include "host/vm-map.h"
+#include "trace/absent-cpus.h"
+#include "trace/needs.h"
 #include "trace/open.h"
 
 #define DEFAULT_HOST       "localhost"
@@ -168,8 +171,8 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
         return NULL;
     use_recording(args);
     if (args->vm_map) {
-        if (vg_cli_read_file(args->vm_map, VG_VM_MAP_TEXT_MAX, &args->vm_map_text,
-                             &args->vm_map_size, err) < 0)
+        if (vg_file_read(args->vm_map, VG_VM_MAP_TEXT_MAX, &args->vm_map_text, &args->vm_map_size,
+                         err) < 0)
             return NULL;
         /* Before a long trace is read: is the map good? */
         unused = vg_topology_new();
@@ -235,6 +238,7 @@ vg_trace_args_snapshot(const struct vg_trace_args *args, const struct vg_analysi
         .source = VG_SOURCE_TRACE,
         .note = note,
         .clock_offset_ns = analysis->recording->clock_offset_ns,
+        .lacks = &analysis->period.lacks,
     };
     g_autoptr(vg_snapshot) description = vg_snapshot_new(VG_SOURCE_TRACE);
     struct vg_snap_host *host = vg_snapshot_add_host(description, args->host_name);
@@ -286,27 +290,32 @@ trace_args_warn_threads(const vg_recording *recording, const vg_topology *topolo
              !process->name[0];
     }
     if (n > 0)
-        vg_cli_warn("%s: no record tells of which process %u vCPU threads are, and each counts as "
-                    "a VM of its own: put their thread ids into a VM map",
+        vg_cli_warn("%s: no record names the process of %u vCPU threads, so each counts as a "
+                    "separate VM; put their thread ids into a VM map",
                     recording->name, n);
 }
 
-/* What is not recorded, and what is not known without it. */
+/* What is not recorded, and what is not known without it. Who is no VM has no figures here. */
 static void
-trace_args_warn_guests(const vg_recording *recording, const struct vg_window *period)
+trace_args_warn_missing(const struct vg_analysis *analysis)
 {
-    uint64_t entries = 0, exits = 0;
+    const char *name = analysis->recording->name;
+    const struct vg_adapter_need *need;
 
-    for (unsigned int i = 0; i < period->vms->len; i++) {
-        const struct vg_vm_sample *vm = &g_array_index(period->vms, struct vg_vm_sample, i);
-        entries += vm->cpu.entries;
-        for (size_t k = 0; k < VG_EXIT_CLASS_MAX; k++)
-            exits += vm->cpu.exits[k];
+    if (analysis->period.vms->len == 0 && analysis->period.gpus->len == 0)
+        return;
+    if (analysis->absent_cpus->len > 0) {
+        g_autofree char *cpus = vg_absent_cpus_text(analysis->absent_cpus);
+        g_autofree char *figures = vg_needs_figures_text(VG_CPU_ABSENT_CPUS);
+        vg_cli_warn("%s: CPU %s of the host has no records: of VMs, %s", name, cpus, figures);
     }
-    if ((entries > 0) != (exits > 0))
-        vg_cli_warn("%s: %s was recorded without %s: the time in guests is unknown",
-                    recording->name, entries > 0 ? "kvm_entry" : "kvm_exit",
-                    entries > 0 ? "kvm_exit" : "kvm_entry");
+    for (size_t i = 0; (need = vg_needs_at(i)); i++) {
+        if (!vg_analysis_misses(analysis, need))
+            continue;
+        g_autofree char *figures = vg_needs_figures_text(need->lack);
+        vg_cli_warn("%s: %s was recorded without %s: of VMs, %s", name, need->beside, need->event,
+                    figures);
+    }
 }
 
 void
@@ -337,7 +346,7 @@ vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *a
                     " of its records are earlier than those before them: it must be one recording, "
                     "sorted by time, with times and not with differences of times",
                     recording->name, recording->backwards);
-    trace_args_warn_guests(recording, &analysis->period);
+    trace_args_warn_missing(analysis);
     trace_args_warn_threads(recording, analysis->topology);
     trace_args_warn_names(args, analysis);
 }

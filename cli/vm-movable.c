@@ -6,10 +6,10 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/record.h"
 #include "cli/fold.h"
 #include "cli/move-text.h"
-#include "cli/printable.h"
 
 json_object *
 vg_vm_movable_ask(vg_client *client, const char *vm, const char *uuid)
@@ -51,8 +51,8 @@ vm_movable_add_unknown(GString *to, int width, const GPtrArray *programs)
         if (g_strcmp0(program->movable, "unknown") != 0)
             continue;
         g_autofree char *text = g_strdup_printf("it is unknown whether %s (%" PRId64
-                                                ") could be brought back: nobody has watched "
-                                                "whether it uses another process's memory",
+                                                ") could be restored: it was not watched from its "
+                                                "start for use of another process's memory",
                                                 program->comm ? program->comm : "?", program->pid);
         vm_movable_add(to, width, text);
     }
@@ -92,7 +92,7 @@ vg_vm_movable_text(json_object *document, int width)
             g_autofree char *forked =
                 vg_move_text_forked(movable->guest.forked, movable->guest.forked_descriptors,
                                     movable->guest.forked_maps);
-            g_autofree char *line = g_strconcat(forked, ", which they give up", NULL);
+            g_autofree char *line = g_strconcat(forked, ", which they release", NULL);
             vg_fold_append(to, line, 2, vg_fold_terminal());
             g_string_append_c(to, '\n');
         }

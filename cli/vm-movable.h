@@ -5,7 +5,7 @@
 #ifndef VG_CLI_VM_MOVABLE_H
 #define VG_CLI_VM_MOVABLE_H
 
-#include "cli/client.h"
+#include "client/client.h"
 #include "model/migration.h"
 
 /* The document, which the caller puts; an error makes it an unknown one with the error as reason.

@@ -9,7 +9,7 @@
 
 #include <json-c/json.h>
 
-#include "cli/client.h"
+#include "client/client.h"
 
 /* Returns whether a member of "guests" in the answer to GET /v1/proxies is of the VM with this name
  * or UUID; NULL is none's. */

@@ -486,6 +486,11 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
         vg_error(err, VG_E_CONFLICT, "etcd has forgotten that revision: %s", said);
         return VG_ETCD_COMPACTED;
     }
+    /* Alarms, which stay until an administrator has dealt with them. */
+    if (strstr(words, "database space exceeded") || strstr(words, "corrupt cluster")) {
+        vg_error(err, VG_E_EXTERNAL, "etcd has raised an alarm: %s", said);
+        return VG_ETCD_NEVER;
+    }
     if (status == 429 || status >= 500 || status < 400) {
         vg_error(err, VG_E_BUSY, "etcd answered with status %ld: %s", status, said);
         return VG_ETCD_AGAIN;

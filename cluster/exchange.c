@@ -174,7 +174,9 @@ exchange_connect_error(const struct vg_exchange *exchange, GError **err)
 
     curl_easy_getinfo(exchange->curl, CURLINFO_OS_ERRNO, &errnum);
     if (errnum == ECONNREFUSED)
-        return vg_error(err, VG_E_UNREACHABLE, "nobody listens there: the connection was refused");
+        return vg_error(err, VG_E_UNREACHABLE,
+                        "no process listens there: the connection was "
+                        "refused");
     return vg_error(err, VG_E_UNREACHABLE, "it cannot be connected to: %s",
                     errnum ? g_strerror((int)errnum) : exchange->words);
 }
@@ -188,14 +190,14 @@ exchange_curl_error(struct vg_exchange *exchange, CURLcode code, GError **err)
     case CURLE_COULDNT_CONNECT:
         return exchange_connect_error(exchange, err);
     case CURLE_COULDNT_RESOLVE_HOST:
-        return vg_error(err, VG_E_UNREACHABLE, "nobody knows the name in its url");
+        return vg_error(err, VG_E_UNREACHABLE, "the name in its url cannot be resolved");
     case CURLE_OPERATION_TIMEDOUT:
         return vg_error(err, VG_E_TIMEOUT, "it did not answer within %.3g s",
                         (double)exchange->limit_ns / (double)VG_NS_PER_S);
     case CURLE_PEER_FAILED_VERIFICATION:
         return vg_error(err, VG_E_UNREACHABLE, "its certificate cannot be trusted: %s", words);
     case CURLE_SSL_CONNECT_ERROR:
-        return vg_error(err, VG_E_UNREACHABLE, "TLS cannot be begun: %s", words);
+        return vg_error(err, VG_E_UNREACHABLE, "cannot start TLS: %s", words);
     case CURLE_SSL_CACERT_BADFILE:
         return vg_error(err, VG_E_UNREACHABLE, "its cacert cannot be read: %s", words);
     case CURLE_SSL_CERTPROBLEM:
@@ -220,8 +222,9 @@ vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err)
         return 0;
     if (exchange->status == 401)
         return vg_error(err, VG_E_DENIED,
-                        "it does not know this vgpud (401); is the token in token_file one of "
-                        "that vgpud, and still good, or the subject of cert in its [role NAME]?");
+                        "it does not know this vgpud (401); check that it issued the token in "
+                        "token_file and that the token is valid, or that the subject of cert is in "
+                        "its [role NAME]");
     if (exchange->status == 403)
         return vg_error(err, VG_E_DENIED, "it does not let this vgpud read (403)");
     return vg_error(err, VG_E_EXTERNAL,

@@ -48,7 +48,7 @@ merge_doubts(const struct vg_peer_info *info, GPtrArray *notes)
         merge_note(notes, "peer '%s' runs vgpud %s, this host %s", info->name, info->version,
                    PACKAGE_VERSION);
     if (info->clock_known && llabs(info->clock_difference_ns) > CLOCK_DIFFERENCE_MAX)
-        merge_note(notes, "the clock of peer '%s' is %.1f s %s that of this host", info->name,
+        merge_note(notes, "the clock of peer '%s' is %.1f s %s this host's clock", info->name,
                    (double)llabs(info->clock_difference_ns) / (double)VG_NS_PER_S,
                    info->clock_difference_ns > 0 ? "ahead of" : "behind");
 }
@@ -274,7 +274,7 @@ merge_explain(const GPtrArray *views, GPtrArray *notes)
         const struct vg_peer_info *info = view->info;
         if (!view->snapshot) {
             merge_note(notes, "peer '%s' is left out: %s", info->name,
-                       info->reason ? info->reason : "it has not been asked yet");
+                       info->reason ? info->reason : "it has not been queried yet");
             continue;
         }
         if (info->host_proof == VG_PROOF_DISPUTED) {

@@ -53,7 +53,9 @@ peer_moves_check_devices(const struct vg_migration *move, const struct vg_reserv
         const struct vg_move_device *wanted = move->devices->pdata[i];
         const struct vg_move_device *there = given->devices->pdata[i];
         if (!there->target_xml || g_strcmp0(there->alias, wanted->alias) != 0)
-            return vg_error(err, VG_E_EXTERNAL, "the answer's device %u is not the one asked for",
+            return vg_error(err, VG_E_EXTERNAL,
+                            "the answer's device %u is not the requested "
+                            "device",
                             i);
     }
     return 0;

@@ -127,6 +127,14 @@ GPtrArray *vg_peers_gather_for_plan(vg_peers *peers);
  * the caller frees it. */
 struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);
 
+/* Finds the peer that has a VM, asking them all without waiting for more of them than is needed.
+ * VG_E_NOT_FOUND: none has it; VG_E_CONFLICT: two have it; VG_E_REFUSED: the host of the one that
+ * has it is not proved. The caller frees the result. Blocks. */
+struct vg_peer_info *vg_peers_find_owner(vg_peers *peers, const char *id, GError **err);
+
+/* Returns the name of the peer whose newest copy has a VM, or NULL; the caller frees it. */
+char *vg_peers_likely_owner(vg_peers *peers, const char *id);
+
 /* Checks that a peer may speak for the host whose name it gives, so that VMs and programs may be
  * moved to and from it. VG_E_REFUSED: it may not. */
 int vg_peers_check_host(const struct vg_peer_info *info, GError **err);

@@ -114,7 +114,7 @@ int
 vg_region_lock_move(vg_region *region, const char *uuid, GError **err)
 {
     static const char unknown[] =
-        "whether another host moves this VM cannot be known now, so that no move begins";
+        "it is unknown now whether another host moves this VM, so no move starts";
     const int64_t asked_ns = vg_clock_monotonic_ns();
     g_autofree char *other = NULL;
     int64_t created = 0;
@@ -282,7 +282,7 @@ region_lock_again(vg_region *region, const char *uuid)
         lock->created = created;
         return 0;
     }
-    vg_log_warn("another host moves a VM that this one moves vm=%s host=\"%s\"", uuid, other);
+    vg_log_warn("another host moves a VM that this host moves vm=%s host=\"%s\"", uuid, other);
     g_hash_table_remove(region->locks, uuid);
     return 0;
 }

@@ -58,6 +58,7 @@ struct vg_region {
     struct vg_proposal *proposal;     /* likewise */
     struct vg_log_turns turns;
     char *reason;               /* why this host is not known there, or NULL */
+    char *unwritable;           /* why etcd accepts no writes, or NULL */
     bool announced;             /* the key of this host is there, as far as is known */
     bool used;                  /* all went well at least once */
     bool failing;               /* the last call failed */
@@ -74,6 +75,7 @@ struct vg_region {
     int64_t lease_end_ns;    /* CLOCK_MONOTONIC, when it ends for certain if it is not renewed */
     int64_t announce_due_ns; /* CLOCK_MONOTONIC, the end of the pause after a twin was found */
     int64_t poll_due_ns;
+    int64_t write_due_ns;         /* CLOCK_MONOTONIC, when to check that etcd accepts writes */
     struct vg_host_summary *told; /* the summary that was put down last, or NULL */
     int64_t told_ns;              /* CLOCK_MONOTONIC */
     int64_t told_pause_ns;        /* the least time between two summaries */
@@ -99,10 +101,12 @@ bool region_take_drain(vg_region *region, const char *key, bool there);
 /* Has it put down again if what was read is something else. Called under the lock. */
 void region_check_drain(vg_region *region);
 
-/* region-read.c */
+/* region-name.c */
 
 /* Returns the name that a key has behind a directory of the cluster, or NULL. */
 const char *region_name_in(const vg_region *region, const char *key, const char *directory);
+
+/* region-read.c */
 
 /* Reads what has changed in etcd. On the thread. */
 int region_read(vg_region *region, GError **err);

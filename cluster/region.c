@@ -31,6 +31,10 @@
 /* The pause after another vgpud was found to be called like this one. */
 #define TWIN_NS (10 * VG_NS_PER_S)
 
+/* The time between two checks that etcd accepts writes: while it does, and while it does not. */
+#define WRITE_CHECK_NS (10 * VG_NS_PER_S)
+#define WRITE_AGAIN_NS (3 * VG_NS_PER_S)
+
 #define IDLE_NS VG_NS_PER_S
 
 /* The time that the end of vgpud waits for etcd. */
@@ -61,6 +65,61 @@ region_note(vg_region *region, const GError *error)
     g_free(region->reason);
     region->reason = error ? g_strdup(error->message) : NULL;
     region->failing = error != NULL;
+}
+
+/* Returns the pause between calls that each host makes, as etcd serves all of them. */
+static int64_t
+region_pause(const vg_region *region, int64_t least_ns)
+{
+    const int64_t hosts = (int64_t)g_hash_table_size(region->hosts);
+
+    return region_jitter(MAX(least_ns, hosts * POLL_PER_HOST_NS));
+}
+
+/* Records how the last write ended. */
+static void
+region_note_write(vg_region *region, const GError *error)
+{
+    VG_LOCK_SCOPE(&region->lock);
+    region->write_due_ns =
+        vg_clock_monotonic_ns() + region_pause(region, error ? WRITE_AGAIN_NS : WRITE_CHECK_NS);
+    if (error && !region->unwritable)
+        vg_log_turn(&region->turns, VG_LOG_WARN, VG_LOG_TAG,
+                    "etcd accepts no writes, so that no move begins reason=\"%s\"", error->message);
+    else if (!error && region->unwritable)
+        vg_log_turn(&region->turns, VG_LOG_NOTICE, VG_LOG_TAG, "etcd accepts writes again");
+    g_free(region->unwritable);
+    region->unwritable =
+        error
+            ? g_strdup_printf("etcd accepts no writes, so that no move begins: %s", error->message)
+            : NULL;
+}
+
+/* Returns whether etcd has answered, and refuses to write: its disk or quota is full, or this user
+ * may only read. */
+static bool
+region_is_refused(const GError *error)
+{
+    return !g_error_matches(error, VG_ERROR, VG_E_TIMEOUT) &&
+           !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) &&
+           !g_error_matches(error, VG_ERROR, VG_E_BUSY);
+}
+
+/* Takes the status of a write. Returns -1 and sets *err only where etcd could not be asked. */
+static int
+region_take_write(vg_region *region, int status, GError *error_take, GError **err)
+{
+    if (status >= 0) {
+        region_note_write(region, NULL);
+        return 0;
+    }
+    if (!region_is_refused(error_take)) {
+        g_propagate_error(err, error_take);
+        return -1;
+    }
+    region_note_write(region, error_take);
+    g_error_free(error_take);
+    return 0;
 }
 
 /* ---- the lease, and the card of this host ---- */
@@ -178,13 +237,29 @@ region_announce(vg_region *region, GError **err)
                           value, &second, err);
     }
     if (done == 0)
-        return vg_error(err, VG_E_BUSY, "the key of this host changes all the time");
+        return vg_error(err, VG_E_BUSY, "this host's key keeps changing");
     if (done < 0)
         return -1;
     VG_LOCK_SCOPE(&region->lock);
     region->announced = true;
+    region->write_due_ns = 0;
     region->announced_revision = second.pairs ? second.revision : first.revision;
     return 0;
+}
+
+/* Checks that etcd accepts writes, as it may serve reads and leases without that: it is asked to
+ * put down this host's card if that is missing, which is refused even where it is not. */
+static int
+region_check_writes(vg_region *region, GError **err)
+{
+    g_autofree char *key = g_strconcat(region->prefix, "hosts/", region->own->name, NULL);
+    g_autofree char *value = region_text(&vg_host_card_record, region->own);
+    g_auto(vg_etcd_answer) answer = {0};
+    GError *error = NULL;
+    const int status =
+        region_put(region, &(struct vg_etcd_condition){key, true, 0}, value, &answer, &error);
+
+    return region_take_write(region, status, error, err);
 }
 
 /* ---- the summary of this host ---- */
@@ -204,7 +279,7 @@ region_due_summary(vg_region *region, int64_t now_ns)
     VG_LOCK_SCOPE(&region->lock);
     const struct vg_host_summary *now = region->summary;
 
-    if (!now || !region->announced ||
+    if (!now || !region->announced || region->unwritable ||
         (region->told &&
          (now_ns - region->told_ns < region->told_pause_ns ||
           (now_ns - region->told_ns < TOLD_MAX_NS && !vg_host_summary_moved(region->told, now)))))
@@ -225,30 +300,24 @@ region_tell_summary(vg_region *region, GError **err)
     g_autofree char *value = region_text(&vg_host_summary_record, summary);
     const struct vg_etcd_write write = {key, value, region->lease};
     const struct vg_etcd_txn txn = {NULL, 0, &write, 1, NULL};
-    const int status = vg_etcd_txn(region->etcd, &txn, REGION_CALL_NS, &answer, err);
+    GError *error = NULL;
+    const int status = vg_etcd_txn(region->etcd, &txn, REGION_CALL_NS, &answer, &error);
     const bool slow = status < 0 || vg_clock_monotonic_ns() - now_ns > SLOW_NS;
     region->told_pause_ns = slow ? MIN(2 * region->told_pause_ns, TOLD_MIN_MAX_NS) : TOLD_MIN_NS;
     region->told_ns = now_ns;
     if (status < 0) {
         vg_host_summary_free(summary);
-        return -1;
+        return region_take_write(region, status, error, err);
     }
     vg_host_summary_free(region->told);
     region->told = summary;
-    VG_LOCK_SCOPE(&region->lock);
+    pthread_mutex_lock(&region->lock);
     region->puts++;
-    return 0;
+    pthread_mutex_unlock(&region->lock);
+    return region_take_write(region, status, NULL, err);
 }
 
 /* ---- the thread ---- */
-
-static int64_t
-region_poll_pause(const vg_region *region)
-{
-    const int64_t hosts = (int64_t)g_hash_table_size(region->hosts);
-
-    return region_jitter(MAX(region->poll_ns, hosts * POLL_PER_HOST_NS));
-}
 
 static int
 region_poll(vg_region *region, GError **err)
@@ -257,7 +326,7 @@ region_poll(vg_region *region, GError **err)
         return -1;
     g_autofree char *key = g_strconcat(region->prefix, "hosts/", region->own->name, NULL);
     pthread_mutex_lock(&region->lock);
-    region->poll_due_ns = vg_clock_monotonic_ns() + region_poll_pause(region);
+    region->poll_due_ns = vg_clock_monotonic_ns() + region_pause(region, region->poll_ns);
     /* Somebody has removed the key of this host. */
     if (region->announced && region->revision >= region->announced_revision &&
         !g_hash_table_contains(region->known, key))
@@ -287,6 +356,9 @@ region_step(vg_region *region, GError **err)
         return -1;
     vg_thread_beat(region->thread);
     if (region_tell_summary(region, err) < 0)
+        return -1;
+    vg_thread_beat(region->thread);
+    if (region->announced && now_ns >= region->write_due_ns && region_check_writes(region, err) < 0)
         return -1;
     vg_thread_beat(region->thread);
     return now_ns >= region->poll_due_ns ? region_poll(region, err) : 0;
@@ -372,7 +444,7 @@ vg_region_new(const struct vg_region_options *options, GError **err)
     region->drained = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     region->locks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, region_lock_free);
     region->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    region->reason = g_strdup("etcd has not been asked yet");
+    region->reason = g_strdup("etcd has not been queried yet");
     pthread_mutex_lock(&region->lock);
     region->thread = vg_thread_new("etcd", region_run, region_stop_wake, region, err);
     pthread_mutex_unlock(&region->lock);
@@ -410,6 +482,7 @@ vg_region_free(vg_region *region)
     g_free(region->drain_by);
     vg_log_turns_clear(&region->turns, VG_LOG_TAG);
     g_free(region->reason);
+    g_free(region->unwritable);
     g_free(region->prefix);
     g_free(region->cluster);
     g_free(region);
@@ -430,8 +503,8 @@ vg_region_read_state(vg_region *region, struct vg_region_state *ret)
     *ret = (struct vg_region_state){.endpoint = vg_etcd_endpoint(region->etcd)};
     VG_LOCK_SCOPE(&region->lock);
     ret->cluster = g_strdup(region->cluster);
-    ret->known = region->announced && !region->reason;
-    ret->reason = g_strdup(region->reason);
+    ret->known = region->announced && !region->reason && !region->unwritable;
+    ret->reason = g_strdup(region->reason ? region->reason : region->unwritable);
     ret->answered_ns = region->answered_ns;
     ret->revision = region->revision;
     ret->puts = region->puts;

@@ -64,7 +64,7 @@ void vg_region_set_summary(vg_region *region, struct vg_host_summary *take_summa
 struct vg_region_state {
     char *cluster;
     char *endpoint;      /* the one that is asked */
-    bool known;          /* etcd answers, and others see this host there */
+    bool known;          /* etcd answers and accepts writes, and others see this host there */
     char *reason;        /* why not, as a sentence; NULL if it does */
     int64_t answered_ns; /* epoch, when etcd was last read; 0: never */
     int64_t hosts;       /* that are alive, with this one */

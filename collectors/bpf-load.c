@@ -292,7 +292,9 @@ vg_bpf_check(vg_bpf *bpf, GError **err)
 
     for (int i = 0; i < s->prog_cnt && i < PROGRAMS_MAX; i++) {
         if (bpf->links[i] && link_id(*link_at(bpf, (unsigned)i)) != bpf->links[i])
-            return vg_error(err, VG_E_EXTERNAL, "the BPF program %s was detached by somebody",
+            return vg_error(err, VG_E_EXTERNAL,
+                            "the BPF program %s was detached by another "
+                            "process",
                             s->progs[i].name);
     }
     int64_t now_ns = vg_clock_monotonic_ns();

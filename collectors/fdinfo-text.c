@@ -295,3 +295,23 @@ vg_fdinfo_parse(const char *text, struct vg_fdinfo *ret)
     keep_counters(&reading);
     return true;
 }
+
+bool
+vg_fdinfo_is_old(const char *text)
+{
+    bool has_device = false, has_memory = false;
+
+    while (*text) {
+        const size_t length = strcspn(text, "\n");
+        struct pair pair;
+        if (split(text, length, &pair)) {
+            if (key_is(&pair, "drm-driver"))
+                return false;
+            has_device |= key_is(&pair, "pdev");
+            has_memory |= key_is(&pair, "vram mem");
+        }
+        text += length;
+        text += *text == '\n';
+    }
+    return has_device && has_memory;
+}

@@ -42,4 +42,8 @@ struct vg_fdinfo {
 /* Parses a text that ends with a NUL; false: it is no DRM file. */
 bool vg_fdinfo_parse(const char *text, struct vg_fdinfo *ret);
 
+/* Whether a text is that of a driver older than the common keys: amdgpu's of Linux 5.14 to 5.18. It
+ * does not tell one client from another. */
+bool vg_fdinfo_is_old(const char *text);
+
 #endif

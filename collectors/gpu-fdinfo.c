@@ -77,8 +77,9 @@ struct process {
     int64_t recheck_ns;
     uint64_t generation;
     uint32_t listing;
-    GArray *seen; /* uint32_t by fd: the listing in which it was last no DRM file, or IS_DRM */
-    GArray *drm;  /* struct drm_fd */
+    GArray *seen;    /* uint32_t by fd: the listing in which it was last no DRM file, or IS_DRM */
+    GArray *drm;     /* struct drm_fd */
+    unsigned n_mute; /* DRM files whose driver tells of no client, since the last recheck */
     bool denied;
     bool no_links;
     bool had_client;
@@ -93,6 +94,9 @@ struct source {
     uint64_t generation;
     unsigned reads;
     unsigned with_clients; /* VMs */
+    unsigned with_mute;    /* VMs with files whose driver tells of no client */
+    unsigned n_mute;       /* such files */
+    unsigned with_quiet;   /* VMs whose clients have no engine so far */
     bool has_driver;
     bool denied;
 };
@@ -106,6 +110,8 @@ struct round {
     struct vg_window *window;
     vg_thread *self;
     int64_t now_ns;
+    unsigned n_mute; /* of all processes of the VM so far */
+    bool is_quiet;
 };
 
 static unsigned
@@ -175,7 +181,8 @@ may_be_drm(const struct round *round, int32_t fd)
         return false;
     round->process->no_links = true;
     snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", proc, round->pid, fd);
-    return vg_proc_read(path, text, sizeof(text)) > 0 && vg_fdinfo_parse(text, &info);
+    return vg_proc_read(path, text, sizeof(text)) > 0 &&
+           (vg_fdinfo_parse(text, &info) || vg_fdinfo_is_old(text));
 }
 
 static struct drm_fd *
@@ -236,6 +243,7 @@ list_fds(const struct round *round)
         process->recheck_ns = round->now_ns + (process->no_links ? RECHECK_SLOW_NS : RECHECK_NS);
         process->listing++;
         g_array_set_size(process->drm, 0);
+        process->n_mute = 0;
     }
     process->listing++;
     for (unsigned i = 0; i < process->drm->len; i++)
@@ -391,9 +399,12 @@ read_fd(const struct round *round, struct drm_fd *drm)
     snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", source->proc, round->pid, drm->fd);
     if (++source->reads % READS_PER_BEAT == 0)
         vg_thread_beat(round->self);
-    if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_fdinfo_parse(text, &info) ||
-        !info.has_client)
+    if (vg_proc_read(path, text, sizeof(text)) <= 0)
         return false;
+    if (!vg_fdinfo_parse(text, &info) || !info.has_client) {
+        round->process->n_mute++;
+        return false;
+    }
     drm->known = true;
     drm->key = (struct client_key){.id = info.client};
     g_strlcpy(drm->key.device, info.device, sizeof(drm->key.device));
@@ -425,7 +436,7 @@ need_process(struct source *source, uint32_t vm_id, int32_t pid)
 
 /* Returns false if it has no client. */
 static bool
-gpu_fdinfo_read_process(const struct round *round)
+gpu_fdinfo_read_process(struct round *round)
 {
     struct process *process = round->process;
 
@@ -448,6 +459,8 @@ gpu_fdinfo_read_process(const struct round *round)
         round->source->denied = true;
         round->source->base.trouble = VG_TROUBLE_PTRACE_DENIED;
     }
+    round->n_mute += process->n_mute;
+    round->is_quiet |= process->drm->len > 0 && !process->had_client;
     return has_client;
 }
 
@@ -476,7 +489,7 @@ gpu_fdinfo_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *sel
     struct source *source = (struct source *)base;
 
     source->generation++;
-    source->with_clients = 0;
+    source->with_clients = source->with_mute = source->n_mute = source->with_quiet = 0;
     source->denied = false;
     source->base.trouble = VG_TROUBLE_NONE;
     for (unsigned i = 0; i < vms->len; i++) {
@@ -489,6 +502,9 @@ gpu_fdinfo_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *sel
             has_client = gpu_fdinfo_read_process(&round) || has_client;
         }
         source->with_clients += has_client;
+        source->with_mute += round.n_mute > 0;
+        source->n_mute += round.n_mute;
+        source->with_quiet += round.is_quiet && !has_client;
     }
     gpu_fdinfo_forget_gone(source);
 }
@@ -503,6 +519,28 @@ gpu_fdinfo_ready(vg_gpu_source *base, int64_t now_ns)
     return source->has_driver;
 }
 
+static void
+gpu_fdinfo_describe_vms(const struct source *source, GString *text)
+{
+    const unsigned with_any = source->with_clients + source->with_quiet;
+    if (source->with_clients > 0)
+        g_string_append_printf(text, "%u VM%s with DRM clients", source->with_clients,
+                               source->with_clients == 1 ? "" : "s");
+    if (source->with_quiet > 0)
+        g_string_append_printf(text, "%s%u VM%s with DRM clients of which no work is reported",
+                               source->with_clients > 0 ? ", " : "", source->with_quiet,
+                               source->with_quiet == 1 ? "" : "s");
+    if (source->n_mute > 0)
+        g_string_append_printf(text,
+                               "%s%u VM%s with %u open DRM file%s whose driver reports no use: "
+                               "i915 and amdgpu do from Linux 5.19 on",
+                               with_any > 0 ? ", " : "", source->with_mute,
+                               source->with_mute == 1 ? "" : "s", source->n_mute,
+                               source->n_mute == 1 ? "" : "s");
+    else if (with_any == 0)
+        g_string_append(text, "no VM has opened a DRM device");
+}
+
 static bool
 gpu_fdinfo_describe(const vg_gpu_source *base, GString *text)
 {
@@ -511,14 +549,11 @@ gpu_fdinfo_describe(const vg_gpu_source *base, GString *text)
     if (!source->has_driver)
         g_string_append(text, "no DRM driver has a render node here");
     else if (source->denied)
-        g_string_append(text, "the open files of VMs may not be looked at, which takes "
+        g_string_append(text, "vgpud may not read the open files of VMs; this needs "
                               "CAP_SYS_PTRACE, see vgpud(8)");
-    else if (source->with_clients == 0)
-        g_string_append(text, "no VM has opened a DRM device");
     else
-        g_string_append_printf(text, "%u VM%s with DRM clients", source->with_clients,
-                               source->with_clients == 1 ? "" : "s");
-    return source->has_driver && source->denied;
+        gpu_fdinfo_describe_vms(source, text);
+    return source->has_driver && (source->denied || source->n_mute > 0);
 }
 
 static void

@@ -228,7 +228,7 @@ gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket, c
         .driver_queue_ns = more->wait_ns,
         .queue_len_avg = span_ns > 0 ? (double)more->wait_ns / (double)span_ns : 0,
         .slices = (uint64_t)more->turns,
-        .lacks = VG_GPU_NO_DETAILS | VG_GPU_NO_SUSPENSIONS | VG_GPU_NO_MEMORY,
+        .lacks = VG_GPU_NO_DETAILS | VG_GPU_NO_OPEN | VG_GPU_NO_SUSPENSIONS | VG_GPU_NO_MEMORY,
         .confidence = 1,
     };
 

@@ -27,7 +27,7 @@
 #include "host/pid-namespace.h"
 #include "host/proc-scan.h"
 #include "host/proc-text.h"
-#include "model/gpu-ledger.h"
+#include "ledger/gpu-ledger.h"
 
 #define NAME "tracepoints"
 

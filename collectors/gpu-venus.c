@@ -227,9 +227,9 @@ venus_describe(const vg_gpu_source *base, GString *text)
         g_string_append(text, "no VM has a render server");
     else
         g_string_append_printf(text,
-                               "%u VM%s with a render server, %u context%s; its CPU time stands "
-                               "for GPU time where no driver tells of work (lavapipe), and "
-                               "nobody tells of its requests",
+                               "%u VM%s with a render server, %u context%s; its CPU time is shown "
+                               "as GPU time where no driver reports GPU time (lavapipe); no source "
+                               "reports its requests",
                                source->with_server, source->with_server == 1 ? "" : "s",
                                source->contexts, source->contexts == 1 ? "" : "s");
     return false;

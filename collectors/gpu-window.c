@@ -88,6 +88,18 @@ device_is_at_work(const GArray *gpus, const char *device)
     return false;
 }
 
+/* Whether the rows of a device tell no more than its memory. */
+static bool
+device_has_no_work(const GArray *gpus, const char *device)
+{
+    for (unsigned i = 0; i < gpus->len; i++) {
+        const struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
+        if (strcmp(gpu->device, device) == 0 && !(gpu->lacks & VG_GPU_NO_WORK))
+            return false;
+    }
+    return true;
+}
+
 static bool
 has_device(const GArray *gpus, unsigned n, const char *device)
 {
@@ -121,9 +133,12 @@ void
 vg_gpu_window_lead(GArray *gpus, const GArray *better)
 {
     for (unsigned i = 0; i < better->len; i++) {
-        const char *device = g_array_index(better, struct vg_gpu_sample, i).device;
-        if (!has_device(better, i, device) &&
-            (device_is_at_work(better, device) || !device_is_at_work(gpus, device)))
+        const struct vg_gpu_sample *gpu = &g_array_index(better, struct vg_gpu_sample, i);
+        const char *device = gpu->device;
+        if (device_has_no_work(better, device) && has_device(gpus, gpus->len, device))
+            vg_gpu_window_set_memory(gpus, device, gpu->mem_bytes, gpu->mem_peak_bytes);
+        else if (!has_device(better, i, device) &&
+                 (device_is_at_work(better, device) || !device_is_at_work(gpus, device)))
             lead_device(gpus, better, device);
     }
 }

@@ -23,6 +23,7 @@
 struct gpu {
     struct vg_collector base; /* first */
     int64_t window_ns;
+    vg_window_grid *grid;
     int64_t sample_ns;
     vg_proc_scan *scan;
     vg_gpu_source *sources[VG_GPU_SOURCES_MAX];
@@ -141,14 +142,14 @@ ask_who_is_ready(struct gpu *gpu, vg_thread *self)
  * since they were read last. */
 static int64_t
 gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink,
-                 int64_t begin_ns, int64_t end_ns)
+                 int64_t begin_ns, const struct vg_window_end *end)
 {
     g_autoptr(vg_report) report = vg_report_new(VG_REPORT_WINDOW, gpu->base.ops->name);
     g_autoptr(GError) err = NULL;
 
     vg_window_init(&report->window, false);
     report->window.begin_ns = begin_ns;
-    report->window.end_ns = end_ns;
+    report->window.end_ns = end->at_ns;
     gpu_sample(gpu, self);
     bool any = false;
     for (unsigned i = 0; i < gpu->n_sources; i++)
@@ -166,10 +167,10 @@ gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *
     vg_gpu_window_finish(&report->window);
     gpu_tell_health(gpu, sink, NULL);
     gpu_describe(gpu, &report->window, &report->provenance);
-    report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
+    report->clock_offset_ns = end->offset_ns;
     if (begin_ns > 0)
         sink->put(sink->data, g_steal_pointer(&report));
-    return end_ns;
+    return end->at_ns;
 }
 
 /* ---- the thread ---- */
@@ -276,21 +277,21 @@ gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *s
 {
     struct gpu *gpu = (struct gpu *)collector;
     int64_t begin_ns = 0; /* 0: nothing has been read yet */
-    int64_t end_ns = vg_clock_monotonic_ns() / gpu->window_ns * gpu->window_ns + gpu->window_ns;
+    struct vg_window_end end = vg_window_grid_next(gpu->grid, vg_clock_monotonic_ns());
 
     vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
-                         VG_TROUBLE_NONE, "looking for GPUs");
-    while (wait_for_end(gpu, self, end_ns)) {
+                         VG_TROUBLE_NONE, "searching for GPUs");
+    while (wait_for_end(gpu, self, end.at_ns)) {
         /* Who sleeps too long, or waits for a library or an answer, makes one long window of it. */
-        const bool was_late = vg_clock_monotonic_ns() >= end_ns + gpu->window_ns;
+        const bool was_late = vg_clock_monotonic_ns() >= end.at_ns + gpu->window_ns;
         ask_who_is_ready(gpu, self);
         if (!wait_for_answers(gpu, self))
             break;
         gpu->is_late = was_late && gpu->was_late;
         gpu->was_late = was_late;
-        end_ns += (vg_clock_monotonic_ns() - end_ns) / gpu->window_ns * gpu->window_ns;
-        begin_ns = gpu_close_window(gpu, self, sink, begin_ns, end_ns);
-        end_ns += gpu->window_ns;
+        end = vg_window_grid_last(gpu->grid, vg_clock_monotonic_ns());
+        begin_ns = gpu_close_window(gpu, self, sink, begin_ns, &end);
+        end = vg_window_grid_next(gpu->grid, end.at_ns);
     }
     for (unsigned i = 0; i < gpu->n_sources; i++)
         gpu->sources[i]->ops->close(gpu->sources[i]);
@@ -314,6 +315,7 @@ free_gpu(vg_collector *collector)
     for (unsigned i = 0; i < gpu->n_sources; i++)
         vg_gpu_source_free(gpu->sources[i]);
     vg_proc_scan_free(gpu->scan);
+    vg_window_grid_unref(gpu->grid);
     g_free(gpu->told.text);
     if (gpu->wake_fd >= 0)
         close(gpu->wake_fd);
@@ -338,6 +340,8 @@ vg_gpu_new(const struct vg_gpu_options *options, vg_gpu_source *const *take_sour
         vg_bug("%u sources of GPU use", n_sources);
     gpu->base.ops = &gpu_ops;
     gpu->window_ns = options->window_ns;
+    gpu->grid =
+        options->grid ? vg_window_grid_ref(options->grid) : vg_window_grid_new(options->window_ns);
     gpu->sample_ns = options->sample_ns;
     gpu->scan = vg_proc_scan_new(options->proc);
     for (unsigned i = 0; i < n_sources; i++)

@@ -8,7 +8,7 @@
  *   gpu-nvml    nvml (dlopen, a table of functions) -> nvml-device, nvml-process, nvml-vgpu:
  *               per cent, several times a window; nvml-log: turns of vGPUs
  *   gpu-trace   gpu-tracepoints (which there are) -> perf-events, perf-merge, adapters
- *               -> gpu-cards (names of GPUs) -> model/gpu-ledger -> VMs, within a budget
+ *               -> gpu-cards (names of GPUs) -> ledger/gpu-ledger -> VMs, within a budget
  *
  *   gpu-venus   render servers of VMs: /proc/PID/stat and status
  *
@@ -25,13 +25,15 @@
 
 #include "collectors/collector.h"
 #include "collectors/gpu-source.h"
+#include "collectors/window-grid.h"
 
 #define VG_GPU_SOURCES_MAX 5
 
 struct vg_gpu_options {
     const char *proc; /* "/proc" but in tests */
     int64_t window_ns;
-    int64_t sample_ns; /* time between two samples of what is no counter */
+    vg_window_grid *grid; /* when windows end, which others share; NULL: one of its own */
+    int64_t sample_ns;    /* time between two samples of what is no counter */
 };
 
 /* Makes the collector; takes the sources, in the order in which they are asked. */

@@ -53,7 +53,7 @@ vg_guest_silence_describe(const struct vg_guest_silence *silence, enum vg_guests
 {
     static const char silent[] = "kvm_entry and kvm_exit never fire on this kernel";
     static const char neither[] = "kvm_entry and kvm_exit never fire on this kernel, and the guest "
-                                  "time in /proc stands still";
+                                  "time in /proc does not advance";
     const char *reason = NULL;
 
     if (guests == VG_GUESTS_LEFT_OUT)
@@ -61,7 +61,7 @@ vg_guest_silence_describe(const struct vg_guest_silence *silence, enum vg_guests
     else if (!silence->any_kvm)
         reason = "no VM here runs by KVM";
     else if (guests == VG_GUESTS_NO_KVM)
-        reason = "the events of KVM are not there";
+        reason = "the KVM events are missing";
     else if (silence->silent)
         reason = silence->any_ticks ? silent : neither;
     ret->silent = guests == VG_GUESTS_SEEN && silence->silent;

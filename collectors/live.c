@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/cpu-limit.h"
-#include "collectors/host-contention.h"
+#include "collectors/live-host.h"
 #include "collectors/vcpu-affinity.h"
 #include "host/proc-scan.h"
 
@@ -49,7 +49,7 @@ struct rung {
 
 struct live {
     struct vg_collector base; /* first */
-    int64_t window_ns;
+    vg_window_grid *grid;
     double budget;
     int64_t retry_ns;
     int64_t patience_ns;
@@ -74,9 +74,8 @@ struct live {
     int64_t cheap_since_ns; /* 0: not cheap */
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* when more was measured last */
-    struct vg_host_contention contention;
+    struct vg_live_host host;
     vg_cpu_limits *limits;
-    int64_t host_read_ns;
     struct vg_told_state told;
 };
 
@@ -392,34 +391,13 @@ fill_window(struct live *live, vg_thread *self, struct vg_report *report)
     return false;
 }
 
-/* Of the whole host. It is read when the thread gets to it, which on a busy host is not when
- * windows begin and end: what is read is cut to the window's length. The kernel counts in ticks, so
- * less than the vCPUs' time is nothing. */
-static void
-live_read_host(struct live *live, struct vg_window *window)
-{
-    struct vg_host_sample *host = &window->host;
-    int64_t now_ns = vg_clock_monotonic_ns();
-    double span_ns = (double)MAX(now_ns - live->host_read_ns, 1);
-    double part = MIN((double)(window->end_ns - window->begin_ns) / span_ns, 1);
-    int64_t vcpus_ns = 0;
-
-    vg_host_contention_read(&live->contention, host, window->cpus);
-    vg_host_contention_cut(window, part);
-    live->host_read_ns = now_ns;
-    for (guint i = 0; i < window->vms->len; i++)
-        vcpus_ns =
-            vg_time_sum(vcpus_ns, g_array_index(window->vms, struct vg_vm_sample, i).cpu.run_ns);
-    if (host->own_ns >= 0)
-        host->own_ns = MAX(host->own_ns - vcpus_ns, 0);
-}
-
 /* begin_ns 0: nothing was measured at the begin of this window. Returns what that is for the next
  * one. */
 static int64_t
 live_close_window(struct live *live, vg_thread *self, const struct vg_report_sink *sink,
-                  int64_t begin_ns, int64_t end_ns)
+                  int64_t begin_ns, const struct vg_window_end *end)
 {
+    const int64_t end_ns = end->at_ns;
     g_autoptr(GError) err = NULL;
     g_autoptr(vg_report) report = vg_report_new(VG_REPORT_WINDOW, live->base.ops->name);
 
@@ -436,9 +414,11 @@ live_close_window(struct live *live, vg_thread *self, const struct vg_report_sin
     report->provenance.cost_ns += cpu_ns - live->cpu_ns;
     report->provenance.level = live->thrift;
     report->provenance.missed = live->missed;
-    report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
-    live_read_host(live, &report->window);
+    report->clock_offset_ns = end->offset_ns;
+    vg_live_host_read(&live->host, &report->window);
     if (filled) {
+        vg_host_programs_read(live->host.programs, live->scan, end_ns + report->clock_offset_ns,
+                              &report->window);
         keep_budget(live, report->provenance.cost_ns, end_ns - begin_ns, self);
         live->missed = 0;
     } else if (begin_ns > 0) {
@@ -550,15 +530,14 @@ live_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *
 {
     struct live *live = (struct live *)collector;
     int64_t begin_ns = 0; /* 0: nothing has been measured yet */
-    int64_t end_ns = vg_clock_monotonic_ns() / live->window_ns * live->window_ns + live->window_ns;
+    struct vg_window_end end = vg_window_grid_next(live->grid, vg_clock_monotonic_ns());
 
     live_tell_state(live, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
-    while (wait_for_end(live, self, end_ns)) {
+    while (wait_for_end(live, self, end.at_ns)) {
         /* Who slept too long makes one long window of it. */
-        int64_t late_ns = vg_clock_monotonic_ns() - end_ns;
-        end_ns += late_ns / live->window_ns * live->window_ns;
-        begin_ns = live_close_window(live, self, sink, begin_ns, end_ns);
-        end_ns += live->window_ns;
+        end = vg_window_grid_last(live->grid, vg_clock_monotonic_ns());
+        begin_ns = live_close_window(live, self, sink, begin_ns, &end);
+        end = vg_window_grid_next(live->grid, end.at_ns);
     }
     if (live->at < live->n_rungs)
         source_at(live, live->at)->ops->close(source_at(live, live->at));
@@ -585,7 +564,8 @@ free_live(vg_collector *collector)
         g_clear_error(&live->rungs[i].problem);
     }
     vg_proc_scan_free(live->scan);
-    vg_host_contention_clear(&live->contention);
+    vg_live_host_clear(&live->host);
+    vg_window_grid_unref(live->grid);
     vg_cpu_limits_free(live->limits);
     g_free(live->proc);
     g_array_unref(live->hints);
@@ -612,7 +592,8 @@ vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_so
     if (n_sources == 0 || n_sources > VG_LIVE_SOURCES_MAX)
         vg_bug("a ladder of %u sources", n_sources);
     live->base.ops = &live_ops;
-    live->window_ns = options->window_ns;
+    live->grid =
+        options->grid ? vg_window_grid_ref(options->grid) : vg_window_grid_new(options->window_ns);
     live->budget = options->budget;
     live->retry_ns = options->retry_ns > 0 ? options->retry_ns : RETRY_NS;
     live->patience_ns = options->patience_ns > 0 ? options->patience_ns : PATIENCE_NS;
@@ -620,7 +601,7 @@ vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_so
     live->proc = g_strdup(options->proc);
     live->scan = vg_proc_scan_new(options->proc);
     live->limits = vg_cpu_limits_new(live->proc, CGROUP);
-    vg_host_contention_init(&live->contention, live->proc, CGROUP, "/sys");
+    vg_live_host_init(&live->host, live->proc, CGROUP, "/sys");
     for (unsigned i = 0; i < n_sources; i++) {
         if (take_sources[i]->ops->levels == 0 || take_sources[i]->ops->levels > LEVELS_MAX)
             vg_bug("%s has %u levels", take_sources[i]->ops->name, take_sources[i]->ops->levels);

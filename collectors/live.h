@@ -7,25 +7,27 @@
  * taken, and after a minute below half of it, more is measured again. A minute, because the
  * cheapest source does not know who ran while a VM waited.
  *
- * Windows end at multiples of window_ns of CLOCK_MONOTONIC. A window in which sources were changed
- * downwards cannot be told, because nothing was measured at its begin; it is missing, and the next
- * one says so.
+ * Windows end at multiples of window_ns since the epoch (collectors/window-grid.h). A window in
+ * which sources were changed downwards cannot be told, because nothing was measured at its begin;
+ * it is missing, and the next one says so.
  */
 #ifndef VG_COLLECTORS_LIVE_H
 #define VG_COLLECTORS_LIVE_H
 
 #include "collectors/collector.h"
 #include "collectors/cpu-source.h"
+#include "collectors/window-grid.h"
 
 #define VG_LIVE_SOURCES_MAX 4
 
 struct vg_live_options {
     const char *proc; /* "/proc" but in tests */
     int64_t window_ns;
-    double budget;       /* CPU seconds per second that measuring may take; 0: unlimited */
-    int64_t retry_ns;    /* first pause before a failed source is tried again; 0: 30 s */
-    int64_t patience_ns; /* time above the budget before a source is left, and below half of it
-                          * before more is measured; 0: 60 s */
+    vg_window_grid *grid; /* when windows end, which others share; NULL: one of its own */
+    double budget;        /* CPU seconds per second that measuring may take; 0: unlimited */
+    int64_t retry_ns;     /* first pause before a failed source is tried again; 0: 30 s */
+    int64_t patience_ns;  /* time above the budget before a source is left, and below half of it
+                           * before more is measured; 0: 60 s */
 };
 
 /* Returns the cores that measuring may take on a host with so many CPUs: so many per cent of one,

@@ -62,6 +62,7 @@ struct lttng {
     bool create;
     int64_t timer_us;
     int64_t window_ns;
+    vg_window_grid *grid; /* NULL: another host's windows end at multiples of its own clock */
     vg_topology *topology;
     vg_proc_scan *scan; /* NULL: another host is traced */
     struct vg_told_state told;
@@ -215,8 +216,9 @@ static void
 report_window(struct reading *reading, struct vg_window *take_window)
 {
     struct lttng *lttng = reading->lttng;
-    int64_t offset_ns = lttng->is_here ? vg_clock_realtime_ns() - vg_clock_monotonic_ns()
-                                       : reading->live->clock_offset_ns;
+    int64_t offset_ns = lttng->grid
+                            ? vg_window_grid_last(lttng->grid, take_window->end_ns).offset_ns
+                            : reading->live->clock_offset_ns;
 
     /* The clock of another host was set back. */
     if (take_window->end_ns <= lttng->passed_ns) {
@@ -254,8 +256,8 @@ watch_silence(struct reading *reading)
     if (now_ns - reading->news_at_ns < limit_ns)
         return;
     g_autofree char *text = g_strdup_printf(
-        "connected to %s, but for more than %d s nothing came from it: is the session started, and "
-        "the traced host running?",
+        "connected to %s, but no data came for more than %d s: check that the session is started "
+        "and the traced host is running",
         live->name, (int)(limit_ns / VG_NS_PER_S));
     lttng_tell_state(reading, VG_COLLECTOR_FAILED, text);
 }
@@ -266,8 +268,8 @@ check_place(const struct reading *reading, GError **err)
     if (!reading->lttng->is_here || vg_ctf_live_is_here(reading->live))
         return 0;
     return vg_error(err, VG_E_CONFLICT,
-                    "what is traced there is another machine than this one, as the id of its clock "
-                    "says; [lttng] host=other if that is meant");
+                    "the traced machine is not this machine (its clock has another id); set "
+                    "[lttng] host=other if that is intended");
 }
 
 /* Waits while there is nothing to read. */
@@ -328,6 +330,12 @@ make_session(struct reading *reading, GError **err)
     return 0;
 }
 
+static int64_t
+lttng_grid_end(void *data, int64_t after_ns)
+{
+    return vg_window_grid_next(((const struct reading *)data)->lttng->grid, after_ns).at_ns;
+}
+
 static int
 read_live(struct reading *reading, GError **err)
 {
@@ -335,6 +343,7 @@ read_live(struct reading *reading, GError **err)
     const struct vg_window_read_options options = {
         .window_ns = lttng->window_ns,
         .on_grid = true,
+        .grid_end = lttng->grid ? lttng_grid_end : NULL,
         .gpu_requests = true,
         .tick = keep_on,
         .data = reading,
@@ -435,6 +444,7 @@ free_lttng(vg_collector *collector)
     g_free(lttng->relay);
     g_free(lttng->boot_id);
     vg_aliases_unref(lttng->aliases);
+    vg_window_grid_unref(lttng->grid);
     g_free(lttng->told.text);
     g_free(lttng);
 }
@@ -496,6 +506,9 @@ vg_lttng_new(const struct vg_lttng_live_options *options, GError **err)
     lttng->create = options->create;
     lttng->timer_us = options->timer_us;
     lttng->window_ns = options->window_ns;
+    if (options->is_here)
+        lttng->grid = options->grid ? vg_window_grid_ref(options->grid)
+                                    : vg_window_grid_new(options->window_ns);
     lttng->topology = vg_topology_new();
     lttng->scan = options->is_here ? vg_proc_scan_new(options->proc) : NULL;
     lttng->passed_ns = INT64_MIN;

@@ -10,6 +10,7 @@
 #define VG_COLLECTORS_LTTNG_H
 
 #include "collectors/collector.h"
+#include "collectors/window-grid.h"
 #include "trace/alias.h"
 
 struct vg_lttng_live_options {
@@ -19,9 +20,10 @@ struct vg_lttng_live_options {
     const char *relay; /* create: net://HOST[:CONTROL[:DATA]], to which LTTng sends records */
     int64_t timer_us;  /* create: how often it sends them */
     int64_t window_ns;
-    int64_t lag_ns;      /* how much later than others a window may come */
-    const char *proc;    /* "/proc" but in tests */
-    vg_aliases *aliases; /* other names of events, or NULL */
+    vg_window_grid *grid; /* is_here: when windows end, which others share; NULL: one of its own */
+    int64_t lag_ns;       /* how much later than others a window may come */
+    const char *proc;     /* "/proc" but in tests */
+    vg_aliases *aliases;  /* other names of events, or NULL */
 };
 
 /* Makes the collector; options are copied. NULL and VG_E_INVALID if the URL is malformed, or does

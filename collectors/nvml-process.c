@@ -260,7 +260,7 @@ vg_nvml_processes_read(vg_nvml_processes *processes, const GPtrArray *vms, struc
         struct process *process = value;
         const struct vg_proc_vm *vm = nvml_process_find_vm(vms, GPOINTER_TO_UINT(key));
         process->present = false;
-        if (!process->use.known)
+        if (!process->use.known && !processes->no_use.lacks)
             continue;
         if (vm)
             vg_nvml_use_take(&process->use, processes->address, window_ns,

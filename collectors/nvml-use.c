@@ -78,6 +78,15 @@ vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns,
             vg_gpu_window_add(gpus, &more);
         use->busy_ns[i] = 0;
     }
+    /* Memory, of which rows tell, without work, as of a GPU in MIG mode. */
+    if (!known && use->peak_bytes > 0) {
+        struct vg_gpu_sample more = {.lacks = VG_GPU_ONLY_WORK | VG_GPU_NO_WORK,
+                                     .mem_bytes = use->memory_bytes,
+                                     .mem_peak_bytes = use->peak_bytes};
+        g_strlcpy(more.device, device, sizeof(more.device));
+        g_strlcpy(more.engine, vg_nvml_engine_names[VG_NVML_SM], sizeof(more.engine));
+        vg_gpu_window_add(gpus, &more);
+    }
     use->span_ns = 0;
     use->known = false;
     use->peak_bytes = use->memory_bytes;

@@ -64,7 +64,7 @@ bool vg_nvml_news_is_new(struct vg_nvml_news *news, unsigned long long after,
                          unsigned long long time, unsigned long long *last, int64_t now_ns);
 
 /* Appends the mean as time of a window of this length, which the samples fit into by and large, and
- * begins anew. Returns false if nothing was told. */
+ * begins anew. Where no use was told, memory alone is. Returns false if no use was told. */
 bool vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns, GArray *gpus);
 
 #endif

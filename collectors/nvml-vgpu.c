@@ -396,7 +396,7 @@ vg_nvml_vgpus_read(vg_nvml_vgpus *vgpus, const GPtrArray *vms, int64_t now_ns,
     for (unsigned i = 0; i < vgpus->list->len; i++) {
         struct vgpu *vgpu = &g_array_index(vgpus->list, struct vgpu, i);
         const struct vg_proc_vm *vm = vgpu->found ? find_by_id(vms, vgpu->id) : NULL;
-        if (!vm || !vgpu->use.known)
+        if (!vm || (!vgpu->use.known && vgpu->use.peak_bytes == 0))
             continue;
         gpus = vg_gpu_window_vm(window, vm)->gpus;
         int64_t bytes = 0, peak_bytes = 0;
@@ -437,7 +437,8 @@ vg_nvml_vgpus_describe(const vg_nvml_vgpus *vgpus, GString *text)
         g_string_append_printf(text, ", no scheduler log: NVML says %s",
                                vg_nvml_says(vgpus->nvml, vgpus->no_log.code));
     else if (n > 1)
-        g_string_append(text, ", turns told of the GPU only, for its log does not name vGPUs");
+        g_string_append(text, ", scheduling turns for the whole GPU only, because its log does not "
+                              "name vGPUs");
     if (vgpus->no_use.lacks)
         g_string_append_printf(text, ", no utilization of vGPUs: NVML says %s",
                                vg_nvml_says(vgpus->nvml, vgpus->no_use.code));

@@ -14,7 +14,7 @@
 
 #include "base/thread.h"
 #include "collectors/guest-silence.h"
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 
 typedef struct vg_perf_watch vg_perf_watch;
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "collectors/bpf-load.h"
 #include "collectors/bpf-losses.h"
 #include "collectors/bpf-places.h"

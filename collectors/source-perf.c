@@ -7,7 +7,7 @@
  *
  * perf-events opens tracepoints, of whoever names some; perf-ring hands out the records of a CPU;
  * perf-merge makes one sequence of the events of all CPUs, by the adapters (their field reader:
- * trace/perf-format); model/cpu-ledger accounts them; perf-watch brings together what the ledger
+ * trace/perf-format); ledger/cpu-ledger accounts them; perf-watch brings together what the ledger
  * says and what the scan of /proc knows; this file drives them.
  *
  * The ledger runs a little behind: up to SLACK_NS ago, so that no CPU is still writing an earlier
@@ -31,7 +31,7 @@
 #include "collectors/perf-watch.h"
 #include "host/pid-namespace.h"
 #include "host/proc-scan.h"
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 
 #define NAME "perf"
 

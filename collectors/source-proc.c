@@ -231,7 +231,7 @@ proc_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError 
 static void
 proc_describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
 {
-    static const char not_told[] = "/proc counts how long a thread waited, not why or for whom";
+    static const char not_told[] = "/proc counts how long a thread waited, not why or for what";
     static const char no_schedstat[] =
         "no schedstat in /proc (a kernel with CONFIG_SCHED_INFO has it)";
     bool by_ticks = p->read > 0 && p->by_ticks == p->read;
@@ -246,7 +246,7 @@ proc_describe(const struct source *p, bool guest_moved, struct vg_provenance *re
     vg_provenance_lacks(ret, VG_MEASURE_LOST_TO, not_told);
     vg_provenance_lacks(ret, VG_MEASURE_EXITS, "/proc does not count entries and exits");
     if (!guest_moved)
-        vg_provenance_lacks(ret, VG_MEASURE_GUEST, "the guest time in /proc stands still");
+        vg_provenance_lacks(ret, VG_MEASURE_GUEST, "the guest time in /proc does not advance");
 }
 
 static int

@@ -3,6 +3,7 @@
 
 #include "daemon/alert-config.h"
 
+#include "actuators/alert-command.h"
 #include "base/clock.h"
 #include "base/event-log.h"
 #include "base/json.h"
@@ -18,9 +19,9 @@ const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS] = {
     {"alert", "for", VG_CONF_DURATION, AT_ALERT(for_ns), "1min", 1, 86400, NULL,
      "The time over which that mean is made."},
     {"alert", "clear_for", VG_CONF_DURATION, AT_ALERT(clear_for_ns), "0s", 0, 86400, NULL,
-     "The time for which the mean has to be a tenth below before the alert ends; 0s: as for."},
+     "How long the mean must be a tenth below before the alert ends; 0s means the same as for."},
     {"alert", "vm", VG_CONF_STRING, AT_ALERT(vm), "", 0, 255, NULL,
-     "VMs that are watched one by one, names or UUIDs with * and ?; empty: all together."},
+     "VMs to watch individually: names or UUIDs with * and ?; empty for the whole host."},
 };
 
 void
@@ -36,6 +37,12 @@ vg_alert_config_check(const struct vg_daemon_config *config, GString *errors)
                                errors->len > 0 ? "\n" : "", alert->item.file, alert->item.line,
                                alert->item.name);
     }
+}
+
+int
+vg_alert_config_check_command(const struct vg_daemon_config *config, GError **err)
+{
+    return vg_alert_command_check(config->alert_command, err);
 }
 
 struct vg_alert_rule *

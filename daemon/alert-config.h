@@ -17,6 +17,9 @@ extern const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS];
 /* Adds a line for each group that is incomplete. */
 void vg_alert_config_check(const struct vg_daemon_config *config, GString *errors);
 
+/* Checks [alerts] command. */
+int vg_alert_config_check_command(const struct vg_daemon_config *config, GError **err);
+
 /* Returns the rules, whose strings belong to the configuration. The caller frees the array with
  * g_free(). */
 struct vg_alert_rule *vg_alert_config_rules(const struct vg_daemon_config *config, size_t *ret_n);

@@ -84,7 +84,7 @@ alert_past_end(const struct vg_active_alert *alert, vg_event_log *events)
                                            .uuid = alert->uuid,
                                            .lost_cores = alert->lost_cores,
                                            .since_ns = alert->since_ns,
-                                           .reason = "the configuration is another one"};
+                                           .reason = "the configuration has changed"};
 
     vg_alert_tell(events, &change);
 }

@@ -164,7 +164,7 @@ vg_away_new(const char *directory, vg_event_log *events)
         away->offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
     away->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
     if (away->fd < 0) {
-        vg_log_warn("cannot open '%s', so that the next vgpud does not know when this one ended "
+        vg_log_warn("cannot open '%s', so the next vgpud will not know when this vgpud ended "
                     "reason=\"%s\"",
                     path, g_strerror(errno));
     } else {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
-#include "daemon/drain.h"
+#include "policy/evacuate.h"
 
 /* A dry run asks all peers of that host. */
 #define ASK_LIMIT_NS (20 * VG_NS_PER_S)
@@ -47,13 +47,62 @@ backend_person(const vg_daemon_backend *backend, const char *asked_by)
     return g_strdup_printf("%s at %s", asked_by, vg_mover_host(backend->parts.mover));
 }
 
-int64_t
-backend_drain_places(void *data)
+/* ---- what the drain of this host needs ---- */
+
+static GPtrArray *
+drain_evacuate(void *data, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    struct vg_policy_config policy;
+
+    if (view->windows == 0) {
+        vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
+        return NULL;
+    }
+    g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
+    backend_read_policy(backend, &policy);
+    return vg_policy_evacuate(snapshot, &policy, vg_mover_host(backend->parts.mover));
+}
+
+static struct vg_migration *
+drain_migrate(void *data, const struct vg_migration_request *request, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autofree char *peer = NULL;
+    bool known;
+
+    return backend->ops.moves->migrate(backend, request, &known, &peer, err);
+}
+
+static void
+drain_set_maintenance(void *data, bool maintenance)
 {
     const vg_daemon_backend *backend = data;
 
-    return vg_mover_places(backend->parts.mover);
+    vg_node_set_maintenance(backend->parts.node, maintenance);
 }
+
+int
+backend_start_drainer(vg_daemon_backend *backend, GError **err)
+{
+    backend->drainer = vg_drainer_new(
+        &(struct vg_drainer_parts){
+            .journal = backend->parts.journal,
+            .mover = backend->parts.mover,
+            .region = backend->parts.region,
+            .host = vg_mover_host(backend->parts.mover),
+            .data = backend,
+            .evacuate = drain_evacuate,
+            .migrate = drain_migrate,
+            .set_maintenance = drain_set_maintenance,
+        },
+        err);
+    return backend->drainer ? 0 : -1;
+}
+
+/* ---- what the API calls ---- */
 
 vg_drain *
 backend_read_drain(void *data, const char *host, bool dry_run, GError **err)
@@ -105,28 +154,6 @@ backend_end_drain(void *data, const char *host, const char *asked_by, GError **e
         vg_peer_end_drain(backend->parts.peers, peer->name, peer->host, person, ASK_LIMIT_NS, err);
     vg_peer_info_free(peer);
     return status;
-}
-
-GHashTable *
-backend_drained(vg_daemon_backend *backend)
-{
-    GHashTable *drained = backend->parts.region ? vg_region_drained(backend->parts.region) : NULL;
-
-    /* What this host says of itself is newer. */
-    if (drained)
-        g_hash_table_remove(drained, vg_mover_host(backend->parts.mover));
-    return drained;
-}
-
-void
-backend_mark_drained(vg_daemon_backend *backend, vg_snapshot *snapshot)
-{
-    g_autoptr(GHashTable) drained = backend_drained(backend);
-
-    for (guint i = 0; drained && i < snapshot->hosts->len; i++) {
-        struct vg_snap_host *host = snapshot->hosts->pdata[i];
-        host->maintenance |= g_hash_table_contains(drained, host->name);
-    }
 }
 
 static bool

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "daemon/backend-private.h"
 #include "host/qemu-tls.h"
 
@@ -104,7 +103,7 @@ hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
         info->card.migration_tls = peer->migration_tls;
         info->card.version = g_strdup(peer->version);
         info->state = peer->state == VG_PEER_UNREACHABLE ? VG_HOST_SILENT : VG_HOST_STALE;
-        info->reason = g_strdup(peer->reason ? peer->reason : "its vgpud has not been asked yet");
+        info->reason = g_strdup(peer->reason ? peer->reason : "its vgpud has not been queried yet");
         g_ptr_array_add(hosts, info);
     }
     /* Of many members, the last answer may be older than what etcd says. */

@@ -40,10 +40,10 @@ libvirt_add_hang(vg_daemon_backend *backend, GString *text, const struct vg_virt
     if (text->len > 0)
         g_string_append(text, "; ");
     if (hang->connecting)
-        g_string_append_printf(text, "libvirt of %s has not answered since %s", host, since);
+        g_string_append_printf(text, "libvirt on %s has not answered since %s", host, since);
     else
-        g_string_append_printf(text, "libvirt of %s was asked %s, and has not answered since %s",
-                               host, hang->what, since);
+        g_string_append_printf(text, "libvirt on %s has not answered %s since %s", host, hang->what,
+                               since);
 }
 
 struct vg_part_status *
@@ -63,7 +63,7 @@ backend_libvirt_status(vg_daemon_backend *backend)
         g_string_free(text, TRUE);
         return vg_part_status_new("libvirt-calls", "ok", true, NULL);
     }
-    g_string_append_printf(text, "; calls that were given up and have not come back: %u",
+    g_string_append_printf(text, "; calls that timed out and have not returned: %u",
                            vg_virt_hangs_now());
     struct vg_part_status *status =
         vg_part_status_new("libvirt-calls", "degraded", true, g_string_free(text, FALSE));

@@ -33,7 +33,8 @@ moves_find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEN
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     struct vg_peer_info *target = vg_peers_find(backend->parts.peers, to);
 
-    ret[0] = backend_find_here(view, vm) ? g_strdup("") : backend_likely_owner(backend, vm);
+    ret[0] = backend_find_here(view, vm) ? g_strdup("")
+                                         : vg_peers_likely_owner(backend->parts.peers, vm);
     ret[1] = g_strdup(target ? target->name : to);
     vg_peer_info_free(target);
 }
@@ -67,12 +68,12 @@ static struct vg_peer_info *
 moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *request,
                  GError **err)
 {
-    struct vg_peer_info *owner = backend_find_owner(backend, request->vm, err);
+    struct vg_peer_info *owner = vg_peers_find_owner(backend->parts.peers, request->vm, err);
 
     if (owner && !request->forward) {
         vg_error(err, VG_E_CONFLICT,
-                 "the VM '%s' is on host '%s', whose vgpud moves it: ask that one, at %s, or have "
-                 "it asked with `forward`",
+                 "the VM '%s' is on host '%s': send the request to that host's vgpud, at %s, or "
+                 "set `forward`",
                  request->vm, owner->host ? owner->host : owner->name, owner->url);
         vg_peer_info_free(owner);
         return NULL;
@@ -317,8 +318,8 @@ moves_untried_to_json(const struct vg_migration *migration)
     if (migration->executor != VG_EXECUTOR_LIBVIRT)
         return list;
     g_autofree char *way = g_strdup_printf(
-        "libvirtd of '%s' connects to that of '%s' by itself, and QEMU to a port there: libvirt "
-        "cannot be asked to try that, and only vgpud's own connection to both was tried",
+        "whether libvirtd and QEMU on '%s' can connect to '%s': libvirt cannot test that; only "
+        "vgpud's own connections to both were tested",
         migration->from, migration->to);
     vg_json_append(list, vg_json_new_string(way));
     if (migration->mode != VG_MODE_NATIVE)
@@ -420,7 +421,7 @@ moves_movable(void *data, const char *id, GError **err)
     const struct vg_inv_vm *vm = backend_find_here(view, id);
 
     if (!vm) {
-        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+        vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", id);
         return NULL;
     }
     return vg_mover_movable(backend->parts.mover, vm);
@@ -528,8 +529,8 @@ moves_look_at_paths(void *data, const GPtrArray *paths, GError **err)
     if (settings->enabled)
         return vg_path_look(paths, NULL);
     vg_error(err, VG_E_REFUSED,
-             "acting is off on this host ([actions] enabled=yes allows it), and so is looking at "
-             "paths for others");
+             "actions are disabled on this host (set [actions] enabled=yes), so it does not check "
+             "paths for other hosts");
     return NULL;
 }
 

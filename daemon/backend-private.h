@@ -6,8 +6,8 @@
 
 #include "cluster/leader.h"
 #include "daemon/backend.h"
-#include "daemon/drain.h"
-#include "daemon/proxy-teller.h"
+#include "mover/drain.h"
+#include "mover/proxy-teller.h"
 
 /* A move that a plan of this vgpud proposes, and that a scheduler is told to allow. */
 struct backend_proposal {
@@ -72,25 +72,19 @@ struct vg_part_status *backend_cluster_status(vg_daemon_backend *backend);
  * host only; the caller frees it. */
 char *backend_person(const vg_daemon_backend *backend, const char *asked_by);
 
-/* daemon/backend-owner.c: finds the peer that has a VM, asking them all without waiting for more of
- * them than is needed. VG_E_NOT_FOUND: none has it; VG_E_CONFLICT: two have it; VG_E_REFUSED: the
- * host of the one that has it is not proved. The caller frees the result. */
-struct vg_peer_info *backend_find_owner(vg_daemon_backend *backend, const char *id, GError **err);
-
-/* Returns the name of the peer whose newest copy has a VM, or NULL; the caller frees it. */
-char *backend_likely_owner(vg_daemon_backend *backend, const char *id);
-
 /* daemon/backend-all-moves.c: list_all_migrations of struct vg_backend_moves */
 GPtrArray *backend_list_all_migrations(void *data, bool active, size_t limit, GError **err);
 
-/* daemon/backend-drain.c: the set of the names of the other hosts that are being emptied, as the
- * cluster says, which the caller frees; NULL if this host is in no cluster. The second one has a
- * snapshot say so. */
+/* daemon/backend-maintenance.c: the set of the names of the other hosts that are being emptied, as
+ * the cluster says, which the caller frees; NULL if this host is in no cluster. The second one has
+ * a snapshot say so. */
 GHashTable *backend_drained(vg_daemon_backend *backend);
 void backend_mark_drained(vg_daemon_backend *backend, vg_snapshot *snapshot);
 
+/* daemon/backend-drain.c: empties this host if it is to be empty */
+int backend_start_drainer(vg_daemon_backend *backend, GError **err);
+
 /* daemon/backend-drain.c: of struct vg_backend_moves */
-int64_t backend_drain_places(void *data); /* of struct vg_drainer_parts */
 vg_drain *backend_read_drain(void *data, const char *host, bool dry_run, GError **err);
 vg_drain *backend_begin_drain(void *data, const char *host, const char *asked_by, GError **err);
 int backend_end_drain(void *data, const char *host, const char *asked_by, GError **err);
@@ -132,8 +126,16 @@ void backend_measure_before(vg_store *store, struct vg_migration *migration);
 int backend_check_gpus(vg_daemon_backend *backend, const struct vg_migration *migration,
                        GError **err);
 
-/* daemon/backend.c: the policy as it is configured now; data is the backend */
-void backend_read_policy(void *data, struct vg_policy_config *ret);
+/* daemon/backend-plans.c */
+extern const struct vg_backend_plans backend_plans;
+void backend_proposal_free(void *proposal);
+
+/* Reads the policy as it is configured now. */
+void backend_read_policy(vg_daemon_backend *backend, struct vg_policy_config *ret);
+
+/* Merges this host, as the view shows it, with all peers; the gather of struct
+ * vg_backend_measurement. */
+vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);
 
 /* daemon/backend-queue.c: what moves of the queue need when their turn comes */
 extern const struct vg_mover_turn backend_turn;
@@ -142,10 +144,14 @@ extern const struct vg_mover_turn backend_turn;
 vg_vulkan_change *backend_set_vulkan(void *data, const char *vm,
                                      const struct vg_vulkan_request *request, GError **err);
 
-/* daemon/backend-proxies.c: of struct vg_backend_measurement and struct vg_backend_moves */
-GPtrArray *backend_list_proxies(void *data, GError **err);
-/* daemon/backend-proxy-place.c: list_proxies of struct vg_backend_measurement */
+/* daemon/backend-proxy-place.c: where proxies of this host are asked, as [gpu] proxies says, which
+ * the caller frees; the sockets that they have; and list_proxies of struct vg_backend_measurement
+ */
+char *backend_proxy_paths(vg_daemon_backend *backend);
+GPtrArray *backend_list_proxies(vg_daemon_backend *backend, GError **err);
 GPtrArray *backend_list_proxies_of(void *data, const char *host, GError **err);
+
+/* daemon/backend-proxies.c: of struct vg_backend_measurement and struct vg_backend_moves */
 GPtrArray *backend_list_proxy_guests(void *data);
 vg_proxy_show *backend_show_proxy(void *data, const char *id, GError **err);
 GPtrArray *backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *limit,
@@ -172,9 +178,5 @@ struct vg_proxy_move *backend_move_proxy(void *data, const char *id,
  * could be several; VG_E_REFUSED: the VM has no socket there that its programs reach. Blocks. */
 int backend_find_place(vg_daemon_backend *backend, const struct vg_inv_vm *vm, const char *name,
                        struct vg_proxy_move *move, GError **err);
-
-/* Merges this host, as the view shows it, with all peers; the gather of struct
- * vg_backend_measurement. */
-vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "daemon/backend-private.h"
-#include "daemon/daemon-config.h"
 #include "host/proxy-desk.h"
 #include "model/vm-name.h"
 #include "mover/proxy-room.h"
@@ -20,22 +19,6 @@
 
 /* The maximum number of reservations of proxies' memory whose clients are known. */
 #define ROOMS_MAX 4096
-
-/* Returns where proxies of this host are asked. The caller frees it. */
-static char *
-proxies_where(vg_daemon_backend *backend)
-{
-    VG_LOCK_SCOPE(&backend->lock);
-    return g_strdup(backend->access->gpu_proxies);
-}
-
-GPtrArray *
-backend_list_proxies(void *data, GError **err)
-{
-    g_autofree char *proxies = proxies_where(data);
-
-    return vg_proxy_room_list(proxies, err);
-}
 
 /* ---- memory that is kept for programs that will come ---- */
 
@@ -75,7 +58,7 @@ backend_reserve_room(void *data, const struct vg_proxy_room *room, const char *a
                      GError **err)
 {
     vg_daemon_backend *backend = data;
-    g_autofree char *proxies = proxies_where(data);
+    g_autofree char *proxies = backend_proxy_paths(data);
 
     if (proxies_check_room(backend, room->id, asked_by, err) < 0 ||
         vg_proxy_room_reserve(proxies, room, err) < 0)
@@ -95,7 +78,7 @@ int
 backend_release_room(void *data, const char *id, const char *asked_by, GError **err)
 {
     vg_daemon_backend *backend = data;
-    g_autofree char *proxies = proxies_where(data);
+    g_autofree char *proxies = backend_proxy_paths(data);
 
     if (proxies_check_room(backend, id, asked_by, err) < 0 ||
         vg_proxy_room_release(proxies, id, err) < 0)
@@ -155,9 +138,9 @@ proxies_check_plan(vg_daemon_backend *backend, const vg_view *view, const char *
     if (!action)
         return -1;
     if (strcmp(host, vg_mover_host(backend->parts.mover)) != 0)
-        return vg_error(
-            err, VG_E_CONFLICT,
-            "the vgpud of host '%s' does this: have that one make the plan and apply it", host);
+        return vg_error(err, VG_E_CONFLICT,
+                        "only the vgpud on host '%s' can do this: make the plan there and apply it",
+                        host);
     g_autoptr(vg_snapshot) snapshot = backend->ops.measurement->gather(backend, view, notes);
     if (vg_drift_check_proxy(snapshot, plan, action, err) < 0)
         return -1;
@@ -200,7 +183,7 @@ backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *lim
         socket->weight = limit->weight;
     }
     if (sockets && sockets->len == 0) {
-        vg_error(err, VG_E_NOT_FOUND, "no socket of a vgpu-proxy of this host is that of '%s'", id);
+        vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy on this host has a socket for '%s'", id);
         return NULL;
     }
     return g_steal_pointer(&sockets);
@@ -223,7 +206,7 @@ proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, G
         if (!guest->told)
             g_string_append_printf(why, ", but its guest does not know the token yet: %s",
                                    guest->reason && *guest->reason ? guest->reason
-                                                                   : "it was not told");
+                                                                   : "it was not notified");
         return g_strconcat("proxy:", guest->address, NULL);
     }
     return NULL;
@@ -239,7 +222,7 @@ proxies_place_of_socket(vg_daemon_backend *backend, const struct vg_inv_vm *vm, 
         const struct vg_proxy_socket *socket = sockets->pdata[i];
         if (!proxies_is_of(socket, vm->name, vm) || !vg_proxy_address_is_far(socket->address))
             continue;
-        g_string_append_printf(why, "the vgpu-proxy that is asked at %s has it for this VM",
+        g_string_append_printf(why, "the vgpu-proxy at control socket %s has it for this VM",
                                socket->proxy);
         return g_strconcat("proxy:", socket->address, NULL);
     }
@@ -261,9 +244,8 @@ proxies_choose(vg_daemon_backend *backend, const struct vg_inv_vm *vm, char **re
     if (!place)
         g_string_append_printf(
             why,
-            "vgpud knows no vgpu-proxy that programs of '%s' reach by TCP or TLS: no "
-            "[proxy %s] in vgpud.conf, and no socket of a proxy of this host "
-            "that is for it; they stand still",
+            "vgpud knows no vgpu-proxy that '%s' can reach through TCP or TLS: vgpud.conf has no "
+            "[proxy %s], and no proxy on this host has a socket for it; the programs are paused",
             vm->name, vm->name);
     *ret_why = g_string_free(g_steal_pointer(&why), FALSE);
     return place;
@@ -302,8 +284,8 @@ proxies_add_places(struct vg_proxy_show *show)
         const struct vg_proxy_shown *shown = show->items->pdata[i];
         if (vg_proxy_address_is_far(shown->socket.address))
             proxies_add_place(show, shown->socket.socket,
-                              g_strdup_printf("the vgpu-proxy that is asked at %s has it for "
-                                              "this VM",
+                              g_strdup_printf("the vgpu-proxy at control socket %s has it for this "
+                                              "VM",
                                               shown->socket.proxy));
     }
 }
@@ -345,8 +327,8 @@ backend_show_proxy(void *data, const char *id, GError **err)
         return NULL;
     if (show->items->len == 0 && show->guests->len == 0) {
         vg_error(err, VG_E_NOT_FOUND,
-                 "no socket of a vgpu-proxy of this host is that of '%s', and no [proxy %s] in "
-                 "vgpud.conf names one of another host",
+                 "no vgpu-proxy on this host has a socket for '%s', and no [proxy %s] in "
+                 "vgpud.conf names a proxy on another host",
                  id, id);
         return NULL;
     }
@@ -426,6 +408,6 @@ backend_move_proxy(void *data, const char *id, const struct vg_proxy_move_reques
         return NULL;
     if (vm)
         return proxies_move(backend, vm, request, err);
-    vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+    vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", id);
     return NULL;
 }

@@ -12,8 +12,24 @@
 #include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
 #include "move/proxy-choice.h"
+#include "mover/proxy-room.h"
 
 #define ASK_LIMIT_NS (5 * VG_NS_PER_S)
+
+char *
+backend_proxy_paths(vg_daemon_backend *backend)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    return g_strdup(backend->access->gpu_proxies);
+}
+
+GPtrArray *
+backend_list_proxies(vg_daemon_backend *backend, GError **err)
+{
+    g_autofree char *proxies = backend_proxy_paths(backend);
+
+    return vg_proxy_room_list(proxies, err);
+}
 
 static char *
 place_list_hosts(vg_daemon_backend *backend)
@@ -53,7 +69,7 @@ place_ask_host(vg_daemon_backend *backend, const char *host, struct vg_proxy_cho
     vg_peer_info_free(peer);
     if (asked->sockets)
         return 0;
-    g_prefix_error(err, "the proxies of host '%s' cannot be asked: ", asked->host);
+    g_prefix_error(err, "cannot query the proxies of host '%s': ", asked->host);
     return -1;
 }
 
@@ -101,7 +117,7 @@ place_ask(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *
     vg_peer_info_free(peer);
     if (is_gpu && is_host)
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' is a GPU of this host and a host as well: say HOST/GPU", name);
+                        "'%s' is both a GPU of this host and a host: use HOST/GPU", name);
     if (is_host)
         return place_ask_host(backend, name, asked, err);
     if (is_gpu) {

@@ -25,7 +25,7 @@ queue_read_request(const struct vg_migration *queued, const char *text, GError *
         document ? vg_record_read(&vg_migration_request_record, &root, err) : NULL;
 
     if (!request) {
-        g_prefix_error(err, "what was asked for cannot be read: ");
+        g_prefix_error(err, "what was requested cannot be read: ");
         return NULL;
     }
     /* Names may have changed. */
@@ -53,7 +53,7 @@ queue_prepare_request(vg_daemon_backend *backend, const vg_view *view,
     int64_t gain = 0;
 
     if (!vm) {
-        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM with the UUID %s",
+        vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM with the UUID %s",
                  request->vm);
         return NULL;
     }

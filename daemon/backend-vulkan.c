@@ -18,14 +18,14 @@ vulkan_check(const vg_daemon_backend *backend, const struct vg_inv_vm *vm,
     if (!settings->enabled)
         return vg_error(
             err, VG_E_REFUSED,
-            "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
+            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
     if (vm->nova_managed)
         return vg_error(err, VG_E_REFUSED,
-                        "OpenStack manages '%s' (instance %s), and nova would write its definition "
-                        "anew",
+                        "OpenStack manages '%s' (instance %s), and nova would overwrite its "
+                        "definition",
                         vm->name, vm->nova.name ? vm->nova.name : "without a name");
     if (vm->manager)
-        return vg_error(err, VG_E_REFUSED, "%s manages '%s', and would write its definition anew",
+        return vg_error(err, VG_E_REFUSED, "%s manages '%s', and would overwrite its definition",
                         vm->manager, vm->name);
     if (g_ptr_array_find_with_equal_func(moving, vm->uuid, g_str_equal, NULL))
         return vg_error(err, VG_E_CONFLICT, "'%s' is being moved", vm->name);
@@ -42,7 +42,7 @@ backend_set_vulkan(void *data, const char *id, const struct vg_vulkan_request *r
     g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
 
     if (!vm) {
-        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+        vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", id);
         return NULL;
     }
     if (vulkan_check(backend, vm, settings, err) < 0)

@@ -8,26 +8,18 @@
 
 #include "actuators/virt-hang.h"
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/json.h"
 #include "base/thread.h"
 #include "collectors/live.h"
 #include "daemon/access-config.h"
 #include "daemon/backend-private.h"
-#include "daemon/host-facts.h"
 #include "daemon/secrets.h"
 #include "daemon/trace.h"
+#include "host/host-facts.h"
 #include "host/qemu-tls.h"
-#include "policy/policy.h"
 
 /* Data is old if there was no window for this many window lengths and for this long. */
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
-
-/* The number of proposed moves that a scheduler is told to allow, at most, and the time for which
- * they count. */
-#define PROPOSED_MAX 1000
-#define PROPOSED_NS  (3600 * VG_NS_PER_S)
 
 static vg_view *
 get_view(void *data)
@@ -101,24 +93,6 @@ list_peers(void *data)
     const vg_daemon_backend *backend = data;
 
     return vg_peers_list(backend->parts.peers);
-}
-
-vg_snapshot *
-backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
-{
-    vg_daemon_backend *backend = data;
-    g_autoptr(GPtrArray) views = vg_peers_gather_for_plan(backend->parts.peers);
-    const size_t left_out = vg_peers_left_out(backend->parts.peers);
-    g_autoptr(GPtrArray) own_moves = backend_list_approvals(backend);
-    vg_snapshot *merged = vg_peers_merge(view->snapshot, views, own_moves, ret_notes);
-
-    if (left_out > 0)
-        g_ptr_array_add(
-            ret_notes, g_strdup_printf("%zu hosts of the cluster are left out: no more than %d are "
-                                       "planned for",
-                                       left_out, VG_PEERS_MAX));
-    backend_mark_drained(backend, merged);
-    return merged;
 }
 
 /* ---- state ---- */
@@ -232,115 +206,6 @@ backend_find_vm(void *data, const char *name, GError **err)
     return vg_store_find_vm(backend->parts.store, name, err);
 }
 
-/* ---- plans ---- */
-
-static void
-proposal_free(void *data)
-{
-    struct backend_proposal *proposal = data;
-
-    g_free(proposal->uuid);
-    g_free(proposal->to);
-    g_free(proposal);
-}
-
-/* Remembers the moves of a plan for an hour. When there are too many, those of earlier plans are
- * forgotten. */
-static void
-note_proposals(vg_daemon_backend *backend, const vg_plan *plan)
-{
-    VG_LOCK_SCOPE(&backend->lock);
-    for (guint i = 0; i < plan->actions->len; i++) {
-        const struct vg_plan_action *action = plan->actions->pdata[i];
-        if (!action->uuid)
-            continue;
-        struct backend_proposal *proposal = g_new0(struct backend_proposal, 1);
-        proposal->uuid = g_strdup(action->uuid);
-        proposal->to = g_strdup(action->to);
-        proposal->until_ns = vg_clock_monotonic_ns() + PROPOSED_NS;
-        if (backend->proposed->len >= PROPOSED_MAX)
-            g_ptr_array_remove_index(backend->proposed, 0);
-        g_ptr_array_add(backend->proposed, proposal);
-    }
-}
-
-static void
-tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
-{
-    json_object *data = json_object_new_object();
-
-    vg_json_add_string(data, "id", plan->id);
-    vg_json_add_string(data, "verdict", vg_plan_verdict_names[plan->verdict]);
-    vg_json_add_int64(data, "actions", plan->actions->len);
-    vg_event_log_add(backend->parts.events, "plan", data);
-}
-
-void
-backend_read_policy(void *data, struct vg_policy_config *ret)
-{
-    vg_daemon_backend *backend = data;
-
-    VG_LOCK_SCOPE(&backend->lock);
-    *ret = backend->policy;
-}
-
-static vg_plan *
-make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_made_ns,
-          GError **err)
-{
-    vg_daemon_backend *backend = data;
-    struct vg_policy_config policy;
-
-    backend_read_policy(backend, &policy);
-    if (view->windows == 0) {
-        vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
-        return NULL;
-    }
-    enum vg_rule_id rule = policy.rule;
-    if (rule_name && vg_rule_from_name(rule_name, &rule, err) < 0)
-        return NULL;
-    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
-    g_autoptr(vg_plan) plan = vg_policy_plan(snapshot, &policy, rule, err);
-    if (!plan)
-        return NULL;
-    for (guint i = 0; i < notes->len; i++)
-        vg_plan_add_note(plan, "%s", (const char *)notes->pdata[i]);
-    g_autoptr(json_object) document = vg_plan_to_json(plan);
-    g_autofree char *text = vg_json_to_text(document, false);
-    const int64_t now_ns = vg_clock_realtime_ns();
-    const struct vg_saved_plan saved = {
-        .id = plan->id,
-        .made_ns = now_ns,
-        .verdict = (char *)vg_plan_verdict_names[plan->verdict],
-        .text = text,
-    };
-    if (vg_journal_save_plan(backend->parts.journal, &saved, ret_made_ns, err) < 0)
-        return NULL;
-    note_proposals(backend, plan);
-    if (*ret_made_ns == now_ns) {
-        tell_plan(backend, plan);
-        vg_trace_plan(plan);
-    }
-    return g_steal_pointer(&plan);
-}
-
-static struct vg_saved_plan *
-read_plan(void *data, const char *id, GError **err)
-{
-    const vg_daemon_backend *backend = data;
-
-    return vg_journal_read_plan(backend->parts.journal, id, err);
-}
-
-static GPtrArray *
-list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
-{
-    const vg_daemon_backend *backend = data;
-
-    return vg_journal_list_plans(backend->parts.journal, before_ns, limit, err);
-}
-
 /* ---- checking tokens ---- */
 
 static int
@@ -450,14 +315,6 @@ static const struct vg_backend_access backend_access = {
     .list_audit = list_audit,
 };
 
-static const struct vg_backend_plans backend_plans = {
-    .make_plan = make_plan,
-    .read_plan = read_plan,
-    .list_plans = list_plans,
-    .list_approvals = backend_list_approvals,
-    .rate_arrival = backend_rate_arrival,
-};
-
 vg_daemon_backend *
 vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
 {
@@ -474,7 +331,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .plans = &backend_plans,
         .moves = &backend_moves,
     };
-    backend->proposed = g_ptr_array_new_with_free_func(proposal_free);
+    backend->proposed = g_ptr_array_new_with_free_func(backend_proposal_free);
     backend->rooms = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, backend_room_free);
     return backend;
 }
@@ -483,7 +340,7 @@ void
 vg_daemon_backend_set_access(vg_daemon_backend *backend, const struct vg_daemon_config *config)
 {
     if (backend->teller)
-        vg_proxy_teller_configure(backend->teller, config);
+        vg_proxy_teller_configure(backend->teller, config->proxies);
     char *open_secrets = vg_secrets_check(config);
     VG_LOCK_SCOPE(&backend->lock);
     backend->access = config;

@@ -6,11 +6,11 @@
 #ifndef VG_DAEMON_BACKEND_H
 #define VG_DAEMON_BACKEND_H
 
+#include "actuators/alert-command.h"
 #include "api/backend.h"
 #include "base/event-log.h"
 #include "cluster/peers.h"
 #include "cluster/region.h"
-#include "daemon/alert-command.h"
 #include "daemon/daemon-config.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"

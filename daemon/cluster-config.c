@@ -22,40 +22,39 @@ static const char *const cluster_mode_names[] = {"observe", "propose", NULL};
 
 const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
     {"cluster", "etcd", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd), "", 0, 4000, NULL,
-     "Members of an etcd by which hosts find each other: https://HOST:2379 ...; empty: "
+     "Members of the etcd that hosts use to find each other: https://HOST:2379 ...; empty for "
      "none."},
     {"cluster", "name", VG_CONF_STRING | VG_CONF_START, AT(cluster_name), "default", 1, 64, NULL,
-     "Name of the cluster, of which an etcd can hold several."},
+     "Name of the cluster; an etcd can hold several clusters."},
     {"cluster", "url", VG_CONF_STRING | VG_CONF_START, AT(cluster_url), "", 0, 1000, NULL,
      "Where the others reach this vgpud's API: https://HOST:PORT."},
     {"cluster", "libvirt_uri", VG_CONF_STRING | VG_CONF_START, AT(cluster_libvirt_uri), "", 0, 1000,
-     NULL, "How libvirt of the others reaches that of this host, like qemu+tls://HOST/system."},
+     NULL, "URI from other hosts' libvirt to this host's libvirt, like qemu+tls://HOST/system."},
     {"cluster", "libvirt_uri_template", VG_CONF_STRING | VG_CONF_START, AT(cluster_uri_template),
      "", 0, 1000, NULL,
-     "How libvirt of this host reaches that of the others, %h being the host of a url, like "
-     "qemu+tls://%h/system; empty: as libvirt_uri has it."},
+     "URI from this host's libvirt to other hosts' libvirt, like qemu+tls://%h/system with %h for "
+     "the host; empty for the form of libvirt_uri."},
     {"cluster", "cert", VG_CONF_STRING | VG_CONF_START, AT(cluster_cert), "", 0, 4000, NULL,
      "PEM file with the client certificate that this vgpud shows to the others."},
     {"cluster", "key", VG_CONF_STRING | VG_CONF_START, AT(cluster_key), "", 0, 4000, NULL,
-     "PEM file with the private key of cert; empty: the key is in the file of cert."},
+     "PEM file with the private key of cert; empty if cert contains it."},
     {"cluster", "cacert", VG_CONF_STRING | VG_CONF_START, AT(cluster_cacert), "", 0, 4000, NULL,
-     "PEM file with the CA of the others' certificates; empty: those that this machine "
-     "trusts."},
+     "PEM file with the CA of the peers' certificates; empty for this machine's trusted CAs."},
     {"cluster", "etcd_cert", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_cert), "", 0, 4000,
      NULL, "PEM file with a client certificate for etcd."},
     {"cluster", "etcd_key", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_key), "", 0, 4000, NULL,
-     "PEM file with the private key of etcd_cert; empty: it is in the file of etcd_cert."},
+     "PEM file with the private key of etcd_cert; empty if etcd_cert contains it."},
     {"cluster", "etcd_cacert", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_cacert), "", 0, 4000,
-     NULL, "PEM file with the CA of etcd's certificates; empty: those that this machine trusts."},
+     NULL, "PEM file with the CA of etcd's certificates; empty for this machine's trusted CAs."},
     {"cluster", "etcd_user", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd_user), "", 0, 255,
-     NULL, "User of etcd; empty: none."},
+     NULL, "etcd user; empty for none."},
     {"cluster", "etcd_password_file", VG_CONF_STRING | VG_CONF_START,
      AT(cluster_etcd_password_file), "", 0, 4000, NULL,
      "File with that user's password; it is read at each login."},
     {"cluster", "lease", VG_CONF_DURATION | VG_CONF_START, AT(cluster_lease_ns), "30s", 5, 600,
-     NULL, "A host that falls silent for so long has left the cluster."},
+     NULL, "A host that is unresponsive for this long has left the cluster."},
     {"cluster", "poll", VG_CONF_DURATION | VG_CONF_START, AT(cluster_poll_ns), "5s", 1, 600, NULL,
-     "How often etcd is read; of more than 160 hosts less often."},
+     "Interval for reading etcd; longer with more than 160 hosts."},
     {"cluster", "mode", VG_CONF_ENUM | VG_CONF_START, AT(cluster_mode), "propose", 0, 0,
      cluster_mode_names,
      "What this host does where it leads: observe, or propose moves for all hosts."},
@@ -94,7 +93,7 @@ cluster_config_check_etcd(const struct vg_daemon_config *config, GError **err)
         if (g_str_has_prefix(list[i], "http://") && !cluster_config_is_here(list[i]))
             return vg_error(err, VG_E_INVALID,
                             "[cluster] etcd: '%s' has no TLS, and [cluster] etcd_user would send "
-                            "its password to whoever listens",
+                            "its password unencrypted",
                             list[i]);
     }
     return 0;
@@ -142,8 +141,8 @@ vg_cluster_config_check(const struct vg_daemon_config *config, GError **err)
                         strchr(url, '@') ? "(with a user)" : url);
     if (!config->cluster_cert[0])
         return vg_error(err, VG_E_INVALID,
-                        "[cluster] cert is missing, and [cluster] etcd needs it: the others answer "
-                        "nobody whom they do not know");
+                        "[cluster] cert is missing, and [cluster] etcd needs it: peers answer only "
+                        "clients they know");
     if (config->cluster_uri_template[0] &&
         vg_uri_template_check(config->cluster_uri_template, err) < 0) {
         g_prefix_error(err, "[cluster] libvirt_uri_template: ");
@@ -242,8 +241,8 @@ membership_template(const struct vg_daemon_config *config)
                      ? vg_uri_template_of(config->cluster_libvirt_uri, &bad)
                      : NULL;
     if (bad)
-        vg_log_warn("%s: [cluster] libvirt_uri_template is not set, and libvirt_uri cannot stand "
-                    "for it reason=\"%s\"",
+        vg_log_warn("%s: [cluster] libvirt_uri_template is not set, and libvirt_uri cannot replace "
+                    "it reason=\"%s\"",
                     none, bad->message);
     else if (!made)
         vg_log_notice("%s: [cluster] libvirt_uri_template is not set", none);
@@ -268,12 +267,11 @@ vg_membership_new(const struct vg_daemon_config *config, const char *host, const
         return 0;
     if (!vg_region_name_is_good(host))
         return vg_error(err, VG_E_INVALID,
-                        "a host of a cluster has a name of at most 64 letters, digits, '.', '-' "
-                        "and '_', unlike '%s'; [daemon] host_name gives it another one",
+                        "a host in a cluster has a name of at most 64 letters, digits, '.', '-' "
+                        "and '_', unlike '%s'; set another name with [daemon] host_name",
                         host);
     if (strstr(config->cluster_etcd, "http://"))
-        vg_log_notice("etcd is asked without TLS: whoever is on its network can say that he is any "
-                      "host");
+        vg_log_notice("etcd is used without TLS: anyone on its network can impersonate any host");
     vg_membership *membership = g_new0(vg_membership, 1);
     membership->peers = peers;
     membership->cert = g_strdup(config->cluster_cert);

@@ -125,7 +125,7 @@ struct vg_daemon_config {
     int64_t actions_lease_ns;
     int actions_tls;    /* enum vg_tls_mode */
     GPtrArray *gpus;    /* struct vg_gpu_config */
-    GPtrArray *proxies; /* struct vg_proxy_config */
+    GPtrArray *proxies; /* struct vg_proxy_config of mover/proxy-config.h */
 
     /* a cloud of clouds.yaml; if it is empty, nova_auth_url counts, if that is set */
     char *nova_cloud;
@@ -179,13 +179,6 @@ struct vg_peer_config {
     char *libvirt_uri;
     char *host;      /* the name of its host; empty if its name or certificate shows it */
     char *nova_host; /* empty if nova is to be asked */
-};
-
-/* One group [proxy VM]. Strings are empty where nothing is configured. */
-struct vg_proxy_config {
-    struct vg_conf_item item; /* name: that of the VM, or its UUID */
-    char *address;            /* "none": it has none */
-    char *token_file;
 };
 
 /* Reads path (VG_CONFIG_PATH if that is NULL and the file exists) and then conf.d/NAME.conf beside

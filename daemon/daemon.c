@@ -13,6 +13,7 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
+#include "actuators/alert-command.h"
 #include "actuators/virt-hang.h"
 #include "actuators/virt-move.h"
 #include "api/api.h"
@@ -26,7 +27,6 @@
 #include "collectors/live.h"
 #include "collectors/replay.h"
 #include "daemon/access-config.h"
-#include "daemon/alert-command.h"
 #include "daemon/alert-config.h"
 #include "daemon/alert-past.h"
 #include "daemon/away.h"
@@ -34,7 +34,6 @@
 #include "daemon/certificate.h"
 #include "daemon/cluster-config.h"
 #include "daemon/gpu-config.h"
-#include "daemon/host-facts.h"
 #include "daemon/limits.h"
 #include "daemon/lttng-config.h"
 #include "daemon/measuring.h"
@@ -44,6 +43,7 @@
 #include "daemon/signals.h"
 #include "daemon/supervisor.h"
 #include "daemon/trace.h"
+#include "host/host-facts.h"
 #include "host/virt-event.h"
 #include "mover/mover.h"
 #include "store/store.h"
@@ -169,7 +169,8 @@ reload(struct daemon *daemon)
     vg_api_set_limits(daemon->api, &limits);
     set_peers(daemon);
     g_autoptr(GString) kept = g_string_new(NULL);
-    if (vg_alert_command_set(daemon->alert_command, next, &error) != 0)
+    if (vg_alert_command_set(daemon->alert_command, next->alert_command,
+                             next->alert_command_limit_ns, &error) != 0)
         keep_as_it_was(kept, "the command of alerts", &error);
     set_alerts(daemon);
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
@@ -426,12 +427,13 @@ measures_live(const struct daemon *daemon)
 }
 
 static int
-start_live(struct daemon *daemon, GError **err)
+start_live(struct daemon *daemon, vg_window_grid *grid, GError **err)
 {
     const struct vg_daemon_config *config = daemon->config;
     const struct vg_live_options options = {
         .proc = "/proc",
         .window_ns = config->window_ns,
+        .grid = grid,
         .budget = vg_live_budget(config->live_budget, config->live_budget_per_cpu,
                                  sysconf(_SC_NPROCESSORS_ONLN))};
     vg_cpu_source *sources[VG_LIVE_SOURCES_MAX];
@@ -447,7 +449,7 @@ start_live(struct daemon *daemon, GError **err)
 }
 
 static int
-start_lttng(struct daemon *daemon, GError **err)
+start_lttng(struct daemon *daemon, vg_window_grid *grid, GError **err)
 {
     if (!daemon->config->lttng_url[0])
         return 0;
@@ -455,7 +457,7 @@ start_lttng(struct daemon *daemon, GError **err)
         vg_log_warn("no live session is read while a recording is replayed");
         return 0;
     }
-    vg_collector *collector = vg_lttng_config_collector(daemon->config, err);
+    vg_collector *collector = vg_lttng_config_collector(daemon->config, grid, err);
     return collector ? add_measuring(daemon, collector, err) : -1;
 }
 
@@ -463,6 +465,7 @@ static int
 start_collectors(struct daemon *daemon, GError **err)
 {
     const struct vg_daemon_config *config = daemon->config;
+    g_autoptr(vg_window_grid) grid = vg_window_grid_new(config->window_ns);
 
     if (uses_libvirt(daemon)) {
         daemon->replay_waits_ns = vg_clock_monotonic_ns() + LIBVIRT_LIMIT_NS;
@@ -473,13 +476,13 @@ start_collectors(struct daemon *daemon, GError **err)
             return -1;
     }
     /* This collector comes first: of two that are trusted alike, the first one counts. */
-    if (start_lttng(daemon, err) < 0)
+    if (start_lttng(daemon, grid, err) < 0)
         return -1;
-    if (measures_live(daemon) && start_live(daemon, err) < 0)
+    if (measures_live(daemon) && start_live(daemon, grid, err) < 0)
         return -1;
     /* This machine may be another one than the measured host. A host may also have no GPU. */
     bool is_here = !daemon->options->replay && !daemon->elsewhere;
-    vg_collector *gpu = is_here ? vg_gpu_config_collector(config) : NULL;
+    vg_collector *gpu = is_here ? vg_gpu_config_collector(config, grid) : NULL;
     if (gpu && vg_supervisor_add(daemon->supervisor, gpu, true, err) < 0)
         return -1;
     if (!daemon->replay || daemon->replay_waits_ns > 0)
@@ -580,7 +583,8 @@ daemon_start(struct daemon *daemon, GError **err)
     };
     daemon->node = vg_node_new(&node);
     daemon->alert_command = vg_alert_command_new(daemon->host);
-    if (vg_alert_command_set(daemon->alert_command, daemon->config, err) != 0)
+    if (vg_alert_command_set(daemon->alert_command, daemon->config->alert_command,
+                             daemon->config->alert_command_limit_ns, err) != 0)
         return -1;
     vg_event_log_keep(daemon->events, keep_event, daemon);
     set_alerts(daemon);

@@ -9,10 +9,12 @@
 #define DRM "/sys/class/drm"
 
 vg_collector *
-vg_gpu_config_collector(const struct vg_daemon_config *config)
+vg_gpu_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid)
 {
-    const struct vg_gpu_options options = {
-        .proc = "/proc", .window_ns = config->window_ns, .sample_ns = config->gpu_sample_ns};
+    const struct vg_gpu_options options = {.proc = "/proc",
+                                           .window_ns = config->window_ns,
+                                           .grid = grid,
+                                           .sample_ns = config->gpu_sample_ns};
     const struct vg_gpu_trace_options trace = {
         .proc = options.proc, .drm = DRM, .budget = config->gpu_budget / 100};
     vg_gpu_source *sources[VG_GPU_SOURCES_MAX];

@@ -6,9 +6,10 @@
 #define VG_DAEMON_GPU_CONFIG_H
 
 #include "collectors/collector.h"
+#include "collectors/window-grid.h"
 #include "daemon/daemon-config.h"
 
-/* Returns NULL if no such collector is configured. */
-vg_collector *vg_gpu_config_collector(const struct vg_daemon_config *config);
+/* grid: when windows end. Returns NULL if no such collector is configured. */
+vg_collector *vg_gpu_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid);
 
 #endif

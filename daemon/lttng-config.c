@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "collectors/lttng-url.h"
 #include "collectors/lttng.h"
-#include "daemon/host-facts.h"
+#include "host/host-facts.h"
 
 vg_collector *
-vg_lttng_config_collector(const struct vg_daemon_config *config, GError **err)
+vg_lttng_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid, GError **err)
 {
     struct vg_lttng_url url;
 
@@ -28,6 +28,7 @@ vg_lttng_config_collector(const struct vg_daemon_config *config, GError **err)
         .relay = config->lttng_relay[0] ? config->lttng_relay : same,
         .timer_us = config->lttng_timer_us,
         .window_ns = config->window_ns,
+        .grid = grid,
         .lag_ns = config->lttng_lag_ns,
         .proc = "/proc",
     };
@@ -58,8 +59,8 @@ check_others(const struct vg_daemon_config *config, GError **err)
 
     if (elsewhere && config->live == VG_USE_YES)
         return vg_error(err, VG_E_INVALID,
-                        "[live] use=yes measures this host, but [lttng] url is of '%s', another "
-                        "one ([lttng] host=this if it is the same under another name)",
+                        "[live] use=yes measures this host, but [lttng] url names another host, "
+                        "'%s' (set [lttng] host=this if it is the same host)",
                         elsewhere);
     if (config->lttng_create && config->lttng_host == VG_HOST_OTHER)
         return vg_error(err, VG_E_INVALID,
@@ -82,7 +83,7 @@ vg_lttng_config_check(const struct vg_daemon_config *config, GError **err)
             "[lttng] create: url must say where the relay daemon is: net://HOST[:PORT]");
     if (!config->lttng_url[0])
         return 0;
-    vg_collector *collector = vg_lttng_config_collector(config, err);
+    vg_collector *collector = vg_lttng_config_collector(config, NULL, err);
     if (!collector) {
         g_prefix_error(err, "[lttng] url: ");
         return -1;

@@ -7,6 +7,7 @@
 #define VG_DAEMON_LTTNG_CONFIG_H
 
 #include "collectors/collector.h"
+#include "collectors/window-grid.h"
 #include "daemon/daemon-config.h"
 
 /* Checks that the keys fit together. If not, returns -1 with VG_E_INVALID. */
@@ -17,6 +18,7 @@ int vg_lttng_config_check(const struct vg_daemon_config *config, GError **err);
 char *vg_lttng_config_elsewhere(const struct vg_daemon_config *config);
 
 /* Makes the collector. Returns NULL without *err if no session is to be read. */
-vg_collector *vg_lttng_config_collector(const struct vg_daemon_config *config, GError **err);
+vg_collector *vg_lttng_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid,
+                                        GError **err);
 
 #endif

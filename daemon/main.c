@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "collectors/replay.h"
 #include "daemon/daemon.h"
@@ -202,8 +201,9 @@ main(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = vgpud_parse,
-        .doc = "Measures who fights for the CPUs and GPUs of this KVM host, and serves the answers "
-               "on a unix socket.\vvgpud(8) and vgpud.conf(5) tell more; vgpuctl(1) asks it.",
+        .doc = "Measures which VMs compete for the CPUs and GPUs of this KVM host, and serves the "
+               "figures on a unix socket.\vSee vgpud(8) and vgpud.conf(5). vgpuctl(1) shows the "
+               "figures.",
     };
     struct args args = {.daemon = {.speed = 1}};
     g_autoptr(GError) error = NULL;

@@ -51,7 +51,7 @@ vg_move_config_check(const struct vg_daemon_config *config, GString *errors)
         g_autoptr(vg_domain_device) device = text ? vg_domain_device_read(text, &bad) : NULL;
         if (device && (!device->alias || !g_str_has_prefix(device->alias, "ua-")))
             vg_error(&bad, VG_E_INVALID,
-                     "the device needs an <alias name='ua-...'/>, by which VMs' devices are known");
+                     "the device needs an <alias name='ua-...'/>, which identifies it in VMs");
         if (text && bad)
             g_prefix_error(&bad, "device_xml: '%s': ", gpu->device_xml);
         if (bad)

@@ -5,17 +5,19 @@
 
 #include <string.h>
 
+#include <malloc.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "daemon/alert-config.h"
-#include "daemon/host-facts.h"
 #include "daemon/trace.h"
 #include "daemon/vm-names.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
+#include "host/host-facts.h"
 #include "model/lost-series.h"
 #include "model/window-sum.h"
 
@@ -23,6 +25,9 @@
 
 /* A replay makes thousands of windows in a second, and nobody looks at as many views. */
 #define PUBLISH_PAUSE_NS (50 * VG_NS_PER_MS)
+
+/* The interval at which freed memory goes back to the system. */
+#define TRIM_PAUSE_NS (60 * VG_NS_PER_S)
 
 /* The time between two readings of this host's memory. */
 #define FACTS_PAUSE_NS (10 * VG_NS_PER_S)
@@ -58,6 +63,7 @@ struct vg_node {
     vg_gpu_log *gpu_log;       /* NULL if there was no GPU request yet */
     uint64_t missed;           /* windows that no collector could measure, or read of in time */
     int64_t stored_ns;         /* epoch, the end of the newest window that the store has taken */
+    int64_t trimmed_at_ns;     /* CLOCK_MONOTONIC */
     bool unpublished;
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
     uint64_t seq;
@@ -83,7 +89,7 @@ vg_node_new(const struct vg_node_options *options)
     node->window_ns = options->window_ns;
     g_strlcpy(node->boot_id, uuid, sizeof(node->boot_id));
     node->started_ns = vg_clock_realtime_ns();
-    node->closed_at_ns = vg_clock_monotonic_ns();
+    node->closed_at_ns = node->trimmed_at_ns = vg_clock_monotonic_ns();
     node->store = options->store;
     node->memory_windows = options->memory_windows;
     node->events = options->events;
@@ -202,6 +208,18 @@ show_inventory(vg_node *node)
     return shown;
 }
 
+/* In a replay the same recording gives the same snapshot, whatever is stored. */
+static int64_t
+node_store_bytes(const vg_node *node)
+{
+    struct vg_store_health health;
+
+    if (node->replay)
+        return 0;
+    vg_store_read_health(node->store, &health);
+    return MAX(health.bytes, 0);
+}
+
 /* Makes a snapshot. If the descriptions of hosts contradict each other, it leaves them out. */
 static vg_snapshot *
 make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *taken)
@@ -222,6 +240,7 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
     node->told_maintenance = atomic_load(&node->maintenance);
     host->maintenance = node->told_maintenance;
     host->proxy_stop_ns = atomic_load(&node->proxy_stop_ns);
+    host->store_bytes = node_store_bytes(node);
     vg_snapshot *snapshot = vg_engine_snapshot(node->engine, &part, hosts, 1, &error);
     if (snapshot)
         return snapshot;
@@ -348,7 +367,7 @@ vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_ru
 {
     if (vg_alerts_same(node->alerts, rules, n_rules))
         return;
-    vg_alerts_end(node->alerts, "the configuration is another one", vg_alert_tell, node->events);
+    vg_alerts_end(node->alerts, "the configuration has changed", vg_alert_tell, node->events);
     vg_alerts_free(node->alerts);
     node->alerts = vg_alerts_new(rules, n_rules);
     node->unpublished = true;
@@ -434,6 +453,8 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     g_array_set_size(window->gpu_requests, 0);
     vg_measuring_take(node->measuring, take_gathered);
     node->missed += take_gathered->provenance.missed + take_gathered->provenance.gpu_missed;
+    if (window->programs_ns == 0 && before.vms)
+        vg_window_copy_programs(window, &before);
     node->newest = *take_gathered;
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;
@@ -530,9 +551,22 @@ vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report)
     publish_if_due(node);
 }
 
+/* What VMs had that are gone lies between what others have, where free() keeps it. */
+static void
+node_trim_memory(vg_node *node)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    if (now_ns - node->trimmed_at_ns < TRIM_PAUSE_NS)
+        return;
+    malloc_trim(0);
+    node->trimmed_at_ns = now_ns;
+}
+
 void
 vg_node_tick(vg_node *node)
 {
+    node_trim_memory(node);
     take_complete(node, now_of_windows(node));
     /* Also where nothing is measured any more. */
     node->unpublished |= atomic_load(&node->maintenance) != node->told_maintenance;

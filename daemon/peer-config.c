@@ -11,19 +11,20 @@ const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS] = {
     {"peer", "url", VG_CONF_STRING, AT_PEER(url), "", 0, 1000, NULL,
      "Where its API is: https://HOST:PORT."},
     {"peer", "token_file", VG_CONF_STRING, AT_PEER(token_file), "", 0, 4000, NULL,
-     "File with a token of that vgpud, whose role is at least reader; it is read at each request."},
+     "File with a token for that vgpud with at least the role reader; it is read for each "
+     "request."},
     {"peer", "cert", VG_CONF_STRING, AT_PEER(cert), "", 0, 4000, NULL,
      "Or: PEM file with a client certificate that it lets in."},
     {"peer", "key", VG_CONF_STRING, AT_PEER(key), "", 0, 4000, NULL,
-     "PEM file with the private key of cert; empty: the key is in the file of cert."},
+     "PEM file with the private key of cert; empty if cert contains it."},
     {"peer", "cacert", VG_CONF_STRING, AT_PEER(cacert), "", 0, 4000, NULL,
-     "PEM file with the CA of its certificate; empty: the CAs that this machine trusts."},
+     "PEM file with the CA of its certificate; empty for this machine's trusted CAs."},
     {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
-     "How libvirt of this host reaches libvirt of that one, like qemu+tls://HOST/system."},
+     "URI from this host's libvirt to the peer's libvirt, like qemu+tls://HOST/system."},
     {"peer", "host", VG_CONF_STRING, AT_PEER(host), "", 0, 255, NULL,
      "What that vgpud calls its host, where neither NAME nor its certificate shows this name."},
     {"peer", "nova_host", VG_CONF_STRING, AT_PEER(nova_host), "", 0, 255, NULL,
-     "What nova calls that host; empty: nova is asked for the hypervisor of its name."},
+     "nova's name for that host; empty for the hypervisor with the host's name."},
 };
 
 /* Returns the mistake in a group, or NULL; the caller frees it. */
@@ -51,8 +52,8 @@ peer_config_fault(const struct vg_peer_config *peer)
             return g_strdup_printf("%s: '%s' is not an absolute path", paths[i].key, paths[i].path);
     }
     if (!peer->token_file[0] && !peer->cert[0])
-        return g_strdup("token_file and cert are both missing; a peer answers nobody whom it does "
-                        "not know");
+        return g_strdup("token_file and cert are both missing; a peer answers only clients it "
+                        "knows");
     if (peer->key[0] && !peer->cert[0])
         return g_strdup("key needs cert");
     return NULL;

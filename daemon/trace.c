@@ -50,8 +50,8 @@ vg_trace_start(const char *path)
         vg_log_notice("tracepoints for LTTng are there provider=\"%s\"", chosen);
         return;
     }
-    vg_log_warn("no tracepoints for LTTng, going on without provider=\"%s\" reason=\"%s\"", chosen,
-                error->message);
+    vg_log_warn("no LTTng tracepoints, continuing without them provider=\"%s\" reason=\"%s\"",
+                chosen, error->message);
     trouble = g_strdup_printf("provider '%s': %s", chosen, error->message);
 }
 

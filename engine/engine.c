@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "engine/proxy-track.h"
 #include "engine/vm-track.h"
 
@@ -370,7 +369,7 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
     for (guint i = 0; i < shown->len; i++) {
         const struct vg_vm_track *vm_track = shown->pdata[i];
         struct vg_snap_vm *vm = host->vms->pdata[i];
-        vg_vm_track_read(vm_track, names, vm);
+        vg_vm_track_read(vm_track, names, part->lacks ? *part->lacks : vm_track->lacks, vm);
         const struct vg_snap_vm *facts = find_facts(&described, vm_track);
         if (facts) {
             add_facts(facts, vm);

@@ -46,6 +46,8 @@ struct vg_engine_part {
     int64_t clock_offset_ns;
     /* the problem of VMs that are only described, or NULL to leave these out */
     const char *unmeasured;
+    /* enum vg_cpu_lack, of all VMs; NULL: what the newest window says of each */
+    const unsigned int *lacks;
     /* the descriptions have all VMs that libvirt knows: others are unmanaged */
     bool described;
 };

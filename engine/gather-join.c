@@ -158,6 +158,8 @@ vg_gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
         lead->host = other->host;
     if (lead->cpus->len == 0)
         g_array_append_vals(lead->cpus, other->cpus->data, other->cpus->len);
+    if (lead->programs_ns == 0)
+        vg_window_copy_programs(lead, other);
     for (guint i = 0; i < other->vms->len; i++) {
         struct vg_vm_sample *more = &g_array_index(other->vms, struct vg_vm_sample, i);
         struct vg_vm_sample *vm = vg_window_find_vm(lead, more->id);

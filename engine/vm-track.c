@@ -238,6 +238,7 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     /* An idle window at the end of a recording takes nothing back. */
     track->guest_known =
         sample->guest_known || (track->mode == VG_ENGINE_MEAN && track->guest_known);
+    track->lacks = sample->lacks;
     vg_cpu_figures_add(&track->total, cpu);
     if (sample->gpu_known) {
         track->gpu_active_ns += sample->gpu_active_ns;
@@ -351,8 +352,48 @@ read_score(const struct vg_vm_track *track, struct vg_score_reading *ret)
     ret->vm_class = vg_score_class_of_mean(track->score, ret->cpu_intensity, ret->gpu_intensity);
 }
 
+/* Names what is not known, and leaves nothing in its place that could be taken for it. What is
+ * known of the demand is then the same in each window. */
+static void
+vm_track_read_lacks(unsigned int lacks, struct vg_snap_vm *vm)
+{
+    const struct {
+        const char *name;
+        double *value;
+    } values[] = {
+        {"cpu_intensity", &vm->cpu_intensity},         {"run_share", &vm->run_share},
+        {"preempt_share", &vm->preempt_share},         {"wake_wait_share", &vm->wake_wait_share},
+        {"preemptions_per_s", &vm->preemptions_per_s},
+    };
+
+    for (const struct vg_figure_beside *one = vg_cpu_shares; one->name; one++) {
+        const enum vg_known known = vg_figure_beside_known(one, lacks);
+        if (known != VG_KNOWN)
+            g_ptr_array_add(known == VG_KNOWN_NOT ? vm->unknown : vm->bounds, g_strdup(one->name));
+        for (size_t i = 0; known == VG_KNOWN_NOT && i < G_N_ELEMENTS(values); i++) {
+            if (strcmp(values[i].name, one->name) == 0)
+                *values[i].value = 0;
+        }
+    }
+    if (lacks & VG_CPU_NO_GPU_ENDS) {
+        for (guint i = 0; i < vm->gpu->len; i++) {
+            struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
+            use->share = use->wait_share = 0;
+        }
+        vm->gpu_intensity = 0;
+        vm->gpu_known = false;
+        g_array_set_size(vm->profile.gpu, 0);
+    }
+    if (lacks & (VG_CPU_NO_SWITCHES | VG_CPU_ABSENT_CPUS)) {
+        g_ptr_array_set_size(vm->lost_to, 0);
+        g_array_set_size(vm->profile.cpu, 0);
+        g_array_set_size(vm->profile.gpu, 0);
+    }
+}
+
 void
-vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm)
+vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, unsigned int lacks,
+                 struct vg_snap_vm *vm)
 {
     struct vg_score_reading reading;
     read_score(track, &reading);
@@ -373,6 +414,7 @@ vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_s
     vm_track_read_losses(track, names, vm);
     read_uses(track, vm);
     read_profile(track, vm);
+    vm_track_read_lacks(lacks, vm);
 }
 
 bool

@@ -38,6 +38,7 @@ struct vg_vm_track {
     int32_t pid;
     int64_t vcpus;
     bool guest_known;
+    unsigned int lacks; /* enum vg_cpu_lack, of the newest window */
     uint64_t last_step; /* the step of its host in which it was last in the window */
     int64_t covered_ns; /* the length of all windows since it was first seen */
     vg_score *score;
@@ -68,8 +69,9 @@ void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *samp
                       int64_t half_life_ns);
 
 /* Fills in the measured members of a VM that only has a name. names has the names of the snapshot's
- * VMs, by the id of the track (uint64_t). */
-void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm);
+ * VMs, by the id of the track (uint64_t). lacks: what is not known, enum vg_cpu_lack. */
+void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, unsigned int lacks,
+                      struct vg_snap_vm *vm);
 
 /* Returns whether only its GPU use is known, and not its CPU use. */
 bool vg_vm_track_only_gpu(const struct vg_vm_track *track);

@@ -155,7 +155,7 @@ looker_look(const struct vg_nvml_api *api, struct vg_cuda_gpus *ret)
     if (error == VG_NVML_SUCCESS)
         error = api->count(&count);
     if (error != VG_NVML_SUCCESS)
-        vg_guest_put(ret->why, sizeof ret->why, "NVIDIA's driver does not tell its GPUs: error %d",
+        vg_guest_put(ret->why, sizeof ret->why, "NVIDIA's driver does not list its GPUs: error %d",
                      error);
     ret->incomplete = count > VG_CUDA_GPUS_MAX;
     for (unsigned int i = 0; i < count && ret->n < VG_CUDA_GPUS_MAX; i++) {

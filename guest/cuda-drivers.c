@@ -15,7 +15,7 @@
  * of too many versions keeps programs from moving. */
 static const struct vg_cuda_driver_fault faults[] = {
     {"570", "570", VG_CUDA_DRIVER_WARN,
-     "programs of PyTorch may not be released (CUDA_ERROR_NOT_SUPPORTED), and then continue",
+     "PyTorch programs may not be released (CUDA_ERROR_NOT_SUPPORTED), and then continue",
      ISSUES "34"},
     {"570", "", VG_CUDA_DRIVER_NOTE,
      "a process that ran out of GPU memory while it was brought back can never be brought back",

@@ -69,7 +69,7 @@ hold_say_impossible(const char *root, char *ret, size_t size)
 
     ret[0] = '\0';
     if (vg_guest_read_file(path, text, sizeof text) == 0 && atoi(text) == YAMA_NONE)
-        vg_guest_put(ret, size, "%s is %d: no process may trace another one", path, YAMA_NONE);
+        vg_guest_put(ret, size, "%s is %d: no process may trace another process", path, YAMA_NONE);
 }
 
 const struct vg_cuda_process *

@@ -186,9 +186,8 @@ release_say_unseen(struct vg_cuda_process *process, const struct release_seen *s
                      seen->unseen);
     else if (vg_cuda_tied_could_have_peer(&seen->tied))
         vg_guest_put(process->why, sizeof process->why,
-                     "it is not known whether one of its GPUs may access an allocation of 512 MiB "
-                     "or more on another: %s; a process of which that is true could not be brought "
-                     "back",
+                     "it is unknown whether one of its GPUs may access an allocation of 512 MiB or "
+                     "more on another: %s; such a process could not be restored",
                      seen->unseen);
 }
 
@@ -205,8 +204,8 @@ release_say_driver(const struct vg_guest_work *work, const char *version,
             continue;
         process->movable = VG_CUDA_MOVABLE_NO;
         vg_guest_put(process->why, sizeof process->why,
-                     "with NVIDIA's driver %s, %s, as users report (%s); with driver_faults=allow "
-                     "in the configuration, it is released all the same",
+                     "with NVIDIA's driver %s, %s, as users report (%s); driver_faults=allow in "
+                     "the configuration permits the release anyway",
                      version, fault->what, fault->source);
     }
 }
@@ -430,7 +429,7 @@ release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
             result = release_refuse_heir(work, heir->pid, heir->ancestor, heir->why);
     }
     vg_guest_log(LOG_NOTICE,
-                 "forked children gave up files processes=%zu descriptors=%zu maps=%zu failed=%zu",
+                 "forked children released files processes=%zu descriptors=%zu maps=%zu failed=%zu",
                  vg_cuda_work.given_processes, vg_cuda_work.given_descriptors,
                  vg_cuda_work.given_maps, failed);
     return result;
@@ -525,9 +524,9 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
         result = release_learn_gpus(work);
     if (result == 0)
         result = release_check_memory(work);
-    if (result == 0)
-        release_warn_of_driver(work);
     if (result == 0) {
+        release_warn_of_driver(work);
+        vg_guest_work_allow_copy(work, vg_cuda_job_bytes(&vg_cuda_work));
         /* This comes before the first call, so that the stopped programs are known whatever ends
          * this process. */
         release_keep(work, ret_kept);

@@ -116,8 +116,8 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
             return error != 0
                        ? vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED, "%s", now.why)
                        : vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
-                                            "NVIDIA's driver has %zu GPUs, and of those that "
-                                            "programs were released from %zu are not there",
+                                            "NVIDIA's driver has %zu GPUs; %zu of the GPUs that "
+                                            "programs were released from are missing",
                                             now.n, missing);
         /* A process sees the GPUs that were there when it began. */
         vg_cuda_callers_end();
@@ -158,9 +158,8 @@ restore_call_lost(struct vg_cuda_process *process)
 {
     vg_guest_auto char *why = vg_guest_copy(process->why);
 
-    vg_guest_put(process->why, sizeof process->why,
-                 "%s%sit is lost, and has to be ended by hand (kill -9 %d)", why, *why ? "; " : "",
-                 (int)process->pid);
+    vg_guest_put(process->why, sizeof process->why, "%s%sit is lost: `vgpu-guestd end %d` ends it",
+                 why, *why ? "; " : "", (int)process->pid);
 }
 
 /* Marks each lost process, and adds it to the failure. */
@@ -172,10 +171,10 @@ restore_say_lost(struct vg_guest_work *work)
         if (process->gone || process->state != VG_CUDA_FAILED)
             continue;
         restore_call_lost(process);
-        vg_guest_work_add(work, "; %d (%s) is lost, and has to be ended by hand (kill -9 %d)",
+        vg_guest_work_add(work, "; %d (%s) is lost: `vgpu-guestd end %d` ends it",
                           (int)process->pid, process->comm, (int)process->pid);
-        vg_guest_log(LOG_ERR, "process of CUDA is lost pid=%d comm='%s' why='%s'",
-                     (int)process->pid, process->comm, process->why);
+        vg_guest_log(LOG_ERR, "CUDA process is lost pid=%d comm='%s' why='%s'", (int)process->pid,
+                     process->comm, process->why);
     }
 }
 
@@ -237,7 +236,7 @@ restore_bring_back(struct vg_guest_work *work)
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_UNLOCK_MS;
     if (vg_cuda_steps_call(work, VG_CUDA_OP_UNLOCK, VG_CUDA_LOCKED,
                            until_ms > work->until_ms ? until_ms : work->until_ms) > 0)
-        vg_cuda_steps_fail(work, "is back, but does not go on");
+        vg_cuda_steps_fail(work, "is back, but does not resume");
     /* This finds out the state of those that failed. */
     if (work->failure)
         vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);
@@ -250,10 +249,10 @@ restore_log(void)
     for (size_t i = 0; i < vg_cuda_work.n; i++) {
         const struct vg_cuda_process *process = &vg_cuda_work.processes[i];
         if (process->gone)
-            vg_guest_log(LOG_WARNING, "process ended meanwhile pid=%d comm='%s'", (int)process->pid,
+            vg_guest_log(LOG_WARNING, "process has exited pid=%d comm='%s'", (int)process->pid,
                          process->comm);
         else
-            vg_guest_log(LOG_NOTICE, "process of CUDA pid=%d comm='%s' state=%d stop_ms=%lld",
+            vg_guest_log(LOG_NOTICE, "CUDA process pid=%d comm='%s' state=%d stop_ms=%lld",
                          (int)process->pid, process->comm, process->state,
                          (long long)process->stop_us / 1000);
     }
@@ -293,6 +292,7 @@ vg_cuda_restore(struct vg_guest_work *work, json_object *state, bool undo)
     else if (vg_cuda_job_read(kept, &vg_cuda_work) != 0)
         vg_cuda_work.n = 0;
     json_object_put(kept);
+    vg_guest_work_allow_copy(work, vg_cuda_job_bytes(&vg_cuda_work));
     vg_cuda_callers_start(vg_cuda_work.n);
     restore_bring_back(work);
     vg_cuda_callers_end();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "guest/child.h"
+#include "guest/cuda-maps.h"
 #include "guest/util.h"
 
 /* The time that a call may take beyond the copying, which is more than twice the longest time that
@@ -231,16 +232,24 @@ vg_cuda_steps_settle(int64_t until_ms)
     n_calls = 0;
 }
 
+/* Explains a call that failed. Kernels of NCCL end only when those of the other ranks do, and each
+ * rank is locked by itself. */
 static const char *
-steps_why(const struct vg_cuda_call *call)
+steps_why(const struct vg_guest_work *work, const struct vg_cuda_call *call)
 {
     if (call->outcome == VG_CUDA_WAITS)
         return "its turn had not come";
     if (call->outcome == VG_CUDA_UNDER_WAY || call->outcome == VG_CUDA_GIVEN_UP)
         return "the driver had not answered";
-    if (call->result == VG_CUDA_NOT_READY)
-        return "its work on the GPU did not come to an end in time";
-    return call->why;
+    if (call->result != VG_CUDA_NOT_READY)
+        return call->why;
+    if (vg_cuda_maps_libraries(work->config->root, call->pid) & VG_CUDA_LIBRARY_NCCL)
+        return "its work on the GPU did not come to an end in time: it uses NCCL, whose kernels "
+               "wait for those of other ranks; have a hook or [units] end or pause all ranks "
+               "before the move";
+    return "its work on the GPU did not come to an end in time: give it more by "
+           "guest_deadline in [actions] of the host's vgpud.conf, or, if it never ends, "
+           "have a hook or [units] end it before the move";
 }
 
 int
@@ -248,7 +257,7 @@ vg_cuda_steps_fail(struct vg_guest_work *work, const char *what)
 {
     for (size_t i = 0; i < n_calls; i++) {
         struct vg_cuda_process *process = &vg_cuda_work.processes[call_of[i]];
-        const char *why = steps_why(&calls[i]);
+        const char *why = steps_why(work, &calls[i]);
         if (process->gone || steps_succeeded(&calls[i]))
             continue;
         bool late = calls[i].outcome == VG_CUDA_WAITS || calls[i].outcome == VG_CUDA_UNDER_WAY ||

@@ -144,7 +144,7 @@ vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file, pid
     if (*file->why)
         vg_guest_put(ret_why, size, "%s", file->why);
     else if (start_ns <= file->lost_ns)
-        vg_guest_put(ret_why, size, "the kernel has lost records of calls since it began");
+        vg_guest_put(ret_why, size, "the kernel has lost records of calls since its start");
     else if (!covered || (!after && !(seen && seen->watched)))
         vg_guest_put(ret_why, size, "it used CUDA before its calls were watched");
     return ret_why[0] == '\0';

@@ -13,7 +13,7 @@
 #include "guest/provider.h"
 #include "guest/util.h"
 
-/* The time for each of the two halves. */
+/* The time for each of the two halves, besides the copying of GPU memory. */
 #define HAND_MS 120000
 
 static void
@@ -87,11 +87,11 @@ hand_end(struct vg_guest_work *work)
         printf("and %lld more\n", (long long)(total - (int64_t)n));
     json_object *forked = json_object_object_get(programs, "forked");
     if (forked)
-        printf("forked children that gave up their files: %s, with descriptors: %s, maps: %s\n",
+        printf("forked children that released their files: %s, with descriptors: %s, maps: %s\n",
                hand_text(forked, "processes"), hand_text(forked, "descriptors"),
                hand_text(forked, "maps"));
     if (total == 0 && !work->failure)
-        printf("no program of CUDA or OpenCL has a GPU, or none can be asked\n");
+        printf("no CUDA or OpenCL program has a GPU, or none can be reached\n");
     hand_print_units(json_object_object_get(work->details, "units"));
     if (work->failure)
         printf("failed: %s\n",
@@ -113,7 +113,7 @@ hand_print_holders(const struct vg_guest_work *work)
         printf("still held by %d (%s): %s %s\n", (int)holders[i].pid, holders[i].comm,
                holders[i].path, holders[i].mapped ? "mapped" : "open");
     if (total == 0)
-        printf("released: nobody had a GPU open or mapped\n");
+        printf("released: no process had a GPU open or mapped\n");
     vg_guest_nodes_clear(&nodes);
 }
 

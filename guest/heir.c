@@ -68,7 +68,8 @@ heir_compare(struct vg_guest_heir *heir, pid_t a, pid_t b, int kind, int a_fd, i
     /* With ESRCH, one of them has ended; with EBADF, one has closed the file. */
     if (result >= 0 || errno == ESRCH || errno == EBADF)
         return result == 0 ? 0 : 1;
-    heir_refuse(heir, "the kernel does not tell whose files it has (kcmp): %s", strerror(errno));
+    heir_refuse(heir, "the kernel does not report whether it shares its files (kcmp): %s",
+                strerror(errno));
     return -1;
 }
 
@@ -185,8 +186,8 @@ heir_check_other(struct vg_guest_heir *heir, pid_t thread, pid_t other)
         return;
     if (heir_compare(heir, thread, other, KCMP_VM, 0, 0) == 0)
         heir_refuse(heir,
-                    "it shares its memory with process %d, as a child does that has not begun "
-                    "its program yet",
+                    "it shares its memory with process %d, like a child that has not executed its "
+                    "program yet",
                     (int)other);
     else if (heir_compare(heir, thread, other, KCMP_FILES, 0, 0) == 0)
         heir_refuse(heir, "it shares its descriptors with process %d", (int)other);
@@ -223,8 +224,8 @@ heir_check(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t
 
     heir->descriptors = heir->maps = 0;
     if (n > HOLDS_MAX) {
-        heir_refuse(heir, "it has %zu descriptors and maps of GPUs, and %d can be given up", n,
-                    HOLDS_MAX);
+        heir_refuse(heir, "it has %zu descriptors and maps of GPUs, and at most %d can be released",
+                    n, HOLDS_MAX);
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
@@ -260,7 +261,7 @@ heir_check_stopping(const char *root, struct vg_guest_heir *heir)
     char head[6];
 
     if (!VG_GUEST_TRACEE_WORKS)
-        heir_refuse(heir, "they can be given up on x86-64 only");
+        heir_refuse(heir, "they can be released only on x86-64");
     if (tracer > 0)
         heir_refuse(heir, "process %ld traces it", tracer);
     /* The fifth byte of a program says whether its addresses have 32 or 64 bits. */
@@ -268,7 +269,7 @@ heir_check_stopping(const char *root, struct vg_guest_heir *heir)
     if (head[0] == 0x7f && head[4] == 1)
         heir_refuse(heir, "it is a program of 32 bits");
     if (vg_guest_read_file(scope, head, sizeof head) == 0 && head[0] == '3')
-        heir_refuse(heir, "the kernel lets nobody trace (kernel.yama.ptrace_scope=3)");
+        heir_refuse(heir, "the kernel forbids tracing (kernel.yama.ptrace_scope=3)");
 }
 
 void
@@ -294,7 +295,7 @@ vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *hei
 static const char *
 heir_error_word(long result)
 {
-    return result == -ETIME ? "it is not let go on, as if it was frozen" : strerror((int)-result);
+    return result == -ETIME ? "it does not resume, as if it was frozen" : strerror((int)-result);
 }
 
 /* Returns whether a descriptor of the process is /dev/null, and not another file of this name. */
@@ -365,7 +366,7 @@ heir_replace(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
     long result = hold->mapped ? vg_guest_tracee_call(tracee, SYS_mmap, map_args)
                                : vg_guest_tracee_call(tracee, SYS_dup3, dup_args);
     if (result < 0 && result > -4096)
-        heir_refuse(heir, "it gave up %zu descriptors and %zu maps, and then failed: %s",
+        heir_refuse(heir, "it released %zu descriptors and %zu maps, and then failed: %s",
                     heir->descriptors, heir->maps, heir_error_word(result));
     else if (hold->mapped)
         heir->maps++;
@@ -545,7 +546,7 @@ vg_guest_heirs_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir 
     /* These processes are left behind: they end when they have let go of the processes that they
      * stopped. */
     for (size_t i = 0; i < n_tracers; i++) {
-        heir_refuse(tracers[i].heir, "it was stopped and does not go on yet");
+        heir_refuse(tracers[i].heir, "it was stopped and has not resumed yet");
         close(tracers[i].fd);
     }
     for (size_t i = 0; i < n; i++) {

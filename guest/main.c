@@ -6,13 +6,17 @@
 #include "config.h"
 
 #include <argp.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "guest/agent.h"
 #include "guest/conf.h"
+#include "guest/cuda-end.h"
 #include "guest/hand.h"
 #include "guest/status.h"
 #include "guest/util.h"
@@ -43,13 +47,44 @@ static const struct {
                 {"try", vg_guest_hand_try},
                 {"restore", vg_guest_hand_restore}};
 
+/* The command that takes the pid of a process. */
+#define COMMAND_END "end"
+
 struct args {
     struct vg_guest_config config;
+    /* What `end` is to end; 0 for another command. */
+    pid_t pid;
+    bool ends;
     /* NULL for the default one. */
     const char *config_file;
     /* NULL to run as the agent. */
     command_fn *command;
 };
+
+/* Takes a command, or the pid of the one to end. */
+static void
+parse_word(struct args *args, const char *word, struct argp_state *state)
+{
+    char *rest;
+    long pid = strtol(word, &rest, 10);
+
+    if (state->arg_num == 1 && args->ends) {
+        if (*rest || pid <= 1 || pid > INT_MAX)
+            argp_error(state, "'%s' is not the pid of a process", word);
+        args->pid = (pid_t)pid;
+        return;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && state->arg_num == 0; i++) {
+        if (strcmp(word, commands[i].name) == 0)
+            args->command = commands[i].run;
+    }
+    args->ends = state->arg_num == 0 && strcmp(word, COMMAND_END) == 0;
+    if (state->arg_num > 0)
+        argp_error(state, "'%s' is one word too many", word);
+    if (!args->command && !args->ends)
+        argp_error(state, "'%s' is no command; there are `status`, `try`, `restore` and `end PID`",
+                   word);
+}
 
 static error_t
 parse(int key, char *arg, struct argp_state *state)
@@ -73,12 +108,11 @@ parse(int key, char *arg, struct argp_state *state)
         args->config.root = arg;
         break;
     case ARGP_KEY_ARG:
-        for (size_t i = 0; i < sizeof commands / sizeof *commands && state->arg_num == 0; i++) {
-            if (strcmp(arg, commands[i].name) == 0)
-                args->command = commands[i].run;
-        }
-        if (state->arg_num > 0 || !args->command)
-            argp_error(state, "'%s' is no command; there are `status`, `try` and `restore`", arg);
+        parse_word(args, arg, state);
+        break;
+    case ARGP_KEY_END:
+        if (args->ends && args->pid == 0)
+            argp_error(state, "`end` needs the pid of a process");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -89,13 +123,14 @@ parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "[status | try | restore]",
+    .args_doc = "[status | try | restore | end PID]",
     .doc =
-        "Has the GPUs of this VM released before it moves, and taken back after, as vgpud on its "
-        "host asks.\v"
-        "With `status`, prints what it sees: the port, hooks, programs of CUDA and OpenCL, GPUs "
-        "and who holds them. With `try`, releases these programs and brings them back at once, and "
-        "prints how long they stood still. With `restore`, brings back those that stayed released.",
+        "Makes programs release this VM's GPUs before a move, and resume after it, at the request "
+        "of the host's vgpud.\vWith `status`, prints its state: the port, hooks, CUDA and OpenCL "
+        "programs, and GPUs with the processes that hold them. With `try`, releases these "
+        "programs, restores them immediately, and prints how long they were paused. With "
+        "`restore`, restores programs that stayed released. With `end`, ends a CUDA program after "
+        "it has released its GPUs.",
 };
 
 int
@@ -108,6 +143,8 @@ main(int argc, char **argv)
     int result = vg_guest_config_read(&args.config, args.config_file) == 0 ? 0 : 2;
     if (result == 0 && args.command) {
         result = args.command(&args.config);
+    } else if (result == 0 && args.ends) {
+        result = vg_cuda_end(&args.config, args.pid);
     } else if (result == 0) {
         if (geteuid() != 0)
             vg_guest_log(LOG_WARNING,

@@ -190,7 +190,7 @@ vg_opencl_hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const
     bool was_known = program->is_known;
 
     if (why)
-        vg_guest_log(LOG_WARNING, "program of OpenCL is not listened to any more pid=%d why='%s'",
+        vg_guest_log(LOG_WARNING, "OpenCL program is disconnected pid=%d why='%s'",
                      (int)program->pid, why);
     close(program->fd);
     *program = (struct hub_program){.fd = -1};
@@ -258,7 +258,7 @@ hub_add_program(vg_opencl_hub *hub)
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
     struct hub_program *place = hub_find_place(hub, peer.uid);
     if (!place && !hub->is_full_told)
-        vg_guest_log(LOG_WARNING, "too many programs of OpenCL pid=%d uid=%u", (int)peer.pid,
+        vg_guest_log(LOG_WARNING, "too many OpenCL programs pid=%d uid=%u", (int)peer.pid,
                      (unsigned int)peer.uid);
     hub->is_full_told = !place;
     /* One that cannot be seen from here could not be told from another one. */
@@ -328,7 +328,7 @@ vg_opencl_hub_look(vg_opencl_hub *hub)
             vg_opencl_hub_end_program(hub, program, "it says no hello");
         } else if (program->is_known && now_ms >= program->due_ms) {
             program->due_ms = now_ms + VG_OPENCL_ORPHAN_MS;
-            vg_guest_log(LOG_NOTICE, "nobody has the program go on, trying it pid=%d",
+            vg_guest_log(LOG_NOTICE, "the program was not resumed, trying it pid=%d",
                          (int)program->pid);
             vg_opencl_talk_let_go_on(hub, program);
         }
@@ -367,7 +367,7 @@ vg_opencl_hub_new(const char *root)
     if (hub_open(hub) == 0)
         return hub;
     vg_guest_log(LOG_WARNING,
-                 "programs of OpenCL cannot connect path='%s" VG_OPENCL_SOCKET "' error='%s'", root,
+                 "OpenCL programs cannot connect path='%s" VG_OPENCL_SOCKET "' error='%s'", root,
                  strerror(errno));
     vg_opencl_hub_free(hub);
     return NULL;

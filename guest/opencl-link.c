@@ -113,7 +113,7 @@ link_take_moved(struct vg_opencl_program *program, const char *line)
     } else if ((rest = vg_opencl_after(line, "stayed")) ||
                (rest = vg_opencl_after(line, "waits")) || (rest = vg_opencl_after(line, "busy"))) {
         link_answer(program, VG_OPENCL_NO,
-                    vg_opencl_after(line, "busy") ? "it has not answered what it was asked before"
+                    vg_opencl_after(line, "busy") ? "it has not answered the previous request"
                                                   : rest);
     } else {
         /* What it says on its way is no answer to `move`. */
@@ -168,7 +168,7 @@ link_take_said(struct vg_opencl_program *program, const char *line)
     } else if ((rest = vg_opencl_after(line, "late"))) {
         link_answer_said(program, program->answer, rest);
     } else if (vg_opencl_after(line, "busy")) {
-        link_answer(program, VG_OPENCL_NO, "it has not answered what it was asked before");
+        link_answer(program, VG_OPENCL_NO, "it has not answered the previous request");
     } else if ((rest = vg_opencl_after(line, "error"))) {
         link_answer_said(program, VG_OPENCL_NO, rest);
     }

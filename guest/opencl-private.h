@@ -11,8 +11,9 @@
 #include "guest/opencl-link.h"
 #include "guest/work-private.h"
 
-/* The time for a program that has not stopped in time to say that it goes on. It may hang in its
- * vendor's library, and goes on by itself when it no longer does. */
+/* The time for a program that has not stopped in time to say that it continues, besides what it
+ * copies at that moment. It may hang in its vendor's library, and continues by itself when it no
+ * longer does. */
 #define VG_OPENCL_STUCK_MS 3000
 
 /* Connects to the agent that runs, once. Returns the programs, or NULL if there is no agent. */
@@ -22,6 +23,9 @@ void vg_opencl_close(void);
 /* Asks the wanted programs that run whether they could be stopped. Returns the first that could
  * not, or does not say so in time, or NULL. */
 const struct vg_opencl_program *vg_opencl_ask(const struct vg_guest_work *work);
+
+/* Returns how much GPU memory the programs have that are told of. */
+int64_t vg_opencl_bytes(void);
 
 /* Fails if the guest has too little memory for what the programs that are told of have. */
 int vg_opencl_check_memory(struct vg_guest_work *work);

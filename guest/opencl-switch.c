@@ -74,7 +74,7 @@ switch_send(struct vg_guest_work *work, struct vg_opencl_link *link, const char 
             vg_opencl_link_tell(link, program, "abort");
     }
     vg_guest_child_ignore_cancel();
-    switch_wait(link, vg_guest_now_ms() + VG_OPENCL_STUCK_MS);
+    switch_wait(link, vg_guest_now_ms() + VG_OPENCL_STUCK_MS + vg_guest_copy_ms(vg_opencl_bytes()));
 }
 
 /* Fails with the first program that is not there now. *ret_undone: those that are not there all go
@@ -102,7 +102,7 @@ switch_check(struct vg_guest_work *work, struct vg_opencl_link *link, bool *ret_
                                : is_silent  ? VG_GUEST_TIMEOUT
                                             : VG_GUEST_OPENCL_FAILED,
                                "process %d (%s) %s: %s", (int)program->pid, program->comm,
-                               goes_on ? "goes on where it was" : "stands still", program->why);
+                               goes_on ? "continues where it was" : "stands still", program->why);
     }
     return result;
 }
@@ -117,7 +117,8 @@ vg_opencl_switch(struct vg_guest_work *work, bool *ret_undone)
     *ret_undone = true;
     if (!link)
         return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
-                                  "programs of OpenCL cannot be reached: nobody listens for them");
+                                  "OpenCL programs cannot be reached: the socket for them is "
+                                  "closed");
     int result = switch_choose(work, link, to) > 0 ? vg_opencl_check_memory(work) : 0;
     if (result == 0) {
         switch_send(work, link, to);

@@ -26,7 +26,7 @@ talk_send(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 
     if (send(program->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)strlen(text))
         return true;
-    vg_opencl_hub_end_program(hub, program, "it does not read what it is told");
+    vg_opencl_hub_end_program(hub, program, "it does not read its messages");
     return false;
 }
 
@@ -178,7 +178,7 @@ talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *lin
     }
     program->is_known = true;
     program->due_ms = program->is_released ? vg_guest_now_ms() + VG_OPENCL_ORPHAN_MS : INT64_MAX;
-    vg_guest_log(LOG_INFO, "program of OpenCL connected pid=%d released=%d", (int)program->pid,
+    vg_guest_log(LOG_INFO, "OpenCL program connected pid=%d released=%d", (int)program->pid,
                  program->is_released);
     vg_opencl_hub_tell_of(hub, program);
     return true;
@@ -208,7 +208,7 @@ talk_move_ended(vg_opencl_hub *hub, struct hub_program *program, const char *how
         program->due_ms = vg_guest_now_ms() + VG_OPENCL_ORPHAN_MS;
     vg_guest_auto char *place = vg_guest_quote(program->place, VG_OPENCL_PLACE_MAX);
     vg_guest_auto char *why = vg_guest_quote(program->why, sizeof program->why);
-    vg_guest_log(LOG_NOTICE, "program of OpenCL %s pid=%d place=%s stop_ms=%" PRId64 " why=%s", how,
+    vg_guest_log(LOG_NOTICE, "OpenCL program %s pid=%d place=%s stop_ms=%" PRId64 " why=%s", how,
                  (int)program->pid, place, program->stop_us / 1000, why);
     vg_opencl_hub_send_all(hub, "said %" PRIu32 " %s %s\n", program->number, how, program->why);
 }
@@ -296,8 +296,8 @@ talk_take_late(struct hub_program *program, const char *line)
         return false;
     program->is_late = true;
     vg_guest_auto char *said = vg_guest_quote(why, VG_OPENCL_SAID_MAX);
-    vg_guest_log(LOG_WARNING, "program of OpenCL does not go on yet pid=%d why=%s",
-                 (int)program->pid, said);
+    vg_guest_log(LOG_WARNING, "OpenCL program does not resume yet pid=%d why=%s", (int)program->pid,
+                 said);
     return true;
 }
 

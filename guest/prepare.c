@@ -87,15 +87,15 @@ prepare_unbind(struct vg_guest_work *work, struct vg_guest_device *device)
     work->stuck = error == VG_GUEST_WRITE_STUCK;
     if (error > 0)
         return vg_guest_work_fail(work, VG_GUEST_UNBIND_FAILED,
-                                  "driver '%s' does not let go of %s: %s", device->driver,
+                                  "driver '%s' does not release %s: %s", device->driver,
                                   device->address, strerror(error));
     if ((error < 0 || !vg_guest_device_wait(&now, false, work->until_ms)) &&
         vg_guest_child_stop() == VG_GUEST_STOP_CANCEL)
         return vg_guest_work_check(work, "unbind");
     if (error < 0 || *now.driver)
         return vg_guest_work_fail(work, VG_GUEST_UNBIND_FAILED,
-                                  "driver '%s' had not let go of %s at the deadline",
-                                  device->driver, device->address);
+                                  "driver '%s' had not released %s at the deadline", device->driver,
+                                  device->address);
     vg_guest_log(LOG_NOTICE, "driver released device=%s driver=%s", device->address,
                  device->driver);
     return 0;

@@ -23,7 +23,8 @@
 enum {
     /* The least time for programs to say whether they could be stopped. */
     ASK_MS = 5000,
-    /* The time for a program to answer beyond what it was given to stop. */
+    /* The time for a program to answer beyond what it was given to stop, besides what it copies at
+     * that moment. */
     ANSWER_MS = 2000,
     /* The time for the vendors' libraries to find GPUs that were plugged in, and the pause between
      * two tries. */
@@ -86,8 +87,8 @@ opencl_find(const struct vg_guest_work *work)
     return found;
 }
 
-static int64_t
-opencl_bytes(void)
+int64_t
+vg_opencl_bytes(void)
 {
     int64_t bytes = 0;
 
@@ -148,7 +149,8 @@ vg_opencl_tell(json_object *message, bool is_status)
     /* Whoever has none does without the member, but in a status. */
     if (n == 0 && !is_status)
         return;
-    json_object *list = vg_guest_programs_add(message, "opencl", (int64_t)n, opencl_bytes(), &told);
+    json_object *list =
+        vg_guest_programs_add(message, "opencl", (int64_t)n, vg_opencl_bytes(), &told);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < opencl_programs.n; i++) {
             const struct vg_opencl_program *program = &opencl_programs.programs[i];
@@ -190,8 +192,7 @@ vg_opencl_ask(const struct vg_guest_work *work)
         if (program->is_wanted && program->state == VG_OPENCL_STOPPING) {
             program->answer = VG_OPENCL_NO;
             vg_guest_put(program->why, sizeof program->why,
-                         "it was told to stop before, and has "
-                         "not answered");
+                         "it has not answered an earlier request to stop");
         } else if (program->is_wanted && program->state == VG_OPENCL_RUNNING) {
             vg_opencl_link_tell(link, program, "ask");
         }
@@ -216,13 +217,13 @@ vg_opencl_ask(const struct vg_guest_work *work)
 int
 vg_opencl_check_memory(struct vg_guest_work *work)
 {
-    int64_t need = opencl_bytes(), free_bytes = vg_guest_free_memory(work->config->root);
+    int64_t need = vg_opencl_bytes(), free_bytes = vg_guest_free_memory(work->config->root);
 
     if (free_bytes < 0 || need <= free_bytes)
         return 0;
     return vg_guest_work_fail(work, VG_GUEST_NO_MEMORY,
-                              "releasing programs of OpenCL needs %lld MiB of the guest's memory, "
-                              "and %lld MiB are available",
+                              "releasing OpenCL programs needs %lld MiB of the guest's memory, and "
+                              "%lld MiB are available",
                               (long long)(need >> 20), (long long)(free_bytes >> 20));
 }
 
@@ -240,7 +241,7 @@ opencl_check_stopped(struct vg_guest_work *work)
         if (program->answer == VG_OPENCL_SILENT)
             vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
         vg_guest_auto char *why = vg_guest_quote(program->why, sizeof program->why);
-        vg_guest_log(LOG_ERR, "program of OpenCL is not released pid=%d comm='%s' why=%s",
+        vg_guest_log(LOG_ERR, "OpenCL program is not released pid=%d comm='%s' why=%s",
                      (int)program->pid, program->comm, why);
         vg_guest_work_fail(
             work, program->answer == VG_OPENCL_SILENT ? VG_GUEST_TIMEOUT : VG_GUEST_OPENCL_FAILED,
@@ -255,9 +256,12 @@ static int
 opencl_stop(struct vg_guest_work *work)
 {
     struct vg_opencl_link *link = &opencl_programs;
+    const int64_t bytes = vg_opencl_bytes();
+
+    vg_guest_work_allow_copy(work, bytes);
     int64_t left_ms = work->until_ms - vg_guest_now_ms();
     int64_t ms = left_ms > 4 ? left_ms * 3 / 4 : 1;
-    int64_t until_ms = vg_guest_now_ms() + ms + ANSWER_MS;
+    int64_t until_ms = vg_guest_now_ms() + ms + ANSWER_MS + vg_guest_copy_ms(bytes);
     vg_guest_auto char *line = vg_guest_format("prepare %lld", (long long)ms);
 
     until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
@@ -273,7 +277,7 @@ opencl_stop(struct vg_guest_work *work)
            vg_guest_child_stop() == VG_GUEST_STOP_NONE) {
         if (vg_opencl_link_wait(link, until_ms) != 0)
             return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
-                                      "programs of OpenCL cannot be reached any more");
+                                      "OpenCL programs can no longer be reached");
     }
     return opencl_check_stopped(work);
 }
@@ -298,7 +302,7 @@ opencl_send_away(struct vg_guest_work *work)
             return -1;
         if (vg_opencl_link_wait(link, work->until_ms) != 0)
             return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
-                                      "programs of OpenCL cannot be reached any more");
+                                      "OpenCL programs can no longer be reached");
     }
     return 0;
 }
@@ -322,7 +326,7 @@ opencl_stop_all(struct vg_guest_work *work)
         vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
         if (vg_opencl_link_wait(&opencl_programs, vg_guest_now_ms()) != 0)
             return vg_guest_work_fail(work, VG_GUEST_INTERNAL,
-                                      "programs of OpenCL cannot be reached any more");
+                                      "OpenCL programs can no longer be reached");
     }
     return 0;
 }
@@ -395,7 +399,7 @@ opencl_wait_until_on(const struct vg_guest_work *work, int64_t until_ms)
 {
     struct vg_opencl_link *link = &opencl_programs;
 
-    int64_t stuck_ms = vg_guest_now_ms() + VG_OPENCL_STUCK_MS;
+    int64_t stuck_ms = vg_guest_now_ms() + VG_OPENCL_STUCK_MS + vg_guest_copy_ms(vg_opencl_bytes());
 
     until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
     stuck_ms = stuck_ms < until_ms ? stuck_ms : until_ms;
@@ -456,7 +460,7 @@ opencl_check_resumed(struct vg_guest_work *work)
         if (!program->is_wanted)
             continue;
         if (opencl_goes_on(program)) {
-            vg_guest_log(LOG_NOTICE, "program of OpenCL pid=%d comm='%s' gone=%d stop_ms=%lld",
+            vg_guest_log(LOG_NOTICE, "OpenCL program pid=%d comm='%s' gone=%d stop_ms=%lld",
                          (int)program->pid, program->comm, program->state == VG_OPENCL_GONE,
                          (long long)program->stop_us / 1000);
             continue;
@@ -465,7 +469,7 @@ opencl_check_resumed(struct vg_guest_work *work)
         if (!opencl_has_failed(program) && !program->why[0])
             vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
         vg_guest_auto char *why = vg_guest_quote(program->why, sizeof program->why);
-        vg_guest_log(LOG_ERR, "program of OpenCL does not go on pid=%d comm='%s' why=%s",
+        vg_guest_log(LOG_ERR, "OpenCL program does not resume pid=%d comm='%s' why=%s",
                      (int)program->pid, program->comm, why);
         result = vg_guest_work_fail(
             work, opencl_has_failed(program) ? VG_GUEST_OPENCL_FAILED : VG_GUEST_TIMEOUT,
@@ -497,6 +501,7 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         n += program->is_wanted ? 1 : 0;
     }
     if (n > 0) {
+        vg_guest_work_allow_copy(work, vg_opencl_bytes());
         opencl_resume_all(work);
         result = opencl_check_resumed(work) != 0 ? -1 : result;
     }
@@ -526,9 +531,9 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
         int64_t free_bytes = vg_guest_free_memory(work.config->root);
         if (bad)
             vg_guest_put(why, sizeof why, "%d (%s): %s", (int)bad->pid, bad->comm, bad->why);
-        else if (free_bytes >= 0 && opencl_bytes() > free_bytes)
+        else if (free_bytes >= 0 && vg_opencl_bytes() > free_bytes)
             vg_guest_put(why, sizeof why, "%lld MiB of memory are needed and %lld MiB available",
-                         (long long)(opencl_bytes() >> 20), (long long)(free_bytes >> 20));
+                         (long long)(vg_opencl_bytes() >> 20), (long long)(free_bytes >> 20));
         for (size_t i = 0; i < link->n; i++) {
             struct vg_opencl_program *program = &link->programs[i];
             /* Those that stand still, or are at a proxy, have no GPU. */

@@ -179,7 +179,7 @@ session_look(struct vg_guest_session *session, const struct vg_guest_request *re
                                    .running = session->working ? session->running.id : 0};
 
     if (session->looking) {
-        session_refuse(session, request->id, VG_GUEST_BUSY, "another status is being looked at");
+        session_refuse(session, request->id, VG_GUEST_BUSY, "another status is being collected");
         return;
     }
     if (session->ops->look(session->user, &order) != 0) {

@@ -54,7 +54,7 @@ status_print_device(json_object *device)
     if (total > (int64_t)n)
         printf("  held by   %lld more\n", (long long)(total - (int64_t)n));
     if (total == 0)
-        printf("  held by   nobody\n");
+        printf("  held by   no process\n");
 }
 
 static void
@@ -88,7 +88,7 @@ status_print_program(json_object *program)
     if (bytes)
         printf("%lld MiB of GPU memory", (long long)json_object_get_int64(bytes) >> 20);
     else
-        printf("its GPU memory is not told");
+        printf("its GPU memory is unknown");
     if (at)
         printf(", at %s", at);
     if (movable && strcmp(movable, "unknown") == 0)
@@ -147,7 +147,7 @@ status_print_programs(json_object *provider)
     json_object *forked = json_object_object_get(programs, "forked");
     if (forked)
         printf(
-            "  forked    children that give up their files: %s, with descriptors: %s, maps: %s\n",
+            "  forked    children that release their files: %s, with descriptors: %s, maps: %s\n",
             status_text(forked, "processes"), status_text(forked, "descriptors"),
             status_text(forked, "maps"));
     if (total == 0)

@@ -101,6 +101,13 @@ vg_guest_copy_ms(int64_t bytes)
 }
 
 void
+vg_guest_work_allow_copy(struct vg_guest_work *work, int64_t bytes)
+{
+    if (work->out < 0)
+        work->until_ms += vg_guest_copy_ms(bytes);
+}
+
+void
 vg_guest_work_allow_undo(struct vg_guest_work *work)
 {
     json_object *programs = json_object_object_get(work->details, "programs");

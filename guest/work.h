@@ -75,6 +75,10 @@ json_object *vg_guest_programs_add(json_object *message, const char *by, int64_t
  * model/migration.h). */
 int64_t vg_guest_copy_ms(int64_t bytes);
 
+/* Lengthens the deadline of a person's command by the time for copying this much GPU memory in one
+ * direction. A host counts that into the deadline of its orders. */
+void vg_guest_work_allow_copy(struct vg_guest_work *work, int64_t bytes);
+
 /* Sets the deadline for undoing: the programs that were told may still be copied to the guest's
  * memory, and are then copied back. Tells the agent, which gives up later processes only. */
 void vg_guest_work_allow_undo(struct vg_guest_work *work);

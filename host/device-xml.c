@@ -175,6 +175,17 @@ vg_domain_devices_find(const GPtrArray *devices, const char *alias, const char *
     return NULL;
 }
 
+bool
+vg_domain_devices_occupy(const GPtrArray *devices, const char *guest_address)
+{
+    for (unsigned i = 0; guest_address && i < devices->len; i++) {
+        const vg_domain_device *device = devices->pdata[i];
+        if (device->guest_address && strcmp(device->guest_address, guest_address) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- making ---- */
 
 static void

@@ -49,6 +49,9 @@ bool vg_domain_device_is(const vg_domain_device *device, const char *alias,
 const vg_domain_device *vg_domain_devices_find(const GPtrArray *devices, const char *alias,
                                                const char *source_address);
 
+/* Returns whether one of these devices of a domain has the guest's address. */
+bool vg_domain_devices_occupy(const GPtrArray *devices, const char *guest_address);
+
 /* Makes the element with this alias, this guest address (NULL for none, so that libvirt finds one)
  * and, if it is not NULL, this source_address. */
 char *vg_device_xml_make(const char *xml, const char *alias, const char *guest_address,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sources: vdsm of oVirt (lib/vdsm/virt/xmlconstants.py), the driver for KVM of OpenNebula,
- * KubeVirt (pkg/virt-launcher/virtwrap/api), the agent of CloudStack (LibvirtVMDef), the agent of
- * ZStack.
+ * Sources, as published in the managers' own repositories: oVirt, OVIRT_VM_URI in the engine's
+ * LibvirtVmXmlBuilder.java, and vdsm's metadata; OpenNebula, <one:vm> in its driver for KVM;
+ * KubeVirt, <kubevirt> in the metadata that the tests of virt-launcher have; ZStack,
+ * ZS_XML_NAMESPACE in kvmagent/plugins/vm_plugin.py; CloudStack, the SMBIOS entries in the tests of
+ * its agent for KVM, of which an operator may change the product, the manufacturer, or both.
  */
 #include "config.h"
 
@@ -118,6 +120,9 @@ manager_is_cloudstack(const xmlNode *domain, const char *name)
         g_autofree char *text = vg_xml_text(entry, TEXT_BYTES_MAX);
         if (vg_xml_attribute_is(entry, "name", "product") && text &&
             g_str_has_prefix(text, "CloudStack "))
+            return true;
+        if (vg_xml_attribute_is(entry, "name", "manufacturer") &&
+            g_strcmp0(text, "Apache Software Foundation") == 0)
             return true;
     }
     return manager_is_cloudstack_name(name);

@@ -327,10 +327,10 @@ local_find_users(struct local_scan *scan)
     if (!local_scan_processes(scan))
         trouble = "processes cannot be listed";
     else if (scan->denied)
-        trouble = "vgpud may not look at the processes of others, which needs CAP_SYS_PTRACE, see "
+        trouble = "vgpud may not read other users' processes; this needs CAP_SYS_PTRACE, see "
                   "vgpud(8)";
     else if (vg_pid_namespace_check(scan->proc, NULL) < 0)
-        trouble = "vgpud is in a pid namespace of its own, and sees not all processes of the host";
+        trouble = "vgpud is in its own pid namespace and does not see all host processes";
     for (guint i = 0; i < scan->devices->len; i++)
         local_set_use(scan->devices->pdata[i], trouble);
 }

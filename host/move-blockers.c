@@ -171,12 +171,12 @@ static const struct blocker_row blocker_rows[] = {
      NOBODY,
      {NEVER, NEVER},
      "the TPM of the host",
-     "the target has another one, without the VM's secrets"},
+     "the target has a different TPM, without the VM's secrets"},
     {"tpm",
      IS("backend", "type", "external"),
      QEMU,
      {MAY, MAY},
-     "a TPM that somebody else serves",
+     "a TPM emulator outside of libvirt",
      "if the program that serves it can hand out its state"},
     {"input", IS(NULL, "type", "passthrough"), QEMU, {NO, NO}, "an input device of the host", ""},
     {"sound", IS(NULL, "model", "usb"), QEMU, {NO, NO}, "a USB sound card", ""},
@@ -263,18 +263,16 @@ blocker_tell_unknown(const struct blocker_row *row, const char *device, const ch
     *ret_sure = row->verdicts[DEBIAN_12] == NO && row->verdicts[DEBIAN_13] == NO;
     if (*ret_sure)
         return g_strdup_printf(
-            "device '%s' is %s, with which %s and %s migrate no VM; what %s does is "
-            "unknown%s",
+            "device '%s' is %s: %s and %s do not migrate a VM that has one; %s is unknown%s",
             device, row->what, older[row->who], newer[row->who], version, blocker_advice);
     if (row->verdicts[DEBIAN_12] == NO)
         return g_strdup_printf(
-            "device '%s' is %s, with which %s migrates no VM, and %s one %s; what "
-            "%s does is unknown",
+            "device '%s' is %s: %s does not migrate a VM that has one, and %s does %s; %s is "
+            "unknown",
             device, row->what, older[row->who], newer[row->who], row->if_text, version);
     return g_strdup_printf(
-        "device '%s' is %s, with which %s and %s migrate a VM %s; what %s does is "
-        "unknown",
-        device, row->what, older[row->who], newer[row->who], row->if_text, version);
+        "device '%s' is %s: %s and %s migrate a VM that has one %s; %s is unknown", device,
+        row->what, older[row->who], newer[row->who], row->if_text, version);
 }
 
 /* Describes a blocker. Returns NULL if it is none. */
@@ -296,10 +294,10 @@ blocker_tell(const struct blocker_row *row, const char *device,
     *ret_sure = row->verdicts[version] == NO;
     const char *known = blocker_debians[version].names[row->who];
     if (*ret_sure)
-        return g_strdup_printf("device '%s' is %s, with which no VM can be migrated (by %s)%s",
+        return g_strdup_printf("device '%s' is %s: a VM that has one cannot be migrated (by %s)%s",
                                device, row->what, known, blocker_advice);
-    return g_strdup_printf("device '%s' is %s, with which %s migrates a VM %s; whether that is so "
-                           "cannot be told",
+    return g_strdup_printf("device '%s' is %s: %s migrates a VM that has one %s; whether that "
+                           "holds here is unknown",
                            device, row->what, known, row->if_text);
 }
 
@@ -398,28 +396,26 @@ blocker_judge_domain(const xmlNode *domain, GPtrArray *blockers)
     if (vg_xml_attribute_is(vg_xml_at(domain, "features/hyperv"), "mode", "passthrough"))
         blocker_add(
             blockers,
-            g_strdup("the VM has all of the host's Hyper-V features (<hyperv "
-                     "mode='passthrough'>), with which QEMU migrates no VM: name those that it "
-                     "needs"),
+            g_strdup("the VM has all of the host's Hyper-V features (<hyperv mode='passthrough'>), "
+                     "and QEMU does not migrate such a VM: name the features it needs"),
             true, NULL);
     if (blocker_has_invtsc(domain))
         blocker_add(
             blockers,
-            g_strdup("the VM's CPU has the feature 'invtsc', with which libvirt migrates no VM "
-                     "unless <timer name='tsc' frequency='...'/> is set"),
+            g_strdup("the VM's CPU has the feature 'invtsc', and libvirt migrates such a VM only "
+                     "if <timer name='tsc' frequency='...'/> is set"),
             true, NULL);
     if (vg_xml_attribute_is(cpu, "migratable", "off"))
         blocker_add(
             blockers,
             g_strdup("the VM has features of the host's CPU that cannot be migrated (<cpu "
-                     "migratable='off'>): QEMU refuses if the CPU has 'invtsc', which cannot "
-                     "be told"),
+                     "migratable='off'>): QEMU refuses if the CPU has 'invtsc', which is unknown"),
             false, NULL);
     if (vg_xml_child(domain, "commandline"))
         blocker_add(
             blockers,
-            g_strdup("the VM has arguments of QEMU (<qemu:commandline>), and whether what they "
-                     "add can be migrated cannot be told"),
+            g_strdup("the VM has extra QEMU arguments (<qemu:commandline>); it is unknown whether "
+                     "what they add can be migrated"),
             false, NULL);
 }
 

@@ -298,7 +298,7 @@ look_check_mount(const struct look *look, uint64_t id, const struct mount **ret)
     const struct mount *own = mounts_find(look->own, id);
 
     if (!own || !look->host)
-        return g_strdup("vgpud cannot tell what is mounted there");
+        return g_strdup("vgpud cannot find what is mounted there");
     *ret = mounts_find_place(look->host, own->place);
     return *ret ? NULL
                 : g_strdup_printf("vgpud has a mount of its own at %s, and does not see the host's",
@@ -436,7 +436,7 @@ look_go_on(struct look *look, int64_t until_ns, GError **err)
     int ends[2];
 
     if (!lookers_begin())
-        return vg_error(err, VG_E_BUSY, "%d other looks have not ended", VG_PATH_LOOKERS_MAX);
+        return vg_error(err, VG_E_BUSY, "%d other checks have not ended", VG_PATH_LOOKERS_MAX);
     pid_t pid = -1;
     if (pipe2(ends, O_CLOEXEC) == 0) {
         pid = fork();
@@ -452,7 +452,7 @@ look_go_on(struct look *look, int64_t until_ns, GError **err)
         if (!answered)
             look_add_failing(look, began_ns);
         return answered && look->seen->len < look->paths->len
-                   ? vg_error(err, VG_E_EXTERNAL, "the process that looks has ended")
+                   ? vg_error(err, VG_E_EXTERNAL, "the checking process has exited")
                    : 0;
     }
     const int errnum = errno;

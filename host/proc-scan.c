@@ -561,6 +561,19 @@ vg_proc_scan_vms(const vg_proc_scan *scan)
     return scan->vms;
 }
 
+void
+vg_proc_scan_pids(const vg_proc_scan *scan, GArray *pids)
+{
+    GHashTableIter iter;
+    void *key;
+
+    g_hash_table_iter_init(&iter, scan->processes);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const int32_t pid = GPOINTER_TO_INT(key);
+        g_array_append_val(pids, pid);
+    }
+}
+
 const struct vg_proc_vm *
 vg_proc_vm_choose(const struct vg_proc_vm *before, const struct vg_proc_vm *vm)
 {

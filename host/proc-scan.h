@@ -72,6 +72,9 @@ void vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char 
  * update. */
 const GPtrArray *vg_proc_scan_vms(const vg_proc_scan *scan);
 
+/* Appends the pids (int32_t) of all processes of the last update, in no order. */
+void vg_proc_scan_pids(const vg_proc_scan *scan, GArray *pids);
+
 /* Chooses between two processes that say they are one VM: libvirt's own, otherwise the one before,
  * which may be NULL. */
 const struct vg_proc_vm *vg_proc_vm_choose(const struct vg_proc_vm *before,

@@ -11,7 +11,6 @@
 #include <libvirt/virterror.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "host/domain-xml.h"
 #include "host/gpu-local.h"
 #include "host/proc-scan.h"

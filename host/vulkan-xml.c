@@ -223,13 +223,12 @@ vulkan_change_emulator(xmlNode *domain, GError **err)
     g_autofree char *directory = slash ? g_strndup(emulator, (gsize)(slash - emulator)) : NULL;
 
     if (!directory)
-        return vg_error(err, VG_E_CONFLICT,
-                        "the definition has no <emulator> that another one could be put before");
+        return vg_error(err, VG_E_CONFLICT, "the definition has no <emulator> for a wrapper");
     if (strcmp(directory, "/usr/bin") != 0 && strcmp(directory, "/usr/libexec") != 0)
         return vg_error(
             err, VG_E_CONFLICT,
-            "the emulator %s is none of /usr/bin or /usr/libexec, where " VG_VULKAN_EMULATORS
-            " looks for it",
+            "the emulator %s is not in /usr/bin or /usr/libexec, where " VG_VULKAN_EMULATORS
+            " searches for it",
             emulator);
     g_autofree char *loose = g_strconcat(VG_VULKAN_EMULATORS, slash, NULL);
     g_autofree char *escaped = g_markup_escape_text(loose, -1);

@@ -147,7 +147,7 @@ xml_undo_attribute(xmlNode *now, const xmlNode *before, const xmlNode *after, co
     if (g_strcmp0(was, became) == 0 || g_strcmp0(is, was) == 0)
         return;
     if (g_strcmp0(is, became) != 0)
-        g_ptr_array_add(kept, g_strdup_printf("%s='%s' of <%s> was set by somebody else, and stays",
+        g_ptr_array_add(kept, g_strdup_printf("%s='%s' of <%s> was not set by vgpud, and stays",
                                               name, is ? is : "", (const char *)now->name));
     else if (was)
         xmlSetProp(now, (const xmlChar *)name, (const xmlChar *)was);

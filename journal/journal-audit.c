@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "journal/journal-private.h"
 
 #define MINUTE_NS (60 * VG_NS_PER_S)

@@ -63,8 +63,8 @@ journal_db_error(const struct journal_db *db, int rc, GError **err)
 {
     bool taken = (rc & 0xff) == SQLITE_CONSTRAINT;
     const char *damaged =
-        "; it is damaged: stop vgpud, keep a copy, and put back a backup, or move "
-        "the file away to begin anew without tokens and plans";
+        "; it is damaged: stop vgpud, keep a copy, and restore a backup, or move the file away to "
+        "start without tokens and plans";
 
     return vg_error(err, taken ? VG_E_CONFLICT : vg_database_code(rc),
                     "the journal '%s': %s (sqlite error %d)%s", db->path,

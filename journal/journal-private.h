@@ -110,7 +110,11 @@ int journal_transact(vg_journal *journal, journal_task *task, const void *arg, v
 /* Runs the tasks that were asked for, and wakes their callers. */
 void journal_do(vg_journal *journal, struct journal_ask *ask);
 
-/* journal-migrations.c */
+/* journal-room.c */
+
+/* Keeps room for the moves that have begun and not ended, and for `more` further ones. */
+int journal_keep_moves_room(struct journal_db *db, int64_t more,
+                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Keeps room for the records of the moves that have not ended, as far as there is any. */
 int journal_room_begin(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;

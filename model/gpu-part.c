@@ -125,10 +125,10 @@ part_judge_driver(struct vg_gpu_part *part, const char *driver, const struct vg_
                  g_strdup_printf("bound to %s, and in use by %s", driver ? driver : "no driver",
                                  use->text));
     else if (vfio)
-        part_set(part, VG_GPU_PART_FREE, g_strdup_printf("bound to %s, and nobody has it", driver));
+        part_set(part, VG_GPU_PART_FREE, g_strdup_printf("bound to %s, and not in use", driver));
     else if (unbound)
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("bound to %s, and nobody has it: libvirt binds it for a VM with "
+                 g_strdup_printf("bound to %s, and not in use: libvirt binds it for a VM with "
                                  "managed='yes'",
                                  driver ? driver : "no driver"));
     else if (use->known)
@@ -138,8 +138,7 @@ part_judge_driver(struct vg_gpu_part *part, const char *driver, const struct vg_
                                  driver));
     else
         part_set(part, VG_GPU_PART_UNKNOWN,
-                 g_strdup_printf("bound to %s, and whether a program of the host works with it "
-                                 "cannot be told%s%s",
+                 g_strdup_printf("bound to %s; it is unknown whether a host program uses it%s%s",
                                  driver, use->text ? ": " : "", use->text ? use->text : ""));
     part->last = part->state == VG_GPU_PART_FREE && !vfio && !unbound;
 }
@@ -235,7 +234,7 @@ part_judge_vgpu(const struct vg_inv_vf *vf, struct vg_gpu_part *part)
         part_set(part, VG_GPU_PART_USED, g_strdup_printf("in use by %s", vf->use.text));
     else if (vf->vgpu_type)
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("a vGPU of %s, and nobody has it", vf->driver));
+                 g_strdup_printf("a vGPU of %s, and not in use", vf->driver));
     else
         part_set(
             part, VG_GPU_PART_UNSET,
@@ -283,12 +282,12 @@ part_add_vf(const struct part_list *list, const struct vg_inv_gpu *gpu, const st
     else if (type)
         part_judge_driver(part, vf->driver, &vf->use);
     else if (part_has_mdev(gpu, vf))
-        part_set(part, VG_GPU_PART_DIVIDED, g_strdup("a mediated device is made of it"));
+        part_set(part, VG_GPU_PART_DIVIDED, g_strdup("it is used for a mediated device"));
     else if (gpu->mdev_types->len > 0)
-        part_set(part, VG_GPU_PART_UNSET, g_strdup("no mediated device is made of it"));
+        part_set(part, VG_GPU_PART_UNSET, g_strdup("it is not used for a mediated device"));
     else
         part_set(part, VG_GPU_PART_UNKNOWN,
-                 g_strdup_printf("bound to %s, and its vGPU type cannot be told",
+                 g_strdup_printf("bound to %s, and its vGPU type is unknown",
                                  vf->driver ? vf->driver : "no driver"));
 }
 
@@ -309,7 +308,7 @@ part_add_mdev(const struct part_list *list, const struct vg_inv_gpu *gpu,
                                  "start -u %s' does)",
                                  mdev->uuid));
     else
-        part_set(part, VG_GPU_PART_FREE, g_strdup("it exists, and nobody has it"));
+        part_set(part, VG_GPU_PART_FREE, g_strdup("it exists, and is not in use"));
 }
 
 static void

@@ -118,6 +118,7 @@ history_clear_step(void *data)
     struct vg_history_step *step = data;
 
     g_clear_pointer(&step->measured, g_array_unref);
+    g_clear_pointer(&step->programs, g_array_unref);
 }
 
 GArray *
@@ -148,6 +149,7 @@ vg_history_host_new(void)
 
     host->vms = g_ptr_array_new_with_free_func(free_vm);
     host->processes = g_array_new(FALSE, FALSE, sizeof(struct vg_history_process));
+    host->programs = g_array_new(FALSE, FALSE, sizeof(struct vg_history_process));
     return host;
 }
 
@@ -158,6 +160,7 @@ vg_history_host_free(vg_history_host *host)
         return;
     g_ptr_array_unref(host->vms);
     g_array_unref(host->processes);
+    g_array_unref(host->programs);
     g_free(host->source);
     g_free(host);
 }

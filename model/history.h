@@ -35,6 +35,7 @@ struct vg_history_row {
     struct vg_cpu_figures cpu;
     bool guest_known; /* in any of them */
     bool gpu_known;
+    unsigned int lacks; /* enum vg_cpu_lack, but NO_GUEST: of any of them */
     int64_t gpu_active_ns;
     uint64_t lost_events;
     GArray *lost_to; /* struct vg_history_loss, most ns first, which owns its names; never NULL */
@@ -88,7 +89,11 @@ struct vg_history_step {
     int64_t preemptions;
     struct vg_host_figures host;
     GArray *measured; /* struct vg_history_measured, longest first; owned */
+    /* struct vg_history_process without count: programs of the host with most CPU time, at most
+     * VG_HISTORY_PROGRAMS_MAX; of whole minutes; owned */
+    GArray *programs;
 };
+#define VG_HISTORY_PROGRAMS_MAX 8
 
 /* An empty array of struct vg_history_step that frees what its steps hold. */
 GArray *vg_history_steps_new(void);
@@ -120,6 +125,7 @@ typedef struct vg_history_host {
     uint64_t lost_events;
     GPtrArray *vms;    /* struct vg_history_vm, by first appearance */
     GArray *processes; /* struct vg_history_process, which took of all VMs together; likewise */
+    GArray *programs;  /* those of the host with most CPU time, without count; likewise */
 } vg_history_host;
 
 vg_history_host *vg_history_host_new(void);

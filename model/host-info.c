@@ -52,6 +52,7 @@ static const struct vg_field summary_fields[] = {
     VG_ROW_INT(vms, 0, 0, COUNT_MAX),
     VG_ROW_INT(gpus, 0, 0, COUNT_MAX),
     VG_ROW_INT(gpus_free, 0, 0, COUNT_MAX),
+    VG_ROW_INT(store_bytes, VG_FIELD_OMIT, 0, BYTES_MAX),
     VG_ROW_INTS(classes, 0, COUNT_MAX, VG_CLASS_MAX),
     VG_ROW_INTS(scores, 0, COUNT_MAX, VG_SUMMARY_STEPS),
     VG_ROW_LIST(top, 0, VG_SUMMARY_TOP, &summary_vm_record),
@@ -213,6 +214,7 @@ vg_host_summary_of(const struct vg_snap_host *host, int64_t at_ns)
     summary->memory_bytes = host->memory_bytes;
     summary->memory_free_bytes = host->memory_free_bytes;
     summary->maintenance = host->maintenance;
+    summary->store_bytes = host->store_bytes;
     summary->vms = host->vms->len;
     for (guint i = 0; i < host->vms->len; i++) {
         const struct vg_snap_vm *vm = host->vms->pdata[i];

@@ -48,10 +48,11 @@ struct vg_host_summary {
     bool maintenance;
     int64_t vms;
     int64_t gpus;
-    int64_t gpus_free; /* places for a vGPU of the type that has most of them, on all GPUs */
-    GArray *classes;   /* int32_t: VMs of each enum vg_vm_class */
-    GArray *scores;    /* int32_t: VMs by CPU intensity, in steps of a tenth */
-    GPtrArray *top;    /* struct vg_summary_vm: those that lose most, most first */
+    int64_t store_bytes; /* of what its vgpud has stored; 0: not told */
+    int64_t gpus_free;   /* places for a vGPU of the type that has most of them, on all GPUs */
+    GArray *classes;     /* int32_t: VMs of each enum vg_vm_class */
+    GArray *scores;      /* int32_t: VMs by CPU intensity, in steps of a tenth */
+    GPtrArray *top;      /* struct vg_summary_vm: those that lose most, most first */
 };
 
 extern const struct vg_record_type vg_host_summary_record;

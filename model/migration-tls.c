@@ -74,7 +74,7 @@ vg_tls_choose(const struct vg_tls_facts *facts)
         return choice;
     }
     if (!tls_is_uri(facts->uri)) {
-        choice.why = g_strdup("libvirt of the target is not reached through qemu+tls");
+        choice.why = g_strdup("the target's libvirt is not reached through qemu+tls");
         return choice;
     }
     choice.why = tls_find_lack(facts, false);

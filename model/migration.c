@@ -329,8 +329,8 @@ programs_keep_gone(struct vg_guest_programs *before, struct vg_guest_programs *n
         g_free(was->state);
         g_free(was->why);
         was->state = g_strdup("gone");
-        was->why = g_strdup_printf("it ended while it computed at %s, by itself or as it lost what "
-                                   "it had there",
+        was->why = g_strdup_printf("it ended while it used %s, normally or because it lost its "
+                                   "state there",
                                    was->at ? was->at : "a proxy");
         was->away_ns = was->stop_ns;
         was->stop_ns = 0;
@@ -356,6 +356,30 @@ int64_t
 vg_guest_allowed_ns(int64_t least_ns, int64_t gpu_bytes, bool releases)
 {
     return least_ns + migration_copy_ns(gpu_bytes) + (releases ? vg_guest_undo_ns(gpu_bytes) : 0);
+}
+
+const struct vg_guest_program *
+vg_guest_programs_lost(const struct vg_guest_programs *programs)
+{
+    for (guint i = 0; i < programs->programs->len; i++) {
+        const struct vg_guest_program *program = programs->programs->pdata[i];
+        if (g_strcmp0(program->state, "failed") == 0)
+            return program;
+    }
+    return NULL;
+}
+
+bool
+vg_guest_programs_are_final(const struct vg_guest_programs *programs)
+{
+    static const char *const ended[] = {"failed", "running", "gone", NULL};
+
+    for (guint i = 0; i < programs->programs->len; i++) {
+        const struct vg_guest_program *program = programs->programs->pdata[i];
+        if (!program->state || !g_strv_contains(ended, program->state))
+            return false;
+    }
+    return programs->total <= programs->programs->len && vg_guest_programs_lost(programs);
 }
 
 void
@@ -416,7 +440,7 @@ vg_migration_cause(const struct vg_migration *migration)
     } parts[] = {
         {"", migration->cause},
         {"; left over: ", migration->left_over},
-        {"; it was not taken up again: ", migration->not_resumed},
+        {"; its use was not resumed: ", migration->not_resumed},
     };
     g_autoptr(GString) cause = NULL;
 

@@ -185,6 +185,13 @@ struct vg_guest_programs {
     GPtrArray *programs;      /* struct vg_guest_program */
 };
 
+/* Returns the first program that the driver can never bring back, or NULL. */
+const struct vg_guest_program *vg_guest_programs_lost(const struct vg_guest_programs *programs);
+
+/* Returns whether another order to resume cannot help any program: some are lost, and no other one
+ * waits. Programs that are not listed may wait. */
+bool vg_guest_programs_are_final(const struct vg_guest_programs *programs);
+
 /* Return the time that a guest is allowed for undoing a release, beyond a fixed part, and for an
  * order: least_ns, and the copying. An order to release may have to be undone. Copying is allowed
  * at half a GB of GPU memory a second in one direction. Drivers copied 1 to 8 GiB a second; the

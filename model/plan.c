@@ -103,6 +103,8 @@ static const struct vg_field action_fields[] = {
     PART(cost, &cost_record),
     PART(runner_up, &runner_up_record),
     PART(facts, &facts_record),
+    VG_ROW_INT(wave, VG_FIELD_OMIT, 0, INT_LIMIT),
+    VG_ROW_INT(group, VG_FIELD_OMIT, 0, INT_LIMIT),
 };
 const struct vg_record_type vg_plan_action_record = VG_ROW_TYPE(action_fields);
 #undef THIS

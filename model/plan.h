@@ -86,6 +86,9 @@ struct vg_plan_action {
     struct vg_plan_cost cost;
     struct vg_plan_runner_up runner_up;
     struct vg_plan_facts facts;
+    int64_t wave;  /* from 1: what is of one wave may run at the same time, when the waves before it
+                      are done; 0 in plans of before */
+    int64_t group; /* from 1: what is of one group has one gain; 0 in plans of before */
 };
 
 /* What is done for a remoted VM, whose programs use a GPU by a vgpu-proxy, before any VM moves. */

@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include "base/error.h"
 #include "model/event.h"
 #include "model/snapshot.h"
 
@@ -114,6 +113,8 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_LIST(gpu, 0, VG_SNAPSHOT_GPU_USES_MAX, &vg_snap_gpu_use_record),
     VG_ROW_PART(profile, OMIT, &vg_snap_profile_record),
     VG_ROW_LIST(lost_to, 0, VG_SNAPSHOT_LOSSES_MAX, &vg_snap_loss_record),
+    VG_ROW_STRINGS(unknown, OMIT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_FIGURES_MAX),
+    VG_ROW_STRINGS(bounds, OMIT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_FIGURES_MAX),
     TEXT(problem, OMIT),
 };
 const struct vg_record_type vg_snap_vm_record = VG_ROW_TYPE(vm_fields);
@@ -169,6 +170,7 @@ static const struct vg_field host_fields[] = {
     VG_ROW_LIST(vms, 0, VG_SNAPSHOT_VMS_MAX, &vg_snap_vm_record),
     VG_ROW_LIST(proxies, OMIT, VG_SNAPSHOT_PROXIES_MAX, &vg_snap_proxy_record),
     VG_ROW_INT(proxy_stop_ns, OMIT, 0, TIME_MAX),
+    VG_ROW_INT(store_bytes, OMIT, 0, BYTES_MAX),
 };
 const struct vg_record_type vg_snap_host_record = VG_ROW_TYPE(host_fields);
 #undef THIS

@@ -208,7 +208,7 @@ seal_host(struct vg_snap_host *host, GError **err)
     if (host->source == VG_SOURCE_MERGED)
         return vg_error(err, VG_E_INVALID, "host '%s': its source cannot be 'merged'", host->name);
     if (host->end_ns < host->begin_ns)
-        return vg_error(err, VG_E_INVALID, "host '%s': it ends before it begins", host->name);
+        return vg_error(err, VG_E_INVALID, "host '%s': its end is before its start", host->name);
     if (host->memory_bytes > 0 && host->memory_free_bytes > host->memory_bytes)
         return vg_error(err, VG_E_INVALID, "host '%s': more memory is free than there is",
                         host->name);
@@ -254,7 +254,7 @@ int
 vg_snapshot_seal(vg_snapshot *snapshot, GError **err)
 {
     if (snapshot->end_ns < snapshot->begin_ns)
-        return vg_error(err, VG_E_INVALID, "the snapshot ends before it begins");
+        return vg_error(err, VG_E_INVALID, "the snapshot's end is before its start");
     g_ptr_array_sort(snapshot->hosts, by_host);
     const struct vg_snap_host *host = find_twin(snapshot->hosts, by_host);
     if (host)
@@ -466,6 +466,12 @@ double
 vg_snap_vm_cap_demand(const struct vg_snap_vm *vm, double cores)
 {
     return vm->cpu_limit > 0 ? MIN(cores, MAX(vm->cpu_limit, vm->run_share)) : cores;
+}
+
+bool
+vg_snap_vm_lacks(const struct vg_snap_vm *vm, const char *member)
+{
+    return g_ptr_array_find_with_equal_func(vm->unknown, member, g_str_equal, NULL);
 }
 
 double

@@ -42,6 +42,7 @@
 #define VG_SNAPSHOT_NAME_MAX       255   /* bytes of a name, NUL not counted */
 #define VG_SNAPSHOT_TEXT_FIELD_MAX 1024  /* bytes of note and problem */
 #define VG_SNAPSHOT_PROFILE_MAX    300   /* windows */
+#define VG_SNAPSHOT_FIGURES_MAX    64    /* names of figures that are unknown, or bounds, of a VM */
 #define VG_SNAPSHOT_PROXIES_MAX    64    /* per host */
 
 /* Cores or engines. Every CPU there can be, eight times over: shares of waiting count every vCPU
@@ -131,7 +132,11 @@ struct vg_snap_vm {
     GPtrArray *gpu; /* struct vg_snap_gpu_use */
     struct vg_snap_profile profile;
     GPtrArray *lost_to; /* struct vg_snap_loss, most first */
-    char *problem;      /* not NULL: the data of this VM is bad, do not plan with it; why */
+    /* char *: members above that nobody knows, which are 0, empty or a guess, and those that are
+     * lower bounds. */
+    GPtrArray *unknown;
+    GPtrArray *bounds;
+    char *problem; /* not NULL: the data of this VM is bad, do not plan with it; why */
 };
 
 /* What programs of one VM did by a socket of a vgpu-proxy. */
@@ -183,6 +188,7 @@ struct vg_snap_host {
     /* How long the last programs stood still that were moved from proxy to proxy from here, as a
      * mean; 0: none was moved. */
     int64_t proxy_stop_ns;
+    int64_t store_bytes; /* of what vgpud has stored; 0: not told */
 };
 
 struct vg_snapshot {
@@ -254,6 +260,9 @@ char *vg_snap_host_facts_hash(const struct vg_snap_host *host);
  * on whatever host it is. Under contention an upper bound, because a vCPU that waits might, had it
  * run, have gone to sleep earlier. */
 double vg_snap_vm_demand(const struct vg_snap_vm *vm);
+
+/* Tells whether a member is unknown. */
+bool vg_snap_vm_lacks(const struct vg_snap_vm *vm, const char *member);
 
 /* The same of a measured demand, such as a window of the profile. */
 double vg_snap_vm_cap_demand(const struct vg_snap_vm *vm, double cores);

@@ -38,7 +38,7 @@ vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const 
     if (uuid && !g_uuid_string_is_valid(uuid))
         return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is no UUID", uuid, name);
     if (!uuid && g_uuid_string_is_valid(name))
-        return vg_error(err, VG_E_INVALID, "'%s' is a UUID; it stands after a name", name);
+        return vg_error(err, VG_E_INVALID, "'%s' is a UUID; a UUID comes after a name", name);
     if (g_hash_table_contains(topology->names, GINT_TO_POINTER(pid)))
         return vg_error(err, VG_E_CONFLICT, "process %d is named twice", pid);
 

@@ -46,7 +46,7 @@ vg_vulkan_request_check(const struct vg_vulkan_request *request, GError **err)
                         "hostmem_bytes, render_node and loosen_sandbox belong to enabled=true");
     if (request->render_node && !g_str_has_prefix(request->render_node, "/dev/dri/renderD"))
         return vg_error(err, VG_E_INVALID,
-                        "render_node '%s' is none of /dev/dri/renderD128, renderD129, ...",
+                        "render_node '%s' is not one of /dev/dri/renderD128, renderD129, ...",
                         request->render_node);
     if (bytes == 0 || (bytes >= VG_VULKAN_HOSTMEM_MIN && bytes <= VG_VULKAN_HOSTMEM_MAX &&
                        (bytes & (bytes - 1)) == 0))

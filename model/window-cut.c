@@ -85,6 +85,9 @@ vg_window_cut(struct vg_window *window, int64_t at_ns, struct vg_window *first)
     vg_window_copy(first, window);
     first->end_ns = at_ns;
     window->begin_ns = at_ns;
+    /* Programs of the host stay with the end of the window. */
+    g_array_set_size(first->programs, 0);
+    first->programs_ns = 0;
     CUT(&cut, window->lost_events, first->lost_events);
     CUT(&cut, window->lost_packets, first->lost_packets);
     CUT(&cut, window->discontinuities, first->discontinuities);

@@ -25,7 +25,7 @@ static void
 window_json_add_figure(json_object *object, const struct vg_figure *figure, const void *values,
                        int64_t duration_ns, unsigned int lacks)
 {
-    const bool known = !(figure->lacks & lacks);
+    const bool known = vg_figure_known(figure, lacks) != VG_KNOWN_NOT;
 
     if (known || !figure->is_optional)
         vg_json_add(object, figure->name,
@@ -33,12 +33,17 @@ window_json_add_figure(json_object *object, const struct vg_figure *figure, cons
 }
 
 void
-vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures)
+vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures, unsigned int lacks)
 {
     json_object *exits = json_object_new_object();
 
     for (size_t i = 0; i < vg_cpu_figure_rows_size; i++)
-        window_json_add_figure(object, &vg_cpu_figure_rows[i], figures, 0, 0);
+        window_json_add_figure(object, &vg_cpu_figure_rows[i], figures, 0, lacks);
+    if (lacks & VG_CPU_NO_EXITS) {
+        vg_json_add(object, "exits", NULL);
+        json_object_put(exits);
+        return;
+    }
     for (int i = 0; i < VG_EXIT_CLASS_MAX; i++) {
         if (figures->exits[i] > 0)
             vg_json_add_int64(exits, vg_exit_class_name((enum vg_exit_class)i),
@@ -48,24 +53,51 @@ vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures)
 }
 
 static json_object *
-vcpu_to_json(const struct vg_vcpu_sample *vcpu)
+window_json_names(const GPtrArray *names)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; i < names->len; i++)
+        vg_json_append(array, json_object_new_string(names->pdata[i]));
+    return array;
+}
+
+void
+vg_json_add_lacks(json_object *object, unsigned int lacks, const struct vg_figure_beside *more)
+{
+    g_autoptr(GPtrArray) unknown = vg_figure_names(lacks, VG_KNOWN_NOT);
+    g_autoptr(GPtrArray) bounds = vg_figure_names(lacks, VG_KNOWN_BOUND);
+
+    for (; more && more->name; more++) {
+        const enum vg_known known = vg_figure_beside_known(more, lacks);
+        if (known != VG_KNOWN)
+            g_ptr_array_add(known == VG_KNOWN_NOT ? unknown : bounds, (void *)more->name);
+    }
+    if (unknown->len > 0)
+        vg_json_add(object, "unknown", window_json_names(unknown));
+    if (bounds->len > 0)
+        vg_json_add(object, "bounds", window_json_names(bounds));
+}
+
+static json_object *
+vcpu_to_json(const struct vg_vcpu_sample *vcpu, unsigned int lacks)
 {
     json_object *object = json_object_new_object();
 
     vg_json_add_int64(object, "tid", vcpu->tid);
     if (vcpu->index != VG_NONE)
         vg_json_add_int64(object, "vcpu", vcpu->index);
-    vg_json_add_figures(object, &vcpu->cpu);
+    vg_json_add_figures(object, &vcpu->cpu, lacks);
     return object;
 }
 
 json_object *
-vg_vcpus_to_json(const GArray *vcpus)
+vg_vcpus_to_json(const GArray *vcpus, unsigned int lacks)
 {
     json_object *array = json_object_new_array();
 
     for (unsigned int i = 0; i < vcpus->len; i++)
-        vg_json_append(array, vcpu_to_json(&g_array_index(vcpus, struct vg_vcpu_sample, i)));
+        vg_json_append(array, vcpu_to_json(&g_array_index(vcpus, struct vg_vcpu_sample, i), lacks));
     return array;
 }
 

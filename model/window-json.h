@@ -12,11 +12,18 @@
 
 #include "model/window.h"
 
-/* Adds "observed_ns", "run_ns", ..., "exits" to the object. */
-void vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures);
+/* Adds "observed_ns", "run_ns", ..., "exits" to the object; those that these lacks (enum
+ * vg_cpu_lack) make unknown are null. */
+void vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures,
+                         unsigned int lacks);
 
-/* [{"tid","vcpu", figures}], of struct vg_vcpu_sample. */
-json_object *vg_vcpus_to_json(const GArray *vcpus);
+/* Adds "unknown" and "bounds", the names of the figures that these lacks make unknown and lower
+ * bounds, where there are any. more: other figures of the object; or NULL. */
+void vg_json_add_lacks(json_object *object, unsigned int lacks,
+                       const struct vg_figure_beside *more);
+
+/* [{"tid","vcpu", figures}], of struct vg_vcpu_sample, likewise. */
+json_object *vg_vcpus_to_json(const GArray *vcpus, unsigned int lacks);
 
 /* [{"aggressor","ns","count",...}], of struct vg_lost_to; the window has the names. */
 json_object *vg_losses_to_json(const struct vg_window *window, const GArray *lost_to);

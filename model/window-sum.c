@@ -145,7 +145,8 @@ window_sum_add_row(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *of_win
         gpu->most_requests = gpu->requests;
     const bool is_most = more.most_requests > gpu->most_requests;
     gpu->most_requests = MAX(gpu->most_requests, more.most_requests);
-    gpu->lacks &= more.lacks;
+    /* What is open at the end the newest window tells. */
+    gpu->lacks = (gpu->lacks & more.lacks) | (more.lacks & VG_GPU_NO_OPEN);
 #define ADD(place, member, kind, unit, ...)                                                        \
  VG_FIGURE_IF_STORED(kind, gpu->member = VG_FIGURE_##kind == VG_FIGURE_MOST                        \
                                              ? (is_most ? more.member : gpu->member)               \
@@ -236,6 +237,7 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, const struct sum_
     if (more->uuid[0])
         g_strlcpy(vm->uuid, more->uuid, sizeof(vm->uuid));
     vm->guest_known = vm->guest_known || more->guest_known;
+    vm->lacks |= more->lacks;
     vm->gpu_known = vm->gpu_known || more->gpu_known;
     vm->gpu_active_ns = vg_time_sum(vm->gpu_active_ns, more->gpu_active_ns);
     vg_cpu_figures_add(&vm->cpu, &more->cpu);
@@ -253,6 +255,19 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, const struct sum_
     for (guint i = 0; i < more->gpus->len; i++)
         add_gpu(vm->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), lengths);
     vg_window_update_cpus(vm->cpus, more);
+}
+
+static void
+window_sum_add_programs(struct vg_window *sum, const struct vg_window *more)
+{
+    if (more->programs_ns == 0)
+        return;
+    for (guint i = 0; i < more->programs->len; i++)
+        vg_process_sum_add(sum->programs,
+                           &g_array_index(more->programs, struct vg_lost_process, i));
+    vg_window_sort_lost_processes(sum->programs);
+    sum->programs_ns = vg_time_sum(sum->programs_ns, more->programs_ns);
+    sum->programs_end_ns = more->programs_end_ns;
 }
 
 void
@@ -277,6 +292,7 @@ vg_window_add(struct vg_window *sum, const struct vg_window *more)
     for (guint i = 0; i < more->gpu_processes->len; i++)
         add_gpu_process(sum, &g_array_index(more->gpu_processes, struct vg_gpu_process_sample, i),
                         &lengths);
+    window_sum_add_programs(sum, more);
 }
 
 /* ---- who is gone ---- */
@@ -427,5 +443,6 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
     g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);
     g_array_append_vals(to->cpus, from->cpus->data, from->cpus->len);
     g_array_append_vals(to->proxies, from->proxies->data, from->proxies->len);
+    vg_window_copy_programs(to, from);
     to->gpu_processes_left_out = from->gpu_processes_left_out;
 }

@@ -59,6 +59,7 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .host = vg_host_sample_none(),
         .cpus = g_array_new(FALSE, TRUE, sizeof(struct vg_host_cpu)),
         .proxies = g_array_new(FALSE, TRUE, sizeof(struct vg_proxy_use)),
+        .programs = g_array_new(FALSE, TRUE, sizeof(struct vg_lost_process)),
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
 }
@@ -74,6 +75,16 @@ vg_window_clear(struct vg_window *window)
     g_clear_pointer(&window->gpu_requests, g_array_unref);
     g_clear_pointer(&window->cpus, g_array_unref);
     g_clear_pointer(&window->proxies, g_array_unref);
+    g_clear_pointer(&window->programs, g_array_unref);
+}
+
+void
+vg_window_copy_programs(struct vg_window *to, const struct vg_window *from)
+{
+    g_array_set_size(to->programs, 0);
+    g_array_append_vals(to->programs, from->programs->data, from->programs->len);
+    to->programs_ns = from->programs_ns;
+    to->programs_end_ns = from->programs_end_ns;
 }
 
 struct vg_vm_sample *

@@ -60,12 +60,21 @@ enum vg_gpu_lack {
     VG_GPU_NO_SUSPENSIONS = 1 << 3,
     VG_GPU_NO_MEMORY = 1 << 4,
     VG_GPU_NO_WORK = 1 << 5, /* busy_ns and exec_ns: other rows have them, or parts of them */
-    /* Never in lacks, as they follow from the figures. */
+    /* NO_ENDS and NO_CONTEXTS are never in lacks, as they follow from the figures. */
     VG_GPU_NO_ENDS = 1 << 6, /* latencies: no request has both ends inside */
     VG_GPU_NO_CONTEXTS = 1 << 7,
+    VG_GPU_NO_OPEN = 1 << 8, /* requests without an end */
+    VG_GPU_NO_DONE = 1 << 9, /* no record says that a request is done: how many are, and how long
+                              * requests ran */
 };
+/* What makes a figure unknown. */
+#define VG_GPU_NO_RUNS     (VG_GPU_NO_WORK | VG_GPU_NO_DONE)
+#define VG_GPU_NO_COUNT    (VG_GPU_NO_REQUESTS | VG_GPU_NO_DONE)
+#define VG_GPU_NO_ONE_OPEN (VG_GPU_NO_OPEN | VG_GPU_NO_DONE)
+/* What a source lacks that only tells of work. */
 #define VG_GPU_ONLY_WORK                                                                           \
- (VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS | VG_GPU_NO_SLICES | VG_GPU_NO_SUSPENSIONS)
+ (VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS | VG_GPU_NO_OPEN | VG_GPU_NO_SLICES |                     \
+  VG_GPU_NO_SUSPENSIONS)
 
 /* Use of one engine of one GPU by one VM or process, or by all (in vg_window.gpus);
  * model/figures.def has the rows. */
@@ -112,6 +121,7 @@ struct vg_vm_sample {
     char name[VG_VM_NAME_MAX];
     char uuid[VG_UUID_LEN];
     bool guest_known;          /* false: kvm events are silent, guest_ns says nothing */
+    unsigned int lacks;        /* enum vg_cpu_lack, but NO_GUEST: see vg_vm_sample_lacks() */
     bool gpu_known;            /* false: nothing recorded GPU requests */
     int64_t gpu_active_ns;     /* union over engines of "a request waits or runs" */
     struct vg_cpu_figures cpu; /* sum of the vCPUs */
@@ -196,6 +206,9 @@ struct vg_host_sample {
     const char *no_cpu_waits; /* likewise wait_ns of CPUs */
 };
 
+/* Programs of the host in a window, most CPU time first. The others have no row. */
+#define VG_WINDOW_PROGRAMS_MAX 32
+
 struct vg_window {
     int64_t begin_ns;
     int64_t end_ns;
@@ -207,6 +220,7 @@ struct vg_window {
     GArray *gone;          /* struct vg_gone_vm, gone for longest first; empty but in a sum */
     uint32_t n_gone;       /* in a sum: how many there ever were */
     GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
+    unsigned int lacks;    /* enum vg_cpu_lack: of the tasks, and of a recording's VMs */
     GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */
     GArray *gpu_processes; /* struct vg_gpu_process_sample, by device, engine, most busy first */
     uint64_t gpu_processes_left_out; /* in a sum: rows that others took the place of */
@@ -215,6 +229,11 @@ struct vg_window {
     struct vg_host_sample host;
     GArray *cpus; /* struct vg_host_cpu, by CPU; empty where nobody told. Of one window: no sums */
     GArray *proxies; /* struct vg_proxy_use, proxy by proxy; likewise */
+    /* struct vg_lost_process without count: CPU time of programs that belong to no VM, most first.
+     * They are read every few windows, for all the time since they were read before. */
+    GArray *programs;
+    int64_t programs_ns;     /* length of that time; 0: they were not read in this window */
+    int64_t programs_end_ns; /* end of that time */
 };
 
 /* A window with empty arrays; tasks only if asked for. */
@@ -228,6 +247,13 @@ struct vg_vm_sample *vg_window_find_vm(struct vg_window *window, uint32_t id);
 /* The name of an aggressor: of a VM, also one that is gone, "self", "host:kernel", ... */
 const char *vg_window_aggressor(const struct vg_window *window, const struct vg_lost_to *lost);
 
+/* All that is not known of the CPU side: enum vg_cpu_lack. */
+static inline unsigned int
+vg_vm_sample_lacks(const struct vg_vm_sample *vm)
+{
+    return vm->lacks | (vm->guest_known ? 0 : VG_CPU_NO_GUEST);
+}
+
 /* For whoever fills a window: the orders that are told with its members. */
 void vg_window_sort_vms(struct vg_window *window);
 void vg_window_sort_vcpus(GArray *vcpus);
@@ -236,6 +262,9 @@ void vg_window_sort_lost_processes(GArray *processes);
 
 /* The CPUs of a VM, known from older windows, after one more with this sample of it. */
 void vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample);
+
+/* Replaces the programs of a window by those of another one. */
+void vg_window_copy_programs(struct vg_window *to, const struct vg_window *from);
 
 /* Frees what the window holds, not the struct; a zeroed window is fine. */
 void vg_window_clear(struct vg_window *window);

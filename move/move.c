@@ -334,6 +334,16 @@ vg_move_told_passing(struct vg_move *move)
 }
 
 void
+vg_move_told_final(struct vg_move *move)
+{
+    const enum vg_move_verb verb = move->running;
+
+    move->running = VG_MOVE_VERB_MAX;
+    move_take_failure(move, verb);
+    move->failures[verb] = verbs[verb].tries;
+}
+
+void
 vg_move_guest_as_before(struct vg_move *move)
 {
     move->guest_as_before = true;

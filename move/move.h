@@ -100,6 +100,10 @@ void vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *fac
  * before the move takes another way; any other verb has failed. */
 void vg_move_told_passing(struct vg_move *move);
 
+/* Reports that the verb has failed, and that another try cannot succeed. It is tried again only
+ * after vg_move_retry(). */
+void vg_move_told_final(struct vg_move *move);
+
 /* Reports that the guest, when it was asked to let go of its GPUs, did not, and is as it was
  * before. */
 void vg_move_guest_as_before(struct vg_move *move);

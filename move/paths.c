@@ -181,7 +181,7 @@ vg_path_judge(const struct vg_path_need *need, const struct vg_path_seen *here,
         paths_say(&one, VG_PATH_OK, "libvirt makes %s, %s, if '%s' has none", need->path, need->use,
                   to);
     else if (is_unknown)
-        paths_say(&one, VG_PATH_UNTRIED, "whether '%s' has %s, %s, cannot be told: %s", to,
+        paths_say(&one, VG_PATH_UNTRIED, "it is unknown whether '%s' has %s, %s: %s", to,
                   need->path, need->use, there && there->why ? there->why : "it was not asked");
     else if (there->state == VG_PATH_FAILING)
         paths_say(&one, VG_PATH_REFUSED, "%s, %s, cannot be reached on '%s': %s", need->path,

@@ -131,14 +131,15 @@ lease_reserve_again(struct mover_move *move)
         return;
     struct vg_reservation *given = lease_reserve(move, &error);
     if (given) {
-        vg_log_warn("'%s' did not keep the GPUs of a move, and keeps some again id=%s",
+        vg_log_warn("'%s' had lost the reservation of a move's GPUs, and has reserved some again "
+                    "id=%s",
                     move->record->to, move->record->id);
         vg_reservation_free(move->given);
         move->given = given;
         return;
     }
-    vg_log_warn("'%s' does not keep the GPUs of a move any more id=%s reason=\"%s\"",
-                move->record->to, move->record->id, error->message);
+    vg_log_warn("'%s' no longer reserves the GPUs of a move id=%s reason=\"%s\"", move->record->to,
+                move->record->id, error->message);
     if (!g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) &&
         !g_error_matches(error, VG_ERROR, VG_E_TIMEOUT))
         lease_turn_back(move, error->message);
@@ -156,7 +157,7 @@ lease_renew_if_due(struct mover_move *move)
         return;
     move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
     if (lease_hold(move, &error) < 0)
-        vg_log_warn("the GPUs of a move cannot be kept for its way back id=%s reason=\"%s\"",
+        vg_log_warn("cannot keep the GPUs of a move reserved for its return id=%s reason=\"%s\"",
                     move->record->id, error->message);
     g_clear_error(&error);
     int kept = lease_prolong(move, &error);

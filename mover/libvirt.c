@@ -142,7 +142,7 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
     g_clear_error(&error);
     if (record->reservation && vg_peer_release(move->mover->parts.peers, record->peer,
                                                record->reservation, MOVER_PEER_NS, err) < 0) {
-        g_prefix_error(err, "it is given up when its lease ends: ");
+        g_prefix_error(err, "it is cancelled when its lease ends: ");
         return -1;
     }
     pthread_mutex_lock(&move->mover->lock);
@@ -154,20 +154,20 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
 
 /* ---- the guest ---- */
 
-/* Checks that no program was lost. The guest goes on if a process cannot be brought back, but the
+/* Checks that no program was lost. The guest continues if a process cannot be brought back, but the
  * move has then lost something. */
 static int
 libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
 {
-    for (guint i = 0; i < programs->programs->len; i++) {
-        const struct vg_guest_program *program = programs->programs->pdata[i];
-        if (g_strcmp0(program->state, "failed") == 0)
-            return vg_error(err, VG_E_EXTERNAL,
-                            "the guest: process %" PRId64 " (%s) cannot be brought back any more, "
-                            "as the driver says, and has to be ended",
-                            program->pid, program->comm ? program->comm : "?");
-    }
-    return 0;
+    const struct vg_guest_program *lost = vg_guest_programs_lost(programs);
+
+    if (!lost)
+        return 0;
+    return vg_error(err, VG_E_EXTERNAL,
+                    "the guest: the driver can never bring process %" PRId64 " (%s) back%s%s; end "
+                    "it in the guest by `vgpu-guestd end %" PRId64 "`",
+                    lost->pid, lost->comm ? lost->comm : "?", lost->why ? ": " : "",
+                    lost->why ? lost->why : "", lost->pid);
 }
 
 /* Has the proxy at which the guest's programs of OpenCL go on meanwhile keep GPU memory for them.
@@ -217,6 +217,8 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
         status = vg_error(err, VG_E_REFUSED, "the guest: %s", answer.text);
     if (status == 0 && answer.programs && verb != VG_MOVE_QUIESCE)
         status = libvirt_check_lost(answer.programs, err);
+    ret->is_final = status < 0 && verb != VG_MOVE_QUIESCE && answer.programs &&
+                    vg_guest_programs_are_final(answer.programs);
     if (status == 0)
         ret->text = g_strdup(answer.text);
     /* Those that were at a proxy may all have ended. */
@@ -335,11 +337,11 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
                                 : g_strdup("");
     g_autofree char *command = mover_command(move, !is_back, "suspend");
     g_autofree char *paused =
-        was_paused ? g_strdup_printf("; somebody had paused the VM meanwhile, and libvirt lets it "
-                                     "run: %s pauses it again",
+        was_paused ? g_strdup_printf("; the VM had been paused during the migration, and libvirt "
+                                     "has resumed it: %s pauses it again",
                                      command)
                    : g_strdup("");
-    ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms%s%s",
+    ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, downtime %.0f ms%s%s",
                                 (double)progress.elapsed_ns / (double)VG_NS_PER_S,
                                 (double)progress.processed_bytes / 1048576,
                                 (double)progress.downtime_ns / 1e6, over, paused);
@@ -394,40 +396,40 @@ libvirt_describe(const struct mover_move *move, enum vg_move_verb verb)
 
     switch (verb) {
     case VG_MOVE_LOOK:
-        return g_strdup_printf("libvirt of '%s' and of '%s': where is the VM?", record->from,
-                               record->to);
+        return g_strdup_printf("libvirt on '%s' and '%s': find the VM", record->from, record->to);
     case VG_MOVE_PRECHECK:
-        return g_strdup_printf("libvirt of '%s' and of '%s', and the guest: can it move?",
+        return g_strdup_printf("libvirt on '%s' and '%s', and the guest: check that the VM can "
+                               "move",
                                record->from, record->to);
     case VG_MOVE_RESERVE:
-        return g_strdup_printf("vgpud of '%s': keep %u GPU%s (%s)", record->to,
+        return g_strdup_printf("vgpud on '%s': reserve %u GPU%s (%s)", record->to,
                                record->devices->len, record->devices->len == 1 ? "" : "s", gpus);
     case VG_MOVE_QUIESCE:
-        return g_strdup_printf("the guest on '%s': let go of %s", record->from, gpus);
+        return g_strdup_printf("the guest on '%s': release %s", record->from, gpus);
     case VG_MOVE_DETACH:
-        return g_strdup_printf("libvirt of '%s': unplug %s", here, gpus);
+        return g_strdup_printf("libvirt on '%s': unplug %s", here, gpus);
     case VG_MOVE_MIGRATE:
-        return g_strdup_printf("libvirt of '%s': migrate to '%s'%s%s", record->from, record->to,
+        return g_strdup_printf("libvirt on '%s': migrate to '%s'%s%s", record->from, record->to,
                                move->machine.native ? " with " : "",
                                move->machine.native ? gpus : "");
     case VG_MOVE_ATTACH:
-        return g_strdup_printf("libvirt of '%s': plug in %s", record->to, gpus);
+        return g_strdup_printf("libvirt on '%s': plug in %s", record->to, gpus);
     case VG_MOVE_RESUME:
-        return g_strdup_printf("the guest on '%s': take up %s", record->to, gpus);
+        return g_strdup_printf("the guest on '%s': resume use of %s", record->to, gpus);
     case VG_MOVE_VERIFY:
-        return g_strdup_printf("libvirt of '%s' and of '%s': is all as it should be?", record->from,
+        return g_strdup_printf("libvirt on '%s' and '%s': verify the result", record->from,
                                record->to);
     case VG_MOVE_RETURN:
-        return g_strdup_printf("libvirt of '%s': migrate back to '%s'", record->to, record->from);
+        return g_strdup_printf("libvirt on '%s': migrate back to '%s'", record->to, record->from);
     case VG_MOVE_REATTACH:
-        return g_strdup_printf("libvirt of '%s': plug in %s again", record->from, gpus);
+        return g_strdup_printf("libvirt on '%s': plug in %s again", record->from, gpus);
     case VG_MOVE_REVIVE:
-        return g_strdup_printf("the guest on '%s': take up %s again", record->from, gpus);
+        return g_strdup_printf("the guest on '%s': resume use of %s again", record->from, gpus);
     case VG_MOVE_TIDY:
-        return g_strdup_printf("libvirt of '%s' and of '%s': is the VM defined as it was?",
-                               record->from, record->to);
+        return g_strdup_printf("libvirt on '%s' and '%s': verify the VM's definition", record->from,
+                               record->to);
     case VG_MOVE_RELEASE:
-        return g_strdup_printf("vgpud of '%s': keep nothing any more", record->to);
+        return g_strdup_printf("vgpud on '%s': release the reservation", record->to);
     case VG_MOVE_VERB_MAX:
     default:
         return NULL;

@@ -51,14 +51,6 @@ look_gpu(const struct mover_move *move, const struct vg_domain_look *look)
     return look->present == 0 ? VG_GPU_DETACHED : VG_GPU_PARTLY;
 }
 
-char *
-mover_command(const struct mover_move *move, bool is_target, const char *verb)
-{
-    return g_strdup_printf("on '%s', `virsh -c %s %s %s`", move->record->from,
-                           is_target ? move->peer_uri : move->settings->libvirt_uri, verb,
-                           move->record->uuid);
-}
-
 /* ---- asking ---- */
 
 static bool
@@ -178,7 +170,7 @@ look_tell_waiting(struct mover_move *move, const struct mover_views *views, cons
     g_autofree char *command = mover_command(move, false, "resume");
     g_autofree char *paused =
         stands ? g_strdup_printf("; the VM is paused, as it may run there: if it certainly does "
-                                 "not, %s has it go on",
+                                 "not, %s resumes it",
                                  command)
                : g_strdup("");
     g_autofree char *text =
@@ -393,7 +385,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (views.target.place == VG_DOMAIN_STILL) {
         g_autofree char *command = mover_command(move, true, "resume");
         return vg_error(err, VG_E_CONFLICT,
-                        "the VM is on '%s', but stands still, %s; %s has it go on", record->to,
+                        "the VM is on '%s', but is not running: %s; %s resumes it", record->to,
                         views.target.stands, command);
     }
     if (record->devices->len > 0 && look_gpu(move, &views.target) != VG_GPU_ATTACHED)

@@ -99,7 +99,9 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
     step->ok = outcome->ok;
     step->answer = g_steal_pointer(&outcome->text);
     g_clear_pointer(&record->step, g_free);
-    if (!outcome->ok && outcome->may_pass)
+    if (!outcome->ok && outcome->is_final)
+        vg_move_told_final(&move->machine);
+    else if (!outcome->ok && outcome->may_pass)
         vg_move_told_passing(&move->machine);
     else
         vg_move_told(&move->machine, outcome->ok,
@@ -199,7 +201,7 @@ mover_let_pass(struct mover_move *move, enum vg_move_verb verb)
     if (n == 0)
         return;
     g_autofree char *what =
-        g_strdup_printf("the cause to pass for which '%s' failed", vg_move_verb_names[verb]);
+        g_strdup_printf("the cause to end that made '%s' fail", vg_move_verb_names[verb]);
     mover_wait(move, what);
     while (vg_clock_monotonic_ns() < until_ns && !atomic_load(&move->cancel) &&
            vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + AGAIN_LOOK_NS))
@@ -373,7 +375,7 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const struct vg_
         return -1;
     struct mover_move *move = mover_new_move(mover, migration);
     mover_count_write(mover);
-    vg_log_notice("move begins id=%s vm=\"%s\" from=\"%s\" to=\"%s\" by=\"%s\"", migration->id,
+    vg_log_notice("move started id=%s vm=\"%s\" from=\"%s\" to=\"%s\" by=\"%s\"", migration->id,
                   migration->vm, migration->from, migration->to,
                   migration->asked_by ? migration->asked_by : "");
     return mover_launch(mover, move, err);
@@ -397,8 +399,8 @@ mover_say_ended(const struct vg_migration *record, GError **err)
 {
     if (!vg_migration_has_ended(record->state))
         return vg_error(err, VG_E_BUSY,
-                        "vgpud is starting or ending, and nobody makes the move at the moment (it "
-                        "is %s); try again",
+                        "vgpud is starting or stopping, and the move is not running at the moment "
+                        "(it is %s); try again",
                         vg_migration_state_names[record->state]);
     return vg_error(err, VG_E_CONFLICT, "the move has ended: it is %s",
                     vg_migration_state_names[record->state]);
@@ -455,20 +457,6 @@ vg_mover_add_approvals(vg_mover *mover, GPtrArray *list)
             g_ptr_array_add(list, vg_approval_new(move->record->uuid, move->record->to, true));
     }
     mover_queue_add_approvals(mover, list);
-}
-
-GPtrArray *
-vg_mover_moving(vg_mover *mover)
-{
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-
-    VG_LOCK_SCOPE(&mover->lock);
-    for (guint i = 0; i < mover->moves->len; i++) {
-        const struct mover_move *move = mover->moves->pdata[i];
-        if (!move->ended)
-            g_ptr_array_add(list, g_strdup(move->record->uuid));
-    }
-    return list;
 }
 
 /* ---- making and freeing ---- */

@@ -131,7 +131,7 @@ nova_place_text(const struct vg_nova_server *server)
         return g_strdup("nova has no such instance any more");
     if (strcmp(server->status, "ERROR") == 0)
         return g_strdup_printf("nova has the instance in ERROR, on '%s': %s", server->host,
-                               server->fault ? server->fault : "it does not tell why");
+                               server->fault ? server->fault : "it gives no reason");
     if (vg_nova_is_migrating(server))
         return g_strdup("nova is moving it");
     return g_strdup_printf("nova has it on '%s', %s", server->host, server->status);
@@ -321,7 +321,7 @@ nova_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_outco
     case VG_MOVE_VERIFY:
         return nova_verify(move, ret, err);
     default:
-        vg_bug("verb %d is none of a VM without GPUs", (int)verb);
+        vg_bug("verb %d does not apply to a VM without GPUs", (int)verb);
     }
 }
 
@@ -333,7 +333,7 @@ nova_describe(const struct mover_move *move, enum vg_move_verb verb)
     switch ((int)verb) {
     case VG_MOVE_LOOK:
         return record->nova_to ? g_strdup("nova: where is the VM?")
-                               : g_strdup_printf("libvirt of '%s': is the VM there?", record->from);
+                               : g_strdup_printf("libvirt on '%s': find the VM", record->from);
     case VG_MOVE_PRECHECK:
         return g_strdup_printf("nova: can it move from '%s' to '%s'?", record->from, record->to);
     case VG_MOVE_MIGRATE:

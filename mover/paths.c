@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "cluster/peer-moves.h"
 #include "host/path-look.h"
 #include "mover/private.h"
@@ -71,9 +70,9 @@ paths_ask_target(struct mover_move *move, const GPtrArray *paths)
 
     if (there)
         return there;
-    g_autofree char *text = g_strdup_printf(
-        "whether '%s' has the VM's disks, and what else it needs, was not looked at: %s",
-        record->to, error->message);
+    g_autofree char *text =
+        g_strdup_printf("not checked whether '%s' has the VM's disks and what else it needs: %s",
+                        record->to, error->message);
     paths_add_doubt(move, text);
     return NULL;
 }
@@ -100,7 +99,7 @@ mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *pr
     untried += there ? needs->len - paths->len : 0;
     if (untried > DOUBTS_MAX) {
         g_autofree char *text =
-            g_strdup_printf("of %u paths that the VM needs on '%s', %u cannot be told to be right",
+            g_strdup_printf("of %u paths that the VM needs on '%s', %u could not be verified",
                             needs->len, move->record->to, untried);
         paths_add_doubt(move, text);
     }

@@ -25,8 +25,8 @@ prepare_choose_executor(const struct vg_move_settings *settings, const struct vg
 {
     if (vm->nova_managed && !settings->nova) {
         vg_error(err, VG_E_REFUSED,
-                 "OpenStack manages '%s' (instance %s), and nova would not know that libvirt "
-                 "moved it; [nova] in vgpud.conf says how vgpud asks nova to",
+                 "OpenStack manages '%s' (instance %s), and nova would not know that libvirt moved "
+                 "it; configure [nova] in vgpud.conf so that vgpud moves it through nova",
                  vm->name, vm->nova.name ? vm->nova.name : "without a name");
         return NULL;
     }
@@ -55,7 +55,7 @@ prepare_choose_mode(vg_virt_link *source, const char *wanted, struct vg_migratio
     if (migration->devices->len == 0 || migration->executor != VG_EXECUTOR_LIBVIRT)
         return 0;
     if (wanted && strcmp(wanted, vg_migration_mode_names[VG_MODE_DETACH]) == 0) {
-        migration->mode_why = g_strdup("it was asked for");
+        migration->mode_why = g_strdup("it was requested");
         return 0;
     }
     if (vg_virt_ask_native(source, migration->uuid, migration->devices, &why, err) < 0)
@@ -121,8 +121,8 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
     struct vg_peer_info *info = vg_peers_find(mover->parts.peers, to);
     if (!info) {
         vg_error(err, VG_E_NOT_FOUND,
-                 "this vgpud knows no host '%s'; a group [peer NAME] in its configuration tells of "
-                 "it, and `vgpuctl peer list` shows those that are known",
+                 "this vgpud knows no host '%s'; add a group [peer NAME] to its configuration; "
+                 "`vgpuctl peer list` shows the known hosts",
                  to);
         return NULL;
     }
@@ -132,7 +132,7 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
     }
     if (!info->host) {
         vg_error(err, VG_E_CONFLICT, "peer '%s' has never answered: %s", info->name,
-                 info->reason ? info->reason : "it has not been asked yet");
+                 info->reason ? info->reason : "it has not been queried yet");
         vg_peer_info_free(info);
         return NULL;
     }
@@ -156,7 +156,7 @@ prepare_check_during(const struct vg_migration *migration, GError **err)
 
     if (!why)
         return 0;
-    return vg_error(err, VG_E_REFUSED, "programs of '%s' cannot go on at a proxy meanwhile: %s",
+    return vg_error(err, VG_E_REFUSED, "programs in '%s' cannot use a proxy during the move: %s",
                     migration->vm, why);
 }
 
@@ -168,8 +168,9 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     g_autoptr(vg_migration) migration = vg_migration_new();
 
     if (!settings->enabled) {
-        vg_error(err, VG_E_REFUSED,
-                 "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
+        vg_error(
+            err, VG_E_REFUSED,
+            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
         return NULL;
     }
     if (request->gpu_during && vg_migration_check_place(request->gpu_during, err) < 0)
@@ -328,8 +329,8 @@ vg_mover_tell_proxy(vg_mover *mover, const char *uuid, const char *at, const cha
 
     if (!settings->enabled)
         return vg_error(err, VG_E_REFUSED,
-                        "acting is off on this host ([actions] enabled=yes allows it), and so is "
-                        "telling guests");
+                        "actions are disabled on this host (set [actions] enabled=yes), so guests "
+                        "cannot be notified");
     mover_begin_asking(mover, uuid);
     int status = prepare_tell(mover, settings, uuid, at, token, cancel, err);
     mover_end_asking(mover, uuid);
@@ -356,7 +357,7 @@ prepare_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migrat
 
     if (!settings->enabled)
         return vg_error(err, VG_E_REFUSED,
-                        "acting is off on this host ([actions] enabled=yes allows it), and so is "
+                        "actions are disabled on this host (set [actions] enabled=yes), and so is "
                         "asking guests");
     if (!prepare_choose_executor(settings, vm, migration, &refused)) {
         g_ptr_array_add(problems, g_strdup(refused->message));

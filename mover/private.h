@@ -86,6 +86,7 @@ struct mover_move {
 struct mover_outcome {
     bool ok;
     bool may_pass;              /* the cause of the failure, by itself */
+    bool is_final;              /* another try would fail in the same way */
     struct vg_move_facts facts; /* set by LOOK */
     const char *stands;         /* set by LOOK if the VM stands still: why, a constant */
     char *text;                 /* owned */
@@ -203,9 +204,6 @@ struct mover_views {
     bool source_known, target_known;
 };
 
-/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
-char *mover_command(const struct mover_move *move, bool is_target, const char *verb);
-
 /* Lists the aliases of the GPUs, for vg_virt_look(). */
 GStrv mover_aliases(const struct vg_migration *record);
 
@@ -226,6 +224,9 @@ int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
 /* Finds a move. Returns NULL if it is not here. A resumed move is here twice while its first thread
  * ends; the last one counts. Called under the lock. */
 struct mover_move *mover_find(vg_mover *mover, const char *id);
+
+/* Finds a move of the queue. Returns NULL if it is not there. Called under the lock. */
+struct mover_queued *mover_queue_find(vg_mover *mover, const char *id);
 
 /* Returns the record of a move that is here or queued, as it is now, or NULL. Called under the
  * lock. */
@@ -314,9 +315,8 @@ GPtrArray *mover_queue_due(vg_mover *mover);
 /* Notes why a move has no turn now. */
 void mover_queue_note(vg_mover *mover, const char *id, const char *why);
 
-/* These are called under the lock. The first two return the move with this id, or of this VM, or
- * NULL; number has each move say which place it has; leave removes one that has begun. */
-struct mover_queued *mover_queue_find(vg_mover *mover, const char *id);
+/* These are called under the lock. The first one returns the move of this VM, or NULL; number has
+ * each move say which place it has; leave removes one that has begun. */
 struct mover_queued *mover_queue_find_vm(vg_mover *mover, const char *uuid);
 void mover_queue_number(const vg_mover *mover);
 void mover_queue_leave(vg_mover *mover, struct mover_queued *queued);
@@ -325,6 +325,9 @@ void mover_queue_wake(vg_mover *mover);
 void mover_queue_note_end(vg_mover *mover, const char *to); /* a move there has ended */
 
 /* settings.c */
+
+/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
+char *mover_command(const struct mover_move *move, bool is_target, const char *verb);
 
 /* Each ends vgpud where a test wants it, as if it were killed just before or after this write. */
 void mover_begin_write(vg_mover *mover);

@@ -42,17 +42,6 @@ queue_is_retry(const struct vg_migration *record)
 }
 
 struct mover_queued *
-mover_queue_find(vg_mover *mover, const char *id)
-{
-    for (guint i = 0; i < mover->queue->len; i++) {
-        struct mover_queued *queued = mover->queue->pdata[i];
-        if (strcmp(queued->record->id, id) == 0)
-            return queued;
-    }
-    return NULL;
-}
-
-struct mover_queued *
 mover_queue_find_vm(vg_mover *mover, const char *uuid)
 {
     for (guint i = 0; i < mover->queue->len; i++) {
@@ -181,7 +170,7 @@ mover_queue_why_retry(vg_mover *mover, const char *to)
                    : g_strdup_printf("%u moves are under way, the most that [actions] moves allows",
                                      running);
     if (others->len > 0 && there + others->len >= settings->moves)
-        return g_strdup_printf("%u moves to '%s' are under way, of which other hosts make %u; "
+        return g_strdup_printf("%u moves to '%s' are running, %u of them from other hosts; "
                                "[actions] moves allows %" PRId64,
                                there + others->len, to, others->len, settings->moves);
     return NULL;
@@ -232,7 +221,7 @@ mover_queue_why(vg_mover *mover, const char *to)
         g_autofree char *other =
             mover_queue_why_turn(mover, ((const struct vg_migration *)due->pdata[i])->to);
         if (!other)
-            return g_strdup("moves that were asked for before it come first");
+            return g_strdup("moves that were requested before it come first");
     }
     return why;
 }
@@ -282,7 +271,7 @@ void
 mover_queue_restore(vg_mover *mover, const struct vg_journal_queued *queued)
 {
     VG_LOCK_SCOPE(&mover->lock);
-    queue_insert(mover, queued->migration, queued->request, "vgpud has just begun");
+    queue_insert(mover, queued->migration, queued->request, "vgpud has just started");
     vg_log_notice("move is still queued id=%s vm=\"%s\"", queued->migration->id,
                   queued->migration->vm);
 }
@@ -308,7 +297,7 @@ queue_end_record(const vg_mover *mover, const struct vg_migration *queued, const
         return record;
     }
     g_free(record->cause);
-    record->cause = why ? g_strdup_printf("it could not begin at its turn: %s", why)
+    record->cause = why ? g_strdup_printf("it could not start at its turn: %s", why)
                         : g_strdup("it was aborted");
     record->vm_on = is_here ? record->vm_on : VG_PLACE_UNKNOWN;
     record->gpu = is_here ? record->gpu : VG_GPU_UNKNOWN;

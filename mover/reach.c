@@ -32,13 +32,14 @@ mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
             return g_strdup(info->libvirt_uri);
         if (info->libvirt_reason) {
             vg_error(err, info->state == VG_PEER_REACHABLE ? VG_E_REFUSED : VG_E_UNREACHABLE,
-                     "it is not known how to reach libvirt of host '%s': %s", peer,
+                     "it is unknown how to reach libvirt on host '%s': %s", peer,
                      info->libvirt_reason);
             return NULL;
         }
         vg_error(
             err, VG_E_REFUSED,
-            "libvirt_uri is not set in [peer %s]: how does libvirt of this host reach that one?",
+            "libvirt_uri is not set in [peer %s]: it is the URI from this host's libvirt to that "
+            "host's",
             peer);
         return NULL;
     }

@@ -373,9 +373,10 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     g_autoptr(GPtrArray) taken = g_ptr_array_new_with_free_func(g_free);
 
     if (!settings->enabled)
-        return vg_error(err, VG_E_REFUSED,
-                        "acting is off on this host; [actions] enabled=yes in its vgpud.conf "
-                        "allows it");
+        return vg_error(
+            err, VG_E_REFUSED,
+            "actions are disabled on this host; [actions] enabled=yes in its vgpud.conf "
+            "allows it");
     g_autoptr(vg_virt_link) host = vg_virt_link_open(settings->libvirt_uri, err);
     if (!host)
         return -1;

@@ -10,10 +10,20 @@
 #include "base/log.h"
 #include "mover/private.h"
 
+/* The longest wait of a retry for the end of its move in the journal, and the pause between checks.
+ */
+#define SAVED_NS      VG_NS_PER_S
+#define SAVED_LOOK_NS (VG_NS_PER_S / 100)
+
 #define VG_LOG_TAG "mover"
 
 /* The pause between two attempts to read the journal. */
 #define RESUME_PAUSE_NS (2 * VG_NS_PER_S)
+
+/* The longest wait of a retry for the end of its move in the journal, and the pause between checks.
+ */
+#define SAVED_NS      VG_NS_PER_S
+#define SAVED_LOOK_NS (VG_NS_PER_S / 100)
 
 struct mover_move *
 mover_replay(vg_mover *mover, const struct vg_migration *migration)
@@ -62,7 +72,7 @@ resume_take_up(vg_mover *mover, const struct vg_migration *migration)
     move->machine.shown = migration->state;
     if (!move->record->cause)
         move->record->cause = g_strdup_printf("vgpud ended during the move (%s)", last);
-    vg_log_notice("move goes on id=%s vm=\"%s\" after=%s", migration->id, migration->vm, last);
+    vg_log_notice("move continues id=%s vm=\"%s\" after=%s", migration->id, migration->vm, last);
     if (mover_launch(mover, move, &error) < 0)
         vg_log_err("%s", error->message);
 }
@@ -81,9 +91,8 @@ resume_all(vg_mover *mover)
                : NULL;
 
     if (!all) {
-        vg_log_warn_limited(
-            "moves that were under way cannot be taken up yet, trying again reason=\"%s\"",
-            error->message);
+        vg_log_warn_limited("cannot resume moves that were running yet, trying again reason=\"%s\"",
+                            error->message);
         return -1;
     }
     for (guint i = 0; i < active->len; i++) {
@@ -139,8 +148,8 @@ resume_check(const struct vg_migration *migration, GError **err)
     if (migration->state != VG_MIGRATION_FAILED ||
         (!is_touched && is_whole && migration->vm_on == VG_PLACE_SOURCE))
         return vg_error(err, VG_E_CONFLICT,
-                        "the move is %s and has left nothing undone; a new one begins with "
-                        "`vgpuctl migrate`",
+                        "the move is %s and has left nothing to do; start a new one with `vgpuctl "
+                        "migrate`",
                         vg_migration_state_names[migration->state]);
     return 0;
 }
@@ -157,17 +166,37 @@ resume_reset(struct vg_migration *migration, const char *by)
     migration->retried_by = g_strdup(by);
 }
 
+/* Waits until the journal has the end of a move, which is public a moment earlier. */
+static int
+resume_wait_saved(vg_mover *mover, const char *id, GError **err)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + SAVED_NS;
+    VG_LOCK_SCOPE(&mover->lock);
+
+    for (;;) {
+        const struct mover_move *move = mover_find(mover, id);
+        const int64_t now_ns = vg_clock_monotonic_ns();
+        if (!move || move->ended)
+            return 0;
+        if (now_ns >= until_ns)
+            return vg_error(err, VG_E_BUSY,
+                            "the end of the move is not in the journal yet; try again");
+        vg_cond_wait_until(&mover->answered, &mover->lock, now_ns + SAVED_LOOK_NS);
+    }
+}
+
 struct vg_migration *
 vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
     g_autoptr(vg_migration) migration = vg_mover_read(mover, id, err);
 
-    if (!migration || resume_check(migration, err) < 0)
+    if (!migration || resume_check(migration, err) < 0 || resume_wait_saved(mover, id, err) < 0)
         return NULL;
     if (!settings->enabled) {
-        vg_error(err, VG_E_REFUSED,
-                 "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
+        vg_error(
+            err, VG_E_REFUSED,
+            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
         return NULL;
     }
     resume_reset(migration, by);
@@ -181,6 +210,6 @@ vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err)
     if (vg_journal_reopen_migration(mover->parts.journal, migration, err) < 0)
         return NULL;
     struct mover_move *move = mover_replay(mover, migration);
-    vg_log_notice("move begins again id=%s vm=\"%s\" by=\"%s\"", id, migration->vm, by ? by : "");
+    vg_log_notice("move restarted id=%s vm=\"%s\" by=\"%s\"", id, migration->vm, by ? by : "");
     return mover_launch(mover, move, err) < 0 ? NULL : g_steal_pointer(&migration);
 }

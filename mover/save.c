@@ -77,6 +77,17 @@ mover_find(vg_mover *mover, const char *id)
     return NULL;
 }
 
+struct mover_queued *
+mover_queue_find(vg_mover *mover, const char *id)
+{
+    for (guint i = 0; i < mover->queue->len; i++) {
+        struct mover_queued *queued = mover->queue->pdata[i];
+        if (strcmp(queued->record->id, id) == 0)
+            return queued;
+    }
+    return NULL;
+}
+
 const struct vg_migration *
 mover_find_record(vg_mover *mover, const char *id)
 {
@@ -168,4 +179,18 @@ vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t limit, cha
         *ret_lacks = g_strdup_printf("only moves under way or queued are listed: %s",
                                      error ? error->message : "the journal does not answer");
     return save_list_known(mover, active, before_ns, limit);
+}
+
+GPtrArray *
+vg_mover_moving(vg_mover *mover)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+
+    VG_LOCK_SCOPE(&mover->lock);
+    for (guint i = 0; i < mover->moves->len; i++) {
+        const struct mover_move *move = mover->moves->pdata[i];
+        if (!move->ended)
+            g_ptr_array_add(list, g_strdup(move->record->uuid));
+    }
+    return list;
 }

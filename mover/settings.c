@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all files of the mover ask for: its settings, and whether a test wants vgpud to end here.
+ * What all files of the mover ask for: its settings, the commands that it names, and whether a test
+ * wants vgpud to end here.
  */
 #include "config.h"
 
@@ -17,6 +18,14 @@ vg_mover_settings(vg_mover *mover)
 {
     VG_LOCK_SCOPE(&mover->lock);
     return vg_move_settings_ref(mover->settings);
+}
+
+char *
+mover_command(const struct mover_move *move, bool is_target, const char *verb)
+{
+    return g_strdup_printf("on '%s', `virsh -c %s %s %s`", move->record->from,
+                           is_target ? move->peer_uri : move->settings->libvirt_uri, verb,
+                           move->record->uuid);
 }
 
 static void

@@ -107,8 +107,8 @@ share_warn(vg_mover *mover, const char *place, const char *why)
 {
     VG_LOCK_SCOPE(&mover->lock);
     if (g_hash_table_add(mover->unkept, g_strdup(place)))
-        vg_log_warn("no GPU memory is kept for programs that go on at %s, where there may be "
-                    "too little then: %s",
+        vg_log_warn("no GPU memory is reserved for programs that continue at %s, where there may "
+                    "be too little then: %s",
                     place, why);
 }
 
@@ -171,7 +171,7 @@ mover_keep_share(vg_mover *mover, const vg_move_settings *settings, const struct
         return 0;
     }
     if (g_error_matches(error, VG_ERROR, VG_E_CONFLICT))
-        return vg_error(err, VG_E_CONFLICT, "%s has too little GPU memory for programs of '%s': %s",
+        return vg_error(err, VG_E_CONFLICT, "%s has too little GPU memory for programs in '%s': %s",
                         goal->place, goal->vm, error->message);
     share_warn(mover, goal->place, error->message);
     return 0;

@@ -102,8 +102,7 @@ stuck_end_incoming(struct mover_move *move, const struct stuck_way *way, struct 
 
     if (!stuck_has_copied_nothing(move, way))
         return;
-    vg_log_warn("ending QEMU that waits for a migration which does not go on id=%s vm=\"%s\" "
-                "host=\"%s\"",
+    vg_log_warn("ending a QEMU that waits for a stalled migration id=%s vm=\"%s\" host=\"%s\"",
                 move->record->id, move->record->vm, host);
     g_clear_pointer(&stuck->why, g_free);
     if (vg_virt_end_incoming(link, move->record->uuid, &error) < 0)
@@ -156,8 +155,8 @@ stuck_say_way(const struct mover_move *move, const struct stuck_way *way,
     if (way->is_left)
         return g_strdup_printf(
             "the QEMU to end that was left on '%s' by a migration that is over%s", to, end);
-    return g_strdup_printf("libvirtd of '%s' to end the migration, for which that of '%s' may have "
-                           "to answer it%s",
+    return g_strdup_printf("libvirtd on '%s' to end the migration, which may need an answer from "
+                           "libvirtd on '%s'%s",
                            from, to, end);
 }
 

@@ -25,8 +25,7 @@ switch_refused(const struct vg_guest_answer *answer, const char *to, GError **er
     }
     if (answer->unknown)
         return vg_error(err, VG_E_REFUSED,
-                        "the agent in the guest is older than this, and cannot have programs go on "
-                        "at another proxy");
+                        "the agent in the guest is too old to move programs to another proxy");
     if (there == 0)
         return vg_error(err, VG_E_REFUSED, "the guest: %s", answer->text);
     return vg_error(err, VG_E_REFUSED, "the guest: %s; %lld of %lld programs are at the new place",
@@ -77,7 +76,7 @@ vg_mover_switch(vg_mover *mover, struct vg_proxy_move *move, GError **err)
 
     if (!settings->enabled)
         return vg_error(err, VG_E_REFUSED,
-                        "acting is off on this host ([actions] enabled=yes allows it), and so is "
+                        "actions are disabled on this host (set [actions] enabled=yes), and so is "
                         "asking guests");
     mover_begin_asking(mover, move->uuid);
     const int status = switch_run(mover, settings, move, err);

@@ -61,8 +61,7 @@ turn_refuse(vg_mover *mover, const char *id, const GError *error)
     queued->is_busy = ends;
     if (!ends) {
         g_free(queued->why);
-        queued->why =
-            g_strdup_printf("it cannot begin now, which is tried again: %s", error->message);
+        queued->why = g_strdup_printf("it cannot start now, retrying: %s", error->message);
         mover_queue_number(mover);
     }
     pthread_mutex_unlock(&mover->lock);
@@ -92,8 +91,9 @@ turn_prepare(vg_mover *mover, const struct vg_migration *queued, const char *req
         return now;
     }
     if (!settings->enabled) {
-        vg_error(err, VG_E_REFUSED,
-                 "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
+        vg_error(
+            err, VG_E_REFUSED,
+            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
         return NULL;
     }
     struct vg_migration *now = vg_migration_copy(queued);
@@ -123,7 +123,7 @@ turn_launch(vg_mover *mover, struct mover_queued *queued, const struct vg_migrat
         turn_is_retry(now) ? mover_replay(mover, now) : mover_new_move(mover, now);
 
     mover_count_write(mover);
-    vg_log_notice("move begins at its turn id=%s vm=\"%s\" from=\"%s\" to=\"%s\"", now->id, now->vm,
+    vg_log_notice("queued move started id=%s vm=\"%s\" from=\"%s\" to=\"%s\"", now->id, now->vm,
                   now->from, now->to);
     if (mover_launch(mover, move, err) < 0) {
         pthread_mutex_lock(&mover->lock);

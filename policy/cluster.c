@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "policy/cluster.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "model/window.h"
+#include "policy/cluster-private.h"
 
 static bool
 is_amount(double value)
@@ -135,6 +134,10 @@ init_vms(vg_cluster *cluster)
             state->host = h;
             state->pool = VG_POOL_FLOATING;
             state->problem = find_problem(state->vm);
+            state->no_demand = vg_snap_vm_lacks(state->vm, "run_share");
+            state->no_gpu_use = state->vm->gpu->len > 0 && vg_snap_vm_lacks(state->vm, "gpu");
+            if (state->no_demand)
+                cluster->hosts[h].no_demand = state->vm->name;
             state->cpu_demand = vg_snap_vm_demand(state->vm);
             init_gpu_uses(state);
             g_array_append_val(cluster->hosts[h].vms, next);
@@ -267,7 +270,7 @@ vg_host_find_engine(const struct vg_host_state *host, const char *device, const 
     return NULL;
 }
 
-static struct vg_load *
+struct vg_load *
 cluster_need_engine(const vg_cluster *cluster, struct vg_host_state *host, const char *device,
                     const char *engine)
 {
@@ -304,6 +307,14 @@ add_gpu(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_v
             load->demand[w] =
                 MAX(load->demand[w] + sign * vg_vm_gpu_demand(cluster, vm, use, w), 0);
     }
+}
+
+void
+cluster_add_load(const vg_cluster *cluster, struct vg_host_state *host,
+                 const struct vg_vm_state *vm, double sign)
+{
+    add_cpu(cluster, host, vm, sign);
+    add_gpu(cluster, host, vm, sign);
 }
 
 /* Cores that the VM lost to its host. */
@@ -403,8 +414,7 @@ init_loads(vg_cluster *cluster)
         add_background(cluster, host);
         for (guint v = 0; v < host->vms->len; v++) {
             const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
-            add_cpu(cluster, host, vm, 1);
-            add_gpu(cluster, host, vm, 1);
+            cluster_add_load(cluster, host, vm, 1);
         }
     }
 }
@@ -450,6 +460,7 @@ vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         state->memory_free = host->memory_free_bytes;
         state->gpu_memory_free = g_new0(int64_t, host->gpus->len);
         state->gpu_taken = g_new0(int64_t, host->gpus->len);
+        state->left = g_array_new(FALSE, FALSE, sizeof(struct vg_left));
         for (guint g = 0; g < host->gpus->len; g++)
             state->gpu_memory_free[g] =
                 ((const struct vg_snap_gpu *)host->gpus->pdata[g])->memory_free_bytes;
@@ -477,6 +488,7 @@ vg_cluster_free(vg_cluster *cluster)
         load_clear(&state->floating);
         g_free(state->gpu_memory_free);
         g_free(state->gpu_taken);
+        g_array_free(state->left, TRUE);
     }
     for (size_t i = 0; i < cluster->n_vms; i++) {
         g_array_free(cluster->vms[i].uses, TRUE);
@@ -487,63 +499,6 @@ vg_cluster_free(vg_cluster *cluster)
     g_free(cluster->hosts);
     g_free(cluster->vms);
     g_free(cluster);
-}
-
-const char *
-vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target, const char *device)
-{
-    for (size_t i = 0; i < fit->n_devices; i++) {
-        if (strcmp(fit->devices[i].device, device) == 0)
-            return ((const struct vg_snap_gpu *)target->gpus->pdata[fit->devices[i].gpu])->device;
-    }
-    return device;
-}
-
-/* Memory and vGPUs of the target that are no longer free. */
-static void
-promise(struct vg_host_state *target, int64_t memory_bytes, const struct vg_fit *fit)
-{
-    target->memory_free -= MIN(target->memory_free, memory_bytes);
-    for (size_t i = 0; i < fit->n_devices; i++) {
-        size_t gpu = fit->devices[i].gpu;
-        target->gpu_taken[gpu]++;
-        target->gpu_memory_free[gpu] -=
-            MIN(target->gpu_memory_free[gpu], fit->devices[i].memory_bytes);
-    }
-}
-
-void
-vg_cluster_move(vg_cluster *cluster, size_t vm_index, size_t to, const struct vg_fit *fit)
-{
-    struct vg_vm_state *vm = &cluster->vms[vm_index];
-    struct vg_host_state *source = &cluster->hosts[vm->host];
-    struct vg_host_state *target = &cluster->hosts[to];
-
-    add_cpu(cluster, source, vm, -1);
-    add_gpu(cluster, source, vm, -1);
-    for (guint i = 0; i < source->vms->len; i++) {
-        if (g_array_index(source->vms, size_t, i) == vm_index) {
-            g_array_remove_index(source->vms, i);
-            break;
-        }
-    }
-    promise(target,
-            vm->vm->memory_bytes > 0 ? vm->vm->memory_bytes : cluster->config->assumed_memory_bytes,
-            fit);
-    for (guint u = 0; u < vm->uses->len; u++) {
-        struct vg_engine_use *use = &g_array_index(vm->uses, struct vg_engine_use, u);
-        use->device = vg_fit_device(fit, target->host, use->device);
-    }
-    vm->host = to;
-    vm->pool = VG_POOL_FLOATING;
-    guint at = 0;
-    while (at < target->vms->len && g_array_index(target->vms, size_t, at) < vm_index)
-        at++;
-    g_array_insert_val(target->vms, at, vm_index);
-    add_cpu(cluster, target, vm, 1);
-    add_gpu(cluster, target, vm, 1);
-    source->moves++;
-    target->moves++;
 }
 
 double

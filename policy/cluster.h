@@ -57,10 +57,20 @@ struct vg_vm_state {
     size_t home;       /* the host in the snapshot */
     size_t host;       /* the host after the moves so far */
     int pool;          /* the pool on `host`, or VG_POOL_FLOATING */
+    int home_pool;     /* the pool on `home` */
+    bool together;     /* the group that is being judged moves it, so it keeps no other back */
     char *problem;     /* the problem if its data is bad, owned; otherwise NULL */
+    bool no_demand;    /* its CPU demand is unknown, without even a lower bound */
+    bool no_gpu_use;   /* it has a GPU, and its use of it is unknown */
     double cpu_demand; /* vg_snap_vm_demand() */
     double gpu_mean;   /* the mean of the GPU profile, 0 without one */
     GArray *uses;      /* struct vg_engine_use */
+};
+
+/* A vGPU that a VM leaves behind. */
+struct vg_left {
+    size_t gpu;
+    const char *type;
 };
 
 struct vg_host_state {
@@ -72,7 +82,12 @@ struct vg_host_state {
     int64_t memory_free;      /* memory that the plan has not promised yet; if unknown, see host */
     int64_t *gpu_memory_free; /* per GPU */
     int64_t *gpu_taken;       /* vGPUs that the plan has promised, per GPU */
+    GArray *left;             /* struct vg_left: vGPUs of VMs that the plan moves away */
+    const char *no_demand;    /* a VM on it whose CPU demand is unknown; NULL: there is none */
     int64_t moves;            /* the moves of the plan, in and out */
+    int64_t wave;             /* the last wave in which it takes part, from 1 */
+    int64_t wave_moves;       /* its moves in that wave */
+    int64_t wave_left;        /* the last wave in which a VM leaves it */
 };
 
 typedef struct vg_cluster {
@@ -117,9 +132,16 @@ struct vg_load *vg_host_find_engine(const struct vg_host_state *host, const char
 const char *vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target,
                           const char *device);
 
-/* Carries out a move: loads, promised memory and vGPUs. Only the load of the VM leaves its old
- * host: memory and vGPUs there are not free before the move has succeeded. */
+/* Carries out a move: loads, memory and vGPUs. What the VM has on its old host is free for the
+ * moves after this one, which are carried out in a later wave. */
 void vg_cluster_move(vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit);
+
+/* Takes the last move back, which was that of a VM that had been at home. */
+void vg_cluster_move_back(vg_cluster *cluster, size_t vm, const struct vg_fit *fit);
+
+/* Finds the wave for a move that is carried out next: the moves of one wave may run at the same
+ * time, and begin when those of the wave before are done. Returns its number, from 1. */
+int64_t vg_cluster_next_wave(vg_cluster *cluster, size_t from, size_t to);
 
 /* Returns whether anything is known of the memory of a host or GPU in the snapshot. Free memory may
  * be known where the total is not; only if both are 0, nothing is known. */

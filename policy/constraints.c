@@ -15,6 +15,8 @@
 static const char *const names[VG_CONSTRAINT_MAX] = {
     [VG_CONSTRAINT_NONE] = "none",
     [VG_CONSTRAINT_BAD_DATA] = "bad-data",
+    [VG_CONSTRAINT_UNKNOWN_DEMAND] = "unknown-demand",
+    [VG_CONSTRAINT_UNKNOWN_GPU] = "unknown-gpu",
     [VG_CONSTRAINT_NEVER_MOVE] = "never-move",
     [VG_CONSTRAINT_OTHER_MANAGER] = "other-manager",
     [VG_CONSTRAINT_ONLY_COLD] = "only-cold",
@@ -38,6 +40,22 @@ vg_constraint_name(enum vg_constraint constraint)
     return names[constraint];
 }
 
+/* What was not recorded is not planned with. */
+static enum vg_constraint
+check_known(const struct vg_vm_state *vm, char **ret_reason)
+{
+    if (vm->no_demand) {
+        *ret_reason = g_strdup_printf("the CPU demand of VM '%s' is unknown", vm->vm->name);
+        return VG_CONSTRAINT_UNKNOWN_DEMAND;
+    }
+    if (vm->no_gpu_use) {
+        *ret_reason =
+            g_strdup_printf("VM '%s' has a GPU, and its use of it is unknown", vm->vm->name);
+        return VG_CONSTRAINT_UNKNOWN_GPU;
+    }
+    return VG_CONSTRAINT_NONE;
+}
+
 enum vg_constraint
 vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
 {
@@ -48,6 +66,9 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
             g_strdup_printf("the data of VM '%s' is bad: %s", state->vm->name, state->problem);
         return VG_CONSTRAINT_BAD_DATA;
     }
+    const enum vg_constraint constraint = check_known(state, ret_reason);
+    if (constraint != VG_CONSTRAINT_NONE)
+        return constraint;
     if (state->vm->never_move) {
         *ret_reason = g_strdup_printf("VM '%s' is marked never to be moved", state->vm->name);
         return VG_CONSTRAINT_NEVER_MOVE;
@@ -63,7 +84,7 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
         return VG_CONSTRAINT_ONLY_COLD;
     }
     if (state->vm->unmanaged) {
-        *ret_reason = g_strdup_printf("libvirt of host '%s' does not know VM '%s'",
+        *ret_reason = g_strdup_printf("libvirt on host '%s' does not know VM '%s'",
                                       cluster->hosts[state->home].host->name, state->vm->name);
         return VG_CONSTRAINT_UNMANAGED;
     }
@@ -93,7 +114,7 @@ check_cpu_model(const struct vg_snap_vm *vm, const struct vg_snap_host *home,
                                       vm->cpu_model, host->name, host->cpu_model);
     else
         *ret_reason =
-            g_strdup_printf("VM '%s' needs CPU model '%s', that of host '%s' is not known",
+            g_strdup_printf("VM '%s' needs CPU model '%s'; the CPU model of host '%s' is unknown",
                             vm->name, vm->cpu_model, host->name);
     return VG_CONSTRAINT_CPU_MODEL;
 }
@@ -135,10 +156,9 @@ constraints_is_unused(const struct vg_snap_host *host, const struct vg_snap_gpu 
     return unused;
 }
 
-/* How many of a type a GPU can give; -1: it is of another kind. */
-static int64_t
-constraints_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu,
-                       const char *wanted)
+int64_t
+vg_constraints_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu,
+                          const char *wanted)
 {
     const bool any_whole = strcmp(wanted, ANY_WHOLE) == 0;
 
@@ -157,9 +177,13 @@ judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_sn
           const struct vg_fit *fit)
 {
     const struct vg_snap_gpu *gpu = host->host->gpus->pdata[gpu_index];
-    const int64_t free = constraints_count_free(host->host, gpu, use->vgpu_type);
+    int64_t free = vg_constraints_count_free(host->host, gpu, use->vgpu_type);
     if (free < 0)
         return NO_TYPE;
+    for (guint i = 0; i < host->left->len; i++) {
+        const struct vg_left *left = &g_array_index(host->left, struct vg_left, i);
+        free += left->gpu == gpu_index && strcmp(left->type, use->vgpu_type) == 0;
+    }
     /* A vGPU of one type usually takes instances of the others away: count every promise. */
     int64_t taken = host->gpu_taken[gpu_index];
     int64_t memory_free = host->gpu_memory_free[gpu_index];
@@ -222,8 +246,8 @@ tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct v
         return VG_CONSTRAINT_GPU_FREE;
     }
     *ret_reason =
-        g_strdup_printf("VM '%s' needs %.2f GiB of GPU memory, no GPU of host '%s' with "
-                        "a free '%s' has that much free",
+        g_strdup_printf("VM '%s' needs %.2f GiB of GPU memory; on host '%s' no GPU with a free "
+                        "'%s' has that much free",
                         vm->name, (double)use->memory_bytes / GIB, host->name, use->vgpu_type);
     return VG_CONSTRAINT_GPU_MEMORY;
 }
@@ -274,7 +298,7 @@ check_affinity(const vg_cluster *cluster, size_t vm, size_t host, char **ret_rea
         const GArray *members = g_hash_table_lookup(cluster->affinity, group);
         for (guint m = 0; members && m < members->len; m++) {
             size_t other = g_array_index(members, size_t, m);
-            if (other == vm || cluster->vms[other].host == host)
+            if (other == vm || cluster->vms[other].host == host || cluster->vms[other].together)
                 continue;
             *ret_reason = g_strdup_printf(
                 "VM '%s' belongs with VM '%s' (affinity group '%s'), which is not on host '%s'",
@@ -323,6 +347,11 @@ vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host, struct vg
     if (target->host->maintenance) {
         *ret_reason = g_strdup_printf("host '%s' is in maintenance", target->host->name);
         return VG_CONSTRAINT_MAINTENANCE;
+    }
+    if (target->no_demand) {
+        *ret_reason = g_strdup_printf("the CPU demand of VM '%s' on host '%s' is unknown",
+                                      target->no_demand, target->host->name);
+        return VG_CONSTRAINT_UNKNOWN_DEMAND;
     }
     constraint =
         check_cpu_model(state->vm, cluster->hosts[state->home].host, target->host, ret_reason);

@@ -13,6 +13,8 @@
 enum vg_constraint {
     VG_CONSTRAINT_NONE,
     VG_CONSTRAINT_BAD_DATA,
+    VG_CONSTRAINT_UNKNOWN_DEMAND,
+    VG_CONSTRAINT_UNKNOWN_GPU,
     VG_CONSTRAINT_NEVER_MOVE,
     VG_CONSTRAINT_OTHER_MANAGER,
     VG_CONSTRAINT_ONLY_COLD,
@@ -43,7 +45,12 @@ enum vg_constraint vg_constraints_vm(const vg_cluster *cluster, size_t vm, char 
 enum vg_constraint vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host,
                                        struct vg_fit *ret_fit, char **ret_reason);
 
-/* Checks whether the host already has its share of the plan's moves. ret_reason may be NULL. */
+/* Returns how many of a type a GPU of the snapshot can give; -1: it is of another kind. */
+int64_t vg_constraints_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu,
+                                  const char *wanted);
+
+/* Checks whether the host already has its share of the moves of one wave. ret_reason may be NULL.
+ */
 enum vg_constraint vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason);
 
 #endif

@@ -98,8 +98,7 @@ vg_drift_find_proxy_action(const vg_plan *plan, const char *vm, const char *to, 
             (to || action->weight == weight))
             return action;
     }
-    vg_error(err, VG_E_CONFLICT, "plan '%s' has no such change for the programs of '%s'", plan->id,
-             vm);
+    vg_error(err, VG_E_CONFLICT, "plan '%s' has no such change for programs in '%s'", plan->id, vm);
     return NULL;
 }
 

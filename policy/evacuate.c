@@ -116,6 +116,7 @@ vg_policy_evacuate(const vg_snapshot *snapshot, const struct vg_policy_config *c
             continue;
         /* One of which nothing is measured has to leave, too. */
         g_clear_pointer(&state->problem, g_free);
+        state->no_demand = state->no_gpu_use = false;
         const struct evacuee evacuee = {i, state->vm->memory_bytes};
         g_array_append_val(evacuees, evacuee);
     }

@@ -36,15 +36,21 @@ vg_contention_clear(struct vg_contention *contention)
     *contention = (struct vg_contention){0};
 }
 
-/* Windows that make up the hold time. */
-static size_t
-hold_windows(const vg_cluster *cluster)
+size_t
+vg_gate_windows(int64_t hold_ns, int64_t window_ns)
 {
-    if (cluster->window_ns <= 0)
+    if (hold_ns == 0)
+        return 0;
+    if (window_ns <= 0)
         return 1;
-    int64_t windows = cluster->config->hold_ns / cluster->window_ns +
-                      (cluster->config->hold_ns % cluster->window_ns != 0);
-    return (size_t)CLAMP(windows, 1, VG_SNAPSHOT_PROFILE_MAX);
+    return (size_t)CLAMP(hold_ns / window_ns + (hold_ns % window_ns != 0), 1,
+                         VG_SNAPSHOT_PROFILE_MAX);
+}
+
+int64_t
+vg_gate_hold_long(const struct vg_policy_config *config)
+{
+    return config->hold_long_ns == 0 ? 0 : MAX(config->hold_long_ns, config->hold_ns);
 }
 
 /* Longest history among the host's VMs, in windows. */
@@ -62,30 +68,40 @@ host_history(const vg_cluster *cluster, const struct vg_host_state *host)
 
 struct hold {
     bool held;
-    bool too_short; /* not recorded for as long as it must hold, and it may yet be */
-    size_t looked_at;
-    size_t contended; /* of these windows */
-    size_t needed;
+    bool too_short;   /* not recorded for as long as it must hold, and it may yet be */
+    size_t looked_at; /* windows of the time whose mean is too low */
+    double lost;      /* that mean */
 };
+
+/* Is the mean over the newest windows of a time at the threshold? */
+static bool
+gate_lasts(const vg_cluster *cluster, size_t host, size_t place, int64_t hold_ns, struct hold *hold)
+{
+    const size_t history = host_history(cluster, &cluster->hosts[host]);
+    const size_t wanted = vg_gate_windows(hold_ns, cluster->window_ns);
+
+    if (wanted == 0)
+        return true;
+    hold->looked_at = MIN(wanted, MAX(history, 1));
+    hold->lost = 0;
+    for (size_t i = 0; i < hold->looked_at; i++)
+        hold->lost += vg_predict_place(cluster, host, place, cluster->n_windows - 1 - i) /
+                      (double)hold->looked_at;
+    return hold->lost >= cluster->config->contention_threshold - EPSILON;
+}
 
 static struct hold
 judge_hold(const vg_cluster *cluster, size_t host_index, size_t place)
 {
     const struct vg_host_state *host = &cluster->hosts[host_index];
-    size_t history = host_history(cluster, host);
-    size_t wanted = hold_windows(cluster);
-    if (cluster->config->hold_ns == 0)
-        return (struct hold){.held = true};
-    if (host->host->source == VG_SOURCE_LIVE && history < wanted)
-        return (struct hold){.too_short = true};
-    struct hold hold = {.looked_at = MIN(wanted, MAX(history, 1))};
-    for (size_t i = 0; i < hold.looked_at; i++) {
-        double lost = vg_predict_place(cluster, host_index, place, cluster->n_windows - 1 - i);
-        hold.contended += lost >= cluster->config->contention_threshold - EPSILON;
-    }
-    double needed = cluster->config->hold_fraction * (double)hold.looked_at;
-    hold.needed = (size_t)ceil(needed - EPSILON);
-    hold.held = hold.contended >= hold.needed;
+    const struct vg_policy_config *config = cluster->config;
+    struct hold hold = {0};
+
+    hold.too_short =
+        host->host->source == VG_SOURCE_LIVE &&
+        host_history(cluster, host) < vg_gate_windows(config->hold_ns, cluster->window_ns);
+    hold.held = !hold.too_short && gate_lasts(cluster, host_index, place, config->hold_ns, &hold) &&
+                gate_lasts(cluster, host_index, place, vg_gate_hold_long(config), &hold);
     return hold;
 }
 
@@ -93,16 +109,18 @@ judge_hold(const vg_cluster *cluster, size_t host_index, size_t place)
 static char *
 describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const struct hold *hold)
 {
-    double window_s = (double)cluster->window_ns / NS_PER_S;
+    const double window_s = (double)cluster->window_ns / NS_PER_S;
+    g_autofree char *lost = NULL, *threshold = NULL;
+
     if (hold->too_short)
-        return g_strdup_printf(
-            ", but not for long enough: it must show in %.4g %% of the last %.4g s, and %.4g s are "
-            "recorded",
-            cluster->config->hold_fraction * 100, (double)cluster->config->hold_ns / NS_PER_S,
-            (double)host_history(cluster, host) * window_s);
-    return g_strdup_printf(", but not for long enough: it shows in %zu of the last %zu windows of "
-                           "%.4g s, and %zu are needed",
-                           hold->contended, hold->looked_at, window_s, hold->needed);
+        return g_strdup_printf(", but not for long enough: it must be the mean of the last %.4g s, "
+                               "and %.4g s are recorded",
+                               (double)cluster->config->hold_ns / NS_PER_S,
+                               (double)host_history(cluster, host) * window_s);
+    vg_gate_figures(hold->lost, cluster->config->contention_threshold, 2, &lost, &threshold);
+    return g_strdup_printf(", but not for long enough: over the last %.4g s it is %s on average, "
+                           "below the threshold of %s",
+                           (double)hold->looked_at * window_s, lost, threshold);
 }
 
 /* "4 there"; of what floats, what the pools leave of it. */
@@ -222,8 +240,8 @@ check_waits(const vg_cluster *cluster, size_t host_index, struct vg_contention *
     size_t history =
         worst->vm->profile.window_ns == cluster->window_ns ? worst->vm->profile.cpu->len : 0;
     ret->contended = true;
-    ret->held = host->host->source != VG_SOURCE_LIVE || cluster->config->hold_ns == 0 ||
-                history >= hold_windows(cluster);
+    ret->held = host->host->source != VG_SOURCE_LIVE ||
+                history >= vg_gate_windows(cluster->config->hold_ns, cluster->window_ns);
     g_free(ret->what);
     ret->what = g_strdup_printf(
         "on host '%s' VM '%s' waits %.2f cores for a CPU, but on average there are enough%s",
@@ -244,7 +262,7 @@ static char *
 describe_net(double gain, double net, double min_gain)
 {
     if (net >= min_gain - EPSILON)
-        return g_strdup_printf("it wins %.3f cores, of which its cost leaves nothing", gain);
+        return g_strdup_printf("it wins %.3f cores, which is less than its cost", gain);
     g_autofree char *net_text = NULL;
     g_autofree char *needed = NULL;
     vg_gate_figures(net, min_gain, 3, &net_text, &needed);
@@ -262,21 +280,32 @@ describe_fraction(double gain, double most, double fraction)
                            gain_text, most, fraction * 100);
 }
 
-/* Returns by how much more a move must win than one between hosts whose figures are new, as the
- * figures of the older of both are what may be wrong. *ret_old: that host, or NULL. */
+/* Returns by how much more a group must win than one between hosts whose figures are new. *ret_old:
+ * the host whose figures may be wrong, or NULL. */
 static double
-gate_margin(const vg_cluster *cluster, const struct vg_move *move,
+gate_margin(const vg_cluster *cluster, const struct vg_claim *claim,
             const struct vg_snap_host **ret_old)
+{
+    *ret_old = NULL;
+    if (cluster->config->stale_ns == 0 || claim->oldest->age_ns == 0)
+        return 1;
+    *ret_old = claim->oldest;
+    return 1 + (double)claim->oldest->age_ns / (double)cluster->config->stale_ns;
+}
+
+struct vg_claim
+vg_gate_claim(const vg_cluster *cluster, const struct vg_move *move)
 {
     const struct vg_snap_host *from = cluster->hosts[move->from].host;
     const struct vg_snap_host *to = cluster->hosts[move->to].host;
-    const struct vg_snap_host *older = to->age_ns > from->age_ns ? to : from;
 
-    *ret_old = NULL;
-    if (cluster->config->stale_ns == 0 || older->age_ns == 0)
-        return 1;
-    *ret_old = older;
-    return 1 + (double)older->age_ns / (double)cluster->config->stale_ns;
+    return (struct vg_claim){
+        .gain = move->weighed,
+        .cost_cores = move->cost_cores,
+        .most = MIN(vg_predict_wanted(cluster, move->vm),
+                    vg_loss_weighed(cluster->config, move->from_before)),
+        .oldest = to->age_ns > from->age_ns ? to : from,
+    };
 }
 
 /* Adds to a reason that the figures of a host are old. Frees take_reason. */
@@ -292,11 +321,11 @@ gate_describe_old(char *take_reason, const struct vg_snap_host *old, double marg
 }
 
 bool
-vg_gate_gain(const vg_cluster *cluster, const struct vg_move *move, double most, char **ret_reason)
+vg_gate_gain(const vg_cluster *cluster, const struct vg_claim *claim, char **ret_reason)
 {
     const struct vg_snap_host *old;
-    const double gain = move->weighed, net = gain - move->cost_cores;
-    const double margin = gate_margin(cluster, move, &old);
+    const double gain = claim->gain, net = gain - claim->cost_cores, most = claim->most;
+    const double margin = gate_margin(cluster, claim, &old);
     const double needed = cluster->config->min_gain * margin;
     /* A move cannot win more than all. */
     const double fraction = MIN(cluster->config->min_gain_fraction * margin, 1);

@@ -6,17 +6,19 @@
  * contention_threshold on average over the profile, by the model; or one of its VMs waits for a CPU
  * (preempt + wake_wait) at least that share, as measured.
  *
- * Hold: the contention has lasted. Looked at are the newest windows that make up hold_ns; of these
- * at least hold_fraction must lose the threshold or more. A live host with less history than
- * hold_ns is not held yet. For recordings and examples, which cannot grow, the whole profile
- * counts if it is shorter, and a host without any profile counts as held: its constant rates are
- * all there will ever be. A measured wait has no history of its own; it is held as soon as the
- * VM's profile covers hold_ns, because live rates are averaged over longer than that. A hold time
- * longer than a profile can be counts as the longest profile.
+ * Hold: the contention has lasted. The mean loss over the newest windows that make up hold_ns, and
+ * that over those of hold_long_ns, must both be the threshold or more; 0 switches one off, and any
+ * other hold_long_ns below hold_ns counts as hold_ns. A live host with less history than hold_ns is
+ * not held yet; of hold_long_ns, what there is counts. For recordings and examples, which cannot
+ * grow, the whole profile counts if it is shorter, and a host without any profile counts as held:
+ * its constant rates are all there will ever be. A measured wait has no history of its own; it is
+ * held as soon as the VM's profile covers hold_ns, because live rates are averaged over longer than
+ * that. A hold time longer than a profile can be counts as the longest profile.
  *
- * Minimum gain, asked of each move by itself: net of its cost it must win min_gain (and something
- * at all), and before cost min_gain_fraction of what its host loses now. Where the figures of one
- * of its hosts are old, it must win more of both: twice as much at an age of stale_ns.
+ * Minimum gain, of each group of moves as a whole: net of its cost it must win min_gain (and
+ * something at all), and before cost min_gain_fraction of what it could win at most: what the hosts
+ * that its VMs leave lose, but not more than these VMs want. Where the figures of one of its hosts
+ * are old, it must win more of both: twice as much at an age of stale_ns.
  */
 #ifndef VG_POLICY_GATES_H
 #define VG_POLICY_GATES_H
@@ -39,14 +41,28 @@ struct vg_contention {
     char *what;          /* a sentence without a full stop, even if nothing is contended */
 };
 
+/* Returns how many windows make up a hold time, at least 1; 0: it is not asked for. */
+size_t vg_gate_windows(int64_t hold_ns, int64_t window_ns);
+
+/* Returns hold_long_ns, but not less than hold_ns. */
+int64_t vg_gate_hold_long(const struct vg_policy_config *config);
+
 /* Looks for contention on a host. The caller clears *ret with vg_contention_clear(). */
 void vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention *ret);
 void vg_contention_clear(struct vg_contention *contention);
 
-/* Checks the gain of one move. most: what moving this VM could win anywhere at most
- * (vg_move_most()). If it returns false, *ret_reason, if not NULL, gets a clause ("it wins ...").
- */
-bool vg_gate_gain(const vg_cluster *cluster, const struct vg_move *move, double most,
-                  char **ret_reason);
+/* What a move or a group of moves wins, to be checked. */
+struct vg_claim {
+    double gain;                       /* cores, before its cost */
+    double cost_cores;                 /* of all its moves */
+    double most;                       /* what its VMs could win anywhere at most */
+    const struct vg_snap_host *oldest; /* of its hosts, that with the oldest figures */
+};
+
+/* Returns the claim of a move by itself. */
+struct vg_claim vg_gate_claim(const vg_cluster *cluster, const struct vg_move *move);
+
+/* Checks a gain. If it returns false, *ret_reason, if not NULL, gets a clause ("it wins ..."). */
+bool vg_gate_gain(const vg_cluster *cluster, const struct vg_claim *claim, char **ret_reason);
 
 #endif

@@ -293,7 +293,7 @@ propose(struct vg_gpumode_advice *advice, struct vg_gpumode_candidate *best)
     for (unsigned int i = 0; i < advice->candidates->len; i++) {
         struct vg_gpumode_candidate *candidate = advice->candidates->pdata[i];
         if (!candidate->reason)
-            candidate->reason = g_strdup("it would do, but the one proposed is better");
+            candidate->reason = g_strdup("possible, but the proposed mode is better");
     }
 }
 

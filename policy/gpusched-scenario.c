@@ -165,8 +165,8 @@ check_stream(const struct vg_gpusched_scenario *scenario, const struct vg_gpusch
             request->size_ns > VG_GPUSCHED_TIME_MAX || request->think_ns < 0 ||
             request->think_ns > VG_GPUSCHED_TIME_MAX || request->arrival_ns < last)
             return vg_error(err, VG_E_INVALID,
-                            "VM '%s': request %u has an engine, size or time that cannot be, or "
-                            "arrives before the one before it",
+                            "VM '%s': request %u has an impossible engine, size or time, or "
+                            "arrives before the previous request",
                             vm->name, i);
         last = request->arrival_ns;
     }

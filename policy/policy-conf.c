@@ -7,6 +7,10 @@
 
 #include "base/error.h"
 
+/* A share is in hundredths of a percent; of few hosts it allows so many moves. */
+#define SHARE_ALL          10000
+#define MOVES_OF_SHARE_MIN 3
+
 #define AT(member) offsetof(struct vg_policy_config, member)
 
 const char *const vg_rule_names[] = {
@@ -27,15 +31,15 @@ const struct vg_conf_key vg_policy_keys[] = {
     {"score", "half_life", VG_CONF_DURATION, AT(score.half_life_ns), "60s", 1, 86400, NULL,
      "Half-life of the live intensities."},
     {"score", "cpu_enter", VG_CONF_DOUBLE, AT(score.cpu_enter), "0.3", 0, 1, NULL,
-     "CPU intensity from which a VM counts as CPU-intensive."},
+     "CPU intensity at or above which a VM counts as CPU-intensive."},
     {"score", "cpu_leave", VG_CONF_DOUBLE, AT(score.cpu_leave), "0.2", 0, 1, NULL,
      "CPU intensity below which it no longer does."},
     {"score", "gpu_enter", VG_CONF_DOUBLE, AT(score.gpu_enter), "0.3", 0, 1, NULL,
-     "GPU intensity from which a VM counts as GPU-intensive."},
+     "GPU intensity at or above which a VM counts as GPU-intensive."},
     {"score", "gpu_leave", VG_CONF_DOUBLE, AT(score.gpu_leave), "0.2", 0, 1, NULL,
      "GPU intensity below which it no longer does."},
     {"score", "alternating_enter", VG_CONF_DOUBLE, AT(score.alternating_enter), "-0.5", -1, 0, NULL,
-     "Correlation of CPU and GPU intensity down to which a VM counts as alternating."},
+     "Correlation of CPU and GPU intensity at or below which a VM counts as alternating."},
     {"score", "alternating_leave", VG_CONF_DOUBLE, AT(score.alternating_leave), "-0.3", -1, 0, NULL,
      "Correlation above which it no longer does."},
     {"score", "alternating_mean", VG_CONF_DOUBLE, AT(score.alternating_mean), "0.1", 0, 1, NULL,
@@ -46,23 +50,25 @@ const struct vg_conf_key vg_policy_keys[] = {
     {"policy", "rule", VG_CONF_ENUM, AT(rule), "complement", 0, 0, vg_rule_names,
      "The rule that makes plans."},
     {"policy", "contention_threshold", VG_CONF_DOUBLE, AT(contention_threshold), "0.05", 0, 1000,
-     NULL, "Cores (or GPU engines) lost from which a host counts as contended."},
+     NULL, "Lost cores (or GPU engines) at or above which a host counts as contended."},
     {"policy", "hold", VG_CONF_DURATION, AT(hold_ns), "30s", 0, 86400, NULL,
-     "How long contention must have lasted before anything is proposed."},
-    {"policy", "hold_fraction", VG_CONF_DOUBLE, AT(hold_fraction), "0.8", 0, 1, NULL,
-     "Part of the windows of the hold time that must show the contention."},
+     "Newest time over which a host must lose the threshold on average; 0: not asked."},
+    {"policy", "hold_long", VG_CONF_DURATION, AT(hold_long_ns), "300s", 0, 86400, NULL,
+     "Longer time over which it must do so, too; 0: not asked; less than hold: as hold."},
+    {"policy", "hold_fraction", VG_CONF_DOUBLE, AT(hold_fraction), "-1", -1, 1, NULL,
+     "Ignored: hold and hold_long ask for means."},
     {"policy", "min_gain", VG_CONF_DOUBLE, AT(min_gain), "0.05", 0, 1000, NULL,
      "Cores that a move must win, its cost taken off."},
     {"policy", "min_gain_fraction", VG_CONF_DOUBLE, AT(min_gain_fraction), "0.1", 0, 1, NULL,
      "Part that a move must win of what it could at most: its host's loss, or the VM's demand."},
     {"policy", "stale", VG_CONF_DURATION, AT(stale_ns), "60s", 0, 86400, NULL,
-     "Age of a host's figures at which its moves must win twice as much; 0: never."},
+     "Age of a host's figures at which its moves must win twice as much; 0 for never."},
     {"policy", "gpu_weight", VG_CONF_DOUBLE, AT(gpu_weight), "1", 0, 1000, NULL,
-     "Cores that one lost GPU engine is worth."},
-    {"policy", "max_moves_per_plan", VG_CONF_INT, AT(max_moves), "3", 0, 1000, NULL,
-     "Most moves of one plan."},
+     "The value of a lost GPU engine, in cores."},
+    {"policy", "max_moves_per_plan", VG_CONF_COUNT, AT(max_moves), "10%", 0, 1000, NULL,
+     "Most moves of one plan: a number, or a share of its hosts, rounded up and at least 3."},
     {"policy", "max_moves_per_host", VG_CONF_INT, AT(max_moves_per_host), "1", 1, 1000, NULL,
-     "Most moves of one plan, in and out together, that a host takes part in."},
+     "Most moves of one wave, in and out together, that a host takes part in."},
     {"policy", "horizon", VG_CONF_DURATION, AT(horizon_ns), "600s", 1, 2592000, NULL,
      "Time over which the cost of a move must pay off."},
     {"policy", "preempt_threshold_per_s", VG_CONF_DOUBLE, AT(preempt_threshold), "10", 0, 1e9, NULL,
@@ -73,7 +79,7 @@ const struct vg_conf_key vg_policy_keys[] = {
     {"migration", "bandwidth", VG_CONF_INT, AT(bandwidth), "134217728", 1000000, 1e12, NULL,
      "Bytes per second that a migration copies."},
     {"migration", "stun", VG_CONF_DURATION, AT(stun_ns), "300ms", 0, 3600, NULL,
-     "How long a migrating VM stands still; its GPU memory comes on top."},
+     "Assumed downtime of a migrating VM, without the time for its GPU memory."},
     {"migration", "copy_cores", VG_CONF_DOUBLE, AT(copy_cores), "1", 0, 64, NULL,
      "Cores that the copying takes from both hosts together."},
     {"migration", "assumed_memory", VG_CONF_INT, AT(assumed_memory_bytes), "4294967296", 0, 1e15,
@@ -82,18 +88,28 @@ const struct vg_conf_key vg_policy_keys[] = {
     {"gpu-mode", "min_gain", VG_CONF_DOUBLE, AT(gpu_mode.min_gain), "0.05", 0, 1000, NULL,
      "Seconds of GPU waiting per second that a mode must win if it can be set live."},
     {"gpu-mode", "min_gain_disruptive", VG_CONF_DOUBLE, AT(gpu_mode.min_gain_disruptive), "0.2", 0,
-     1000, NULL, "The same if it needs an empty GPU, or vGPUs to be made anew."},
+     1000, NULL, "The same if it needs an empty GPU, or if vGPUs must be recreated."},
     {"gpu-mode", "max_worsening", VG_CONF_DOUBLE, AT(gpu_mode.max_worsening), "0.2", 0, 1000, NULL,
-     "Part by which the p95 latency of a VM may rise, or its requests per second fall."},
+     "Share by which the p95 latency of a VM may rise, or its requests per second fall."},
     {"gpu-mode", "ignore_worsening", VG_CONF_DURATION, AT(gpu_mode.ignore_worsening_ns), "1ms", 0,
      60, NULL, "Rise of a p95 latency that does not count as worse, however large a part it is."},
     {"gpu-mode", "max_model_error", VG_CONF_DOUBLE, AT(gpu_mode.max_model_error), "0.25", 0, 1000,
-     NULL, "Error of the simulated present mode from which nothing is proposed."},
+     NULL, "Error of the simulated current mode above which nothing is proposed."},
     {"gpu-mode", "min_requests", VG_CONF_INT, AT(gpu_mode.min_requests), "20", 1, 1e9, NULL,
-     "GPU requests of a VM from which its figures are compared with what was recorded."},
+     "Minimum number of a VM's GPU requests for a comparison with the recording."},
 };
 
 const size_t vg_policy_n_keys = G_N_ELEMENTS(vg_policy_keys);
+
+int64_t
+vg_policy_max_moves(const struct vg_policy_config *config, size_t n_hosts)
+{
+    const int64_t share = -config->max_moves;
+
+    if (share <= 0)
+        return config->max_moves;
+    return MAX(((int64_t)n_hosts * share + SHARE_ALL - 1) / SHARE_ALL, MOVES_OF_SHARE_MIN);
+}
 
 void
 vg_policy_config_init(struct vg_policy_config *config)

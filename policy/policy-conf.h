@@ -31,13 +31,14 @@ struct vg_policy_config {
     enum vg_rule_id rule;
     double contention_threshold; /* cores, or engines */
     int64_t hold_ns;
-    double hold_fraction; /* the part of the windows in hold_ns that must show the contention */
+    int64_t hold_long_ns;
+    double hold_fraction; /* ignored; negative: not set */
     double min_gain;      /* cores, after the cost */
     double min_gain_fraction;
-    int64_t stale_ns;  /* the age of a host's figures that doubles both; 0: none does */
-    double gpu_weight; /* the number of cores that one lost GPU engine is worth */
-    int64_t max_moves;
-    int64_t max_moves_per_host; /* in and out together */
+    int64_t stale_ns;           /* the age of a host's figures that doubles both; 0: none does */
+    double gpu_weight;          /* the number of cores that one lost GPU engine is worth */
+    int64_t max_moves;          /* negative: a share of the hosts, see VG_CONF_COUNT */
+    int64_t max_moves_per_host; /* in a wave, in and out together */
     int64_t horizon_ns;
 
     double preempt_threshold; /* preemptions per second */
@@ -56,6 +57,9 @@ extern const size_t vg_policy_n_keys;
 extern const char *const vg_rule_names[]; /* "complement", "paper-threshold" */
 
 void vg_policy_config_init(struct vg_policy_config *config);
+
+/* Returns how many moves a plan for so many hosts may have. */
+int64_t vg_policy_max_moves(const struct vg_policy_config *config, size_t n_hosts);
 
 /* VG_E_INVALID where two keys do not fit together, with a line for each such two. */
 int vg_policy_config_check(const struct vg_policy_config *config,

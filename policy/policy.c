@@ -21,12 +21,17 @@ add_skips(const vg_cluster *cluster, vg_plan *plan)
 {
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_vm_state *vm = &cluster->vms[i];
-        if (!vm->problem && !vm->vm->unmanaged)
+        const char *unknown = vm->no_demand    ? "its CPU demand is unknown"
+                              : vm->no_gpu_use ? "it has a GPU, and its use of it is unknown"
+                                               : NULL;
+        if (!vm->problem && !vm->vm->unmanaged && !unknown)
             continue;
         struct vg_plan_skip *skip = vg_record_new(&vg_plan_skip_record);
         skip->vm = g_strdup(vm->vm->name);
         skip->host = g_strdup(cluster->hosts[vm->home].host->name);
-        skip->reason = g_strdup(vm->problem ? vm->problem : "libvirt of its host does not know it");
+        skip->reason = g_strdup(vm->problem ? vm->problem
+                                : unknown   ? unknown
+                                            : "its host's libvirt does not know it");
         g_ptr_array_add(plan->skipped, skip);
     }
 }
@@ -164,6 +169,21 @@ note_times(const vg_cluster *cluster, vg_plan *plan)
                          odd_windows);
 }
 
+/* Hashes the values that plans depend on. Comments, which explain keys, do not count. */
+static char *
+policy_hash_config(const struct vg_policy_config *config)
+{
+    g_autofree char *dump = vg_policy_config_dump_of_plans(config);
+    g_auto(GStrv) lines = g_strsplit(dump, "\n", -1);
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+
+    for (guint i = 0; lines[i]; i++) {
+        if (lines[i][0] != '#')
+            g_checksum_update(sum, (const guchar *)lines[i], (gssize)strlen(lines[i]) + 1);
+    }
+    return g_strdup(g_checksum_get_string(sum));
+}
+
 vg_plan *
 vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                enum vg_rule_id rule, GError **err)
@@ -172,11 +192,10 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         vg_error(err, VG_E_BUG, "the snapshot is not sealed");
         return NULL;
     }
-    g_autofree char *dump = vg_policy_config_dump_of_plans(config);
     g_autoptr(vg_plan) plan = vg_plan_new();
     plan->rule = g_strdup(vg_rule_names[rule]);
     plan->input_hash = vg_snapshot_hash(snapshot);
-    plan->config_hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, dump, -1);
+    plan->config_hash = policy_hash_config(config);
     vg_plan_set_id(plan);
 
     g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, config);
@@ -187,6 +206,10 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
     note_losses(cluster, plan);
     note_ages(cluster, rule, plan);
     note_times(cluster, plan);
+    if (config->hold_fraction >= 0)
+        vg_plan_add_note(plan,
+                         "hold_fraction is ignored: what counts is the mean loss over hold and "
+                         "over hold_long");
     switch (rule) {
     case VG_RULE_COMPLEMENT:
         vg_rule_complement(cluster, plan);
@@ -265,10 +288,10 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
              struct vg_plan_candidate *candidate)
 {
     char *reason = NULL;
-    double most = vg_move_most(cluster, move);
+    const struct vg_claim claim = vg_gate_claim(cluster, move);
     candidate->gain = vg_gain_of(move->gain);
     candidate->cost = move->cost;
-    if (vg_gate_gain(cluster, move, most, &reason)) {
+    if (vg_gate_gain(cluster, &claim, &reason)) {
         candidate->verdict = VG_CANDIDATE_USEFUL;
         candidate->reason = g_strdup_printf("moving there wins %.3f cores, %.3f after its cost",
                                             move->weighed, move->net);

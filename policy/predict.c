@@ -272,6 +272,19 @@ vg_predict_place(const vg_cluster *cluster, size_t host, size_t place, size_t w)
     return MAX(lost, 0);
 }
 
+double
+vg_predict_wanted(const vg_cluster *cluster, size_t vm)
+{
+    const struct vg_snap_vm *snap = cluster->vms[vm].vm;
+    double wanted = vg_snap_vm_demand(snap);
+
+    for (guint i = 0; i < snap->gpu->len; i++) {
+        const struct vg_snap_gpu_use *use = snap->gpu->pdata[i];
+        wanted += cluster->config->gpu_weight * MIN(use->share + use->wait_share, 1.0);
+    }
+    return wanted;
+}
+
 /* Bytes of video memory: each device once, however many engines it has. */
 static int64_t
 gpu_memory(const struct vg_snap_vm *vm)

@@ -55,6 +55,9 @@ const struct vg_load *vg_host_place(const struct vg_host_state *host, size_t pla
                                     bool *ret_is_gpu);
 double vg_predict_place(const vg_cluster *cluster, size_t host, size_t place, size_t w);
 
+/* Returns what a VM wants, in cores. */
+double vg_predict_wanted(const vg_cluster *cluster, size_t vm);
+
 /* Copying takes (memory + GPU memory) / bandwidth; the VM stands still for stun plus the copying of
  * its GPU memory, of which no part can go ahead while it runs. Lost CPU time is the VM's demand
  * during the stun and copy_cores during the copying. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What policy/proxies.c and policy/proxy-weights.c share.
+ * What the files about proxies share.
  */
 #ifndef VG_POLICY_PROXIES_PRIVATE_H
 #define VG_POLICY_PROXIES_PRIVATE_H
@@ -33,6 +33,7 @@ struct proxy_client {
     const struct vg_snap_vm *vm; /* NULL: no host is known to have it */
     const struct vg_snap_host *vm_host;
     double run, lacked; /* means over the windows that are known */
+    double lacked_long; /* over those of hold_long */
     double *wants;      /* window by window; owned */
     size_t n_lacking;   /* windows in which it lacked the threshold */
     bool is_settled;    /* the plan has something for it */
@@ -57,6 +58,8 @@ proxies_client(const struct proxy_state *state, size_t i)
     return &g_array_index(state->clients, struct proxy_client, i);
 }
 
+/* ---- policy/proxy-action.c ---- */
+
 /* Names a GPU for a sentence. The caller frees it. */
 char *proxies_name(const struct proxy_gpu *gpu);
 
@@ -64,6 +67,8 @@ char *proxies_name(const struct proxy_gpu *gpu);
 struct vg_plan_proxy_action *proxies_new_action(const struct proxy_state *state,
                                                 const struct proxy_client *client,
                                                 const char *kind);
+
+/* ---- policy/proxy-weights.c ---- */
 
 /* Proposes another weight for a VM that has waited for long enough, or says why none. */
 void proxies_plan_weight(struct proxy_state *state, struct proxy_client *client);

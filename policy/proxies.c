@@ -16,22 +16,50 @@
 
 /* ---- what there is ---- */
 
+/* The part of the windows of the hold time whose figures must be known. */
+#define KNOWN_PART 0.5
+
 /* Returns how many windows make up the hold time. */
 static size_t
 proxies_windows(const struct proxy_state *state, int64_t window_ns)
 {
-    const int64_t hold_ns = state->cluster->config->hold_ns;
-
-    if (window_ns <= 0)
-        return 1;
-    return (size_t)CLAMP((hold_ns + window_ns - 1) / window_ns, 1, VG_SNAPSHOT_PROFILE_MAX);
+    return MAX(vg_gate_windows(state->cluster->config->hold_ns, window_ns), 1);
 }
 
-/* Returns how many of n windows must show something. */
+/* Returns how many of n windows must be known. */
 static size_t
-proxies_needed(const struct proxy_state *state, size_t n)
+proxies_needed(size_t n)
 {
-    return MAX((size_t)ceil(state->cluster->config->hold_fraction * (double)n - EPSILON), 1);
+    return MAX((size_t)ceil(KNOWN_PART * (double)n - EPSILON), 1);
+}
+
+/* Returns the mean of what a socket lacked over the newest n windows, as far as they are known. */
+static double
+proxies_mean_lacked(const struct vg_snap_proxy *proxy, const struct vg_snap_proxy_socket *socket,
+                    size_t n)
+{
+    const size_t length = MIN(proxy->known->len, socket->lacked->len);
+    double sum = 0;
+    size_t known = 0;
+
+    for (size_t i = 0; i < MIN(n, length); i++) {
+        if (!g_array_index(proxy->known, int32_t, proxy->known->len - 1 - i))
+            continue;
+        sum += g_array_index(socket->lacked, double, socket->lacked->len - 1 - i);
+        known++;
+    }
+    return known > 0 ? sum / (double)known : 0;
+}
+
+/* Has a client waited for long enough: is the mean over both hold times at the threshold? */
+static bool
+proxies_lasts(const struct proxy_state *state, const struct proxy_client *client)
+{
+    const struct vg_policy_config *config = state->cluster->config;
+    const double threshold = config->contention_threshold - EPSILON;
+
+    return client->n_lacking > 0 && client->lacked >= threshold &&
+           (config->hold_long_ns == 0 || client->lacked_long >= threshold);
 }
 
 /* Returns the part of the time in which others than proxies keep a GPU busy. */
@@ -108,7 +136,7 @@ proxies_take_known(const struct proxy_state *state, const struct vg_snap_proxy *
             "it is not known for long enough: %.4g s are needed, and %.4g s are recorded",
             (double)state->cluster->config->hold_ns / NS_PER_S,
             (double)(there * (size_t)gpu->window_ns) / NS_PER_S);
-    else if (n < proxies_needed(state, wanted))
+    else if (n < proxies_needed(wanted))
         gpu->problem = g_strdup_printf("the figures of %zu of its last %zu windows are not known",
                                        wanted - n, wanted);
     else if (gpu->window_ns != proxy->window_ns)
@@ -164,6 +192,9 @@ proxies_take_socket(struct proxy_state *state, size_t at, const struct vg_snap_p
         client.run /= (double)known;
         client.lacked /= (double)known;
     }
+    client.lacked_long = proxies_mean_lacked(
+        proxy, socket,
+        vg_gate_windows(vg_gate_hold_long(state->cluster->config), proxy->window_ns));
     gpu->used_bytes += socket->used_bytes;
     gpu->reserved_bytes += socket->reserved_bytes;
     proxies_find_vm(state, socket->vm, &client);
@@ -199,12 +230,6 @@ proxies_clear(struct proxy_state *state)
         g_free(proxies_client(state, i)->wants);
     g_array_unref(state->gpus);
     g_array_unref(state->clients);
-}
-
-char *
-proxies_name(const struct proxy_gpu *gpu)
-{
-    return g_strdup_printf("GPU '%s' of host '%s'", gpu->gpu, gpu->host->name);
 }
 
 /* ---- another GPU ---- */
@@ -286,7 +311,7 @@ proxies_obstacle(const struct proxy_state *state, const struct proxy_client *cli
         return g_strdup("its host is in maintenance");
     if (!socket->address ||
         (to->host != client->vm_host && !vg_proxy_address_is_far(socket->address)))
-        return g_strdup_printf("programs of the VM do not reach its socket there, %s",
+        return g_strdup_printf("the VM's programs do not reach its socket there, %s",
                                socket->socket);
     if (to->memory_bytes == 0)
         return g_strdup("its memory is not known");
@@ -350,7 +375,6 @@ static bool
 proxies_is_held(const struct proxy_state *state, const struct proxy_client *client)
 {
     const struct proxy_gpu *gpu = proxies_gpu(state, client->gpu);
-    const size_t needed = proxies_needed(state, gpu->windows);
     g_autofree char *name = proxies_name(gpu);
 
     if (client->socket->clients == 0 || !client->vm || client->is_settled)
@@ -359,7 +383,7 @@ proxies_is_held(const struct proxy_state *state, const struct proxy_client *clie
         if (client->n_lacking > 0)
             vg_plan_add_why(state->plan, "VM '%s' waits for %s, but %s", client->vm->name, name,
                             client->vm->problem ? client->vm->problem
-                                                : "libvirt of its host does not know it");
+                                                : "its host's libvirt does not know it");
         return false;
     }
     if (gpu->problem) {
@@ -367,14 +391,15 @@ proxies_is_held(const struct proxy_state *state, const struct proxy_client *clie
                         gpu->problem);
         return false;
     }
-    if (client->n_lacking >= needed)
+    if (proxies_lasts(state, client))
         return true;
     if (client->lacked >= state->cluster->config->contention_threshold)
         vg_plan_add_why(state->plan,
-                        "VM '%s' waits %.2f of the time for %s, but not for long enough: in %zu of "
-                        "the last %zu windows, and %zu are needed",
-                        client->vm->name, client->lacked, name, client->n_lacking, gpu->windows,
-                        needed);
+                        "VM '%s' waits %.2f of the time for %s, but not for long enough: over the "
+                        "last %.4g s it is %.3f on average",
+                        client->vm->name, client->lacked, name,
+                        (double)vg_gate_hold_long(state->cluster->config) / NS_PER_S,
+                        client->lacked_long);
     return false;
 }
 
@@ -397,11 +422,11 @@ proxies_try(const struct proxy_state *state, size_t at, bool is_last, struct pro
         if (!obstacle)
             proxies_evaluate(state, at, i, &change);
         if (obstacle && is_last)
-            vg_plan_add_why(state->plan, "programs of VM '%s' do not go to %s: %s",
+            vg_plan_add_why(state->plan, "programs in VM '%s' do not move to %s: %s",
                             client->vm->name, name, obstacle);
         else if (!obstacle && !proxies_wins(state, &change) && is_last)
             vg_plan_add_why(state->plan,
-                            "programs of VM '%s' would win %.3f GPU engines at %s, which is not "
+                            "programs in VM '%s' would win %.3f GPU engines at %s, which is not "
                             "enough",
                             client->vm->name, change.net, name);
         if (obstacle || !proxies_wins(state, &change) ||
@@ -414,32 +439,6 @@ proxies_try(const struct proxy_state *state, size_t at, bool is_last, struct pro
         vg_plan_add_why(state->plan,
                         "no proxy of another GPU has a socket for VM '%s', which waits",
                         client->vm->name);
-}
-
-struct vg_plan_proxy_action *
-proxies_new_action(const struct proxy_state *state, const struct proxy_client *client,
-                   const char *kind)
-{
-    struct vg_plan_proxy_action *action = vg_record_new(&vg_plan_proxy_action_record);
-    const struct proxy_gpu *gpu = proxies_gpu(state, client->gpu);
-
-    action->kind = g_strdup(kind);
-    action->vm = g_strdup(client->vm->name);
-    action->uuid = g_strdup(client->vm->uuid);
-    action->host = g_strdup(client->vm_host->name);
-    action->from = client->socket->address ? g_strconcat("proxy:", client->socket->address, NULL)
-                                           : g_strdup(client->socket->socket);
-    action->from_host = g_strdup(gpu->host->name);
-    action->from_gpu = g_strdup(gpu->gpu);
-    action->price = g_strdup("live");
-    action->weight = action->weight_before = client->socket->weight;
-    vg_plan_reason_add_input(&action->reason, "hold_windows", (double)gpu->windows);
-    vg_plan_reason_add_input(&action->reason, "hold_windows_lacking", (double)client->n_lacking);
-    vg_plan_reason_add_input(&action->reason, "hold_windows_known", (double)gpu->n_known);
-    vg_plan_reason_add_input(&action->reason, "vm_run_share", client->run);
-    vg_plan_reason_add_input(&action->reason, "vm_lacked_share", client->lacked);
-    g_ptr_array_add(state->plan->proxies, action);
-    return action;
 }
 
 static double
@@ -475,11 +474,11 @@ proxies_commit_switch(struct proxy_state *state, const struct proxy_switch *chan
     action->cost.memory_bytes = client->socket->used_bytes;
     action->reason.rule = g_strdup("proxy-move");
     action->reason.text = g_strdup_printf(
-        "VM '%s' waits %.2f of the time for %s, of which %.2f are wanted; of %s %.2f are, so that "
-        "its programs win %.2f GPU engines there, at a cost of %.3f; they stand still for %.2f s%s",
+        "VM '%s' waits %.2f of the time for %s (demand %.2f); the demand for %s is %.2f, so its "
+        "programs win %.2f GPU engines there, at a cost of %.3f; they are paused for %.2f s%s",
         client->vm->name, client->lacked, here, proxies_mean(from), other, proxies_mean(to),
         change->gain, change->cost, action->cost.stun_s + action->cost.migration_s,
-        is_measured ? ", as measured" : ", which nobody has measured here yet");
+        is_measured ? ", as measured" : ", not measured here yet");
     vg_plan_reason_add_input(&action->reason, "from_wanted_share", proxies_mean(from));
     vg_plan_reason_add_input(&action->reason, "to_wanted_share", proxies_mean(to));
     vg_plan_reason_add_input(&action->reason, "to_free_bytes", (double)proxies_free(to));
@@ -495,20 +494,27 @@ proxies_commit_switch(struct proxy_state *state, const struct proxy_switch *chan
     client->is_settled = there->is_settled = true;
 }
 
+/* Has the plan as many changes as it may? */
+static bool
+proxies_is_full(const struct proxy_state *state)
+{
+    return (int64_t)state->plan->proxies->len >=
+           vg_policy_max_moves(state->cluster->config, state->cluster->n_hosts);
+}
+
 static void
 proxies_plan_switches(struct proxy_state *state)
 {
     bool has_best = true;
 
-    while (has_best && (int64_t)state->plan->proxies->len < state->cluster->config->max_moves) {
+    while (has_best && !proxies_is_full(state)) {
         struct proxy_switch best;
         has_best = false;
         for (guint i = 0; i < state->clients->len; i++) {
             const struct proxy_client *client = proxies_client(state, i);
             const struct proxy_gpu *gpu = proxies_gpu(state, client->gpu);
             if (client->vm && !client->is_settled && client->socket->clients > 0 && !gpu->problem &&
-                !client->vm->problem && !client->vm->unmanaged &&
-                client->n_lacking >= proxies_needed(state, gpu->windows))
+                !client->vm->problem && !client->vm->unmanaged && proxies_lasts(state, client))
                 proxies_try(state, i, false, &best, &has_best);
         }
         if (has_best)
@@ -527,7 +533,7 @@ proxies_plan_rest(struct proxy_state *state)
         if (!proxies_is_held(state, client))
             continue;
         proxies_try(state, i, true, &unused, &has_one);
-        if ((int64_t)state->plan->proxies->len < state->cluster->config->max_moves)
+        if (!proxies_is_full(state))
             proxies_plan_weight(state, client);
     }
 }

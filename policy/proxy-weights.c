@@ -152,10 +152,10 @@ proxy_weights_commit(struct proxy_state *state, struct proxy_client *client, int
     action->gain.gpu_wait_ns_per_s = (int64_t)llround(gain * PROXIES_NS_PER_S);
     action->reason.rule = g_strdup("proxy-weight");
     action->reason.text = g_strdup_printf(
-        "VM '%s' waits %.2f of the time for %s, and has %.2f of it with its weight of %d; %s, with "
-        "which it gets %.2f more, and no other VM loses more than %.0f %% of what it has",
+        "VM '%s' waits %.2f of the time for %s, and gets %.2f of it with its weight of %d; %s, "
+        "which gives it %.2f more, and no other VM loses more than %.0f %% of its share",
         client->vm->name, client->lacked, here, client->run, (int)client->socket->weight,
-        is_configured ? "its proxy was begun with another weight"
+        is_configured ? "its proxy was started with another weight"
                       : "it wants less than an equal part, which a larger weight gives it",
         gain, worst * 100);
     vg_plan_reason_add_input(&action->reason, "vm_gains_share", gain);

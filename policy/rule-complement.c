@@ -1,225 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Best-first greedy: of all allowed moves off contended hosts that win enough take the one with the
- * best net gain, with it done look again, until nothing passes the gates or the plan is full.
- *
- * VMs are tried in the order of what moving them could win at most, so that the search ends where
- * no VM left could displace the runner-up: of a large cluster few are tried on all hosts.
+ * Finds the hosts whose contention has lasted, has the search find groups of moves that relieve
+ * them, evaluates each group again on the cluster, and writes those that pass the gates into the
+ * plan.
  */
 #include "config.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "policy/constraints.h"
 #include "policy/gates.h"
 #include "policy/rule.h"
+#include "policy/search.h"
 
-/* Net gains are compared in units of 1 us/s: within one they are equal and the names decide. */
-#define TIE      1e-6
-#define RANK_MAX 1e15
+/* Cores that are not worth mentioning. */
+#define TIE 1e-6
 
-/* A VM that may move, and what its move wins at most. */
-struct candidate {
-    size_t vm;
-    int64_t bound; /* rank */
+/* The obstacles that are looked at, at most, to say why nothing more is proposed. */
+#define OBSTACLES_MAX 2000u
+
+/* A group of moves as it is carried out. */
+struct complement_group {
+    size_t n;
+    struct vg_move moves[VG_GROUP_MAX]; /* each with those before it done */
+    struct vg_claim claim;
 };
 
-struct search {
+struct complement {
     vg_cluster *cluster;
-    GArray *candidates; /* struct candidate, best bound first */
-    size_t n_best;      /* 0..2: best, runner-up */
-    struct vg_move best[2];
-    size_t n_held;         /* contended hosts that passed the hold gate */
-    size_t n_allowed;      /* moves that no constraint forbids */
-    bool has_failed;       /* some of these did not win enough: */
-    struct vg_move failed; /* the best of them */
-    GPtrArray *why;        /* char *: obstacles met in this pass */
+    vg_plan *plan;
+    bool *held;
+    size_t n_held;
+    int64_t n_groups;
+    struct vg_found found;
+    GPtrArray *why; /* char *: obstacles */
     uint64_t n_why_dropped;
 };
 
-static int64_t
-rank_of(double net)
-{
-    return llround(CLAMP(net / TIE, -RANK_MAX, RANK_MAX));
-}
-
-/* A total order, so that the result does not depend on the order of the search: hosts and VMs are
- * numbered by name. */
-static bool
-is_better(const struct vg_move *a, const struct vg_move *b)
-{
-    int64_t more = rank_of(a->net) - rank_of(b->net);
-    if (more != 0)
-        return more > 0;
-    return a->vm != b->vm ? a->vm < b->vm : a->to < b->to;
-}
-
-/* Best bound first. */
-static int
-by_bound(const void *a, const void *b)
-{
-    const struct candidate *x = a;
-    const struct candidate *y = b;
-    if (x->bound != y->bound)
-        return x->bound > y->bound ? -1 : 1;
-    return x->vm < y->vm ? -1 : 1;
-}
-
+/* Each sentence once; those beyond what a plan keeps are counted only. */
 static void
-keep_best(struct search *search, const struct vg_move *move)
+complement_add_why(struct complement *state, char *take_reason)
 {
-    if (search->n_best > 0 && !is_better(move, &search->best[0])) {
-        if (search->n_best < 2 || is_better(move, &search->best[1]))
-            search->best[1] = *move;
-        search->n_best = 2;
-        return;
-    }
-    search->best[1] = search->best[0];
-    search->best[0] = *move;
-    search->n_best = MIN(search->n_best + 1, 2);
-}
-
-/* Each sentence once; those beyond what a plan keeps are counted only: there may be one per VM and
- * host. */
-static void
-add_why(struct search *search, char *take_reason)
-{
-    for (guint i = 0; i < search->why->len; i++) {
-        if (strcmp(search->why->pdata[i], take_reason) == 0) {
+    for (guint i = 0; i < state->why->len; i++) {
+        if (strcmp(state->why->pdata[i], take_reason) == 0) {
             g_free(take_reason);
             return;
         }
     }
-    if (search->why->len < VG_PLAN_WHY_MAX) {
-        g_ptr_array_add(search->why, take_reason);
+    if (state->why->len < VG_PLAN_WHY_MAX) {
+        g_ptr_array_add(state->why, take_reason);
         return;
     }
     g_free(take_reason);
-    search->n_why_dropped++;
+    state->n_why_dropped++;
 }
 
-/* ret_reason may be NULL. */
-static bool
-wins_enough(const struct search *search, const struct vg_move *move, char **ret_reason)
-{
-    return vg_gate_gain(search->cluster, move, vg_move_most(search->cluster, move), ret_reason);
-}
-
-/* The gate comes before the choice: what one host loses must not decide about the moves of the
- * others. */
 static void
-consider(struct search *search, const struct vg_move *move)
+complement_find_held(struct complement *state)
 {
-    if (wins_enough(search, move, NULL)) {
-        keep_best(search, move);
-    } else if (!search->has_failed || is_better(move, &search->failed)) {
-        search->failed = *move;
-        search->has_failed = true;
+    for (size_t host = 0; host < state->cluster->n_hosts; host++) {
+        struct vg_contention contention;
+        vg_gate_contention(state->cluster, host, &contention);
+        state->held[host] = contention.held;
+        state->n_held += contention.held;
+        vg_contention_clear(&contention);
     }
 }
 
-/* Cannot a move that wins no more than this change the result? The bound may be a rounding error
- * too low. */
-static bool
-is_beaten(const struct search *search, int64_t bound)
+/* ---- groups ---- */
+
+static void
+complement_undo(vg_cluster *cluster, const struct complement_group *group, size_t n)
 {
-    return search->n_best == 2 && bound + 1 < rank_of(search->best[1].net);
+    while (n-- > 0)
+        vg_cluster_move_back(cluster, group->moves[n].vm, &group->moves[n].fit);
+}
+
+/* Adds what the hosts that the VMs leave lose, each once. */
+static double
+complement_lost(const vg_cluster *cluster, const struct vg_group *group)
+{
+    double lost = 0;
+
+    for (size_t i = 0; i < group->n; i++) {
+        const size_t host = cluster->vms[group->moves[i].vm].host;
+        bool again = false;
+        for (size_t k = 0; k < i; k++)
+            again = again || cluster->vms[group->moves[k].vm].host == host;
+        if (!again)
+            lost += vg_loss_weighed(cluster->config, vg_predict_host(cluster, host));
+    }
+    return lost;
 }
 
 static void
-try_targets(struct search *search, size_t vm)
+complement_add_claim(const vg_cluster *cluster, const struct vg_move *move, struct vg_claim *claim)
 {
-    vg_cluster *cluster = search->cluster;
-    struct vg_move half;
-    vg_move_begin(cluster, vm, &half);
-    /* Where even the bound does not win enough, one move is told of as an example. */
-    bool is_hopeless = !wins_enough(search, &half, NULL);
-    for (size_t to = 0; to < cluster->n_hosts; to++) {
+    const struct vg_claim one = vg_gate_claim(cluster, move);
+
+    claim->gain += one.gain;
+    claim->cost_cores += one.cost_cores;
+    claim->most += vg_predict_wanted(cluster, move->vm);
+    if (!claim->oldest || one.oldest->age_ns > claim->oldest->age_ns)
+        claim->oldest = one.oldest;
+}
+
+/* Carries a group out and takes it back. Returns false if a constraint forbids a move. */
+static bool
+complement_evaluate(vg_cluster *cluster, const struct vg_group *group, struct complement_group *ret)
+{
+    const double lost = complement_lost(cluster, group);
+    bool allowed = true;
+
+    *ret = (struct complement_group){0};
+    for (size_t i = 0; i < group->n; i++)
+        cluster->vms[group->moves[i].vm].together = true;
+    while (allowed && ret->n < group->n) {
+        struct vg_move *move = &ret->moves[ret->n];
+        const size_t vm = group->moves[ret->n].vm, to = group->moves[ret->n].to;
+        g_autofree char *reason = NULL;
         struct vg_fit fit;
-        char *reason = NULL;
-        if (to == half.from || vg_constraints_moves(cluster, to, NULL) != VG_CONSTRAINT_NONE)
-            continue;
-        if (vg_constraints_host(cluster, vm, to, &fit, &reason) != VG_CONSTRAINT_NONE) {
-            add_why(search, reason);
-            continue;
-        }
-        search->n_allowed++;
-        if (is_hopeless && search->has_failed &&
-            rank_of(half.net) + 1 < rank_of(search->failed.net))
-            return;
-        struct vg_move move = half;
-        vg_move_finish(cluster, to, &fit, &move);
-        consider(search, &move);
-    }
-}
-
-/* The hosts that take part in no further move. */
-static void
-add_limits(struct search *search)
-{
-    for (size_t host = 0; host < search->cluster->n_hosts; host++) {
-        char *reason = NULL;
-        if (vg_constraints_moves(search->cluster, host, &reason) != VG_CONSTRAINT_NONE)
-            add_why(search, reason);
-    }
-}
-
-/* Why the host's VMs should move, and which of them may. */
-static void
-look_at_host(struct search *search, size_t host)
-{
-    vg_cluster *cluster = search->cluster;
-    struct vg_contention contention;
-    vg_gate_contention(cluster, host, &contention);
-    add_why(search, g_steal_pointer(&contention.what));
-    if (!contention.held)
-        return;
-    search->n_held++;
-    if (vg_constraints_moves(cluster, host, NULL) != VG_CONSTRAINT_NONE)
-        return;
-    const GArray *vms = cluster->hosts[host].vms;
-    for (guint i = 0; i < vms->len; i++) {
-        size_t vm = g_array_index(vms, size_t, i);
-        char *reason = NULL;
-        if (vg_constraints_vm(cluster, vm, &reason) != VG_CONSTRAINT_NONE) {
-            add_why(search, reason);
-            continue;
-        }
-        struct vg_move half;
-        vg_move_begin(cluster, vm, &half);
-        const struct candidate candidate = {vm, rank_of(half.net)};
-        g_array_append_val(search->candidates, candidate);
-    }
-}
-
-static void
-search_clear(struct search *search)
-{
-    if (search->why)
-        g_ptr_array_free(search->why, TRUE);
-    if (search->candidates)
-        g_array_unref(search->candidates);
-    *search = (struct search){.cluster = search->cluster};
-}
-
-static void
-search_run(struct search *search)
-{
-    search_clear(search);
-    search->why = g_ptr_array_new_with_free_func(g_free);
-    search->candidates = g_array_new(FALSE, FALSE, sizeof(struct candidate));
-    add_limits(search);
-    for (size_t host = 0; host < search->cluster->n_hosts; host++)
-        look_at_host(search, host);
-    g_array_sort(search->candidates, by_bound);
-    for (guint i = 0; i < search->candidates->len; i++) {
-        const struct candidate *candidate = &g_array_index(search->candidates, struct candidate, i);
-        if (is_beaten(search, candidate->bound))
+        allowed = vg_constraints_vm(cluster, vm, &reason) == VG_CONSTRAINT_NONE &&
+                  vg_constraints_host(cluster, vm, to, &fit, &reason) == VG_CONSTRAINT_NONE;
+        if (!allowed)
             break;
-        try_targets(search, candidate->vm);
+        vg_move_evaluate(cluster, vm, to, &fit, move);
+        complement_add_claim(cluster, move, &ret->claim);
+        vg_cluster_move(cluster, vm, to, &fit);
+        ret->n++;
     }
+    complement_undo(cluster, ret, ret->n);
+    for (size_t i = 0; i < group->n; i++)
+        cluster->vms[group->moves[i].vm].together = false;
+    ret->claim.most = MIN(ret->claim.most, lost);
+    return allowed;
 }
+
+/* ---- words ---- */
 
 /* What is wrong on the host that the VM leaves: its worst place, and all places together where
  * others lose something, too. */
@@ -252,7 +169,7 @@ describe_target(const vg_cluster *cluster, size_t to, GString *text)
     g_string_append_printf(text, "host '%s' has %.0f CPUs", host->host->name,
                            host->floating.capacity);
     if (!kept) {
-        g_string_append_printf(text, ", of which its VMs want %.2f", floating);
+        g_string_append_printf(text, "; its VMs want %.2f", floating);
         return;
     }
     for (guint p = 0; p < host->pools->len; p++) {
@@ -262,12 +179,12 @@ describe_target(const vg_cluster *cluster, size_t to, GString *text)
     g_string_append_printf(text, ": VMs that keep to %s want %.2f cores there and leave %.2f CPUs",
                            kept, wanted, vg_predict_left(cluster, to));
     if (floating >= VG_GATE_SHOWN)
-        g_string_append_printf(text, ", of which others want %.2f", floating);
+        g_string_append_printf(text, "; others want %.2f", floating);
 }
 
 /* To be asked before the move is carried out. */
 static char *
-rule_complement_describe(const vg_cluster *cluster, const struct vg_move *move)
+complement_describe_move(const vg_cluster *cluster, const struct vg_move *move)
 {
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
     const double own = vg_host_own(&cluster->hosts[move->to]);
@@ -285,71 +202,174 @@ rule_complement_describe(const vg_cluster *cluster, const struct vg_move *move)
     return g_string_free(text, FALSE);
 }
 
-/* The second best move, or if only one passed the gate the best that did not. To be asked before
- * the move is carried out. */
-static void
-find_runner_up(const struct search *search, struct vg_plan_runner_up *runner_up)
+/* Appends which step of a group a move is, and what is lost if the plan stops after it. */
+static char *
+complement_describe_step(const struct complement_group *group, size_t step, char *take_text)
 {
-    const vg_cluster *cluster = search->cluster;
-    const struct vg_move *best = &search->best[0];
-    const struct vg_move *other = search->n_best > 1 ? &search->best[1] : &search->failed;
+    g_autofree char *text = take_text;
+    double so_far = 0;
 
-    if (search->n_best < 2 && !search->has_failed)
+    if (group->n == 1)
+        return g_steal_pointer(&text);
+    for (size_t i = 0; i <= step; i++)
+        so_far += group->moves[i].weighed;
+    return g_strdup_printf(
+        "Step %zu of %zu, which together win %.2f cores at a cost of %.3f; after "
+        "this step %.2f cores %s lost than before the first. %s",
+        step + 1, group->n, group->claim.gain, group->claim.cost_cores,
+        so_far < 0 ? -so_far : so_far, so_far < 0 ? "more are" : "less are", text);
+}
+
+/* The best other single move. To be asked before the group is carried out. */
+static void
+complement_describe_other(const struct complement *state, const struct vg_group *group,
+                          const struct complement_group *chosen,
+                          struct vg_plan_runner_up *runner_up)
+{
+    const vg_cluster *cluster = state->cluster;
+    const double net = chosen->claim.gain - chosen->claim.cost_cores;
+    struct vg_move move;
+    struct vg_fit fit;
+    g_autofree char *reason = NULL;
+
+    if (!group->has_other || vg_constraints_host(cluster, group->other_vm, group->other_to, &fit,
+                                                 &reason) != VG_CONSTRAINT_NONE)
         return;
-    runner_up->what = vg_move_text(cluster, other);
-    runner_up->gain = vg_gain_of(other->gain);
-    if (search->n_best < 2)
-        wins_enough(search, other, &runner_up->why);
-    else if (rank_of(other->net) < rank_of(best->net))
+    vg_move_evaluate(cluster, group->other_vm, group->other_to, &fit, &move);
+    const struct vg_claim claim = vg_gate_claim(cluster, &move);
+    runner_up->what = vg_move_text(cluster, &move);
+    runner_up->gain = vg_gain_of(move.gain);
+    if (!vg_gate_gain(cluster, &claim, &runner_up->why))
+        return;
+    if (move.net < net - TIE)
         runner_up->why = g_strdup_printf("after its cost it wins %.3f cores less (%.3f, not %.3f)",
-                                         best->net - other->net, other->net, best->net);
-    else if (other->vm != best->vm)
-        runner_up->why = g_strdup_printf("it wins the same; VM '%s' comes first by name",
-                                         cluster->vms[best->vm].vm->name);
-    else
+                                         net - move.net, move.net, net);
+    else if (move.net > net + TIE)
+        runner_up->why = g_strdup_printf("it wins more (%.3f cores after its cost, not %.3f), but "
+                                         "the moves that follow would win less",
+                                         move.net, net);
+    else if (move.vm == chosen->moves[0].vm)
         runner_up->why = g_strdup_printf("it wins the same; host '%s' comes first by name",
-                                         cluster->hosts[best->to].host->name);
+                                         cluster->hosts[chosen->moves[0].to].host->name);
+    else
+        runner_up->why = g_strdup_printf("it wins the same; VM '%s' comes first by name",
+                                         cluster->vms[chosen->moves[0].vm].vm->name);
+}
+
+/* Writes a group into the plan if it passes the gates on the cluster, too. */
+static void
+complement_commit(struct complement *state, const struct vg_group *group)
+{
+    struct complement_group chosen;
+    struct vg_plan_runner_up runner_up = {0};
+
+    if (!complement_evaluate(state->cluster, group, &chosen) ||
+        !vg_gate_gain(state->cluster, &chosen.claim, NULL))
+        return;
+    complement_describe_other(state, group, &chosen, &runner_up);
+    state->n_groups++;
+    for (size_t i = 0; i < chosen.n; i++) {
+        char *text = complement_describe_move(state->cluster, &chosen.moves[i]);
+        struct vg_plan_action *action = vg_move_commit(
+            state->cluster, &chosen.moves[i], vg_rule_names[VG_RULE_COMPLEMENT], state->plan);
+        action->reason.text = complement_describe_step(&chosen, i, text);
+        action->group = state->n_groups;
+        if (i == 0)
+            action->runner_up = runner_up;
+    }
+}
+
+/* ---- why not more ---- */
+
+/* Says of the hosts that still lose which of their VMs may not move, and where the others may not
+ * go. */
+static void
+complement_find_obstacles(struct complement *state)
+{
+    vg_cluster *cluster = state->cluster;
+    unsigned looked = 0;
+
+    for (size_t host = 0; host < cluster->n_hosts; host++) {
+        const GArray *vms = cluster->hosts[host].vms;
+        struct vg_contention contention;
+        vg_gate_contention(cluster, host, &contention);
+        complement_add_why(state, g_steal_pointer(&contention.what));
+        for (guint i = 0; contention.held && i < vms->len; i++) {
+            const size_t vm = g_array_index(vms, size_t, i);
+            char *reason = NULL;
+            if (vg_constraints_vm(cluster, vm, &reason) != VG_CONSTRAINT_NONE) {
+                complement_add_why(state, reason);
+                continue;
+            }
+            for (size_t to = 0; to < cluster->n_hosts && looked < OBSTACLES_MAX; to++, looked++) {
+                struct vg_fit fit;
+                if (to != host &&
+                    vg_constraints_host(cluster, vm, to, &fit, &reason) != VG_CONSTRAINT_NONE)
+                    complement_add_why(state, g_steal_pointer(&reason));
+            }
+        }
+    }
 }
 
 static void
-commit(struct search *search, vg_plan *plan)
+complement_describe_failed(struct complement *state)
 {
-    vg_cluster *cluster = search->cluster;
-    char *text = rule_complement_describe(cluster, &search->best[0]);
-    struct vg_plan_runner_up runner_up = {0};
-    find_runner_up(search, &runner_up);
-    struct vg_plan_action *action =
-        vg_move_commit(cluster, &search->best[0], vg_rule_names[VG_RULE_COMPLEMENT], plan);
-    action->reason.text = text;
-    action->runner_up = runner_up;
+    const vg_cluster *cluster = state->cluster;
+    const size_t vm = state->found.failed_vm;
+    struct vg_move move = {0};
+    bool found = false;
+    g_autofree char *reason = NULL;
+
+    if (!state->found.has_failed || cluster->vms[vm].host != cluster->vms[vm].home)
+        return;
+    for (size_t to = 0; to < cluster->n_hosts; to++) {
+        g_autofree char *obstacle = NULL;
+        struct vg_fit fit;
+        struct vg_move one;
+        if (vg_constraints_host(cluster, vm, to, &fit, &obstacle) != VG_CONSTRAINT_NONE)
+            continue;
+        vg_move_evaluate(cluster, vm, to, &fit, &one);
+        if (!found || one.net > move.net + TIE)
+            move = one;
+        found = true;
+    }
+    const struct vg_claim claim = found ? vg_gate_claim(cluster, &move) : (struct vg_claim){0};
+    if (!found || vg_gate_gain(cluster, &claim, &reason))
+        return;
+    g_autofree char *text = vg_move_text(cluster, &move);
+    vg_plan_add_why(state->plan, "the best other move is to %s: %s", text, reason);
 }
 
 /* Why the search ended. */
 static void
-conclude(const struct search *search, vg_plan *plan)
+complement_conclude(struct complement *state)
 {
-    vg_cluster *cluster = search->cluster;
+    vg_cluster *cluster = state->cluster;
+    vg_plan *plan = state->plan;
 
     if (plan->actions->len > 0)
         plan->verdict = VG_PLAN_CHANGES;
-    else if (search->n_held > 0 && search->n_allowed == 0)
+    else if (state->n_held > 0 && !state->found.any_allowed)
         plan->verdict = VG_PLAN_INFEASIBLE;
     else
         plan->verdict = VG_PLAN_NOTHING_TO_DO;
 
     if (cluster->n_hosts == 0)
         vg_plan_add_why(plan, "there is no host in the snapshot");
-    if (cluster->n_hosts == 1 && search->n_held > 0)
+    if (cluster->n_hosts == 1 && state->n_held > 0)
         vg_plan_add_why(plan, "there is no other host in the snapshot");
-    if (search->n_best == 0 && search->has_failed) {
-        g_autofree char *move = vg_move_text(cluster, &search->failed);
-        g_autofree char *reason = NULL;
-        wins_enough(search, &search->failed, &reason);
-        vg_plan_add_why(plan, "the best other move is to %s: %s", move, reason);
+    if (state->n_held > 0 &&
+        (int64_t)plan->actions->len >= vg_policy_max_moves(cluster->config, cluster->n_hosts)) {
+        vg_plan_add_why(plan, "the plan has %u moves, the most it may", plan->actions->len);
+        if (state->found.n_more > 0)
+            vg_plan_add_why(plan, "%zu further moves would win %.2f cores after their cost",
+                            state->found.n_more, state->found.more_cores);
     }
-    for (guint i = 0; i < search->why->len; i++)
-        vg_plan_add_why(plan, "%s", (const char *)search->why->pdata[i]);
-    vg_plan_drop_whys(plan, search->n_why_dropped);
+    complement_describe_failed(state);
+    complement_find_obstacles(state);
+    for (guint i = 0; i < state->why->len; i++)
+        vg_plan_add_why(plan, "%s", (const char *)state->why->pdata[i]);
+    vg_plan_drop_whys(plan, state->n_why_dropped);
 }
 
 /* CPUs that stand idle on the host itself are nearer than another host. */
@@ -371,16 +391,18 @@ add_spread_notes(const vg_cluster *cluster, vg_plan *plan)
 void
 vg_rule_complement(vg_cluster *cluster, vg_plan *plan)
 {
-    struct search search = {.cluster = cluster};
+    g_autoptr(GPtrArray) why = g_ptr_array_new_with_free_func(g_free);
+    g_autofree bool *held = g_new0(bool, cluster->n_hosts + 1);
+    struct complement state = {.cluster = cluster, .plan = plan, .held = held, .why = why};
 
     add_spread_notes(cluster, plan);
-    search_run(&search);
-    while ((int64_t)plan->actions->len < cluster->config->max_moves && search.n_best > 0) {
-        commit(&search, plan);
-        search_run(&search);
-    }
-    if (search.n_held > 0 && (int64_t)plan->actions->len >= cluster->config->max_moves)
-        vg_plan_add_why(plan, "the plan has %u moves, the most it may", plan->actions->len);
-    conclude(&search, plan);
-    search_clear(&search);
+    complement_find_held(&state);
+    if (state.n_held > 0)
+        vg_search(cluster, held, vg_policy_max_moves(cluster->config, cluster->n_hosts),
+                  &state.found);
+    for (guint i = 0; state.found.groups && i < state.found.groups->len; i++)
+        complement_commit(&state, &g_array_index(state.found.groups, struct vg_group, i));
+    complement_conclude(&state);
+    if (state.n_held > 0)
+        vg_found_clear(&state.found);
 }

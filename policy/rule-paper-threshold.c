@@ -282,7 +282,8 @@ vg_rule_paper_threshold(vg_cluster *cluster, vg_plan *plan)
     g_autoptr(GArray) victims = find_victims(cluster);
     g_autoptr(GPtrArray) why = g_ptr_array_new_with_free_func(g_free);
     struct obstacles obstacles = {.why = why};
-    int64_t limit = MIN(cluster->config->paper_max_moves, cluster->config->max_moves);
+    int64_t limit = MIN(cluster->config->paper_max_moves,
+                        vg_policy_max_moves(cluster->config, cluster->n_hosts));
 
     for (guint i = 0; i < victims->len && (int64_t)plan->actions->len < limit; i++)
         try_victim(cluster, g_array_index(victims, size_t, i), plan, &obstacles);

@@ -132,19 +132,6 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
                          target->name);
 }
 
-double
-vg_move_most(const vg_cluster *cluster, const struct vg_move *move)
-{
-    const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
-    double wanted = vg_snap_vm_demand(vm);
-
-    for (guint i = 0; i < vm->gpu->len; i++) {
-        const struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
-        wanted += cluster->config->gpu_weight * MIN(use->share + use->wait_share, 1.0);
-    }
-    return MIN(wanted, vg_loss_weighed(cluster->config, move->from_before));
-}
-
 struct vg_plan_action *
 vg_move_commit(vg_cluster *cluster, const struct vg_move *move, const char *rule, vg_plan *plan)
 {
@@ -157,6 +144,7 @@ vg_move_commit(vg_cluster *cluster, const struct vg_move *move, const char *rule
     action->vm = g_strdup(vm->name);
     action->uuid = g_strdup(vm->uuid);
     action->display_name = g_strdup(vm->display_name);
+    action->wave = vg_cluster_next_wave(cluster, move->from, move->to);
     action->from = g_strdup(from->name);
     action->to = g_strdup(to->name);
     action->role = g_strdup(role_of(cluster, move->vm));

@@ -31,10 +31,6 @@ void vg_move_begin(const vg_cluster *cluster, size_t vm, struct vg_move *ret);
 void vg_move_finish(const vg_cluster *cluster, size_t to, const struct vg_fit *fit,
                     struct vg_move *move);
 
-/* The most that moving this VM could win, in cores: all that its host loses, but not more than the
- * VM wants. */
-double vg_move_most(const vg_cluster *cluster, const struct vg_move *move);
-
 /* Both halves. */
 void vg_move_evaluate(const vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit,
                       struct vg_move *ret);

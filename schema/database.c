@@ -47,7 +47,7 @@ vg_database_advice(int rc)
     case SQLITE_LOCKED:
         return "; another program uses it, end that";
     case SQLITE_IOERR:
-        return "; look into the kernel's log for errors of the disk";
+        return "; check the kernel log for disk errors";
     default:
         return "";
     }

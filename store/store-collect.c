@@ -9,6 +9,7 @@
 #include "store/store-dir.h"
 #include "store/store-row.h"
 #include "store/store-step.h"
+#include "store/store-took.h"
 
 static void *
 key_of(int64_t number)
@@ -117,8 +118,10 @@ need_bucket(struct vg_store_reading *r, int64_t end_ns)
     guint index = GPOINTER_TO_UINT(g_hash_table_lookup(r->by_time, key_of(number)));
     if (index == 0) {
         struct vg_store_bucket bucket = {.row.begin_ns = INT64_MAX, .row.end_ns = INT64_MIN};
-        if (r->steps)
+        if (r->steps) {
             bucket.step.measured = vg_history_measured_new();
+            bucket.programs = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
+        }
         g_array_append_val(r->buckets, bucket);
         index = r->buckets->len;
         g_hash_table_insert(r->by_time, key_of(number), GUINT_TO_POINTER(index));
@@ -145,6 +148,7 @@ add_sample(struct vg_store_bucket *bucket, const struct vg_store_sample *sample)
     row->windows += sample->windows;
     row->guest_known = row->guest_known || (sample->flags & VG_SAMPLE_GUEST_KNOWN);
     row->gpu_known = row->gpu_known || (sample->flags & VG_SAMPLE_GPU_KNOWN);
+    row->lacks |= (unsigned int)(sample->flags >> VG_SAMPLE_LACKS_SHIFT);
     row->gpu_active_ns += sample->gpu_active_ns;
     vg_cpu_figures_add(&row->cpu, &sample->cpu);
 }
@@ -346,6 +350,17 @@ use_row(struct vg_store_reading *r, struct pass *pass, int64_t begin_ns, int64_t
     return true;
 }
 
+static int
+store_collect_read_step(struct vg_store_reading *r, struct vg_store_file *file,
+                        const struct vg_store_win *win, struct vg_store_bucket *bucket,
+                        GError **err)
+{
+    if (vg_store_step_add_win(file, win, &bucket->step, err) != 0)
+        return -1;
+    return vg_store_took_read_programs(file, win->id, &r->names, bucket->programs,
+                                       &bucket->programs_floor_ns, err);
+}
+
 /* A window of the file, which `row` stands on. */
 static int
 read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pass,
@@ -362,7 +377,7 @@ read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pa
     struct vg_store_bucket *bucket = need_bucket(r, win.end_ns);
     add_win(bucket, win.begin_ns, win.end_ns, win.lost_events);
     if (r->steps)
-        return vg_store_step_add_win(file, &win, &bucket->step, err);
+        return store_collect_read_step(r, file, &win, bucket, err);
     if (pass->vm == 0 || sqlite3_column_type(row, 0) == SQLITE_NULL)
         return 0;
     vg_store_row_read_sample(row, &sample);
@@ -415,30 +430,6 @@ read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GE
     return status != 0 ? -1 : vg_store_file_run(file, VG_SQL_COMMIT, err, "");
 }
 
-/* Leaves the whole periods of a kind in a range; false: there are none. */
-static bool
-cut_edges(enum vg_store_kind kind, struct vg_store_range *range, GArray *edges)
-{
-    const struct vg_store_range all = *range;
-    int64_t unit = vg_store_unit_ns(kind);
-
-    if (unit > 0) {
-        range->from_ns = vg_store_period_end(all.from_ns, unit);
-        range->to_ns = vg_store_period_begin(all.to_ns, unit);
-    }
-    if (range->from_ns >= range->to_ns) {
-        g_array_append_val(edges, all);
-        return false;
-    }
-    const struct vg_store_range before = {all.from_ns, range->from_ns};
-    const struct vg_store_range after = {range->to_ns, all.to_ns};
-    if (before.from_ns < before.to_ns)
-        g_array_append_val(edges, before);
-    if (after.from_ns < after.to_ns)
-        g_array_append_val(edges, after);
-    return true;
-}
-
 /* Reads rows of a kind in these ranges; returns what of them it has none for. */
 static GArray *
 read_kind(struct vg_store_reading *r, enum vg_store_kind kind, GArray *take_ranges)
@@ -447,7 +438,7 @@ read_kind(struct vg_store_reading *r, enum vg_store_kind kind, GArray *take_rang
 
     for (guint i = 0; i < take_ranges->len; i++) {
         struct vg_store_range range = g_array_index(take_ranges, struct vg_store_range, i);
-        if (!cut_edges(kind, &range, gaps))
+        if (!vg_store_range_cut(kind, &range, gaps))
             continue;
         struct pass pass = {
             .kind = kind, .range = range, .covered_ns = range.from_ns, .gaps = gaps};
@@ -548,6 +539,7 @@ clear_bucket(void *data)
 
     g_clear_pointer(&bucket->row.lost_to, g_array_unref);
     g_clear_pointer(&bucket->step.measured, g_array_unref);
+    g_clear_pointer(&bucket->programs, g_array_unref);
 }
 
 void
@@ -572,6 +564,7 @@ vg_store_reading_init(struct vg_store_reading *r, const char *directory, vg_stor
     r->by_time = g_hash_table_new(NULL, NULL);
     r->buckets = g_array_new(FALSE, FALSE, sizeof(struct vg_store_bucket));
     g_array_set_clear_func(r->buckets, clear_bucket);
+    vg_store_total_init(&r->names);
 }
 
 void
@@ -582,6 +575,7 @@ vg_store_reading_clear(struct vg_store_reading *r)
     g_hash_table_unref(r->stale[VG_STORE_HOURS]);
     g_hash_table_unref(r->by_time);
     g_array_unref(r->buckets);
+    vg_store_total_clear(&r->names);
 }
 
 bool

@@ -15,16 +15,12 @@
 #include "store/store-total.h"
 #include "store/store-window.h"
 
-/* Times from < t <= to. */
-struct vg_store_range {
-    int64_t from_ns;
-    int64_t to_ns;
-};
-
 struct vg_store_bucket {
     struct vg_history_row row;
     bool present; /* the VM is in it; otherwise only the source is, and lost_to is NULL */
     struct vg_history_step step; /* if steps are asked for; otherwise measured is NULL */
+    GArray *programs;          /* likewise: struct vg_store_loss, numbers of the reading's names */
+    int64_t programs_floor_ns; /* what a program that is not among them may have used, at most */
 };
 
 struct vg_store_reading {
@@ -43,8 +39,9 @@ struct vg_store_reading {
     bool known;      /* the VM is in one of the files */
     /* the one sum of all VMs that is asked for, borrowed; NULL for buckets */
     struct vg_store_total *total;
-    bool steps;     /* buckets are steps of the whole host */
-    GError *failed; /* the first failure */
+    bool steps;                  /* buckets are steps of the whole host */
+    struct vg_store_total names; /* numbers of programs; nothing else of it is used */
+    GError *failed;              /* the first failure */
     /* char *, borrowed: files that could not be read, with the reason; each once */
     GPtrArray *left_out;
     GArray *spoilt; /* struct vg_store_spoilt, borrowed: files that are no longer read */

@@ -217,6 +217,7 @@ store_read_take_steps(struct vg_store_reading *r)
         step.end_ns = bucket->row.end_ns;
         step.lost_events = bucket->row.lost_events;
         g_array_sort(step.measured, store_read_compare_measured);
+        step.programs = vg_store_took_list(&r->names, bucket->programs, VG_HISTORY_PROGRAMS_MAX);
         g_array_append_val(steps, step);
         bucket->step.measured = NULL;
     }
@@ -329,6 +330,7 @@ make_vm(const struct vg_store_total *total, const struct vg_store_total_vm *of,
         .cpu = sample->cpu,
         .guest_known = sample->flags & VG_SAMPLE_GUEST_KNOWN,
         .gpu_known = sample->flags & VG_SAMPLE_GPU_KNOWN,
+        .lacks = (unsigned int)(sample->flags >> VG_SAMPLE_LACKS_SHIFT),
         .gpu_active_ns = sample->gpu_active_ns,
         .lost_events = (uint64_t)total->win.lost_events,
         .lost_to = vg_history_losses_new(),
@@ -340,7 +342,7 @@ make_vm(const struct vg_store_total *total, const struct vg_store_total_vm *of,
         g_array_append_val(vm->row.lost_to, to);
     }
     g_array_sort(vm->row.lost_to, compare_losses);
-    vm->processes = vg_store_took_list(total, of->processes);
+    vm->processes = vg_store_took_list(total, of->processes, VG_HISTORY_PROCESSES_MAX);
     return vm;
 }
 
@@ -354,7 +356,9 @@ make_host(const char *source, const struct vg_store_total *total)
     for (guint i = 0; i < total->names->len; i++)
         g_ptr_array_add(names, g_ref_string_new(total->names->pdata[i]));
     g_array_unref(host->processes);
-    host->processes = vg_store_took_list(total, total->processes);
+    host->processes = vg_store_took_list(total, total->processes, VG_HISTORY_PROCESSES_MAX);
+    g_array_unref(host->programs);
+    host->programs = vg_store_took_list(total, total->programs, VG_HISTORY_PROCESSES_MAX);
     host->source = g_strdup(source);
     host->begin_ns = total->win.begin_ns;
     host->end_ns = total->win.end_ns;

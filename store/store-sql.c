@@ -93,6 +93,8 @@ static const char *const ts_3[VG_SQL_MAX] = {
     [VG_SQL_TOOK_ADD] = "INSERT INTO took VALUES (?, ?, ?, ?, ?)",
     [VG_SQL_TOOK] = "SELECT vm, comm, cgroup, ns, count FROM took JOIN process "
                     "ON process.id = process WHERE win = ?",
+    [VG_SQL_TOOK_OF] = "SELECT comm, cgroup, ns FROM took JOIN process "
+                       "ON process.id = process WHERE win = ? AND vm = ?",
     [VG_SQL_TOOK_DELETE] = "DELETE FROM took WHERE win = ?",
 };
 

@@ -61,6 +61,7 @@ enum vg_sql {
     VG_SQL_PROCESS_ADD,
     VG_SQL_TOOK_ADD, /* win, vm, process, ns, count */
     VG_SQL_TOOK,     /* win -> vm, comm, cgroup, ns, count */
+    VG_SQL_TOOK_OF,  /* win, vm -> comm, cgroup, ns */
     VG_SQL_TOOK_DELETE,
     VG_SQL_MAX
 };

@@ -189,7 +189,10 @@ insert_sums(struct vg_store_file *file, const struct period *period, struct vg_s
         if (insert_vm(file, win, sums, vm, took_top, err) != 0)
             return -1;
     }
-    return vg_store_took_write(file, win, 0, sums, sums->processes, took_top, err);
+    if (vg_store_took_write(file, win, 0, sums, sums->processes, took_top, err) != 0)
+        return -1;
+    return vg_store_took_write(file, win, VG_STORE_TOOK_PROGRAMS, sums, sums->programs, took_top,
+                               err);
 }
 
 static int

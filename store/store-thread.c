@@ -103,7 +103,8 @@ move_aside(vg_store *store, enum vg_store_kind kind, int64_t stamp, const GError
         vg_store_pool_forget(store->writer.pool, kind, stamp);
         if (vg_store_pool_take_away(store->readers, kind, stamp, suffix, &problem) != 0)
             break;
-        vg_log_err("%s; moved it aside to=\"%s\", beginning anew", error->message, path);
+        vg_log_err("%s; moved it aside to=\"%s\", starting with an empty store", error->message,
+                   path);
         return true;
     }
     vg_log_warn_limited("cannot move the damaged file aside: %s",

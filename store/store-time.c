@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <glib.h>
-
 #include "base/clock.h"
 
 #define DAY_NS (86400 * VG_NS_PER_S)
@@ -142,4 +140,27 @@ vg_store_parse_name(const char *name, enum vg_store_kind *ret_kind, int64_t *ret
         return true;
     }
     return false;
+}
+
+bool
+vg_store_range_cut(enum vg_store_kind kind, struct vg_store_range *range, GArray *edges)
+{
+    const struct vg_store_range all = *range;
+    int64_t unit = vg_store_unit_ns(kind);
+
+    if (unit > 0) {
+        range->from_ns = vg_store_period_end(all.from_ns, unit);
+        range->to_ns = vg_store_period_begin(all.to_ns, unit);
+    }
+    if (range->from_ns >= range->to_ns) {
+        g_array_append_val(edges, all);
+        return false;
+    }
+    const struct vg_store_range before = {all.from_ns, range->from_ns};
+    const struct vg_store_range after = {range->to_ns, all.to_ns};
+    if (before.from_ns < before.to_ns)
+        g_array_append_val(edges, before);
+    if (after.from_ns < after.to_ns)
+        g_array_append_val(edges, after);
+    return true;
 }

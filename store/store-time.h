@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <glib.h>
+
 enum vg_store_kind {
     VG_STORE_WINDOWS, /* ts-YYYYMMDD.db */
     VG_STORE_MINUTES, /* ts1m-YYYYMM.db */
@@ -41,5 +43,15 @@ int64_t vg_store_stamp_begin_ns(enum vg_store_kind kind, int64_t stamp);
  * has. */
 const char *vg_store_file_name(enum vg_store_kind kind, int64_t stamp, char buf[VG_STORE_NAME_MAX]);
 bool vg_store_parse_name(const char *name, enum vg_store_kind *ret_kind, int64_t *ret_stamp);
+
+/* Times from < t <= to. */
+struct vg_store_range {
+    int64_t from_ns;
+    int64_t to_ns;
+};
+
+/* Leaves in a range the whole periods of a kind, and appends what it had before and behind them
+ * (struct vg_store_range). Returns false if there are none: all of it is appended then. */
+bool vg_store_range_cut(enum vg_store_kind kind, struct vg_store_range *range, GArray *edges);
 
 #endif

@@ -24,6 +24,11 @@ vg_store_took_add_window(struct vg_store_total *total, const struct vg_store_win
 {
     for (guint i = 0; i < window->took->len; i++) {
         const struct vg_store_took *took = &g_array_index(window->took, struct vg_store_took, i);
+        if (took->slot == VG_STORE_TOOK_PROGRAM) {
+            vg_store_losses_add(total->programs, vg_store_total_number(total, took->key), took->ns,
+                                0);
+            continue;
+        }
         const struct vg_store_vm *slot = &window->cast->slots[took->slot];
         struct vg_store_total_vm *vm = g_hash_table_lookup(total->by_key, slot->key);
         uint32_t number = vg_store_total_number(total, took->key);
@@ -100,6 +105,11 @@ vg_store_took_read(struct vg_store_total_reader *reader, int64_t win, GError **e
             return -1;
         g_autofree char *key = vg_store_took_key(comm, cgroup);
         int64_t id = sqlite3_column_int64(rows, 0);
+        if (id == VG_STORE_TOOK_PROGRAMS) {
+            took_add(reader->total, reader->total->programs, &reader->total->programs_floor_ns, key,
+                     sqlite3_column_int64(rows, 3), 0);
+            continue;
+        }
         struct vg_store_total_vm *vm =
             id > 0 ? g_hash_table_lookup(reader->vms, (void *)(intptr_t)id) : NULL;
         /* Of a VM that has no sample in it there is nothing. */
@@ -108,6 +118,29 @@ vg_store_took_read(struct vg_store_total_reader *reader, int64_t win, GError **e
         took_add(reader->total, vm ? vm->processes : reader->total->processes,
                  vm ? &vm->processes_floor_ns : &reader->total->processes_floor_ns, key,
                  sqlite3_column_int64(rows, 3), (uint64_t)sqlite3_column_int64(rows, 4));
+    }
+    return status;
+}
+
+int
+vg_store_took_read_programs(struct vg_store_file *file, int64_t win, struct vg_store_total *names,
+                            GArray *programs, int64_t *floor_ns, GError **err)
+{
+    if (!vg_store_file_knows(file, VG_SQL_TOOK_OF))
+        return 0;
+    sqlite3_stmt *rows =
+        vg_store_file_query(file, VG_SQL_TOOK_OF, err, "ii", win, VG_STORE_TOOK_PROGRAMS);
+    int status = rows ? 1 : -1;
+    while (status > 0) {
+        status = vg_store_file_step(file, rows, err);
+        if (status <= 0)
+            break;
+        const char *comm = vg_store_file_text(file, rows, 0, err);
+        const char *cgroup = comm ? vg_store_file_text(file, rows, 1, err) : NULL;
+        if (!cgroup)
+            return -1;
+        g_autofree char *key = vg_store_took_key(comm, cgroup);
+        took_add(names, programs, floor_ns, key, sqlite3_column_int64(rows, 2), 0);
     }
     return status;
 }
@@ -148,6 +181,7 @@ void
 vg_store_took_add(struct vg_store_total *total, const struct vg_store_total *more)
 {
     took_add_all(total, total->processes, more, more->processes);
+    took_add_all(total, total->programs, more, more->programs);
     for (guint i = 0; i < total->vms->len; i++) {
         struct vg_store_total_vm *vm = total->vms->pdata[i];
         const struct vg_store_total_vm *known = g_hash_table_lookup(more->by_key, vm->key);
@@ -157,11 +191,11 @@ vg_store_took_add(struct vg_store_total *total, const struct vg_store_total *mor
 }
 
 GArray *
-vg_store_took_list(const struct vg_store_total *total, GArray *processes)
+vg_store_took_list(const struct vg_store_total *total, GArray *processes, int64_t top)
 {
     GArray *list = g_array_new(FALSE, TRUE, sizeof(struct vg_history_process));
 
-    took_cut(processes, VG_HISTORY_PROCESSES_MAX);
+    took_cut(processes, top);
     for (guint i = 0; i < processes->len; i++) {
         const struct vg_store_loss *took = &g_array_index(processes, struct vg_store_loss, i);
         struct vg_history_process process = {.ns = took->ns, .count = took->count};

@@ -30,6 +30,8 @@ struct vg_store_total {
     GHashTable *numbers; /* name -> number */
     GArray *processes;   /* struct vg_store_loss, of all VMs together */
     int64_t processes_floor_ns;
+    GArray *programs; /* likewise: CPU time of programs of the host */
+    int64_t programs_floor_ns;
 };
 
 void vg_store_total_init(struct vg_store_total *total);
@@ -37,6 +39,11 @@ void vg_store_total_clear(struct vg_store_total *total);
 
 /* Returns the number of a name, which is made if need be. */
 uint32_t vg_store_total_number(struct vg_store_total *total, const char *name);
+
+/* Returns the VM with a key, which is made if need be; it has this name then, unless it had a newer
+ * one than that of at_ns. */
+struct vg_store_total_vm *vg_store_total_need_vm(struct vg_store_total *total, const char *key,
+                                                 const char *name, int64_t at_ns);
 
 /* One file that is added, and outside of which its numbers mean nothing. total and file are
  * borrowed. */

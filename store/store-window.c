@@ -248,7 +248,8 @@ store_window_collect(const struct vg_window *window, const struct vg_store_cast 
         const struct vg_vm_sample *vm = sample_at(window, i);
         struct vg_store_sample sample = {
             .flags = (vm->guest_known ? VG_SAMPLE_GUEST_KNOWN : 0) |
-                     (vm->gpu_known ? VG_SAMPLE_GPU_KNOWN : 0),
+                     (vm->gpu_known ? VG_SAMPLE_GPU_KNOWN : 0) |
+                     (int64_t)vm->lacks << VG_SAMPLE_LACKS_SHIFT,
             .gpu_active_ns = vm->gpu_active_ns,
             .cpu = vm->cpu,
         };
@@ -269,27 +270,34 @@ store_window_clear_took(void *data)
     g_free(((struct vg_store_took *)data)->key);
 }
 
-/* Who is behind host:user; most ns first in each process of a VM. */
+static void
+store_window_add_took(GArray *all, guint slot, const GArray *processes, guint top)
+{
+    for (guint i = 0; i < MIN(processes->len, top); i++) {
+        const struct vg_lost_process *process =
+            &g_array_index(processes, struct vg_lost_process, i);
+        /* One that has no name was gone before anybody could ask for it. */
+        if (!process->comm[0])
+            continue;
+        struct vg_store_took took = {slot, vg_store_took_key(process->comm, process->cgroup),
+                                     process->ns, process->count};
+        g_array_append_val(all, took);
+    }
+}
+
+/* The processes behind host:user, most ns first in each process of a VM; and the host's programs by
+ * CPU time, if they were read in this window. */
 static GArray *
 store_window_took(const struct vg_window *window, const struct vg_store_cast *cast)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct vg_store_took));
 
     g_array_set_clear_func(all, store_window_clear_took);
-    for (guint i = 0; i < cast->n_samples; i++) {
-        const GArray *processes = sample_at(window, i)->lost_processes;
-        for (guint k = 0; k < MIN(processes->len, VG_STORE_TOOK_WINDOW); k++) {
-            const struct vg_lost_process *process =
-                &g_array_index(processes, struct vg_lost_process, k);
-            /* One that has no name was gone before anybody could ask for it. */
-            if (!process->comm[0])
-                continue;
-            struct vg_store_took took = {cast->slot_of[i],
-                                         vg_store_took_key(process->comm, process->cgroup),
-                                         process->ns, process->count};
-            g_array_append_val(all, took);
-        }
-    }
+    for (guint i = 0; i < cast->n_samples; i++)
+        store_window_add_took(all, cast->slot_of[i], sample_at(window, i)->lost_processes,
+                              VG_STORE_TOOK_WINDOW);
+    if (window->programs_ns > 0)
+        store_window_add_took(all, VG_STORE_TOOK_PROGRAM, window->programs, VG_WINDOW_PROGRAMS_MAX);
     return all;
 }
 

@@ -20,6 +20,8 @@
 /* The flags of a sample. */
 #define VG_SAMPLE_GUEST_KNOWN 1
 #define VG_SAMPLE_GPU_KNOWN   2
+/* The other bits are enum vg_cpu_lack, which older versions ignore. */
+#define VG_SAMPLE_LACKS_SHIFT 2
 
 /* A row of `sample`, without win and vm. */
 struct vg_store_sample {
@@ -37,9 +39,11 @@ struct vg_store_loss {
     uint64_t count;
 };
 
-/* What a process behind host:user took of the VM in a slot. */
+/* What a process behind host:user took of the VM in a slot, or the CPU time of a program of the
+ * host. */
+#define VG_STORE_TOOK_PROGRAM G_MAXUINT
 struct vg_store_took {
-    guint slot;
+    guint slot; /* VG_STORE_TOOK_PROGRAM: of no VM */
     char *key;
     int64_t ns;
     uint64_t count;

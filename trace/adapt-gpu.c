@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/figures.h"
+
 /* uabi_instance of an engine that is any of several (I915_ENGINE_CLASS_INVALID_VIRTUAL, as 8 and as
  * 16 bits): the record that it runs tells which. */
 #define VIRTUAL_INSTANCE_OLD 254
@@ -236,3 +238,14 @@ vg_gpu_read_fence(const struct vg_binding *binding, const void *record, struct v
     }
     event->gpu.fence = vg_gpu_read_address(binding, VG_SLOT_FENCE, record);
 }
+
+const struct vg_adapter_need vg_adapt_gpu_needs[] = {
+    {.event = "an end of a request (dma_fence_signaled, i915_request_out or another of vgpuctl(1))",
+     .types = VG_SEEN_GPU(VG_GPU_DONE) | VG_SEEN_GPU(VG_GPU_RETIRED),
+     .lack = VG_CPU_NO_GPU_ENDS,
+     .with = VG_SEEN_GPU(VG_GPU_QUEUED) | VG_SEEN_GPU(VG_GPU_SUBMITTED) |
+             VG_SEEN_GPU(VG_GPU_READY) | VG_SEEN_GPU(VG_GPU_RUNNING),
+     .beside = "the work of GPUs",
+     .only_with = true},
+    {0},
+};

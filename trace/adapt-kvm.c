@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "model/figures.h"
 #include "trace/adapter.h"
 
 static const char *
@@ -53,4 +54,18 @@ const struct vg_adapter vg_adapt_kvm[] = {
     {{"kvm_x86_entry", "kvm_entry"}, VG_EVENT_KVM_ENTRY, entry_fields, read_entry, 0, 0},
     {{"kvm_x86_exit", "kvm_exit"}, VG_EVENT_KVM_EXIT, exit_fields, read_exit, 0, 0},
     {.names = {NULL}},
+};
+
+const struct vg_adapter_need vg_adapt_kvm_needs[] = {
+    {.event = "kvm_entry",
+     .types = VG_SEEN_TYPE(VG_EVENT_KVM_ENTRY),
+     .lack = VG_CPU_NO_ENTRIES,
+     .with = VG_SEEN_TYPE(VG_EVENT_KVM_EXIT),
+     .beside = "kvm_exit"},
+    {.event = "kvm_exit",
+     .types = VG_SEEN_TYPE(VG_EVENT_KVM_EXIT),
+     .lack = VG_CPU_NO_EXITS,
+     .with = VG_SEEN_TYPE(VG_EVENT_KVM_ENTRY),
+     .beside = "kvm_entry"},
+    {0},
 };

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "model/figures.h"
 #include "trace/adapter.h"
 
 /* No kernel records more state bits than these (TASK_STATE_MAX never passed 0x2000). */
@@ -221,4 +222,19 @@ const struct vg_adapter vg_adapt_sched[] = {
     {{"task_rename"}, VG_EVENT_PROCESS, rename_fields, read_process, 0, 0},
     {{"perf_comm", "perf_fork"}, VG_EVENT_PROCESS, perf_comm_fields, read_process, 0, 0},
     {.names = {NULL}},
+};
+
+const struct vg_adapter_need vg_adapt_sched_needs[] = {
+    {.event = "sched_switch",
+     .types = VG_SEEN_TYPE(VG_EVENT_SCHED_SWITCH),
+     .lack = VG_CPU_NO_SWITCHES,
+     .with = VG_SEEN_TYPE(VG_EVENT_SCHED_WAKEUP) | VG_SEEN_TYPE(VG_EVENT_SCHED_WAKING) |
+             VG_SEEN_TYPE(VG_EVENT_KVM_ENTRY) | VG_SEEN_TYPE(VG_EVENT_KVM_EXIT),
+     .beside = "other events of the CPUs"},
+    {.event = "sched_wakeup",
+     .types = VG_SEEN_TYPE(VG_EVENT_SCHED_WAKEUP) | VG_SEEN_TYPE(VG_EVENT_SCHED_WAKING),
+     .lack = VG_CPU_NO_WAKEUPS,
+     .with = VG_SEEN_TYPE(VG_EVENT_SCHED_SWITCH),
+     .beside = "sched_switch"},
+    {0},
 };

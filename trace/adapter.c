@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static const struct vg_adapter *const families[] = {
-    vg_adapt_sched, vg_adapt_kvm,    vg_adapt_gvt, vg_adapt_i915,
-    vg_adapt_drm,   vg_adapt_amdgpu, vg_adapt_xe,  vg_adapt_vgpu_proxy,
-};
-
 /* Who wrote the record: a context of the tracer, or perf's own payload fields. */
 static const struct {
     enum vg_slot slot;
@@ -23,51 +18,6 @@ static const struct {
     {VG_SLOT_CONTEXT_COMM, VG_SCOPE_CONTEXT, "procname"},
     {VG_SLOT_CONTEXT_COMM, VG_SCOPE_CONTEXT, "comm"},
 };
-
-static bool
-has_name(const struct vg_adapter *adapter, const char *name)
-{
-    for (size_t i = 0; adapter->names[i]; i++) {
-        if (strcmp(adapter->names[i], name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* perf and perf's CTF say "sched:sched_switch". */
-static const char *
-without_system(const char *event_name)
-{
-    const char *colon = strchr(event_name, ':');
-
-    return colon ? colon + 1 : event_name;
-}
-
-const struct vg_adapter *
-vg_adapter_find(const char *event_name)
-{
-    const char *name = without_system(event_name);
-
-    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
-        for (const struct vg_adapter *a = families[f]; a->names[0]; a++) {
-            if (has_name(a, name))
-                return a;
-        }
-    }
-    return NULL;
-}
-
-bool
-vg_adapter_has_field(const struct vg_adapter *adapter, const char *name)
-{
-    for (const struct vg_adapter_field *f = adapter->fields; f->names[0]; f++) {
-        for (size_t i = 0; i < sizeof(f->names) / sizeof(f->names[0]) && f->names[i]; i++) {
-            if (strcmp(f->names[i], name) == 0)
-                return true;
-        }
-    }
-    return false;
-}
 
 static int
 find_field(const struct vg_field_reader *reader, void *event_class,
@@ -88,7 +38,7 @@ void
 vg_binding_init(struct vg_binding *binding, const char *event_name, const vg_aliases *aliases,
                 const struct vg_field_reader *reader, void *event_class)
 {
-    const struct vg_alias *alias = vg_aliases_find(aliases, without_system(event_name));
+    const struct vg_alias *alias = vg_aliases_find(aliases, vg_event_without_system(event_name));
 
     binding->reader = reader;
     binding->adapter = vg_adapter_find(alias ? vg_alias_event(alias) : event_name);

@@ -99,6 +99,21 @@ struct vg_adapter {
     uint16_t gpu_flags; /* and enum vg_gpu_flag */
 };
 
+/* A measure that needs events. */
+struct vg_adapter_need {
+    const char *event;  /* that is missing, as people record it; NULL: the end */
+    uint32_t types;     /* VG_SEEN_...: any of them will do */
+    unsigned int lack;  /* enum vg_cpu_lack: without them */
+    uint32_t with;      /* types of which one must be there for the lack to be worth a warning */
+    const char *beside; /* "sched_switch": these, as people record them */
+    bool only_with;     /* nothing is lacking without these */
+};
+
+/* What was seen in a recording: types of events, and ops of GPU events. */
+#define VG_SEEN_TYPE(type) (1U << (type))
+#define VG_SEEN_GPU(op)    (1U << (16 + (op)))
+_Static_assert(VG_EVENT_TYPE_MAX <= 16 && VG_GPU_OP_MAX <= 16, "types and ops have 16 bits each");
+
 /* Whether prev_state is one bit too high (vg_state_may_be_shifted()). */
 enum vg_state_shift { VG_SHIFT_UNKNOWN, VG_SHIFT_NONE, VG_SHIFT_ONE_BIT };
 
@@ -158,6 +173,9 @@ struct vg_binding {
 void vg_binding_init(struct vg_binding *binding, const char *event_name, const vg_aliases *aliases,
                      const struct vg_field_reader *reader, void *event_class);
 
+/* The name of an event without "system:", which perf and its CTF put before it. */
+const char *vg_event_without_system(const char *event_name);
+
 /* The adapter of an event, "system:" before it or not; NULL: there is none. */
 const struct vg_adapter *vg_adapter_find(const char *event_name);
 bool vg_adapter_has_field(const struct vg_adapter *adapter, const char *name);
@@ -178,7 +196,10 @@ bool vg_binding_tid(const struct vg_binding *binding, enum vg_slot slot, const v
 
 /* The families: arrays that end with an entry whose names[0] is NULL. */
 extern const struct vg_adapter vg_adapt_sched[];
+extern const struct vg_adapter_need vg_adapt_sched_needs[]; /* ends with an entry without event */
 extern const struct vg_adapter vg_adapt_kvm[];
+extern const struct vg_adapter_need vg_adapt_kvm_needs[]; /* likewise */
+extern const struct vg_adapter_need vg_adapt_gpu_needs[]; /* likewise, of all that follow */
 extern const struct vg_adapter vg_adapt_gvt[];
 extern const struct vg_adapter vg_adapt_i915[];
 extern const struct vg_adapter vg_adapt_drm[];

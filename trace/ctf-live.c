@@ -337,8 +337,8 @@ on_packet_beginning(struct ctf_live *live, const bt_message *message)
         !stream->cpu_told) {
         stream->cpu_told = true;
         vg_recording_problem(&live->base, ctf_live_path_of(live), VG_NONE,
-                             "the packets of stream %u do not say of which CPU they are; who runs "
-                             "and waits cannot be told from them",
+                             "the packets of stream %u do not name their CPU, so what ran and "
+                             "waited is unknown",
                              stream->index);
     }
     stream->any_packet = true;

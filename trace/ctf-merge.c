@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#include "trace/absent-cpus.h"
 #include "trace/ctf-stream.h"
 #include "trace/late-cpus.h"
 
@@ -199,24 +200,13 @@ is_repeated(const struct ctf_stream *stream, int64_t t_ns)
 static void
 check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_event *event)
 {
-    int32_t cpu = VG_NONE;
+    const int32_t cpu = vg_absent_cpus_target(event);
 
-    if (event->type == VG_EVENT_SCHED_WAKEUP)
-        cpu = event->wakeup.target_cpu;
-    else if (event->type == VG_EVENT_SCHED_MIGRATE)
-        cpu = event->migrate.dest_cpu;
     if (cpu == VG_NONE || trace->known_cpus[cpu / 64] >> (cpu % 64) & 1)
         return;
     trace->known_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64); /* said once */
-    insert_loss(merge, cpu, event->ts_ns, INT64_MAX);
-    /* It has no records at all: it may have nothing to do with GPUs. */
-    g_array_index(merge->inserted, struct vg_event, merge->inserted->len - 1).lost.no_gpu = true;
-    if (!trace->absence_told)
-        vg_recording_problem(merge->recording, trace->dir, 0,
-                             "no records of CPU %d are here, on which threads are woken: how long "
-                             "they wait and run there is not known, nor of other such CPUs",
-                             cpu);
-    trace->absence_told = true;
+    const struct vg_event loss = vg_absent_cpu_loss(cpu, event->ts_ns);
+    g_array_append_val(merge->inserted, loss);
 }
 
 /* ---- the interface ---- */
@@ -237,6 +227,8 @@ begin_stream(struct ctf_merge *merge, struct ctf_stream *stream)
         trace->has_vague_cpus = true;
     else
         trace->recorded_cpus[stream->cpu / 64] |= UINT64_C(1) << (stream->cpu % 64);
+    if (stream->cpu != VG_NONE && stream->decoder.is_of_one_cpu)
+        merge->recording->stream_cpus[stream->cpu / 64] |= UINT64_C(1) << (stream->cpu % 64);
 }
 
 static GPtrArray *

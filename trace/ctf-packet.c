@@ -391,8 +391,8 @@ ctf_packet_check_version(const uint8_t *text, GError **err)
     if (text[0] != RECORD_SEPARATOR)
         return 0;
     return vg_error(err, VG_E_INVALID,
-                    "this trace is CTF 2, and only CTF 1.8 is read; babeltrace2 2.1 makes that of "
-                    "it: `babeltrace2 TRACE -c sink.ctf.fs -p 'path=\"NEW\",ctf-version=\"1\"'`");
+                    "this trace is CTF 2, and only CTF 1.8 is read; convert it with babeltrace2 "
+                    "2.1: `babeltrace2 TRACE -c sink.ctf.fs -p 'path=\"NEW\",ctf-version=\"1\"'`");
 }
 
 int

@@ -107,7 +107,7 @@ find_traces(struct vg_ctf_tree *tree, const char *path, unsigned int depth, GPtr
             continue;
         }
         g_autofree char *what =
-            g_strdup_printf("not looked into: more than %d levels of directories", TREE_DEPTH_MAX);
+            g_strdup_printf("not searched: more than %d levels of directories", TREE_DEPTH_MAX);
         g_ptr_array_add(tree->troubles, vg_trace_problem_new(below, 0, what));
     }
 }
@@ -209,7 +209,7 @@ leave_copies_out(struct ctf_recording *recording, struct ctf_trace *trace)
         const char *original = head ? g_hash_table_lookup(originals, head) : NULL;
         if (original) {
             vg_recording_problem(&recording->base, path, 0,
-                                 "left out: it begins with the same packet as '%s'", original);
+                                 "left out: it starts with the same packet as '%s'", original);
             g_bytes_unref(head);
             continue;
         }
@@ -447,7 +447,7 @@ open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
     if (!is_any_described(recording))
         vg_recording_problem(&recording->base, metadata, 0,
                              "no stream of this trace can be read: %s; if the metadata is at "
-                             "fault, 'babeltrace2 %s' says in which line",
+                             "fault, 'babeltrace2 %s' names the line",
                              error ? error->message : "none is sound", trace->dir);
 }
 

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
-
 /* How many events before a decoding error are not to be trusted. Random bytes decode as one of
  * LTTng's compact events with a chance of (event classes)/32 each, so the chance that a false one
  * lies further back is small. Where a file is merely cut, only the last event can be false. */
@@ -355,8 +353,8 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         if (!stream->cpu_told)
             vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
                                  packet_offset(stream),
-                                 "the packets do not say of which CPU they are; who runs and waits "
-                                 "cannot be told from them");
+                                 "the packets do not name their CPU, so what ran and waited is "
+                                 "unknown");
         stream->cpu_told = true;
     } else if (stream->cpu == VG_NONE) {
         vg_recording_problem(stream->recording, ctf_stream_path_of(stream), packet_offset(stream),
@@ -471,7 +469,7 @@ resume_at(struct ctf_stream *stream, int64_t from)
             ctf_segment_next(&stream->trace->layout, stream->path, from, &stream->segment, &error);
         if (found == 1 && stream->segment.offset > from)
             vg_recording_problem(stream->recording, stream->path, from,
-                                 "%" G_GINT64_FORMAT " bytes cannot be read: no packet begins here",
+                                 "%" G_GINT64_FORMAT " bytes cannot be read: no packet starts here",
                                  stream->segment.offset - from);
         if (found < 1) {
             if (error || from < ctf_file_size(stream->path))
@@ -551,7 +549,7 @@ on_cut_end(struct ctf_stream *stream)
             stream->recording, ctf_stream_path_of(stream),
             stream->segment.offset + stream->segment.length,
             "the file is cut here, in the padding of the packet at %" G_GINT64_FORMAT
-            "; no event of that packet is lost",
+            "; that packet lost no events",
             stream->segment.offset);
     else
         on_failure(stream, NULL);

@@ -32,8 +32,7 @@ struct ctf_trace {
     uint64_t known_cpus[VG_CPU_LIMIT / 64];    /* these, of other traces, and those told of */
     bool has_vague_cpus; /* a stream with sched_switch is not of one CPU, or of an unknown one */
     bool check_targets;  /* known_cpus means something */
-    bool absence_told;
-    bool begun; /* an event of it was delivered */
+    bool begun;          /* an event of it was delivered */
 };
 
 struct ctf_stream {

@@ -78,7 +78,7 @@ make_dir(const char *path, bool *ret_made, GError **err)
     if (!dir && errno == ENOTDIR)
         return vg_error(err, VG_E_CONFLICT, "'%s' exists and is no directory", path);
     if (!dir)
-        return vg_error_errno(err, errno, "cannot look into '%s'", path);
+        return vg_error_errno(err, errno, "cannot read the directory '%s'", path);
     bool empty = is_empty(dir);
     closedir(dir);
     if (!empty)

@@ -243,7 +243,7 @@ vg_lttng_session_stop(vg_lttng_session *session, int64_t timeout_ns, GError **er
                             (double)timeout_ns / 1e9);
         g_usleep(PENDING_POLL_US);
     }
-    return code < 0 ? lttng_failed(err, code, "tell whether all is written") : 0;
+    return code < 0 ? lttng_failed(err, code, "report whether all is written") : 0;
 }
 
 int
@@ -261,7 +261,7 @@ vg_lttng_session_lost(const vg_lttng_session *session, uint64_t *ret_events, GEr
     }
     free(channels);
     if (code < 0)
-        return lttng_failed(err, code, "tell how many events it lost");
+        return lttng_failed(err, code, "report how many events it lost");
     *ret_events = sum;
     return 0;
 }

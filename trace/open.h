@@ -12,7 +12,7 @@
 
 #include "trace/alias.h"
 
-/* Opens every path: a directory tree with CTF traces, or a trace text file (may be gzip); "-" is
+/* Opens every path: a directory tree with CTF traces, or a trace text file (may be packed); "-" is
  * standard input. Text recordings come first, in the order of their paths, then CTF in the order
  * found. A path that does not exist, or where nothing is readable at all, is an error. aliases may
  * be NULL. */

@@ -26,7 +26,7 @@
 
 struct vg_trace_problem {
     char *file;
-    int64_t offset; /* bytes from the start of the file (of the text, for gzip), VG_NONE unknown */
+    int64_t offset; /* bytes from the start of the file (of the unpacked text), VG_NONE unknown */
     char *what;
 };
 
@@ -79,10 +79,11 @@ struct vg_recording {
     int64_t last_ns;         /* of the event delivered last, or the first one that has a time */
     int64_t passed_ns;       /* live: nothing earlier will come; INT64_MIN: nothing is known */
     GArray *vms;             /* struct vg_recorded_vm, known since it was opened; each pid once */
-    GArray *late;            /* struct vg_late_cpu, by CPU; known once the first event was read */
-    int64_t length_ns;       /* likewise, where there are late CPUs; 0: not known */
-    GArray *held;            /* struct vg_event: the first events, up to that one */
-    unsigned int n_given;    /* of held */
+    uint64_t stream_cpus[VG_CPU_LIMIT / 64]; /* that have a stream of sched_switch of their own */
+    GArray *late;         /* struct vg_late_cpu, by CPU; known once the first event was read */
+    int64_t length_ns;    /* likewise, where there are late CPUs; 0: not known */
+    GArray *held;         /* struct vg_event: the first events, up to that one */
+    unsigned int n_given; /* of held */
     struct vg_trace_problems problems;
 };
 

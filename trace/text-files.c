@@ -120,8 +120,8 @@ text_files_decide(struct vg_text_files *files, vg_recording *recording)
         if (!rows[i].is_taken)
             vg_recording_problem(recording, recording->name, 0,
                                  "%" G_GUINT64_FORMAT
-                                 " lines are of '%s', which is of another machine than '%s': they "
-                                 "are left out; for their figures make a text of that file alone",
+                                 " lines are from '%s', a different machine than '%s': they are "
+                                 "left out; for their figures, convert that file separately",
                                  rows[i].lines, rows[i].name, rows[host].name);
         all &= rows[i].is_taken;
     }

@@ -64,8 +64,8 @@ vg_text_lines_new(vg_text_source *source_take, vg_recording *recording)
         vg_text_parts_find(first, again, &parts);
     if (parts.repeats > 0)
         vg_recording_problem(recording, recording->name, VG_NONE,
-                             "%u of the %u recordings in this text begin before others of the same "
-                             "CPUs end: their records up to that end are left out, as repeated",
+                             "%u of the %u recordings in this text start before others of the same "
+                             "CPUs end: their records up to that end are left out as duplicates",
                              parts.repeats, parts.list->len);
     vg_text_lines *lines = text_lines_make(source_take, parts.list, parts.tells_loss);
     g_clear_pointer(&parts.list, g_array_unref);
@@ -242,10 +242,10 @@ vg_text_lines_progress(const vg_text_lines *lines)
     return (double)lines->n_begun / (double)lines->parts->len;
 }
 
-size_t
-vg_text_lines_magic(const vg_text_lines *lines, char *buf, size_t size)
+vg_text_source *
+vg_text_lines_source(const vg_text_lines *lines)
 {
-    return vg_text_source_magic(lines->source, buf, size);
+    return lines->source;
 }
 
 const char *

@@ -34,7 +34,9 @@ bool vg_text_lines_tell_loss(const vg_text_lines *lines);
 int64_t vg_text_lines_offset(const vg_text_lines *lines);
 const char *vg_text_lines_damage(const vg_text_lines *lines);
 double vg_text_lines_progress(const vg_text_lines *lines);
-size_t vg_text_lines_magic(const vg_text_lines *lines, char *buf, size_t size);
+
+/* The source of the text as it is, which the lines own. */
+vg_text_source *vg_text_lines_source(const vg_text_lines *lines);
 
 /* Bytes of the lines delivered so far. */
 int64_t vg_text_lines_bytes(const vg_text_lines *lines);

@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "trace/absent-cpus.h"
 #include "trace/adapter.h"
 #include "trace/late-cpus.h"
+#include "trace/text-ahead.h"
 #include "trace/text-body.h"
 #include "trace/text-class.h"
 #include "trace/text-files.h"
+#include "trace/text-foreign.h"
 #include "trace/text-line.h"
 #include "trace/text-lines.h"
 #include "trace/text-scan.h"
@@ -40,6 +43,8 @@ struct text_recording {
     GArray *scanned;   /* struct vg_event: losses that are known since it was opened; or NULL */
     guint n_scanned;   /* of these, already delivered */
     uint64_t seen[VG_CPU_LIMIT / 64]; /* a bit for each CPU that an event was read of */
+    uint64_t lost[VG_CPU_LIMIT / 64]; /* ... of which there are no events at all, as was found */
+    vg_text_ahead *ahead;             /* NULL: it was not needed yet */
     GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
     GArray *queue;    /* struct vg_event, to be delivered */
     size_t delivered; /* of queue */
@@ -160,7 +165,7 @@ forward_time(struct text_recording *recording, int64_t ts_ns, int64_t offset)
     if (recording->base.backwards++ == 0)
         vg_recording_problem(&recording->base, recording->base.name, offset,
                              "time runs backwards (by %" G_GINT64_FORMAT
-                             " ns); such events are taken at the time of the one before",
+                             " ns); such events count at the time of the previous event",
                              recording->last_ns - ts_ns);
     return recording->last_ns;
 }
@@ -182,6 +187,24 @@ text_read_reject(struct text_recording *recording, int64_t offset, const char *w
     if (keep_line_problem(recording))
         vg_recording_problem(&recording->base, recording->base.name, offset, "event not used: %s",
                              why);
+}
+
+/* Nobody sees when a thread gets to run that is woken on a CPU without records: they are lost, as
+ * those of a CPU without a stream are in CTF. */
+static void
+text_read_check_target(struct text_recording *recording, const struct vg_event *event)
+{
+    const int32_t cpu = vg_absent_cpus_target(event);
+
+    if (cpu == VG_NONE || (recording->seen[cpu / 64] | recording->lost[cpu / 64]) >> (cpu % 64) & 1)
+        return;
+    if (!recording->ahead)
+        recording->ahead = vg_text_ahead_new(recording->lines, recording->files);
+    if (!recording->ahead || vg_text_ahead_has_cpu(recording->ahead, cpu))
+        return;
+    recording->lost[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+    const struct vg_event loss = vg_absent_cpu_loss(cpu, event->ts_ns);
+    g_array_append_val(recording->queue, loss);
 }
 
 static void
@@ -215,6 +238,7 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
     if (event.cpu >= 0)
         recording->seen[event.cpu / 64] |= UINT64_C(1) << (event.cpu % 64);
     recording->base.has_switch |= event.type == VG_EVENT_SCHED_SWITCH;
+    text_read_check_target(recording, &event);
     g_array_append_val(recording->queue, event);
 }
 
@@ -279,7 +303,7 @@ not_understood(struct text_recording *recording, struct vg_text_span text, int64
 {
     if (!keep_line_problem(recording))
         return;
-    const char *hint = vg_text_line_hint(text);
+    const char *hint = vg_text_foreign_hint(text);
     recording->hint = recording->hint ? recording->hint : hint;
     g_autofree char *part = g_strndup(text.s, MIN(text.len, QUOTE_MAX));
     g_autofree char *quote = g_strescape(part, NULL);
@@ -319,8 +343,7 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
         if (keep_line_problem(recording))
             vg_recording_problem(
                 &recording->base, recording->base.name, raw->offset,
-                "bytes of zero in the place of text; the lines in which they begin "
-                "and end are left out");
+                "zero bytes instead of text; the lines where they start and end are left out");
         return VG_TEXT_UNKNOWN;
     }
     enum vg_text_kind kind = vg_text_line_parse(raw->text, &line);
@@ -412,8 +435,8 @@ text_next(vg_recording *base, struct vg_event *ret_event, GError **err)
             text_read_finish(recording);
         if (recording->is_mixed)
             return vg_error(err, VG_E_INVALID,
-                            "%s: a recording begins before the end of the one in front of it, as "
-                            "where the files of per_cpu are joined: put the text into a file",
+                            "%s: a recording starts before the previous one ends, as where per_cpu "
+                            "files are joined: put the text into a file",
                             base->name);
     }
 }
@@ -430,6 +453,7 @@ text_free(vg_recording *base)
 {
     struct text_recording *recording = (struct text_recording *)base;
 
+    vg_text_ahead_free(recording->ahead);
     vg_text_lines_free(recording->lines);
     vg_text_files_free(recording->files);
     g_hash_table_unref(recording->classes);
@@ -447,28 +471,6 @@ static const struct vg_recording_ops text_ops = {
     .free = text_free,
 };
 
-/* Files that people give instead of the text made from them. */
-static int
-refuse_binary(const vg_text_lines *lines, const char *name, GError **err)
-{
-    static const struct {
-        const char *magic, *is, *command;
-    } formats[] = {
-        {"\x17\x08\x44tracing", "a trace.dat file", "trace-cmd report -i"},
-        {"PERFILE2", "a perf.data file", "perf script -i"},
-    };
-    char magic[16];
-    size_t len = vg_text_lines_magic(lines, magic, sizeof(magic));
-
-    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
-        size_t n = strlen(formats[i].magic);
-        if (len >= n && memcmp(magic, formats[i].magic, n) == 0)
-            return vg_error(err, VG_E_INVALID, "%s: this is %s, not text; convert it with `%s %s`",
-                            name, formats[i].is, formats[i].command, name);
-    }
-    return 0;
-}
-
 /* Reads up to the first event, which stays in the queue. */
 static int
 probe(struct text_recording *recording, GError **err)
@@ -477,7 +479,7 @@ probe(struct text_recording *recording, GError **err)
     struct vg_text_raw_line raw;
     bool understood = false;
 
-    if (refuse_binary(recording->lines, name, err) != 0)
+    if (vg_text_foreign_refuse(vg_text_lines_source(recording->lines), name, err) != 0)
         return -1;
     while (vg_text_lines_bytes(recording->lines) <= VG_TEXT_PROBE_MAX) {
         if (!vg_text_lines_next(recording->lines, &raw)) {
@@ -561,9 +563,5 @@ vg_text_open_memory(const char *name, const char *text, size_t size, GError **er
 {
     vg_text_source *source = vg_text_source_memory(text, size);
 
-    if (!source) {
-        vg_error(err, VG_E_EXTERNAL, "%s: zlib cannot start", name);
-        return NULL;
-    }
     return text_read_open_source(source, name, NULL, err);
 }

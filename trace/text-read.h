@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads trace text: tracefs `trace` and `trace_pipe`, `trace-cmd report`, and `perf script`, plain
- * or gzip. Lines are read one at a time; memory does not grow with the file.
+ * or packed (trace/unpack.h). Lines are read one at a time; memory does not grow with the file.
  *
  * A line that says that a CPU's records were dropped becomes VG_EVENT_LOST, which is not counted
  * in recording->events. A file with such lines is looked at once before: the loss begins at the
@@ -32,7 +32,7 @@
  * with a clock that does not count seconds. */
 vg_recording *vg_text_open(const char *path, vg_aliases *aliases, GError **err);
 
-/* The same on memory (gzip, too), for tests and fuzzers; text is borrowed. */
+/* The same on memory (packed, too), for tests and fuzzers; text is borrowed. */
 vg_recording *vg_text_open_memory(const char *name, const char *text, size_t size, GError **err);
 
 #endif

@@ -9,21 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <zlib.h>
-
 #include "base/error.h"
 #include "trace/text-read.h"
+#include "trace/unpack.h"
 
 #define INPUT_BLOCK (64 * 1024)
 #define TEXT_BLOCK  (256 * 1024)
-#define MAGIC_MAX   16
 
 /* Of a part, of which many may be open. */
 #define PART_INPUT_BLOCK (8 * 1024)
 #define PART_TEXT_BLOCK  (32 * 1024)
-
-/* zlib's windowBits: the largest window, plus "expect a gzip header". */
-#define GZIP_WINDOW_BITS (15 + 16)
 
 G_STATIC_ASSERT(TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX && PART_TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX);
 
@@ -36,8 +31,7 @@ struct vg_text_source {
     size_t input_len, input_pos;
     uint8_t *block;                 /* what input points to, for a file */
     size_t input_block, text_block; /* bytes of block and text */
-    bool is_gzip, inflating;
-    z_stream z;
+    vg_unpack *unpack;              /* NULL: the text is plain */
     char *text;
     size_t begin, end; /* of what is not delivered yet */
     int64_t offset;    /* of text[begin] in the unpacked text */
@@ -45,8 +39,6 @@ struct vg_text_source {
     bool at_end;
     bool skipping; /* inside a line that is too long */
     char *damage;
-    char magic[MAGIC_MAX];
-    size_t magic_len;
 };
 
 static void
@@ -92,41 +84,45 @@ copy_plain(vg_text_source *source, char *buf, size_t size)
     return n;
 }
 
-/* After the end of one gzip member: another one follows, or the end. Anything else, as the zeros
- * of a tape block, is ignored as gzip(1) does. */
+/* After the end of a member, another one follows, or the end. Zeros pad xz files, and tape blocks.
+ * Anything else is ignored, as gzip(1) does. */
 static void
 next_member(vg_text_source *source)
 {
-    source->inflating = false;
-    if (!more_input(source) || source->input[source->input_pos] != 0x1f)
+    while (more_input(source) && source->input[source->input_pos] == 0)
+        source->input_pos++;
+    if (!more_input(source) ||
+        !vg_unpack_continues(source->unpack, source->input[source->input_pos]))
         source->at_end = true;
 }
 
-static size_t
-inflate_some(vg_text_source *source, char *buf, size_t size)
+static void
+damaged_packing(vg_text_source *source, const char *what, const char *detail)
 {
-    if (!more_input(source)) {
-        if (!source->damage)
-            damaged(source, "the gzip file is cut short", "unexpected end of file");
-        return 0;
-    }
-    if (!source->inflating) {
-        inflateReset(&source->z);
-        source->inflating = true;
-    }
-    source->z.next_in = (Bytef *)(uintptr_t)(source->input + source->input_pos);
-    source->z.avail_in = (uInt)MIN(source->input_len - source->input_pos, INPUT_BLOCK);
-    source->z.next_out = (Bytef *)buf;
-    source->z.avail_out = (uInt)size;
-    uInt avail_in = source->z.avail_in;
+    g_autofree char *text =
+        g_strdup_printf("the %s file is %s", vg_unpack_name(source->unpack), what);
+    damaged(source, text, detail);
+}
 
-    int ret = inflate(&source->z, Z_NO_FLUSH);
-    source->input_pos += avail_in - source->z.avail_in;
-    if (ret == Z_STREAM_END)
+static size_t
+unpack_some(vg_text_source *source, char *buf, size_t size)
+{
+    const bool have_input = more_input(source);
+    struct vg_unpack_io io = {source->input + source->input_pos,
+                              source->input_len - source->input_pos, buf, size};
+    const char *why = NULL;
+
+    if (source->damage)
+        return 0;
+    enum vg_unpack_result result = vg_unpack_step(source->unpack, &io, &why);
+    source->input_pos = source->input_len - io.in_len;
+    if (result == VG_UNPACK_DAMAGED)
+        damaged_packing(source, "corrupt", why);
+    else if (result == VG_UNPACK_END)
         next_member(source);
-    else if (ret != Z_OK && ret != Z_BUF_ERROR)
-        damaged(source, "the gzip file is corrupt", source->z.msg ? source->z.msg : zError(ret));
-    return size - source->z.avail_out;
+    else if (!have_input && io.out_len == size)
+        damaged_packing(source, "cut short", "unexpected end of file");
+    return size - io.out_len;
 }
 
 /* Appends to the text that is not delivered yet. False when there is nothing more. */
@@ -143,7 +139,7 @@ more_text(vg_text_source *source)
     while (!source->at_end && got == 0) {
         char *buf = source->text + source->end;
         size_t size = source->text_block - source->end;
-        got = source->is_gzip ? inflate_some(source, buf, size) : copy_plain(source, buf, size);
+        got = source->unpack ? unpack_some(source, buf, size) : copy_plain(source, buf, size);
     }
     source->end += got;
     return got > 0;
@@ -219,7 +215,7 @@ vg_text_source_next(vg_text_source *source, struct vg_text_raw_line *ret)
     return true;
 }
 
-/* Takes the first input block and finds out whether it is gzip. */
+/* Takes the first input block and finds out whether it is packed. */
 static int
 text_source_start(vg_text_source *source, GError **err)
 {
@@ -230,15 +226,7 @@ text_source_start(vg_text_source *source, GError **err)
             return vg_error(err, VG_E_IO, "%s: %s", source->path, source->damage);
         return 0;
     }
-    source->magic_len = MIN(source->input_len, MAGIC_MAX);
-    memcpy(source->magic, source->input, source->magic_len);
-    source->is_gzip =
-        source->input_len >= 2 && source->input[0] == 0x1f && source->input[1] == 0x8b;
-    if (source->is_gzip && inflateInit2(&source->z, GZIP_WINDOW_BITS) != Z_OK) {
-        source->is_gzip = false;
-        return vg_error(err, VG_E_EXTERNAL, "%s: zlib cannot start", source->path);
-    }
-    source->inflating = source->is_gzip;
+    source->unpack = vg_unpack_new(source->input, source->input_len);
     return 0;
 }
 
@@ -281,8 +269,7 @@ text_source_memory_blocks(const char *text, size_t size, size_t text_block)
     source->input = (const uint8_t *)text;
     source->input_len = size;
     source->input_size = (int64_t)size;
-    if (text_source_start(source, NULL) != 0)
-        return NULL;
+    (void)!text_source_start(source, NULL); /* reading memory cannot fail */
     return g_steal_pointer(&source);
 }
 
@@ -296,7 +283,7 @@ vg_text_source_memory(const char *text, size_t size)
 static void
 text_source_seek(vg_text_source *source, int64_t offset)
 {
-    if (source->fd >= 0 && !source->is_gzip && lseek(source->fd, offset, SEEK_SET) >= 0) {
+    if (source->fd >= 0 && !source->unpack && lseek(source->fd, offset, SEEK_SET) >= 0) {
         source->input_pos = source->input_len;
         source->consumed = source->offset = offset;
         return;
@@ -319,11 +306,8 @@ vg_text_source_part(const vg_text_source *source, int64_t begin, int64_t end, GE
     else
         part = text_source_memory_blocks((const char *)source->input, source->input_len,
                                          PART_TEXT_BLOCK);
-    if (!part) {
-        if (!source->path)
-            vg_error(err, VG_E_EXTERNAL, "zlib cannot start");
+    if (!part)
         return NULL;
-    }
     text_source_seek(part, begin);
     part->part_end = end;
     return part;
@@ -342,8 +326,7 @@ vg_text_source_free(vg_text_source *source)
 {
     if (!source)
         return;
-    if (source->is_gzip)
-        inflateEnd(&source->z);
+    vg_unpack_free(source->unpack);
     if (source->fd >= 0)
         close(source->fd);
     g_free(source->path);
@@ -378,9 +361,17 @@ vg_text_source_progress(const vg_text_source *source)
 }
 
 size_t
-vg_text_source_magic(const vg_text_source *source, char *buf, size_t size)
+vg_text_source_head(vg_text_source *source, char *buf, size_t size)
 {
-    size_t n = MIN(size, source->magic_len);
-    memcpy(buf, source->magic, n);
+    if (source->begin == source->end)
+        more_text(source);
+    size_t n = MIN(size, source->end - source->begin);
+    memcpy(buf, source->text + source->begin, n);
     return n;
+}
+
+const char *
+vg_text_source_packing(const vg_text_source *source)
+{
+    return source->unpack ? vg_unpack_name(source->unpack) : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines of a file or of memory, unpacked if it is gzip. Only one block of the input and one of the
- * text are in memory at a time. One thread at a time.
+ * Lines of a file or of memory, unpacked if it is gzip, xz, zstd or bzip2. Only one block of the
+ * input and one of the text are in memory at a time. One thread at a time.
  */
 #ifndef VG_TRACE_TEXT_SOURCE_H
 #define VG_TRACE_TEXT_SOURCE_H
@@ -51,7 +51,10 @@ const char *vg_text_source_damage(const vg_text_source *source);
 /* Part of the input consumed, 0..1; 0 for a pipe. */
 double vg_text_source_progress(const vg_text_source *source);
 
-/* The input's first bytes, as they are stored; at most size. */
-size_t vg_text_source_magic(const vg_text_source *source, char *buf, size_t size);
+/* Copies the first bytes of the unpacked text that is not delivered yet. */
+size_t vg_text_source_head(vg_text_source *source, char *buf, size_t size);
+
+/* Returns how the input is packed, as "gzip"; NULL: it is plain. */
+const char *vg_text_source_packing(const vg_text_source *source);
 
 #endif

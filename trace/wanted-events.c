@@ -122,7 +122,7 @@ vg_wanted_events_find(enum vg_event_dialect dialect, vg_has_event *has, const vo
             continue;
         if (wanted[i].part == PART_ESSENTIAL) {
             vg_wanted_events_clear(&found);
-            return vg_error(err, VG_E_NOT_FOUND, "there is no tracepoint %s, which tells %s",
+            return vg_error(err, VG_E_NOT_FOUND, "there is no tracepoint %s, which shows %s",
                             spellings[0], wanted[i].without);
         }
         g_ptr_array_add(found.missing, g_strdup_printf("%s: there is no tracepoint %s",

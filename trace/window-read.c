@@ -4,9 +4,11 @@
 #include "trace/window-read.h"
 
 #include "base/error.h"
-#include "model/cpu-ledger.h"
-#include "model/gpu-ledger.h"
+#include "ledger/cpu-ledger.h"
+#include "ledger/gpu-ledger.h"
+#include "trace/absent-cpus.h"
 #include "trace/late-cpus.h"
+#include "trace/needs.h"
 
 /* How many events pass between two ticks. */
 #define EVENTS_PER_TICK 65536
@@ -31,6 +33,8 @@ struct vg_window_reader {
     uint64_t part_events; /* losses are none */
     uint64_t told_events; /* of these, in closed windows */
     bool cpu_seen[VG_CPU_LIMIT];
+    uint32_t types_seen; /* VG_SEEN_... */
+    vg_absent_cpus *absent;
 };
 
 vg_window_reader *
@@ -41,6 +45,7 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
 
     reader->recording = recording;
     reader->topology = topology;
+    reader->absent = vg_absent_cpus_new();
     reader->options = *options;
     reader->ledger = vg_cpu_ledger_new(topology);
     vg_cpu_ledger_keep_tasks(reader->ledger, options->tasks);
@@ -61,7 +66,17 @@ vg_window_reader_free(vg_window_reader *reader)
         return;
     vg_gpu_ledger_free(reader->gpu_ledger);
     vg_cpu_ledger_free(reader->ledger);
+    vg_absent_cpus_free(reader->absent);
     g_free(reader);
+}
+
+/* Returns when the window ends that begins then. */
+static int64_t
+window_read_end_after(const vg_window_reader *reader, int64_t t_ns)
+{
+    const struct vg_window_read_options *options = &reader->options;
+
+    return options->grid_end ? options->grid_end(options->data, t_ns) : t_ns + options->window_ns;
 }
 
 static void
@@ -70,7 +85,7 @@ begin_part(vg_window_reader *reader, int64_t t_ns)
     vg_cpu_ledger_begin(reader->ledger, t_ns);
     vg_gpu_ledger_begin(reader->gpu_ledger, t_ns);
     reader->begun = true;
-    reader->window_end = t_ns + reader->options.window_ns;
+    reader->window_end = window_read_end_after(reader, t_ns);
     const struct vg_window_watch *watch = reader->options.watch;
     if (!watch)
         return;
@@ -98,8 +113,11 @@ skip_silence(vg_window_reader *reader, int64_t t_ns)
     if (!reader->begun || t_ns <= reader->window_end)
         return;
     int64_t whole = (t_ns - reader->window_end - 1) / window_ns;
-    if (whole > VG_SILENT_WINDOWS_MAX)
-        reader->window_end += whole * window_ns;
+    if (whole <= VG_SILENT_WINDOWS_MAX)
+        return;
+    reader->window_end += whole * window_ns;
+    if (reader->options.grid_end)
+        reader->window_end = window_read_end_after(reader, reader->window_end - window_ns / 2);
 }
 
 /* Of the first window that is whole. */
@@ -110,8 +128,12 @@ find_grid(vg_window_reader *reader, int64_t t_ns)
 
     if (!options->on_grid || options->has_begin)
         return;
-    int64_t over_ns = ((t_ns % options->window_ns) + options->window_ns) % options->window_ns;
     options->has_begin = true;
+    if (options->grid_end) {
+        options->begin_ns = options->grid_end(options->data, t_ns - 1);
+        return;
+    }
+    int64_t over_ns = ((t_ns % options->window_ns) + options->window_ns) % options->window_ns;
     options->begin_ns = over_ns == 0 ? t_ns : t_ns - over_ns + options->window_ns;
 }
 
@@ -171,14 +193,17 @@ tell_gpu_limits(vg_window_reader *reader)
     if (stats.begun > 0 && stats.done == 0)
         vg_recording_problem(recording, recording->name, 0,
                              "of %" G_GUINT64_FORMAT
-                             " GPU requests that began not one is done: are their ends recorded, "
-                             "and in a form that vgpuctl(1) names?",
-                             stats.begun);
+                             " GPU requests that started, none is done: check that their ends were "
+                             "recorded, in a form that vgpuctl(1) lists%s",
+                             stats.begun,
+                             stats.lacks_ends ? "; without them it is unknown how many are done "
+                                                "or open, and how long they ran"
+                                              : "");
     if (stats.unattributed > 0)
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%" G_GUINT64_FORMAT
-                             " records of GPU requests are in no figure, or not in those of their "
-                             "user: no more than %d engines, and %d users of them, are told apart",
+                             " records of GPU requests are in no figure, or not in their user's: "
+                             "at most %d engines and %d users of them are distinguished",
                              stats.unattributed, VG_GPU_ENGINES_MAX, VG_GPU_USERS_MAX);
 }
 
@@ -188,6 +213,7 @@ end_part(vg_window_reader *reader, GError **err)
 {
     vg_recording *recording = reader->recording;
 
+    vg_absent_cpus_tell(reader->absent, recording);
     if (reader->options.on_grid)
         return 0;
     if (reader->events == 0) {
@@ -257,8 +283,50 @@ feed_event(vg_window_reader *reader)
     reader->last = event->ts_ns;
     reader->events++;
     reader->part_events += reader->begun && event->type != VG_EVENT_LOST;
-    if (event->cpu >= 0)
+    reader->types_seen |= VG_SEEN_TYPE(event->type);
+    if (event->type == VG_EVENT_GPU)
+        reader->types_seen |= VG_SEEN_GPU(event->gpu.op);
+    vg_absent_cpus_note(reader->absent, event);
+    if (event->cpu >= 0 && event->type != VG_EVENT_LOST)
         reader->cpu_seen[event->cpu] = true;
+}
+
+static void
+window_read_lack_gpus(GArray *gpus)
+{
+    for (guint i = 0; i < gpus->len; i++)
+        g_array_index(gpus, struct vg_gpu_sample, i).lacks |=
+            VG_GPU_NO_WORK | VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS;
+}
+
+/* Without any end, how long a request waited and ran is not known. */
+static void
+window_read_lack_ends(struct vg_window *window)
+{
+    window_read_lack_gpus(window->gpus);
+    for (guint i = 0; i < window->gpu_processes->len; i++)
+        g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i).gpu.lacks |=
+            VG_GPU_NO_WORK | VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS;
+    for (guint i = 0; i < window->vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        window_read_lack_gpus(vm->gpus);
+        vm->gpu_known = false;
+    }
+}
+
+/* Sets what is not known. That there are no ends shows at the end. */
+static void
+window_read_set_lacks(const vg_window_reader *reader, struct vg_window *window)
+{
+    window->lacks = vg_needs_lacks(reader->types_seen);
+    if (!reader->at_end)
+        window->lacks &= ~(unsigned int)VG_CPU_NO_GPU_ENDS;
+    if (vg_absent_cpus_any(reader->absent, reader->recording, reader->at_end))
+        window->lacks |= VG_CPU_ABSENT_CPUS;
+    for (guint i = 0; i < window->vms->len; i++)
+        g_array_index(window->vms, struct vg_vm_sample, i).lacks = window->lacks;
+    if (window->lacks & VG_CPU_NO_GPU_ENDS)
+        window_read_lack_ends(window);
 }
 
 static void
@@ -291,8 +359,9 @@ window_read_close_window(vg_window_reader *reader, int64_t t_ns, struct vg_windo
     vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
     vg_gpu_ledger_close_window(reader->gpu_ledger, t_ns, ret);
     window_read_set_confidence(ret, reader->part_events - reader->told_events);
+    window_read_set_lacks(reader, ret);
     reader->told_events = reader->part_events;
-    reader->window_end = t_ns + reader->options.window_ns;
+    reader->window_end = window_read_end_after(reader, t_ns);
     return 1;
 }
 
@@ -335,6 +404,7 @@ vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret)
     vg_cpu_ledger_read_period(reader->ledger, reader->part_end, reader->options.tasks, ret);
     vg_gpu_ledger_read_period(reader->gpu_ledger, reader->part_end, ret);
     window_read_set_confidence(ret, vg_window_reader_events(reader));
+    window_read_set_lacks(reader, ret);
 }
 
 void
@@ -363,6 +433,18 @@ int32_t
 vg_window_reader_host_cpus(const vg_window_reader *reader)
 {
     return MAX(vg_window_reader_cpus(reader), reader->recording->host_cpus);
+}
+
+GArray *
+vg_window_reader_absent_cpus(const vg_window_reader *reader)
+{
+    return vg_absent_cpus_list(reader->absent, reader->recording);
+}
+
+uint32_t
+vg_window_reader_types(const vg_window_reader *reader)
+{
+    return reader->types_seen;
 }
 
 uint64_t

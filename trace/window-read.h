@@ -14,8 +14,8 @@
 
 #include <glib.h>
 
-#include "model/cpu-ledger.h"
-#include "model/gpu-ledger.h"
+#include "ledger/cpu-ledger.h"
+#include "ledger/gpu-ledger.h"
 #include "model/topology.h"
 #include "model/window.h"
 #include "trace/recording.h"
@@ -47,6 +47,8 @@ struct vg_window_read_options {
      * recording that it holds only a part of are left out. What is over is forgotten, so the part
      * cannot be read as a whole. Excludes has_begin and has_end. */
     bool on_grid;
+    /* on_grid: returns the first end of a window after a time; NULL: the next multiple. */
+    int64_t (*grid_end)(void *data, int64_t after_ns);
     /* Called now and then while events are read, also inside a long window; false ends the reading
      * as if the recording ended there. May be NULL. */
     bool (*tick)(void *data);
@@ -79,6 +81,10 @@ const vg_topology *vg_window_reader_topology(const vg_window_reader *reader);
 void vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret);
 int32_t vg_window_reader_cpus(const vg_window_reader *reader);
 int32_t vg_window_reader_host_cpus(const vg_window_reader *reader);
+/* Those that the host has and of which there are no records: int32_t; the caller unrefs it. */
+GArray *vg_window_reader_absent_cpus(const vg_window_reader *reader);
+/* VG_SEEN_...: of which there were records. */
+uint32_t vg_window_reader_types(const vg_window_reader *reader);
 uint64_t vg_window_reader_events(const vg_window_reader *reader);
 
 #endif

@@ -189,6 +189,8 @@ def serve(f, types):
                        f"cl_int result = vg_cl_dispatch.{f.name}({names}, value.size, value.bytes, &value.has);\n" +
                        ("if (result == CL_SUCCESS)\nvg_serve_limit_info(call->serve, param_name, &value);\n"
                         if short(f) == "GetDeviceInfo" else "") +
+                       ("if (result == CL_SUCCESS)\nvg_serve_sign_info(call->serve, param_name, &value);\n"
+                        if short(f) == "GetProgramInfo" else "") +
                        "return vg_serve_value_end(call, &value, result);\n}\n")
     if f.returns in types:
         made = f"vg_cl_dispatch.{f.name}({names})"
@@ -271,7 +273,7 @@ def serve_c(head, functions, types):
     table = "[VG_WIRE_OP_HELLO] = vg_serve_hello,\n"
     table += "".join(f"[VG_WIRE_OP_{short(f)}] = serve_{short(f)},\n" for f in ours)
     table += "".join(f"[VG_WIRE_OP_{name}] = vg_serve_{name},\n" for name in HAND + MORE)
-    return (head + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/serve/hand.h"\n' +
+    return (head + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/serve/hand.h"\n#include "opencl/serve/sign.h"\n' +
             "".join("\n" + serve(f, types) for f in ours) +
             "\nconst vg_serve_function vg_serve_functions[VG_WIRE_OPS] = {\n" + table + "};\n")
 

@@ -206,6 +206,11 @@ bool vg_wire_is_cut(const struct vg_wire_client *client);
  * what comes of them. */
 void vg_wire_set_patience(bool (*is_over)(void *data), void *data);
 
+/* In a process that was forked while the program was stopped: what stands for an object of the
+ * program's there, whose calls return VG_WIRE_BROKEN. CONTEXT is what stands for its context, or
+ * NULL. NULL: there is no memory. */
+struct vg_wire_object *vg_wire_severed(enum vg_cl_type type, const void *context);
+
 /* Leaves the proxy, which forgets all that the program had there. No call is inside. */
 void vg_wire_disconnect(struct vg_wire_client *client);
 

@@ -74,7 +74,8 @@ void
 vg_wire_fork_say(struct vg_wire_client *client)
 {
     if (client->is_inherited && !client->has_said)
-        vg_cl_say("this process was forked from a program whose OpenCL is a proxy's: OpenCL does "
-                  "not work here, and goes on in the program");
+        vg_cl_say(
+            "this process was forked from a program whose OpenCL is a proxy's, or was stopped "
+            "then: OpenCL does not work here, and continues in the program");
     client->has_said = true;
 }

@@ -258,6 +258,9 @@ vg_wire_EnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool
 
     if (!buffer || vg_wire_object(buffer)->mem.element)
         return CL_INVALID_MEM_OBJECT;
+    if (vg_wire_memory_is_nothing(buffer, offset, size, ptr))
+        return vg_wire_memory_do_nothing(command_queue, buffer, MEMORY_NO_READ, blocking_read,
+                                         num_events_in_wait_list, event_wait_list, event);
     if (!vg_wire_memory_is_inside(buffer, offset, size, ptr))
         return vg_wire_memory_refuse(command_queue, buffer, MEMORY_NO_READ);
     if (blocking_read && vg_wire_pieces_can(command_queue, size, num_events_in_wait_list, event))
@@ -279,6 +282,9 @@ vg_wire_EnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer, cl_boo
 
     if (!buffer || vg_wire_object(buffer)->mem.element)
         return CL_INVALID_MEM_OBJECT;
+    if (vg_wire_memory_is_nothing(buffer, offset, size, ptr))
+        return vg_wire_memory_do_nothing(command_queue, buffer, MEMORY_NO_WRITE, blocking_write,
+                                         num_events_in_wait_list, event_wait_list, event);
     if (!vg_wire_memory_is_inside(buffer, offset, size, ptr))
         return vg_wire_memory_refuse(command_queue, buffer, MEMORY_NO_WRITE);
     bool does_well = vg_wire_later_write(command_queue, buffer, offset, size,

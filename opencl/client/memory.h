@@ -22,6 +22,13 @@ struct vg_wire_map {
  * does not allow it. */
 cl_int vg_wire_memory_refuse(cl_command_queue queue, cl_mem mem, cl_mem_flags forbidden);
 
+/* Whether a part of a buffer has no bytes, and does the command that reads or writes it: it waits
+ * for others, has an event, and nothing else. */
+bool vg_wire_memory_is_nothing(cl_mem buffer, size_t offset, size_t size, const void *ptr);
+cl_int vg_wire_memory_do_nothing(cl_command_queue queue, cl_mem buffer, cl_mem_flags forbidden,
+                                 cl_bool is_blocking, cl_uint n, const cl_event *list,
+                                 cl_event *event);
+
 bool vg_wire_memory_is_inside(cl_mem buffer, size_t offset, size_t size, const void *ptr);
 struct vg_wire_rows vg_wire_memory_one_row(const void *at, size_t size);
 

@@ -99,6 +99,30 @@ vg_wire_memory_refuse(cl_command_queue queue, cl_mem mem, cl_mem_flags forbidden
 }
 
 bool
+vg_wire_memory_is_nothing(cl_mem buffer, size_t offset, size_t size, const void *ptr)
+{
+    return ptr && size == 0 && offset <= vg_wire_object(buffer)->mem.size;
+}
+
+cl_int
+vg_wire_memory_do_nothing(cl_command_queue queue, cl_mem buffer, cl_mem_flags forbidden,
+                          cl_bool is_blocking, cl_uint n, const cl_event *list, cl_event *event)
+{
+    const cl_icd_dispatch *cl = vg_wire_object(queue)->dispatch;
+    const struct vg_wire_object *object = vg_wire_object(buffer);
+    cl_event own = NULL, *done = event ? event : is_blocking ? &own : NULL;
+
+    if (vg_wire_object(queue)->context != object->context || (object->mem.flags & forbidden))
+        return vg_wire_memory_refuse(queue, buffer, forbidden);
+    cl_int result = cl->clEnqueueMarkerWithWaitList(queue, n, list, done);
+    if (result == CL_SUCCESS && is_blocking)
+        result = cl->clWaitForEvents(1, done);
+    if (own)
+        cl->clReleaseEvent(own);
+    return result;
+}
+
+bool
 vg_wire_memory_is_inside(cl_mem buffer, size_t offset, size_t size, const void *ptr)
 {
     size_t all = vg_wire_object(buffer)->mem.size;

@@ -22,12 +22,16 @@
 #include "opencl/icd/ending.h"
 #include "opencl/icd/switch.h"
 #include "opencl/icd/vendor.h"
+#include "opencl/track/include.h"
 #include "opencl/track/memory.h"
 
 #define CONTROL_PAUSE_S 2    /* between two tries to connect */
 #define CONTROL_LATE_MS 2000 /* after its deadline a stop has ended, unless something hangs */
 #define CONTROL_LONG_S  30   /* after which it is told of a return that it goes on */
 #define MS              INT64_C(1000000)
+/* The rate at which both may copy the program's memory, and then take longer; the agent allows the
+ * same (guest/work.h). */
+#define CONTROL_BYTES_PER_MS (((int64_t)512 << 20) / 1000)
 
 struct control {
     int fd;
@@ -43,6 +47,13 @@ control_env_seconds(const char *name, int64_t usual)
     int64_t seconds = text ? strtoll(text, NULL, 10) : 0;
 
     return seconds > 0 ? seconds : usual;
+}
+
+/* Returns the nanoseconds that are allowed for copying all of the program's memory once. */
+static int64_t
+control_copy_ns(void)
+{
+    return (int64_t)vg_cl_mem_bytes() / CONTROL_BYTES_PER_MS * MS;
 }
 
 static bool __attribute__((format(printf, 2, 3)))
@@ -178,7 +189,7 @@ control_prepare(struct control *control, int64_t ms)
 
     struct control_watch watch;
     control_watch_begin(&watch, control, &s, "lost", vg_cl_place(),
-                        s.deadline_ns + CONTROL_LATE_MS * MS);
+                        s.deadline_ns + CONTROL_LATE_MS * MS + control_copy_ns());
     enum vg_cl_stopped stopped = vg_cl_stop(&s);
     bool has_told = control_watch_end(&watch);
     vg_cl_log("%s: %s", stopped == VG_CL_STOPPED ? "released" : s.reason, s.steps);
@@ -208,7 +219,8 @@ control_return(const struct control *control, struct vg_cl_switch *s, const char
     struct control_watch watch;
 
     s->deadline_ns = INT64_MAX;
-    control_watch_begin(&watch, control, s, "late", place, vg_cl_now() + long_s * 1000 * MS);
+    control_watch_begin(&watch, control, s, "late", place,
+                        vg_cl_now() + long_s * 1000 * MS + control_copy_ns());
     bool ok = vg_cl_resume(s, place);
     control_watch_end(&watch);
     return ok;
@@ -321,11 +333,11 @@ control_resume_alone(void)
 
     snprintf(place, sizeof place, "%s", vg_cl_place());
     if (control_return(NULL, &s, place) || (*place && control_return(NULL, &s, ""))) {
-        vg_cl_say("there is no agent: the program goes on by itself");
+        vg_cl_say("there is no agent: the program continues on its own");
         vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();
     } else {
-        vg_cl_log("there is no agent, and the program cannot go on by itself: %s", s.reason);
+        vg_cl_log("there is no agent, and the program cannot continue on its own: %s", s.reason);
     }
 }
 
@@ -357,6 +369,7 @@ void
 vg_cl_control_forbid(void)
 {
     control_is_forbidden = true;
+    vg_cl_include_forbid();
 }
 
 void

@@ -109,3 +109,35 @@ vg_cl_gate_inside(void)
     pthread_mutex_unlock(&gate_lock);
     return n;
 }
+
+void
+vg_cl_gate_hold(void)
+{
+    pthread_mutex_lock(&gate_lock);
+}
+
+void
+vg_cl_gate_let_go(void)
+{
+    pthread_mutex_unlock(&gate_lock);
+}
+
+bool
+vg_cl_gate_is_forked(void)
+{
+    struct vg_cl_gate_thread *self = &vg_cl_gate_self;
+    const bool was_open = gate_state == VG_CL_GATE_OPEN;
+
+    gate_state = VG_CL_GATE_OPEN;
+    gate_threads = NULL;
+    if (self->state != VG_CL_GATE_UNKNOWN) {
+        self->next = NULL;
+        self->link = &gate_threads;
+        gate_threads = self;
+        self->state = gate_has_barrier ? VG_CL_GATE_OPEN : VG_CL_GATE_FENCED;
+    }
+    /* Those that waited are not here. */
+    pthread_cond_init(&gate_opened, NULL);
+    pthread_mutex_unlock(&gate_lock);
+    return was_open;
+}

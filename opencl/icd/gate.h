@@ -94,4 +94,12 @@ bool vg_cl_gate_set(enum vg_cl_gate state);
  * vendor and those that the caller is told not to count. */
 unsigned vg_cl_gate_inside(void);
 
+/* Around a fork, which comes while nobody changes the gate. */
+void vg_cl_gate_hold(void);
+void vg_cl_gate_let_go(void);
+
+/* In the child of a fork that was held: no other thread is there, and the gate is open. Returns
+ * whether it was. */
+bool vg_cl_gate_is_forked(void);
+
 #endif

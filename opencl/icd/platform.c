@@ -12,6 +12,7 @@
 
 #include "opencl/icd/control.h"
 #include "opencl/icd/entries.h"
+#include "opencl/icd/forked.h"
 #include "opencl/icd/off.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/track/calls.h"
@@ -27,8 +28,10 @@ platform_load(void)
     vg_cl_objects_begin(&vg_cl_dispatch, vg_cl_ends);
     vg_cl_vendors_load(true);
     vg_cl_vendors_get(&n);
-    if (n)
+    if (n) {
+        vg_cl_forked_watch();
         vg_cl_control_start();
+    }
 }
 
 cl_int

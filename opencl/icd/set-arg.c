@@ -70,8 +70,8 @@ set_tell(struct vg_cl_object *kernel, cl_uint i, const struct vg_cl_object *obje
 {
     if (kernel->track->numbers != VG_CL_NUMBERS_SEEN &&
         !atomic_exchange(&kernel->kernel.is_told, true))
-        vg_cl_say("kernel %s: argument %u is taken for %s, whose address it is; if it is a number, "
-                  "results are wrong: the vendor does not tell",
+        vg_cl_say("kernel %s: argument %u is treated as %s, whose address it is; if it is a "
+                  "number, results are wrong: the vendor does not report the type",
                   kernel->kernel.name, i, object->type == VG_CL_MEM ? "an image" : "a sampler");
 }
 

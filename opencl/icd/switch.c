@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "opencl/base/clock.h"
-#include "opencl/base/say.h"
 #include "opencl/client/client.h"
 #include "opencl/icd/ending.h"
 #include "opencl/icd/gate.h"
@@ -115,8 +114,8 @@ switch_can_unload(struct vg_cl_switch *s)
 
     for (cl_uint i = 0; i < n; i++)
         if (!vendors[i].path)
-            return vg_cl_fail(s,
-                              "the loader holds the vendor's library, not this one: it is a layer");
+            return vg_cl_fail(s, "the loader holds the vendor's library, not this library: it is a "
+                                 "layer");
     return true;
 }
 
@@ -182,7 +181,7 @@ switch_go_on(struct vg_cl_switch *s)
         vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;
     }
-    vg_cl_fail(s, "it cannot go on either: %.200s", back.reason);
+    vg_cl_fail(s, "it cannot continue either: %.200s", back.reason);
     switch_stay();
     switch_is_stopped = true;
     return VG_CL_LOST;

@@ -56,6 +56,13 @@ vendor_dispatch(cl_platform_id platform)
     return vendors_target ? vendors_target : *(const cl_icd_dispatch **)platform;
 }
 
+static void
+vendor_take_functions(struct vg_cl_track *track, cl_platform_id platform)
+{
+    track->cl = vendor_dispatch(platform);
+    track->is_remote = track->cl == &vg_wire_dispatch;
+}
+
 /* The vendor's root devices, in its order. */
 static cl_device_id *
 vendor_devices(const cl_icd_dispatch *cl, cl_platform_id platform, cl_uint *n)
@@ -100,6 +107,15 @@ vendor_name(const cl_icd_dispatch *cl, cl_platform_id platform, char name[128])
         *suffix = '\0';
 }
 
+/* The address of the proxy that takes the place of a library; NULL: it is a library. */
+static const char *
+vendor_proxy(const char *path)
+{
+    const size_t size = sizeof VG_WIRE_PREFIX - 1;
+
+    return path && strncmp(path, VG_WIRE_PREFIX, size) == 0 ? path + size : NULL;
+}
+
 static void
 vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
 {
@@ -107,7 +123,7 @@ vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
 
     if (!track)
         return;
-    track->cl = vendor_dispatch(platform);
+    vendor_take_functions(track, platform);
     vendor_name(track->cl, platform, track->name);
     track->as_gpu = secure_getenv("VGPU_OPENCL_AS_GPU") != NULL;
     track->platform = vg_cl_object_new(VG_CL_PLATFORM, track, NULL, platform, NULL);
@@ -120,15 +136,6 @@ vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
 }
 
 /* ---- libraries and proxies ---- */
-
-/* The address of the proxy that takes the place of a library; NULL: it is a library. */
-static const char *
-vendor_proxy(const char *path)
-{
-    const size_t size = sizeof VG_WIRE_PREFIX - 1;
-
-    return path && strncmp(path, VG_WIRE_PREFIX, size) == 0 ? path + size : NULL;
-}
 
 /* NULL, with a line of what is wrong in *WHY. */
 static void *
@@ -367,7 +374,7 @@ vendor_find_again(struct vg_cl_track *track, cl_platform_id platform)
 {
     cl_uint n;
 
-    track->cl = vendor_dispatch(platform);
+    vendor_take_functions(track, platform);
     track->platform->real = platform;
     track->is_other = false;
     cl_device_id *reals = vendor_devices(track->cl, platform, &n);

@@ -247,16 +247,18 @@ arrival_refuse(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
                         "a program without a certificate of '%s', from %s",
                         tenant->vm ? tenant->vm : "", arrival->from);
     else if (errno == EACCES)
-        vg_admit_refuse(tenant, arrival->fd, "it takes nobody, as it has no token",
+        vg_admit_refuse(tenant, arrival->fd, "it accepts no client, as it has no token",
                         "a program from %s, as the socket has no token", arrival->from);
     else if (errno == EPROTONOSUPPORT)
-        vg_admit_refuse(tenant, arrival->fd, "it does not take TLS: its address begins with tcp:",
+        vg_admit_refuse(tenant, arrival->fd, "it does not accept TLS: its address starts with tcp:",
                         "one who speaks TLS, which this address does not, from %s", arrival->from);
     else if (errno == EPROTO)
         vg_admit_refuse(tenant, arrival->fd, "it does not know this version of the library",
                         "one who does not speak as the library does, from %s", arrival->from);
     else
-        vg_admit_refuse(tenant, -1, "", "a program from %s that went before it had begun: %s",
+        vg_admit_refuse(tenant, -1, "",
+                        "a program from %s that disconnected before it had "
+                        "started: %s",
                         arrival->from, strerror(errno));
     vg_arrival_end(arrivals, arrival);
 }

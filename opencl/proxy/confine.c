@@ -160,8 +160,8 @@ vg_proxy_confine_check(const struct proxy_confinement *confinement)
             return false;
     if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
         return true;
-    fputs("vgpu-proxy: clients' processes cannot be confined on this machine, so that they could "
-          "read its files and end each other; --unconfined serves them all the same\n",
+    fputs("vgpu-proxy: clients' processes cannot be confined on this machine, so they could read "
+          "its files and kill each other; --unconfined serves them anyway\n",
           stderr);
     return false;
 }

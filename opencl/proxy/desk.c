@@ -215,7 +215,7 @@ desk_do(struct proxy_desk *desk, unsigned i, const char *line)
         desk_answer(desk, i, ok ? "ok" : "error not-found: there is no such reservation", -1);
     } else {
         desk_answer(desk, i,
-                    "error unknown: it is asked by 'list', 'show SOCKET', 'weight NUMBER SOCKET', "
+                    "error unknown: commands are 'list', 'show SOCKET', 'weight NUMBER SOCKET', "
                     "'reserve ID SECONDS MIB SOCKET' and 'release ID'",
                     -1);
     }

@@ -313,7 +313,7 @@ front_check(const struct vg_wire_tls_files *tls)
                   "versions of the library refuse it",
                   tls->certificate);
     if (now > facts.end || now < facts.begin)
-        vg_cl_say("the certificate in '%s' %s: nobody will take it", tls->certificate,
+        vg_cl_say("the certificate in '%s' %s: clients will reject it", tls->certificate,
                   now > facts.end ? "has expired" : "is not good yet");
     _exit(EXIT_SUCCESS);
 }

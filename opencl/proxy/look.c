@@ -142,7 +142,7 @@ vg_look_begin(struct proxy_look *look, const struct proxy_confinement *confineme
     prctl(PR_SET_NAME, "vgpu-proxy-look", 0, 0, 0);
     const char *why = vg_proxy_confine(confinement);
     if (why) {
-        vg_cl_say("devices cannot be looked for: %s: %s", why, strerror(errno));
+        vg_cl_say("cannot search for devices: %s: %s", why, strerror(errno));
         _exit(EXIT_FAILURE);
     }
     look_run(found);

@@ -46,7 +46,6 @@
 #include "opencl/serve/serve.h"
 #include "opencl/serve/turn.h"
 #include "opencl/wire/address.h"
-#include "opencl/wire/pass.h"
 
 #define PROXY_NOT_CONFINED 3                    /* exit status */
 #define PROXY_KEPT         (32 << 20)           /* bytes */
@@ -148,7 +147,7 @@ proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wi
     struct vg_serve *serve = ok ? vg_serve_begin(&link, &limits) : NULL;
     ok = serve && vg_serve_run(serve);
     if (vg_wire_link_why(&link))
-        vg_cl_say("a client is given up, as %s", vg_wire_link_why(&link));
+        vg_cl_say("a client is disconnected, as %s", vg_wire_link_why(&link));
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -197,8 +196,8 @@ proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
         proxy_serve(proxy, &client, &said, fd, pair[1]);
     }
     if (client.pid < 0) {
-        vg_admit_refuse(tenant, fd, "the proxy can begin no process", "from %s: %s", arrival->from,
-                        strerror(errno));
+        vg_admit_refuse(tenant, fd, "the proxy cannot start a process", "from %s: %s",
+                        arrival->from, strerror(errno));
         if (pair[0] >= 0)
             close(pair[0]);
         vg_share_free_counts(client.counts);
@@ -585,6 +584,8 @@ main(int argc, char **argv)
     setenv("VGPU_OPENCL_VENDORS", options.vendors, 1);
     vg_cl_control_forbid();
     vg_cl_vendors_forbid_proxies();
+    if (!vg_signer_open(&proxy.share.signer, options.binary_key))
+        return 2;
     status = proxy_begin(&proxy, options.n_paths, options.paths);
     if (status == EXIT_SUCCESS)
         proxy_run(&proxy);

@@ -16,37 +16,40 @@ static const char options_usage[] =
     "Usage: vgpu-proxy [OPTION]... SOCKET[,weight=NUMBER][,clients=NUMBER][,memory=MIB]\n"
     "       [,vm-memory=MIB][,vm=NAME][,token=FILE][,cid=NUMBER]...\n"
     "Serves programs on unix sockets, tcp:HOST:PORT, tls:HOST:PORT or\n"
-    "vsock:PORT with the OpenCL of this "
-    "machine's vendors.\n"
+    "vsock:PORT with the OpenCL of this machine's vendors.\n"
     "\n"
-    "  --allow-binaries   take programs that were compiled elsewhere\n"
-    "  --ask=SOCKET       where it is asked what its clients do, and told to change weights\n"
-    "  --ask-mode=OCTAL   who may ask (0600)\n"
-    "  --clients=NUMBER   at most so many at a time, of all sockets (64)\n"
-    "  --build=SECONDS    how long a build of a program may take (600; 0: for ever)\n"
-    "  --build-cpu=SECONDS  CPU time of a client's process during a build (1200; 0: any)\n"
-    "  --depth=NUMBER     commands while an event of the program's is not set (65536)\n"
-    "  --drain=SECONDS    after SIGTERM, wait so long for clients to leave (30)\n"
-    "  --groups           give each client a control group below this process's own\n"
-    "  --host-memory=MIB  memory of this machine for each client (8192; 0: no limit)\n"
-    "  --linger=SECONDS   wait so long for one whose link by TCP or vsock is broken (60; 0: do "
-    "not)\n"
-    "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0: for ever)\n"
-    "  --memory=MIB       memory of the device for each client (all there is)\n"
+    "  --allow-binaries   accept programs that were compiled elsewhere\n"
+    "  --ask=SOCKET       control socket, for queries and changes of weights\n"
+    "  --ask-mode=OCTAL   permissions of the control socket (0600)\n"
+    "  --binary-key=FILE  the key of binaries that this proxy takes, as it has made them; made "
+    "if\n"
+    "                     missing (a new one at each start)\n"
+    "  --clients=NUMBER   most clients at a time, of all sockets (64)\n"
+    "  --build=SECONDS    time limit for the build of a program (600; 0 for none)\n"
+    "  --build-cpu=SECONDS  CPU time limit of a client's process during a build (1200; 0 for "
+    "none)\n"
+    "  --depth=NUMBER     most commands that wait for a user event (65536)\n"
+    "  --drain=SECONDS    after SIGTERM, time to wait for clients to leave (30)\n"
+    "  --groups           give each client its own control group below this process's\n"
+    "  --host-memory=MIB  host memory for each client (8192; 0 for no limit)\n"
+    "  --linger=SECONDS   time to wait for a client whose TCP or vsock link is broken (60; 0 for "
+    "none)\n"
+    "  --max-kernel=SECONDS  how long a command may run while others wait (30; 0 for no limit)\n"
+    "  --memory=MIB       device memory for each client (all)\n"
     "  --mode=OCTAL       who may connect (0600)\n"
-    "  --objects=NUMBER   objects of each client (65536)\n"
-    "  --pending=MIB      data of each client's commands that are not done (4096)\n"
-    "  --pinned=MIB       of each client's --staging, known to the vendor's library (16; 0: none)\n"
-    "  --sockets=FOLDER   files NAME.conf with more sockets, a line each; read again at SIGHUP\n"
-    "  --staging=MIB      memory in common with each client, for data (64; 0: none)\n"
-    "  --strict           end a client's process that does what it may not\n"
-    "  --trace            tell LTTng what becomes of commands, by vgpu-proxy-trace\n"
-    "  --unconfined       let clients' processes read this user's files, and more\n"
-    "  --user=NAME        whose the clients' processes are (this one's)\n"
-    "  --tls-certificate=FILE  what is shown at tls:HOST:PORT, with its chain\n"
+    "  --objects=NUMBER   most objects of each client (65536)\n"
+    "  --pending=MIB      most data of each client's unfinished commands (4096)\n"
+    "  --pinned=MIB       part of each client's --staging that is pinned (16; 0 for none)\n"
+    "  --sockets=FOLDER   NAME.conf files with more sockets, one per line; reread on SIGHUP\n"
+    "  --staging=MIB      memory shared with each client, for data (64; 0 for none)\n"
+    "  --strict           kill a client's process that makes a forbidden system call\n"
+    "  --trace            trace commands with LTTng, through vgpu-proxy-trace\n"
+    "  --unconfined       do not confine clients' processes\n"
+    "  --user=NAME        user of the clients' processes (the proxy's own)\n"
+    "  --tls-certificate=FILE  certificate for tls:HOST:PORT, with its chain\n"
     "  --tls-key=FILE     its key\n"
-    "  --tls-client-ca=FILE  whose certificates say which VM it is\n"
-    "  --vendors=FOLDER   where the vendors' .icd files are (/etc/OpenCL/vendors)\n"
+    "  --tls-client-ca=FILE  CAs of the client certificates that identify VMs\n"
+    "  --vendors=FOLDER   folder of the vendors' .icd files (/etc/OpenCL/vendors)\n"
     "  -h, --help         show this help\n"
     "  -V, --version      show the version\n";
 
@@ -119,6 +122,7 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
         {"staging", required_argument, NULL, PROXY_STAGING},
         {"allow-binaries", no_argument, NULL, 'b'},
         {"ask", required_argument, NULL, 'a'},
+        {"binary-key", required_argument, NULL, 'B'},
         {"groups", no_argument, NULL, 'g'},
         {"sockets", required_argument, NULL, 'f'},
         {"strict", no_argument, NULL, 's'},
@@ -146,6 +150,9 @@ vg_options_read(struct proxy_options *options, int argc, char **argv)
             break;
         case 'b':
             options->is_with_binaries = true;
+            break;
+        case 'B':
+            options->binary_key = optarg;
             break;
         case 'c':
             options->tls.certificate = optarg;

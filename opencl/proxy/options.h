@@ -33,7 +33,7 @@ enum {
 struct proxy_options {
     unsigned numbers[PROXY_NUMBERS];
     bool is_grouped, is_with_binaries, is_strict, is_traced, is_unconfined;
-    const char *ask, *sockets, *user, *vendors;
+    const char *ask, *binary_key, *sockets, *user, *vendors;
     struct vg_wire_tls_files tls;
     int n_paths;
     char **paths; /* the sockets */

@@ -76,8 +76,8 @@ room_refuse(const struct proxy_room *room, uint64_t used, uint64_t others, uint6
     const struct proxy_look_device *device = &room->look->known.devices[0];
 
     snprintf(text, size,
-             "refused %.63s has %llu MiB, of which programs have %llu, and %llu are reserved for "
-             "others that will come: %llu more are too many",
+             "refused %.63s has %llu MiB; programs use %llu, and %llu are reserved for programs "
+             "that will arrive: %llu more are too many",
              device->name, ROOM_MIB(device->memory), ROOM_MIB(used), ROOM_MIB(others),
              ROOM_MIB(needed));
     return text;
@@ -94,7 +94,7 @@ vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted, c
     if (!room->look->is_known || (known->n == 1 && all == 0))
         return "error unsupported: the memory of its device is not known";
     if (known->n != 1)
-        return "error unsupported: it serves several devices, of which a program may use any";
+        return "error unsupported: it serves several devices, and a program may use any of them";
     room_tidy(room);
     struct proxy_room_kept *at = room_find(room, wanted->id), now = *wanted, before = {.id = ""};
     if (at) {

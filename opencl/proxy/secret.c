@@ -22,8 +22,8 @@ vg_secret_fault(const char *path, const char *what, char fault[VG_SECRET_FAULT])
     if (!vg_secret_is_open(path))
         return false;
     snprintf(fault, VG_SECRET_FAULT,
-             "everybody on this machine can read '%s', which holds %s; `chmod o= %s` ends that",
-             path, what, path);
+             "all users of this machine can read '%s', which holds %s; run `chmod o= %s`", path,
+             what, path);
     return true;
 }
 

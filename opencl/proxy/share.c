@@ -223,11 +223,22 @@ vg_share_clients_n(const struct proxy_share *share, const struct proxy_tenant *t
     return n;
 }
 
+static void
+share_sign(const struct proxy_share *share, const struct proxy_client *client,
+           struct vg_turn_sign *sign)
+{
+    vg_signer_sign(&share->signer, client->tenant->vm, client->tenant->path, sign->bytes,
+                   sign->bytes);
+    if (send(client->fd, sign, sizeof *sign, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof *sign)
+        kill(client->pid, SIGKILL);
+}
+
 void
 vg_share_hear(struct proxy_share *share, struct proxy_client *client)
 {
-    char said = 0;
-    ssize_t n = recv(client->fd, &said, 1, MSG_DONTWAIT | MSG_TRUNC);
+    struct vg_turn_sign sign = {.said = 0};
+    ssize_t n = recv(client->fd, &sign, sizeof sign, MSG_DONTWAIT | MSG_TRUNC);
+    const char said = sign.said;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -238,8 +249,10 @@ vg_share_hear(struct proxy_share *share, struct proxy_client *client)
     } else if (n == 1 && said == VG_TURN_BACK && client->has) {
         share_take_back(share, client);
         share_note_lack(share, client->tenant);
+    } else if (n == (ssize_t)sizeof sign && said == VG_TURN_SIGN) {
+        share_sign(share, client, &sign);
     } else {
-        if (n == 1)
+        if (n > 0)
             client->why_ended = "its process said to the proxy what it cannot have meant";
         kill(client->pid, SIGKILL);
         close(client->fd);

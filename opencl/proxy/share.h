@@ -14,6 +14,7 @@
 
 #include "opencl/proxy/group.h"
 #include "opencl/proxy/rate.h"
+#include "opencl/proxy/signer.h"
 #include "opencl/serve/meter.h"
 #include "opencl/serve/pool.h"
 #include "opencl/wire/address.h"
@@ -87,7 +88,8 @@ struct proxy_share {
     struct proxy_client *clients;
     unsigned n_clients; /* places */
     unsigned max_kernel_s;
-    double passed; /* by whoever gave the device back last */
+    struct proxy_signer signer; /* of what clients' processes hand out */
+    double passed;              /* by whoever gave the device back last */
 };
 
 /* Ns that the tenant's clients have had the device by now. */

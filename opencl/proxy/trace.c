@@ -37,7 +37,8 @@ trace_run(int fd)
         execl(path, TRACE_PROGRAM, (char *)NULL);
         execl(VG_PKGLIBEXECDIR "/" TRACE_PROGRAM, TRACE_PROGRAM, (char *)NULL);
     }
-    vg_cl_say("nothing is told to LTTng, as " TRACE_PROGRAM " cannot be run: %s", strerror(errno));
+    vg_cl_say("nothing is traced with LTTng, as " TRACE_PROGRAM " cannot be run: %s",
+              strerror(errno));
     _exit(127);
 }
 
@@ -55,7 +56,7 @@ vg_trace_begin(struct proxy_trace *trace)
     if (trace->pid > 0) {
         trace->fd = pair[0];
     } else {
-        vg_cl_say("nothing is told to LTTng: %s", strerror(errno));
+        vg_cl_say("nothing is traced with LTTng: %s", strerror(errno));
         trace->pid = 0;
     }
     if (pair[1] >= 0)
@@ -82,8 +83,7 @@ vg_trace_tell(struct proxy_trace *trace, const struct proxy_client *client, int 
     snprintf(told.socket, sizeof told.socket, "%s", tenant->path);
     if (trace->fd < 0 || vg_wire_pass(trace->fd, &told, sizeof told, memory, MSG_DONTWAIT))
         return;
-    vg_cl_say("nothing more is told to LTTng, as " TRACE_PROGRAM " takes nothing: %s",
-              strerror(errno));
+    vg_cl_say("LTTng tracing has ended, as " TRACE_PROGRAM " takes nothing: %s", strerror(errno));
     trace_leave(trace);
 }
 
@@ -94,6 +94,6 @@ vg_trace_is_gone(struct proxy_trace *trace, pid_t pid)
         return false;
     trace->pid = 0;
     trace_leave(trace);
-    vg_cl_say(TRACE_PROGRAM " has ended: nothing more is told to LTTng");
+    vg_cl_say(TRACE_PROGRAM " has exited: LTTng tracing has ended");
     return true;
 }

@@ -7,6 +7,7 @@
 #include "opencl/icd/entries.h"
 #include "opencl/serve/hand.h"
 #include "opencl/serve/pinned.h"
+#include "opencl/serve/sign.h"
 
 #define CL vg_cl_dispatch
 
@@ -176,6 +177,20 @@ vg_serve_CreateProgramWithSource(struct vg_serve_call *call)
     return error;
 }
 
+/* Whether a client may load binaries: it may load any, or this proxy has made them. */
+static bool
+calls_may_load(struct vg_serve *serve, uint64_t n, const cl_device_id *devices,
+               const size_t *lengths, const cl_uchar **binaries)
+{
+    bool may = true;
+
+    if (vg_serve_may_have_binaries(serve))
+        return true;
+    for (uint64_t i = 0; may && i < n; i++)
+        may = devices && vg_serve_is_signed(serve, devices[i], binaries[i], lengths[i]);
+    return may;
+}
+
 cl_int
 vg_serve_CreateProgramWithBinary(struct vg_serve_call *call)
 {
@@ -198,10 +213,10 @@ vg_serve_CreateProgramWithBinary(struct vg_serve_call *call)
         binaries[i] = vg_wire_get_list(&call->in, &lengths[i]);
     if (call->in.is_bad)
         return CL_INVALID_VALUE;
-    if (!vg_serve_may_have_binaries(call->serve)) {
+    if (!calls_may_load(call->serve, n, devices, lengths, binaries)) {
         for (uint64_t i = 0; i < n; i++)
             status[i] = CL_INVALID_BINARY;
-        call->why = "a program that was compiled elsewhere";
+        call->why = "a program that was compiled elsewhere, or for another VM or device";
         vg_wire_put_list(&call->out, status, n * sizeof *status);
         return CL_INVALID_BINARY;
     }
@@ -216,6 +231,8 @@ cl_int
 vg_serve_ProgramBinaries(struct vg_serve_call *call)
 {
     cl_program program = vg_serve_object(call, VG_CL_PROGRAM);
+    const size_t room = vg_serve_sign_room(call->serve);
+    cl_device_id devices[256];
     size_t sizes[256], size = 0, all = 0;
 
     if (call->in.is_bad)
@@ -224,7 +241,7 @@ vg_serve_ProgramBinaries(struct vg_serve_call *call)
         CL.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, &size);
     size_t n = result == CL_SUCCESS ? size / sizeof *sizes : 0;
     for (size_t i = 0; i < n; i++)
-        if (__builtin_add_overflow(all, sizes[i], &all))
+        if (__builtin_add_overflow(all, sizes[i], &all) || __builtin_add_overflow(all, room, &all))
             return CL_OUT_OF_HOST_MEMORY;
     unsigned char **lists = vg_serve_memory(call, n * sizeof *lists);
     unsigned char *bytes = vg_serve_memory(call, all);
@@ -232,13 +249,18 @@ vg_serve_ProgramBinaries(struct vg_serve_call *call)
         return CL_OUT_OF_HOST_MEMORY;
     for (size_t i = 0; i < n; i++) {
         lists[i] = sizes[i] ? bytes : NULL;
-        bytes += sizes[i];
+        bytes += sizes[i] + room;
     }
     if (result == CL_SUCCESS)
         result = CL.clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *lists, lists, NULL);
+    if (result == CL_SUCCESS)
+        result = CL.clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof devices, devices, NULL);
     vg_wire_put(&call->out, n);
-    for (size_t i = 0; i < n; i++)
-        vg_wire_put_list(&call->out, lists[i], sizes[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (result == CL_SUCCESS && room && sizes[i])
+            vg_serve_sign(call->serve, program, devices[i], lists[i], sizes[i]);
+        vg_wire_put_list(&call->out, lists[i], sizes[i] ? sizes[i] + room : 0);
+    }
     return result;
 }
 

@@ -41,7 +41,7 @@ vg_serve_may_not_have(const struct vg_serve *serve, uint64_t bytes)
     if (limits_claim(serve, has + bytes))
         return NULL;
     vg_serve_settle_memory(serve);
-    return "more memory than the programs of its VM may have together";
+    return "more memory than its VM's programs may have together";
 }
 
 void

@@ -199,7 +199,7 @@ serve_receive_data(struct vg_serve_call *call)
     }
     unsigned char *area = vg_wire_link_area(serve->link, call->head.at, size);
     if (!area || (call->head.flags & both) == both) {
-        vg_cl_say("a client named memory that is none");
+        vg_cl_say("a client named an invalid memory object");
         serve->is_bad = true;
         return false;
     }
@@ -310,7 +310,7 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     }
     vg_serve_meter_link(serve->limits.counts, link);
     if (link->session && !vg_serve_begin_sender(serve)) {
-        vg_cl_say("there is no thread for what a client is told");
+        vg_cl_say("cannot start the thread that notifies a client");
         return NULL;
     }
     return serve;

@@ -6,6 +6,7 @@
 
 #include "opencl/icd/entries.h"
 #include "opencl/serve/hand.h"
+#include "opencl/serve/sign.h"
 
 static cl_int
 serve_GetPlatformInfo(struct vg_serve_call *call)
@@ -238,6 +239,8 @@ serve_GetProgramInfo(struct vg_serve_call *call)
         return CL_INVALID_VALUE;
     cl_int result =
         vg_cl_dispatch.clGetProgramInfo(program, param_name, value.size, value.bytes, &value.has);
+    if (result == CL_SUCCESS)
+        vg_serve_sign_info(call->serve, param_name, &value);
     return vg_serve_value_end(call, &value, result);
 }
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -57,6 +58,9 @@ struct vg_serve_turn {
     int64_t asked, parked; /* when, last; 0: not */
     unsigned n_unheard;    /* how often the proxy was asked whether it is there, and said nothing */
     int64_t beat;          /* when, last */
+    pthread_mutex_t signing; /* taken before the other one */
+    bool is_signed;          /* the proxy has answered with: */
+    unsigned char mac[VG_SHA256_SIZE];
 };
 
 bool
@@ -254,7 +258,11 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
                            {.fd = turn->wake, .events = POLLIN}};
     int64_t left = until == INT64_MAX ? 0 : until - vg_cl_now();
     struct timespec timeout = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
-    struct vg_turn_link said = {.said = 0};
+    union {
+        char said;
+        struct vg_turn_link link;
+        struct vg_turn_sign sign;
+    } heard = {.said = 0};
     uint64_t count;
     int fd = -1;
 
@@ -264,7 +272,7 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
         ssize_t n = read(turn->wake, &count, sizeof count);
         (void)n;
     }
-    if (at[0].revents && vg_wire_pass_receive(turn->fd, &said, sizeof said, &fd, 0) <= 0) {
+    if (at[0].revents && vg_wire_pass_receive(turn->fd, &heard, sizeof heard, &fd, 0) <= 0) {
         pthread_mutex_lock(&turn->lock);
         turn->is_alone = true;
         turn->has = true;
@@ -274,8 +282,15 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
         pthread_mutex_unlock(&turn->lock);
     }
     if (fd >= 0)
-        vg_serve_replace_link(turn->serve, fd, said.hello.taken);
-    return said.said;
+        vg_serve_replace_link(turn->serve, fd, heard.link.hello.taken);
+    if (heard.said == VG_TURN_SIGN) {
+        pthread_mutex_lock(&turn->lock);
+        memcpy(turn->mac, heard.sign.bytes, sizeof turn->mac);
+        turn->is_signed = true;
+        pthread_cond_broadcast(&turn->changed);
+        pthread_mutex_unlock(&turn->lock);
+    }
+    return heard.said;
 }
 
 /* With the lock. */
@@ -348,6 +363,27 @@ turn_return(struct vg_serve_turn *turn, bool is_asked)
     pthread_mutex_unlock(&turn->lock);
 }
 
+bool
+vg_serve_turn_sign(struct vg_serve_turn *turn, const unsigned char digest[VG_SHA256_SIZE],
+                   unsigned char mac[VG_SHA256_SIZE])
+{
+    struct vg_turn_sign sign = {.said = VG_TURN_SIGN};
+
+    memcpy(sign.bytes, digest, sizeof sign.bytes);
+    pthread_mutex_lock(&turn->signing);
+    pthread_mutex_lock(&turn->lock);
+    turn->is_signed = false;
+    bool ok = send(turn->fd, &sign, sizeof sign, MSG_NOSIGNAL) == (ssize_t)sizeof sign;
+    while (ok && !turn->is_signed && !turn->is_alone)
+        pthread_cond_wait(&turn->changed, &turn->lock);
+    ok = ok && turn->is_signed;
+    if (ok)
+        memcpy(mac, turn->mac, sizeof turn->mac);
+    pthread_mutex_unlock(&turn->lock);
+    pthread_mutex_unlock(&turn->signing);
+    return ok;
+}
+
 static void *
 turn_run(void *data)
 {
@@ -394,6 +430,7 @@ vg_serve_turn_begin(struct vg_serve *serve, const struct vg_serve_limits *limits
     turn->depth = TURN_DEPTH_FIRST;
     turn->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&turn->lock, NULL);
+    pthread_mutex_init(&turn->signing, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&turn->changed, &attr);

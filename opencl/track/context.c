@@ -134,6 +134,48 @@ vg_cl_context_make(struct vg_cl_object *context)
     return error;
 }
 
+/* A device that a program names twice counts once. */
+static bool
+context_has_device(const struct vg_cl_context *ctx, const struct vg_cl_object *device)
+{
+    for (cl_uint i = 0; i < ctx->n_devices; i++)
+        if (ctx->devices[i] == device)
+            return true;
+    return false;
+}
+
+/* Takes the whole devices for their parts, where the vendor does so, as PoCL: it says that the
+ * context has as many. What it says of programs then is of those. */
+static void
+context_take_devices(struct vg_cl_object *context)
+{
+    struct vg_cl_context whole = {.devices = calloc(context->ctx.n_devices, sizeof(void *))};
+    struct vg_cl_context *ctx = &context->ctx;
+    cl_uint n = 0;
+
+    for (cl_uint i = 0; whole.devices && i < ctx->n_devices; i++) {
+        struct vg_cl_object *device = ctx->devices[i];
+        while (device->device.parent)
+            device = device->device.parent;
+        if (!context_has_device(&whole, device))
+            whole.devices[whole.n_devices++] = device;
+    }
+    if (!whole.devices || whole.n_devices == ctx->n_devices ||
+        context->track->cl->clGetContextInfo(context->real, CL_CONTEXT_NUM_DEVICES, sizeof n, &n,
+                                             NULL) != CL_SUCCESS ||
+        n != whole.n_devices) {
+        free(whole.devices);
+        return;
+    }
+    for (cl_uint i = 0; i < n; i++)
+        vg_cl_use(whole.devices[i]);
+    for (cl_uint i = 0; i < ctx->n_devices; i++)
+        vg_cl_unuse(ctx->devices[i]);
+    free(ctx->devices);
+    ctx->devices = whole.devices;
+    ctx->n_devices = n;
+}
+
 struct vg_cl_object *
 vg_cl_CreateContext(const cl_context_properties *properties, cl_uint num_devices,
                     struct vg_cl_object *const *devices, vg_cl_context_notify pfn_notify,
@@ -151,17 +193,17 @@ vg_cl_CreateContext(const cl_context_properties *properties, cl_uint num_devices
                             : NULL;
     if (!context)
         return NULL;
-    context->ctx.devices = vg_cl_copy(devices, num_devices, sizeof *devices);
-    if (context->ctx.devices) {
-        context->ctx.n_devices = num_devices;
-        for (cl_uint i = 0; i < num_devices; i++)
-            vg_cl_use(devices[i]);
-    }
+    context->ctx.devices = calloc(num_devices, sizeof *context->ctx.devices);
+    for (cl_uint i = 0; context->ctx.devices && i < num_devices; i++)
+        if (!context_has_device(&context->ctx, devices[i]))
+            context->ctx.devices[context->ctx.n_devices++] = vg_cl_use(devices[i]);
     context->ctx.n_properties = vg_cl_count_pairs(properties);
     context->ctx.properties = vg_cl_copy(properties, context->ctx.n_properties, sizeof *properties);
     context->ctx.notify = pfn_notify;
     context->ctx.user_data = user_data;
     error = context->ctx.devices ? vg_cl_context_make(context) : CL_OUT_OF_HOST_MEMORY;
+    if (error == CL_SUCCESS && context->real && context->ctx.n_devices > 1)
+        context_take_devices(context);
     return vg_cl_made(context, error, errcode_ret);
 }
 

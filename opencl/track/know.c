@@ -299,6 +299,8 @@ vg_cl_know_context(struct vg_cl_object *context, cl_context_info param, struct v
     switch (param) {
     case CL_CONTEXT_REFERENCE_COUNT:
         return know_refs(answer, context);
+    case CL_CONTEXT_NUM_DEVICES:
+        return know_number(answer, ctx->n_devices, sizeof(cl_uint));
     case CL_CONTEXT_DEVICES:
         return know_bytes(answer, ctx->devices, ctx->n_devices * sizeof *ctx->devices);
     case CL_CONTEXT_PROPERTIES:
@@ -441,10 +443,12 @@ vg_cl_know_program(struct vg_cl_object *object, cl_program_info param, struct vg
         return know_refs(answer, object);
     case CL_PROGRAM_CONTEXT:
         return know_object(answer, object->context);
+    case CL_PROGRAM_NUM_DEVICES:
+        return know_number(answer, program->n_devices, sizeof(cl_uint));
     case CL_PROGRAM_DEVICES:
         return know_bytes(answer, program->devices, program->n_devices * sizeof(void *));
     case CL_PROGRAM_SOURCE:
-        return program->is_remade && program->source &&
+        return (program->is_remade || program->made) && program->source &&
                know_bytes(answer, program->source, strlen(program->source) + 1);
     default:
         return false;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <sched.h>
+
 #define SLOTS_MAX (UINT64_C(1) << 24)
 
 uintptr_t vg_cl_slots;
@@ -181,6 +183,25 @@ vg_cl_lock(void)
 void
 vg_cl_unlock(void)
 {
+    pthread_mutex_unlock(&details_lock);
+}
+
+void
+vg_cl_objects_hold(void)
+{
+    pthread_mutex_lock(&details_lock);
+    /* Others may take them in the other order. */
+    while (pthread_mutex_trylock(&slots_lock) != 0) {
+        pthread_mutex_unlock(&details_lock);
+        sched_yield();
+        pthread_mutex_lock(&details_lock);
+    }
+}
+
+void
+vg_cl_objects_let_go(void)
+{
+    pthread_mutex_unlock(&slots_lock);
     pthread_mutex_unlock(&details_lock);
 }
 

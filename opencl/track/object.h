@@ -69,6 +69,8 @@ struct vg_cl_track {
     cl_uint n_devices;
     atomic_uint numbers; /* enum vg_cl_numbers */
     bool is_other;       /* the devices are not those of which binaries were made */
+    bool is_remote;      /* the vendor is a proxy */
+    atomic_uint tells;   /* enum vg_cl_tells */
     bool as_gpu;         /* devices say that they are GPUs, for programs that take nothing else */
 };
 
@@ -317,6 +319,10 @@ cl_int vg_cl_release(struct vg_cl_object *object, cl_int invalid);
 
 /* Releases the vendor's object of OBJECT and forgets its handle. */
 void vg_cl_object_drop(struct vg_cl_object *object);
+
+/* Around a fork: nobody else changes objects, or has the lock of their details. */
+void vg_cl_objects_hold(void);
+void vg_cl_objects_let_go(void);
 
 /* Guards lists of details that are rarely changed: maps, destructors. */
 void vg_cl_lock(void);

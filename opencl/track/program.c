@@ -8,6 +8,7 @@
 
 #include "opencl/track/binaries.h"
 #include "opencl/track/calls.h"
+#include "opencl/track/include.h"
 #include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
 #include "opencl/track/tell.h"
@@ -78,6 +79,8 @@ vg_cl_program_free(struct vg_cl_program *program)
     vg_cl_binaries_forget(program);
     program_free_objects(program->devices, program->n_devices);
     free(program->source);
+    free(program->whole);
+    free(program->made);
     free(program->il);
     free(program);
 }
@@ -218,8 +221,8 @@ vg_cl_CreateProgramWithBinary(struct vg_cl_object *context, cl_uint num_devices,
             ? program_new(context, VG_CL_PROGRAM_BINARY, num_devices, device_list, errcode_ret)
             : NULL;
     if (object) {
-        object->real = object->track->cl->clCreateProgramWithBinary(
-            context->real, num_devices, reals, lengths, binaries, binary_status, &error);
+        object->real = vg_cl_program_load(object->track, context->real, num_devices, reals, lengths,
+                                          binaries, binary_status, &error);
         if (error == CL_SUCCESS && !program_keep_binaries(object->program, lengths, binaries))
             error = CL_OUT_OF_HOST_MEMORY;
         object = vg_cl_made(object, error, errcode_ret);
@@ -275,6 +278,45 @@ vg_cl_SetProgramSpecializationConstant(struct vg_cl_object *program, cl_uint spe
 }
 
 /* ---- building ---- */
+
+static bool
+program_is_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Takes in the files that the source includes, of which HEADERS are none. A vendor that does not
+ * see files gets a new program, made of the source with them. */
+static cl_int
+program_take_files(struct vg_cl_object *object, const char *options, cl_uint n,
+                   const char **headers)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    struct vg_cl_program *program = object->program;
+
+    if (program->kind != VG_CL_PROGRAM_SOURCE)
+        return CL_SUCCESS;
+    free(program->whole);
+    program->whole = vg_cl_include(program->source, options, headers, n);
+    const char *wanted = object->track->is_remote ? program->whole : NULL;
+    if (program_is_same(wanted, program->made))
+        return CL_SUCCESS;
+    const char *source = wanted ? wanted : program->source;
+    char *made = wanted ? strdup(wanted) : NULL;
+    cl_int error = CL_OUT_OF_HOST_MEMORY;
+    cl_program real = !wanted || made ? cl->clCreateProgramWithSource(object->context->real, 1,
+                                                                      &source, NULL, &error)
+                                      : NULL;
+    if (error != CL_SUCCESS || !real) {
+        free(made);
+        return error == CL_SUCCESS ? CL_OUT_OF_HOST_MEMORY : error;
+    }
+    cl->clReleaseProgram(object->real);
+    object->real = real;
+    free(program->made);
+    program->made = made;
+    return CL_SUCCESS;
+}
 
 /* What a build, a compilation or a linking is given; notes it if it went well. */
 static cl_int
@@ -332,6 +374,8 @@ vg_cl_BuildProgram(struct vg_cl_object *program, cl_uint num_devices,
     if (!pfn_notify && user_data)
         return CL_INVALID_VALUE;
     cl_device_id *reals = program_reals(num_devices, device_list, &result);
+    if (result == CL_SUCCESS)
+        result = program_take_files(program, options, 0, NULL);
     if (result == CL_SUCCESS)
         result = vg_cl_tell_build(program, num_devices, device_list ? reals : NULL, options);
     free(reals);
@@ -403,6 +447,8 @@ vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
         return CL_INVALID_OPERATION;
     cl_device_id *reals = program_reals(num_devices, device_list, &result);
     cl_program *headers = program_real_programs(num_input_headers, input_headers, &result);
+    if (result == CL_SUCCESS)
+        result = program_take_files(program, options, num_input_headers, header_include_names);
     if (result == CL_SUCCESS)
         result = vg_cl_tell_compile(program, num_devices, device_list ? reals : NULL, options,
                                     num_input_headers, num_input_headers ? headers : NULL,

@@ -46,7 +46,10 @@ struct vg_cl_program {
     cl_uint n_takers;   /* uses of it as an input, as counted there */
     atomic_uint native; /* enum vg_cl_native, of kernels of what was built last */
     char *source;       /* of source; the names of built-in kernels; owned */
-    void *il;           /* owned */
+    char *whole; /* the source with the program's files in it (include.h), as of the last build;
+                    owned; NULL: it includes none */
+    char *made;  /* what the vendor's object was made of instead of the source; likewise */
+    void *il;    /* owned */
     size_t il_size;
     struct vg_cl_constant *constants; /* owned */
     struct vg_cl_object **devices;    /* it is for; owned, each is in use */
@@ -69,5 +72,11 @@ struct vg_cl_program {
 
 /* Frees PROGRAM, which may be NULL, and ends its uses of others. */
 void vg_cl_program_free(struct vg_cl_program *program);
+
+/* As clCreateProgramWithBinary() of the vendor, which gets binaries without a proxy's signature
+ * unless it is a proxy. */
+cl_program vg_cl_program_load(const struct vg_cl_track *track, cl_context context, cl_uint n,
+                              const cl_device_id *devices, const size_t *lengths,
+                              const cl_uchar **binaries, cl_int *status, cl_int *error);
 
 #endif

@@ -7,11 +7,29 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "opencl/base/signed.h"
 #include "opencl/track/program.h"
 #include "opencl/track/state.h"
 #include "opencl/track/tell.h"
 
 #define THREADS_MAX 4 /* that build */
+
+cl_program
+vg_cl_program_load(const struct vg_cl_track *track, cl_context context, cl_uint n,
+                   const cl_device_id *devices, const size_t *lengths, const cl_uchar **binaries,
+                   cl_int *status, cl_int *error)
+{
+    size_t *bare = NULL;
+
+    if (!track->is_remote && lengths && binaries)
+        bare = vg_cl_copy(lengths, n, sizeof *lengths);
+    for (cl_uint i = 0; bare && i < n; i++)
+        bare[i] = vg_signed_bare_size(binaries[i], lengths[i]);
+    cl_program made = track->cl->clCreateProgramWithBinary(
+        context, n, devices, bare ? bare : lengths, binaries, status, error);
+    free(bare);
+    return made;
+}
 
 static cl_device_id *
 rebuild_reals(struct vg_cl_object *const *devices, cl_uint n)
@@ -31,8 +49,8 @@ rebuild_create_from(struct vg_cl_object *object, const size_t *sizes, const cl_u
     cl_int error = CL_OUT_OF_HOST_MEMORY;
 
     if (reals)
-        object->real = object->track->cl->clCreateProgramWithBinary(
-            object->context->real, program->n_devices, reals, sizes, binaries, NULL, &error);
+        object->real = vg_cl_program_load(object->track, object->context->real, program->n_devices,
+                                          reals, sizes, binaries, NULL, &error);
     free(reals);
     return error;
 }
@@ -44,11 +62,12 @@ rebuild_create(struct vg_cl_object *object)
     const cl_icd_dispatch *cl = object->track->cl;
     const struct vg_cl_program *program = object->program;
     const char *source = program->source;
+    const char *whole = program->whole ? program->whole : source;
     cl_int error = CL_SUCCESS;
 
     if (program->kind == VG_CL_PROGRAM_SOURCE) {
         object->real =
-            cl->clCreateProgramWithSource(object->context->real, 1, &source, NULL, &error);
+            cl->clCreateProgramWithSource(object->context->real, 1, &whole, NULL, &error);
     } else if (program->kind == VG_CL_PROGRAM_BINARY) {
         error = rebuild_create_from(object, program->sizes, (const cl_uchar **)program->binaries);
     } else if (program->kind == VG_CL_PROGRAM_IL) {
@@ -277,6 +296,8 @@ rebuild_create_one(struct vg_cl_rebuild *r, struct vg_cl_rebuilt *one)
         rebuild_from_binaries(object, &one->content))
         return;
     cl_int error = rebuild_create(object);
+    free(object->program->made);
+    object->program->made = object->program->whole ? strdup(object->program->whole) : NULL;
     if (error != CL_SUCCESS)
         rebuild_fail(r, "made", error);
 }

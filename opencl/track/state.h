@@ -18,15 +18,6 @@ struct vg_cl_ids {
     uint64_t n;
 };
 
-static inline uint64_t
-vg_cl_ids_get(const struct vg_cl_ids *ids, uint64_t i)
-{
-    uint64_t id;
-
-    memcpy(&id, ids->bytes + i * sizeof id, sizeof id);
-    return id;
-}
-
 struct vg_cl_state_mem {
     uint64_t context, parent;
     uint64_t kind, flags, size, origin;

@@ -47,6 +47,26 @@ vg_cl_tell_without(const char *options)
     return options[size] == ' ' ? options + size + 1 : options + size;
 }
 
+/* Whether the vendor builds programs with the option, so that it is not why one failed. */
+static bool
+tell_is_taken(struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    const char *source = "kernel void vgpu(void) { }";
+    cl_int error = CL_SUCCESS;
+
+    if (atomic_load(&object->track->tells) != VG_CL_TELLS_UNKNOWN)
+        return atomic_load(&object->track->tells) == VG_CL_TELLS_YES;
+    cl_program tried =
+        cl->clCreateProgramWithSource(object->context->real, 1, &source, NULL, &error);
+    if (error != CL_SUCCESS || !tried)
+        return false;
+    bool ok = cl->clBuildProgram(tried, 0, NULL, TELL, NULL, NULL) == CL_SUCCESS;
+    cl->clReleaseProgram(tried);
+    atomic_store(&object->track->tells, ok ? VG_CL_TELLS_YES : VG_CL_TELLS_NO);
+    return ok;
+}
+
 cl_int
 vg_cl_tell_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
                  const char *options)
@@ -57,10 +77,12 @@ vg_cl_tell_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *dev
 
     if (more)
         result = cl->clBuildProgram(object->real, n, devices, more, NULL, NULL);
+    bool is_final = more && (result == CL_SUCCESS ||
+                             (result == CL_BUILD_PROGRAM_FAILURE && tell_is_taken(object)));
     free(more);
-    if (result == CL_SUCCESS) {
+    if (is_final) {
         object->program->is_telling = true;
-        return CL_SUCCESS;
+        return result;
     }
     result = cl->clBuildProgram(object->real, n, devices, options, NULL, NULL);
     if (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE)
@@ -80,10 +102,12 @@ vg_cl_tell_compile(struct vg_cl_object *object, cl_uint n, const cl_device_id *d
     if (more)
         result = cl->clCompileProgram(object->real, n, devices, more, n_headers, headers, names,
                                       NULL, NULL);
+    bool is_final = more && (result == CL_SUCCESS ||
+                             (result == CL_COMPILE_PROGRAM_FAILURE && tell_is_taken(object)));
     free(more);
-    if (result == CL_SUCCESS) {
+    if (is_final) {
         object->program->is_telling = true;
-        return CL_SUCCESS;
+        return result;
     }
     result = cl->clCompileProgram(object->real, n, devices, options, n_headers, headers, names,
                                   NULL, NULL);

@@ -7,12 +7,20 @@
  * Each function does what clBuildProgram() and the like do, on the vendor's object of OBJECT, and
  * notes in the program whether it was built with the option that OPTIONS did not have. Where the
  * vendor does not build with it, it is built without, so that errors and logs are those of OPTIONS
- * alone. Calls for one program are made by one thread at a time.
+ * alone. A vendor that builds others with it says with it, too, why it does not build this one.
+ * Calls for one program are made by one thread at a time.
  */
 #ifndef VG_OPENCL_TRACK_TELL_H
 #define VG_OPENCL_TRACK_TELL_H
 
 #include "opencl/track/object.h"
+
+/* Whether a vendor builds with the option at all, as a build has shown. */
+enum vg_cl_tells {
+    VG_CL_TELLS_UNKNOWN,
+    VG_CL_TELLS_YES,
+    VG_CL_TELLS_NO,
+};
 
 cl_int vg_cl_tell_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
                         const char *options);

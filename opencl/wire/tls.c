@@ -361,8 +361,8 @@ vg_wire_tls_accept(struct vg_wire_tls *tls, int fd, int limit_s, char fault[VG_W
         return false;
     }
     if (first != TLS_FIRST) {
-        vg_wire_arrival_refuse(
-            fd, "it takes TLS alone: its address begins with tls: and not with tcp:");
+        vg_wire_arrival_refuse(fd,
+                               "it accepts only TLS: its address starts with tls:, not with tcp:");
         snprintf(fault, VG_WIRE_TLS_FAULT, "it speaks in clear, and not TLS");
         return false;
     }
@@ -407,7 +407,7 @@ vg_wire_tls_check(struct vg_wire_tls *tls, const char *name, char fault[VG_WIRE_
     bool is_good = tls_is_good(tls, "the program's", fault);
     bool is_of = is_good && tls_is_of(tls, certificate, name, found);
     if (is_good && !is_of)
-        snprintf(fault, VG_WIRE_TLS_FAULT, "the program's certificate is that of '%s', not of '%s'",
+        snprintf(fault, VG_WIRE_TLS_FAULT, "the program's certificate is for '%s', not for '%s'",
                  found, name);
     tls->gnutls->gnutls_x509_crt_deinit(certificate);
     return is_of ? VG_WIRE_TLS_SHOWN : VG_WIRE_TLS_OTHER;

@@ -200,7 +200,7 @@ def test_heads_in_text(tmp_path, number):
          len(events))
     result = analyze(tmp_path / "t.txt")
     check_heads(result.doc(), GpuOracle(events), since, late)
-    assert f"the records of CPU {', '.join(map(str, late))} begin late" in result.err
+    assert f"the records of CPU {', '.join(map(str, late))} start late" in result.err
 
 
 @pytest.mark.parametrize("number", cases(3))
@@ -256,7 +256,7 @@ def test_last_packets_are_missing(tmp_path, number):
 
 def test_flushed_cpu_was_idle(tmp_path):
     """A timer had its last packet written, which was not full, and then nothing more happened there:
-    the job of another CPU that has no end still runs 2 s later."""
+    the job of another CPU that has no end is open 2 s later."""
     events, classes = drm(random.Random(1), "6.17")
     run = [e for e in events if e.name == "drm_sched_job_run"][100]
     at = events.index(run)
@@ -267,7 +267,8 @@ def test_flushed_cpu_was_idle(tmp_path):
     write_trace(str(tmp_path / "t"), Dialect(extra=extra), ctf, flush=[run.t + 1])
     doc = analyze(tmp_path / "t").doc()
     assert silent and doc["trace"]["problems"] == []
-    assert max(gpu["busy_ns"] for gpu in doc["gpus"]) > 2 * 10**9
+    assert max(gpu["open_oldest_ns"] for gpu in doc["gpus"]) >= 2 * 10**9
+    assert max(gpu["busy_ns"] for gpu in doc["gpus"]) < 10**9
 
 
 def test_silent_cpu_was_idle(tmp_path):
@@ -350,23 +351,24 @@ def write_ms(path, lines):
 
 
 def test_one_open_job(tmp_path):
-    """It hangs: it still runs when the recording ends, 98 s later. Where the recording is cut, nobody
-    knows since when it does not."""
+    """It hangs: when the recording ends it is open for 98 s, and in no other figure. Where the recording
+    is cut, nobody knows since when it is over."""
     doc = write_ms(tmp_path / "t.txt", run_job(1000, 1) + run_job(2000, 2, ends=False) + [
         (100_000, 3, "app-7", "timer_start: timer=0")])
     [gpu] = doc["gpus"]
-    assert (gpu["requests"], gpu["partial"], gpu["busy_ns"], gpu["wait_ns"]) == \
-        (1, 1, (3 + 100_000 - 2001) * MS, 2 * MS)
+    assert (gpu["requests"], gpu["partial"], gpu["busy_ns"], gpu["wait_ns"]) == (1, 0, 3 * MS, 2 * MS)
+    assert (gpu["open"], gpu["open_oldest_ns"]) == (1, 98_000 * MS)
     assert gpu["latency_max_ns"] == 4 * MS
     lines = (tmp_path / "t.txt").read_text()
     (tmp_path / "cut.txt").write_text(lines + "<idle>-0 [003] d.... 100.00")
     [gpu] = analyze(tmp_path / "cut.txt").doc()["gpus"]
     assert (gpu["requests"], gpu["partial"], gpu["busy_ns"], gpu["wait_ns"]) == (1, 1, 3 * MS, 2 * MS)
+    assert (gpu["open"], gpu["open_oldest_ns"]) == (0, 0)
 
 
 @pytest.mark.parametrize("told", ["fence=00000000{:02x}", "fence=400:{}"])
 def test_ends_that_nobody_saw(tmp_path, told):
-    """Every third one, and later ones of the context are done."""
+    """Every third one, and later ones of the ring are done."""
     lines = []
     for i in range(1, 91):
         for line in run_job(1000 * i, i, ends=i % 3 > 0):
@@ -382,6 +384,7 @@ def test_ends_that_nobody_saw(tmp_path, told):
                     f"{more}{' signaled' if 'done' in name else ''}")
         lines = [(t, cpu, who, new(body)) for t, cpu, who, body in lines]
     [gpu] = write_ms(tmp_path / "t.txt", lines)["gpus"]
-    assert (gpu["requests"], gpu["partial"], gpu["coalesced"]) == (60, 30, 0)
+    assert (gpu["requests"], gpu["partial"], gpu["coalesced"]) == (60, 29, 0)
+    assert (gpu["open"], gpu["open_oldest_ns"]) == (1, 1 * MS)      # the last one: nothing came after it
     assert (gpu["busy_ns"], gpu["exec_ns"], gpu["wait_ns"]) == (180 * MS, 180 * MS, 90 * MS)
     assert gpu["latency_p99_ns"] == pytest.approx(4 * MS, rel=0.01)

@@ -91,7 +91,7 @@ def test_not_one_is_done(tmp_path):
         return f"i915_request_{what}: dev=0, engine=0:0, ctx=5, seqno={seqno}"
     begun = [(0, "a-900", told("add", 1)), (1, "a-900", told("in", 1)), (2, "a-900", told("add", 2))]
     [problem] = text(tmp_path, *begun)["trace"]["problems"]
-    assert problem["what"].startswith("of 2 GPU requests that began not one is done")
+    assert problem["what"].startswith("of 2 GPU requests that started, none is done")
     doc = text(tmp_path, *begun, (3, "<idle>-0", told("out", 1) + ", completed?=1"))
     assert doc["trace"]["problems"] == []
 
@@ -133,7 +133,7 @@ def test_of_every_stream(tmp_path, name):
     for key, gpu in rows(doc).items():
         assert gpu["exec_ns"] >= gpu["busy_ns"]
         # Of some the begin is not told: amdgpu does not tell when the kernel queues its own jobs.
-        if gpu["partial"] == 0 and gpu["coalesced"] == 0 and gpu["requests"] > 0:
+        if "amdgpu+fence" not in name and gpu["coalesced"] == 0 and gpu["requests"] > 0:
             both = gpu["exec_ns"] + gpu["wait_ns"]
             assert abs(gpu["latency_mean_ns"] * gpu["requests"] - both) <= gpu["requests"], key
         if is_one or gpu["engine"] == "rcs":

@@ -8,7 +8,8 @@ import pytest
 import vgpuctl
 from ctfgen import Dialect, Ev, write_trace
 
-WARNING = "kvm_{} was recorded without kvm_{}: the time in guests is unknown"
+WARNING = "kvm_{} was recorded without kvm_{}: of VMs, {}"
+FIGURES = {"exit": "entries, guest_ns, hyp_ns and clipped are unknown", "entry": "guest_ns, hyp_ns, clipped and exits are unknown"}
 
 
 def turns(kinds):
@@ -69,6 +70,13 @@ def test_half(tmp_path, read, kinds, known, missing):
     done = read(tmp_path, kinds)
     vms = done.doc()["vms"]
     assert [(v["run_ns"], v["guest_known"]) for v in vms] == [(50_000_000, known)] * 2
-    if known:
-        assert [v["guest_ns"] for v in vms] == [5 * 9_980_000] * 2
-    assert (WARNING.format(*missing) in done.err) if missing else done.err == ""
+    assert [v["guest_ns"] for v in vms] == [5 * 9_980_000 if known else None] * 2
+    # Nobody counted what was not recorded.
+    of = {event: {e for _, e in kinds} >= {event} for event in ("entry", "exit")}
+    assert all((v["entries"] is not None, v["exits"] is not None) == (of["entry"], of["exit"]) for v in vms)
+    assert {v["entries"] for v in vms if (v["pid"], "entry") in kinds} <= {5}
+    told = [line for line in done.err.splitlines() if "without sched_wakeup" not in line]
+    if missing:
+        assert len(told) == 1 and WARNING.format(*missing, FIGURES[missing[0]]) in told[0]
+    else:
+        assert told == []

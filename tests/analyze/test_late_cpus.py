@@ -75,7 +75,7 @@ def test_text(tmp_path, lines, late, packed):
     assert trace["late_cpus"] == late
     assert trace["covered_ns"] == {"begin": covered, "end": 2_700_000_000}
     assert trace["begin_ns"] == covered
-    assert f"the records of CPU {', '.join(map(str, late))} begin late" in done.err
+    assert f"the records of CPU {', '.join(map(str, late))} start late" in done.err
     if late == [2]:
         row = gfx(done.doc())
         assert (row["requests"], row["busy_ns"], row["exec_ns"], row["wait_ns"]) == \
@@ -88,7 +88,7 @@ def test_text(tmp_path, lines, late, packed):
 def test_a_silent_cpu_was_idle(tmp_path, lines):
     done = read(tmp_path, lines)
     trace = done.doc()["trace"]
-    assert trace["late_cpus"] == [] and "begin late" not in done.err
+    assert trace["late_cpus"] == [] and "start late" not in done.err
     assert trace["begin_ns"] == trace["covered_ns"]["begin"] == 1_000_000_000
     assert gfx(done.doc())["requests"] == 3
 
@@ -117,7 +117,7 @@ def test_little_is_not_cut_off(tmp_path):
     trace = done.doc()["trace"]
     assert trace["late_cpus"] == [2] and trace["begin_ns"] == 1_000_000_000
     assert trace["covered_ns"]["begin"] == 2_200_000_000
-    assert "begin late" not in done.err
+    assert "start late" not in done.err
 
 
 def test_lttng(tmp_path):
@@ -141,7 +141,7 @@ def test_lttng(tmp_path):
                 drop_packets={(1, 0), (1, 1)})
     done = analyze(tmp_path / "late", "--tasks")
     trace = done.doc()["trace"]
-    assert trace["late_cpus"] == [1] and "CPU 1 begin late" in done.err
+    assert trace["late_cpus"] == [1] and "CPU 1 start late" in done.err
     begin = trace["covered_ns"]["begin"]
     assert trace["begin_ns"] == begin > whole["trace"]["begin_ns"]
     # The first record of CPU 1 that is there is in the covered span, and the one before is not.

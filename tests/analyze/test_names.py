@@ -41,6 +41,11 @@ def read(path, style, vm_map):
     return {v["name"]: (len(v["vcpus"]), v["run_ns"]) for v in done.doc()["vms"]}, done.err
 
 
+def others(err):
+    """Warnings, but that of the wakeups, which these texts do not have."""
+    return [line for line in err.splitlines() if "was recorded without sched_wakeup: " not in line]
+
+
 def expect_two(vms):
     # The last switch, of which CPU 0's is 100 us before the end, is to 6000's.
     assert vms == {"web": (2, 400_000_000), "db": (2, 380_100_000)}
@@ -55,34 +60,34 @@ def test_the_map_of_the_manual(tmp_path, style):
     """It has the ids of all threads, most of which do nothing."""
     vms, err = read(tmp_path, style, ALL)
     expect_two(vms)
-    assert err == ""
+    assert others(err) == []
 
 
 @pytest.mark.parametrize("style", ["perf with ids", "tracefs"])
 def test_process_ids_alone(tmp_path, style):
     vms, err = read(tmp_path, style, "5000 web\n6000 db\n")
     expect_two(vms)
-    assert err == ""
+    assert others(err) == []
 
 
 @pytest.mark.parametrize("style", ["trace-cmd", "perf"])
 def test_process_ids_where_there_are_none(tmp_path, style):
     vms, err = read(tmp_path, style, "5000 web\n6000 db\n")
     assert sorted(vms) == ["qemu-5011", "qemu-5012", "qemu-6011", "qemu-6012"]
-    assert "of which process 4 vCPU threads are" in err
+    assert "names the process of 4 vCPU threads" in err
     assert "nothing in the recording has an id that is given for 'db', 'web'" in err
 
 
 def test_one_vm_of_two(tmp_path):
     vms, err = read(tmp_path, "trace-cmd", "5011 web\n5012 web\n6000 db\n")
     assert vms["web"] == (2, 400_000_000)
-    assert "of which process 2 vCPU threads are" in err and "given for 'db'\n" in err
+    assert "names the process of 2 vCPU threads" in err and "given for 'db'\n" in err
 
 
 def test_a_vm_that_is_not_recorded(tmp_path):
     vms, err = read(tmp_path, "tracefs", "5000 web\n6000 db\n" + "".join(f"{7000 + i} gone-{i:02d}\n" for i in range(12)))
     expect_two(vms)
-    [warning] = err.splitlines()
+    [warning] = others(err)
     assert "given for 'gone-00', " in warning and warning.endswith("'gone-09' and 2 more")
 
 
@@ -92,4 +97,4 @@ def test_a_directory_of_vgpuctl_record(tmp_path):
     (tmp_path / "vm-map.txt").write_text("5000 web\n6000 db\n7000 idle\n")
     done = analyze(tmp_path)
     expect_two({v["name"]: (len(v["vcpus"]), v["run_ns"]) for v in done.doc()["vms"]})
-    assert done.err == ""
+    assert others(done.err) == []

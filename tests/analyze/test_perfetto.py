@@ -59,7 +59,7 @@ def check_vcpus(trace, vm):
     for vcpu in vm["vcpus"]:
         sums = by_category(threads[vcpu["tid"]].slices if vcpu["tid"] in threads else [])
         for category, figure in CPU_FIGURES.items():
-            assert sums[category] == vcpu[figure], (vm["name"], vcpu["tid"], figure)
+            assert vcpu[figure] is None or sums[category] == vcpu[figure], (vm["name"], vcpu["tid"], figure)
     assert set(threads) <= {v["tid"] for v in vm["vcpus"]}
 
 
@@ -91,10 +91,12 @@ def queue_slices(trace, user, device, engine):
 def check_gpu(trace, name, category, gpu):
     where = gpu["device"], gpu["engine"]
     runs = [s for s in engine_slices(trace, *where) if (s.name, s.category) == (name, category)]
-    assert duration(runs) == gpu["exec_ns"], (name, where)
+    # Unknown where no record has an end.
+    assert duration(runs) == (gpu["exec_ns"] or 0), (name, where)
     waits = queue_slices(trace, name, *where)
     assert {s.category for s in waits} <= {"wait"}
-    assert duration(waits) == gpu["wait_ns"], (name, where)
+    if gpu["wait_ns"] is not None:
+        assert duration(waits) == gpu["wait_ns"], (name, where)
 
 
 def check_flows(trace):
@@ -119,7 +121,7 @@ def check(doc, trace):
     for gpu in doc["gpu_processes"]:
         check_gpu(trace, f"{gpu['comm']} ({gpu['pid']})", "process", gpu)
     for gpu in doc["gpus"]:
-        assert duration(engine_slices(trace, gpu["device"], gpu["engine"])) == gpu["exec_ns"]
+        assert duration(engine_slices(trace, gpu["device"], gpu["engine"])) == (gpu["exec_ns"] or 0)
     check_cpus(trace, doc)
     check_flows(trace)
 
@@ -260,7 +262,7 @@ def test_vcpus_known_late(tmp_path, rounds, missing):
     write_trace(str(tmp_path / "t"), Dialect(), events)
     result = vgpuctl.analyze(tmp_path / "t", "--perfetto", tmp_path / "p")
     doc, trace = result.doc(), perfetto.read(tmp_path / "p")
-    assert ("of 1 vCPUs the trace for Perfetto lacks the beginning" in result.err) == missing
+    assert ("the trace for Perfetto lacks the start of 1 vCPUs" in result.err) == missing
     if not missing:
         check(doc, trace)
     else:
@@ -409,7 +411,7 @@ def test_refused(tmp_path):
             ([DEMO, "--perfetto", out], 1, "shows one recording, but these are 2"),
             ([DEMO, "--svg", out], 1, "shows one recording, but these are 2"),
             ([lttng, "--perfetto", "-"], 2, "wants a file"),
-            ([lttng, "--svg", ""], 2, "begin with"),
+            ([lttng, "--svg", ""], 2, "needs a prefix"),
             ([lttng, "--perfetto", tmp_path], 1, "Is a directory"),
             ([lttng, "--perfetto", tmp_path / "no" / "p"], 1, "No such file"),
             ([lttng, "--svg", tmp_path / "no" / "p"], 1, "No such file"),

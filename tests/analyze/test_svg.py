@@ -206,7 +206,7 @@ def test_requests_by_hand(tmp_path):
     assert drawn == sorted([
         "a: running 6.00 ms, at 0.014000 s", "b: running 2.00 ms, at 0.021000 s",
         "b: running 5.00 ms, at 0.025000 s", "glxgears (300): running 2.00 ms, at 0.023000 s",
-        "queued: waiting 2.00 ms, at 0.010000 s", "queued: waiting 9.00 ms, at 0.031000 s", "submitted: waiting 1.00 ms, at 0.012000 s",
+        "queued: waiting 2.00 ms, at 0.010000 s", "submitted: waiting 1.00 ms, at 0.012000 s",
         "ready: waiting 1.00 ms, at 0.013000 s", "running 6.00 ms, at 0.014000 s",
         "queued: waiting 10.0 ms, at 0.011000 s",
         "running 2.00 ms, at 0.021000 s", "ready: waiting 2.00 ms, at 0.023000 s",

@@ -50,7 +50,7 @@ def test_host_and_guest(tmp_path, names):
     check_host(doc)
     assert (doc["trace"]["begin_ns"], doc["trace"]["events"]) == (100_000_000_000, len(HOST))
     [problem] = doc["trace"]["problems"]
-    assert f"4 lines are of '{names[1]}'" in problem["what"] and f"'{names[0]}'" in problem["what"]
+    assert f"4 lines are from '{names[1]}'" in problem["what"] and f"'{names[0]}'" in problem["what"]
 
 
 def test_what_the_guest_lost(tmp_path):
@@ -83,7 +83,7 @@ def test_an_instance_beside_a_guest(tmp_path):
     doc = read(tmp_path / "t.txt", lines(*zip(("trace.dat", "kvm"), parts()), ("guest.dat", GUEST)))
     check_host(doc)
     [problem] = doc["trace"]["problems"]
-    assert "4 lines are of 'guest.dat'" in problem["what"]
+    assert "4 lines are from 'guest.dat'" in problem["what"]
 
 
 def test_without_kvm_the_first_is_taken(tmp_path):

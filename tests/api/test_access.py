@@ -492,7 +492,7 @@ def test_a_peer_acts_for_persons_only(tls):
                    "cert:CN=stranger at h1", "uid:4242 at h1", "uid:0x0 at h1", "uid: at h1", "operator", "x:y",
                    "uid:0 at h1, says token:operator at h2"):
         answer = as_peer(tls, "POST", "/v1/migrations", {**asked, "on_behalf_of": person})
-        assert answer.status == 403 and "is not known here" in answer.json()["detail"], (person, answer.body)
+        assert answer.status == 403 and "is not an operator here" in answer.json()["detail"], (person, answer.body)
     answer = as_peer(tls, "POST", "/v1/migrations", asked)
     assert answer.status == 403 and "for a person only" in answer.json()["detail"]
     move = as_peer(tls, "POST", "/v1/migrations", asked, "uid:0 at h1").json()["id"]
@@ -515,4 +515,4 @@ def test_a_peer_is_answered_for_this_host_only(tls):
                                ("DELETE", "/v1/hosts/away/drain", None), ("GET", "/v1/proxies?host=away", None),
                                ("GET", "/v1/snapshot?peers=true", None)):
         answer = as_peer(tls, method, path, body, person)
-        assert answer.status == 403 and "asks no other host" in answer.json()["detail"], (method, path, answer.body)
+        assert answer.status == 403 and "does not forward its requests" in answer.json()["detail"], (method, path, answer.body)

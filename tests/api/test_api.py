@@ -823,6 +823,8 @@ def test_metrics(server):
     for percentile, value in (("50", "0.001"), ("95", "0.002"), ("99", "0.003")):
         assert (f"\nvgpud_newest_window_vm_gpu_latency_seconds{{{labels},{engine},"
                 f'percentile="{percentile}"}} {value}\n') in text
+    assert f"\nvgpud_newest_window_vm_gpu_open_requests{{{labels},{engine}}} 2\n" in text
+    assert f"\nvgpud_newest_window_vm_gpu_open_oldest_seconds{{{labels},{engine}}} 1.5\n" in text
     assert re.search(r'vgpud_http_requests_total\{route="/v1/vms",method="GET",code="200"\} \d', text)
     assert (r'vgpud_vm_without_gpu{vm="gamma/\"x\"",uuid="5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0002",'
             'host="node-b",move="move-00000000000000ff"} 1') in text

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import vgpuctl
 import yaml
 from ports import free_port
 from settings import HANG_S
-from unixhttp import Server
+from unixhttp import ROOT, Server
 from vgpud import LTTNG, VM_MAP, Daemon, wait_for
 
 
@@ -45,10 +46,10 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     assert document["reached"] and document["broken"] == 2  # the peer, and acting without libvirt
     assert found["peer near"]["state"] == "ok" and "near-host" in found["peer near"]["why"]
     assert found["peer far"]["state"] == "broken" and found["peer far"]["mend"]
-    assert "nobody listens there" in found["peer far"]["why"]
+    assert "no process listens there" in found["peer far"]["why"]
     for port in 7000, 7001:
         assert found[f"proxy tcp:192.168.122.1:{port}"]["state"] == "lacks"
-        assert "the token too, is in clear" in found[f"proxy tcp:192.168.122.1:{port}"]["why"]
+        assert "not encrypted, the token included" in found[f"proxy tcp:192.168.122.1:{port}"]["why"]
     assert found["vgpu-proxy"]["state"] == "lacks" and "it runs with --unconfined" in found["vgpu-proxy"]["why"]
     # What the made-up daemon says of its sources and of its store.
     assert found["CPU bpf"]["state"] == "lacks" and found["CPU bpf"]["mend"] == "systemctl edit vgpud"
@@ -60,6 +61,19 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     assert found["store"]["state"] == "lacks" and found["store"]["mend"] == "df -h '/var/lib/made-up'"
     assert found["lost_to"]["state"] == "lacks" and found["acting"]["state"] == "broken"
     assert "5 % allowed" in found["vgpud's CPU"]["why"] and "1.0 MiB" in found["vgpud's memory"]["why"]
+    # The guest that has a GPU is asked for its driver.
+    assert found["guest alpha"]["state"] == "lacks" and "guest beta" not in found
+    assert found["guest alpha"]["why"] == "users report of its NVIDIA driver 570.10: it fails (source)"
+
+
+def test_faults_of_drivers_are_those_of_the_agent():
+    """What the agent refuses is what a host is warned of."""
+    def versions(path, pattern):
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            return sorted(re.findall(pattern, file.read()))
+
+    refused = versions("guest/cuda-drivers.c", r'\{"([\d.]+)", "[\d.]*", VG_CUDA_DRIVER_REFUSE')
+    assert refused and refused == versions("cli/doctor-drivers.c", r'\{"([\d.]+)",')
 
 
 def test_every_format_has_the_same(server):
@@ -119,7 +133,7 @@ def test_a_real_one_that_replays(tmp_path):
     with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG) as daemon:
         daemon.replayed()
         document, found = checks("--socket", daemon.socket)
-        assert document["reached"] and "replays a recording" in found["vgpud"]["why"]
+        assert document["reached"] and "recording it replays" in found["vgpud"]["why"]
         assert found["replay"]["state"] == "ok" and found["store"]["state"] in ("ok", "lacks")
 
 
@@ -140,7 +154,7 @@ def test_a_socket_that_was_left(tmp_path):
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
     _, found = checks("--socket", path, code=7)
-    assert "a vgpud that is gone has left it" in found["socket"]["why"]
+    assert "a vgpud that no longer runs has left it" in found["socket"]["why"]
     assert found["socket"]["mend"] == "systemctl enable --now vgpud"
 
 

@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import re
 import signal
 import socketserver
 import subprocess
@@ -158,9 +159,15 @@ def test_wait_tells_a_line_for_each_step(server):
     assert lines[0] == f"{FIRST}: alpha from test-host to host-b"
     assert [line.split()[0] for line in lines[1:-2]] == VERBS
     assert lines[5] == "migrate          1.0 s  768 MiB copied"
-    assert lines[-2:] == ["Done after 9.0 s: alpha is on host-b and has its GPUs; GPU programs stood still",
+    assert lines[-2:] == ["Done after 9.0 s: alpha is on host-b and has its GPUs; GPU programs were paused",
                           "for 5.0 s; downtime 80 ms."]
     assert done.stderr == "" and "\033" not in done.stdout and "\r" not in done.stdout
+
+
+def test_a_vm_without_a_gpu_misses_none(server):
+    done = run(server, "migrate", "alpha", "--to", "bare", "--wait")
+    assert re.search(r"Done after 9\.0 s: alpha is on bare[;,.]", done.stdout), done.stdout
+    assert "no GPU" not in done.stdout
 
 
 def test_documents_are_alone_on_stdout(server):
@@ -190,7 +197,7 @@ def test_wait_on_a_terminal_draws_bars(server):
         "768 MiB of 1.00 GiB, 128 MiB/s, dirty 1 MiB/s, iter. 2, ETA 2.0 s"
     assert lines[1:9] == [f"{verb:11}[{'#' * 40}]       1.0 s" +
                           ("  768 MiB" if verb == "migrate" else "") for verb in VERBS]
-    assert lines[9:] == ["Done after 9.0 s: alpha is on host-b and has its GPUs; GPU programs stood still",
+    assert lines[9:] == ["Done after 9.0 s: alpha is on host-b and has its GPUs; GPU programs were paused",
                          "for 5.0 s; downtime 80 ms."]
 
 
@@ -205,7 +212,7 @@ def test_a_narrow_terminal_and_one_that_cannot_draw(server):
         assert b"\033" not in screen.raw and b"#" not in screen.raw
 
 
-REFUSALS = [("beta", "x", 3, "'beta'"), ("alpha", "off", 4, "acting is off"),
+REFUSALS = [("beta", "x", 3, "'beta'"), ("alpha", "off", 4, "actions are disabled"),
             ("alpha", "full", 5, "no GPU left")]
 
 
@@ -240,9 +247,9 @@ def test_dry_run(server):
     done = run(server, "migrate", "alpha", "--to", "host-b", "--dry-run")
     assert "Nothing speaks against it.\n" in done.stdout and done.stderr == ""
     assert "What was not tried:\n- only vgpud's own connection was tried\n" in done.stdout
-    assert "Programs with a GPU are expected to stand still for 2.5 s: release, unplug, " in done.stdout
+    assert "GPU programs are expected to be paused for 2.5 s: release, unplug, " in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()]
-    assert "quiesce 0.5 30.0 has the guest let go of its GPUs".split() in rows
+    assert "quiesce 0.5 30.0 makes the guest release its GPUs".split() in rows
     assert ["all", "of", "it", "4.0", "-", "-"] in rows
     done = run(server, "migrate", "alpha", "--to", "full", "--dry-run", code=4)
     assert "What speaks against it:\n- host 'full' has no GPU left\n" in done.stdout
@@ -272,7 +279,7 @@ def test_the_same_key_when_the_connection_broke(server, tmp_path):
         posts = relay.posts()
     assert len(posts) == 3 and len({head["Idempotency-Key"] for _, _, head in posts}) == 1
     assert posts[0][1] == posts[1][1] == posts[2][1]
-    assert done.stderr.count("asked again") == 2
+    assert done.stderr.count("; retrying") == 2
 
 
 def test_the_key_of_a_request_whose_answer_is_lost(server, tmp_path):
@@ -284,7 +291,7 @@ def test_the_key_of_a_request_whose_answer_is_lost(server, tmp_path):
         began.send_signal(signal.SIGINT)
         _, told = began.communicate(timeout=HANG_S)
         [key] = {head["Idempotency-Key"] for _, _, head in relay.posts()}
-    assert f"Idempotency-Key {key} (`vgpuctl migrate --idempotency-key`), which begins no second move" in told
+    assert f"Idempotency-Key {key} (`vgpuctl migrate --idempotency-key`), which starts no second move" in told
     with Relay(str(tmp_path / "relay2"), server, lambda method, path, answer: answer) as relay:
         run(relay, "migrate", "alpha", "--to", "host-b", "--idempotency-key", key)
         assert [head["Idempotency-Key"] for _, _, head in relay.posts()] == [key]
@@ -313,7 +320,7 @@ def test_watching_outlives_a_vgpud_that_does_not_answer(server, tmp_path):
     with Relay(str(tmp_path / "relay"), server, change) as relay:
         done = run(relay, "migrate", "alpha", "--to", "host-b", "--wait")
     assert "\nDone after" in done.stdout
-    assert done.stderr.count("asked again for a minute") == 2
+    assert done.stderr.count("retrying for a minute") == 2
 
 
 def test_a_terminal_says_that_there_is_no_news(server, tmp_path):
@@ -379,7 +386,7 @@ def test_whoever_says_something_else_is_an_error(server, tmp_path, document):
 ENDS = [
     ("rolled_back", {"vm_on": "source", "gpu": "attached", "cause": "the guest keeps ua-gpu0"},
      "Rolled back after", "alpha is on test-host and has its GPUs",
-     "nothing is left undone; once the cause is mended, `vgpuctl migrate alpha --to host-b` begins anew"),
+     "nothing is left to clean up; fix the cause, then `vgpuctl migrate alpha --to host-b` starts again"),
     ("failed", {"vm_on": "target", "gpu": "detached", "cause": "no such device"},
      "Failed after", "alpha is on host-b WITHOUT its GPUs",
      f"`vgpuctl migration retry {FIRST}` plugs in a GPU of host-b, or brings the VM back to test-host"),
@@ -389,21 +396,21 @@ ENDS = [
     ("failed", {"vm_on": "source", "gpu": "attached", "cause": "the hook fails", "steps": [
         {"verb": "quiesce", "began_ns": 1}, {"verb": "revive", "began_ns": 2}]},
      "Failed after", "alpha is on test-host and has its GPUs",
-     f"`vgpuctl migration retry {FIRST}` has the guest take up its GPUs"),
+     f"`vgpuctl migration retry {FIRST}` makes the guest use its GPUs again"),
     ("failed", {"vm_on": "source", "gpu": "attached", "cause": "it is paused", "stands": "paused by a user", "steps": [
         {"verb": "quiesce", "began_ns": 1}]},
      "Failed after", "alpha is on test-host, paused by a user, and has its GPUs",
-     f"`virsh resume alpha` on test-host lets the VM continue; then `vgpuctl migration retry {FIRST}` has the guest"),
+     f"`virsh resume alpha` on test-host lets the VM continue; then `vgpuctl migration retry {FIRST}` makes the guest"),
     ("failed", {"vm_on": "source", "gpu": "attached", "cause": "no GPU is free", "no_agent": True,
                 "steps": [{"verb": "precheck", "began_ns": 1}]},
      "Failed after", "alpha is on test-host and has its GPUs",
-     "`vgpuctl migrate alpha --to host-b --no-agent` begins anew"),
+     "`vgpuctl migrate alpha --to host-b --no-agent` starts again"),
     ("failed", {"vm_on": "target", "gpu": "attached", "cause": "the hook fails"},
      "Failed after", "alpha is on host-b and has its GPUs",
      f"`vgpuctl migration retry {FIRST}` does what is left, `vgpuctl migration undo {FIRST}` moves the VM back"),
     ("failed", {"vm_on": "unknown", "gpu": "unknown", "cause": "nobody answers"},
-     "Failed after", "nobody knows whether alpha is on test-host or on host-b",
-     f"`vgpuctl migration retry {FIRST}` looks again"),
+     "Failed after", "it is unknown whether alpha is on test-host or on host-b",
+     f"`vgpuctl migration retry {FIRST}` checks again"),
     ("failed", {"vm_on": "both", "gpu": "unknown", "cause": "started twice"},
      "Failed after", "alpha runs TWICE, on test-host and on host-b", "`virsh destroy alpha`"),
     ("failed", {"vm_on": "nowhere", "gpu": "unknown", "cause": None},
@@ -456,14 +463,14 @@ def test_a_failed_step_tells_its_answer_and_the_way_back(server, tmp_path):
         assert lines[at + 1] == \
             "           ua-gpu0 is still there: the guest has not let go of it, a process in"
         assert lines[at + 3] == "           and a second line"
-        assert any("nobody knows how it ended" in line for line in lines)
+        assert any("its result is unknown" in line for line in lines)
         show = run(relay, "migration", "show", FIRST).stdout
     assert max(len(line) for line in show.splitlines()) <= 80
     assert "cause:         ua-gpu0 is still there\n" in show
     assert "1.0 s     40.0 s   detach   alpha on test-host: detach\n" in show
     assert "-> FAILED: ua-gpu0 is still there" in show
     assert "41.0 s      2.0 s < reattach alpha on test-host: reattach\n" in show
-    assert "(nobody knows how it ended)" in show and show.endswith("< is the way back\n")
+    assert "(its result is unknown)" in show and show.endswith("< is the way back\n")
 
 
 def test_large_figures_fit_on_a_terminal(server, tmp_path):
@@ -499,7 +506,7 @@ def test_timeout_is_6_and_the_move_goes_on(server, tmp_path):
     with Relay(str(tmp_path / "relay"), server, move_at("migrating")) as relay:
         err = run(relay, "migrate", "alpha", "--to", "host-b", "--wait", "--timeout=1",
                   code=6).stderr
-    assert "it has not ended after 1 s; the move goes on by itself (migrating)" in err
+    assert "it has not ended after 1 s; the move continues (migrating)" in err
     assert f"`vgpuctl migration watch {FIRST}`" in err
     assert f"`vgpuctl migration abort {FIRST}`" in err
     assert read(server, "migration", "list", "--active") != []
@@ -515,8 +522,8 @@ def test_interrupting_ends_the_watching_only(server, tmp_path):
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=HANG_S)
         assert process.returncode == -signal.SIGINT
-        assert "no longer watching; the move goes on by itself" in err
-        assert f"`vgpuctl migration abort {FIRST}` turns it back" in err
+        assert "no longer watching; the move continues" in err
+        assert f"`vgpuctl migration abort {FIRST}` cancels it" in err
         with terminal(relay, "migration", "watch", FIRST) as screen:
             screen.wait(FIRST)
             screen.press("\003")
@@ -572,10 +579,10 @@ def test_show_tells_what_the_guest_saw(server, tmp_path):
 def test_abort(server):
     run(server, "migrate", "alpha", "--to", "host-b")
     done = run(server, "migration", "abort", FIRST)
-    assert f"{FIRST}: is asked to turn back; what was done is undone, unless the VM has switched hosts by then\n" in done.stdout
+    assert f"{FIRST}: is being cancelled; vgpud undoes its steps, unless the VM has switched hosts by then\n" in done.stdout
     done = run(server, "migration", "abort", FIRST, "--wait")
     assert " ".join(done.stdout.splitlines()[-2:]) == \
-        "Aborted after 2.0 s: alpha is on test-host and has its GPUs; GPU programs stood still for 1.0 s."
+        "Aborted after 2.0 s: alpha is on test-host and has its GPUs; GPU programs were paused for 1.0 s."
     done = run(server, "migration", "abort", FIRST, code=5)
     assert "too late" in done.stderr
     run(server, "migration", "abort", "move-none", code=3)
@@ -599,7 +606,7 @@ def test_retry(server, tmp_path):
         (path, body, _), = relay.posts()
     assert (path, body) == (f"/v1/migrations/{FIRST}/retry?peer=host%20c", {})
     assert done.stdout.splitlines() == [
-        f"{FIRST}: begins again, with what failed",
+        f"{FIRST}: restarts with the step that failed",
         f"to watch it:      vgpuctl migration watch {FIRST} --peer='host c'"]
     run(server, "migration", "abort", FIRST, "--wait")
     done = run(server, "migration", "retry", FIRST, "--wait")
@@ -663,7 +670,7 @@ def test_a_downtime_that_is_longer_than_was_wanted(server, tmp_path):
     change = move_at("done", downtime_limit_ns=50000000)
     with Relay(str(tmp_path / "relay"), server, change) as relay:
         for told in (run(relay, "migration", "watch", FIRST), run(relay, "migration", "show", FIRST)):
-            assert "80 ms, more than the 50 ms that were wanted" in " ".join(told.stdout.split())
+            assert "80 ms, the target was 50 ms" in " ".join(told.stdout.split())
 
 
 def test_a_move_that_waits(server, tmp_path):
@@ -814,7 +821,7 @@ def test_interrupting_an_apply_says_what_was_not_begun(server, tmp_path, plan):
         assert len(relay.posts()) == 1
     assert process.returncode == -signal.SIGINT
     assert [line.split()[3] for line in out.splitlines()[-2:]] == ["migrating", "not-begun"]
-    assert "the move goes on by itself" in err
+    assert "the move continues" in err
 
 
 def test_migrate_as_part_of_a_plan(server, tmp_path, plan):
@@ -850,7 +857,7 @@ def test_programs_of_the_guest(server, tmp_path):
         lines = run(relay, "migration", "show", FIRST).stdout.splitlines()
         at = lines.index("Programs with a GPU in the guest, by pid")
         assert lines[at + 1:at + 8] == [
-            "153            python3: running; 1.57 GiB of GPU memory; stood still for 4.2 s;",
+            "153            python3: running; 1.57 GiB of GPU memory; was paused for 4.2 s;",
             "               released in 940 ms (1.75 GiB/s); brought back in 510 ms (3.15",
             "               GiB/s); 2 threads that faulted were held",
             "171            solver: failed; 184 MiB of GPU memory; released in 100 ms (1.80",
@@ -883,7 +890,7 @@ def test_can_it_be_moved(server):
     assert shown[at + 1:at + 4] == [
         "- NVIDIA's driver 570.10 in the guest, warn: it fails (source)",
         "in the guest: 1 program with 1.57 GiB of GPU memory",
-        "1 forked child with 31 descriptors and 30 maps of the GPUs from them, which they give up"]
+        "1 forked child with 31 descriptors and 30 maps of the GPUs from them, which they release"]
     shown = run(server, "vm", "show", "beta").stdout.splitlines()
     at = shown.index("movable: no, because")
     assert shown[at + 1:at + 4] == [

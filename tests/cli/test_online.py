@@ -113,6 +113,51 @@ def test_now_is_the_newest_window_and_means_are_called_means(tmp_path):
         server.stop()
 
 
+def test_programs_of_the_host(tmp_path):
+    """tests/tools/fake-view.c has two programs that used 12 s and 0.5 s in 10 s; the past has one."""
+    server = Server(tmp_path, "--vms", 3)
+    try:
+        env = {"VGPUCTL_SOCKET": server.path}
+        host = json.loads(run(None, "host", "show", "-o", "json", env=env).stdout)
+        programs = host["measurement"]["programs"]
+        assert [(one["ns"], one["pids"]) for one in programs["newest"]["items"]] == [(12 * 10**9, 3), (5 * 10**8, 1)]
+        assert programs["newest"]["end_ns"] - programs["newest"]["begin_ns"] == 10**10
+        assert programs["items"][0]["ns"] * 10 == programs["length_ns"] * 12
+        now, start = re.findall(r"(?m)^CPU time of the host's programs(.*)\n(?:.*\n)(.*)\n(.*)$",
+                                run(None, "host", "show", env=env).stdout)
+        assert now[0] == ", in the last 10 s" and start[0] == " since vgpud started"
+        assert re.fullmatch(r"ma.*ke +1\.20 +12\.000 +- +3 /user\.slice", now[1]), now
+        assert re.search(r" 0\.05 +0\.500 +- +1 -", now[2]), now
+        assert re.match(r"ma.*ke +1\.20 ", start[1]), start
+        where = ["--since", "-15min"]
+        for command in (["preemptions"], ["vm", "list"]):
+            text = run(None, *command, *where, env=env).stdout
+            assert re.search(r"CPU time of the host's programs, at least\nPROGRAM .*\nma.*ke +0\.00 +0\.900 /user\.slice",
+                             text), text
+        rows = list(csv.DictReader(io.StringIO(
+            run(None, "host", "history", *where, "--step", "1min", "-o", "csv", env=env).stdout)))
+        tops = {row["top_program"][-5:] for row in rows}
+        assert tops == {" 0.10", ""} and all(row["top_program"] == row["top_programs"] for row in rows)
+    finally:
+        server.stop()
+
+
+def test_hosts_have_version_and_size_of_store(tmp_path):
+    """tests/tools/fake-view.c has 2.5 GiB; a host that reports no size has none."""
+    server = Server(tmp_path, "--vms", 3)
+    try:
+        env = {"VGPUCTL_SOCKET": server.path}
+        hosts = json.loads(run(None, "host", "list", "--all", "-o", "json", env=env).stdout)
+        rows = list(csv.DictReader(io.StringIO(
+            run(None, "host", "list", "--all", "-o", "csv", "-c", "VERSION,STORE GiB", env=env).stdout)))
+        assert [row["version"] for row in rows] == [host["version"] or "" for host in hosts]
+        sizes = [(host["summary"] or {}).get("store_bytes") for host in hosts]
+        assert [row["store_gib"] for row in rows] == ["2.50" if size else "" for size in sizes] and 5 << 29 in sizes
+        assert re.search(r"VERSION +STORE GiB", run(None, "host", "list", "--all", env=env).stdout)
+    finally:
+        server.stop()
+
+
 def test_history_says_which_files_are_missing(tmp_path):
     server = Server(tmp_path, "--vms", 3)
     try:
@@ -222,7 +267,7 @@ def test_requests_of_a_gpu(gpu_daemon):
     text = run(gpu_daemon, "gpu", "requests", "card0", "--limit=3").stdout
     assert text.count("\n") == 4 and "LATENCY ms" in text
     none = run(gpu_daemon, "gpu", "requests", "card0", "--since=-0s").stdout
-    assert none == "vgpud has no requests of that time\n"
+    assert none == "vgpud has no requests from that time\n"
 
 
 def test_requests_that_cannot_be_asked_for(gpu_daemon):

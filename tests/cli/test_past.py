@@ -112,7 +112,7 @@ def test_tables_of_the_past(daemon):
     assert history.count("IST, UTC+05:30") == 1 and local(daemon.end, zone) in history
     for command in (["vm", "list"], ["preemptions"]):
         empty = run(daemon, *command, "--since", "2001-01-01", "--until", "2001-01-02").stdout
-        assert empty == "nothing is stored of that time\n"
+        assert empty == "nothing is stored for that time\n"
 
 
 def test_rows_end_with_their_steps(daemon):

@@ -29,7 +29,7 @@ def plan(tmp_path, known):
     host["proxies"] = [proxy("full", [(first, "tcp:192.0.2.1:1", 0.5, 0.3), (second, "tcp:192.0.2.1:2", 0.5, 0.3)]),
                        proxy("free", [(first, "tcp:192.0.2.1:3", 0, 0)], known)]
     (tmp_path / "snapshot").write_text(json.dumps(snapshot))
-    (tmp_path / "config").write_text("[policy]\nhold=10s\nhold_fraction=0.5\n")
+    (tmp_path / "config").write_text("[policy]\nhold=10s\n")
     done = subprocess.run([program(), "placement", "--dry-run", "--state", tmp_path / "snapshot", "--config",
                            tmp_path / "config", "-o", "json"], capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
@@ -49,5 +49,5 @@ def test_gain(tmp_path, known, gain):
 def test_too_little_is_known(tmp_path):
     found, vm = plan(tmp_path, 4)
     assert not any(action["kind"] == "proxy-move" for action in found.get("proxies", []))
-    assert any(f"'{vm}' do not go to GPU 'free'" in why and "6 of its last 10 windows are not known" in why
+    assert any(f"'{vm}' do not move to GPU 'free'" in why and "6 of its last 10 windows are not known" in why
                for why in found["why"]), found["why"]

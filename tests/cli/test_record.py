@@ -240,7 +240,7 @@ def test_no_vm_is_told(root, tmp_path):
 
 # ---- signals ----
 
-NOT_YET = "interrupted before the recording began"
+NOT_YET = "interrupted before the recording started"
 
 
 @pytest.mark.parametrize("number", sample("signals of record", [signal.SIGINT, signal.SIGTERM,
@@ -475,7 +475,7 @@ def test_directories_of_others(tmp_path):
         assert f"'{place}' belongs to another user" in err
     mine.chmod(0o777)
     _, err = record(1, "-O", mine, code=1)
-    assert f"everybody may write to '{mine}'" in err
+    assert f"any user may write to '{mine}'" in err
     assert os.listdir(theirs) == os.listdir(mine) == []
 
 

@@ -244,11 +244,11 @@ REFUSALS = {
                  {"cacert": lambda site: site.other_ca.certificate}),
     "no-ca": (7, ["no CA that this machine trusts", "--cacert"], {"cacert": ""}),
     "expired": (7, ["has expired", "renew it", "clock, which says 20"], {"shown": "expired"}),
-    "not-yet-valid": (7, ["not valid yet", "clock right, which says 20"], {"shown": "early"}),
-    "wrong-name": (7, ["not for '" + ADDRESS + "' but for DNS:node-b, IP Address:192.0.2.1", "use a name"],
+    "not-yet-valid": (7, ["not valid yet", "clock, which says 20"], {"shown": "early"}),
+    "wrong-name": (7, ["is for DNS:node-b, IP Address:192.0.2.1, not for '" + ADDRESS + "'", "use one of its names"],
                    {"shown": "elsewhere"}),
-    "self-signed": (7, ["signed by itself", "is not in '{cacert}'"], {"shown": "self-signed"}),
-    "self-signed-no-ca": (7, ["signed by itself", "--cacert names a copy"],
+    "self-signed": (7, ["self-signed", "is not in '{cacert}'"], {"shown": "self-signed"}),
+    "self-signed-no-ca": (7, ["self-signed", "pass --cacert with a copy"],
                           {"shown": "self-signed", "cacert": ""}),
     "client-certificate-as-server": (7, ["not one for a server", "tls_www_server"], {"shown": "client-only"}),
     # The token.
@@ -265,7 +265,7 @@ REFUSALS = {
     # Client certificates.
     "certificate-without-role": (4, ["no [role] of vgpud has the subject", "certtool -i --infile {cert}"],
                                  {"token-file": "", "client": lambda site: site.client("stranger")}),
-    "certificate-of-another-ca": (4, ["does not accept the one in '{cert}'", "tls_client_ca"],
+    "certificate-of-another-ca": (4, ["rejects the certificate in '{cert}'", "tls_client_ca"],
                                   {"token-file": "",
                                    "client": lambda site: site.client("seer", site.other_ca)}),
     "certificate-role-too-low": (4, ["'cert:CN=seer' is reader", "[role NAME]"],
@@ -299,10 +299,10 @@ REFUSALS = {
     "certificate-without-key": (7, ["--cert", "holds no private key"],
                                 {"client": lambda site: (site.client("seer")[0], "")}),
     # The way there.
-    "closed-port": (7, ["nobody listens on port", ADDRESS, "listen= in [api]"],
+    "closed-port": (7, ["no process listens on port", ADDRESS, "listen= in [api]"],
                     {"server": lambda site: f"https://{ADDRESS}:{free_port(ADDRESS)}"}),
     # Longer than a label may be, so that no server is asked.
-    "unknown-host": (7, ["nobody knows the name 'xxxx", "getent hosts xxxx"],
+    "unknown-host": (7, ["the name 'xxxx", "getent hosts xxxx"],
                      {"server": "https://" + 64 * "x" + ".invalid:8447"}),
     "plain-http": (7, ["TLS cannot be started", "speak TLS 1.2 or later", "listen= in [api]"],
                    {"server": lambda _: f"https://{ADDRESS}:" + str(no_tls(b"HTTP/1.1 400 Bad\r\n\r\n"))}),
@@ -376,8 +376,8 @@ def test_a_token_that_everybody_can_read_is_a_warning(good, tmp_path):
     path.chmod(0o604)
     where = ["vm", "list", "--server", good.url, "--cacert", good.ca.certificate, "--token-file", path]
     done = run(*where)
-    assert done.stderr == (f"vgpuctl: warning: everybody on this machine can read '{path}', which holds a "
-                           f"token; `chmod o= {path}` ends that\n")
+    assert done.stderr == (f"vgpuctl: warning: all users of this machine can read '{path}', which holds a "
+                           f"token; run `chmod o= {path}`\n")
     path.chmod(0o640)
     assert run(*where).stderr == ""
 

@@ -299,8 +299,8 @@ def test_a_scenario(tmp_path):
 
 @pytest.mark.parametrize("args, code, says", [
     (["TRACE", "--seed", "1"], 2, "no random numbers"),
-    (["TRACE", "--propose", "--compare"], 2, "--compare means nothing"),
-    (["TRACE", "--propose", "--mode", "gvtg"], 2, "--mode means nothing"),
+    (["TRACE", "--propose", "--compare"], 2, "--compare"),
+    (["TRACE", "--propose", "--mode", "gvtg"], 2, "--mode"),
     (["TRACE", "--propose", "--platform", "voodoo"], 2, "there is no platform 'voodoo'"),
     (["TRACE", "--propose", "--present", "fair"], 2, "there is no mode 'fair'"),
     (["TRACE", "--timeslice", "0.01"], 2, "--timeslice wants"),

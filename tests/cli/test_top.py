@@ -333,7 +333,7 @@ def test_delay(daemon):
             terminal.press("d" + typed + "\r")
             terminal.wait("that is no number of seconds")
         terminal.press("d")
-        terminal.wait("seconds between two looks: _")
+        terminal.wait("seconds between updates: _")
         terminal.press("0.2\r")
         terminal.wait("q quit")
         terminal.press("q")

@@ -74,7 +74,7 @@ def test_asks_on_a_terminal(server, answer, code):
     (["enable", "alpha", "--yes", "--hostmem", "4K"], 2, "not '4K'"),
     (["enable", "alpha", "--yes", "--hostmem", "4"], 1, "a power of two from 16 MiB"),
     (["enable", "alpha", "--yes", "--hostmem", "2T"], 1, "hostmem_bytes"),
-    (["enable", "alpha", "--yes", "--render-node", "/etc/passwd"], 1, "is none of /dev/dri/renderD128"),
+    (["enable", "alpha", "--yes", "--render-node", "/etc/passwd"], 1, "is not one of /dev/dri/renderD128"),
     (["enable", "beta", "--yes"], 4, "OpenStack manages 'beta'"),
     (["enable", "nobody", "--yes"], 3, "no VM 'nobody'"),
 ])
@@ -142,5 +142,5 @@ def test_what_libvirt_does_not_keep_is_taken_back(tmp_path):
 def test_acting_is_off(tmp_path):
     with Daemon(tmp_path, config="[libvirt]\nuri=test:///default\n") as daemon:
         wait_for(lambda: daemon.request("GET", "/v1/vms/test")[0] == 200)
-        assert "acting is off" in post(daemon, {"enabled": True, "dry_run": True}, 422)["detail"]
+        assert "actions are disabled" in post(daemon, {"enabled": True, "dry_run": True}, 422)["detail"]
         daemon.stop()

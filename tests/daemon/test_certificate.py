@@ -110,7 +110,7 @@ BROKEN = {
     "key cut": (lambda site: os.truncate(site.directory / "shown.key", 30), ["shown.key", "no private key"]),
     "key gone": (lambda site: os.unlink(site.directory / "shown.key"), ["shown.key", "No such file"]),
     "key of another": (lambda site: shutil.copy(site.ca.key, site.directory / "shown.key"),
-                       ["shown.key", "is not that of the certificate", "shown.pem"]),
+                       ["shown.key", "does not match the certificate", "shown.pem"]),
 }
 
 

@@ -53,9 +53,10 @@ def test_replay_gives_the_figures_of_analyze(tmp_path, trace):
                [vm["name"] for vm in want["vms"]]
         for vm in want["vms"]:
             got = daemon.get(f"/v1/vms/{vm['name']}")
-            for key in (*SUMS, "name", "uuid", "pid", "class", "cpu_intensity", "gpu_intensity",
+            for key in (*SUMS, "name", "uuid", "pid", "class", "cpu_intensity",
                         "guest_known", "gpu_known", "cpus", "lost_to", "gpu"):
                 assert got[key] == vm[key], (vm["name"], key)
+            assert got["gpu_intensity"] == (vm["gpu_intensity"] or 0)
             assert [{k: v[k] for k in (*SUMS, "tid")} for v in got["vcpus"]] == \
                    [{k: v[k] for k in (*SUMS, "tid")} for v in vm["vcpus"]]
         host = daemon.get("/v1/host")
@@ -385,7 +386,7 @@ def test_a_second_daemon_does_not_take_the_socket(tmp_path):
         state = tmp_path / "state of nobody"
         done = subprocess.run([program(), "--socket", first.socket, "--state-dir", state, "--replay", LTTNG],
                               capture_output=True, text=True, timeout=HANG_S)
-        assert done.returncode == 1 and "somebody listens" in done.stderr and not state.exists()
+        assert done.returncode == 1 and "another process listens" in done.stderr and not state.exists()
 
 
 def test_a_socket_that_a_dead_daemon_left_is_replaced(tmp_path):
@@ -548,7 +549,7 @@ def test_a_user_of_the_host_is_no_vm_of_libvirt(tmp_path):
         snapshot = daemon.get("/v1/snapshot")
         unmanaged = {vm["name"] for vm in snapshot["hosts"][0]["vms"] if vm.get("unmanaged")}
         assert {vm["name"] for vm in others} <= unmanaged and not {"real", "alone"} & unmanaged
-        assert "a process looks like a VM of libvirt, and is not libvirt's" in daemon.log()
+        assert "a process resembles a libvirt VM but is not libvirt's" in daemon.log()
         daemon.stop()
 
 

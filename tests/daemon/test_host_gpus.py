@@ -155,7 +155,7 @@ def test_mdevs_made_before(node, daemon):
     assert told["0000:41:00.0"][1] == "divided"
     assert pick(uri, devices=[wanted("mdev", "nvidia-230")]) == [MDEV % 2]
     shown = vgpuctl(running, "gpu", "show", "0000:41:00.0")
-    assert "given to VM 'vm-1'" in shown and "it exists, and nobody has it" in shown
+    assert "given to VM 'vm-1'" in shown and "it exists, and is not in use" in shown
 
 
 def test_reserved_for_a_vm_that_comes(node, daemon):
@@ -254,9 +254,9 @@ def test_vf_of_vendor_driver(node, root, tmp_path):
     uri = node(domain(1, given_pci(0x41, 4, "no")), pci(0x41, "10de:26b9"),
                *(pci(0x41, "10de:26b9", f, more=PHYSICAL) for f in (4, 5, 6, 7)))
     refused = pick(uri, devices=[wanted("pci", "10de:26b9", managed="no")])
-    assert "0000:41:00.5: bound to no driver, and its vGPU type cannot be told" in refused
+    assert "0000:41:00.5: bound to no driver, and its vGPU type is unknown" in refused
     last = verb(uri, "gpus", VM % 1)
-    assert "of which vGPU type the virtual function 0000:41:00.4" in last["error"]
+    assert "the vGPU type of the virtual function 0000:41:00.4" in last["error"]
     args = (*root({f"0000:41:00.{f}": "nvidia" for f in (0, 4, 5, 6, 7)}), uri)
     for function, number in ((4, 1153), (5, 0), (6, 1160), (7, 1153)):
         at = tmp_path / f"sys/bus/pci/devices/0000:41:00.{function}/nvidia"
@@ -296,7 +296,7 @@ def test_room_of_virtual_functions(node, daemon):
     assert offers(running, "0000:41:00.0")["nvidia-562"] == 1
     told = parts(running, "0000:41:00.0")
     assert told["room"][2:] == (1, "room for at least 1 more: how many the card can have is not known")
-    assert told["0000:41:00.1"][1::2] == ("unset", "no mediated device is made of it")
+    assert told["0000:41:00.1"][1::2] == ("unset", "it is not used for a mediated device")
 
 
 def test_room_that_the_driver_tells(node, root):
@@ -409,4 +409,4 @@ def test_virtio_gpu_is_named(node):
     last = verb(node(domain(1, card)), "precheck", VM % 1, "test:///default", "test:///default")
     [text] = [text for text in last["problems"] if "virtio-gpu" in text]
     assert text.startswith("virtio-gpu with 3D (virgl) cannot be migrated live (by ")
-    assert "another video card). QEMU cannot be asked: " in text
+    assert "another video card). cannot query QEMU: " in text

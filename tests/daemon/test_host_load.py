@@ -215,3 +215,26 @@ def test_host_history(daemon):
     assert newest["source"] in [one["by"] for one in item["measured_by"]]
     assert sum(one["ns"] for one in item["measured_by"]) == item["measured_ns"]
     assert (item["pressure"] is not None) == os.path.exists("/proc/pressure/memory")
+
+
+def test_waits_that_nobody_tells_apart_are_unknown(tmp_path):
+    """/proc has all waits of a thread, and how often it was preempted, but not for how long after that."""
+    with Daemon(tmp_path, config=FAST.replace("budget=0", "budget=0\nbpf=no\nperf=no")) as daemon, BusyVm() as vm:
+        wait_for(lambda: any(known["id"] == vm.uuid for known in daemon.get("/v1/vms")["items"]))
+        told = daemon.get(f"/v1/vms/{vm.uuid}")
+        assert told["waits_split"] is False and {vcpu["preempt_ns"] for vcpu in told["vcpus"]} == {0}
+        done = subprocess.run([vgpuctl.program(), "vm", "show", vm.uuid, "--socket", daemon.socket],
+                              capture_output=True, text=True, timeout=HANG_S, check=True)
+        lines = done.stdout.splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("vCPUs, since the start"))
+        # Numbers are right-aligned with their headings.
+        ends = {head: lines[at + 1].index(head) + len(head) for head in ("PREEMPT s", "WAKE s", "PREEMPTIONS")}
+        cells = {head: lines[at + 2][:end].split()[-1] for head, end in ends.items()}
+        assert cells["PREEMPT s"] == "-" and "-" not in (cells["WAKE s"], cells["PREEMPTIONS"]), done.stdout
+
+
+def test_windows_end_with_seconds_of_utc(daemon):
+    """So those of two hosts are of the same time. The window is 200 ms."""
+    first = daemon.get("/v1/host")["measurement"]["end_ns"]
+    later = wait_for(lambda: next((end for end in [daemon.get("/v1/host")["measurement"]["end_ns"]] if end > first), None))
+    assert first % 200_000_000 == 0 and later % 200_000_000 == 0

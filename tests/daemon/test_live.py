@@ -467,7 +467,7 @@ def test_a_program_is_detached_by_somebody(daemon):
         host = daemon.get("/v1/host")["measurement"]
         assert host["missed"] >= 1
         reason = daemon.part("collector:live")["reason"]
-        assert "was detached by somebody" in reason or "does not call" in reason, reason
+        assert "was detached by another process" in reason or "does not call" in reason, reason
         # Nothing of it is left in the kernel.
         assert bpf_ids(daemon, "link") == {}
         wait_for(lambda: measured_by(daemon, "bpf"), timeout=RETRY_S + 20)

@@ -243,7 +243,7 @@ def test_a_session_that_is_stopped_is_silent(tmp_path):
             pause(consumer_of(lt))
             try:
                 wait_for(lambda: part(daemon)["state"] == "failed")
-                assert "nothing came from it" in part(daemon)["reason"]
+                assert "no data came" in part(daemon)["reason"]
             finally:
                 os.kill(consumer_of(lt), signal.SIGCONT)
             wait_until_read(daemon)

@@ -58,7 +58,7 @@ def test_alerts_are_events_that_are_kept(tmp_path):
         daemon.write_config(ALERTS.replace("lost_cores=0.9", "lost_cores=0.8"))
         daemon.process.send_signal(1)
         ended = wait_for(lambda: (e := alerts(daemon)) and len(e) >= 6 and e)[3:]
-        assert {(e["what"], e["reason"]) for e in ended} == {("cleared", "the configuration is another one")}
+        assert {(e["what"], e["reason"]) for e in ended} == {("cleared", "the configuration has changed")}
         log = daemon.stop()
         assert 'alert raised alert=pair vm="vm-busy"' in log and "alert cleared alert=everyone" in log
     with Daemon(tmp_path, config=ALERTS + UNMEASURED) as daemon:
@@ -117,7 +117,7 @@ def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
         assert [(a["alert"], a["vm"]) for a in daemon.get("/v1/alerts")["items"]] == [everything[0], everything[2]]
         ended = wait_for(lambda: (e := alerts(daemon)[3:]) and e)
         assert [(e["what"], e["vm"], e["reason"]) for e in ended] == [
-            ("cleared", "vm-busy", "the configuration is another one")]
+            ("cleared", "vm-busy", "the configuration has changed")]
         daemon.stop()
     # Windows come, without these VMs: what is raised ends once, after its time.
     with Daemon(tmp_path, config=ALERTS.replace("vm-?u??", "vm-d*") + LIVE) as daemon:
@@ -288,8 +288,8 @@ def test_a_vm_without_its_gpu_is_an_alert(tmp_path):
     labels = {"vm": "alpha", "uuid": "u", "host": "host-b", "move": "move-1", "instance": "host-a", "job": "vgpud"}
     series = "vgpud_vm_without_gpu{%s}" % ",".join(f'{name}="{value}"' for name, value in labels.items())
     raised = {"exp_labels": {**labels, "severity": "critical"}, "exp_annotations": {
-        "summary": "VM alpha on host-b stands without its GPU since move-1",
-        "description": "`vgpuctl migration show move-1` on host-a says why, and "
+        "summary": "VM alpha on host-b has had no GPU since move-1",
+        "description": "`vgpuctl migration show move-1` on host-a shows why, and "
                        "`vgpuctl migration retry move-1` finishes the move."}}
     test = {"rule_files": [RULES], "evaluation_interval": "1m", "tests": [{
         "interval": "1m", "input_series": [{"series": series, "values": "_ 1 1 stale"}],

@@ -106,7 +106,7 @@ def test_moves_wait_for_their_turn(source):
     # People see that.
     assert "pending: waits for its turn, as number 1 of 2" in " ".join(source.ctl("migration", "list").split())
     shown = source.show(second["id"])
-    assert "for its turn, as number 1 of 2 in the queue" in shown and "it begins by itself" in shown, shown
+    assert "for its turn, as number 1 of 2 in the queue" in shown and "it starts automatically" in shown, shown
     assert "waits for its turn, as number 3 of 3" in " ".join(source.ctl("migrate", "vm-3", "--to", "h2").split())
     source.let_go("vm-0")
     assert source.ended(first)["state"] == "done"
@@ -128,7 +128,7 @@ def test_one_is_taken_out(source):
     source.begin("vm-0")
     second, third = source.move_of("vm-1"), source.move_of("vm-2")
     said = source.ctl("migration", "abort", second)
-    assert "it had not begun" in said, said
+    assert "it had not started" in said, said
     move = source.now(second)
     assert (move["state"], move["cause"], move["vm_on"], move["gpu"]) == (
         "aborted", "it was aborted", "source", "attached"), move
@@ -209,8 +209,8 @@ def test_one_that_can_no_longer_begin_says_why(source, target):
     finally:
         assert target.daemon.request("DELETE", drain)[0] == 204
     assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "source", "attached"), move
-    assert move["cause"].startswith("it could not begin at its turn: host 'h2' is in maintenance"), move
-    assert "nothing is left undone" in source.show(second)
+    assert move["cause"].startswith("it could not start at its turn: host 'h2' is in maintenance"), move
+    assert "nothing is left to clean up" in source.show(second)
     nothing_was_asked(source, "vm-1")
 
 
@@ -222,7 +222,7 @@ def test_what_may_pass_is_tried_again(source, target):
     target.daemon.stop()
     source.let_go("vm-0")
     source.daemon = Daemon(source.directory, config=source.config)
-    wait_for(lambda: "it cannot begin now, which is tried again" in (source.now(second)["waits_for"] or ""))
+    wait_for(lambda: "it cannot start now, retrying" in (source.now(second)["waits_for"] or ""))
     target.start()
     wait_for(lambda: source.by_name["vm-1"].migration)
     source.let_go("vm-1")
@@ -255,7 +255,7 @@ def test_acting_is_turned_off(source):
     source.let_go("vm-0")
     assert source.ended(first)["state"] == "done"
     move = source.ended(second)
-    assert move["state"] == "failed" and "acting is off" in move["cause"], move
+    assert move["state"] == "failed" and "actions are disabled" in move["cause"], move
     nothing_was_asked(source, "vm-1")
 
 

@@ -238,7 +238,7 @@ def test_the_instance_ends_in_error(source, cloud):
     cloud.instance.end, cloud.instance.details = IN_ERROR, "qemu unexpectedly closed the monitor"
     move = end(source, "failed", "unknown",
                "nova has put the instance in ERROR, on host 'h1': qemu unexpectedly closed the monitor",
-               "nobody knows whether vm-nova is on h1 or on h2")
+               "it is unknown whether vm-nova is on h1 or on h2")
     assert verbs(move) == ["look", "precheck", "migrate", "look"]
 
 
@@ -260,7 +260,7 @@ def test_somebody_else_aborts_it(source, cloud):
     wait_for(lambda: cloud.instance.migration)
     cloud.abort(cloud.instance, 40)
     check(source, source.ended(ident), "rolled_back", "source",
-          "somebody else has aborted nova's migration 40 to 'compute-two'")
+          "another client has aborted nova's migration 40 to 'compute-two'")
     assert cloud.count("DELETE", ".*") == 0
 
 
@@ -333,7 +333,7 @@ def test_nova_falls_silent_for_good_and_comes_back(tmp_path, target, cloud):
     wait_for(lambda: cloud.instance.migration)
     cloud.faults = lambda method, path: (503, "The server is out")
     move = wait_for(lambda: (lambda m: m if "look" in verbs(m)[1:] else None)(source.now(ident)))
-    assert "nova cannot be asked to abort it: nova answered 503: The server is out" in move["cause"]
+    assert "cannot ask nova to abort it: nova answered 503: The server is out" in move["cause"]
     assert not move["ended_ns"]
     # It went on meanwhile, and is over.
     cloud.instance.finish("completed")
@@ -374,7 +374,7 @@ def test_vgpud_is_killed_after_a_write(source, cloud, write):
     assert source.daemon.process.wait(HANG_S) != 0
     source.start()
     move = source.ended(source.daemon.get("/v1/migrations?limit=1")["items"][0]["id"])
-    # What nova was asked for goes on; all else is as if nobody had asked.
+    # What nova was requested goes on; all else is as if nobody had asked.
     arrived = cloud.count("POST", ".*/action") == 1
     assert arrived == (write >= 7), (write, move)
     assert (move["state"], move["vm_on"]) == (("done", "target") if arrived else (
@@ -459,7 +459,7 @@ def test_nova_has_it_elsewhere(source, cloud):
 
 @pytest.mark.parametrize("what, words", [
     ("auth_url=http://127.0.0.1:1\n", "username"), ("username=x\n", "auth_url is missing"),
-    ("auth_url=http://127.0.0.1:1\nusername=x\nproject_name=p\npassword_file={open}\n", "everybody on this machine"),
+    ("auth_url=http://127.0.0.1:1\nusername=x\nproject_name=p\npassword_file={open}\n", "all users of this machine"),
     ("auth_url=ftp://x\nusername=x\nproject_name=p\npassword_file={closed}\n", "auth_url"),
     ("cloud=none\nclouds={yaml}\n", "it has no cloud 'none'"), ("cloud=lax\nclouds={yaml}\n", "verify"),
     ("cloud=half\nclouds={yaml}\n", "the password of the user is missing"),

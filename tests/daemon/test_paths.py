@@ -35,7 +35,7 @@ def test_a_file_system_that_hangs(tmp_path):
             for a, b, left in pool.map(look_there, range(LOOKERS_MAX // 2)):
                 assert a[0] == b[0] == "failing" and "has not answered for" in a[1], (a, b)
                 assert left == ("unknown", "others do not answer")
-        assert look(daemon, str(here)) == [("unknown", f"{LOOKERS_MAX} other looks have not ended")]
+        assert look(daemon, str(here)) == [("unknown", f"{LOOKERS_MAX} other checks have not ended")]
         for path in ("/v1/reservations", "/v1/migrations", "/v1/vms", "/metrics"):
             assert daemon.request("GET", path)[0] == 200, path
         # Of a part that the machine holds up, it says that it is not ready.
@@ -69,4 +69,4 @@ def test_what_the_service_hides(tmp_path):
 def test_who_does_not_act_does_not_look(tmp_path):
     with Daemon(tmp_path) as daemon:
         status, _, answer = daemon.post("/v1/paths", {"paths": ["/etc"]})
-        assert status == 422 and "acting is off" in answer["detail"], answer
+        assert status == 422 and "actions are disabled" in answer["detail"], answer

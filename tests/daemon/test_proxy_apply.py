@@ -52,7 +52,7 @@ def there(program):
 def its_programs(site):
     """Two of the VM's, which its guest's agent knows: one whose GPU always has something to do, and one that counts what it
     finds in 16 MiB, which tells in the end how many numbers were wrong."""
-    reach, known = Connected(site.agent.guest), site.agent.log().count("program of OpenCL connected")
+    reach, known = Connected(site.agent.guest), site.agent.log().count("OpenCL program connected")
     more = {"VGPU_OPENCL_AGENT": reach.path, "VGPU_OPENCL_NODES": site.agent.guest.path("dev")}
     counts = subprocess.Popen([built("tests/opencl/holder"), "hold", built("libvgpu-opencl.so"), "16"], pass_fds=[reach.dir],
                               env={**os.environ, **more, "VGPU_OPENCL": f"proxy:{site.basic.address[VM]}",
@@ -61,7 +61,7 @@ def its_programs(site):
         with ended(site.basic.backlogged(STEPS, inherit=[reach.dir], **more)) as [program]:
             there(program)
             assert counts.stdout.readline() == "ready\n"
-            wait_for(lambda: site.agent.log().count("program of OpenCL connected") >= known + 2)
+            wait_for(lambda: site.agent.log().count("OpenCL program connected") >= known + 2)
             yield
             assert program.poll() is None
         counts.terminate()

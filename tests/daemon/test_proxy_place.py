@@ -33,9 +33,9 @@ def test_gpus_and_hosts(site):
     for to in "far", f"far/{names[site.there]}", f"far/{names[site.there].upper()}":
         move = would(site, to)
         assert (move["to"], move["host"], move["gpu"]) == (f"proxy:{site.there.address[VM]}", "far", names[site.there])
-        assert f"asked at {site.there.folder}/ask on host 'far'" in move["why"]
+        assert f"control socket {site.there.folder}/ask on host 'far'" in move["why"]
     said = site.near.ctl("proxy", "move", VM, "--to", "far", "--dry-run")
-    assert f"would go on at proxy:{site.there.address[VM]} (the vgpu-proxy" in said, said
+    assert f"would continue at proxy:{site.there.address[VM]} (the vgpu-proxy" in said, said
     assert would(site, "tcp:192.0.2.1:7000")["to"] == "proxy:tcp:192.0.2.1:7000"
     rows = json.loads(site.near.ctl("proxy", "list", "-o", "json"))
     assert {(r["gpu"], r["gpus"], r["address"]) for r in rows if r["vm"] == VM} == {
@@ -53,9 +53,9 @@ def test_what_is_not_clear(site):
     assert "nor a host (near, far)" in said, said
     said = refused("near", 5)
     assert f"2 sockets for '{VM}'" in said and all(g.address[VM] in said for g in (site.basic, site.pthread)), said
-    assert "no vgpu-proxy of host 'far' serves a GPU 'H200'" in refused("far/H200", 3)
+    assert "no vgpu-proxy on host 'far' serves a GPU 'H200'" in refused("far/H200", 3)
     assert "there is no host 'nowhere'" in refused(f"nowhere/{name}", 3)
-    assert "libvirt of this host has no VM 'other'" in site.near.ctl("proxy", "move", "other", "--to", "far", code=3)
+    assert "this host's libvirt has no VM 'other'" in site.near.ctl("proxy", "move", "other", "--to", "far", code=3)
     # The test driver's VM has no guest that could be asked.
     assert "has no channel org.vgpud.guest.0" in site.near.ctl("proxy", "move", VM, "--to", "far", code=3)
 
@@ -64,7 +64,7 @@ def test_a_host_that_does_not_answer(site):
     pause(site.far.daemon.process.pid)
     try:
         said = site.near.ctl("proxy", "move", VM, "--to", "far", "--dry-run", code=6)
-        assert "the proxies of host 'far' cannot be asked: peer 'far'" in said, said
+        assert "cannot query the proxies of host 'far': peer 'far'" in said, said
     finally:
         site.far.daemon.process.send_signal(18)
     wait_for(lambda: would(site, "far"))

@@ -15,7 +15,7 @@ from vgpud import BusyVm, wait_for
 pytestmark = pytest.mark.skipif(not shutil.which("certtool"), reason="certtool (package gnutls-bin) is not installed")
 
 OTHER = "other"
-HOLD = "[policy]\nhold=2s\nhold_fraction=0.5\n"
+HOLD = "[policy]\nhold=2s\n"
 STEPS = 200000
 
 
@@ -52,7 +52,7 @@ def test_another_gpu(site):
     with ended(site.basic.backlogged(STEPS), site.basic.backlogged(STEPS, OTHER)):
         # Not while the memory there is kept, as the other host tells its peers, too.
         with holding(site.basic, 8), kept(site.pthread) as mib, kept(site.there) as far_mib:
-            full = f"'{VM}' do not go to GPU '{names[site.pthread]}' of host 'near': it has too little free memory: of "
+            full = f"'{VM}' do not move to GPU '{names[site.pthread]}' of host 'near': it has too little free memory: of "
             wait_for(lambda: any(full in why and f", {mib} are reserved for others that will come, and these have 8" in why
                                  for why in plan_of(site.near).get("why", [])), pause=0.5)
             wait_for(lambda: told_peers(site.far) == [far_mib << 20, 0])
@@ -65,7 +65,7 @@ def test_another_gpu(site):
         inputs = {i["name"]: i["value"] for i in action["reason"]["inputs"]}
         assert inputs["standstill_measured"] == 0 and inputs["vm_lacked_share"] >= 0.05
         shown = site.near.ctl("plan", "show", plan["id"])
-        assert f"Have programs of {VM} go on at GPU" in shown and "of a GPU that is no longer waited for" in shown, shown
+        assert f"Move {VM}'s programs to GPU" in shown and "of a GPU that is no longer waited for" in shown, shown
         checked = json.loads(site.near.ctl("plan", "apply", plan["id"], "--dry-run", "-o", "json"))
         assert checked["actions"][0]["result"] == "possible" and checked["actions"][0]["to"] == action["to"]
         said = site.near.ctl("plan", "apply", plan["id"], "--yes", code=3)

@@ -69,7 +69,7 @@ def test_an_address_of_two_hosts(tmp_path, site, its):
             wait_for(lambda: [p for p in daemon.get("/v1/peers")["items"] if p["answered_ns"] > asked + 10**9][1:], pause=0.1)
             wait_for(lambda: daemon.post(f"/v1/vms/{UUID}/proxy/move", {"to": "direct", "dry_run": True})[0] == 200)
             assert "has no channel" in host.ctl("proxy", "move", VM, "--to", address, code=3)
-            [said] = [line for line in daemon.log().splitlines() if "no GPU memory is kept" in line]
+            [said] = [line for line in daemon.log().splitlines() if "no GPU memory is reserved" in line]
             assert f"at proxy:{address}, where" in said and re.search("peers '(far|twin)' and '(far|twin)' both have", said), said
 
 
@@ -86,7 +86,7 @@ def test_two_vgpuds_and_an_operator(tmp_path, site):
         assert reserve(second, site.basic, "second", 1)[0] == 200
         for host in site.near, second:
             status, said = reserve(host, site.basic, "third", 1, "other")
-            assert status == 409 and f"and {left} are reserved for others that will come: 1 more are too many" in said, said
+            assert status == 409 and f"and {left} are reserved for programs that will arrive: 1 more are too many" in said, said
         assert site.basic.ask(f"reserve operator 60 1 {site.basic.address[VM]}").startswith("refused ")
         assert reserve(site.near, site.pthread, "elsewhere", 1)[0] == 200 and reserve(second, site.pthread, "none", 1)[0] == 404
         for host, name in (second, "first"), (site.near, "second"), (site.near, "elsewhere"):
@@ -106,7 +106,7 @@ def test_a_move(site, its, where):
     # Once the other vgpud has told of the proxy.
     wait_for(lambda: site.near.daemon.post(f"/v1/vms/{UUID}/proxy/move", {"to": to})[0] == 409)
     said = site.near.ctl("proxy", "move", VM, "--to", to, code=5)
-    assert f"has too little GPU memory for programs of '{VM}'" in said and f"{left - 7} are reserved for others" in said, said
+    assert f"has too little GPU memory for programs in '{VM}'" in said and f"{left - 7} are reserved for programs that will arrive" in said, said
     assert "8 more are too many" in said and free(gpu) == 7
     assert gpu.ask(f"reserve operator 600 {left - 8} {gpu.address[VM]}") == "ok"
     assert "has no channel" in site.near.ctl("proxy", "move", VM, "--to", to, code=3)
@@ -159,7 +159,7 @@ def test_an_older_proxy(tmp_path, site, its):
         for _ in range(2):
             assert "has no channel" in host.ctl("proxy", "move", VM, "--to", site.pthread.name(), code=3)
         assert [line.split()[0] for line in older.asked] == ["reserve"] * 2
-        assert host.daemon.log().count("no GPU memory is kept for programs that go on at proxy:") == 1
+        assert host.daemon.log().count("no GPU memory is reserved for programs that continue at proxy:") == 1
         assert reserve(host, site.pthread, "one", 1)[0] == 422
 
 

@@ -99,7 +99,7 @@ def test_show(tmp_path, served):
         assert item["socket"]["open_secrets"] == ""
         os.chmod(token, 0o644)
         wait_for(lambda: shown(daemon)["socket"]["open_secrets"])
-        said = f"everybody on this machine can read '{token}', which holds a token; `chmod o= {token}` ends that"
+        said = f"all users of this machine can read '{token}', which holds a token; run `chmod o= {token}`"
         assert shown(daemon)["socket"]["open_secrets"] == said and said in proxy.log.read_text()
         doctor = subprocess.run([vgpuctl.program(), "doctor", "-o", "json", "--socket", daemon.socket], stdout=subprocess.PIPE,
                                 timeout=HANG_S, check=False)
@@ -156,7 +156,7 @@ def test_show(tmp_path, served):
         code, text, _ = ask(ALPHA, "-o", "json")
         assert code == 0 and json.loads(text)["vm"] == ALPHA
         code, _, text = ask("gamma")
-        assert code == 3 and "no socket of a vgpu-proxy of this host is that of 'gamma'" in text
+        assert code == 3 and "no vgpu-proxy on this host has a socket for 'gamma'" in text
         daemon.stop()
 
 

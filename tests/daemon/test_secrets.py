@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys, tokens and passwords that everybody on this machine can read: each is named when vgpud starts, and by
+"""Keys, tokens and passwords that all users of this machine can read: each is named when vgpud starts, and by
 vgpuctl doctor."""
 import json
 import os
@@ -35,11 +35,11 @@ def test_each_is_named(tmp_path):
         wait_for(lambda: daemon.request("GET", "/readyz")[0])
         found = row()
         for (group, key), path in files.items():
-            line = f"[{group}] {key}: everybody on this machine can read '{path}', which holds a "
-            assert line in daemon.log() and line in found["why"] and f"`chmod o= {path}` ends that" in found["why"]
+            line = f"[{group}] {key}: all users of this machine can read '{path}', which holds a "
+            assert line in daemon.log() and line in found["why"] and f"run `chmod o= {path}`" in found["why"]
         assert found["state"] == "lacks"
         for path in files.values():
             os.chmod(path, 0o640)
         daemon.process.send_signal(signal.SIGHUP)
         wait_for(lambda: not row())
-        assert daemon.log().count("everybody on this machine can read") == len(files)
+        assert daemon.log().count("all users of this machine can read") == len(files)

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 #include "tests/fuzz/check-event.h"
 #include "tests/fuzz/field-script.h"
 #include "trace/adapter.h"

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "model/gpu-ledger.h"
+#include "ledger/gpu-ledger.h"
 #include "tests/fuzz/check-event.h"
 #include "tests/fuzz/field-script.h"
 

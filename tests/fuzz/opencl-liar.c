@@ -340,7 +340,7 @@ liar_put_answer(const struct liar_question *question, struct vg_wire_out *out)
     }
 }
 
-/* What comes by itself, of a read or an event that was asked for, or not. */
+/* What comes by itself, of a read or an event that was requested, or not. */
 static void
 liar_say_more(uint8_t how)
 {

@@ -12,7 +12,7 @@ import time
 MAX_KERNEL_S = 2
 VM_MEMORY_MIB = 2048
 PIECE_MIB = 64
-HOLDERS = 3  # programs of the VM that takes memory
+HOLDERS = 3  # the VM's programs that takes memory
 WATCH_S = 30
 # Of the time that clients have the device: the honest VM has the same weight as the one that hogs it.
 SHARE_LEAST = 0.45

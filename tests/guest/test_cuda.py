@@ -2,6 +2,7 @@
 """Programs of CUDA let go of their GPUs and take them back: the driver is made up, its programs are
 processes that have files open and mapped (tests/guest/fake-cuda.c)."""
 import os
+import signal
 import subprocess
 
 import pytest
@@ -166,13 +167,16 @@ def test_program_is_killed_while_it_stands_still(guest, host):
     assert good.end()[:2] == (0, 1)
 
 
-def test_kernel_that_does_not_end(guest, host):
-    """Longer than the deadline."""
-    guest.start(kernel_ms=100000)
+@pytest.mark.parametrize("library,advice", [(None, "guest_deadline in [actions]"), ("libnccl.so.2", "end or pause all ranks")])
+def test_kernel_that_does_not_end(guest, host, library, advice):
+    """Longer than the deadline; the reason says what to do about it."""
+    endless = guest.start(kernel_ms=100000)
+    if library:
+        endless.call("cuMemAlloc_v2", "to", 4096, by=library)
     other = guest.start()
     done = until(lambda ms: prepare(host, deadline_ms=ms), "cuda-failed", "did not come to an end")
     assert (done["code"], done["undone"]) == ("cuda-failed", True), done
-    assert "did not come to an end" in done["message"]
+    assert "did not come to an end" in done["message"] and advice in done["message"], done
     assert other.runs()
 
 
@@ -239,7 +243,7 @@ def test_it_does_not_come_back(guest, host, fault, code, text, state):
     if "%" in fault:
         assert str(bad.pid) in done["message"] and good.runs()
     if state == "failed":
-        assert f"{bad.pid} (fake-cuda-worke) is lost, and has to be ended by hand" in done["message"]
+        assert f"{bad.pid} (fake-cuda-worke) is lost: `vgpu-guestd end {bad.pid}` ends it" in done["message"]
     if "lost" not in fault:
         guest.fault()
     progress = []
@@ -502,15 +506,15 @@ def test_status(guest, host):
     assert "in all    64 MiB of GPU memory, can be released now" in shown()
 
 
-def by_hand(guest, command):
-    return subprocess.run([program(), command, "--sysroot", guest.root], capture_output=True, text=True)
+def by_hand(guest, *command):
+    return subprocess.run([program(), *command, "--sysroot", guest.root], capture_output=True, text=True)
 
 
 def test_try(guest):
     worker, other = guest.start(), guest.start()
     done = by_hand(guest, "try")
     assert done.returncode == 0, done
-    assert "released: nobody had a GPU open or mapped" in done.stdout
+    assert "released: no process had a GPU open or mapped" in done.stdout
     for pid in (worker.pid, other.pid):
         assert f"{pid} fake-cuda-worke running " in done.stdout
     assert worker.end()[:2] == (0, 1)
@@ -521,7 +525,7 @@ def test_try(guest):
         assert done.returncode == 1 and f"{holder.pid} (python3)" in done.stdout
     assert other.end()[:2] == (0, 1)
     done = by_hand(guest, "try")
-    assert done.returncode == 0 and "no program of CUDA" in done.stdout
+    assert done.returncode == 0 and "no CUDA" in done.stdout
 
 
 def test_restore_by_hand(guest, host):
@@ -540,4 +544,55 @@ def test_restore_by_hand(guest, host):
     # The host finds what is.
     assert resume(host)["type"] == "resumed"
     assert worker.end()[:2] == (0, 1)
-    assert "no program of CUDA" in by_hand(guest, "restore").stdout
+    assert "no CUDA" in by_hand(guest, "restore").stdout
+
+
+def ends(guest, worker, word):
+    done = by_hand(guest, "end", str(worker.pid))
+    assert (done.returncode, done.stdout) == (0, f"{worker.pid} (fake-cuda-worke) {word} and has ended\n"), done
+    assert worker.process.wait() == -signal.SIGKILL
+
+
+def test_end_by_hand(guest, host):
+    """A program has released its GPUs when it is killed: also one that was brought back before."""
+    worker, other = guest.start(), guest.start()
+    assert prepare(host)["type"] == "prepared"
+    assert taken_back(guest, host)
+    guest.fault(f"checkpoint {worker.pid} 999")
+    done = by_hand(guest, "end", str(worker.pid))
+    assert done.returncode == 1 and "cannot be released: error 999" in done.stdout
+    assert f"kill -9 {worker.pid}" in done.stdout and worker.runs()
+    guest.fault()
+    ends(guest, worker, "released its GPUs")
+    assert other.end()[:2] == (0, 1)
+
+
+def test_end_by_hand_while_it_stands_still(guest, host):
+    """One that is back and locked, one that is released, and one that is lost."""
+    locked, released, lost = guest.start(), guest.start(), guest.start()
+    assert prepare(host)["type"] == "prepared"
+    ends(guest, released, "released its GPUs")
+    guest.fault(f"unlock {locked.pid} 999", f"restore {lost.pid} final")
+    guest.bind_all()
+    assert states(resume(host))[locked.pid] == "locked"
+    ends(guest, locked, "released its GPUs")
+    ends(guest, lost, "was lost")
+    done = resume(host)
+    assert done["type"] == "resumed", done
+    assert set(states(done).values()) == {"gone"}
+
+
+def test_end_by_hand_what_cannot_be(guest):
+    """Memory of the guest that is missing, a process without CUDA, none, and what is no pid."""
+    worker = guest.start(mib=100)
+    guest.write("proc/meminfo", f"MemTotal: 9 kB\nMemFree: 4 kB\nMemAvailable: {(100 + OVERHEAD_MIB) * 1024 - 1} kB\n")
+    done = by_hand(guest, "end", str(worker.pid))
+    assert done.returncode == 1 and "needs 580 MiB of the guest's memory" in done.stdout and worker.runs()
+    with guest.holder(guest.path("dev/nvidiactl")) as other:
+        guest.show(other.pid)
+        done = by_hand(guest, "end", str(other.pid))
+        assert done.returncode == 1 and "does not use CUDA" in done.stdout
+        assert other.process.poll() is None
+    assert "there is no process 999999" in by_hand(guest, "end", "999999").stdout
+    for words in (["end"], ["end", "x"], ["end", "1"], ["end", "99999999999"], ["end", "2", "3"], ["status", "2"]):
+        assert by_hand(guest, *words).returncode == 2

@@ -114,7 +114,7 @@ def test_status(guest, host):
     assert about["programs"]["forked"] == forked(1)
     shown = subprocess.run([program(), "status", "--sysroot", guest.root], capture_output=True, text=True,
                            check=True).stdout
-    assert "  forked    children that give up their files: 1, with descriptors: 2, maps: 1\n" in shown
+    assert "  forked    children that release their files: 1, with descriptors: 2, maps: 1\n" in shown
     assert worker.has_gpu(worker.children[0])
 
 
@@ -122,8 +122,8 @@ def test_by_hand(guest):
     worker = guest.start(child=True)
     done = subprocess.run([program(), "try", "--sysroot", guest.root], capture_output=True, text=True,
                           check=True)
-    assert "forked children that gave up their files: 1, with descriptors: 2, maps: 1\n" in done.stdout
-    assert "released: nobody had a GPU open or mapped" in done.stdout
+    assert "forked children that released their files: 1, with descriptors: 2, maps: 1\n" in done.stdout
+    assert "released: no process had a GPU open or mapped" in done.stdout
     assert not worker.has_gpu(worker.children[0]) and all_run([worker])
 
 

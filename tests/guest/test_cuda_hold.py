@@ -210,7 +210,7 @@ def test_nobody_may_trace(guest, host):
     """Then it is done without, and told."""
     guest.write("proc/sys/kernel/yama/ptrace_scope", "3\n")
     worker = guest.start()
-    why = f"{guest.root}/proc/sys/kernel/yama/ptrace_scope is 3: no process may trace another one"
+    why = f"{guest.root}/proc/sys/kernel/yama/ptrace_scope is 3: no process may trace another process"
     [about] = [p for p in host.ask("status")["providers"] if p["name"] == "cuda"]
     assert about["releasable"] is True and about["programs"]["list"][0]["unheld"] == why
     shown = subprocess.run([program(), "status", "--sysroot", guest.root], capture_output=True, text=True,

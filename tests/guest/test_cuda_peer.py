@@ -45,10 +45,10 @@ def test_large_memory_that_another_gpu_may_access(guest, host):
         worker = on_two(guest)
         for call in calls:
             worker.call(*call)
-        assert refused(host, worker, "it has allocated 512 MiB at once") == {worker.pid: "no"}, calls
+        assert refused(host, worker, "it has a single allocation of 512 MiB") == {worker.pid: "no"}, calls
         message = prepare(host)["message"]
         for text in (*(f"{name} called by fake-cuda-worker" for name in named), TORCH,
-                     "which GPU may access which, and what was freed, is not seen",
+                     "it is not fully known which GPU may access which",
                      "CUDA_VISIBLE_DEVICES naming one GPU"):
             assert text in message, message
         worker.kill()
@@ -98,7 +98,7 @@ def test_memory_that_is_there_no_more(guest, host):
     worker.call(*ENABLE)
     released(guest, host)
     worker.has_memory(ANOTHER, 701)
-    refused(host, worker, "it has allocated 701 MiB at once")
+    refused(host, worker, "it has a single allocation of 701 MiB")
     worker.has_memory(ANOTHER, 0)
     released(guest, host)
     assert worker.end()[:2] == (0, 2)
@@ -110,7 +110,7 @@ def test_driver_does_not_tell_of_the_memory(guest, host):
     worker.call(*ENABLE)
     released(guest, host)
     guest.fault("nvml 0 9")
-    refused(host, worker, "it has allocated 512 MiB at once")
+    refused(host, worker, "it has a single allocation of 512 MiB")
 
 
 def test_pool_that_another_gpu_may_access(guest, host):
@@ -152,7 +152,7 @@ def test_at_the_last_moment(guest, host, last):
     progress = []
     done = host.answer(number, progress)
     assert (done["code"], done["undone"]) == ("unreleasable", True), done
-    assert f"process {worker.pid} " in done["message"] and "512 MiB at once" in done["message"]
+    assert f"process {worker.pid} " in done["message"] and "a single allocation of 512 MiB" in done["message"]
     assert "checkpoint" not in {p["step"] for p in progress}
     assert worker.end()[:2] == (0, 0) and slow.end()[:2] == (0, 0)
 
@@ -173,7 +173,7 @@ def test_who_was_not_watched(guest):
     """On several GPUs, with as much memory as matters; the guest's owner may allow it."""
     worker = on_two(guest)
     with Agent(guest) as agent, agent.host() as host:
-        unknown = "it is not known whether one of its GPUs may access an allocation of 512 MiB"
+        unknown = "it is unknown whether one of its GPUs may access an allocation of 512 MiB"
         assert refused(host, worker, unknown) == {worker.pid: "unknown"}
         assert "used CUDA before its calls were watched" in prepare(host)["message"]
         worker.has_memory(ANOTHER, 0)
@@ -189,4 +189,4 @@ def test_who_was_not_watched(guest):
         released(guest, host)
         little.call(*ALLOCATE)
         little.call(*ENABLE)
-        refused(host, little, "512 MiB at once")
+        refused(host, little, "a single allocation of 512 MiB")

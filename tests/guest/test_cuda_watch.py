@@ -26,7 +26,7 @@ def probes(tracing, agent):
 @pytest.mark.parametrize("function,text", [
     (IMPORT, f"it uses memory of another process ({IMPORT} called by fake-cuda-worker), and the"),
     ("cuMemAllocManaged", "unified memory (cuMemAllocManaged called by fake-cuda-worker), which"),
-    ("cuMulticastCreate", "several GPUs write at once (cuMulticastCreate called by fake-cuda-worker)"),
+    ("cuMulticastCreate", "several GPUs write concurrently (cuMulticastCreate called by fake-cuda-worker)"),
 ])
 def test_who_could_not_come_back_is_refused(guest, host, function, text):
     good, bad = guest.start(), guest.start()
@@ -252,7 +252,7 @@ def test_what_newer_drivers_can(guest, host, version, job, ok):
     if ok:
         released(guest, host)
         workers[0].call("cuMulticastCreate")
-        refused(host, workers[0], "several GPUs write at once")
+        refused(host, workers[0], "several GPUs write concurrently")
     else:
         refused(host, workers[0], "launch-job" if version >= "610" else "memory of another process")
 

@@ -114,7 +114,7 @@ def test_maps_alone(tmp_path):
 # Who is left alone, what is said of it before anything is done, and when it is stopped.
 LEFT_ALONE = [
     ("own", "it has opened {node} itself", None),
-    ("vfork", "it shares its memory with process {other}, as a child does that has not begun its program yet",
+    ("vfork", "it shares its memory with process {other}, like a child that has not executed its program yet",
      "its thread {pid} does not stop (it is in state D)"),
     ("shares-files", "it shares its descriptors with process {other}", None),
     ("thread-files", "its thread {other} has descriptors of its own", None),

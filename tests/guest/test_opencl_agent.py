@@ -77,7 +77,7 @@ class Program:
 
 def connected(agent, n):
     """Waits until programs have said so many hellos to the agent."""
-    wait_for(lambda: agent.log().count("program of OpenCL connected") >= n)
+    wait_for(lambda: agent.log().count("OpenCL program connected") >= n)
 
 
 def says(words):
@@ -143,7 +143,7 @@ def test_by_hand(guest, agent):
         said = subprocess.run([*command, "status"], capture_output=True, text=True, check=True).stdout
         assert re.search(rf"provider opencl\n  connected 1\n  process   {one.pid} \(holder\), 16 MiB", said), said
         said = subprocess.run([*command, "try"], capture_output=True, text=True, check=True).stdout
-        assert "released: nobody had a GPU open or mapped" in said and len(re.findall(f" {one.pid} ", said)) == 1, said
+        assert "released: no process had a GPU open or mapped" in said and len(re.findall(f" {one.pid} ", said)) == 1, said
         assert re.search(rf"^ +{one.pid} holder +running +\d+", said, re.M), said
         assert one.end() == 0
     agent.stop()
@@ -293,7 +293,7 @@ def test_no_agent_comes(guest):
             connected(agent, 1)
             assert prepare(host)["type"] == "prepared"
             guest.write("faults", "none")
-        wait_for(lambda: "cannot go on by itself: " in guest.read("opencl.log"))
+        wait_for(lambda: "cannot continue on its own: " in guest.read("opencl.log"))
         assert not one.holds()
         guest.write("faults", "")
         wait_for(one.holds)
@@ -393,7 +393,7 @@ def test_from_proxy_to_proxy(guest, agent, host):
         assert "switch" not in [step["step"] for step in steps]
         done = switch(host, "proxy:/nowhere")
         assert (done["code"], done["undone"]) == ("opencl-failed", True) and "No such file" in done["message"], done
-        assert f"{one.pid} (holder) goes on where it was" in done["message"] and at(done, one) == ("away", other)
+        assert f"{one.pid} (holder) continues where it was" in done["message"] and at(done, one) == ("away", other)
         agent.process.kill()
         agent.process.wait()
         with Agent(guest) as next_agent, next_agent.host() as again:
@@ -438,7 +438,7 @@ def test_a_proxy_that_does_not_answer(guest, agent, host):
 @pytest.mark.parametrize("comes", [pytest.param(True, marks=pytest.mark.drawn("lab-many")),
                                    pytest.param(False, marks=pytest.mark.drawn("opencl-faults"))])
 def test_the_agent_ends_on_the_way(guest, comes):
-    """A program that stands still then, as where it shall go is no more, goes on where it was: when the next agent has
+    """A program that stands still then, as where it shall go is no more, continues where it was: when the next agent has
     waited for somebody to have it do so, or by itself."""
     with a_proxy(guest) as (first, _), a_proxy(guest, "other.sock") as (other, second), \
             a_proxy(guest, "third.sock") as (place, _), Program(guest, mib=1, VGPU_OPENCL=first, VGPU_OPENCL_ALONE="1") as one:
@@ -621,7 +621,7 @@ for line in lines:
         connected(agent, 2)
         with stranger(guest, many + "print('there', flush=True)\n" + WAIT, before=become) as other:
             assert other.stdout.readline() == "there\n"
-            wait_for(lambda: "too many programs of OpenCL" in agent.log())
+            wait_for(lambda: "too many OpenCL programs" in agent.log())
             with Program(guest, mib=1) as late:
                 connected(agent, 3)
                 # The one who only has many connections is none of them.
@@ -694,5 +694,5 @@ def test_too_many(guest, agent):
             assert each.recv(1) == b""
             each.close()
         assert one.end() == 0
-    assert "too many programs of OpenCL" in agent.log()
+    assert "too many OpenCL programs" in agent.log()
     reach.close()

@@ -54,11 +54,11 @@ def a_guest(tmp_path):
 @contextlib.contextmanager
 def stranger(guest, agent, hello, answers, node=""):
     reach = Connected(guest)
-    before = agent.log().count("program of OpenCL connected")
+    before = agent.log().count("OpenCL program connected")
     with subprocess.Popen([sys.executable, "-c", STRANGER, reach.path, hello, repr(answers), node],
                           stdout=subprocess.PIPE, pass_fds=[reach.dir], text=True) as process:
         assert process.stdout.readline() == "there\n"
-        wait_for(lambda: agent.log().count("program of OpenCL connected") > before)
+        wait_for(lambda: agent.log().count("OpenCL program connected") > before)
         yield process
         process.kill()
     reach.close()

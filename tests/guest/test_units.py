@@ -285,7 +285,7 @@ def test_try(guest):
     with guest.holder(guest.path("dev/nvidiactl")) as holder:
         guest.runs("persistenced.service", holder)
         done = shown(guest, "try")
-    assert done.returncode == 0 and "released: nobody had a GPU" in done.stdout, done
+    assert done.returncode == 0 and "released: no process had a GPU" in done.stdout, done
     assert "stop persistenced.service: done" in done.stdout and "start persistenced.service: done" in done.stdout
     assert guest.states()["persistenced.service"] == "active" and guest.kept() is None
     assert worker.end()[:2] == (0, 1)

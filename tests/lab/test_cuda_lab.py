@@ -86,7 +86,7 @@ def test_there_and_back(movelab, guest, way):
             assert program.runs(target)
         [quiesce] = [step for step in move["steps"] if step["verb"] == "quiesce"]
         # The node of a GPU with another driver than NVIDIA's is all that leaves with it.
-        assert ("2 programs with 80 MiB of GPU memory; 1 forked child gave up 1 descriptor and 0 maps"
+        assert ("2 programs with 80 MiB of GPU memory; 1 forked child released 1 descriptor and 0 maps"
                 in quiesce["answer"])
         assert (move["guest"]["forked"], move["guest"]["forked_descriptors"]) == (1, 1)
         assert all(programs[0].runs(target, child) for child in children)
@@ -121,7 +121,8 @@ def test_it_says_that_it_can_be_moved(movelab, guest, way):
     tell(source, guest, f"cuda call {other.pid} cuMemImportFromShareableHandle")
     check = node.move(guest, target, status=200, dry_run=True)
     [problem] = check["problems"]
-    assert f"{other.pid} (fake-cuda-worke): it uses memory of another process (NCCL, CUDA IPC)" in problem
+    assert f"{other.pid} (fake-cuda-worke): it uses memory of another process "\
+        "(cuMemImportFromShareableHandle called by fake-cuda-worker)" in problem
     assert {p["pid"]: p["movable"] for p in check["guest"]["programs"]} == {program.pid: "yes", other.pid: "no"}
     move = node.ended(node.move(guest, target))
     assert move["state"] in ("failed", "rolled_back") and "another process" in move["cause"], story(move)

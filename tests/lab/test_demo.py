@@ -134,7 +134,7 @@ def test_opencl(demo):
     assert demo.left() == []
     assert re.search(r"in the guest: 2 programs with \d+ MiB of GPU memory", text)
     assert re.search(r"^Done after .*: demo-opencl is on h1 and has its GPUs", text, re.M)
-    assert len(re.findall(r"^\d+ +(?:x264|waves): running; .*stood still for", text, re.M)) == 2
+    assert len(re.findall(r"^\d+ +(?:x264|waves): running; .*was paused for", text, re.M)) == 2
     assert len(re.findall(r"encoded 40 frames, .* status 0$", text, re.M)) == 5
     sums = re.findall(r"steps 150 sum (\w+) status 0", text)
     assert len(sums) == 3 and len(set(sums)) == 1

@@ -291,7 +291,7 @@ def test_frames(moving, guest, proxy):
     program.runs("h1")
     turns_back(node, guest, proxy, program)
     shown = run(node, "migrate", guest, "--to", "h2", "--gpu-during=proxy", "--dry-run").stdout
-    assert "Those that go on there are expected to stand still for" in shown, shown
+    assert "Programs that continue there are expected to be paused for" in shown, shown
     move = is_expected(node, guest, proxy, program.mib)
     migrates(node, move)
     assert not program.holds("h1") and len(proxy.pids()) == 2 and proxy.reserved() == 0
@@ -315,7 +315,7 @@ def test_frames(moving, guest, proxy):
     print(f"switch there {away['stop_ns'] / 1e6:.0f} ms, back {back['stop_ns'] / 1e6:.0f} ms; "
           f"longest gaps between frames: {longest} ms; the VM itself {end['progress']['downtime_ns'] / 1e6:.0f} ms")
     shown = " ".join(run(node, "migration", "show", move["id"]).stdout.split())
-    assert re.search(r"stood still for [\d.]+ m?s until it was at the proxy, and then for [\d.]+ m?s", shown), shown
+    assert re.search(r"was paused for [\d.]+ m?s until it was at the proxy, and then for [\d.]+ m?s", shown), shown
 
 
 def test_x264(moving, guest):
@@ -426,7 +426,7 @@ def test_lost_while_it_moves(movelab, moving, guest, proxy, how):
     shown = run(moving, "migration", "show", move["id"]).stdout
     print(shown)
     assert (move["state"], one["state"]) in (("failed", "away"), ("done", "gone")), story(move)
-    assert "proxy" in (one["why"] or "") and "begin it again" in " ".join(shown.split()), shown
+    assert "proxy" in (one["why"] or "") and "restart it" in " ".join(shown.split()), shown
 
 
 @pytest.mark.parametrize("how", ["cut", "killed", "hanging", "dead host", "hanging host"])
@@ -449,4 +449,4 @@ def test_lost_before_it_is_back(movelab, moving, guest, proxy, how):
     print(move["state"], move["cause"], one["state"], one["why"])
     shown = run(movelab.nodes["h1"], "migration", "show", move["id"]).stdout
     print(shown)
-    assert "proxy" in (one["why"] or "") and "begin it again" in " ".join(shown.split()), shown
+    assert "proxy" in (one["why"] or "") and "restart it" in " ".join(shown.split()), shown

@@ -140,7 +140,7 @@ def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):
         assert f"qemu+tcp://{target}/system" in answer["detail"], answer
         assert f"qemu+tcp://{target}/system" in run(node, "migrate", guest, "--to", target, "--dry-run", code=6).stderr
         wait_for(lambda: part(node)["state"] == "degraded")
-        assert f"libvirt of '{target}' has not answered since 20" in part(node)["reason"]
+        assert f"libvirt on '{target}' has not answered since 20" in part(node)["reason"]
         assert metric(node, "vgpud_libvirt_calls_hanging") == 1
         # The next one does not wait again.
         with within(PROMPT_S):

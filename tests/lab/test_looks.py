@@ -47,7 +47,7 @@ class Reader(threading.Thread):
 
 
 def begun_twice(guest):
-    """Whether a QEMU was asked for a second measurement of its memory before the first had begun: a
+    """Whether a QEMU was requested a second measurement of its memory before the first had begun: a
     migration that comes later may never end then (actuators/virt-memory.c)."""
     return [host for host in OTHER if "change dirtyrate state failed" in said_by_qemu(host, guest)]
 

@@ -382,7 +382,7 @@ def test_refused(movelab, way, guest):
     node.reload("")
     movelab.nodes[target].reload("[actions]\nenabled=no\n")
     check = node.move(guest, target, 200, dry_run=True)
-    assert any("acting is off" in p for p in check["problems"]), check
+    assert any("actions are disabled" in p for p in check["problems"]), check
     assert [s["verb"] for s in check["steps"] if s["verb"] != "look"][:3] == ["precheck", "reserve", "quiesce"]
     end = node.ended(node.move(guest, target))
     assert end["state"] == "failed" and end["cause"].startswith("reserve: "), end

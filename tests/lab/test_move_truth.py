@@ -117,7 +117,7 @@ def test_paused_is_not_running(movelab, guest):
     assert "on the target, paused by a user" in steps(end, "look")[-1]["answer"], end
     [verify] = steps(end, "verify")
     uuid = lab("virsh", "h2", "-q", "domuuid", guest).stdout.strip()
-    assert not verify["ok"] and "stands still, paused by a user" in verify["answer"], verify
+    assert not verify["ok"] and "is not running: paused by a user" in verify["answer"], verify
     assert f"`virsh -c qemu+tcp://h2/system resume {uuid}`" in verify["answer"], verify
 
 
@@ -161,7 +161,7 @@ def test_a_pause_that_libvirt_forgets(movelab, guest, arrives):
     end = node.ended(move)
     assert end["state"] == ("done" if arrives else "aborted"), end
     [migrate] = steps(end, "migrate")
-    assert "somebody had paused the VM meanwhile" in migrate["answer"], migrate
+    assert "the VM had been paused during the migration" in migrate["answer"], migrate
     host = "h2" if arrives else "h1"
     assert running_on(guest) == [host] and has_gpu(host, guest)
     if arrives:
@@ -287,7 +287,7 @@ def test_local_disk(movelab):
 def test_definition_on_the_target(movelab, ours):
     """libvirt of the target cannot write to the disk when all else has arrived, and keeps the VM's definition.
     It is taken away; or, as libvirt does not do that to one with a saved state, told. The target's vgpud, where
-    acting is off, has not looked at the disk."""
+    actions are disabled, has not looked at the disk."""
     node, name = movelab.nodes["h1"], "double"
     with disk() as (_, device):
         try:
@@ -301,7 +301,7 @@ def test_definition_on_the_target(movelab, ours):
             end = node.ended(node.move(name, "h2"))
             assert end["state"] == "rolled_back" and "not writable" in end["cause"], end
             [doubt] = end["doubts"]
-            assert "was not looked at" in doubt and "acting is off" in doubt, doubt
+            assert "not checked whether" in doubt and "actions are disabled" in doubt, doubt
             assert running_on(name) == ["h1"]
             uuid = lab("virsh", "h1", "-q", "domuuid", name).stdout.strip()
             command = f"virsh -c qemu+tcp://h2/system undefine {uuid}"

@@ -114,14 +114,14 @@ def test_there_and_back(movelab, guest, way, undisturbed):
         assert [(p["by"], p["pid"], p["gpu_bytes"]) for p in check["guest"]["programs"]] == [
             ("opencl", program.pid, BYTES)]
         shown = run(node, "migrate", guest, "--to", target, "--dry-run").stdout
-        assert "1 program of the guest will stand still" in shown, shown
+        assert "1 program in the guest will be paused" in shown, shown
         assert program.holds(source)
         run(node, "migrate", guest, "--to", target, "--wait")
         move = max(node.daemon.get("/v1/migrations")["items"], key=lambda m: m["made_ns"])
         one = told(node.migration(move))[program.pid]
         assert one["state"] == "running" and one["stop_ns"] >= one["checkpoint_ns"] + one["restore_ns"] > 0
         shown = run(node, "migration", "show", move["id"]).stdout
-        assert re.search(rf"{program.pid}.*waves: running.*stood still for [\d.]+ m?s", shown), shown
+        assert re.search(rf"{program.pid}.*waves: running.*was paused for [\d.]+ m?s", shown), shown
         assert program.holds(target) and program.runs(target)
         source, target = target, source
     assert program.end(source) == undisturbed
@@ -140,17 +140,17 @@ def test_at_a_proxy_while_it_moves(movelab, guest, way, undisturbed):
         node.move(guest, target, status=400, **bad)
     assert "agent is not asked" in node.move(guest, target, status=422, no_agent=True, gpu_during=place)["detail"]
     shown = run(node, "migrate", guest, "--to", target, "--gpu-during", place, "--dry-run").stdout
-    assert f"go on at {place}" in shown, shown
+    assert f"continue at {place}" in shown, shown
     # vgpud chooses the one that it knows, of which this move then has the share.
     shown = run(node, "migrate", guest, "--to", target, "--gpu-during", "proxy", "--dry-run").stdout
-    assert "No proxy for its programs of OpenCL" in shown and f"no [proxy {guest}] in vgpud.conf" in shown, shown
+    assert "No proxy for its OpenCL programs" in shown and f"no [proxy {guest}] in vgpud.conf" in shown, shown
     (node.directory / "guest-token").write_text(token + "\n")
     (node.directory / "guest-token").chmod(0o600)
     node.reload(f"[actions]\nbandwidth=8\n[proxy {guest}]\naddress={tcp}\ntoken_file={node.directory}/guest-token\n")
     wait_for(lambda: node.daemon.get("/v1/proxies")["guests"][0]["told"])
     place = "proxy:" + tcp
     shown = " ".join(run(node, "migrate", guest, "--to", target, "--gpu-during", "proxy", "--dry-run").stdout.split())
-    assert f"go on at {place} ([proxy {guest}] in vgpud.conf names it)" in shown, shown
+    assert f"continue at {place} ([proxy {guest}] in vgpud.conf names it)" in shown, shown
     move = node.move(guest, target, gpu_during="proxy")
     wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
     assert not program.holds(source) and program.runs(source)
@@ -173,7 +173,7 @@ def test_from_proxy_to_proxy(movelab, guest, way, undisturbed):
     assert re.search(rf"{program.pid} +waves +away +{places[1]} +[\d.]+", shown) and str(own.pid) not in shown, shown
     assert program.runs(source) and own.holds(source)
     said = run(node, "proxy", "move", guest, "--to", "/tmp/third.sock", code=4).stderr
-    assert f"{program.pid} (waves) goes on where it was" in said and "No such file" in said, said
+    assert f"{program.pid} (waves) continues where it was" in said and "No such file" in said, said
     assert "no VM 'nobody'" in run(node, "proxy", "move", "nobody", "--to", "direct", code=3).stderr
     moved = json.loads(run(node, "proxy", "move", guest, "--to", "direct", "-o", "json").stdout)
     [one] = moved["guest"]["programs"]

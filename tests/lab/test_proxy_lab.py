@@ -417,7 +417,7 @@ class OneOfTwo(Proxy):
             assert process.wait(HANG_S) == 0
 
 
-PLANS = "[policy]\nhold=3s\nhold_fraction=0.5\ncontention_threshold=0.02\nmin_gain=0.01\n"
+PLANS = "[policy]\nhold=3s\ncontention_threshold=0.02\nmin_gain=0.01\n"
 
 
 def test_a_plan_is_applied(node, proxy, folder, tmp_path):
@@ -503,7 +503,7 @@ def test_another_address_and_token(node, proxy, folder):
 
 def test_a_token_that_everybody_can_read(node, proxy):
     proxy.token.chmod(0o644)
-    wait_for(lambda: [g for g in node.guests() if "everybody on this machine can read" in g["reason"]])
+    wait_for(lambda: [g for g in node.guests() if "all users of this machine can read" in g["reason"]])
     assert "does not know" in node.run("vm", "show", GUEST)
     proxy.token.chmod(0o640)
     node.knows(proxy.address)

@@ -81,4 +81,4 @@ def ends_and_none_begins(cluster, guest, move, node, to):
     back = cluster.nodes[to]
     wait_for(lambda: back.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
     status, _, answer = back.daemon.post("/v1/migrations", {"vm": guest, "to": node.host})
-    assert status in (502, 503, 504) and "no move begins" in answer["detail"], answer
+    assert status in (502, 503, 504) and "no move starts" in answer["detail"], answer

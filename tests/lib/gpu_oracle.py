@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ctfgen import Ev
 from settings import HANG_S
 
-FIGURES = ("requests", "partial", "busy_ns", "exec_ns", "wait_ns")
+FIGURES = ("requests", "partial", "open", "open_oldest_ns", "busy_ns", "exec_ns", "wait_ns")
 PARTS = ("vgpu_queue_ns", "dependency_ns", "driver_queue_ns")
 
 # ---- text ----
@@ -327,6 +327,9 @@ class Job:
     queue: "Queue" = None         # of the hardware, while it is in it
     given: int = 0                # when it was put there
     parted: int = 0               # when it was interrupted
+    ring: tuple = None            # what works off its jobs in order
+    ring_passed: bool = False     # one behind it there is done, after its own last record
+    number: int = 0               # the order of first records
 
     def known(self):
         """Its last record, while it waits."""
@@ -418,7 +421,7 @@ class GpuOracle:
                     self.jobs.append(Job(device=step.device, engine=step.engine))
                     self.finished[step.order[0]] = step.order[1]
                 return
-            job = Job(first=record.t)
+            job = Job(first=record.t, number=len(self.jobs))
             self.jobs.append(job)
         self.learn(job, record, step)
         self.apply(job, record.t, step)
@@ -455,6 +458,9 @@ class GpuOracle:
         job.vgpu = job.vgpu or step.vgpu
         if job.order is None:
             job.order = step.order
+        kinds = {name[0] for name in job.names}
+        job.ring = ("workload" in kinds and not job.of_i915 and (job.vgpu,)) or \
+            ("job" in kinds and not job.of_xe and ("job",)) or None
         owner = self.owner_of(record, step)
         # A timeline of an engine is nobody's.
         for order in (step.order, job.order):
@@ -468,6 +474,9 @@ class GpuOracle:
 
     def apply(self, job, t, step):
         job.of_i915 |= step.of_i915
+        job.of_xe |= step.order_of != "ring"
+        if step.op not in (DONE, RETIRED):
+            job.ring_passed = False
         self.told.add((job.engine, step.op))
         if not (step.vgpu and step.op == QUEUED):
             self.ops.add(step.op)
@@ -556,8 +565,19 @@ class GpuOracle:
             if other.is_waiting() and other.merged is None and not other.queue and not other.passed:
                 other.merged, other.engine, other.weak = max(t, other.known()), job.engine, False
 
+    def pass_ring(self, job):
+        """Jobs of the ring that came before are done, too: by the order in which the ring was given them
+        (overtake()), or, where that is not told of both, in which they were queued."""
+        known = QUEUED in job.stages or (SUBMITTED in job.stages and not job.vgpu)
+        for other in self.jobs:
+            if job.ring and other.ring == job.ring and other.engine == job.engine and \
+                    other.number < job.number and other.end is None and not other.dropped and \
+                    (not job.queue if other.queue else known):
+                other.ring_passed = True
+
     def finish(self, job, t):
         self.overtake(job)
+        self.pass_ring(job)
         for other in self.earlier(job):
             if other.merged is None and (not other.is_waiting() or not job.of_i915):
                 other.passed = True         # done by now, but since when?
@@ -587,29 +607,19 @@ class GpuOracle:
     # ---- figures ----
 
     def is_open(self, job):
-        """It still waits or runs at the end, if ends are recorded at all."""
+        """Nothing proves that it is over, if ends are recorded at all."""
         return job.first is not None and job.end is None and not job.dropped and not job.passed and \
-            self.ops & {DONE, RETIRED}
-
-    def open_part(self, job):
-        """Up to the next of its records that somebody tells."""
-        state = max(job.stages, default=READY)
-        if job.queue or state == READY:
-            return 2
-        if state == QUEUED and (job.vgpu or SUBMITTED in self.ops):
-            return 0
-        return 1 if READY in self.ops else 2
+            not job.ring_passed and bool(self.ops & {DONE, RETIRED})
 
     def waits(self, job):
         """(part, from, to), in order."""
-        open_ = self.is_open(job)
         stop = job.merged
         if job.cancelled:
             stop = job.end
         elif job.runs:
             stop = job.runs[0][0]
         elif stop is None:
-            stop = self.end if open_ else job.known()
+            stop = job.known()
         at = [(op, t) for op, t in sorted(job.stages.items()) if t <= stop]
         if not at and job.given:
             at = [(READY, job.given)]           # its first record is that it is given
@@ -617,35 +627,31 @@ class GpuOracle:
         for i, (_, t) in enumerate(at):
             last = i + 1 == len(at)
             part = 2 if last else {SUBMITTED: 0, READY: 1}[at[i + 1][0]]
-            if last and (job.cancelled or (open_ and not job.runs and job.merged is None)):
-                part = self.open_part(job)
+            if last and job.cancelled and (job.vgpu or SUBMITTED in self.ops):
+                part = 0
             out.append((part, t, stop if last else at[i + 1][1]))
         for before, after in zip(job.runs, job.runs[1:]):
             out.append((2, before[1], after[0]))
-        if open_ and job.runs and job.runs[-1][1] is not None:
-            out.append((2, job.runs[-1][1], self.end))
         return out
-
-    def runs_of(self, job):
-        open_end = self.end if self.is_open(job) else None
-        return [(begin, open_end if end is None else end) for begin, end in job.runs
-                if end is not None or open_end is not None]
 
     def figures(self, chosen):
         out = dict.fromkeys(FIGURES + PARTS, 0)
         runs = []
         for job in chosen:
             done = job.end is not None and not job.cancelled
-            known = QUEUED in job.stages or (SUBMITTED in job.stages and not job.vgpu)
+            is_open = self.is_open(job)
             out["requests"] += done
-            if not job.cancelled:
-                out["partial"] += not done or not known
+            out["open"] += is_open
+            out["partial"] += not (done or is_open or job.cancelled)
+            if is_open:
+                out["open_oldest_ns"] = max(out["open_oldest_ns"], self.end - job.first)
             for part, begin, end in self.waits(job):
                 out[PARTS[part]] += end - begin
                 out["wait_ns"] += end - begin
-            for begin, end in self.runs_of(job):
-                out["exec_ns"] += end - begin
-                runs.append((begin, end))
+            for begin, end in job.runs:
+                if end is not None:
+                    out["exec_ns"] += end - begin
+                    runs.append((begin, end))
         out["busy_ns"] = union(runs)
         return out
 
@@ -685,6 +691,7 @@ def union(intervals):
 
 
 Job.weak = False
+Job.of_xe = False
 Job.vgpu = 0
 
 

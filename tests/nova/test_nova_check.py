@@ -150,7 +150,7 @@ def test_nobody_listens_at_the_first(node, tmp_path):
     assert [(each["url"], each["state"]) for each in got["endpoints"]] == [
         ("http://x", "invalid"), (gone, "unreachable"), (node.url, "answers")]
     assert got["taken"] == node.url and got["endpoints"][1]["limit_ms"] == 30_000
-    assert "nobody listens" in messages and "http://x" in messages
+    assert "no process listens" in messages and "http://x" in messages
     got, messages = document("--config", nova_conf(tmp_path, **{**node.options, "endpoints": gone}), code=7)
     assert got["fail_open"]
 

@@ -124,7 +124,7 @@ def test_memory_of_a_vm(tmp_path):
         allocate = [sys.executable, "-c", ALLOCATE]
         # 40 are another's: there is room for 20 once the first and the second 40 were refused.
         assert two.run(0, allocate).stdout.split() == ["60", "-4", "-4", "0", "-38", "-4"]
-        assert "more memory than the programs of its VM may have together" in two.refused(0)["last"]
+        assert "more memory than its VM's programs may have together" in two.refused(0)["last"]
         assert two.run(1, allocate).stdout.split() == ["64", "0", "-4", "0", "0", "0"]
         shown = two.proxy.ask(f"show tcp:127.0.0.1:{two.ports[0]}")
         assert shown["socket"]["vm_memory_bytes"] == 64 << 20 and shown["socket"]["memory_bytes"] == 60 << 20
@@ -264,7 +264,7 @@ def test_the_vm_changes_during_the_handshake(tmp_path):
         with Shaking(by_tls.port, pair) as program:
             by_tls.change("vm=guest1")
             answer = program.finish(WAYS[3])
-            assert answer.startswith(b"VPREFUS1the program's certificate is that of 'guest0', not of 'guest1'"), answer
+            assert answer.startswith(b"VPREFUS1the program's certificate is for 'guest0', not for 'guest1'"), answer
         by_tls.change("vm=guest0")
         with Shaking(by_tls.port, pair) as program:
             assert program.finish(WAYS[3]).startswith(b"VGPSESS1")

@@ -187,7 +187,7 @@ def test_stops(tmp_path):
 @pytest.mark.parametrize("how", ["stopped", "silent"])
 def test_a_return_to_who_does_not_answer(tmp_path, how):
     """A program that is to go on at a proxy which has stopped, though its machine takes what is sent, or that stops in the
-    middle of it, is told to have failed, in time and why; it goes on where it was, and nothing is lost."""
+    middle of it, is told to have failed, in time and why; it continues where it was, and nothing is lost."""
     os.makedirs(tmp_path / "program")
     argv = [built("tests/opencl/frames"), "16", "20", "5", str(tmp_path / "wait")]
     (tmp_path / "wait").touch()

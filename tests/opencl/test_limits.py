@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from opencl import WITH_A_QUEUE, Proxy, built, need_pocl
+from opencl import PREPARE, WITH_A_QUEUE, Proxy, Stopped, built, need_pocl
 from ports import free_port
 from settings import HANG_S, is_instrumented
 from unixhttp import wait_for
@@ -152,6 +152,68 @@ def test_a_program_that_forks(tmp_path, way):
         # Python has a word to say about fork(), too.
         told = [line for line in done.stderr.splitlines() if line.startswith("vgpu-opencl[")]
         assert len(told) == 3 and all("this process was forked from a program" in line for line in told), told
+
+
+# Forks a child at each line, which uses all that it inherited; then tells what its buffer has.
+FORKING_WHILE_STOPPED = WITH_A_QUEUE + """
+import os
+for name in ("Buffer", "Kernel", "ProgramWithSource", "UserEvent"):
+    getattr(cl, "clCreate" + name).restype = ctypes.c_void_p
+p, ref = ctypes.c_void_p, ctypes.byref
+at, n = ctypes.c_int(42), ctypes.c_size_t(4)
+buffer = p(cl.clCreateBuffer(context, ctypes.c_uint64(32), n, ref(at), ref(error)))
+source = ctypes.c_char_p(b"kernel void k(global int *a, int b) { a[0] += b; }")
+program = p(cl.clCreateProgramWithSource(context, 1, ref(source), None, None))
+assert cl.clBuildProgram(program, 0, None, None, None, None) == 0
+kernel, event = p(cl.clCreateKernel(program, b"k", None)), p(cl.clCreateUserEvent(context, None))
+print("there", flush=True)
+def use():
+    yield cl.clSetKernelArg(kernel, 0, ctypes.c_size_t(8), ref(buffer))
+    yield cl.clSetKernelArg(kernel, 1, n, ref(at))
+    yield cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, ref(n), None, 0, None, None)
+    yield cl.clEnqueueReadBuffer(queue, buffer, 1, ctypes.c_size_t(0), n, ref(at), 0, None, None)
+    yield cl.clFinish(queue)
+    yield cl.clSetUserEventStatus(event, 0)
+    yield cl.clWaitForEvents(1, ref(event))
+    yield -2 if cl.clCreateBuffer(context, ctypes.c_uint64(1), n, None, ref(error)) is None and error.value == -2 else 1
+    yield cl.clBuildProgram(program, 0, None, None, None, None)
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        results = list(use())
+        left = [cl.clReleaseKernel(kernel), cl.clReleaseProgram(program), cl.clReleaseEvent(event),
+                cl.clReleaseMemObject(buffer), cl.clReleaseCommandQueue(queue), cl.clReleaseContext(context)]
+        print(0 in results, set(left), flush=True)
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
+cl.clEnqueueReadBuffer(queue, buffer, 1, ctypes.c_size_t(0), n, ref(at), 0, None, None)
+print(at.value, flush=True)
+"""
+
+
+@pytest.mark.parametrize("where", ["library", "unix", "tcp"])
+def test_a_fork_while_the_program_is_stopped(tmp_path, where):
+    """Nobody opens the gate in the child: its calls fail all the same, its releases do nothing, and it ends."""
+    os.makedirs(tmp_path / "program")
+    with Greedy(tmp_path) as proxy:
+        way, ask = os.pipe()
+        more = {"VGPU_OPENCL_TOKEN": str(proxy.token)}
+        if where != "library":
+            more["VGPU_OPENCL"] = f"proxy:tcp:127.0.0.1:{proxy.port}" if where == "tcp" else "proxy:" + proxy.path
+        with Stopped(tmp_path / "program", [sys.executable, "-c", "import signal\n" + FORKING_WHILE_STOPPED], stdin=way,
+                     **more) as stopped:
+            os.close(way)
+            assert stopped.process.stdout.readline() == b"there\n"
+            for _ in range(2):
+                assert stopped.say(PREPARE).startswith("released")
+                os.write(ask, b"\n")
+                assert stopped.process.stdout.readline() == b"False {0}\n"
+                assert stopped.process.stdout.readline() == b"0\n"
+                assert stopped.say("resume").startswith("resumed")
+            os.close(ask)
+            assert stopped.process.stdout.read() == b"42\n"
+            assert stopped.process.wait(HANG_S) == 0
 
 
 def test_a_process_that_is_killed(tmp_path):

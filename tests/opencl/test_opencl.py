@@ -211,7 +211,7 @@ def test_a_number_that_is_taken_for_an_image(tmp_path):
     alone, text = arg_info(tmp_path, built("tests/opencl/silent-vendor.so"), 0, VG_REFUSE="refuses", VG_OPAQUE="1",
                            VGPU_OPENCL_LOG=str(log))
     assert "OTHER" not in alone and "OTHER" in text
-    told_of = [line for line in log.read_text().splitlines() if "is taken for" in line]
+    told_of = [line for line in log.read_text().splitlines() if "is treated as" in line]
     assert all("kernel keep: argument" in line for line in told_of)
     assert len(told_of) == text.count("  nothing 0:") > 3
 

@@ -4,6 +4,7 @@ of them is nothing to the others."""
 import contextlib
 import errno
 import glob
+import hashlib
 import mmap
 import os
 import random
@@ -28,8 +29,8 @@ from vgpud import pause
 
 
 # Where PoCL bears what the standard forbids, and a proxy must not pass it on; and what cannot be run elsewhere.
-OTHERWISE = ("clGetDeviceInfo: 0x1029", "clEnqueueReadBuffer: size 0", "clEnqueueReadBuffer: an image",
-             "clEnqueueWriteBuffer: size 0", "clEnqueueWriteBuffer: an image", "clEnqueueReadImage: row_pitch 1",
+OTHERWISE = ("clGetDeviceInfo: 0x1029", "clEnqueueReadBuffer: an image", "clEnqueueWriteBuffer: an image",
+             "clEnqueueReadImage: row_pitch 1",
              "clEnqueueReadImage: row_pitch 5", "clEnqueueReadImage: pitch", "clEnqueueReadImage: a buffer",
              "clEnqueueWriteImage: input_row_pitch 1", "clEnqueueWriteImage: input_row_pitch 5", "clEnqueueNativeKernel:")
 
@@ -539,7 +540,7 @@ def test_whose_main_process_hangs(tmp_path, way):
             wait_for(lambda: [program for program in programs if program.poll() is not None], 120, 0.1)
             time.sleep(2)
         for n, program in enumerate(programs):
-            # One that has it was asked for it just before, or goes on.
+            # One that has it was requested it just before, or goes on.
             if program.poll() is None:
                 before = proxy.held()[n]
                 wait_for(lambda n=n, before=before: proxy.held()[n] > before)
@@ -763,6 +764,136 @@ def test_binaries(tmp_path):
     """What was not compiled by the proxy is not loaded there, unless it is allowed."""
     with Proxy(tmp_path) as proxy:
         assert output([sys.executable, "-c", BINARY], proxy.environment()) == "None -42 -42\n"
+
+
+# Takes the binary of a file, or builds the program and writes its binary there; then what the kernel computes.
+CACHING = """
+import ctypes, os, sys
+cl = ctypes.CDLL("libOpenCL.so.1")
+for name in ("Context", "CommandQueue", "Buffer", "Kernel", "ProgramWithSource", "ProgramWithBinary"):
+    getattr(cl, "clCreate" + name).restype = ctypes.c_void_p
+p, ref = ctypes.c_void_p, ctypes.byref
+platform, device, error, status = p(), p(), ctypes.c_int(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ref(device), None)
+context = p(cl.clCreateContext(None, 1, ref(device), None, None, None))
+size = ctypes.c_size_t()
+path, options = sys.argv[1], sys.argv[2].encode()
+if os.path.exists(path):
+    data = open(path, "rb").read()
+    binary, size.value = ctypes.c_char_p(data), len(data)
+    program = p(cl.clCreateProgramWithBinary(context, 1, ref(device), ref(size), ref(binary), ref(status), ref(error)))
+    print("loaded", error.value, status.value)
+else:
+    source = ctypes.c_char_p(b"kernel void k(global ulong *a, ulong b) { a[get_global_id(0)] += b + ADD; }")
+    program = p(cl.clCreateProgramWithSource(context, 1, ref(source), None, ref(error)))
+if not program:
+    sys.exit()
+print("built", cl.clBuildProgram(program, 1, ref(device), options, None, None))
+if not os.path.exists(path):
+    print("size", cl.clGetProgramInfo(program, 0x1165, ctypes.c_size_t(8), ref(size), None))
+    binary = ctypes.create_string_buffer(size.value)
+    at = p(ctypes.addressof(binary))
+    print("binary", cl.clGetProgramInfo(program, 0x1166, ctypes.c_size_t(8), ref(at), None))
+    open(path, "wb").write(binary.raw)
+queue = p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+value = ctypes.c_uint64(40)
+buffer = p(cl.clCreateBuffer(context, ctypes.c_uint64(32), ctypes.c_size_t(8), ref(value), None))
+kernel, one, b = p(cl.clCreateKernel(program, b"k", None)), ctypes.c_size_t(1), ctypes.c_uint64(0x123456789abc)
+set_ = [cl.clSetKernelArg(kernel, 0, ctypes.c_size_t(8), ref(buffer)), cl.clSetKernelArg(kernel, 1, ctypes.c_size_t(8), ref(b))]
+cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, ref(one), None, 0, None, None)
+cl.clEnqueueReadBuffer(queue, buffer, 1, ctypes.c_size_t(0), ctypes.c_size_t(8), ref(value), 0, None, None)
+print("kernel", *set_, hex(value.value))
+"""
+BUILT = ["built 0", "size 0", "binary 0", "kernel 0 0 0x123456789ae6"]
+LOADED = ["loaded 0 0", "built 0", "kernel 0 0 0x123456789ae6"]
+REFUSED = ["loaded -42 -42"]
+
+
+def cached(path, environment):
+    return output([sys.executable, "-c", CACHING, str(path), "-DADD=2"], environment).splitlines()
+
+
+def at_sockets(proxy, *names):
+    return [proxy.environment(VGPU_OPENCL="proxy:" + s.split(",")[0]) for s, n in zip(proxy.sockets, names)]
+
+
+def test_cached_binaries(tmp_path):
+    """A proxy takes the binaries that it has made, also after it was started again, and those of another one with the same
+    key; not those of another VM, with a byte changed, or of a vendor's library."""
+    key, sockets = f"--binary-key={tmp_path}/key", ("a.sock,vm=alpha", "b.sock,vm=beta", "a2.sock,vm=alpha")
+    path = tmp_path / "cache"
+    with Proxy(tmp_path / "one", key, sockets=sockets) as one:
+        alpha, beta, also_alpha = at_sockets(one, *"123")
+        assert cached(path, alpha) == BUILT
+        assert cached(path, alpha) == cached(path, also_alpha) == LOADED
+        assert cached(path, beta) == REFUSED
+    assert os.stat(tmp_path / "key").st_mode & 0o777 == 0o600
+    data = path.read_bytes()
+    with Proxy(tmp_path / "one", key, sockets=sockets) as one, \
+         Proxy(tmp_path / "two", key, sockets=("x.sock,vm=alpha",)) as two, \
+         Proxy(tmp_path / "three", sockets=("x.sock,vm=alpha",)) as three:
+        alpha = at_sockets(one, "1")[0]
+        assert cached(path, alpha) == cached(path, two.environment()) == LOADED
+        assert cached(path, three.environment()) == REFUSED
+        # Each part of it counts: the binary, what stands behind it, and the signature.
+        for at in (0, len(data) // 2, len(data) - 113, len(data) - 112, len(data) - 90, len(data) - 60, len(data) - 1):
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
+            assert cached(path, alpha) == REFUSED, at
+        for other in (data[:-112], data[:-1], data + b"x", data[-112:], data[len(data) // 2:]):
+            path.write_bytes(other)
+            assert cached(path, alpha) == REFUSED, len(other)
+    path.write_bytes(data)
+    # The vendor's library in the program gets the binary alone; and what it makes is foreign to a proxy.
+    direct = {**native(), "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
+              "VGPU_OPENCL_VENDORS": f"{tmp_path}/one/vendors"}
+    assert cached(path, direct) == LOADED
+    path.unlink()
+    assert cached(path, direct) == BUILT
+    with Proxy(tmp_path / "one", key, sockets=sockets) as one:
+        assert cached(path, at_sockets(one, "1")[0]) == REFUSED
+    with Proxy(tmp_path / "one", "--allow-binaries", sockets=sockets) as one:
+        assert cached(path, at_sockets(one, "1")[0]) == LOADED
+        path.write_bytes(data)
+        assert cached(path, at_sockets(one, "1")[0]) == LOADED
+
+
+def test_the_key_of_binaries(tmp_path):
+    """What is no key is refused at the start. No process of a client has the key in its memory."""
+    (tmp_path / "short").write_bytes(bytes(31))
+    (tmp_path / "long").write_bytes(bytes(4097))
+    os.mkfifo(tmp_path / "fifo")
+    os.chmod(tmp_path / "short", 0o600)
+    for name, words in (("short", "has 32 to 4096 bytes"), ("long", "has 32 to 4096 bytes"), ("nowhere/key", "No such file"),
+                        (".", "is no regular file")):
+        done = subprocess.run([built("vgpu-proxy"), f"--binary-key={tmp_path}/{name}", str(tmp_path / "a.sock")],
+                              capture_output=True, text=True, timeout=HANG_S, check=False)
+        assert done.returncode == 2 and words in done.stderr, (name, done)
+    key = bytes(range(200, 232)) * 4
+    (tmp_path / "key").write_bytes(key)
+    os.chmod(tmp_path / "key", 0o644)
+    with Proxy(tmp_path, f"--binary-key={tmp_path}/key") as proxy:
+        wait_for(lambda: "holds the key of binaries" in proxy.log.read_text())
+        with subprocess.Popen([sys.executable, "-c", WAITING], env=proxy.environment(), stdout=subprocess.PIPE) as program:
+            assert program.stdout.readline() == b"there\n"
+            secret = hashlib.sha256(key).digest()
+            assert has_in_memory(proxy.process.pid, secret)
+            assert not has_in_memory(proxy.children()[0], secret)
+            program.kill()
+
+
+def has_in_memory(pid, what):
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            begin, end = (int(n, 16) for n in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw") and "[v" not in line and end - begin < 1 << 30:
+                try:
+                    memory.seek(begin)
+                    if what in memory.read(end - begin):
+                        return True
+                except OSError:
+                    pass
+    return False
 
 
 def test_sockets_are_named_well(tmp_path):

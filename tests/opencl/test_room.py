@@ -51,7 +51,7 @@ def test_the_last(proxy):
         left = free(proxy)
         assert reserve(proxy, "first", left) == "ok"
         said = reserve(proxy, "second", 1, 1)
-        assert said.startswith("refused ") and f"programs have 64, and {left} are reserved" in said, said
+        assert said.startswith("refused ") and f"programs use 64, and {left} are reserved" in said, said
         assert reserve(proxy, "first", left) == "ok" and free(proxy) == 0
         assert reserve(proxy, "first", left + 1).startswith("refused ") and reserved(proxy) == left
         assert reserve(proxy, "first", left - 1) == "ok"
@@ -117,4 +117,4 @@ def test_a_memory_that_is_not_known(tmp_path, monkeypatch):
     with started(tmp_path) as proxy:
         wait_for(lambda: proxy.ask()["devices"])
         said = reserve(proxy, "it", 1)
-        assert said == "error unsupported: it serves several devices, of which a program may use any", said
+        assert said == "error unsupported: it serves several devices, and a program may use any of them", said

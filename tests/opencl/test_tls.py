@@ -136,7 +136,7 @@ def test_certificates_of_vms(tmp_path):
             assert done.stdout.endswith(" 0 wrong\n"), (name, done)
         assert world.proxy.ask(f"show tls:127.0.0.1:{world.port}")["identity"] == "a certificate of the VM, in TLS"
         past = ('activation_date = "2020-01-01 00:00:00 UTC"', 'expiration_date = "2021-01-01 00:00:00 UTC"')
-        for pair, what in ((world.authority.issue("beta", server=False), "that of 'beta', not of 'alpha'"),
+        for pair, what in ((world.authority.issue("beta", server=False), "for 'beta', not for 'alpha'"),
                            (world.authority.issue("alpha", *past, server=False), "has expired"),
                            (other.issue("alpha", server=False), "of a CA that is not known")):
             world.refuses("the program's certificate (is )?" + what, **shows(*pair))
@@ -178,7 +178,7 @@ def test_proxies_that_are_not(tmp_path):
 def test_in_clear_and_in_tls(tmp_path):
     """One that speaks in clear to an address of TLS, and the other way round, is told so."""
     with World(tmp_path) as world:
-        world.refuses("it takes TLS alone: its address begins with tls:", address=f"tcp:127.0.0.1:{world.port}")
+        world.refuses("it accepts only TLS: its address starts with tls:", address=f"tcp:127.0.0.1:{world.port}")
         world.said("it speaks in clear, and not TLS")
         world.is_well()
     os.makedirs(tmp_path / "clear")
@@ -343,7 +343,7 @@ def test_a_session_is_its_identitys(tmp_path):
         shutil.copy(tmp_path / "ca" / "beta.key", key)
         relay.cut()
         _, said = program.communicate(timeout=HANG_S)
-        assert b"cannot be reached any more: the program's certificate is that of 'beta', not of 'alpha'" in said, said
+        assert b"cannot be reached any more: the program's certificate is for 'beta', not for 'alpha'" in said, said
 
 
 def raw(world, token, session=bytes(16), pair=None):

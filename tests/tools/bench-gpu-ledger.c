@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "model/gpu-ledger.h"
+#include "ledger/gpu-ledger.h"
 
 #define ENGINES      4
 #define VGPUS        16

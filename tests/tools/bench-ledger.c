@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 
 #define CPUS         8
 #define VMS          16

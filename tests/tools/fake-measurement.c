@@ -183,7 +183,7 @@ static vg_proxy_show *
 fake_show_proxy(void *data, const char *vm, GError **err)
 {
     if (strcmp(vm, "alpha") != 0) {
-        vg_error(err, VG_E_NOT_FOUND, "no socket of a vgpu-proxy of this host is that of '%s'", vm);
+        vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy on this host has a socket for '%s'", vm);
         return NULL;
     }
     g_autoptr(GPtrArray) sockets = fake_list_proxies(data, NULL, err);
@@ -247,7 +247,7 @@ list_peers(void *data)
         info->name = g_strdup(i == 0 ? "near" : "far");
         info->url = g_strdup_printf("https://%s:8443", info->name);
         info->state = i == 0 ? VG_PEER_REACHABLE : VG_PEER_UNREACHABLE;
-        info->reason = i == 0 ? NULL : g_strdup("nobody listens there");
+        info->reason = i == 0 ? NULL : g_strdup("no process listens there");
         info->host = i == 0 ? g_strdup("near-host") : NULL;
         info->asked_ns = FAKE_BEGIN_NS;
         g_ptr_array_add(peers, info);
@@ -321,7 +321,7 @@ gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     const char *label = "this host";
 
     (void)data;
-    g_ptr_array_add(ret_notes, g_strdup("peer 'far' is left out: nobody listens there"));
+    g_ptr_array_add(ret_notes, g_strdup("peer 'far' is left out: no process listens there"));
     return vg_snapshot_merge((const vg_snapshot *const *)&view->snapshot, &label, 1, NULL);
 }
 
@@ -336,6 +336,8 @@ fake_add_past_losses(vg_history_host *host, struct vg_history_vm *vm)
     } losses[] = {{"host:user", 400}, {"rest", 500}};
     const struct vg_history_process process = {
         .comm = "back\033up", .cgroup = "/system.slice/backup.service", .ns = 300, .count = 2};
+    const struct vg_history_process program = {
+        .comm = "ma\033ke", .cgroup = "/user.slice", .ns = 900 * VG_NS_PER_MS};
 
     for (size_t i = 0; i < G_N_ELEMENTS(losses); i++) {
         GRefString *name = g_ref_string_new(losses[i].aggressor);
@@ -344,6 +346,7 @@ fake_add_past_losses(vg_history_host *host, struct vg_history_vm *vm)
     }
     g_array_append_val(vm->processes, process);
     g_array_append_val(host->processes, process);
+    g_array_append_val(host->programs, program);
 }
 
 /* Two VMs that took from each other, in a quarter of an hour at most; nothing before FAKE_BEGIN_NS.
@@ -394,6 +397,8 @@ fake_get_steps(void *data, const struct vg_history_query *query, GError **err)
     g_autoptr(GArray) steps = vg_history_steps_new();
     int64_t step_ns = query->step_ns;
     int64_t first = MAX(query->since_ns, FAKE_BEGIN_NS) / step_ns;
+    const struct vg_history_process program = {
+        .comm = "ma\033ke", .cgroup = "/user.slice", .ns = VG_NS_PER_S / 10};
 
     fake_work(data);
     if (query->since_ns == 0) {
@@ -419,7 +424,9 @@ fake_get_steps(void *data, const struct vg_history_query *query, GError **err)
         if (i % 3 == 0)
             continue;
         step.measured = vg_history_measured_new();
+        step.programs = g_array_new(FALSE, TRUE, sizeof(struct vg_history_process));
         vg_history_add_measured(step.measured, "bpf", VG_NS_PER_S, VG_NS_PER_S);
+        g_array_append_val(step.programs, program);
         g_array_append_val(steps, step);
     }
     g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));

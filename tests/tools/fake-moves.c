@@ -37,7 +37,7 @@ check_request(const struct vg_migration_request *request, GError **err)
     if (strcmp(request->to, "full") == 0)
         return vg_error(err, VG_E_CONFLICT, "host 'full' has no GPU left");
     if (strcmp(request->to, "off") == 0)
-        return vg_error(err, VG_E_REFUSED, "acting is off; [actions] enabled=yes allows it");
+        return vg_error(err, VG_E_REFUSED, "actions are disabled; [actions] enabled=yes allows it");
     if (strcmp(request->to, "away") == 0)
         return vg_error(err, VG_E_UNREACHABLE, "cannot connect to 'qemu+tls://away/system'");
     return 0;
@@ -68,7 +68,10 @@ new_move(const struct vg_migration_request *request, unsigned n)
     device->type = g_strdup("standin");
     device->alias = g_strdup("ua-gpu0");
     device->source_xml = g_strdup("<shmem/>");
-    g_ptr_array_add(move->devices, device);
+    /* A VM on its way to this host has no GPU. */
+    if (strcmp(request->to, "bare") != 0)
+        g_ptr_array_add(move->devices, g_steal_pointer(&device));
+    vg_record_free(&vg_move_device_record, device);
     return move;
 }
 
@@ -176,7 +179,7 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
     vg_json_add_string(object, "to", request->to);
     vg_json_add_string(object, "executor", "libvirt");
     vg_json_add_string(object, "mode", "detach");
-    vg_json_add_string(object, "mode_why", "it was asked for");
+    vg_json_add_string(object, "mode_why", "it was requested");
     if (strcmp(request->to, "full") == 0)
         vg_json_append(problems, vg_json_new_string("host 'full' has no GPU left"));
     vg_json_add(object, "problems", problems);
@@ -330,7 +333,7 @@ movable(void *data, const char *id, GError **err)
     const bool yes = vm && strcmp(vm->name, "alpha") == 0;
 
     if (!vm || (!yes && strcmp(vm->name, "beta") != 0)) {
-        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+        vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", id);
         return NULL;
     }
     ask_host(fake, yes ? "" : "hung");
@@ -467,7 +470,7 @@ fake_read_drain(void *data, const char *host, bool dry_run, GError **err)
 {
     (void)data;
     if (strcmp(host, "away") == 0) {
-        vg_error(err, VG_E_UNREACHABLE, "peer 'away': nobody listens there");
+        vg_error(err, VG_E_UNREACHABLE, "peer 'away': no process listens there");
         return NULL;
     }
     if (strcmp(host, "test-host") != 0) {
@@ -515,12 +518,11 @@ fake_set_vulkan(void *data, const char *vm, const struct vg_vulkan_request *requ
     (void)data;
     if (strcmp(vm, "beta") == 0) {
         vg_error(err, VG_E_REFUSED,
-                 "OpenStack manages 'beta' (instance b), and nova would write "
-                 "its definition anew");
+                 "OpenStack manages 'beta' (instance b), and nova would overwrite its definition");
         return NULL;
     }
     if (strcmp(vm, "alpha") != 0 && strcmp(vm, "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") != 0) {
-        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", vm);
+        vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", vm);
         return NULL;
     }
     vg_vulkan_change *change = vg_vulkan_change_new();
@@ -542,7 +544,7 @@ static GPtrArray *
 fake_limit_proxy(void *data, const char *vm, const struct vg_proxy_limit *limit, GError **err)
 {
     if (strcmp(vm, "alpha") != 0 && strcmp(vm, "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") != 0) {
-        vg_error(err, VG_E_NOT_FOUND, "no socket of a vgpu-proxy of this host is that of '%s'", vm);
+        vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy on this host has a socket for '%s'", vm);
         return NULL;
     }
     GPtrArray *sockets = fake_list_proxies(data, NULL, err);
@@ -576,7 +578,7 @@ fake_move_proxy(void *data, const char *vm, const struct vg_proxy_move_request *
 {
     (void)data;
     if (strcmp(vm, "alpha") != 0 && strcmp(vm, "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") != 0) {
-        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", vm);
+        vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", vm);
         return NULL;
     }
     struct vg_proxy_move *move = vg_record_new(&vg_proxy_move_record);

@@ -10,9 +10,13 @@
  *     only-samples                  all four come from the library's buffer alone
  *     memory USED TOTAL             MiB
  *     process PID SM MEM ENC DEC MIB
+ *     process-use -3
  *     crowd PID N                   before those, N more that do nothing, of these and the next
- * pids vgpus -3                      what nvmlDeviceGetActiveVgpus() answers vgpu INSTANCE VM_ID
- * MDEV_UUID SM MEM ENC DEC MIB     VM_ID: a UUID, or a number; or - vgpu-use -3 scheduler POLICY
+ *                                   pids
+ *     vgpus -3                      what nvmlDeviceGetActiveVgpus() answers
+ *     vgpu INSTANCE VM_ID MDEV_UUID SM MEM ENC DEC MIB     VM_ID: a UUID, or a number; or -
+ *     vgpu-use -3
+ *     scheduler POLICY
  *     log RUNLIST TIME TOTAL RUN    one more entry, ns
  *     log-api 1 | 2 | 0             which version of the log there is; default 2
  *     hang SECONDS                  nvmlDeviceGetUtilizationRates() takes so long
@@ -61,7 +65,7 @@ struct vg_nvml_opaque {
     struct process processes[PROCESSES_MAX];
     unsigned crowd_pid, n_crowd;
     int vgpus_error;
-    int vgpu_use_error;
+    int process_use_error, vgpu_use_error;
     unsigned n_vgpus;
     struct vgpu vgpus[VGPUS_MAX];
     unsigned policy;
@@ -88,6 +92,7 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
         sscanf(line, "codecs %d %d", &gpu->codecs[0], &gpu->codecs[1]) > 0 ||
         sscanf(line, "memory %llu %llu", &gpu->used_mib, &gpu->total_mib) > 0 ||
         sscanf(line, "vgpus %d", &gpu->vgpus_error) > 0 ||
+        sscanf(line, "process-use %d", &gpu->process_use_error) > 0 ||
         sscanf(line, "vgpu-use %d", &gpu->vgpu_use_error) > 0 ||
         sscanf(line, "scheduler %u", &gpu->policy) > 0 ||
         sscanf(line, "log-api %u", &gpu->log_api) > 0 ||
@@ -359,6 +364,8 @@ nvmlDeviceGetProcessUtilization(vg_nvml_handle device, struct vg_nvml_process_us
                                 unsigned *count, unsigned long long last_time)
 {
     BEGIN();
+    if (is_error(device->process_use_error))
+        return -device->process_use_error;
     unsigned n = 0;
     for (unsigned i = 0; i < device->n_processes && n < *count; i++) {
         const struct process *process = &device->processes[i];

@@ -106,6 +106,8 @@ add_sample(struct vg_window *window, int64_t i, const struct fake_options *optio
                                     .latency_p99_ns = 3000000,
                                     .latency_max_ns = 4000000,
                                     .queue_len_avg = 0.5,
+                                    .open = 2,
+                                    .open_oldest_ns = 1500000000,
                                     .confidence = 1,
                                     .queue_len_max = 4};
         g_array_append_val(sample.gpus, gpu);
@@ -278,6 +280,24 @@ make_lost_series(vg_view *view)
     vg_lost_series_free(series);
 }
 
+/* Two programs of the host, one of which may have used more. */
+static void
+add_programs(struct vg_window *window, int64_t scale)
+{
+    const struct vg_lost_process programs[] = {
+        {.pid = 70,
+         .pids = 3,
+         .comm = "ma\033ke",
+         .cgroup = "/user.slice",
+         .ns = 12000000000 * scale,
+         .error_ns = scale > 1 ? 1000000 : 0},
+        {.pid = 71, .pids = 1, .comm = "\xff", .ns = 500000000 * scale}};
+
+    g_array_append_vals(window->programs, programs, G_N_ELEMENTS(programs));
+    window->programs_ns = 10 * VG_NS_PER_S * scale;
+    window->programs_end_ns = window->end_ns;
+}
+
 vg_view *
 fake_make_view(fake_backend *fake)
 {
@@ -304,6 +324,7 @@ fake_make_view(fake_backend *fake)
     view->gpu_parts = vg_gpu_parts(view->inventory, NULL);
     struct vg_snap_host *host = vg_snapshot_add_host(view->snapshot, "test-host");
     host->cpus = 8;
+    host->store_bytes = INT64_C(5) << 29;
     vg_window_init(&view->totals, false);
     vg_window_init(&view->newest, false);
     view->totals.end_ns = (int64_t)view->seq * VG_NS_PER_S;
@@ -321,6 +342,8 @@ fake_make_view(fake_backend *fake)
         .pressure_ns = -1, .own_ns = 200000000, .idle_ns = 1200000000, .load = {1.5, 2, 0.25}};
     view->newest.host.pressure[VG_RESOURCE_IO] = (struct vg_pressure){-1, -1};
     view->newest.host.no_pressure = "made up";
+    add_programs(&view->totals, (int64_t)view->seq);
+    add_programs(&view->newest, 1);
     add_odd_gpu(&view->totals, 1000000 * (int64_t)view->seq);
     add_odd_gpu(&view->newest, 1000000);
     for (int64_t i = 0; i < n && !fake->churn; i++) {

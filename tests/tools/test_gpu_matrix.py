@@ -160,7 +160,7 @@ def test_too_late(matrix, monkeypatch):
 
 # What the bare calls do to a program that was refused, and what that says.
 BARE = [("1 lock 0 1 0\n1 checkpoint 1 2 0\n1 restore 2 3 1\n", True, "lost", "restore error 1; ended by signal 9"),
-        ("1 checkpoint 1 2 801\n", False, "yes", "refuses it, and it goes on: checkpoint error 801"),
+        ("1 checkpoint 1 2 801\n", False, "yes", "refuses it, and it continues: checkpoint error 801"),
         ("", False, "yes", "it need not be refused")]
 
 

@@ -85,11 +85,12 @@ write_stat(const char *dir, const struct fake_task *task, int threads)
     g_autoptr(GString) text = g_string_new(NULL);
 
     /* Fields 1 to 22, then zeros up to 38, the CPU, zeros up to 42, guest time, and the rest. */
-    g_string_printf(text, "%d (%s) %c %d 1 1 0 -1 %d 10 0 0 0 %" PRIu64 " 0 0 0 20 0 %d 0 %" PRIu64,
-                    task->tid, task->comm, task->state ? task->state : 'S',
-                    task->parent ? task->parent : 1,
-                    /* PF_FORKNOEXEC or PF_KTHREAD of the children of kthreadd */
-                    task->parent == 2 ? 0x00200040 : 0x00000040, task->ticks, threads, task->start);
+    g_string_printf(
+        text, "%d (%s) %c %d 1 1 0 -1 %d 10 0 0 0 %" PRIu64 " 0 %" PRIu64 " 0 20 0 %d 0 %" PRIu64,
+        task->tid, task->comm, task->state ? task->state : 'S', task->parent ? task->parent : 1,
+        /* PF_FORKNOEXEC or PF_KTHREAD of the children of kthreadd */
+        task->parent == 2 ? 0x00200040 : 0x00000040, task->ticks, task->child_ticks, threads,
+        task->start);
     for (int field = 23; field <= 38; field++)
         g_string_append(text, " 0");
     g_string_append_printf(text, " %d 0 0 0 %" PRIu64 " 0 0 0 0 0 0 0 0 0\n", task->cpu,

@@ -18,7 +18,8 @@ struct fake_task {
     uint64_t run_ns;
     uint64_t wait_ns;
     uint64_t timeslices;
-    uint64_t ticks; /* utime */
+    uint64_t ticks;       /* utime */
+    uint64_t child_ticks; /* cutime */
     uint64_t guest_ticks;
     uint64_t voluntary;
     uint64_t nonvoluntary;

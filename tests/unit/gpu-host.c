@@ -166,6 +166,8 @@ check_told(struct gpu_host *host)
 {
     struct vg_window window;
 
+    /* No stage goes on: of those that are open only what is proven is measured. */
+    vg_gpu_ledger_end(host->ledger, LATE_NS, false);
     gpu_host_read(host, LATE_NS, &window);
     for (uint32_t i = 0; i < VG_GPU_OPEN_REQUESTS_MAX; i++) {
         end_stage(&host->told[i], LATE_NS);

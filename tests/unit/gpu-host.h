@@ -6,7 +6,7 @@
 #ifndef VG_TESTS_UNIT_GPU_HOST_H
 #define VG_TESTS_UNIT_GPU_HOST_H
 
-#include "model/gpu-ledger.h"
+#include "ledger/gpu-ledger.h"
 
 #define MS INT64_C(1000000)
 

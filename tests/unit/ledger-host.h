@@ -8,7 +8,7 @@
 #ifndef VG_TESTS_LEDGER_HOST_H
 #define VG_TESTS_LEDGER_HOST_H
 
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 
 struct host {
     vg_topology *topology;

@@ -24,7 +24,7 @@
 
 #include "collectors/bpf-losses.h"
 #include "collectors/bpf-record.h"
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 #include "tests/unit/bpf-memory.h"
 #include "tests/unit/chance.h"
 #include "tests/unit/fake-map.h"

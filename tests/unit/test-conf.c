@@ -359,7 +359,7 @@ test_policy_table(void **state)
     assert_true(config.score.cpu_enter == 0.3 && config.score.cpu_leave == 0.2);
     assert_true(config.preempt_threshold == 10);
     assert_true(config.hold_ns == INT64_C(30000000000));
-    assert_int_equal(config.max_moves, 3);
+    assert_int_equal(config.max_moves, -1000); /* 10% */
     assert_int_equal(config.rule, VG_RULE_COMPLEMENT);
 
     g_autofree char *dump = vg_policy_config_dump(&config);

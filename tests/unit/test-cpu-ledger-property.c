@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 #include "tests/unit/chance.h"
 #include "tests/unit/random-script.h"
 #include "tests/unit/slow-ledger.h"

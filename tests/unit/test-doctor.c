@@ -414,7 +414,7 @@ test_cards(void **state)
     assert_mend(checks, "GPU 0000:00:02.0", "journalctl -k -g 'DMAR|AMD-Vi|IOMMU'");
     assert_check(checks, "GPU 0000:05:00.0", VG_HEALTH_OK, "bound to nouveau");
     assert_check(checks, "GPU 0000:06:00.0", VG_HEALTH_LACKS,
-                 "0000:06:00.1, bound to e1000e, is in the same IOMMU group, 6,");
+                 "0000:06:00.1, bound to e1000e, is in the same IOMMU group, 6");
     assert_mend(checks, "GPU 0000:06:00.0", "virsh nodedev-detach pci_0000_06_00_1");
     assert_check(checks, "GPU 0000:07:00.0", VG_HEALTH_OK, "bound to habanalabs");
     assert_check(checks, "GPU 0000:08:00.0", VG_HEALTH_LACKS, "no driver");
@@ -424,11 +424,108 @@ test_cards(void **state)
     assert_check(checks, "GPU 0000:0a:00.0", VG_HEALTH_OK, "bound to nvidia");
 }
 
+/* Of vgpud that runs from a file like this; NULL: nobody may know. */
+static json_object *
+read_program(const char *file, const char *version)
+{
+    g_autofree char *link = g_strconcat(root, "/proc/77/exe", NULL);
+    g_autofree char *dir = g_path_get_dirname(link);
+    json_object *checks = json_object_new_array();
+
+    g_mkdir_with_parents(dir, 0700);
+    g_remove(link);
+    if (file)
+        assert_int_equal(symlink(file, link), 0);
+    vg_doctor_read_program(checks, 77, version, root);
+    return checks;
+}
+
+static void
+test_program(void **state)
+{
+    (void)state;
+    g_autoptr(json_object) same = read_program("/usr/sbin/vgpud", PACKAGE_VERSION);
+    assert_int_equal(vg_doctor_count(same, VG_HEALTH_OK), 1);
+    g_autoptr(json_object) replaced = read_program("/usr/sbin/vgpud (deleted)", PACKAGE_VERSION);
+    assert_int_equal(vg_doctor_count(replaced, VG_HEALTH_LACKS), 1);
+    assert_string_equal(
+        json_object_get_string(vg_output_member(json_object_array_get_idx(replaced, 0), "mend")),
+        "systemctl restart vgpud");
+    g_autoptr(json_object) older = read_program("/opt/vgpud", "0.0.1");
+    assert_int_equal(vg_doctor_count(older, VG_HEALTH_LACKS), 1);
+    g_autoptr(json_object) hidden = read_program(NULL, PACKAGE_VERSION);
+    assert_int_equal(json_object_array_length(hidden), 0);
+    g_autoptr(json_object) hidden_older = read_program(NULL, "0.0.1");
+    assert_int_equal(vg_doctor_count(hidden_older, VG_HEALTH_LACKS), 1);
+    /* One that does not listen on a socket of this machine. */
+    g_autoptr(json_object) nobody = json_object_new_array();
+    vg_doctor_read_program(nobody, 0, "0.0.1", root);
+    assert_int_equal(json_object_array_length(nobody), 0);
+    assert_int_equal(vg_doctor_find_pid("/nonexistent/sock"), 0);
+}
+
+static json_object *
+guest_with(const char *driver, const char *fault, const char *another)
+{
+    json_object *movable = json_object_new_object(), *guest = json_object_new_object();
+    json_object *faults = json_object_new_array();
+
+    vg_json_add_string(movable, "vm", "a");
+    vg_json_add_string(guest, "driver", driver);
+    for (int i = 0; i < 2; i++) {
+        const char *text = i == 0 ? fault : another;
+        if (text)
+            vg_json_append(faults, json_object_new_string(text));
+    }
+    vg_json_add(guest, "driver_faults", faults);
+    vg_json_add(movable, "guest", guest);
+    return movable;
+}
+
+static void
+test_drivers(void **state)
+{
+    static const struct {
+        const char *driver, *fault, *another, *text; /* text: NULL: there is no row */
+        enum vg_health health;
+    } guests[] = {
+        {NULL, NULL, NULL, NULL, VG_HEALTH_OK},
+        {"580.1", NULL, NULL, "no fault is known of its NVIDIA driver 580.1 ", VG_HEALTH_OK},
+        {"580.1", "note: n (s)", NULL, "no fault is known", VG_HEALTH_OK},
+        {"570.1", "note: n (s)", "warn: w (s)", "NVIDIA driver 570.1: w (s)", VG_HEALTH_LACKS},
+        {"595.1", "refuse: r (s)", NULL, "r (s); its agent refuses", VG_HEALTH_LACKS},
+    };
+    static const char *const hosts[] = {"580.1", "595.71.05", "610.57.04"};
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(guests); i++) {
+        g_autoptr(json_object) checks = json_object_new_array();
+        g_autoptr(json_object) movable =
+            guest_with(guests[i].driver, guests[i].fault, guests[i].another);
+        vg_doctor_read_guest(checks, movable);
+        assert_int_equal(json_object_array_length(checks), guests[i].text != NULL);
+        if (guests[i].text)
+            assert_check(checks, "guest a", guests[i].health, guests[i].text);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(hosts); i++) {
+        g_autoptr(json_object) checks = json_object_new_array();
+        g_autofree char *text = g_strdup_printf("%s\n", hosts[i]);
+        vg_doctor_read_driver(checks, root);
+        assert_int_equal(json_object_array_length(checks), i > 1);
+        write_file("/sys/module/nvidia/version", text);
+    }
+    g_autoptr(json_object) checks = json_object_new_array();
+    vg_doctor_read_driver(checks, root);
+    assert_check(checks, "NVIDIA driver", VG_HEALTH_LACKS, "version 610.57.04, which this host");
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_program, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cards, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_drivers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bare_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),

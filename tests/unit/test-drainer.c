@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The drain of a host before a journal, a node and moves that are made up here: that it may begin
+ * The drain of a host before a journal and moves that are made up here: that it may begin
  * while its thread still reads the journal, for ThreadSanitizer, and which moves are its own.
  */
 #include "config.h"
@@ -16,8 +16,7 @@
 #include <stdatomic.h>
 
 #include "base/error.h"
-#include "daemon/drain.h"
-#include "policy/evacuate.h"
+#include "mover/drain.h"
 
 /* These are relaxed: what crosses here must not order what the drain itself does. */
 static atomic_bool is_reading, may_return;
@@ -55,36 +54,9 @@ vg_journal_set_drain(vg_journal *journal, const struct vg_drain_mark *mark, GErr
 }
 
 void
-vg_node_set_maintenance(vg_node *node, bool on)
-{
-    (void)node, (void)on;
-}
-
-void
 vg_region_set_drain(vg_region *region, const char *asked_by, int64_t since_ns)
 {
     (void)region, (void)asked_by, (void)since_ns;
-}
-
-GPtrArray *
-vg_policy_evacuate(const vg_snapshot *snapshot, const struct vg_policy_config *config,
-                   const char *host)
-{
-    (void)snapshot, (void)config, (void)host;
-    return NULL;
-}
-
-void
-vg_view_unref(vg_view *view)
-{
-    (void)view;
-}
-
-static vg_view *
-no_view(void *data)
-{
-    (void)data;
-    return NULL;
 }
 
 static struct vg_migration *
@@ -99,10 +71,11 @@ new_move(const char *id, enum vg_migration_origin begun_by)
 }
 
 /* Lists the moves that can be aborted; a look at all fails. */
-static GPtrArray *
-list_moves(void *data, bool active, int64_t before_ns, size_t limit, char **ret_lacks, GError **err)
+GPtrArray *
+vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t limit, char **ret_lacks,
+              GError **err)
 {
-    (void)data, (void)before_ns, (void)limit, (void)ret_lacks;
+    (void)mover, (void)before_ns, (void)limit, (void)ret_lacks;
     if (!active) {
         vg_error(err, VG_E_BUSY, "no look is made here");
         return NULL;
@@ -113,12 +86,25 @@ list_moves(void *data, bool active, int64_t before_ns, size_t limit, char **ret_
     return moves;
 }
 
-static struct vg_migration *
-abort_move(void *data, const char *id, const char *peer, const char *asked_by, GError **err)
+struct vg_migration *
+vg_mover_abort(vg_mover *mover, const char *id, GError **err)
 {
-    (void)data, (void)peer, (void)asked_by, (void)err;
+    (void)mover, (void)err;
     g_ptr_array_add(aborted, g_strdup(id));
     return NULL;
+}
+
+int64_t
+vg_mover_places(vg_mover *mover)
+{
+    (void)mover;
+    return 0;
+}
+
+static void
+set_maintenance(void *data, bool maintenance)
+{
+    (void)data, (void)maintenance;
 }
 
 /* ---- the tests ---- */
@@ -126,11 +112,7 @@ abort_move(void *data, const char *id, const char *peer, const char *asked_by, G
 static vg_drainer *
 new_drainer(void)
 {
-    static const struct vg_backend_moves moves = {.list_migrations = list_moves,
-                                                  .abort_migration = abort_move};
-    static const struct vg_backend_measurement measurement = {.view = no_view};
-    static const struct vg_backend backend = {.moves = &moves, .measurement = &measurement};
-    const struct vg_drainer_parts parts = {.backend = &backend, .host = "h"};
+    const struct vg_drainer_parts parts = {.host = "h", .set_maintenance = set_maintenance};
 
     return vg_drainer_new(&parts, NULL);
 }

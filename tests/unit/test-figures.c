@@ -45,9 +45,13 @@ draw_row(GRand *rand)
         .mem_bytes = g_rand_int_range(rand, 0, S),
         .mem_peak_bytes = g_rand_int_range(rand, 0, S),
         .contexts = (unsigned)g_rand_int_range(rand, 0, 3),
+        .open = (uint64_t)g_rand_int_range(rand, 0, 5),
+        .open_oldest_ns = g_rand_int_range(rand, 0, S),
         .slices = (uint64_t)g_rand_int_range(rand, 0, 100),
         .suspended_ns = g_rand_int_range(rand, 0, S),
-        .lacks = (unsigned)g_rand_int_range(rand, 0, VG_GPU_NO_WORK << 1),
+        .lacks = (unsigned)g_rand_int_range(rand, 0, VG_GPU_NO_WORK << 1) |
+                 (g_rand_boolean(rand) ? VG_GPU_NO_DONE : 0) |
+                 (g_rand_boolean(rand) ? VG_GPU_NO_OPEN : 0),
         .confidence = g_rand_double(rand),
     };
 
@@ -100,6 +104,8 @@ assert_same(const struct vg_gpu_sample *a, const struct vg_gpu_sample *b)
     ASSERT_SAME(mem_bytes);
     ASSERT_SAME(mem_peak_bytes);
     ASSERT_SAME(contexts);
+    ASSERT_SAME(open);
+    ASSERT_SAME(open_oldest_ns);
     ASSERT_SAME(slices);
     ASSERT_SAME(suspended_ns);
     ASSERT_SAME(lacks);
@@ -139,9 +145,12 @@ add_by_hand(struct vg_gpu_sample *sum, const struct vg_gpu_sample *more, int64_t
     sum->mem_bytes = more->mem_bytes;
     sum->mem_peak_bytes = MAX(sum->mem_peak_bytes, more->mem_peak_bytes);
     sum->contexts = more->contexts;
+    sum->open = more->open;
+    sum->open_oldest_ns = more->open_oldest_ns;
     sum->slices += more->slices;
     sum->suspended_ns += more->suspended_ns;
-    sum->lacks &= more->lacks;
+    sum->lacks =
+        (sum->lacks & more->lacks & ~(unsigned)VG_GPU_NO_OPEN) | (more->lacks & VG_GPU_NO_OPEN);
     sum->confidence =
         (sum->confidence * (double)sum->told_ns + more->confidence * (double)more_ns) /
         (double)(sum->told_ns + more_ns);
@@ -260,7 +269,7 @@ add_by_hand_int(json_object *object, const char *name, int64_t value, bool known
 static void
 write_work_by_hand(json_object *object, const struct vg_gpu_sample *row, int64_t length_ns)
 {
-    const bool work = !(row->lacks & VG_GPU_NO_WORK);
+    const bool work = !(row->lacks & (VG_GPU_NO_WORK | VG_GPU_NO_DONE));
 
     vg_json_add(object, "share",
                 work ? json_object_new_double((double)row->busy_ns / (double)length_ns) : NULL);
@@ -275,11 +284,12 @@ write_by_hand(const struct vg_gpu_sample *row, int64_t length_ns)
     const bool requests = !(row->lacks & VG_GPU_NO_REQUESTS);
     const bool details = !(row->lacks & VG_GPU_NO_DETAILS);
     const bool memory = !(row->lacks & VG_GPU_NO_MEMORY);
+    const bool open = !(row->lacks & (VG_GPU_NO_OPEN | VG_GPU_NO_DONE));
     const bool ends = row->latency_max_ns > 0;
 
     vg_json_add_string(object, "device", row->device);
     vg_json_add_string(object, "engine", row->engine);
-    ADD_INT(requests, requests);
+    ADD_INT(requests, requests && !(row->lacks & VG_GPU_NO_DONE));
     ADD_INT(partial, details);
     ADD_INT(wait_ns, requests);
     write_work_by_hand(object, row, length_ns);
@@ -301,6 +311,8 @@ write_by_hand(const struct vg_gpu_sample *row, int64_t length_ns)
         ADD_INT(contexts, true);
     ADD_INT(slices, !(row->lacks & VG_GPU_NO_SLICES));
     ADD_INT(suspended_ns, !(row->lacks & VG_GPU_NO_SUSPENSIONS));
+    ADD_INT(open, open);
+    ADD_INT(open_oldest_ns, open);
     vg_json_add_double(object, "confidence", row->confidence);
     return object;
 }
@@ -339,7 +351,7 @@ test_documents_are_those_by_hand(void **state)
         assert_same_text(vg_gpu_to_json(row, length_ns), write_by_hand(row, length_ns));
         write_work_by_hand(object, row, length_ns);
         ADD_INT(wait_ns, !(row->lacks & VG_GPU_NO_REQUESTS));
-        ADD_INT(requests, !(row->lacks & VG_GPU_NO_REQUESTS));
+        ADD_INT(requests, !(row->lacks & (VG_GPU_NO_REQUESTS | VG_GPU_NO_DONE)));
         ADD_INT(mem_bytes, !(row->lacks & VG_GPU_NO_MEMORY));
         if (row->contexts > 0)
             ADD_INT(contexts, true);
@@ -379,7 +391,7 @@ test_figures_of_threads_are_those_by_hand(void **state)
         add_by_hand_int(exits, vg_exit_class_name((enum vg_exit_class)i), (int64_t)row->exits[i],
                         true);
     vg_json_add(object, "exits", exits);
-    vg_json_add_figures(ours, row);
+    vg_json_add_figures(ours, row, 0);
     assert_same_text(ours, object);
 }
 

@@ -97,7 +97,7 @@ test_text_of_i915(void **state)
     assert_int_equal(engine_of(&info, "render")->capacity, 1);
     assert_int_equal(engine_of(&info, "video")->capacity, 2);
     assert_int_equal(engine_of(&info, "video-enhance")->busy_ns, 0);
-    /* It has no memory of its own: what is resident counts, not what was asked for. */
+    /* It has no memory of its own: what is resident counts, not what was requested. */
     assert_int_equal(info.memory_bytes, 8192 * 1024);
 }
 
@@ -522,6 +522,85 @@ test_files_without_a_client(void **state)
     end(&h);
 }
 
+/* amdgpu of Linux 5.14 to 5.18. */
+static const char old_amdgpu[] = "pos:\t0\nflags:\t02100002\npdev:\t0000:08:00.0\n"
+                                 "pasid:\t32771\nvram mem:\t1234 kB\ngtt mem:\t20 kB\n"
+                                 "cpu mem:\t0 kB\ngfx0:\t12.34%\ncompute0:\t1.00%\n";
+
+static void
+assert_says(const struct host *h, bool less, const char *text)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+
+    assert_int_equal(h->source->ops->describe(h->source, said), less);
+    assert_string_equal(said->str, text);
+}
+
+/* Files are open, and nobody knows what is done with them: that is not "none". */
+static void
+test_drivers_that_report_nothing(void **state)
+{
+    struct host h;
+    struct vg_proc_vm other = {.id = 1, .pid = PID + 1, .name = "other"};
+
+    begin(&h, *state);
+    g_ptr_array_add(h.vms, &other);
+    next(&h);
+    assert_says(&h, false, "no VM has opened a DRM device");
+    put_fd(&h, PID, 5, "/dev/dri/renderD128", old_amdgpu);
+    put_fd(&h, PID, 6, "/dev/dri/renderD128", old_amdgpu);
+    /* i915 before 5.19, and nouveau. */
+    put_fd(&h, PID + 1, 7, "/dev/dri/renderD129", "pos:\t0\nflags:\t02100002\n");
+    for (unsigned i = 0; i < 25; i++) {
+        next(&h);
+        next(&h);
+        assert_says(&h, true,
+                    "2 VMs with 3 open DRM files whose driver reports no use: i915 and amdgpu do "
+                    "from Linux 5.19 on");
+    }
+    assert_int_equal(h.window.gpus->len, 0);
+    /* One of the two VMs has a newer driver's client, too. */
+    put_client(&h, PID, 9, 1, 0);
+    close_fd(&h, PID + 1, 7);
+    for (unsigned i = 0; i < 12; i++)
+        next(&h);
+    assert_says(&h, true,
+                "1 VM with DRM clients, 1 VM with 2 open DRM files whose driver reports no use: "
+                "i915 and amdgpu do from Linux 5.19 on");
+    close_fd(&h, PID, 5);
+    close_fd(&h, PID, 6);
+    for (unsigned i = 0; i < 12; i++)
+        next(&h);
+    assert_says(&h, false, "1 VM with DRM clients");
+    end(&h);
+}
+
+/* amdgpu reports an engine once it has worked. */
+static void
+test_clients_without_work(void **state)
+{
+    struct host h;
+
+    begin(&h, *state);
+    put_fd(&h, PID, 5, "/dev/dri/renderD128", "drm-driver: amdgpu\ndrm-client-id: 4\n");
+    next(&h);
+    assert_says(&h, false, "1 VM with DRM clients of which no work is reported");
+    end(&h);
+}
+
+static void
+test_old_text(void **state)
+{
+    struct vg_fdinfo info;
+
+    (void)state;
+    assert_false(vg_fdinfo_parse(old_amdgpu, &info));
+    assert_true(vg_fdinfo_is_old(old_amdgpu));
+    assert_false(vg_fdinfo_is_old(i915));
+    assert_false(vg_fdinfo_is_old("pos:\t0\nflags:\t02\n"));
+    assert_false(vg_fdinfo_is_old(""));
+}
+
 /* Reads a window as somebody else. */
 static void
 next_as_nobody(struct host *h)
@@ -570,7 +649,7 @@ test_others_files(void **state)
     for (unsigned i = 0; i < 3; i++)
         next_as_nobody(&h);
     assert_true(h.source->ops->describe(h.source, g_string_truncate(said, 0)));
-    assert_string_equal(said->str, "the open files of VMs may not be looked at, which takes "
+    assert_string_equal(said->str, "vgpud may not read the open files of VMs; this needs "
                                    "CAP_SYS_PTRACE, see vgpud(8)");
     end(&h);
 }
@@ -663,6 +742,9 @@ main(void)
         FAKE_PROC_TEST(test_numbers_are_used_again),
         FAKE_PROC_TEST(test_many_descriptors),
         FAKE_PROC_TEST(test_files_without_a_client),
+        FAKE_PROC_TEST(test_drivers_that_report_nothing),
+        FAKE_PROC_TEST(test_clients_without_work),
+        cmocka_unit_test(test_old_text),
         FAKE_PROC_TEST(test_others_files),
         FAKE_PROC_TEST(test_collector),
         FAKE_PROC_TEST(test_collector_without_a_gpu),

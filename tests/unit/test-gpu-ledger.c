@@ -172,6 +172,8 @@ figure_of(const struct vg_gpu_sample *gpu, const char *name)
     } figures[] = {
         {"requests", (int64_t)gpu->requests * MS},
         {"partial", (int64_t)gpu->partial * MS},
+        {"open", (int64_t)gpu->open * MS},
+        {"oldest", gpu->open_oldest_ns},
         {"coalesced", (int64_t)gpu->coalesced * MS},
         {"busy", gpu->busy_ns},
         {"exec", gpu->exec_ns},
@@ -284,7 +286,8 @@ static const struct life_case cases[] = {
      "all rcs0 exec=16 busy=11 requests=3"},
     {"coalesced: what is before the newest of a context runs with it",
      "0 queued 7:1; 1 queued 7:2; 1 queued 8:1; 2 queued 7:3; 4 running 7:2; 9 done 7:2",
-     "at 10 open=2; all rcs0 requests=2 coalesced=1 exec=5 busy=5 wait=24 partial=2"},
+     "at 10 open=2; all rcs0 requests=2 coalesced=1 exec=5 busy=5 wait=7 partial=0 open=2 "
+     "oldest=9"},
     {"ends out of order",
      "0 queued 7:1 drm; 0 queued 7:2 drm; 1 running 7:1 drm; 2 running 7:2 drm; 6 done 7:2 drm; "
      "8 done 7:1 drm",
@@ -308,20 +311,20 @@ static const struct life_case cases[] = {
     /* The period, and what is under way at its edges. */
     {"sums are clipped, what is not whole has no latency",
      "0 queued 7:1; 5 running 7:1; 6 queued 8:1; 10 begin; 12 done 7:1; 13 running 8:1",
-     "at 20 open=1; all rcs0 requests=1 partial=2 busy=9 wait=3 latency_max=0"},
+     "at 20 open=1; all rcs0 requests=1 partial=0 open=1 oldest=14 busy=2 wait=3 latency_max=0"},
     {"under way when the recording begins: whether it ran is not known",
      "0 begin; 3 done 7:41; 5 done 8:3; 6 done 7:41", "all rcs0 requests=0 partial=2 busy=0"},
     {"open when a whole recording ends",
      "0 begin; 0 queued 6:1; 0 running 6:1; 1 done 6:1; 1 queued 7:1; 2 submitted 7:1; 3 queued "
      "8:1; "
      "4 running 8:1; 90 queued 9:1; 100 end",
-     "at 100 open=3; all rcs0 requests=1 partial=3 vgpu_queue=11 driver_queue=99 wait=110 busy=97 "
-     "exec=97"},
+     "at 100 open=3; all rcs0 requests=1 partial=0 open=3 oldest=99 vgpu_queue=1 driver_queue=1 "
+     "wait=2 busy=1 exec=1"},
     {"open when a recording is cut",
      "0 begin; 0 queued 6:1; 0 running 6:1; 1 done 6:1; 1 queued 7:1; 2 submitted 7:1; 3 queued "
      "8:1; "
      "4 running 8:1; 90 queued 9:1; 100 cut",
-     "at 100 open=3; all rcs0 requests=1 partial=3 vgpu_queue=1 wait=2 busy=1 exec=1"},
+     "at 100 open=3; all rcs0 requests=1 partial=3 open=0 vgpu_queue=1 wait=2 busy=1 exec=1"},
     {"open where nobody tells that any request is done",
      "0 begin; 1 queued 7:1; 2 submitted 7:1; 3 queued 8:1; 4 running 8:1; 90 queued 9:1; 100 end",
      "at 100 open=3; all rcs0 requests=0 partial=3 vgpu_queue=1 wait=2 busy=0 exec=0"},
@@ -337,7 +340,7 @@ static const struct life_case cases[] = {
     {"i915 tells only the end of the last that it gave a port",
      "0 running 7:1; 4 queued 7:2; 5 running 7:2; 6 done 7:2; 7 queued 7:3; 8 running 7:3; 9 done "
      "7:3",
-     "all rcs0 requests=3 partial=1 coalesced=1 exec=7 busy=7 wait=2"},
+     "all rcs0 requests=3 partial=0 coalesced=1 exec=7 busy=7 wait=2"},
     {"the driver forgets it: it is done by now",
      "0 queued 8:1; 1 running 8:1; 2 done 8:1; 3 queued 7:1; 4 running 7:1; 90 retired 7:1",
      "all rcs0 requests=1 partial=1 busy=1 wait=2"},
@@ -350,6 +353,56 @@ static const struct life_case cases[] = {
      "55 done job=1 drm",
      "at 100 odd=1; all rcs0 requests=1 partial=1 exec=4 wait=2"},
 
+    /* Rings: a later job that is done passes those before it. */
+    {"jobs of a ring that were only queued, and later ones that are done",
+     "0 begin; 0 queued job=1 drm; 10 queued job=2 drm; 20 queued job=3 drm; 21 running job=3 drm; "
+     "25 done job=3 drm; 30 queued job=4 drm; 32 running job=4 drm; 35 done job=4 drm; 100 end",
+     "at 100 open=2; all rcs0 requests=2 partial=2 open=0 oldest=0 wait=3 driver_queue=3 exec=7 "
+     "busy=7 latency_max=5 queue_max=1"},
+    {"the same, as it is read before the end",
+     "0 queued job=1 drm; 10 queued job=2 drm; 20 queued job=3 drm; 21 running job=3 drm; "
+     "25 done job=3 drm; 30 queued job=4 drm; 32 running job=4 drm; 35 done job=4 drm",
+     "at 100 open=2; all rcs0 requests=2 partial=2 open=0 wait=3 exec=7 queue_max=1"},
+    {"its last job hangs, and one is behind it",
+     "0 queued job=1 drm; 1 running job=1 drm; 4 done job=1 drm; 10 queued job=2 drm; "
+     "12 running job=2 drm; 20 queued job=3 drm; 30 queued job=4 drm; 100 end",
+     "at 100 open=3; all rcs0 requests=1 partial=0 open=3 oldest=90 wait=3 exec=3 busy=3 "
+     "queue_max=1"},
+    {"a job that waits in another queue of the scheduler is not passed: it runs later",
+     "0 queued job=1 drm; 10 queued job=2 drm; 11 running job=2 drm; 15 done job=2 drm; "
+     "50 running job=1 drm; 60 done job=1 drm; 100 end",
+     "all rcs0 requests=2 partial=0 open=0 wait=51 exec=14 latency_max=60 queue_max=2"},
+    {"it runs later, and hangs",
+     "0 queued job=1 drm; 10 queued job=2 drm; 11 running job=2 drm; 15 done job=2 drm; "
+     "50 running job=1 drm; 100 end",
+     "at 100 open=1; all rcs0 requests=1 partial=0 open=1 oldest=100 wait=51 exec=4"},
+    {"it runs later, and another one is done after it",
+     "0 queued job=1 drm; 10 queued job=2 drm; 11 running job=2 drm; 15 done job=2 drm; "
+     "50 running job=1 drm; 60 queued job=3 drm; 61 running job=3 drm; 65 done job=3 drm; 100 end",
+     "at 100 open=1; all rcs0 requests=2 partial=1 open=0 wait=52 exec=8"},
+    {"a job that is queued later is not passed, whenever the other one was queued",
+     "0 running job=1 drm; 1 queued job=2 drm; 5 done job=1 drm; 100 end",
+     "at 100 open=1; all rcs0 requests=1 partial=0 open=1 oldest=99 exec=5 wait=0"},
+    {"a job whose begin is missing passes none that only was queued",
+     "0 queued job=2 drm; 1 running job=1 drm; 5 done job=1 drm; 100 end",
+     "at 100 open=1; all rcs0 requests=1 partial=0 open=1 oldest=100 exec=4 wait=0"},
+    {"one that runs, and a later one of which no record tells that it does",
+     "0 queued job=9 drm; 0 running job=9 drm; 1 done job=9 drm; 2 queued job=1 drm; "
+     "3 running job=1 drm; 4 queued job=2 drm; 8 done job=2 drm; 100 end",
+     "at 100 open=1; all rcs0 requests=2 partial=1 open=0 exec=1 wait=1"},
+    {"another ring says nothing of it",
+     "0 queued job=1 drm; 1 queued job=1 drm on=sdma0; 2 running job=1 drm on=sdma0; "
+     "3 done job=1 drm on=sdma0; 100 end",
+     "at 100 open=1; all rcs0 requests=0 partial=0 open=1 oldest=100; all sdma0 requests=1"},
+    {"nor do other contexts of an engine that a firmware serves",
+     "0 queued 7:1; 1 queued 8:1; 2 running 8:1; 3 done 8:1; 100 end",
+     "at 100 open=1; all rcs0 requests=1 partial=0 open=1 oldest=100 wait=1"},
+    {"a later workload of the vGPU is done",
+     "0 queued v1/a; 0 queued v2/a; 1 queued v1/b; 2 submitted v1/b 21:2; 3 running 21:2; "
+     "5 done 21:2; 100 end",
+     "at 100 open=2; qemu-1000 rcs0 requests=1 partial=1 open=0 wait=2; "
+     "qemu-2000 rcs0 partial=0 open=1 oldest=100"},
+
     /* The hardware is given several, and runs one. */
     {"the second port of i915",
      "0 queued 7:1; 0 running 7:1; 1 queued 8:1; 2 running 8:1; 8 done 7:1; 9 done 8:1",
@@ -359,10 +412,10 @@ static const struct life_case cases[] = {
      "3 running 7:2 drm; 5 done 7:1 drm; 9 done 8:1 drm; 10 done 7:2 drm",
      "all rcs0 requests=3 partial=0 exec=9 busy=9 wait=15 latency_max=10"},
     {"under way when the recording begins", "0 running 7:1; 2 running 8:1; 5 done 7:1; 9 done 8:1",
-     "all rcs0 requests=2 partial=2 exec=9 busy=9 wait=3 queue_max=1"},
+     "all rcs0 requests=2 partial=0 exec=9 busy=9 wait=3 queue_max=1"},
     {"a queue that is open when it is read",
      "0 queued 7:1; 0 running 7:1; 1 queued 8:1; 2 running 8:1",
-     "at 10 open=2; all rcs0 partial=2 exec=10 busy=10 wait=9 driver_queue=9"},
+     "at 10 open=2; all rcs0 partial=0 open=2 oldest=10 exec=0 busy=0 wait=1 driver_queue=1"},
     {"ports are given anew, the first with what it runs",
      "0 queued 7:1; 0 running 7:1; 2 queued 8:1; 3 running 7:1; 3 running 8:1; 4 off 7:1; 9 done "
      "7:1; 12 done 8:1",
@@ -463,8 +516,7 @@ static const struct life_case cases[] = {
      "partial=1 exec=1"},
     {"where no begins are told, none is missing",
      "0 begin; 1 running 8:1; 2 done 8:1; 4 lost 9; 10 running 7:1; 12 done 7:1",
-     "all rcs0 requests=2 "
-     "partial=2 exec=3"},
+     "all rcs0 requests=2 partial=0 exec=3"},
     {"what was lost tells of no requests",
      "0 begin; 1 queued 7:1; 5 lost 9 other; 10 running 7:1; 12 done 7:1",
      "all rcs0 requests=1 "
@@ -474,7 +526,7 @@ static const struct life_case cases[] = {
      "all rcs0 requests=1 partial=1 wait=1 exec=1"},
     {"passed by, and then records were lost: its own end may be told twice",
      "0 begin; 0 running 7:1 drm; 1 running 7:2 drm; 2 done 7:2 drm; 3 lost 3; 9 done 7:1 drm",
-     "all rcs0 requests=1 partial=2 exec=1 busy=1"},
+     "all rcs0 requests=1 partial=1 exec=1 busy=1"},
 
     /* GVT-g: GVT-g's records and the driver's are of the same requests. */
     {"vGPUs with equal workloads and seqnos",
@@ -497,14 +549,14 @@ static const struct life_case cases[] = {
     {"whose context it is GVT-g told before",
      "0 queued v1/a; 0 submitted v1/a 21:1; 0 running 21:1; 1 done 21:1; 1 queued v1/b; "
      "2 submitted 21:2 gvt; 2 running 21:2; 3 done 21:2; 4 submitted v1/b 21:2; 4 done v1/b",
-     "qemu-1000 rcs0 requests=2 partial=1 exec=2 wait=0; all rcs0 requests=2"},
+     "qemu-1000 rcs0 requests=2 partial=0 exec=2 wait=0; all rcs0 requests=2"},
     {"GVT-g never tells which workload it was, and that one is done, too",
      "0 queued v1/a; 0 submitted v1/a 21:1; 0 running 21:1; 2 done 21:1; 2 queued v1/b; "
      "3 submitted 21:2 gvt; 3 running 21:2; 7 done 21:2",
-     "at 10 open=1; qemu-1000 rcs0 requests=2 partial=2 busy=6 wait=8"},
+     "at 10 open=1; qemu-1000 rcs0 requests=2 partial=0 open=1 oldest=8 busy=6 wait=0"},
     {"a workload whose begin is missing",
      "0 begin; 4 submitted v1/a 21:1; 5 running 21:1; 9 done 21:1",
-     "vgpu-1 rcs0 requests=1 partial=1 "
+     "vgpu-1 rcs0 requests=1 partial=0 "
      "exec=4 wait=1 latency_max=0"},
     {"a workload whose begin is missing, as records were lost",
      "0 begin; 1 lost 2; 4 submitted v1/a 21:1; 4 submitted 21:1; 5 running 21:1; 9 done 21:1",
@@ -530,7 +582,7 @@ static const struct life_case cases[] = {
     {"processes",
      "0 queued 30:1 by=500; 1 running 30:1; 4 done 30:1; 4 queued 31:1 by=600; 4 running 31:1; "
      "9 done 31:1; 9 running 32:1",
-     "at 10 open=1; 500 rcs0 busy=3; 600 rcs0 busy=5; all rcs0 busy=9"},
+     "at 10 open=1; 500 rcs0 busy=3; 600 rcs0 busy=5; all rcs0 busy=8 open=1 oldest=1"},
     {"memory",
      "0 made object=1 f=1000 by=500; 0 made object=2 f=2000 by=500; 0 freed object=2 by=500; "
      "0 freed object=99 by=500; 0 made object=1 f=400 by=500; 0 queued 30:1 by=500",
@@ -596,9 +648,9 @@ test_activity(void **state)
          "on=vcs0");
     assert_int_equal(active_ns(host, 30 * MS, "qemu-1000"), 22 * MS);
     feed(host, "40 queued v1/c; 44 queued v1/d");
-    assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), (22 + 10) * MS);
+    assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), 22 * MS);
     vg_gpu_ledger_end(host->ledger, 50 * MS, true);
-    assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), (22 + 10) * MS);
+    assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), 22 * MS);
     vg_gpu_ledger_end(host->ledger, 50 * MS, false);
     assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), 22 * MS);
 }
@@ -626,20 +678,66 @@ test_windows(void **state)
     struct vg_gpu_sample gpu = close_window(host, 10 * MS);
     assert_int_equal(gpu.busy_ns, 6 * MS);
     assert_int_equal(gpu.wait_ns, 2 * MS);
-    assert_int_equal(gpu.partial, 1);
+    assert_int_equal(gpu.partial, 0);
+    assert_int_equal(gpu.open, 1);
+    assert_int_equal(gpu.open_oldest_ns, 3 * MS);
     gpu = close_window(host, 20 * MS);
     assert_int_equal(gpu.busy_ns, 10 * MS);
     assert_int_equal(gpu.wait_ns, 0);
+    assert_int_equal(gpu.open, 1);
+    assert_int_equal(gpu.open_oldest_ns, 13 * MS);
     feed(host, "24 lost 25; 26 queued 9:1; 27 running 9:1; 28 done 9:1");
     gpu = close_window(host, 30 * MS);
     assert_int_equal(gpu.busy_ns, 1 * MS);
     assert_int_equal(gpu.partial, 1);
+    assert_int_equal(gpu.open, 0);
     feed(host, "34 done 7:1");
     gpu = close_window(host, 40 * MS);
     assert_int_equal(gpu.busy_ns, 0);
     assert_int_equal(gpu.requests, 0);
-    assert_int_equal(gpu.partial, 1);
+    assert_int_equal(gpu.partial, 0);
     expect(host, 40 * MS, "all rcs0 requests=2 partial=1 busy=6 exec=6 wait=3");
+}
+
+/* A window counts a request that waits or runs until a later one of its ring is done. Then it is
+ * partial once, and closed windows stay. */
+static void
+test_windows_of_a_ring(void **state)
+{
+    static const struct {
+        int64_t wait, exec, busy, partial, open, oldest, queue_max;
+    } want[] = {
+        {5 + 2, 0, 0, 0, 2, 5, 2},     /* 1 since 5, 2 since 8 */
+        {10 + 10, 0, 0, 0, 2, 15, 2},  /* both wait */
+        {4 + 4 + 1, 3, 3, 2, 0, 0, 3}, /* until 3 is done: it waits from 20 to 21, runs to 24 */
+        {0, 0, 0, 0, 0, 0, 0},
+        {1, 9, 9, 0, 1, 10, 1}, /* 4 is queued at 40 and runs at 41 */
+        {0, 3, 3, 1, 0, 0, 1},  /* 5 is done at 53, and so is 4 */
+    };
+    struct gpu_host *host = *state;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(want); i++) {
+        static const char *const records[G_N_ELEMENTS(want)] = {
+            [0] = "0 begin; 5 queued job=1 drm; 8 queued job=2 drm",
+            [2] = "20 queued job=3 drm; 21 running job=3 drm; 24 done job=3 drm",
+            [4] = "40 queued job=4 drm; 41 running job=4 drm",
+            [5] = "50 queued job=5 drm; 53 done job=5 drm",
+        };
+        if (records[i])
+            feed(host, records[i]);
+        const struct vg_gpu_sample gpu = close_window(host, (int64_t)(i + 1) * 10 * MS);
+        print_message("window %zu\n", i);
+        assert_int_equal(gpu.wait_ns, want[i].wait * MS);
+        assert_int_equal(gpu.exec_ns, want[i].exec * MS);
+        assert_int_equal(gpu.busy_ns, want[i].busy * MS);
+        assert_int_equal(gpu.partial, want[i].partial);
+        assert_int_equal(gpu.open, want[i].open);
+        assert_int_equal(gpu.open_oldest_ns, want[i].oldest * MS);
+        assert_int_equal(gpu.queue_len_max, want[i].queue_max);
+    }
+    /* 1, 2 and 4 have no end; 5 has no record that it ran, where others have. */
+    expect(host, 60 * MS,
+           "all rcs0 requests=2 partial=3 open=0 wait=2 exec=3 busy=3 queue_max=1 latency_max=4");
 }
 
 /* A program that holds memory is told with it in each window, also while nothing of it runs, and no
@@ -833,6 +931,7 @@ main(void)
         cmocka_unit_test(test_lives),
         CASE(test_activity),
         CASE(test_windows),
+        CASE(test_windows_of_a_ring),
         CASE(test_memory_of_who_does_nothing),
         CASE(test_lives_are_told),
         CASE(test_long_beside_many_short),

@@ -475,7 +475,7 @@ test_room_of_functions(void **state)
     add_a40(host, 4);
     expect_free(host, "nvidia-562", 1, 0);
     expect_free(host, "nvidia-560", 1, 0);
-    expect(host, "0000:41:00.2", NULL, VG_GPU_PART_UNSET, "no mediated device is made of it");
+    expect(host, "0000:41:00.2", NULL, VG_GPU_PART_UNSET, "it is not used for a mediated device");
 }
 
 static void
@@ -513,7 +513,7 @@ test_no_iommu(void **state)
     expect(host, "0000:41:00.0", "10de:2331", VG_GPU_PART_UNSET, words);
     expect(host, "0000:42:00.0", "10de:2331", VG_GPU_PART_UNSET, words);
     expect(host, "0000:43:00.1", "8086:56c0:vf2", VG_GPU_PART_UNSET, words);
-    expect(host, "0000:43:00.2", "8086:56c0:vf2", VG_GPU_PART_FREE, "nobody has it");
+    expect(host, "0000:43:00.2", "8086:56c0:vf2", VG_GPU_PART_FREE, "not in use");
     expect_free(host, "10de:2331", 0, 0);
 }
 
@@ -564,7 +564,7 @@ test_vf_of_vendor_driver(void **state)
     expect(host, "0000:41:00.5", "nvidia-1153", VG_GPU_PART_FREE, "a vGPU of nvidia");
     expect(host, "0000:41:00.6", NULL, VG_GPU_PART_UNSET,
            "it could be made nvidia-1153, nvidia-1160");
-    expect(host, "0000:41:00.7", NULL, VG_GPU_PART_UNKNOWN, "its vGPU type cannot be told");
+    expect(host, "0000:41:00.7", NULL, VG_GPU_PART_UNKNOWN, "its vGPU type is unknown");
     expect_free(host, "nvidia-1153", 1, 1);
     expect_free(host, "nvidia-1160", -1, 0);
     const struct vg_inv_vm *vm = host->inventory->vms->pdata[0];
@@ -590,7 +590,7 @@ test_vf_by_number(void **state)
     expect(host, "0000:41:00.1", "8086:56c0:vf3", VG_GPU_PART_FREE, "bound to xe-vfio-pci");
     expect(host, "0000:41:00.2", "8086:56c0:vf3", VG_GPU_PART_FREE, "no driver");
     expect(host, "0000:41:00.3", "8086:56c0:vf3", VG_GPU_PART_UNKNOWN,
-           "bound to i915, and whether");
+           "bound to i915; it is unknown whether");
     expect(host, "0000:42:00.1", "1002:74b5:vf1", VG_GPU_PART_FREE, "vfio-pci");
     expect_free(host, "8086:56c0", 0, 0);
     expect_free(host, "8086:56c0:vf3", 2, 2);
@@ -644,7 +644,8 @@ test_host_uses(void **state)
     expect(host, "0000:45:00.0", "10de:2331", VG_GPU_PART_USED, "in use by qemu-system-x86 [814]");
     /* Its driver went after libvirt had looked. */
     expect(host, "0000:46:00.0", "10de:2331", VG_GPU_PART_FREE, "no driver");
-    expect(host, "0000:47:00.0", "10de:2331", VG_GPU_PART_UNKNOWN, "cannot be told");
+    expect(host, "0000:47:00.0", "10de:2331", VG_GPU_PART_UNKNOWN,
+           "it is unknown whether a host program uses it");
     expect(host, "0000:48:00.0", "10de:2331", VG_GPU_PART_HOST, "in use by dpdk [811]");
     expect(host, "0000:49:00.0", "10de:2331", VG_GPU_PART_HOST,
            "in use by a file system of /dev/nvme0n1p2");

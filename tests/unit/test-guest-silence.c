@@ -151,7 +151,7 @@ test_describe(void **state)
     p = describe(&s, VG_GUESTS_SEEN);
     expect(&p, "bpf", "bpf", NULL, false);
     p = describe(&s, VG_GUESTS_NO_KVM);
-    expect(&p, "none", "none", "the events of KVM are not there", false);
+    expect(&p, "none", "none", "the KVM events are missing", false);
     p = describe(&s, VG_GUESTS_LEFT_OUT);
     expect(&p, "none", "none", "left out to stay within the budget", false);
     s.silent = true;

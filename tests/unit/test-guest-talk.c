@@ -214,7 +214,7 @@ test_answers(void **state)
          "{\"id\":2,\"type\":\"error\",\"code\":\"held\",\"message\":\"at the deadline\","
          "\"undo_error\":\"no driver\"}\n{\"id\":null,\"type\":\"error\",\"code\":\"too-long\"}\n");
     assert_next(talk, VG_GUEST_RESUMED, "has its GPUs again, as before");
-    assert_next(talk, VG_GUEST_ERROR, "at the deadline (held); what was begun is not undone: no");
+    assert_next(talk, VG_GUEST_ERROR, "at the deadline (held); what was started is not undone: no");
     assert_next(talk, VG_GUEST_ERROR, "no message (too-long)");
 }
 
@@ -318,7 +318,7 @@ test_programs(void **state)
     assert_int_equal(message.programs->forked, 4);
     assert_int_equal(message.programs->forked_descriptors, 124);
     assert_int_equal(message.programs->forked_maps, 0);
-    assert_non_null(strstr(message.text, "4 forked children gave up 124 descriptors and 0 maps"));
+    assert_non_null(strstr(message.text, "4 forked children released 124 descriptors and 0 maps"));
     assert_int_equal(message.programs->gpu_bytes, 1048576);
     one = message.programs->programs->pdata[0];
     assert_string_equal(one->by, "opencl");

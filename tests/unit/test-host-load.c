@@ -526,19 +526,50 @@ test_top(void **state)
     vg_top_model_clear(&model);
 }
 
+static double
+node_share(json_object *rows, size_t at, const char *name)
+{
+    json_object *share = vg_output_member(json_object_array_get_idx(rows, at), name);
+
+    return share ? json_object_get_double(share) : -1;
+}
+
+/* Sums over the CPUs of a node; one that is not known makes none. */
+static void
+test_nodes(void **state)
+{
+    (void)state;
+    g_autoptr(json_object) cpus = json_tokener_parse(
+        "{\"begin_ns\":0,\"end_ns\":1000,\"places\":\"counted\",\"items\":["
+        "{\"cpu\":0,\"node\":1,\"busy_ns\":500,\"idle_ns\":1,\"vms_ns\":3,\"vms_wait_ns\":250},"
+        "{\"cpu\":1,\"node\":0,\"busy_ns\":100,\"idle_ns\":900,\"vms_ns\":0,\"vms_wait_ns\":0},"
+        "{\"cpu\":2,\"node\":1,\"busy_ns\":750,\"idle_ns\":null,\"vms_ns\":7,\"vms_wait_ns\":500},"
+        "{\"cpu\":3,\"node\":null,\"busy_ns\":1000}]}");
+    assert_non_null(cpus);
+    g_autoptr(json_object) rows = vg_host_node_rows(cpus);
+    assert_int_equal(json_object_array_length(rows), 2);
+    assert_true(node_share(rows, 0, "node") == 0 && node_share(rows, 1, "node") == 1);
+    assert_true(node_share(rows, 0, "cpus") == 1 && node_share(rows, 1, "cpus") == 2);
+    assert_true(node_share(rows, 0, "busy") == 0.1 && node_share(rows, 1, "busy") == 1.25);
+    assert_true(node_share(rows, 0, "idle") == 0.9 && node_share(rows, 1, "idle") < 0);
+    assert_true(node_share(rows, 1, "vms") == 0.01);
+    assert_true(node_share(rows, 0, "vm_waits") == 0 && node_share(rows, 1, "vm_waits") == 0.75);
+    assert_true(node_share(rows, 1, "waits") < 0);
+    g_autoptr(json_object) one = json_tokener_parse(
+        "{\"begin_ns\":0,\"end_ns\":1000,\"items\":[{\"cpu\":0,\"node\":0,\"busy_ns\":5}]}");
+    g_autoptr(json_object) none = vg_host_node_rows(one);
+    assert_int_equal(json_object_array_length(none), 0);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        FAKE_PROC_TEST(test_host_contention),
-        FAKE_PROC_TEST(test_host_pressure),
-        FAKE_PROC_TEST(test_host_cpus),
-        cmocka_unit_test(test_cgroups),
-        FAKE_PROC_TEST(test_limits),
-        FAKE_PROC_TEST(test_process_names),
-        cmocka_unit_test(test_sums_of_processes),
-        cmocka_unit_test(test_cpu_rows),
-        cmocka_unit_test(test_process_rows),
+        cmocka_unit_test(test_nodes),       FAKE_PROC_TEST(test_host_contention),
+        FAKE_PROC_TEST(test_host_pressure), FAKE_PROC_TEST(test_host_cpus),
+        cmocka_unit_test(test_cgroups),     FAKE_PROC_TEST(test_limits),
+        FAKE_PROC_TEST(test_process_names), cmocka_unit_test(test_sums_of_processes),
+        cmocka_unit_test(test_cpu_rows),    cmocka_unit_test(test_process_rows),
         cmocka_unit_test(test_top),
     };
 

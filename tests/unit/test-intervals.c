@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "cli/intervals.h"
-#include "cli/step-sums.h"
+#include "picture/intervals.h"
+#include "picture/step-sums.h"
 #include "tests/unit/chance.h"
 
 #define BEGIN_NS   INT64_C(7000000123)

@@ -156,13 +156,13 @@ test_a_cause_has_parts(void **state)
     g_autofree char *only = vg_migration_cause(move);
     assert_string_equal(only, "a GPU");
     move->cause = g_strdup("migrate: it broke; left over: words of libvirt");
-    move->not_resumed = g_strdup("acting is off");
+    move->not_resumed = g_strdup("actions are disabled");
     assert_int_equal(vg_journal_begin_migration(place->journal, move, NULL, NULL, NULL), 0);
     g_autoptr(vg_migration) read = vg_journal_read_migration(place->journal, "move-1", NULL);
     assert_int_equal(read->begun_by, VG_ORIGIN_DRAIN);
     g_autofree char *all = vg_migration_cause(read);
-    assert_string_equal(all, "migrate: it broke; left over: words of libvirt; left over: a GPU; it "
-                             "was not taken up again: acting is off");
+    assert_string_equal(all, "migrate: it broke; left over: words of libvirt; left over: a GPU; "
+                             "its use was not resumed: actions are disabled");
     g_clear_pointer(&read->left_over, g_free);
     g_clear_pointer(&read->not_resumed, g_free);
     g_autofree char *first = vg_migration_cause(read);

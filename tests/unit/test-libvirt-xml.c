@@ -138,6 +138,9 @@ test_managers(void **state)
 #define NAMED(name, rest) "<domain><name>" name "</name><uuid>" ID "</uuid>" rest "</domain>"
 #define MARK(mark)        "<metadata>" mark "</metadata>"
 #define PRODUCT(text)     "<sysinfo><system><entry name='product'>" text "</entry></system></sysinfo>"
+#define MAKER(text)                                                                                \
+ "<sysinfo><system><entry name='manufacturer'>" text                                               \
+ "</entry><entry name='product'>X</entry></system></sysinfo>"
     static const struct {
         const char *xml, *manager, *move;
     } cases[] = {
@@ -161,7 +164,9 @@ test_managers(void **state)
         {NAMED("v-1-VM", ""), "CloudStack", "cmk migrate systemvm virtualmachineid=" ID},
         {NAMED("r-7-VM", ""), "CloudStack", "cmk migrate virtualmachine virtualmachineid=ID"},
         {NAMED("shop", PRODUCT("CloudStack KVM Hypervisor")), "CloudStack", ID},
+        {NAMED("shop", MAKER("Apache Software Foundation")), "CloudStack", ID},
         {NAMED("i-2-VM", PRODUCT("OpenStack Nova")), NULL, NULL},
+        {NAMED("shop", MAKER("Foundation")), NULL, NULL},
         {NAMED("x-i-2-34-VM",
                MARK("<vm/><o:x xmlns:o='http://libosinfo.org/xmlns/libvirt/domain/1.0'/>")),
          NULL, NULL},

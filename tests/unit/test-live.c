@@ -190,6 +190,56 @@ test_best_first(void **state)
 }
 
 static void
+put_hog(const char *proc, uint64_t ticks)
+{
+    const struct fake_task hog = {.pid = 10, .tid = 10, .comm = "hog", .ticks = ticks};
+    g_autofree char *from = g_build_filename(proc, "10/task/10/stat", NULL);
+    g_autofree char *to = g_build_filename(proc, "10/stat", NULL);
+    g_autofree char *text = NULL;
+    gsize size;
+
+    fake_proc_task(proc, &hog);
+    assert_true(g_file_get_contents(from, &text, &size, NULL));
+    fake_proc_write(to, text, size);
+}
+
+/* Windows name the host's programs every few seconds, each time of all the time before. */
+static void
+test_programs(void **state)
+{
+    struct vg_live_options options = {.proc = *state, .window_ns = VG_NS_PER_S};
+    const int64_t tick_ns = VG_NS_PER_S / sysconf(_SC_CLK_TCK);
+    struct fake fake;
+    vg_cpu_source *const sources[] = {&fake.base};
+    int64_t begin_ns = 0;
+
+    put_hog(*state, 5);
+    fake_init(&fake, "best", 1);
+    struct collector_run *run = fake_clock_run(vg_live_new(&options, sources, 1));
+    for (uint64_t i = 0; i < 3; i++) {
+        g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_WINDOW);
+        for (int n = 0; i > 0 && report->window.programs_ns == 0; n++) {
+            assert_true(n < 10000);
+            vg_report_free(report);
+            report = collector_run_wait(run, VG_REPORT_WINDOW);
+        }
+        const struct vg_window *window = &report->window;
+        assert_int_equal(window->programs->len, i > 0 ? 1 : 0);
+        if (i > 0) {
+            const struct vg_lost_process *hog =
+                &g_array_index(window->programs, struct vg_lost_process, 0);
+            assert_string_equal(hog->comm, "hog");
+            assert_int_equal(hog->ns, 100 * tick_ns);
+            assert_int_equal(window->programs_ns, window->end_ns - begin_ns);
+            assert_true(window->programs_ns >= VG_NS_PER_S);
+        }
+        begin_ns = window->end_ns;
+        put_hog(*state, 5 + 100 * (i + 1));
+    }
+    fake_clock_end(run);
+}
+
+static void
 test_falls_and_climbs(void **state)
 {
     struct ladder l;
@@ -452,6 +502,7 @@ main(void)
         cmocka_unit_test(test_nothing_works),
         cmocka_unit_test(test_budget),
         FAKE_PROC_TEST(test_name_that_comes_after_its_hint),
+        FAKE_PROC_TEST(test_programs),
         cmocka_unit_test(test_budget_is_told),
         cmocka_unit_test(test_a_burst_does_not_cost_the_best_source),
         cmocka_unit_test(test_budget_of_many_cpus),

@@ -95,7 +95,7 @@ static const struct {
     {"<tpm model='tpm-tis'><backend type='passthrough'/></tpm>", BLOCKS, BLOCKS, BLOCKS,
      "TPM of the host"},
     {"<tpm model='tpm-crb'><backend type='external'/></tpm>", MAYBE, MAYBE, MAYBE,
-     "TPM that somebody"},
+     "TPM emulator outside of libvirt"},
     {"<crypto model='virtio' type='qemu'/>", BLOCKS, BLOCKS, BLOCKS, "crypto"},
     /* What a desktop has. */
     {"<video><model type='virtio'><acceleration accel3d='yes'/></model></video>", BLOCKS, BLOCKS,
@@ -150,17 +150,18 @@ test_versions(void **state)
 
     (void)state;
     assert_int_equal(ask(domain, &debian_12,
-                         "'net0' is a vDPA network card of the host, with which no "
-                         "VM can be migrated (by QEMU 7.2): take it off"),
+                         "'net0' is a vDPA network card of the host: a VM that has one cannot be "
+                         "migrated (by QEMU 7.2): take it off"),
                      BLOCKS);
     assert_int_equal(ask(domain, &libvirt_only, "(by QEMU 7.2)"), BLOCKS);
-    assert_int_equal(ask(domain, &debian_13, "QEMU 10.0 migrates a VM if QEMU can follow"), MAYBE);
-    assert_int_equal(ask(domain, &other, "what QEMU 8.2.2 does is unknown"), MAYBE);
-    assert_int_equal(ask(usb, &other,
-                         "QEMU 7.2 and QEMU 10.0 migrate no VM; what QEMU 8.2.2 does is "
-                         "unknown"),
-                     BLOCKS);
-    assert_int_equal(ask(usb, &nothing, "what this QEMU does is unknown"), BLOCKS);
+    assert_int_equal(
+        ask(domain, &debian_13, "QEMU 10.0 migrates a VM that has one if QEMU can follow"), MAYBE);
+    assert_int_equal(ask(domain, &other, "QEMU 8.2.2 is unknown"), MAYBE);
+    assert_int_equal(
+        ask(usb, &other,
+            "QEMU 7.2 and QEMU 10.0 do not migrate a VM that has one; QEMU 8.2.2 is unknown"),
+        BLOCKS);
+    assert_int_equal(ask(usb, &nothing, "this QEMU is unknown"), BLOCKS);
 }
 
 static void

@@ -309,6 +309,41 @@ one_program(int64_t pid, const char *at_state, int64_t stop_ns)
     return programs;
 }
 
+/* Another order to resume helps a program that waits, and none that is lost. */
+static void
+test_programs_that_are_lost(void **state)
+{
+    static const struct {
+        const char *states; /* of the programs */
+        int64_t total;
+        bool is_lost, is_final;
+    } cases[] = {
+        {"running", 1, false, false},           {"failed", 1, true, true},
+        {"running failed gone", 3, true, true}, {"failed released", 2, true, false},
+        {"locked failed", 2, true, false},      {"failed unknown", 2, true, false},
+        {"failed away", 2, true, false},        {"failed running", 33, true, false},
+        {"released", 1, false, false},          {"", 0, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct vg_guest_programs *programs = vg_record_new(&vg_guest_programs_record);
+        g_auto(GStrv) states = g_strsplit(cases[i].states, " ", -1);
+        for (guint n = 0; states[n]; n++) {
+            struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
+            program->state = g_strdup(states[n]);
+            g_ptr_array_add(programs->programs, program);
+        }
+        programs->total = cases[i].total;
+        const struct vg_guest_program *lost = vg_guest_programs_lost(programs);
+        assert_int_equal(lost != NULL, cases[i].is_lost);
+        if (lost)
+            assert_string_equal(lost->state, "failed");
+        assert_int_equal(vg_guest_programs_are_final(programs), cases[i].is_final);
+        vg_record_free(&vg_guest_programs_record, programs);
+    }
+}
+
 /* It computes at a proxy while there is no GPU, and stands still twice. */
 static void
 test_standstill_away(void **state)
@@ -459,7 +494,7 @@ main(void)
         cmocka_unit_test(test_allowed),         cmocka_unit_test(test_standstill),
         cmocka_unit_test(test_standstill_away), cmocka_unit_test(test_place_of_hosts),
         cmocka_unit_test(test_place_of_nova),   cmocka_unit_test(test_effect),
-        cmocka_unit_test(test_route),
+        cmocka_unit_test(test_route),           cmocka_unit_test(test_programs_that_are_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

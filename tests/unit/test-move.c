@@ -115,6 +115,59 @@ verbs_when(enum vg_move_verb fails, unsigned n, enum effect effect, enum vg_migr
     return g_string_free(said, FALSE);
 }
 
+/* Runs a move to its end, in which the guest answers each order to resume or to revive that the
+ * driver has lost a program, unless it is `mended`. */
+static char *
+verbs_when_lost(struct vg_move *move, struct world *world, enum vg_move_verb fails, bool mended)
+{
+    GString *said = g_string_new(NULL);
+    enum vg_move_verb verb;
+
+    while ((verb = vg_move_next(move)) != VG_MOVE_VERB_MAX) {
+        const struct vg_move_facts facts = {.place = world->place, .gpu = world->gpu};
+        if (verb != VG_MOVE_LOOK)
+            g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
+                                   vg_move_verb_names[verb]);
+        if (!mended && (verb == VG_MOVE_RESUME || verb == VG_MOVE_REVIVE)) {
+            vg_move_told_final(move);
+        } else {
+            const bool ok = mended || verb != fails;
+            assert_true(!ok || world_change(world, verb));
+            vg_move_told(move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
+        }
+    }
+    return g_string_free(said, FALSE);
+}
+
+/* What cannot succeed is not tried again, until somebody asks for that. */
+static void
+test_final_failure(void **state)
+{
+    (void)state;
+    static const struct {
+        enum vg_move_verb fails;
+        const char *verbs, *again;
+        enum vg_migration_state end;
+    } cases[] = {
+        {VG_MOVE_VERB_MAX, "precheck reserve quiesce detach migrate attach resume verify release",
+         "resume release", VG_MIGRATION_DONE},
+        {VG_MOVE_MIGRATE, "precheck reserve quiesce detach migrate reattach revive tidy release",
+         "revive tidy release", VG_MIGRATION_ROLLED_BACK},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct world world = start;
+        struct vg_move move;
+        vg_move_init(&move, true, true);
+        g_autofree char *verbs = verbs_when_lost(&move, &world, cases[i].fails, false);
+        assert_string_equal(verbs, cases[i].verbs);
+        assert_int_equal(vg_move_state(&move), VG_MIGRATION_FAILED);
+        vg_move_retry(&move);
+        g_autofree char *again = verbs_when_lost(&move, &world, cases[i].fails, true);
+        assert_string_equal(again, cases[i].again);
+        assert_int_equal(vg_move_state(&move), cases[i].end);
+    }
+}
+
 static void
 test_each_failure(void **state)
 {
@@ -507,7 +560,7 @@ struct run {
     double failing, crashing, aborting;
     bool looked; /* since the last verb of its kind */
     unsigned since_look[VG_MOVE_VERB_MAX];
-    bool went_back; /* a verb of the way back was asked for */
+    bool went_back; /* a verb of the way back was requested */
     unsigned releases_failed, tidies_failed;
 };
 
@@ -815,6 +868,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_failure),
+        cmocka_unit_test(test_final_failure),
         cmocka_unit_test(test_native),
         cmocka_unit_test(test_guest_as_before),
         cmocka_unit_test(test_no_way_back),

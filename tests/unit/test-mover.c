@@ -29,6 +29,7 @@ static struct {
     GString *verbs;         /* of all moves: "vm1:look vm1:precheck " */
     enum vg_move_verb fail; /* fails while fails > 0 */
     int fails;
+    bool is_final;          /* such a failure */
     enum vg_move_verb hold; /* waits until this is another verb, or the move is cancelled */
     bool is_held;
 } world;
@@ -108,6 +109,7 @@ world_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *
         return vg_error(err, VG_E_CONFLICT, "cancelled");
     if (verb == world.fail && world.fails > 0) {
         world.fails--;
+        ret->is_final = world.is_final;
         return vg_error(err, VG_E_EXTERNAL, "the test has it fail");
     }
     world_change(verb, facts);
@@ -247,6 +249,7 @@ set_up(void **state)
     world.facts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     world.verbs = g_string_new(NULL);
     world.fail = world.hold = VG_MOVE_VERB_MAX;
+    world.is_final = false;
     place->dir = g_dir_make_tmp("vgpud-mover-XXXXXX", NULL);
     place->moves = 4;
     start(place);
@@ -321,6 +324,14 @@ was_done(const char *verb)
     return strstr(world.verbs->str, verb) != NULL;
 }
 
+static bool
+was_done_once(const char *verb)
+{
+    VG_LOCK_SCOPE(&world.lock);
+    const char *first = strstr(world.verbs->str, verb);
+    return first && !strstr(first + 1, verb);
+}
+
 static void
 begin(struct place *place, struct vg_migration *migration)
 {
@@ -379,6 +390,29 @@ test_goes_back(void **state)
     assert_string_equal(ended->cause, "migrate: the test has it fail");
     assert_int_equal(facts_of(migration).place, VG_PLACE_SOURCE);
     assert_int_equal(facts_of(migration).gpu, VG_GPU_ATTACHED);
+}
+
+/* The guest is asked to take up its GPUs once if a program is lost, and again when the move is
+ * finished. */
+static void
+test_lost_program(void **state)
+{
+    struct place *place = *state;
+    g_autoptr(vg_migration) migration = new_migration("vm1", 1);
+    g_autoptr(GError) error = NULL;
+
+    have_fail(VG_MOVE_RESUME, 99);
+    world.is_final = true;
+    begin(place, migration);
+    g_autoptr(vg_migration) failed = wait_for_end(place, migration->id);
+    assert_int_equal(failed->state, VG_MIGRATION_FAILED);
+    assert_string_equal(failed->cause, "resume: the test has it fail");
+    assert_true(was_done_once("vm1:resume"));
+    have_fail(VG_MOVE_VERB_MAX, 0);
+    vg_migration_free(vg_mover_retry(place->mover, migration->id, "uid:0", &error));
+    assert_null(error);
+    g_autoptr(vg_migration) ended = wait_for_end(place, migration->id);
+    assert_int_equal(ended->state, VG_MIGRATION_DONE);
 }
 
 /* One that cannot give it back has failed, raises the alert, and can be finished later. */
@@ -551,6 +585,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_goes_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lost_program, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bare, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_abort, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_queue, set_up, tear_down),

@@ -149,8 +149,10 @@ test_use_is_averaged(void **state)
     assert_true(h.source->ops->ready(h.source, h.now_ns));
     sample_after(&h, 0);
     read_window(&h, 1);
-    /* Nothing has passed yet. */
-    assert_int_equal(h.window.gpus->len, 0);
+    /* Nothing has passed yet: there is memory alone. */
+    assert_int_equal(h.window.gpus->len, 1);
+    assert_true(window_gpu_find(h.window.gpus, GPU, "sm")->lacks & VG_GPU_NO_WORK);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->mem_bytes, 500 * MIB);
     sample_after(&h, 250 * MS);
     script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 30 10\ncodecs 8 0\nmemory 900 46068\n");
     sample_after(&h, 250 * MS);
@@ -191,6 +193,36 @@ test_no_utilization(void **state)
                             "NVML says Not Supported, 0001:02:03.0 (Y): no vGPU instances");
     /* The other one is not the worse for it. */
     assert_int_equal(window_gpu_find(h.window.gpus, "0001:02:03.0", "sm")->busy_ns, 500 * MS);
+    end(&h);
+}
+
+/* As in MIG mode: no rates, of the GPU, of its processes and of its vGPUs, but their memory. */
+static void
+test_only_memory(void **state)
+{
+    struct host h;
+
+    begin(&h, *state,
+          "gpu 0:C1:0 X\nrates -3\ncodecs -3\nmemory 600 81920\nvgpu-use -3\nlog-api 0\n"
+          "process-use -3\nprocess 200 0 0 0 0 250\nprocess 4711 0 0 0 0 50\n"
+          "vgpu 11 " UUID_A " - 40 0 0 0 300\n");
+    for (unsigned i = 0; i < 3; i++)
+        next(&h);
+    const struct vg_gpu_sample *all = window_gpu_find(h.window.gpus, GPU, "sm");
+    assert_int_equal(h.window.gpus->len, 1);
+    assert_int_equal(all->lacks, VG_GPU_ONLY_WORK | VG_GPU_NO_WORK);
+    assert_int_equal(all->mem_bytes, 600 * MIB);
+    const struct vg_gpu_sample *vgpu =
+        window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm");
+    assert_int_equal(vgpu->lacks, VG_GPU_ONLY_WORK | VG_GPU_NO_WORK);
+    assert_int_equal(vgpu->mem_bytes, 300 * MIB);
+    const struct vg_gpu_sample *process =
+        window_gpu_find(window_gpu_vm(&h.window, h.b.id)->gpus, GPU, "sm");
+    assert_int_equal(process->lacks, VG_GPU_ONLY_WORK | VG_GPU_NO_WORK);
+    assert_int_equal(process->mem_bytes, 250 * MIB);
+    assert_int_equal(h.window.gpu_processes->len, 1);
+    assert_int_equal(process_at(&h, 0)->pid, 4711);
+    assert_int_equal(process_at(&h, 0)->gpu.mem_bytes, 50 * MIB);
     end(&h);
 }
 
@@ -408,7 +440,8 @@ test_vgpus_are_vms(void **state)
     assert_string_equal(
         h.said->str,
         GPU " (NVIDIA L40): 4 vGPUs, scheduled equal share (could be best effort, fixed share), 1 "
-            "of no VM that is known, turns told of the GPU only, for its log does not name vGPUs");
+            "of no VM that is known, scheduling turns for the whole GPU only, because its log does "
+            "not name vGPUs");
     /* One goes, one changes hands. */
     script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 75 0\nvgpu 12 " UUID_A " - 25 0 0 0 512\n");
     next(&h);
@@ -430,7 +463,11 @@ test_vgpus_without_utilization(void **state)
     next(&h);
     next(&h);
     next(&h);
-    assert_int_equal(h.window.vms->len, 0);
+    assert_int_equal(h.window.vms->len, 1);
+    const struct vg_gpu_sample *sm =
+        window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm");
+    assert_true(sm->lacks & VG_GPU_NO_WORK);
+    assert_int_equal(sm->mem_bytes, 9 * MIB);
     assert_true(says(&h));
     assert_string_equal(
         h.said->str,
@@ -545,8 +582,8 @@ test_no_library(void **state)
     assert_false(h.source->ops->ready(h.source, h.now_ns));
     assert_true(says(&h));
     assert_string_equal(
-        h.said->str, "libm.so.6 has no nvmlInit_v2: it is not NVML, or older than that of driver "
-                     "410");
+        h.said->str,
+        "libm.so.6 has no nvmlInit_v2: it is not NVML, or older than driver 410's NVML");
     end(&h);
 }
 
@@ -685,6 +722,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         FAKE_PROC_TEST(test_use_is_averaged),
         FAKE_PROC_TEST(test_no_utilization),
+        FAKE_PROC_TEST(test_only_memory),
         FAKE_PROC_TEST(test_only_samples),
         FAKE_PROC_TEST(test_costly_questions),
         FAKE_PROC_TEST(test_processes_are_vms),

@@ -151,9 +151,9 @@ test_reserve_answers(void **state)
     assert_not_reserved(GIVEN("\"id\": \"res-1\", ", ""), VG_E_EXTERNAL,
                         "the answer has 0 devices instead of 1");
     assert_not_reserved(GIVEN("\"id\": \"res-1\", ", DEVICE("ua-gpu1", THERE)), VG_E_EXTERNAL,
-                        "the answer's device 0 is not the one asked for");
+                        "the answer's device 0 is not the requested device");
     assert_not_reserved(GIVEN("\"id\": \"res-1\", ", DEVICE("ua-gpu0", "")), VG_E_EXTERNAL,
-                        "the answer's device 0 is not the one asked for");
+                        "the answer's device 0 is not the requested device");
     assert_sent("DELETE", "/v1/reservations/res-1"); /* nobody will use it */
     assert_not_reserved(GIVEN("", DEVICE("ua-gpu0", THERE)), VG_E_EXTERNAL, "the answer has no id");
 }

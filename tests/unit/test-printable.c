@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 
 static void
 test_text(void **state)

@@ -101,7 +101,7 @@ test_refusals(void **state)
         {RESERVE, "error there is no such socket", VG_E_NOT_FOUND, "there is no such socket"},
         {RESERVE, "error it has too many reservations", VG_E_REFUSED,
          "it has too many reservations"},
-        {RESERVE, "error it is asked by 'list'", VG_E_REFUSED, "it is asked by 'list'"},
+        {RESERVE, "error commands are 'list'", VG_E_REFUSED, "commands are 'list'"},
         {RELEASE, "error there is no such reservation", VG_E_NOT_FOUND,
          "there is no such reservation"},
         {SHOW, "error there is no such socket", VG_E_NOT_FOUND, "there is no such socket"},

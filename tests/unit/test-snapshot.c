@@ -249,7 +249,7 @@ test_refused(void **state)
         {"{\"schema\":\"vgpud.snapshot\",\"version\":0}", "version: 0 is out of range"},
         {HEAD "\"hosts\":{}}", "hosts: must be an array"},
         {HEAD "\"note\":1,\"hosts\":[]}", "note: must be a string"},
-        {HEAD "\"begin_ns\":2,\"end_ns\":1,\"hosts\":[]}", "ends before it begins"},
+        {HEAD "\"begin_ns\":2,\"end_ns\":1,\"hosts\":[]}", "end is before its start"},
         {DOC(HOST("", "")), "hosts[0].name: must not be empty"},
         {DOC("{\"name\":\"h\",\"cpus\":0,\"vms\":[]}"), "hosts[0].cpus: 0 is out of range"},
         {DOC("{\"name\":\"h\",\"vms\":[]}"), "hosts[0].cpus: is missing"},

@@ -280,15 +280,102 @@ test_long_times(void **state)
     vg_store_free(store);
 }
 
+static void
+add_program(struct vg_window *window, const char *comm, const char *cgroup, int64_t ns)
+{
+    struct vg_lost_process program = {.pid = 7, .pids = 1, .ns = ns};
+
+    g_strlcpy(program.comm, comm, sizeof(program.comm));
+    g_strlcpy(program.cgroup, cgroup, sizeof(program.cgroup));
+    g_array_append_val(window->programs, program);
+    window->programs_ns = 10 * S_NS;
+}
+
+/* Each tenth window has CPU time of programs: 7 ns of make, 5 of ten others, each of which comes
+ * once a minute. */
+static void
+put_programs(vg_store *store, const char *directory, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        struct vg_window window;
+        store_case_window(&window, T0 + i * S_NS, T0 + (i + 1) * S_NS, 1);
+        add_process(&window, 0, "backup", "/b", 3);
+        if (i % 10 == 9) {
+            char comm[VG_COMM_LEN];
+            add_program(&window, "make", "/user.slice", 7);
+            g_snprintf(comm, sizeof(comm), "other%d", i / 10);
+            add_program(&window, comm, "", 5);
+        }
+        store_case_put_window(store, "a", &window, 0);
+        vg_window_clear(&window);
+    }
+    assert_true(vg_store_flush(store, STORE_LONG_NS));
+    const int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
+    g_autofree char *sql =
+        g_strdup_printf("SELECT count(*) FROM stale WHERE end_ns <= %" G_GINT64_FORMAT,
+                        T0 + (to - 1) / 60 * MIN_NS);
+    while (store_ask(directory, "ts-20261120.db", sql) != 0) {
+        assert_true(vg_clock_monotonic_ns() < until);
+        g_usleep(1000);
+    }
+}
+
+static void
+assert_programs(vg_store *store, int64_t minutes)
+{
+    g_autoptr(vg_history_host) host = read_host(store, T0, T0 + minutes * MIN_NS);
+    const struct vg_history_query query = {
+        .since_ns = T0, .until_ns = T0 + minutes * MIN_NS, .step_ns = MIN_NS};
+    g_autoptr(GArray) steps = vg_store_read_steps(store, &query, NULL);
+
+    assert_int_equal(took(host->programs, "make", "/user.slice"), minutes * 6 * 7);
+    assert_int_equal(took(host->programs, "other3", ""), 5);
+    assert_int_equal(took(host->programs, "backup", "/b"), -1);
+    assert_int_equal(took(host->processes, "make", "/user.slice"), -1);
+    assert_int_equal(took(host->processes, "backup", "/b"), minutes * 60 * 3);
+    assert_int_equal(steps->len, minutes);
+    for (guint i = 0; i < steps->len; i++) {
+        const GArray *programs = g_array_index(steps, struct vg_history_step, i).programs;
+        g_autofree char *other = g_strdup_printf("other%u", 6 * i + 5);
+        assert_int_equal(programs->len, 7);
+        assert_int_equal(took(programs, "make", "/user.slice"), 6 * 7);
+        assert_int_equal(took(programs, other, ""), 5);
+    }
+}
+
+/* Of minutes, steps and hours; not mixed up with the processes behind host:user. */
+static void
+test_programs(void **state)
+{
+    vg_store *store = store_open(*state);
+
+    put_programs(store, *state, 0, 121);
+    assert_programs(store, 2);
+    vg_store_free(store);
+    store = store_open(*state);
+    assert_programs(store, 2);
+    put_programs(store, *state, 121, 181);
+    assert_programs(store, 3);
+    vg_store_free(store);
+    g_autofree char *minutes = g_build_filename(*state, "ts1m-202611.db", NULL);
+    g_autofree char *day = g_build_filename(*state, "ts-20261120.db", NULL);
+    assert_int_equal(g_remove(minutes), 0);
+    assert_int_equal(g_remove(day), 0);
+    store = store_open(*state);
+    g_autoptr(vg_history_host) host = read_host(store, T0, T0 + HOUR_NS);
+    assert_int_equal(took(host->programs, "make", "/user.slice"), 3 * 6 * 7);
+    assert_int_equal(host->programs->len, 16);
+    assert_int_equal(took(host->processes, "backup", "/b"), 181 * 3);
+    vg_store_free(store);
+}
+
 int
 main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(test_processes),
-        CASE(test_processes_again),
-        CASE(test_top_of_the_minute),
-        CASE(test_long_times),
+        CASE(test_processes),  CASE(test_processes_again), CASE(test_top_of_the_minute),
+        CASE(test_long_times), CASE(test_programs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The pictures are XML, whatever they are told; what is where is worked out by hand from the sizes
- * in cli/svg-*.c; texts do not overlap; size has its limit.
+ * in picture/svg-*.c; texts do not overlap; size has its limit.
  */
 #include "config.h"
 
@@ -18,8 +18,8 @@
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 
-#include "cli/svg-draw.h"
-#include "cli/svg.h"
+#include "picture/svg-draw.h"
+#include "picture/svg.h"
 #include "tests/unit/chance.h"
 
 #define S         INT64_C(1000000000)
@@ -390,7 +390,7 @@ test_drawn_together(void **state)
     what.n_intervals = 6;
     picture = draw_timegraph(&what);
     assert_int_equal(picture.n_rects, 0);
-    assert_true(says(&picture, "up to 6 at once"));
+    assert_true(says(&picture, "up to 6 together"));
     /* 56 for six, from 144 up. */
     assert_non_null(strstr(picture.svg->str, "d='M220 144V88H226V97.3H227V106.7H228V116H229V125.3"
                                              "H230V134.7H231V144'"));

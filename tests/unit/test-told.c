@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "model/cpu-ledger.h"
+#include "ledger/cpu-ledger.h"
 
 static vg_topology *topology;
 static vg_cpu_ledger *ledger;

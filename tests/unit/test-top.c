@@ -395,8 +395,8 @@ test_the_list(void **state)
     assert_has(grid, 0, "host?1");
     assert_has(grid, 0, "2026-11-20T18:40:12Z  0.5 s ago");
     assert_has(grid, 1,
-               "measured by procfs, confidence 60 %, who holds the CPU is not known, "
-               "waits cannot be told apart");
+               "measured by procfs, confidence 60 %, who holds the CPU is not known, causes of "
+               "waiting unknown");
     assert_has(grid, 2,
                "4 VMs, last 2.0 s: used 1.50 of 4 cores, lost 0.60, preempted 206/s, "
                "2 events were lost");

@@ -304,7 +304,7 @@ test_not_loosened(void **state)
         const char *devices, *words;
     } cases[] = {
         {QXL, "no <emulator>"},
-        {"<emulator>/opt/qemu</emulator>", "emulator /opt/qemu is none of"},
+        {"<emulator>/opt/qemu</emulator>", "emulator /opt/qemu is not in"},
         {"<emulator>qemu</emulator>", "no <emulator>"},
     };
     const struct vg_vulkan_request request = {.enabled = true, .loosen_sandbox = true};

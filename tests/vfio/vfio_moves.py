@@ -227,7 +227,7 @@ def test_native(lab, guest):
 
 
 def end_in_one_place(lab, guest, move, states=("rolled_back",), mode="detach"):
-    """The guest goes on where it was, with what it had, or on the target with what is there."""
+    """The guest continues where it was, with what it had, or on the target with what is there."""
     end = lab.hosts["h1"].ended(move)
     tell(f"{guest}: {end['state']}: {end['cause']}")
     assert (end["state"] in states, end["mode"]) == (True, mode), (end["state"], end["cause"], end["steps"])

@@ -90,7 +90,7 @@ TRIES = {
     "the null device": ("head -c 0 /dev/null", True),
     "a GPU's node": ("true < /dev/dri/renderD128", True),
     "a disk": ("head -c 1 /dev/vda", False),
-    "the kernel's log": ("head -c 1 /dev/kmsg", False),
+    "the kernel log": ("head -c 1 /dev/kmsg", False),
 }
 
 

@@ -43,7 +43,7 @@ def test_there_and_back(lab):
     would = enable(lab, "vm-back", "--dry-run")
     assert lab.definition("vm-back") == before
     done = enable(lab, "vm-back", "--yes")
-    assert done["changed"] and not done["running"] and "any program of the host" in done["notes"][0]
+    assert done["changed"] and not done["running"] and "any host program" in done["notes"][0]
     # What libvirt adds to a video card is not known before.
     assert {line for line in would["changes"] if "<model " not in line} <= set(done["changes"])
     assert "vgpud/spawn/qemu-system-x86_64" in lab.definition("vm-back")

@@ -99,7 +99,7 @@ def test_every_page_of_the_recording(recording, browser, scheme, width):
     browser.until("document.querySelector('.chart canvas') !== null")
     browser.shot(f"vm-{scheme}-{width}")
     browser.check(("vm", scheme, width))
-    assert "CPU time lost, to whom" in browser.text()
+    assert "CPU time lost, by aggressor" in browser.text()
 
 
 def test_figures_are_those_of_vgpuctl(recording, browser):
@@ -152,7 +152,7 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
 
     browser.go(f"#/preemptions?{query}")
     pairs = {(one["victim"]["name"], one["aggressor"]): one for one in ask(recording.socket, "preemptions", *time)}
-    matrix = {row[next(iter(row))]: row for row in browser.table("Who waited while whom ran")}
+    matrix = {row[next(iter(row))]: row for row in browser.table("Who waited while who ran")}
     shown = 0
     for (victim, aggressor), pair in pairs.items():
         text = matrix[victim].get(aggressor, "")
@@ -167,7 +167,7 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
     over_time = browser.figures(f"{victim} lost to {aggressor}")
     assert samples and [row["lost, cores"] for row in over_time] == [f"{share_lost(sample, aggressor):.3f}" for sample in samples]
     browser.go(f"#/vms/{past[victim]['id']}?{query}")
-    lost = browser.figures("CPU time lost, to whom")
+    lost = browser.figures("CPU time lost, by aggressor")
     used = browser.figures("CPU time used")
     assert len(lost) == len(samples) == len(used)
     for row, share, sample in zip(lost, used, samples):
@@ -271,6 +271,12 @@ def test_programs_of_the_host_are_named(server, browser):
     look_at(browser, server.link, "#/host?range=1h", "host-programs")
     rows = browser.table("Programs of the host that took CPU time of VMs")
     assert [row["Control group"] for row in rows] == groups(server.get("/v1/vms?since=-1h&limit=1").json()["host"]["lost_to"])
+    rows = browser.table("CPU time of the host's programs now")
+    newest = server.get("/v1/host").json()["measurement"]["programs"]["newest"]
+    assert [row["Cores"] for row in rows] == [f"{one['ns'] / 10**10:.2f}" for one in newest["items"]] == ["1.20", "0.05"]
+    rows = browser.table("CPU time of the host's programs")
+    past = server.get("/v1/vms?since=-1h&limit=1").json()["programs"]
+    assert [row["Control group"] for row in rows] == [one["cgroup"] for one in past] == ["/user.slice"]
 
 
 def test_gpus(server, browser):
@@ -305,7 +311,7 @@ def test_a_move_after_its_dry_run(server, browser):
     vm = next(one for one in server.get("/v1/vms").json()["items"] if one["name"] == "alpha")
     browser.go(f"#/vms/{vm['id']}?range=1h")
     before = len(server.get("/v1/migrations").json()["items"])
-    for to, says in (("full", "no GPU left"), ("off", "acting is off"), ("away", "cannot connect")):
+    for to, says in (("full", "no GPU left"), ("off", "actions are disabled"), ("away", "cannot connect")):
         browser.do("fill", selector="input[name=to]", text=to)
         browser.do("press", key="Enter")
         browser.until(f"document.querySelector('.answer').innerText.includes({json.dumps(says)})")
@@ -319,7 +325,7 @@ def test_a_move_after_its_dry_run(server, browser):
     assert "It can be moved" in browser.text(".answer") and len(server.get("/v1/migrations").json()["items"]) == before
     browser.click(".answer button")
     browser.until("location.hash.startsWith('#/moves/move-')")
-    browser.until("document.querySelector('[aria-label=Steps] tbody tr') !== null || document.body.innerText.includes('It has not begun')")
+    browser.until("document.querySelector('[aria-label=Steps] tbody tr') !== null || document.body.innerText.includes('It has not started')")
     assert len(server.get("/v1/migrations").json()["items"]) == before + 1
     browser.check("a move")
     # It goes on by itself; each look here is a step of the server's.

@@ -30,7 +30,7 @@ export function table<T>(caption: string, columns: Column<T>[], rows: T[], empty
 
 export const cores = (share: number | null | undefined): string => share === null || share === undefined ? "-" : share.toFixed(2);
 // What nobody can tell is null.
-export const told = (figure: number | null, text: (figure: number) => string): string => figure === null ? "-" : text(figure);
+export const told = (figure: number | null | undefined, text: (figure: number) => string): string => figure === null || figure === undefined ? "-" : text(figure);
 export const percent = (part: number): string => `${(100 * part).toFixed(0)}\u00a0%`;
 export const seconds = (ns: number): string => {
   const s = ns / 1e9;

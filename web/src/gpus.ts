@@ -120,11 +120,13 @@ function engineTable(engines: api.GpuUse[]): HTMLElement {
     { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
     { head: "Queue, mean", number: true, cell: (one) => told(one.queue_len_avg, (mean) => mean.toFixed(2)) },
     { head: "Queue, most", number: true, cell: (one) => told(one.queue_len_max, String) },
+    { head: "Open", number: true, cell: (one) => told(one.open, String) },
+    { head: "Oldest", number: true, cell: (one) => told(one.open_oldest_ns, seconds) },
     { head: "Latency p50", number: true, cell: (one) => told(one.latency_p50_ns, seconds) },
     { head: "Latency p99", number: true, cell: (one) => told(one.latency_p99_ns, seconds) },
     { head: "Waited", number: true, cell: (one) => told(one.wait_ns, seconds) },
     { head: "Memory", number: true, cell: (one) => told(one.mem_bytes, bytes) },
-  ] as Column<api.GpuUse>[], engines, "Nobody tells how its engines are used.");
+  ] as Column<api.GpuUse>[], engines, "No source reports the use of its engines.");
 }
 
 async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {

@@ -43,14 +43,14 @@ function moveShown(context: Context, move: api.Migration): Node[] {
       tile("Took", tookOf(move)), tile("Programs stood still", move.standstill_ns ? seconds(move.standstill_ns) : "-"),
       tile("VM stood still", progress.downtime_ns ? seconds(progress.downtime_ns) : "-"),
       progress.total_bytes > 0 && tile("Memory copied", `${bytes(copied)} (${percent(copied / progress.total_bytes)})`, `of ${bytes(progress.total_bytes)}`)),
-    el("p", { class: "note" }, `The VM is on: ${move.vm_on}; its GPU: ${move.gpu}. Asked by ${move.asked_by ?? "nobody known"}.`,
+    el("p", { class: "note" }, `The VM is on: ${move.vm_on}; its GPU: ${move.gpu}. Requested by ${move.asked_by ?? "an unknown client"}.`,
       move.plan_id !== null && " ", move.plan_id !== null && link(context, `Of ${move.plan_id}`, { page: "moves", id: move.plan_id })),
     table("Steps", [
       { head: "Step", cell: (step) => step.undoes ? `${step.verb} (way back)` : step.verb },
       { head: "Begun", cell: (step) => clock(step.began_ns) },
-      { head: "Took", number: true, cell: (step) => step.ended_ns ? seconds(step.ended_ns - step.began_ns) : move.ended_ns ? "not known" : "goes on" },
+      { head: "Took", number: true, cell: (step) => step.ended_ns ? seconds(step.ended_ns - step.began_ns) : move.ended_ns ? "unknown" : "running" },
       { head: "Outcome", cell: (step) => el("div", { class: "why" }, step.ended_ns && !step.ok ? `failed: ${step.answer ?? ""}` : step.answer ?? "") },
-    ] as Column<api.MigrationStep>[], move.steps, "It has not begun."),
+    ] as Column<api.MigrationStep>[], move.steps, "It has not started."),
   ];
 }
 
@@ -61,7 +61,7 @@ function checkShown(check: api.MigrationCheck): Node[] {
     texts && texts.length ? [el("strong", {}, head), el("ul", {}, ...texts.map((text) => el("li", {}, text)))] : [];
   return [
     el("p", {}, check.problems.length ? "It cannot be moved as things are." : `It can be moved from ${check.from} to ${check.to}. This would take ${
-      seconds(1e9 * check.expected_s)}${check.standstill_s ? `, and programs with a GPU would stand still for ${seconds(1e9 * check.standstill_s)}` : ""}.`),
+      seconds(1e9 * check.expected_s)}${check.standstill_s ? `, and GPU programs would be paused for ${seconds(1e9 * check.standstill_s)}` : ""}.`),
     ...list("What speaks against it", check.problems), ...list("What may make it fail", check.doubts), ...list("What was not tried", check.untried),
     table("Steps it would take", [
       { head: "Step", cell: (step) => step.verb },
@@ -102,7 +102,7 @@ export function moveForm(context: Context, vm: { id: string }): HTMLElement {
     event.preventDefault();
     void dryRun(context, { vm: vm.id, to: input.value }, answer);
   } }, input, hosts, el("button", {}, "Dry run of a move"));
-  const box = el("div", { hidden: true }, el("h2", {}, "Move it"), form, answer);
+  const box = el("div", { hidden: true }, el("h2", {}, "Move this VM"), form, answer);
   context.act(box);
   return box;
 }
@@ -170,6 +170,6 @@ export async function movesPage(context: Context): Promise<Shown> {
     { head: "Plan", cell: (row) => link(context, row.id, { page: "moves", id: row.id }) },
     { head: "Made", cell: (row) => clock(row.made_ns) },
     { head: "Verdict", cell: (row) => row.verdict },
-  ] as Column<api.PlanSummary>[], plans, "No plan was made."));
+  ] as Column<api.PlanSummary>[], plans, "No plans yet."));
   return { elements };
 }

@@ -6,14 +6,14 @@ import * as api from "./api";
 import { COLOURS, type Line, type Mark } from "./chart";
 import { clock, cores, el, labelOf, percent, seconds, table, told, type Column } from "./dom";
 import { moveForm, moveTable } from "./moves";
-import { chart, leftOut, link, lostOf, mostly, POINTS, programTable, tile, vmLink, withGaps, type Context, type Shown } from "./parts";
+import { chart, leftOut, link, lostOf, mostly, POINTS, programTable, programUse, tile, vmLink, withGaps, type Context, type Shown } from "./parts";
 import { periodOf, stepOf, timeOf } from "./state";
 
 const LINES_MAX = 8; // aggressors with a line of their own
 // Who else than a VM takes CPU time.
 const KINDS: Record<string, string> = {
   "self": "another thread of the same VM", "host:user": "programs of the host", "host:kernel": "threads of the host's kernel",
-  "host:idle": "nobody, the CPU was idle", "host:unknown": "somebody who is not known", "limit": "nobody, its quota of CPU time was used up",
+  "host:idle": "the CPU was idle", "host:unknown": "could not be determined", "limit": "the VM's own CPU quota was used up",
   "rest": "all others together",
 };
 
@@ -98,6 +98,7 @@ export async function hostPage(context: Context): Promise<Shown> {
     { head: "GPU intensity", number: true, cell: (vm) => vm.newest?.gpu_known ? percent(vm.newest.gpu_intensity) : "-" },
     { head: "Class", cell: (vm) => vm.class },
   ] as Column<api.VmSummary>[], vms.items, "No VM is measured.");
+  const programs = host.measurement.programs;
   const broken = host.parts.filter((part) => part.state === "failed" || part.state === "degraded");
   return {
     elements: [
@@ -112,6 +113,8 @@ export async function hostPage(context: Context): Promise<Shown> {
       use.box, lost.box, ...(waits ? [waits.box] : []),
       el("h2", {}, "Who loses most now"), worst,
       ...programTable("Programs of the host that took CPU time of VMs", past.host.lost_to),
+      ...programUse("CPU time of the host's programs", past.programs, past.length_ns),
+      ...(programs ? programUse("CPU time of the host's programs now", programs.newest.items, programs.newest.end_ns - programs.newest.begin_ns) : []),
       el("h2", {}, "Who runs where now"), cpus ? strip(context, cpus) : el("p", { class: "note" }, "It is not known who runs where."),
     ],
     draw: () => { use.run(); lost.run(); waits?.run(); },
@@ -141,7 +144,7 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
   }
   const most = Math.max(...pairs.map((pair) => pair.ns), 1);
   const matrix = el("table", { class: "matrix" },
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "who lost \\ to whom"),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "victim \\ aggressor"),
       ...columns.map(([id]) => el("th", { scope: "col" }, names.get(`>${id}`) ?? id)), el("th", { scope: "col" }, "all"))),
     el("tbody", {}, ...rows.map(([victim, all]) => el("tr", {},
       el("th", { scope: "row" }, link(context, names.get(victim) ?? victim, { page: "vms", id: victim })),
@@ -156,17 +159,17 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
           cell.style.background = `rgba(var(--heat), ${(0.06 + 0.6 * Math.sqrt(pair.ns / most)).toFixed(3)})`;
         return cell;
       }), el("td", {}, seconds(all))))));
-  const elements: Node[] = [el("h2", {}, "Who waited while whom ran")];
+  const elements: Node[] = [el("h2", {}, "Who waited while who ran")];
   if (pairs.length === 0)
-    return { elements: [...elements, el("p", { class: "note" }, "Nobody waited for a CPU in this time, or nothing is stored of it.")] };
-  elements.push(el("div", { class: "wide scroll", tabindex: 0, role: "region", "aria-label": "Who waited while whom ran" }, matrix));
+    return { elements: [...elements, el("p", { class: "note" }, "No VM waited for a CPU in this period, or nothing is stored for it.")] };
+  elements.push(el("div", { class: "wide scroll", tabindex: 0, role: "region", "aria-label": "Who waited while who ran" }, matrix));
   if (victims.length > rows.length || aggressors.length > columns.length)
     elements.push(el("p", { class: "note" }, `${rows.length} of ${victims.length} VMs and ${columns.length} of ${aggressors.length} of those who took, most first.`));
   const kinds = columns.filter(([id]) => id in KINDS).map(([id]) => `${id}: ${KINDS[id]}`);
   if (kinds.length)
     elements.push(el("p", { class: "note" }, `${kinds.join("; ")}.`));
   if (!state.id || !state.other)
-    return { elements: [...elements, el("p", { class: "note" }, "Choose a cell to see the two over time.")] };
+    return { elements: [...elements, el("p", { class: "note" }, "Click a cell to see the pair over time.")] };
   const step = stepOf(period, POINTS, 1);
   const samples = await api.get("/v1/vms/{id}/samples", { ...timeOf(period), step: `${step}s` }, signal, state.id);
   const { times, rows: steps } = withGaps(samples.items, samples.step_ns);
@@ -257,6 +260,8 @@ function gpuTable(context: Context, gpus: api.VmGpu): HTMLElement[] {
     { head: "Waited", number: true, cell: (one) => told(one.wait_ns, seconds) },
     { head: "Ran", number: true, cell: (one) => told(one.exec_ns, seconds) },
     { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
+    { head: "Open", number: true, cell: (one) => told(one.open, String) },
+    { head: "Oldest", number: true, cell: (one) => told(one.open_oldest_ns, seconds) },
     { head: "Latency p50", number: true, cell: (one) => told(one.latency_p50_ns, seconds) },
     { head: "Latency p99", number: true, cell: (one) => told(one.latency_p99_ns, seconds) },
   ] as Column<api.GpuUse>[], gpus.newest?.gpu ?? gpus.gpu, "It has done nothing on a GPU.")];
@@ -287,7 +292,7 @@ export async function vmsPage(context: Context): Promise<Shown> {
   const used = chart(context, period, begin, { title: "CPU time used", unit: "cores", times, stacked: true, marks, lines: known
     ? [{ label: "guest", values: share((item) => item.guest_ns) }, { label: "hypervisor", values: share((item) => item.hyp_ns) }]
     : [{ label: "used", values: share((item) => item.run_ns) }] });
-  const lost = chart(context, period, begin, { title: "CPU time lost, to whom", unit: "cores", times, stacked: true, marks, lines: lossLines(samples, rows) });
+  const lost = chart(context, period, begin, { title: "CPU time lost, by aggressor", unit: "cores", times, stacked: true, marks, lines: lossLines(samples, rows) });
   const busy = gpu ? chart(context, period, begin, { title: "GPU execution", unit: "engines", times, marks,
     lines: [{ label: "executing", values: rows.map((row) => row?.gpu_known ? row.gpu_active_ns / (row.end_ns - row.begin_ns) : null), fill: true }] }) : null;
   return {
@@ -327,5 +332,6 @@ export async function hostsPage(context: Context): Promise<Shown> {
     { head: "GPUs", number: true, cell: (host) => host.summary ? String(host.summary.gpus) : "-" },
     { head: "GPUs or vGPUs free", number: true, cell: (host) => host.summary ? String(host.summary.gpus_free) : "-" },
     { head: "vgpud", cell: (host) => host.version ?? "-" },
+    { head: "Stored, GiB", number: true, cell: (host) => host.summary?.store_bytes ? (host.summary.store_bytes / 2 ** 30).toFixed(2) : "-" },
   ] as Column<api.KnownHost>[], hosts, "No host is known.")] };
 }

@@ -80,3 +80,15 @@ export function programTable(title: string, losses: ProgramLoss[] | undefined): 
     { head: "Control group", cell: (program) => el("div", { class: "why" }, program.cgroup ?? "") },
   ] as Column<Program>[], rows, "")];
 }
+
+/** CPU time of programs of the host, most first; nothing where it is not known. */
+export function programUse(title: string, programs: Program[], length_ns: number): HTMLElement[] {
+  if (!programs.length || !length_ns)
+    return [];
+  return [el("h2", {}, title), table(title, [
+    { head: "Program", cell: (program) => program.comm ?? "-" },
+    { head: "Cores", number: true, cell: (program) => (program.ns / length_ns).toFixed(2) },
+    { head: "CPU time", number: true, cell: (program) => seconds(program.ns) },
+    { head: "Control group", cell: (program) => el("div", { class: "why" }, program.cgroup ?? "") },
+  ] as Column<Program>[], programs.slice(0, 8), "")];
+}

@@ -61,7 +61,7 @@ class _Verdict(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """An answer, or None where there was none; at: when it was asked for."""
+    """An answer, or None where there was none; at: when it was requested."""
     at: float
     verdicts: Optional[dict]
     problem: str = ""

@@ -155,7 +155,7 @@ class Endpoint:
         self.cafile = cafile
         self.token_file = token_file
         self.breaker = breaker
-        # Does it answer, as far as the log knows? None: it has not been asked yet.
+        # Does it answer, as far as the log knows? None: it has not been queried yet.
         self.answers = None
         self.lock = threading.Lock()
         self.idle = []

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What says where a vgpud is and what to show it, and what each of that is called.
+ */
+#ifndef VG_CLIENT_REMOTE_NAMES_H
+#define VG_CLIENT_REMOTE_NAMES_H
+
+enum vg_remote_key {
+    VG_REMOTE_SOCKET,
+    VG_REMOTE_SERVER,
+    VG_REMOTE_TOKEN_FILE,
+    VG_REMOTE_CACERT,
+    VG_REMOTE_CERT,
+    VG_REMOTE_KEY,
+    VG_REMOTE_MAX
+};
+
+/* "server" is --server, and the key of a context; "VGPUCTL_SERVER". */
+struct vg_remote_name {
+    const char *option;
+    const char *variable;
+};
+extern const struct vg_remote_name vg_remote_names[VG_REMOTE_MAX];
+
+struct vg_remote_args {
+    const char *values[VG_REMOTE_MAX]; /* NULL: not given; borrowed from argv */
+    const char *context;
+    double limit_s; /* for an answer; 0: the default */
+};
+
+/* The first option that was given, without "--"; NULL: none. */
+const char *vg_remote_args_given(const struct vg_remote_args *args);
+
+#endif

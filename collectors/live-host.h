@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads for a window what is of the whole host and of no VM: its CPUs and how scarce things were,
+ * and now and then its programs. One thread.
+ */
+#ifndef VG_COLLECTORS_LIVE_HOST_H
+#define VG_COLLECTORS_LIVE_HOST_H
+
+#include "collectors/host-contention.h"
+#include "collectors/host-programs.h"
+
+struct vg_live_host {
+    struct vg_host_contention contention;
+    vg_host_programs *programs;
+    int64_t read_ns; /* CLOCK_MONOTONIC, when contention was read last */
+};
+
+/* Roots are borrowed: "/proc", "/sys/fs/cgroup" and "/sys" except in tests. */
+void vg_live_host_init(struct vg_live_host *host, const char *proc, const char *cgroup,
+                       const char *sys);
+void vg_live_host_clear(struct vg_live_host *host);
+
+/* Reads the CPUs of the host and how scarce things were, after the VMs of the window. */
+void vg_live_host_read(struct vg_live_host *host, struct vg_window *window);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers the API's requests about plans, and merges the hosts that they are made for.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "daemon/backend-private.h"
+#include "daemon/trace.h"
+#include "policy/policy.h"
+
+/* The number of proposed moves that a scheduler is told to allow, at most, and the time for which
+ * they count. */
+#define PROPOSED_MAX 1000
+#define PROPOSED_NS  (3600 * VG_NS_PER_S)
+
+void
+backend_read_policy(vg_daemon_backend *backend, struct vg_policy_config *ret)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    *ret = backend->policy;
+}
+
+vg_snapshot *
+backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(GPtrArray) views = vg_peers_gather_for_plan(backend->parts.peers);
+    const size_t left_out = vg_peers_left_out(backend->parts.peers);
+    g_autoptr(GPtrArray) own_moves = backend_list_approvals(backend);
+    vg_snapshot *merged = vg_peers_merge(view->snapshot, views, own_moves, ret_notes);
+
+    if (left_out > 0)
+        g_ptr_array_add(
+            ret_notes, g_strdup_printf("%zu hosts of the cluster are left out: no more than %d are "
+                                       "planned for",
+                                       left_out, VG_PEERS_MAX));
+    backend_mark_drained(backend, merged);
+    return merged;
+}
+
+void
+backend_proposal_free(void *data)
+{
+    struct backend_proposal *proposal = data;
+
+    g_free(proposal->uuid);
+    g_free(proposal->to);
+    g_free(proposal);
+}
+
+/* Remembers the moves of a plan for an hour. When there are too many, those of earlier plans are
+ * forgotten. */
+static void
+plans_note_proposed(vg_daemon_backend *backend, const vg_plan *plan)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    for (guint i = 0; i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        if (!action->uuid)
+            continue;
+        struct backend_proposal *proposal = g_new0(struct backend_proposal, 1);
+        proposal->uuid = g_strdup(action->uuid);
+        proposal->to = g_strdup(action->to);
+        proposal->until_ns = vg_clock_monotonic_ns() + PROPOSED_NS;
+        if (backend->proposed->len >= PROPOSED_MAX)
+            g_ptr_array_remove_index(backend->proposed, 0);
+        g_ptr_array_add(backend->proposed, proposal);
+    }
+}
+
+static void
+plans_tell(vg_daemon_backend *backend, const vg_plan *plan)
+{
+    json_object *data = json_object_new_object();
+
+    vg_json_add_string(data, "id", plan->id);
+    vg_json_add_string(data, "verdict", vg_plan_verdict_names[plan->verdict]);
+    vg_json_add_int64(data, "actions", plan->actions->len);
+    vg_event_log_add(backend->parts.events, "plan", data);
+}
+
+static vg_plan *
+plans_make(void *data, const vg_view *view, const char *rule_name, int64_t *ret_made_ns,
+           GError **err)
+{
+    vg_daemon_backend *backend = data;
+    struct vg_policy_config policy;
+
+    backend_read_policy(backend, &policy);
+    if (view->windows == 0) {
+        vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
+        return NULL;
+    }
+    enum vg_rule_id rule = policy.rule;
+    if (rule_name && vg_rule_from_name(rule_name, &rule, err) < 0)
+        return NULL;
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
+    g_autoptr(vg_plan) plan = vg_policy_plan(snapshot, &policy, rule, err);
+    if (!plan)
+        return NULL;
+    for (guint i = 0; i < notes->len; i++)
+        vg_plan_add_note(plan, "%s", (const char *)notes->pdata[i]);
+    g_autoptr(json_object) document = vg_plan_to_json(plan);
+    g_autofree char *text = vg_json_to_text(document, false);
+    const int64_t now_ns = vg_clock_realtime_ns();
+    const struct vg_saved_plan saved = {
+        .id = plan->id,
+        .made_ns = now_ns,
+        .verdict = (char *)vg_plan_verdict_names[plan->verdict],
+        .text = text,
+    };
+    if (vg_journal_save_plan(backend->parts.journal, &saved, ret_made_ns, err) < 0)
+        return NULL;
+    plans_note_proposed(backend, plan);
+    if (*ret_made_ns == now_ns) {
+        plans_tell(backend, plan);
+        vg_trace_plan(plan);
+    }
+    return g_steal_pointer(&plan);
+}
+
+static struct vg_saved_plan *
+plans_read(void *data, const char *id, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_read_plan(backend->parts.journal, id, err);
+}
+
+static GPtrArray *
+plans_list(void *data, int64_t before_ns, size_t limit, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_list_plans(backend->parts.journal, before_ns, limit, err);
+}
+
+const struct vg_backend_plans backend_plans = {
+    .make_plan = plans_make,
+    .read_plan = plans_read,
+    .list_plans = plans_list,
+    .list_approvals = backend_list_approvals,
+    .rate_arrival = backend_rate_arrival,
+};

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "host/host-facts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Reads a line such as "MemAvailable:  123 kB" from /proc/meminfo. Returns bytes, or 0 if there is
+ * none. */
+static int64_t
+read_meminfo(const char *name)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[256];
+    int64_t kib = 0;
+
+    while (file && fgets(line, sizeof(line), file)) {
+        size_t length = strlen(name);
+        if (strncmp(line, name, length) == 0 && sscanf(line + length, ": %" SCNd64, &kib) == 1)
+            break;
+    }
+    if (file)
+        fclose(file);
+    return kib * 1024;
+}
+
+void
+vg_host_facts_read(vg_inventory *inventory)
+{
+    inventory->cpus = MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
+    inventory->memory_bytes = read_meminfo("MemTotal");
+    inventory->memory_free_bytes = read_meminfo("MemAvailable");
+}
+
+void
+vg_host_facts_complete(const vg_inventory *facts, bool is_ours, vg_inventory *inventory)
+{
+    if (inventory->cpus == 0)
+        inventory->cpus = facts->cpus;
+    /* libvirt does not see memory that was added since the machine began. */
+    if (is_ours || inventory->memory_bytes == 0 || inventory->memory_bytes == facts->memory_bytes) {
+        inventory->memory_bytes = facts->memory_bytes;
+        inventory->memory_free_bytes = facts->memory_free_bytes;
+    }
+}
+
+char *
+vg_host_facts_name(void)
+{
+    char name[256] = "";
+
+    if (gethostname(name, sizeof(name) - 1) != 0 || !name[0] || !g_utf8_validate(name, -1, NULL))
+        return g_strdup("localhost");
+    return g_strdup(name);
+}
+
+double
+vg_process_cpu_s(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+int64_t
+vg_process_rss_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    int64_t size, pages = 0;
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%" SCNd64 " %" SCNd64, &size, &pages) != 2)
+        pages = 0;
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CPU time lost by one thread, by aggressor: a small open-addressing table that is charged at
+ * every context switch a thread waits through. Private to the CPU ledger.
+ */
+#ifndef VG_LEDGER_LOST_MAP_H
+#define VG_LEDGER_LOST_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who holds a CPU: the id of a VM's process, or one of these. */
+#define VG_HOLDER_UNKNOWN     (UINT32_MAX - 1)
+#define VG_HOLDER_IDLE        (UINT32_MAX - 2)
+#define VG_HOLDER_HOST_KERNEL (UINT32_MAX - 3)
+#define VG_HOLDER_HOST_USER   (UINT32_MAX - 4)
+#define VG_HOLDER_LIMIT       (UINT32_MAX - 5) /* idle, and left to it by a thread that could run */
+#define VG_HOLDER_VM_LIMIT    (UINT32_MAX - 16)
+
+struct vg_lost_amount {
+    int64_t vcpu_ns;  /* held by a vCPU thread */
+    int64_t other_ns; /* held by any other thread */
+    uint64_t count;
+};
+
+struct vg_lost_entry {
+    uint32_t holder;
+    bool used;
+    struct vg_lost_amount total;  /* since the period began */
+    struct vg_lost_amount closed; /* of these, reported in closed windows */
+};
+
+struct vg_lost_map {
+    struct vg_lost_entry *entries; /* capacity of them, some unused; NULL while capacity is 0 */
+    uint32_t capacity;             /* a power of two, or 0 */
+    uint32_t used;
+    uint32_t last; /* position of the entry charged last */
+};
+
+/* The same without a look at the entry charged last. */
+struct vg_lost_entry *vg_lost_map_search(struct vg_lost_map *map, uint32_t holder);
+
+/* The entry of a holder, made if it is new; good until the next call. */
+static inline struct vg_lost_entry *
+vg_lost_map_entry(struct vg_lost_map *map, uint32_t holder)
+{
+    if (map->used > 0 && map->entries[map->last].holder == holder)
+        return &map->entries[map->last];
+    return vg_lost_map_search(map, holder);
+}
+
+void vg_lost_map_clear(struct vg_lost_map *map);
+
+#endif

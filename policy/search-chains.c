@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Groups: carrying one out in the search, and chains. A chain begins with a bundle that leaves a
+ * host, and goes to a host that another VM leaves for it, and so on; the last finds room.
+ */
+#include "config.h"
+
+#include "policy/search-private.h"
+
+#define CHAIN_MAX 3u
+
+struct chain {
+    struct search *search;
+    size_t n;
+    struct {
+        size_t bundle, to;
+    } links[CHAIN_MAX]; /* all but the last are in place, the last is out until it has one */
+    size_t room;        /* moves that the chain may have */
+    uint64_t work_max;
+    double best; /* net */
+    struct vg_group *ret;
+    bool found;
+};
+
+/* What a group wins as the search sees it. */
+struct chain_claim {
+    double gain, cost, most;
+    int64_t age_ns;
+};
+
+static bool
+chain_is_worth(const struct search *search, const struct chain_claim *claim)
+{
+    const struct vg_policy_config *config = search->cluster->config;
+    const double net = claim->gain - claim->cost;
+    const double margin =
+        config->stale_ns > 0 ? 1 + (double)claim->age_ns / (double)config->stale_ns : 1;
+
+    return net > 0 && net >= config->min_gain * margin - SEARCH_SAME &&
+           claim->gain >= MIN(config->min_gain_fraction * margin, 1) * claim->most - SEARCH_SAME;
+}
+
+/* ---- groups ---- */
+
+/* Takes the first n moves of a group back. */
+static void
+chain_undo(struct search *search, const struct vg_group *group, size_t n)
+{
+    while (n-- > 0) {
+        search_out(search, group->moves[n].vm);
+        search_in(search, group->moves[n].vm, search->vms[group->moves[n].vm].home);
+    }
+}
+
+/* The hosts of a group, each once. */
+static size_t
+chain_hosts(const struct search *search, const struct vg_group *group, size_t *ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < 2 * group->n; i++) {
+        const size_t host =
+            i < group->n ? search->vms[group->moves[i].vm].home : group->moves[i - group->n].to;
+        size_t k = 0;
+        while (k < n && ret[k] != host)
+            k++;
+        if (k == n)
+            ret[n++] = host;
+    }
+    return n;
+}
+
+static void
+chain_claim(const struct search *search, const struct vg_group *group, struct chain_claim *ret,
+            bool *ret_held)
+{
+    size_t hosts[2 * VG_GROUP_MAX];
+    const size_t n = chain_hosts(search, group, hosts);
+    double lost = 0;
+
+    *ret = (struct chain_claim){0};
+    *ret_held = false;
+    for (size_t i = 0; i < n; i++) {
+        bool left = false;
+        for (size_t k = 0; k < group->n; k++)
+            left = left || search->vms[group->moves[k].vm].home == hosts[i];
+        ret->gain += search->hosts[hosts[i]].lost;
+        lost += left ? search->hosts[hosts[i]].lost : 0;
+        *ret_held = *ret_held || (left && search->held[hosts[i]]);
+        ret->age_ns = MAX(ret->age_ns, search->cluster->hosts[hosts[i]].host->age_ns);
+    }
+    for (size_t i = 0; i < group->n; i++) {
+        ret->cost += search->vms[group->moves[i].vm].cost;
+        ret->most += search->vms[group->moves[i].vm].wanted;
+    }
+    ret->most = MIN(ret->most, lost);
+}
+
+bool
+search_apply(struct search *search, const struct vg_group *group, double *ret_net)
+{
+    size_t hosts[2 * VG_GROUP_MAX];
+    struct chain_claim claim;
+    bool held;
+    size_t done = 0;
+    const size_t n = chain_hosts(search, group, hosts);
+
+    for (size_t i = 0; i < group->n; i++) {
+        if (search->vms[group->moves[i].vm].host != search->vms[group->moves[i].vm].home)
+            return false;
+    }
+    chain_claim(search, group, &claim, &held);
+    for (; held && done < group->n; done++) {
+        const size_t vm = group->moves[done].vm;
+        search_out(search, vm);
+        if (!search_fits(search, vm, group->moves[done].to)) {
+            search_in(search, vm, search->vms[vm].home);
+            break;
+        }
+        search_in(search, vm, group->moves[done].to);
+    }
+    for (size_t i = 0; i < n; i++)
+        claim.gain -= search->hosts[hosts[i]].lost;
+    if (done < group->n || !chain_is_worth(search, &claim)) {
+        chain_undo(search, group, done);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        search->hosts[hosts[i]].moves++;
+        search->hosts[hosts[i]].changes++;
+    }
+    for (size_t i = 0; i < group->n; i++)
+        g_array_append_val(search->moved, group->moves[i].vm);
+    *ret_net = claim.gain - claim.cost;
+    return true;
+}
+
+void
+search_take_back(struct search *search, const struct vg_group *group)
+{
+    size_t hosts[2 * VG_GROUP_MAX];
+    const size_t n = chain_hosts(search, group, hosts);
+
+    chain_undo(search, group, group->n);
+    for (size_t i = 0; i < n; i++) {
+        search->hosts[hosts[i]].moves--;
+        search->hosts[hosts[i]].changes--;
+    }
+    g_array_set_size(search->moved, search->moved->len - (guint)group->n);
+}
+
+void
+search_reset(struct search *search)
+{
+    for (guint i = search->moved->len; i-- > 0;) {
+        const size_t vm = g_array_index(search->moved, size_t, i);
+        search_out(search, vm);
+        search_in(search, vm, search->vms[vm].home);
+    }
+    g_array_set_size(search->moved, 0);
+    for (size_t h = 0; h < search->cluster->n_hosts; h++)
+        search->hosts[h].moves = search->hosts[h].changes = 0;
+}
+
+/* ---- chains ---- */
+
+static void
+chain_append(const struct chain *chain, size_t link, struct vg_group *group)
+{
+    const struct search_bundle *bundle = &chain->search->bundles[chain->links[link].bundle];
+
+    for (size_t i = 0; i < bundle->n; i++) {
+        group->moves[group->n].vm = chain->search->bundle_vms[bundle->first + i];
+        group->moves[group->n++].to = chain->links[link].to;
+    }
+}
+
+/* Tries the orders of the links until each move finds room when its turn comes. All VMs are at
+ * home.
+ */
+static bool
+chain_order(const struct chain *chain, struct vg_group *ret, double *ret_net)
+{
+    static const unsigned char orders[][CHAIN_MAX] = {{2, 1, 0}, {1, 0, 2}, {0, 2, 1},
+                                                      {1, 2, 0}, {2, 0, 1}, {0, 1, 2}};
+
+    for (size_t o = 0; o < G_N_ELEMENTS(orders); o++) {
+        struct vg_group group = {0};
+        for (size_t i = 0; i < CHAIN_MAX; i++) {
+            if (orders[o][i] < chain->n)
+                chain_append(chain, orders[o][i], &group);
+        }
+        if (search_apply(chain->search, &group, ret_net)) {
+            search_take_back(chain->search, &group);
+            *ret = group;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A chain whose last link has found a place: it counts if it can be carried out. */
+static void
+chain_check(struct chain *chain)
+{
+    struct search *search = chain->search;
+    struct vg_group group;
+    double net;
+
+    for (size_t i = 0; i + 1 < chain->n; i++)
+        search_bundle_out(search, chain->links[i].bundle);
+    for (size_t i = 0; i < chain->n; i++) {
+        const size_t bundle = chain->links[i].bundle;
+        search_bundle_in(search, bundle,
+                         search->vms[search->bundle_vms[search->bundles[bundle].first]].home);
+    }
+    if (chain_order(chain, &group, &net) && net > chain->best) {
+        chain->best = net;
+        *chain->ret = group;
+        chain->found = true;
+    }
+    for (size_t i = 0; i < chain->n; i++)
+        search_bundle_out(search, chain->links[i].bundle);
+    for (size_t i = 0; i + 1 < chain->n; i++)
+        search_bundle_in(search, chain->links[i].bundle, chain->links[i].to);
+}
+
+/* Tries to put the last link somewhere as it is. gain: net, without its coming anywhere. */
+static void
+chain_place(struct chain *chain, size_t from, double gain)
+{
+    struct search *search = chain->search;
+    const struct search_bundle *bundle = &search->bundles[chain->links[chain->n - 1].bundle];
+
+    for (size_t to = 0; to < search->cluster->n_hosts; to++) {
+        const double before = search->hosts[to].lost;
+        double rise = 0;
+        if (to == from)
+            continue;
+        if (bundle->n == 1) {
+            const size_t vm = search->bundle_vms[bundle->first];
+            if (!search_fits(search, vm, to))
+                continue;
+            rise = search_rise(search, vm, to);
+        } else {
+            if (!search_bundle_in(search, chain->links[chain->n - 1].bundle, to))
+                continue;
+            rise = search->hosts[to].lost - before;
+            search_bundle_out(search, chain->links[chain->n - 1].bundle);
+        }
+        if (gain - rise <= chain->best + SEARCH_SAME)
+            continue;
+        chain->links[chain->n - 1].to = to;
+        chain_check(chain);
+    }
+}
+
+static void chain_extend(struct chain *chain, size_t from, double gain, size_t n_moves);
+
+/* Lets the last link push one VM of a host out, and goes on with that. */
+static void
+chain_push(struct chain *chain, size_t to, size_t vm, double gain, size_t n_moves)
+{
+    struct search *search = chain->search;
+    const size_t pushed = search->vms[vm].bundle, last = chain->links[chain->n - 1].bundle;
+    const struct search_bundle *bundle = &search->bundles[pushed];
+    const double before = search->hosts[to].lost;
+
+    if (search->vms[vm].host != search->vms[vm].home || !bundle->movable || bundle->n > 1 ||
+        n_moves + 1 > chain->room || search->work > chain->work_max)
+        return;
+    search_out(search, vm);
+    if (search_bundle_in(search, last, to)) {
+        const double now = gain + before - search->hosts[to].lost - bundle->cost;
+        if (now > chain->best + SEARCH_SAME) {
+            chain->links[chain->n - 1].to = to;
+            chain->links[chain->n++].bundle = pushed;
+            chain_extend(chain, to, now, n_moves + 1);
+            chain->n--;
+        }
+        search_bundle_out(search, last);
+    }
+    search_in(search, vm, to);
+}
+
+static void
+chain_extend(struct chain *chain, size_t from, double gain, size_t n_moves)
+{
+    struct search *search = chain->search;
+    const size_t depth = chain->n;
+
+    chain_place(chain, from, gain);
+    for (size_t to = 0; depth < CHAIN_MAX && to < search->cluster->n_hosts; to++) {
+        const GArray *vms = search->hosts[to].vms;
+        for (guint i = 0; to != from && i < vms->len; i++)
+            chain_push(chain, to, g_array_index(vms, size_t, i), gain, n_moves);
+    }
+}
+
+bool
+search_find_chain(struct search *search, size_t bundle, size_t room, uint64_t work_max,
+                  struct vg_group *ret, double *ret_net)
+{
+    const struct search_bundle *one = &search->bundles[bundle];
+    const size_t vm = search->bundle_vms[one->first], from = search->vms[vm].host;
+    const double before = search->hosts[from].lost;
+    struct chain chain = {.search = search,
+                          .n = 1,
+                          .room = MIN(room, VG_GROUP_MAX),
+                          .work_max = work_max,
+                          .ret = ret};
+
+    if (from != search->vms[vm].home || !one->movable || one->n > chain.room)
+        return false;
+    chain.links[0].bundle = bundle;
+    search_bundle_out(search, bundle);
+    chain_extend(&chain, from, before - search->hosts[from].lost - one->cost, one->n);
+    search_bundle_in(search, bundle, from);
+    *ret_net = chain.best;
+    return chain.found;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <string.h>
+
+#include "policy/constraints.h"
+#include "policy/predict.h"
+#include "policy/search-private.h"
+
+/* Windows that are searched: up to so many rows of a whole window each, otherwise means. */
+#define WINDOWS_MEAN   30u
+#define ROWS_EXACT_MAX 60000u
+
+/* Floats that are computed together; rows are filled up to a multiple of this. */
+#define LANES 8u
+
+/* ---- numbers for names ---- */
+
+/* Returns the number of a name, from 1. */
+static int
+new_number(GHashTable *numbers, const char *name)
+{
+    int number = GPOINTER_TO_INT(g_hash_table_lookup(numbers, name));
+
+    if (number == 0) {
+        number = (int)g_hash_table_size(numbers) + 1;
+        g_hash_table_insert(numbers, (void *)name, GINT_TO_POINTER(number));
+    }
+    return number;
+}
+
+static size_t
+new_slot(struct search_host *host, const char *device)
+{
+    for (guint i = 0; i < host->slots->len; i++) {
+        if (strcmp(host->slots->pdata[i], device) == 0)
+            return i;
+    }
+    g_ptr_array_add(host->slots, (void *)device);
+    return host->slots->len - 1;
+}
+
+/* ---- VMs ---- */
+
+/* Fills a row with the means of the windows that each of its floats stands for. */
+static void
+new_fill(const struct search *search, const double *windows, float *row)
+{
+    const size_t n = search->cluster->n_windows;
+
+    for (size_t i = 0; i < search->n_windows; i++) {
+        const size_t from = i * n / search->n_windows, to = (i + 1) * n / search->n_windows;
+        double sum = 0;
+        for (size_t w = from; w < to; w++)
+            sum += windows[w];
+        row[i] = (float)(sum / (double)(to - from));
+    }
+}
+
+static void
+new_devices(struct search *search, size_t index, double *windows)
+{
+    const vg_cluster *cluster = search->cluster;
+    const struct vg_vm_state *state = &cluster->vms[index];
+    struct search_vm *vm = &search->vms[index];
+
+    vm->first_device = search->n_devices;
+    for (guint u = 0; u < state->vm->gpu->len; u++) {
+        const struct vg_snap_gpu_use *snap = state->vm->gpu->pdata[u];
+        const struct vg_engine_use *use = &g_array_index(state->uses, struct vg_engine_use, u);
+        const struct vg_snap_gpu_use *last = u > 0 ? state->vm->gpu->pdata[u - 1] : NULL;
+        if (!last || strcmp(last->device, snap->device) != 0) {
+            struct search_device *device = &search->devices[search->n_devices++];
+            device->memory_bytes = snap->memory_bytes;
+            device->type = snap->vgpu_type ? (size_t)new_number(search->types, snap->vgpu_type) - 1
+                                           : SEARCH_NOWHERE;
+            device->home = device->slot = new_slot(&search->hosts[vm->home], use->device);
+            device->first_use = search->n_uses;
+            vm->n_devices++;
+        }
+        struct search_device *device = &search->devices[search->n_devices - 1];
+        const size_t row = search->n_uses++;
+        search->uses[row].row = row;
+        search->uses[row].engine = (size_t)new_number(search->engines, use->engine);
+        device->n_uses++;
+        for (size_t w = 0; w < cluster->n_windows; w++) {
+            windows[w] = vg_vm_gpu_demand(cluster, state, use, w);
+            device->mean += windows[w] / (double)cluster->n_windows;
+        }
+        new_fill(search, windows, search->use_demands + row * search->width);
+    }
+}
+
+static void
+new_vm(struct search *search, size_t index, double *windows)
+{
+    const vg_cluster *cluster = search->cluster;
+    const struct vg_vm_state *state = &cluster->vms[index];
+    const struct vg_snap_host *home = cluster->hosts[state->home].host;
+    struct search_vm *vm = &search->vms[index];
+    struct vg_plan_cost cost;
+    g_autofree char *reason = NULL;
+
+    *vm = (struct search_vm){.home = state->home, .host = state->home, .pool = state->pool};
+    vm->movable = vg_constraints_vm(cluster, index, &reason) == VG_CONSTRAINT_NONE;
+    vm->freed_bytes = state->vm->memory_bytes;
+    vm->memory_bytes = state->vm->memory_bytes > 0 ? state->vm->memory_bytes
+                                                   : cluster->config->assumed_memory_bytes;
+    vm->model = state->vm->cpu_model ? new_number(search->models, state->vm->cpu_model) : 0;
+    vm->home_model = home->cpu_model ? new_number(search->models, home->cpu_model) : 0;
+    vg_predict_cost(cluster, index, &cost);
+    vm->cost = vg_cost_cores(cluster->config, &cost);
+    vm->wanted = vg_predict_wanted(cluster, index);
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        windows[w] = vg_vm_cpu_demand(cluster, state, w);
+    new_fill(search, windows, search->vm_demands + index * search->width);
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        vm->mean += windows[w] / (double)cluster->n_windows;
+    new_devices(search, index, windows);
+    g_array_append_val(search->hosts[vm->home].vms, index);
+}
+
+/* ---- hosts ---- */
+
+static void
+new_gpus(struct search *search, size_t index)
+{
+    const struct vg_snap_host *snap = search->cluster->hosts[index].host;
+    struct search_host *host = &search->hosts[index];
+    GHashTableIter iter;
+    void *name, *number;
+
+    host->gpu_memory_known = g_new0(bool, host->n_gpus);
+    host->gpu_memory_free = g_new0(int64_t, host->n_gpus);
+    host->gpu_taken = g_new0(int64_t, host->n_gpus);
+    host->gpu_free = g_new0(int64_t, host->n_gpus * search->n_types);
+    for (size_t g = 0; g < host->n_gpus; g++) {
+        const struct vg_snap_gpu *gpu = snap->gpus->pdata[g];
+        host->gpu_memory_known[g] = vg_memory_is_known(gpu->memory_bytes, gpu->memory_free_bytes);
+        host->gpu_memory_free[g] = gpu->memory_free_bytes;
+        g_hash_table_iter_init(&iter, search->types);
+        while (g_hash_table_iter_next(&iter, &name, &number))
+            host->gpu_free[g * search->n_types + (size_t)GPOINTER_TO_INT(number) - 1] =
+                vg_constraints_count_free(snap, gpu, name);
+    }
+}
+
+/* The loads of a host as the cluster has them. */
+static void
+new_loads(struct search *search, size_t index)
+{
+    const struct vg_host_state *state = &search->cluster->hosts[index];
+    struct search_host *host = &search->hosts[index];
+
+    new_fill(search, state->floating.demand, search->loads + host->row * search->width);
+    for (guint p = 0; p < state->pools->len; p++) {
+        const struct vg_load *pool = &g_array_index(state->pools, struct vg_load, p);
+        const size_t row = host->row + 1 + p;
+        search->capacities[row] = (float)pool->capacity;
+        new_fill(search, pool->demand, search->loads + row * search->width);
+    }
+    for (guint e = 0; e < host->engines->len; e++) {
+        const struct vg_load *load = &g_array_index(state->engines, struct vg_load, e);
+        struct search_engine *engine = &g_array_index(host->engines, struct search_engine, e);
+        new_fill(search, load->demand, search->loads + engine->row * search->width);
+    }
+}
+
+static void
+new_host(struct search *search, size_t index)
+{
+    const struct vg_host_state *state = &search->cluster->hosts[index];
+    struct search_host *host = &search->hosts[index];
+
+    host->cpus = (float)state->floating.capacity;
+    host->mean = vg_load_mean(search->cluster, &state->floating);
+    for (guint p = 0; p < state->pools->len; p++)
+        host->mean +=
+            vg_load_mean(search->cluster, &g_array_index(state->pools, struct vg_load, p));
+    host->n_pools = state->pools->len;
+    host->n_gpus = state->host->gpus->len;
+    host->accepts = !state->host->maintenance;
+    host->model = state->host->cpu_model ? new_number(search->models, state->host->cpu_model) : 0;
+    host->memory_known =
+        vg_memory_is_known(state->host->memory_bytes, state->host->memory_free_bytes);
+    host->memory_free = state->memory_free;
+    host->slots = g_ptr_array_new();
+    for (size_t g = 0; g < host->n_gpus; g++)
+        g_ptr_array_add(host->slots, ((struct vg_snap_gpu *)state->host->gpus->pdata[g])->device);
+    host->vms = g_array_new(FALSE, FALSE, sizeof(size_t));
+    host->engines = g_array_new(FALSE, FALSE, sizeof(struct search_engine));
+    host->row = search->n_rows;
+    search->n_rows += 1 + host->n_pools;
+    for (guint e = 0; e < state->engines->len; e++) {
+        const struct vg_load *load = &g_array_index(state->engines, struct vg_load, e);
+        const struct search_engine engine = {new_slot(host, load->device),
+                                             (size_t)new_number(search->engines, load->engine),
+                                             search->n_rows++, 0};
+        g_array_append_val(host->engines, engine);
+    }
+}
+
+/* ---- what moves together ---- */
+
+/* Gives a VM and those of its host that belong with it to a bundle. */
+static void
+new_take_together(struct search *search, struct search_bundle *bundle, size_t vm)
+{
+    const vg_cluster *cluster = search->cluster;
+    g_autoptr(GArray) queue = g_array_new(FALSE, FALSE, sizeof(size_t));
+
+    g_array_append_val(queue, vm);
+    search->vms[vm].bundle = search->n_bundles;
+    for (guint i = 0; i < queue->len; i++) {
+        const size_t one = g_array_index(queue, size_t, i);
+        const GPtrArray *groups = cluster->vms[one].vm->affinity;
+        search->bundle_vms[bundle->first + bundle->n++] = one;
+        bundle->movable = bundle->movable && search->vms[one].movable;
+        bundle->cost += search->vms[one].cost;
+        for (guint g = 0; g < groups->len; g++) {
+            const GArray *members = g_hash_table_lookup(cluster->affinity, groups->pdata[g]);
+            for (guint m = 0; m < members->len; m++) {
+                const size_t other = g_array_index(members, size_t, m);
+                if (search->vms[other].home != search->vms[vm].home ||
+                    search->vms[other].bundle != SEARCH_NOWHERE)
+                    continue;
+                search->vms[other].bundle = search->n_bundles;
+                g_array_append_val(queue, other);
+            }
+        }
+    }
+}
+
+static void
+new_bundles(struct search *search)
+{
+    const size_t n = search->cluster->n_vms;
+    size_t next = 0;
+
+    search->bundles = g_new0(struct search_bundle, n);
+    search->bundle_vms = g_new0(size_t, n);
+    for (size_t v = 0; v < n; v++)
+        search->vms[v].bundle = SEARCH_NOWHERE;
+    for (size_t v = 0; v < n; v++) {
+        if (search->vms[v].bundle != SEARCH_NOWHERE)
+            continue;
+        struct search_bundle *bundle = &search->bundles[search->n_bundles];
+        bundle->first = next;
+        bundle->movable = true;
+        new_take_together(search, bundle, v);
+        bundle->movable = bundle->movable && bundle->n <= VG_GROUP_MAX;
+        next += bundle->n;
+        search->n_bundles++;
+    }
+}
+
+static void
+new_windows(struct search *search)
+{
+    const vg_cluster *cluster = search->cluster;
+    const size_t n = cluster->n_windows;
+    const bool exact = n <= WINDOWS_MEAN || cluster->n_vms * n <= ROWS_EXACT_MAX;
+
+    search->n_windows = exact ? n : WINDOWS_MEAN;
+    search->width = (search->n_windows + LANES - 1) / LANES * LANES;
+    search->weights = g_new0(float, search->width);
+    for (size_t i = 0; i < search->n_windows; i++)
+        search->weights[i] =
+            (float)((i + 1) * n / search->n_windows - i * n / search->n_windows) / (float)n;
+}
+
+struct search *
+search_new(const vg_cluster *cluster, const bool *held)
+{
+    struct search *search = g_new0(struct search, 1);
+    size_t n_uses = 0;
+
+    search->cluster = cluster;
+    search->held = held;
+    search->engines = g_hash_table_new(g_str_hash, g_str_equal);
+    search->types = g_hash_table_new(g_str_hash, g_str_equal);
+    search->models = g_hash_table_new(g_str_hash, g_str_equal);
+    search->moved = g_array_new(FALSE, FALSE, sizeof(size_t));
+    new_windows(search);
+    for (size_t v = 0; v < cluster->n_vms; v++)
+        n_uses += cluster->vms[v].uses->len;
+    search->hosts = g_new0(struct search_host, cluster->n_hosts);
+    search->vms = g_new0(struct search_vm, cluster->n_vms);
+    search->devices = g_new0(struct search_device, n_uses);
+    search->uses = g_new0(struct search_use, n_uses);
+    search->vm_demands = g_new0(float, cluster->n_vms * search->width);
+    search->use_demands = g_new0(float, n_uses * search->width);
+    for (size_t h = 0; h < cluster->n_hosts; h++)
+        new_host(search, h);
+    search->loads = g_new0(float, search->n_rows * search->width);
+    search->capacities = g_new0(float, search->n_rows);
+    for (size_t h = 0; h < cluster->n_hosts; h++)
+        new_loads(search, h);
+    g_autofree double *windows = g_new0(double, cluster->n_windows);
+    for (size_t v = 0; v < cluster->n_vms; v++)
+        new_vm(search, v, windows);
+    search->n_types = g_hash_table_size(search->types);
+    new_bundles(search);
+    for (size_t h = 0; h < cluster->n_hosts; h++)
+        new_gpus(search, h);
+    search_measure(search);
+    return search;
+}
+
+void
+search_free(struct search *search)
+{
+    for (size_t h = 0; h < search->cluster->n_hosts; h++) {
+        struct search_host *host = &search->hosts[h];
+        g_free(host->gpu_memory_known);
+        g_free(host->gpu_memory_free);
+        g_free(host->gpu_taken);
+        g_free(host->gpu_free);
+        g_free(host->slot_load);
+        g_ptr_array_free(host->slots, TRUE);
+        g_array_free(host->engines, TRUE);
+        g_array_free(host->vms, TRUE);
+    }
+    g_hash_table_destroy(search->engines);
+    g_hash_table_destroy(search->types);
+    g_hash_table_destroy(search->models);
+    g_array_free(search->moved, TRUE);
+    g_free(search->weights);
+    g_free(search->loads);
+    g_free(search->capacities);
+    g_free(search->vm_demands);
+    g_free(search->use_demands);
+    g_free(search->vms);
+    g_free(search->devices);
+    g_free(search->uses);
+    g_free(search->hosts);
+    g_free(search->bundles);
+    g_free(search->bundle_vms);
+    g_free(search);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VG_POLICY_SEARCH_PRIVATE_H
+#define VG_POLICY_SEARCH_PRIVATE_H
+
+#include "policy/search.h"
+
+/* Figures of floats that differ by less are the same. */
+#define SEARCH_SAME 1e-5
+
+#define SEARCH_NOWHERE SIZE_MAX
+
+struct search_use {
+    size_t engine; /* its number */
+    size_t row;    /* of the demands of uses */
+};
+
+/* What a VM has of one GPU. */
+struct search_device {
+    size_t type; /* its number; SEARCH_NOWHERE: not known */
+    int64_t memory_bytes;
+    double mean;       /* of what all its engines are asked for */
+    size_t home, slot; /* the GPU on the host in the snapshot, and now */
+    size_t next;       /* where search_fits() puts it */
+    size_t first_use, n_uses;
+};
+
+struct search_vm {
+    size_t home, host; /* SEARCH_NOWHERE: taken out */
+    int pool;          /* on its home */
+    size_t bundle;
+    bool movable;
+    int64_t memory_bytes; /* needed */
+    int64_t freed_bytes;  /* where it leaves */
+    double cost;          /* cores */
+    double wanted;        /* weighed */
+    double mean;          /* cores */
+    int model, home_model;
+    size_t first_device, n_devices;
+};
+
+struct search_engine {
+    size_t slot, engine;
+    size_t row; /* of the loads */
+    double lost;
+};
+
+struct search_host {
+    float cpus;
+    size_t row; /* of what floats; those of its pools follow */
+    size_t n_pools;
+    size_t n_gpus;
+    bool accepts; /* not in maintenance */
+    int model;
+    bool memory_known;
+    int64_t memory_free;
+    bool *gpu_memory_known;
+    int64_t *gpu_memory_free;
+    int64_t *gpu_taken;
+    int64_t *gpu_free; /* by GPU and type; -1: none of that type */
+    GPtrArray *slots;  /* const char *: devices; the GPUs of the snapshot first */
+    double *slot_load;
+    GArray *engines; /* struct search_engine */
+    GArray *vms;     /* size_t */
+    double cpu_lost, gpu_lost;
+    double mean; /* cores wanted, all loads together */
+    double lost; /* weighed */
+    size_t moves;
+    uint64_t changes; /* goes up with each group that changes it */
+};
+
+/* VMs of one host that move together or not at all. */
+struct search_bundle {
+    size_t first, n; /* in bundle_vms */
+    bool movable;
+    double cost;
+};
+
+struct search {
+    const vg_cluster *cluster;
+    const bool *held;
+    size_t n_windows, width; /* floats of a row in use, and all */
+    float *weights;
+    size_t n_rows;
+    float *loads;
+    float *vm_demands, *use_demands;
+    float *capacities; /* of each row that is a pool */
+    struct search_vm *vms;
+    struct search_device *devices;
+    struct search_use *uses;
+    struct search_host *hosts;
+    struct search_bundle *bundles;
+    size_t *bundle_vms;
+    size_t n_bundles, n_devices, n_uses, n_types;
+    GHashTable *engines, *types, *models; /* names to numbers, from 1 */
+    GArray *moved;                        /* size_t: VMs that are not at home, as committed */
+    uint64_t work;                        /* rows looked at */
+    bool any_allowed;
+    size_t cursor; /* the host at which the choice among many begins */
+};
+
+struct search *search_new(const vg_cluster *cluster, const bool *held);
+void search_free(struct search *search);
+
+/* Take a VM out of its host, and put it into one. For a host other than its home, search_fits()
+ * must have said yes. */
+void search_out(struct search *search, size_t vm);
+void search_in(struct search *search, size_t vm, size_t host);
+
+/* Checks the constraints of a VM that is out. */
+bool search_fits(struct search *search, size_t vm, size_t host);
+
+/* Returns by how much the weighed loss of a host rises with a VM that fits. */
+double search_rise(struct search *search, size_t vm, size_t host);
+
+void search_bundle_out(struct search *search, size_t bundle);
+/* Puts all of them back, or onto a host if they all fit; otherwise all stay out. */
+bool search_bundle_in(struct search *search, size_t bundle, size_t host);
+
+/* Carries out a group whose gates and room are checked here, or nothing of it. */
+bool search_apply(struct search *search, const struct vg_group *group, double *ret_net);
+
+/* Takes back what search_apply() did last. */
+void search_take_back(struct search *search, const struct vg_group *group);
+
+/* Takes everything home. */
+void search_reset(struct search *search);
+
+/* Computes the losses of all hosts anew. */
+void search_measure(struct search *search);
+
+/* Finds the best chain that begins with a bundle and has at most `room` moves. work_max: it gives
+ * up where more than this is done. */
+bool search_find_chain(struct search *search, size_t bundle, size_t room, uint64_t work_max,
+                       struct vg_group *ret, double *ret_net);
+
+#endif

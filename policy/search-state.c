@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <string.h>
+
+#include "policy/search-private.h"
+
+/* Floats that are computed together. */
+#define LANES 8u
+
+typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int lane_bits __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* ---- losses ---- */
+
+static float *
+state_load(const struct search *search, size_t row)
+{
+    return search->loads + row * search->width;
+}
+
+static const float *
+state_demand(const struct search *search, size_t vm)
+{
+    return search->vm_demands + vm * search->width;
+}
+
+/* Returns what is lost of a row with another (or NULL) on top, of `capacity`. */
+static double
+state_beyond(struct search *search, const float *row, const float *more, float capacity)
+{
+    lanes lost = {0};
+    double sum = 0;
+
+    search->work++;
+    for (size_t i = 0; i < search->width; i += LANES) {
+        lanes beyond = *(const lanes *)(const void *)(row + i) - capacity;
+        if (more)
+            beyond += *(const lanes *)(const void *)(more + i);
+        /* The comparison is all ones where it holds. */
+        const lanes kept = (lanes)((lane_bits)beyond & (beyond > 0));
+        lost += kept * *(const lanes *)(const void *)(search->weights + i);
+    }
+    for (size_t k = 0; k < LANES; k++)
+        sum += (double)lost[k];
+    return sum;
+}
+
+/* Returns the cores that a host loses with one more floating VM, or NULL. */
+static double
+state_cpu_lost(struct search *search, const struct search_host *host, const float *more)
+{
+    const float *floating = state_load(search, host->row);
+    double sum = 0;
+
+    if (host->n_pools == 0)
+        return state_beyond(search, floating, more, host->cpus);
+    search->work += host->n_pools + 1;
+    for (size_t w = 0; w < search->n_windows; w++) {
+        float served = 0, lost = 0;
+        for (size_t p = 0; p < host->n_pools; p++) {
+            const float demand = MAX(state_load(search, host->row + 1 + p)[w], 0);
+            const float capacity = search->capacities[host->row + 1 + p];
+            lost += MAX(demand - capacity, 0);
+            served += MIN(demand, capacity);
+        }
+        const float wanted = MAX(floating[w] + (more ? more[w] : 0), 0);
+        lost += MAX(wanted - MAX(host->cpus - served, 0), 0);
+        sum += (double)(lost * search->weights[w]);
+    }
+    return sum;
+}
+
+static double
+state_weigh(const struct search *search, const struct search_host *host)
+{
+    return host->cpu_lost + search->cluster->config->gpu_weight * host->gpu_lost;
+}
+
+static struct search_engine *
+state_need_engine(struct search *search, struct search_host *host, size_t slot, size_t engine)
+{
+    for (guint i = 0; i < host->engines->len; i++) {
+        struct search_engine *one = &g_array_index(host->engines, struct search_engine, i);
+        if (one->slot == slot && one->engine == engine)
+            return one;
+    }
+    const struct search_engine one = {slot, engine, search->n_rows++, 0};
+    search->loads = g_renew(float, search->loads, search->n_rows * search->width);
+    memset(state_load(search, one.row), 0, search->width * sizeof(float));
+    g_array_append_val(host->engines, one);
+    return &g_array_index(host->engines, struct search_engine, host->engines->len - 1);
+}
+
+static void
+state_add(struct search *search, float *row, const float *more, float sign)
+{
+    for (size_t i = 0; i < search->width; i++)
+        row[i] += sign * more[i];
+}
+
+/* Adds what a device does to the engines of its slot, or takes it off. */
+static void
+state_add_device(struct search *search, struct search_host *host,
+                 const struct search_device *device, size_t slot, float sign)
+{
+    for (size_t u = device->first_use; u < device->first_use + device->n_uses; u++) {
+        const float *demand = search->use_demands + search->uses[u].row * search->width;
+        struct search_engine *engine =
+            state_need_engine(search, host, slot, search->uses[u].engine);
+        float *row = state_load(search, engine->row);
+        state_add(search, row, demand, sign);
+        host->gpu_lost -= engine->lost;
+        engine->lost = state_beyond(search, row, NULL, 1);
+        host->gpu_lost += engine->lost;
+    }
+    host->slot_load[slot] += (double)sign * device->mean;
+}
+
+/* The losses and means of all loads. */
+void
+search_measure(struct search *search)
+{
+    for (size_t h = 0; h < search->cluster->n_hosts; h++) {
+        struct search_host *host = &search->hosts[h];
+        host->slot_load = g_renew(double, host->slot_load, host->slots->len);
+        for (guint s = 0; s < host->slots->len; s++)
+            host->slot_load[s] = 0;
+        host->gpu_lost = 0;
+        for (guint e = 0; e < host->engines->len; e++) {
+            struct search_engine *engine = &g_array_index(host->engines, struct search_engine, e);
+            const float *row = state_load(search, engine->row);
+            for (size_t w = 0; w < search->n_windows; w++)
+                host->slot_load[engine->slot] += (double)(row[w] * search->weights[w]);
+            engine->lost = state_beyond(search, row, NULL, 1);
+            host->gpu_lost += engine->lost;
+        }
+        host->cpu_lost = state_cpu_lost(search, host, NULL);
+        host->lost = state_weigh(search, host);
+    }
+}
+
+/* ---- places ---- */
+
+static void
+state_add_vm(struct search *search, size_t index, size_t host_index, float sign)
+{
+    struct search_vm *vm = &search->vms[index];
+    struct search_host *host = &search->hosts[host_index];
+    const bool home = host_index == vm->home;
+    const size_t row =
+        home && vm->pool != VG_POOL_FLOATING ? host->row + 1 + (size_t)vm->pool : host->row;
+
+    state_add(search, state_load(search, row), state_demand(search, index), sign);
+    host->cpu_lost = state_cpu_lost(search, host, NULL);
+    host->mean += (double)sign * vm->mean;
+    for (size_t d = vm->first_device; d < vm->first_device + vm->n_devices; d++)
+        state_add_device(search, host, &search->devices[d], search->devices[d].slot, sign);
+    host->lost = state_weigh(search, host);
+    if (host->memory_known)
+        host->memory_free -= (int64_t)sign * (home ? vm->freed_bytes : vm->memory_bytes);
+    for (size_t d = vm->first_device; d < vm->first_device + vm->n_devices; d++) {
+        const struct search_device *device = &search->devices[d];
+        if (device->slot >= host->n_gpus)
+            continue;
+        host->gpu_memory_free[device->slot] -= (int64_t)sign * device->memory_bytes;
+        if (!home)
+            host->gpu_taken[device->slot] += (int64_t)sign;
+        else if (device->type != SEARCH_NOWHERE &&
+                 host->gpu_free[device->slot * search->n_types + device->type] >= 0)
+            host->gpu_free[device->slot * search->n_types + device->type] -= (int64_t)sign;
+    }
+}
+
+void
+search_out(struct search *search, size_t vm)
+{
+    struct search_vm *state = &search->vms[vm];
+    GArray *vms = search->hosts[state->host].vms;
+
+    state_add_vm(search, vm, state->host, -1);
+    for (guint i = 0; i < vms->len; i++) {
+        if (g_array_index(vms, size_t, i) == vm) {
+            g_array_remove_index(vms, i);
+            break;
+        }
+    }
+    state->host = SEARCH_NOWHERE;
+}
+
+void
+search_in(struct search *search, size_t vm, size_t host)
+{
+    struct search_vm *state = &search->vms[vm];
+    GArray *vms = search->hosts[host].vms;
+    guint at = 0;
+
+    for (size_t d = state->first_device; d < state->first_device + state->n_devices; d++)
+        search->devices[d].slot =
+            host == state->home ? search->devices[d].home : search->devices[d].next;
+    state_add_vm(search, vm, host, 1);
+    while (at < vms->len && g_array_index(vms, size_t, at) < vm)
+        at++;
+    g_array_insert_val(vms, at, vm);
+    state->host = host;
+}
+
+/* Does a group of VMs keep this one away? */
+static bool
+state_is_kept_away(const struct search *search, size_t vm, size_t host)
+{
+    const vg_cluster *cluster = search->cluster;
+    const struct vg_snap_vm *snap = cluster->vms[vm].vm;
+
+    for (guint i = 0; i < snap->affinity->len; i++) {
+        const GArray *members = g_hash_table_lookup(cluster->affinity, snap->affinity->pdata[i]);
+        for (guint m = 0; m < members->len; m++) {
+            const struct search_vm *other = &search->vms[g_array_index(members, size_t, m)];
+            if (other->bundle != search->vms[vm].bundle && other->host != host)
+                return true;
+        }
+    }
+    for (guint i = 0; i < snap->anti_affinity->len; i++) {
+        const GArray *members =
+            g_hash_table_lookup(cluster->anti_affinity, snap->anti_affinity->pdata[i]);
+        for (guint m = 0; m < members->len; m++) {
+            const size_t other = g_array_index(members, size_t, m);
+            if (other != vm && search->vms[other].host == host)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Finds a GPU for a device, the one asked for least, with those devices of the VM before it placed.
+ */
+static bool
+state_place_device(struct search *search, const struct search_vm *vm, size_t index,
+                   const struct search_host *host)
+{
+    struct search_device *device = &search->devices[index];
+    double least = 0;
+
+    device->next = SEARCH_NOWHERE;
+    for (size_t g = 0; device->type != SEARCH_NOWHERE && g < host->n_gpus; g++) {
+        int64_t taken = host->gpu_taken[g], memory = device->memory_bytes;
+        double load = host->slot_load[g];
+        for (size_t d = vm->first_device; d < index; d++) {
+            if (search->devices[d].next != g)
+                continue;
+            taken++;
+            memory += search->devices[d].memory_bytes;
+            load += search->devices[d].mean;
+        }
+        if (host->gpu_free[g * search->n_types + device->type] <= taken ||
+            (host->gpu_memory_known[g] && memory > host->gpu_memory_free[g]))
+            continue;
+        if (device->next == SEARCH_NOWHERE || load < least - SEARCH_SAME) {
+            device->next = g;
+            least = load;
+        }
+    }
+    return device->next != SEARCH_NOWHERE;
+}
+
+bool
+search_fits(struct search *search, size_t vm, size_t host_index)
+{
+    const struct search_vm *state = &search->vms[vm];
+    const struct search_host *host = &search->hosts[host_index];
+
+    if (host_index == state->home || !host->accepts)
+        return false;
+    if (state->model != 0 &&
+        (host->model == 0 || (state->model != host->model && state->home_model != host->model)))
+        return false;
+    if (host->memory_known && host->memory_free < state->memory_bytes)
+        return false;
+    for (size_t d = state->first_device; d < state->first_device + state->n_devices; d++) {
+        if (!state_place_device(search, state, d, host))
+            return false;
+    }
+    return !state_is_kept_away(search, vm, host_index);
+}
+
+double
+search_rise(struct search *search, size_t vm, size_t host_index)
+{
+    struct search_vm *state = &search->vms[vm];
+    struct search_host *host = &search->hosts[host_index];
+    double rise = state_cpu_lost(search, host, state_demand(search, vm)) - host->cpu_lost;
+
+    if (state->n_devices == 1) {
+        const struct search_device *device = &search->devices[state->first_device];
+        for (size_t u = device->first_use; u < device->first_use + device->n_uses; u++) {
+            const float *demand = search->use_demands + search->uses[u].row * search->width;
+            const struct search_engine *engine =
+                state_need_engine(search, host, device->next, search->uses[u].engine);
+            rise +=
+                search->cluster->config->gpu_weight *
+                (state_beyond(search, state_load(search, engine->row), demand, 1) - engine->lost);
+        }
+    } else if (state->n_devices > 1) {
+        const double before = host->lost;
+        search_in(search, vm, host_index);
+        rise = host->lost - before;
+        search_out(search, vm);
+    }
+    return rise;
+}
+
+void
+search_bundle_out(struct search *search, size_t bundle)
+{
+    const struct search_bundle *one = &search->bundles[bundle];
+
+    for (size_t i = 0; i < one->n; i++)
+        search_out(search, search->bundle_vms[one->first + i]);
+}
+
+bool
+search_bundle_in(struct search *search, size_t bundle, size_t host)
+{
+    const struct search_bundle *one = &search->bundles[bundle];
+
+    for (size_t i = 0; i < one->n; i++) {
+        const size_t vm = search->bundle_vms[one->first + i];
+        if (host != search->vms[vm].home && !search_fits(search, vm, host)) {
+            while (i-- > 0)
+                search_out(search, search->bundle_vms[one->first + i]);
+            return false;
+        }
+        search_in(search, vm, host);
+    }
+    return true;
+}

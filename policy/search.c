@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/search.h"
+
+#include <math.h>
+
+#include "policy/search-private.h"
+
+/* Floats that chains, and that all rounds, may look at. */
+#define WORK_CHAINS 200e6
+#define WORK_ROUNDS 60e6
+
+#define ROUNDS_MAX 200u
+
+/* VMs up to which the result is searched again and again. */
+#define ROUNDS_VMS_MAX 2000u
+
+/* Hosts from which on a choice need not be the first by name of all that are as good. */
+#define MANY_HOSTS 64u
+
+/* The part by which gains are changed at random in a round. */
+#define NOISE 0.3
+
+/* One pass: groups after groups until nothing wins enough or the plan is full. */
+struct pass {
+    struct search *search;
+    GArray *groups; /* struct vg_group */
+    double net;
+    size_t n_moves, max_moves;
+    uint64_t random; /* 0: nothing at random */
+    uint64_t work_max;
+    struct vg_found *failed; /* or NULL: where to note the best that failed */
+    int64_t failed_rank;
+    bool tries_all; /* also what cannot win */
+};
+
+/* ---- the heap ---- */
+
+struct entry {
+    int64_t rank; /* of the net gain, or of the most that it can be */
+    size_t bundle;
+    double factor;
+    size_t to;  /* where it wins so much */
+    bool exact; /* it was looked at, with the two hosts changed so often: */
+    uint64_t home_changes, to_changes;
+    size_t moves; /* of its host, by then */
+};
+
+static int64_t
+search_rank(double net)
+{
+    return llround(CLAMP(net / SEARCH_SAME, -1e15, 1e15));
+}
+
+static bool
+search_is_before(const struct entry *a, const struct entry *b)
+{
+    if (a->rank != b->rank)
+        return a->rank > b->rank;
+    return a->moves != b->moves ? a->moves < b->moves : a->bundle < b->bundle;
+}
+
+static void
+search_push(GArray *heap, struct entry entry)
+{
+    g_array_append_val(heap, entry);
+    struct entry *entries = (struct entry *)(void *)heap->data;
+    for (guint i = heap->len - 1; i > 0 && search_is_before(&entries[i], &entries[(i - 1) / 2]);
+         i = (i - 1) / 2) {
+        struct entry other = entries[i];
+        entries[i] = entries[(i - 1) / 2];
+        entries[(i - 1) / 2] = other;
+    }
+}
+
+static struct entry
+search_pop(GArray *heap)
+{
+    struct entry *entries = (struct entry *)(void *)heap->data;
+    const struct entry top = entries[0];
+
+    entries[0] = entries[heap->len - 1];
+    g_array_set_size(heap, heap->len - 1);
+    for (guint i = 0;;) {
+        guint first = i;
+        for (guint k = 2 * i + 1; k <= 2 * i + 2 && k < heap->len; k++)
+            first = search_is_before(&entries[k], &entries[first]) ? k : first;
+        if (first == i)
+            return top;
+        struct entry other = entries[i];
+        entries[i] = entries[first];
+        entries[first] = other;
+        i = first;
+    }
+}
+
+/* ---- single moves ---- */
+
+/* Returns a number of [0, 1). */
+static double
+search_random(struct pass *pass)
+{
+    pass->random ^= pass->random << 13;
+    pass->random ^= pass->random >> 7;
+    pass->random ^= pass->random << 17;
+    return (double)(pass->random >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+static size_t
+search_home(const struct search *search, size_t bundle)
+{
+    return search->vms[search->bundle_vms[search->bundles[bundle].first]].home;
+}
+
+/* The best host so far for a bundle that is out. */
+struct choice {
+    size_t bundle, avoid;
+    bool found;
+    size_t to;
+    double rise;
+};
+
+/* Returns what is lost at least on a host by a VM that comes: what it wants beyond all that is left
+ * there. */
+static double
+search_least_rise(const struct search *search, size_t vm, const struct search_host *host)
+{
+    return search->vms[vm].mean - ((double)host->cpus - host->mean + host->cpu_lost);
+}
+
+static void
+search_try(struct search *search, struct choice *choice, size_t to)
+{
+    const struct search_bundle *one = &search->bundles[choice->bundle];
+    const size_t vm = search->bundle_vms[one->first];
+    const struct search_host *host = &search->hosts[to];
+    const double before = host->lost;
+    double rise;
+
+    if (to == search->vms[vm].home || to == choice->avoid ||
+        (choice->found && search_least_rise(search, vm, host) > choice->rise + SEARCH_SAME))
+        return;
+    if (one->n == 1) {
+        if (!search_fits(search, vm, to))
+            return;
+        rise = search_rise(search, vm, to);
+    } else {
+        if (!search_bundle_in(search, choice->bundle, to))
+            return;
+        rise = host->lost - before;
+        search_bundle_out(search, choice->bundle);
+    }
+    search->any_allowed = true;
+    if (choice->found &&
+        (rise > choice->rise + SEARCH_SAME ||
+         (rise > choice->rise - SEARCH_SAME && host->moves >= search->hosts[choice->to].moves)))
+        return;
+    choice->found = true;
+    choice->to = to;
+    choice->rise = rise;
+}
+
+/* Finds the host on which least is lost; of equal ones that with the fewest moves, then the first.
+ * Of many hosts, the first on which nothing is lost will do, from where the last choice ended: the
+ * moves go round. */
+static void
+search_choose(struct search *search, size_t hint, struct choice *choice)
+{
+    const size_t n = search->cluster->n_hosts;
+    const bool many = n > MANY_HOSTS;
+
+    if (many && hint != SEARCH_NOWHERE)
+        search_try(search, choice, hint);
+    for (size_t i = 0; i < n; i++) {
+        const size_t to = many ? (search->cursor + i) % n : i;
+        if (choice->found && choice->rise < SEARCH_SAME &&
+            (many || search->hosts[choice->to].moves == 0))
+            break;
+        search_try(search, choice, to);
+    }
+    if (choice->found && many)
+        search->cursor = (choice->to + 1) % n;
+}
+
+/* Returns the most cores that any host has left. */
+static double
+search_most_left(const struct search *search)
+{
+    double most = 0;
+
+    for (size_t h = 0; h < search->cluster->n_hosts; h++) {
+        const struct search_host *host = &search->hosts[h];
+        most = MAX(most, (double)host->cpus - host->mean + host->cpu_lost);
+    }
+    return most;
+}
+
+/* What a bundle wins at most, wherever it goes: where more than `left` is wanted, the rest is lost.
+ */
+static double
+search_bound(struct search *search, size_t bundle, double left)
+{
+    double mean = 0;
+    const size_t home = search_home(search, bundle);
+    const double before = search->hosts[home].lost;
+
+    search_bundle_out(search, bundle);
+    const double after = search->hosts[home].lost;
+    search_bundle_in(search, bundle, home);
+    for (size_t i = 0; i < search->bundles[bundle].n; i++)
+        mean += search->vms[search->bundle_vms[search->bundles[bundle].first + i]].mean;
+    return before - after - search->bundles[bundle].cost - MAX(mean - left, 0);
+}
+
+static void
+search_fill_heap(struct pass *pass, GArray *heap)
+{
+    struct search *search = pass->search;
+    const double left = search_most_left(search);
+
+    for (size_t b = 0; b < search->n_bundles; b++) {
+        const struct search_bundle *bundle = &search->bundles[b];
+        const size_t vm = search->bundle_vms[bundle->first], home = search->vms[vm].home;
+        if (!bundle->movable || !search->held[home] || search->vms[vm].host != home ||
+            bundle->n > pass->max_moves - pass->n_moves)
+            continue;
+        struct entry entry = {.bundle = b, .factor = 1, .to = SEARCH_NOWHERE};
+        if (pass->random != 0)
+            entry.factor = 1 - NOISE + 2 * NOISE * search_random(pass);
+        entry.rank = search_rank(entry.factor * search_bound(search, b, left));
+        search_push(heap, entry);
+    }
+}
+
+static void
+search_make_group(const struct search *search, size_t bundle, size_t to, struct vg_group *ret)
+{
+    const struct search_bundle *one = &search->bundles[bundle];
+
+    ret->n = one->n;
+    for (size_t i = 0; i < one->n; i++) {
+        ret->moves[i].vm = search->bundle_vms[one->first + i];
+        ret->moves[i].to = to;
+    }
+}
+
+static void
+search_note_failed(struct pass *pass, const struct entry *entry)
+{
+    const struct search_bundle *bundle = &pass->search->bundles[entry->bundle];
+
+    if (!pass->failed || bundle->n > 1 ||
+        (pass->failed->has_failed && entry->rank <= pass->failed_rank))
+        return;
+    pass->failed->has_failed = true;
+    pass->failed->failed_vm = pass->search->bundle_vms[bundle->first];
+    pass->failed_rank = entry->rank;
+}
+
+static bool
+search_commit(struct pass *pass, const struct vg_group *group)
+{
+    double net = 0;
+
+    if (group->n > pass->max_moves - pass->n_moves || !search_apply(pass->search, group, &net))
+        return false;
+    g_array_append_vals(pass->groups, group, 1);
+    pass->n_moves += group->n;
+    pass->net += net;
+    return true;
+}
+
+/* Looks on all hosts but one for what a bundle wins. Returns false if it may not go anywhere. */
+static bool
+search_look(struct pass *pass, size_t avoid, struct entry *entry)
+{
+    struct search *search = pass->search;
+    const size_t home = search_home(search, entry->bundle);
+    const double before = search->hosts[home].lost;
+    struct choice choice = {.bundle = entry->bundle, .avoid = avoid};
+
+    search_bundle_out(search, entry->bundle);
+    const double most = before - search->hosts[home].lost - search->bundles[entry->bundle].cost;
+    search_choose(search, entry->to, &choice);
+    search_bundle_in(search, entry->bundle, home);
+    if (!choice.found)
+        return false;
+    entry->to = choice.to;
+    entry->rank = search_rank(entry->factor * (most - choice.rise));
+    entry->exact = true;
+    entry->home_changes = search->hosts[home].changes;
+    entry->to_changes = search->hosts[entry->to].changes;
+    entry->moves = search->hosts[home].moves;
+    return true;
+}
+
+/* Is it still what the bundle wins, as far as its two hosts are concerned? What others may win by
+ * departures is not asked for. */
+static bool
+search_is_exact(const struct search *search, const struct entry *entry)
+{
+    return entry->exact &&
+           entry->home_changes == search->hosts[search_home(search, entry->bundle)].changes &&
+           entry->to_changes == search->hosts[entry->to].changes;
+}
+
+/* Makes the first of the heap one that wins as much as its rank says. Returns false if none is
+ * left.
+ */
+static bool
+search_settle(struct pass *pass, GArray *heap)
+{
+    /* Noise may have made a rank less. */
+    const int64_t needed =
+        pass->random != 0 ? 0 : search_rank(pass->search->cluster->config->min_gain) - 2;
+
+    while (heap->len > 0 && !search_is_exact(pass->search, &g_array_index(heap, struct entry, 0))) {
+        struct entry entry = search_pop(heap);
+        /* What cannot win is an example at most. */
+        if (entry.rank <= needed && pass->search->any_allowed && !pass->tries_all &&
+            (!pass->failed || pass->failed->has_failed))
+            continue;
+        if (search_look(pass, SEARCH_NOWHERE, &entry))
+            search_push(heap, entry);
+    }
+    return heap->len > 0;
+}
+
+/* Carries out the best move, or drops it. */
+static void
+search_step(struct pass *pass, GArray *heap)
+{
+    if (!search_settle(pass, heap))
+        return;
+    const struct entry entry = search_pop(heap);
+    struct vg_group group = {0};
+    search_make_group(pass->search, entry.bundle, entry.to, &group);
+    if (!search_commit(pass, &group))
+        search_note_failed(pass, &entry);
+}
+
+static void
+search_singles(struct pass *pass)
+{
+    g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(struct entry));
+
+    if (pass->n_moves < pass->max_moves)
+        search_fill_heap(pass, heap);
+    while (heap->len > 0 && pass->n_moves < pass->max_moves)
+        search_step(pass, heap);
+}
+
+/* ---- chains ---- */
+
+/* Takes the best chain, or of many VMs the first that wins. Returns false if there is none. */
+static bool
+search_chains(struct pass *pass)
+{
+    struct search *search = pass->search;
+    const bool all = search->n_bundles <= ROUNDS_VMS_MAX;
+    struct vg_group best = {0};
+    double best_net = 0;
+    bool took = false;
+
+    for (size_t b = 0; b < search->n_bundles; b++) {
+        const size_t home = search_home(search, b);
+        struct vg_group group;
+        double net = 0;
+        if (pass->n_moves >= pass->max_moves || search->work > pass->work_max)
+            break;
+        if (!search->held[home] || search->hosts[home].lost <= SEARCH_SAME ||
+            !search_find_chain(search, b, pass->max_moves - pass->n_moves, pass->work_max, &group,
+                               &net))
+            continue;
+        if (pass->random != 0)
+            net *= 1 - NOISE + 2 * NOISE * search_random(pass);
+        if (!all)
+            took = search_commit(pass, &group) || took;
+        else if (net > best_net + SEARCH_SAME) {
+            best = group;
+            best_net = net;
+        }
+    }
+    return best.n > 0 ? search_commit(pass, &best) : took;
+}
+
+static void
+search_pass(struct pass *pass, bool chains_first)
+{
+    if (chains_first)
+        search_chains(pass);
+    search_singles(pass);
+    while (pass->n_moves < pass->max_moves && search_chains(pass))
+        search_singles(pass);
+}
+
+/* ---- again and again ---- */
+
+/* Drops some groups, keeps what still holds of the others, and fills up. */
+static void
+search_round(struct pass *pass, const GArray *best)
+{
+    const bool chains_first = search_random(pass) < 0.5;
+    const double keep = search_random(pass);
+
+    search_reset(pass->search);
+    g_array_set_size(pass->groups, 0);
+    pass->n_moves = 0;
+    pass->net = 0;
+    for (guint i = 0; i < best->len; i++) {
+        if (search_random(pass) < keep)
+            search_commit(pass, &g_array_index(best, struct vg_group, i));
+    }
+    search_pass(pass, chains_first);
+}
+
+static void
+search_improve(struct pass *pass)
+{
+    struct search *search = pass->search;
+    const uint64_t end = search->work + (uint64_t)(WORK_ROUNDS / (double)search->width);
+    struct pass round = *pass;
+    double best = pass->net;
+
+    if (search->n_bundles > ROUNDS_VMS_MAX || pass->max_moves == 0)
+        return;
+    round.groups = g_array_new(FALSE, FALSE, sizeof(struct vg_group));
+    round.random = UINT64_C(88172645463325252);
+    round.failed = NULL;
+    round.work_max = end;
+    for (unsigned i = 0; i < ROUNDS_MAX && search->work < end; i++) {
+        search_round(&round, pass->groups);
+        if (round.net <= best + SEARCH_SAME)
+            continue;
+        best = round.net;
+        pass->net = round.net;
+        pass->n_moves = round.n_moves;
+        g_array_set_size(pass->groups, 0);
+        g_array_append_vals(pass->groups, round.groups->data, round.groups->len);
+    }
+    g_array_free(round.groups, TRUE);
+}
+
+/* Does a group move a VM of the bundle? */
+static bool
+search_moves(const struct search *search, const struct vg_group *group, size_t bundle)
+{
+    for (size_t i = 0; i < group->n; i++) {
+        if (search->vms[group->moves[i].vm].bundle == bundle)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether a move wins enough by itself. */
+static bool
+search_would_do(struct search *search, const struct entry *entry)
+{
+    struct vg_group group = {0};
+    double net;
+
+    search_make_group(search, entry->bundle, entry->to, &group);
+    if (!search_apply(search, &group, &net))
+        return false;
+    search_take_back(search, &group);
+    return true;
+}
+
+/* Finds the best single move that a group displaces: of those that win enough, if there is one. */
+static void
+search_find_other(struct pass *pass, GArray *heap, struct vg_group *group)
+{
+    struct search *search = pass->search;
+    struct entry other = {
+        .bundle = search->vms[group->moves[0].vm].bundle, .factor = 1, .to = SEARCH_NOWHERE};
+
+    bool would_do = false;
+
+    pass->tries_all = true;
+    group->has_other = group->n == 1 && search_look(pass, group->moves[0].to, &other);
+    would_do = group->has_other && search_would_do(search, &other);
+    while (search_settle(pass, heap)) {
+        const struct entry *first = &g_array_index(heap, struct entry, 0);
+        if (search_moves(search, group, first->bundle) || search->bundles[first->bundle].n > 1) {
+            search_pop(heap);
+            continue;
+        }
+        const bool does = search_would_do(search, first);
+        if (!group->has_other || does > would_do ||
+            (does == would_do && search_is_before(first, &other)))
+            other = *first;
+        group->has_other = true;
+        would_do = would_do || does;
+        if (would_do)
+            break;
+        search_pop(heap);
+    }
+    group->other_vm = search->bundle_vms[search->bundles[other.bundle].first];
+    group->other_to = other.to;
+    pass->tries_all = false;
+}
+
+/* Carries all out once more from the beginning, to see what each group displaces and what more
+ * there would be. */
+static void
+search_finish(struct pass *pass, struct vg_found *ret)
+{
+    struct pass again = *pass;
+    g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(struct entry));
+
+    search_reset(pass->search);
+    again.groups = g_array_new(FALSE, FALSE, sizeof(struct vg_group));
+    again.n_moves = 0;
+    again.max_moves = SIZE_MAX;
+    search_fill_heap(&again, heap);
+    for (guint i = 0; i < pass->groups->len; i++) {
+        struct vg_group *group = &g_array_index(pass->groups, struct vg_group, i);
+        search_find_other(&again, heap, group);
+        search_commit(&again, group);
+    }
+    if (pass->n_moves >= pass->max_moves) {
+        again.n_moves = 0;
+        again.net = 0;
+        search_singles(&again);
+        ret->n_more = again.n_moves;
+        ret->more_cores = again.net;
+    }
+    g_array_free(again.groups, TRUE);
+}
+
+void
+vg_search(const vg_cluster *cluster, const bool *held, int64_t max_moves, struct vg_found *ret)
+{
+    struct search *search = search_new(cluster, held);
+
+    *ret = (struct vg_found){.groups = g_array_new(FALSE, FALSE, sizeof(struct vg_group))};
+    struct pass pass = {
+        .search = search,
+        .groups = ret->groups,
+        .max_moves = (size_t)max_moves,
+        .work_max = (uint64_t)(WORK_CHAINS / (double)search->width),
+        .failed = ret,
+    };
+    search_pass(&pass, false);
+    search_improve(&pass);
+    search_finish(&pass, ret);
+    ret->any_allowed = search->any_allowed;
+    search_free(search);
+}
+
+void
+vg_found_clear(struct vg_found *found)
+{
+    g_array_free(found->groups, TRUE);
+    *found = (struct vg_found){0};
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A second reader of a text, ahead of the first one: does a CPU have records at all? It reads on
+ * only as far as it must to know. One thread at a time.
+ */
+#ifndef VG_TRACE_TEXT_AHEAD_H
+#define VG_TRACE_TEXT_AHEAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trace/text-files.h"
+#include "trace/text-lines.h"
+
+typedef struct vg_text_ahead vg_text_ahead;
+
+/* Both are borrowed. NULL: the text cannot be read again, as from a pipe. */
+vg_text_ahead *vg_text_ahead_new(const vg_text_lines *lines, struct vg_text_files *files);
+void vg_text_ahead_free(vg_text_ahead *ahead);
+
+bool vg_text_ahead_has_cpu(vg_text_ahead *ahead, int32_t cpu);
+
+#endif

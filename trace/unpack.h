@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Unpacks gzip, xz, zstd and bzip2 a piece at a time. One thread at a time.
+ */
+#ifndef VG_TRACE_UNPACK_H
+#define VG_TRACE_UNPACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory for unpacking one file. xz -9 needs 65 MiB, and zstd --ultra -22 needs 128 MiB. */
+#define VG_UNPACK_MEMORY_MAX (UINT64_C(1) << 28)
+
+/* What is left of the packed bytes, and of the space for the unpacked ones. */
+struct vg_unpack_io {
+    const uint8_t *in;
+    size_t in_len;
+    char *out;
+    size_t out_len;
+};
+
+enum vg_unpack_result {
+    VG_UNPACK_MORE,   /* there may be more, or another call needs more input */
+    VG_UNPACK_END,    /* a member ends here; more members may follow */
+    VG_UNPACK_DAMAGED /* *ret_why says why: a static string, or one owned by the unpacker */
+};
+
+typedef struct vg_unpack vg_unpack;
+
+/* Returns NULL if a file that begins with these bytes is not packed. */
+vg_unpack *vg_unpack_new(const uint8_t *head, size_t len);
+void vg_unpack_free(vg_unpack *unpack); /* NULL is fine */
+
+/* Returns the name of the format. */
+const char *vg_unpack_name(const vg_unpack *unpack);
+
+/* Returns whether another member can begin with this byte. */
+bool vg_unpack_continues(const vg_unpack *unpack, uint8_t byte);
+
+/* Unpacks from io->in to io->out as much as fits. A call after the end of a member begins the next
+ * one. */
+enum vg_unpack_result vg_unpack_step(vg_unpack *unpack, struct vg_unpack_io *io,
+                                     const char **ret_why);
+
+#endif
