@@ -291,7 +291,7 @@ print_tables(const struct analyze_args *args, json_object *doc, GError **err)
     make_tables(doc, &rows);
     const struct vg_table vms = {NULL, rows.vms, cmd_analyze_vm_columns,
                                  G_N_ELEMENTS(cmd_analyze_vm_columns),
-                                 "This trace has no VM threads (see TRACES in vgpuctl(1))."};
+                                 "This trace has no VM threads (see VMS in vgpuctl-traces(5))."};
     const struct vg_table tasks = {"Every thread", rows.tasks, task_columns,
                                    G_N_ELEMENTS(task_columns), NULL};
     const struct vg_table tables[] = {

@@ -423,7 +423,7 @@ vg_cmd_simulate(int argc, char **argv)
         .doc = "Simulates how a GPU scheduler serves the vGPUs of a scenario or the requests of a "
                "recording. It shows the share of each vGPU and how long its requests take.\vMODE "
                "is gvtg, no-carry, work-conserving, weighted, best-effort, equal-share, "
-               "fixed-share or quantum; vgpuctl(1) describes the modes and scenarios.",
+               "fixed-share or quantum; vgpuctl-json(5) describes the modes and scenarios.",
         .children = children,
     };
     struct simulate_args args = {.format = VG_OUTPUT_TABLE};

@@ -172,7 +172,7 @@ struct vg_gpusched_scenario {
 };
 
 /* Makes a scenario with no VM, one engine (rcs0), 10 s, and the defaults of the JSON form
- * (vgpuctl(1)). */
+ * (vgpuctl-json(5)). */
 struct vg_gpusched_scenario *vg_gpusched_scenario_new(void);
 void vg_gpusched_scenario_free(struct vg_gpusched_scenario *scenario);
 

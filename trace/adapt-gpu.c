@@ -240,7 +240,7 @@ vg_gpu_read_fence(const struct vg_binding *binding, const void *record, struct v
 }
 
 const struct vg_adapter_need vg_adapt_gpu_needs[] = {
-    {.event = "an end of a request (dma_fence_signaled, i915_request_out or another of vgpuctl(1))",
+    {.event = "an end of a request (dma_fence_signaled, i915_request_out; see vgpuctl-traces(5))",
      .types = VG_SEEN_GPU(VG_GPU_DONE) | VG_SEEN_GPU(VG_GPU_RETIRED),
      .lack = VG_CPU_NO_GPU_ENDS,
      .with = VG_SEEN_GPU(VG_GPU_QUEUED) | VG_SEEN_GPU(VG_GPU_SUBMITTED) |

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Other names for GPU events: who traces with a patched kernel of their own says which of its
- * events mean which of ours, and which of their fields. Made from text as in vgpuctl(1):
+ * events mean which of ours, and which of their fields. Made from text as in vgpuctl-traces(5):
  *
  *     their_event=gvt_workload_queue(vm=vgpu_id,wl=workload) their_other=gvt_sched_switch
  *

@@ -194,7 +194,7 @@ tell_gpu_limits(vg_window_reader *reader)
         vg_recording_problem(recording, recording->name, 0,
                              "of %" G_GUINT64_FORMAT
                              " GPU requests that started, none is done: check that their ends were "
-                             "recorded, in a form that vgpuctl(1) lists%s",
+                             "recorded, in a form that vgpuctl-traces(5) lists%s",
                              stats.begun,
                              stats.lacks_ends ? "; without them it is unknown how many are done "
                                                 "or open, and how long they ran"
@@ -234,7 +234,7 @@ end_part(vg_window_reader *reader, GError **err)
         vg_recording_problem(
             recording, recording->name, 0,
             "no sched_switch was found: who ran and who waited is not known; is it "
-            "recorded, and is the trace of a form that vgpuctl(1) names?");
+            "recorded, and is the trace of a form that vgpuctl-traces(5) names?");
     tell_gpu_limits(reader);
     reader->part_end = reader->beyond ? reader->options.end_ns : reader->last;
     skip_silence(reader, reader->part_end);

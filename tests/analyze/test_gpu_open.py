@@ -150,7 +150,7 @@ def xe(jobs):
 # Of records that name no engine nobody knows whose they are, if they are all of a job.
 NAMELESS = {"drm_sched_process_job", "drm_sched_job_done", "xe_sched_job_create", "xe_hw_fence_create",
             "xe_hw_fence_try_signal", "xe_hw_fence_signal", "xe_sched_job_free"}
-# An engine of i915 may interrupt a request, and goes on with it later: see CAVEATS of vgpuctl(1).
+# An engine of i915 may interrupt a request, and continue it later: see CAVEATS in vgpuctl-traces(5).
 NEVER_MISSING = {"i915_request_out"}
 FAMILIES = {"drm-5.10": drm("5.10"), "drm-6.17": drm("6.17"), "i915": i915, "xe": xe}
 MOST = ("requests", "exec_ns", "busy_ns", "wait_ns", "share", "queue_len_avg", "queue_len_max", "latency_max_ns",

@@ -73,6 +73,8 @@ def test_what_is_where(packages):
                           ("/usr/lib/sysusers.d/vgpud.conf", "vgpud"), ("/usr/lib/tmpfiles.d/vgpud.conf", "vgpud"),
                           ("/usr/libexec/vgpud/spawn/qemu-system-x86_64", "vgpud"), ("/etc/vgpud/vgpud.conf", "vgpud"), ("/usr/share/man/man8/vgpud.8.gz", "vgpud"),
                           ("/usr/bin/vgpuctl", "vgpuctl"), ("/usr/share/man/man1/vgpuctl.1.gz", "vgpuctl"),
+                          ("/usr/share/man/man5/vgpuctl-json.5.gz", "vgpuctl"),
+                          ("/usr/share/man/man5/vgpuctl-traces.5.gz", "vgpuctl"),
                           ("/usr/share/bash-completion/completions/vgpuctl", "vgpuctl"),
                           ("/usr/share/zsh/vendor-completions/_vgpuctl", "vgpuctl"),
                           ("/usr/share/fish/vendor_completions.d/vgpuctl.fish", "vgpuctl"),
