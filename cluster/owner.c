@@ -82,18 +82,26 @@ owner_pick(const GPtrArray *views, const char *id, GError **err)
     return found;
 }
 
-/* Returns whether another peer than this one had the VM when it was last asked. */
+/* Returns the host of a peer's last snapshot if it has the VM, or NULL. Borrowed from the copy. */
+static const char *
+owner_copy_host(const struct vg_peer_copy *copy, const char *id)
+{
+    const vg_snapshot *snapshot = copy->snapshot;
+
+    if (snapshot->hosts->len == 0 || !owner_find_vm(snapshot, id))
+        return NULL;
+    return ((const struct vg_snap_host *)snapshot->hosts->pdata[0])->name;
+}
+
+/* Returns whether another peer had the VM at its last snapshot. */
 static bool
 owner_has_rival(vg_peers *peers, const struct vg_peer_view *owner, const char *id)
 {
     g_autoptr(GPtrArray) copies = vg_peers_copies(peers);
 
     for (guint i = 0; i < copies->len; i++) {
-        const vg_snapshot *snapshot = ((const struct vg_peer_copy *)copies->pdata[i])->snapshot;
-        if (snapshot->hosts->len == 0 || !owner_find_vm(snapshot, id))
-            continue;
-        const char *host = ((const struct vg_snap_host *)snapshot->hosts->pdata[0])->name;
-        if (g_strcmp0(host, owner->info->host) != 0)
+        const char *host = owner_copy_host(copies->pdata[i], id);
+        if (host && g_strcmp0(host, owner->info->host) != 0)
             return true;
     }
     return false;
@@ -126,10 +134,9 @@ vg_peers_likely_owner(vg_peers *peers, const char *id)
     g_autoptr(GPtrArray) copies = vg_peers_copies(peers);
 
     for (guint i = 0; i < copies->len; i++) {
-        const vg_snapshot *snapshot = ((const struct vg_peer_copy *)copies->pdata[i])->snapshot;
-        if (snapshot->hosts->len == 0 || !owner_find_vm(snapshot, id))
+        const char *host = owner_copy_host(copies->pdata[i], id);
+        if (!host)
             continue;
-        const char *host = ((const struct vg_snap_host *)snapshot->hosts->pdata[0])->name;
         struct vg_peer_info *info = vg_peers_find(peers, host);
         char *name = info ? g_strdup(info->name) : NULL;
         vg_peer_info_free(info);
