@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks a vgpu-proxy of this host what programs of VMs do by it (docs/vgpu-proxy.8, ASKING). One
+ * Asks a vgpu-proxy of this host what programs of VMs do by it (docs/vgpu-proxy.8, CONTROL SOCKET). One
  * thread.
  */
 #ifndef VG_HOST_PROXY_DESK_H
