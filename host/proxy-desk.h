@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks a vgpu-proxy of this host what programs of VMs do by it (docs/vgpu-proxy.8, CONTROL SOCKET). One
- * thread.
+ * Asks a vgpu-proxy of this host what programs of VMs do by it (docs/vgpu-proxy.8, CONTROL SOCKET).
+ * One thread.
  */
 #ifndef VG_HOST_PROXY_DESK_H
 #define VG_HOST_PROXY_DESK_H
