@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -25,9 +26,26 @@ static const struct vg_column check_columns[] = {
     {"WHY", "details", VG_CELL_FOLD, false},
 };
 
-/* For a table: why, and the command on a line of its own. */
+/* A state as the table shows it. */
+static const char *
+doctor_word(const char *state)
+{
+    static const char *const words[] = {
+        [VG_HEALTH_OK] = "OK",
+        [VG_HEALTH_LACKS] = "WARN",
+        [VG_HEALTH_BROKEN] = "FAIL",
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (strcmp(state, vg_health_names[i]) == 0)
+            return words[i];
+    }
+    return state;
+}
+
+/* For a table: why, and the command on a line of its own. CSV keeps the names of states. */
 static json_object *
-doctor_rows(json_object *checks)
+doctor_rows(json_object *checks, enum vg_output_format format)
 {
     json_object *rows = vg_online_rows(checks);
 
@@ -40,24 +58,30 @@ doctor_rows(json_object *checks)
         g_autofree char *details =
             mend ? g_strdup_printf("%s\n" VG_OUTPUT_COMMAND "%s", why, mend) : g_strdup(why);
         vg_json_add_string(row, "details", details);
+        if (format == VG_OUTPUT_TABLE) {
+            const char *state = json_object_get_string(vg_output_member(row, "state"));
+            vg_json_add_string(row, "state", doctor_word(state));
+        }
     }
     return rows;
 }
 
-/* "1 broken, 2 lack, 9 ok"; the caller frees it. */
+/* Returns "1 failed, 2 warnings, 9 ok", which the caller frees. */
 static char *
 doctor_verdict(json_object *checks)
 {
-    return g_strdup_printf(
-        "%u broken, %u lacking, %u ok", vg_doctor_count(checks, VG_HEALTH_BROKEN),
-        vg_doctor_count(checks, VG_HEALTH_LACKS), vg_doctor_count(checks, VG_HEALTH_OK));
+    const unsigned n_warnings = vg_doctor_count(checks, VG_HEALTH_LACKS);
+
+    return g_strdup_printf("%u failed, %u warning%s, %u ok",
+                           vg_doctor_count(checks, VG_HEALTH_BROKEN), n_warnings,
+                           n_warnings == 1 ? "" : "s", vg_doctor_count(checks, VG_HEALTH_OK));
 }
 
 static int
 doctor_print(enum vg_output_format format, json_object *checks, bool reached, GError **err)
 {
     g_autoptr(json_object) document = json_object_new_object();
-    g_autoptr(json_object) rows = doctor_rows(checks);
+    g_autoptr(json_object) rows = doctor_rows(checks, format);
     g_autofree char *verdict = doctor_verdict(checks);
     const struct vg_table table = {verdict, rows, check_columns, G_N_ELEMENTS(check_columns), NULL};
 

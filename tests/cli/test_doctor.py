@@ -95,7 +95,11 @@ def folded(text, document):
             assert " ".join(check["why"].split()) in words, check
         if check["mend"]:
             assert any(line.strip() == "$ " + check["mend"] for line in lines), check
-    assert lines[0] == "{broken} broken, {lacks} lacking, {ok} ok".format(**document)
+    warnings = "warning" if document["lacks"] == 1 else "warnings"
+    assert lines[0] == "{broken} failed, {lacks} {0}, {ok} ok".format(warnings, **document)
+    words = {"ok": "OK", "lacks": "WARN", "broken": "FAIL"}
+    states = [line.split()[0] for line in lines[2:] if line.strip() and not line.startswith(" ")]
+    assert states == [words[check["state"]] for check in document["checks"]]
 
 
 def test_it_fits_80_columns(server):
