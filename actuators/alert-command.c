@@ -303,7 +303,7 @@ command_run(vg_alert_command *command, vg_thread *self, char **argv, int64_t lim
 
     if (command->left > 0 && waitpid(command->left, NULL, WNOHANG) == 0) {
         g_string_free(run.words, TRUE);
-        return vg_error(err, VG_E_BUSY, "process %d, the command before, has not ended",
+        return vg_error(err, VG_E_BUSY, "the previous command, process %d, is still running",
                         command->left);
     }
     command->left = 0;
@@ -312,7 +312,8 @@ command_run(vg_alert_command *command, vg_thread *self, char **argv, int64_t lim
         if (command_wait(&run, self, until_ns, &end))
             status = command_judge(&run, &end, argv[0], err);
         else if (vg_thread_stopping(self))
-            status = vg_error(err, VG_E_TIMEOUT, "'%s' was killed, as vgpud ends", argv[0]);
+            status =
+                vg_error(err, VG_E_TIMEOUT, "'%s' was killed because vgpud is stopping", argv[0]);
         else
             status = vg_error(err, VG_E_TIMEOUT, "'%s' took longer than %g s and was killed",
                               argv[0], (double)limit_ns / (double)VG_NS_PER_S);
@@ -338,7 +339,7 @@ command_take(vg_alert_command *command, vg_thread *self, const char *event)
     pthread_mutex_unlock(&command->lock);
     if (!argv || command_run(command, self, argv, limit_ns, event, &error) == 0)
         return;
-    vg_log_warn("the command of alerts failed reason=\"%s\" event=%s", error->message, event);
+    vg_log_warn("the alert command failed reason=\"%s\" event=%s", error->message, event);
     VG_LOCK_SCOPE(&command->lock);
     command->failures++;
 }
@@ -412,7 +413,7 @@ vg_alert_command_put(vg_alert_command *command, const char *event)
     const bool any = command->argv != NULL;
     pthread_mutex_unlock(&command->lock);
     if (any && !vg_queue_put(command->queue, g_strdup(event)))
-        vg_log_warn_limited("the command of alerts is not run: %d alerts wait for it event=%s",
+        vg_log_warn_limited("the alert command is not run: %d alerts wait for it event=%s",
                             VG_ALERT_COMMAND_WAITING_MAX, event);
 }
 

@@ -260,12 +260,12 @@ channel_silent(const struct channel *channel, int64_t silence_ns, GError **err)
 
     if (paused)
         return vg_error(err, VG_E_TIMEOUT,
-                        "'%s' is %s, so that its agent says nothing; `virsh -c %s resume %s` lets "
-                        "it continue",
+                        "'%s' is %s, so its agent cannot answer; `virsh -c %s resume %s` resumes "
+                        "it",
                         name, paused, channel->host->uri, name);
     return vg_error(err, VG_E_TIMEOUT,
-                    "the agent in '%s' has said nothing for %lld s: does it run, and does the "
-                    "guest?",
+                    "the agent in '%s' has not answered for %lld s: are the guest and its agent "
+                    "running?",
                     name, (long long)(silence_ns / VG_NS_PER_S));
 }
 
@@ -322,8 +322,8 @@ channel_hello(struct channel *channel, struct vg_guest_message *ret, GError **er
     channel->hello_ns = INT64_MAX;
     if (ret->kind == VG_GUEST_HELLO)
         return 0;
-    vg_error(err, VG_E_EXTERNAL, "the agent in '%s' does not agree: %s",
-             virDomainGetName(channel->domain), ret->text);
+    vg_error(err, VG_E_EXTERNAL, "the agent in '%s' refused: %s", virDomainGetName(channel->domain),
+             ret->text);
     vg_guest_message_clear(ret);
     return -1;
 }
@@ -370,7 +370,7 @@ channel_answer(struct channel *channel, const char *type, const GPtrArray *devic
         }
         if (message.kind != VG_GUEST_PROGRESS && message.kind != VG_GUEST_BUSY) {
             vg_guest_message_clear(&message);
-            return vg_error(err, VG_E_EXTERNAL, "the agent in '%s' answers what was not asked",
+            return vg_error(err, VG_E_EXTERNAL, "the agent in '%s' sent an unexpected answer",
                             virDomainGetName(channel->domain));
         }
         if (channel->verb->tell)
@@ -461,12 +461,12 @@ channel_wait_for_boot(struct channel *channel, const struct vg_verb *verb, GErro
     channel->limits.deadline_ns =
         MAX(verb->deadline_ns, until_ns + verb->deadline_ns - channel->asked_ns);
     if (verb->tell)
-        verb->tell(verb->data, NULL, "the guest has rebooted, and its agent is waited for");
+        verb->tell(verb->data, NULL, "the guest has rebooted; waiting for its agent");
     while (vg_clock_monotonic_ns() < rebooted_ns + RESET_NS || channel_is_shut(channel)) {
         if (vg_clock_monotonic_ns() > until_ns)
             return vg_error(err, VG_E_TIMEOUT,
-                            "the guest of '%s' has rebooted, and its agent was not there again "
-                            "after %lld s",
+                            "the guest of '%s' has rebooted, and its agent was not back after %lld "
+                            "s",
                             virDomainGetName(channel->domain), (long long)(BOOT_NS / VG_NS_PER_S));
         if (vg_verb_pause(channel->verb, BOOT_LOOK_NS, "the guest to boot", err) < 0)
             return -1;

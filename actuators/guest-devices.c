@@ -43,7 +43,7 @@ vg_guest_devices_add(json_object *object, const GPtrArray *devices, GError **err
         const struct vg_move_device *device = devices->pdata[i];
         json_object *match = guest_devices_describe(device);
         if (!match)
-            return vg_error(err, VG_E_INVALID, "where the guest finds '%s' is not known",
+            return vg_error(err, VG_E_INVALID, "the guest's address of '%s' is unknown",
                             device->alias);
         vg_json_append(list, match);
     }

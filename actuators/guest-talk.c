@@ -248,7 +248,7 @@ talk_put_error(GString *text, json_object *object)
     g_string_append_printf(text, "%s (%s)", message ? message : "no message",
                            code ? code : "no code");
     if (undo_error)
-        g_string_append_printf(text, "; what was started is not undone: %s", undo_error);
+        g_string_append_printf(text, "; the steps already taken are not undone: %s", undo_error);
 }
 
 /* ---- devices that were released ---- */
@@ -265,9 +265,8 @@ talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_gu
     ret->kind = VG_GUEST_ERROR;
     ret->undone = false;
     g_free(ret->text);
-    ret->text =
-        g_strdup_printf("the agent says that it is done, but not that the device %s is released",
-                        json_object_to_json_string_ext(missing, AS_TEXT));
+    ret->text = g_strdup_printf("the agent reports success, but not the release of the device %s",
+                                json_object_to_json_string_ext(missing, AS_TEXT));
 }
 
 /* ---- a status ---- */
@@ -387,7 +386,7 @@ talk_read_status(GString *text, json_object *object, struct vg_guest_message *re
     if (missing)
         g_string_append(text, missing);
     else if (!ret->releasable)
-        g_string_append(text, why ? why : held ? held : "it does not say why");
+        g_string_append(text, why ? why : held ? held : "it gave no reason");
     else
         g_string_append(text, "it could release its GPUs now");
 }
@@ -463,7 +462,8 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     case VG_GUEST_RESUMED:
     case VG_GUEST_SWITCHED:
         g_string_append(text, kind == VG_GUEST_PREPARED   ? "the guest has released its GPUs"
-                              : kind == VG_GUEST_SWITCHED ? "programs are where they were to go"
+                              : kind == VG_GUEST_SWITCHED ? "the programs have reached their new "
+                                                            "place"
                                                           : "the guest has its GPUs again");
         if (vg_guest_words_flag(object, "already"))
             g_string_append(text, ", as before");
@@ -474,7 +474,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
         talk_read_status(text, object, ret);
         break;
     case VG_GUEST_PROXY:
-        g_string_append(text, "the guest has noted it for programs");
+        g_string_append(text, "the guest has stored it for its programs");
         break;
     case VG_GUEST_BUSY:
     case VG_GUEST_ERROR:
@@ -535,7 +535,7 @@ talk_read_line(vg_guest_talk *talk, const char *line, size_t size, struct vg_gue
         return talk_read_message(talk, object, ret);
     if (!talk->greeted)
         return 0;
-    return vg_error(err, VG_E_EXTERNAL, "what the guest says is no message: %s",
+    return vg_error(err, VG_E_EXTERNAL, "the guest sent an invalid message: %s",
                     error ? error->message : "not an object");
 }
 

@@ -200,7 +200,7 @@ cloud_parse(vg_nova_cloud *cloud, const char *text, const char *name, bool optio
         vg_bug("libyaml cannot start");
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
     if (!yaml_parser_load(&parser, &document)) {
-        vg_error(err, VG_E_INVALID, "line %zu is no YAML: %s", parser.problem_mark.line + 1,
+        vg_error(err, VG_E_INVALID, "line %zu is not YAML: %s", parser.problem_mark.line + 1,
                  parser.problem ? parser.problem : "it cannot be read");
         yaml_parser_delete(&parser);
         return -1;
@@ -277,7 +277,7 @@ cloud_settle_url(vg_nova_cloud *cloud, GError **err)
     const char *url = cloud->auth_url;
 
     if (!url)
-        return vg_error(err, VG_E_INVALID, "auth_url is missing: where is Keystone?");
+        return vg_error(err, VG_E_INVALID, "auth_url is missing; it is Keystone's URL");
     if (strchr(url, '@'))
         return vg_error(err, VG_E_INVALID, "auth_url has a user or password in it");
     if ((!g_str_has_prefix(url, "https://") && !g_str_has_prefix(url, "http://")) ||
@@ -302,15 +302,13 @@ cloud_check(const vg_nova_cloud *cloud, GError **err)
     if (cloud->application_credential_id || cloud->application_credential_secret) {
         if (!cloud->application_credential_id || !cloud->application_credential_secret)
             return vg_error(err, VG_E_INVALID,
-                            "an application credential has an id and a secret; only one of them is "
-                            "given");
+                            "an application credential needs an id and a secret; one is missing");
         return 0;
     }
     if (!cloud->username && !cloud->user_id)
-        return vg_error(err, VG_E_INVALID,
-                        "neither a username nor an application credential is given: who is vgpud?");
+        return vg_error(err, VG_E_INVALID, "a username or an application credential is missing");
     if (!cloud->password)
-        return vg_error(err, VG_E_INVALID, "the password of the user is missing");
+        return vg_error(err, VG_E_INVALID, "the user's password is missing");
     if (!cloud->project_name && !cloud->project_id)
         return vg_error(err, VG_E_INVALID, "project_name is missing");
     return 0;

@@ -111,7 +111,7 @@ http_failed(const vg_nova *nova, struct vg_nova_exchange *exchange, CURLcode cod
         exchange->unsent = true;
         return vg_error(err, VG_E_UNREACHABLE, "%s cannot be reached: %s", exchange->what, words);
     case CURLE_WRITE_ERROR:
-        return vg_error(err, VG_E_EXTERNAL, "an answer of %s has more than %d bytes",
+        return vg_error(err, VG_E_EXTERNAL, "an answer from %s has more than %d bytes",
                         exchange->what, VG_NOVA_ANSWER_MAX);
     default:
         return vg_error(err, VG_E_EXTERNAL, "asking %s failed: %s", exchange->what, words);
@@ -134,7 +134,7 @@ vg_nova_exchange_do(const vg_nova *nova, struct vg_nova_exchange *exchange, GErr
                                        VG_NOVA_DEPTH, &bad);
     /* A proxy's own errors are HTML. */
     if (bad && exchange->status >= 200 && exchange->status <= 299)
-        return vg_error(err, VG_E_EXTERNAL, "the answer of %s is no JSON: %s", exchange->what,
+        return vg_error(err, VG_E_EXTERNAL, "the answer from %s is not JSON: %s", exchange->what,
                         bad->message);
     return 0;
 }

@@ -220,15 +220,15 @@ migrate_came_to_nothing(struct migrate *migrate, GError **err)
         return -1;
     }
     if (id < 0 || id <= migrate->before_id)
-        return vg_error(err, VG_E_EXTERNAL, "nova's migration to '%s' came to nothing: %s",
-                        migrate->migration->to, reason ? reason : "nova gives no reason");
+        return vg_error(err, VG_E_EXTERNAL, "nova's migration to '%s' failed: %s",
+                        migrate->migration->to, reason ? reason : "nova gave no reason");
     if (g_strcmp0(status, "cancelled") == 0)
         return vg_error(err, VG_E_CONFLICT,
                         "another client has aborted nova's migration %" PRId64 " to '%s'", id,
                         migrate->migration->to);
     return vg_error(err, VG_E_EXTERNAL, "nova's migration %" PRId64 " to '%s' ended as '%s': %s",
                     id, migrate->migration->to, status ? status : "?",
-                    reason ? reason : "nova gives no reason");
+                    reason ? reason : "nova gave no reason");
 }
 
 static int
@@ -240,7 +240,7 @@ migrate_in_error(struct migrate *migrate, const struct vg_nova_server *server, G
                     server->host,
                     server->fault ? server->fault
                     : reason      ? reason
-                                  : "it gives no reason");
+                                  : "it gave no reason");
 }
 
 /* ---- watching ---- */
@@ -310,7 +310,7 @@ migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GErr
     const struct vg_nova_migration *migration = migrate->migration;
 
     if (!server->known)
-        return vg_error(err, VG_E_NOT_FOUND, "nova has no such instance any more");
+        return vg_error(err, VG_E_NOT_FOUND, "nova no longer has this instance");
     if (strcmp(server->status, "ERROR") == 0)
         return migrate_in_error(migrate, server, err);
     if (vg_nova_is_migrating(server)) {
@@ -324,7 +324,7 @@ migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GErr
         if (vg_clock_monotonic_ns() < migrate->began_ns + migrate->nova->limit_ns)
             return 1;
         return vg_error(err, VG_E_TIMEOUT,
-                        "%s; nova does not move the instance, but might take the request up later",
+                        "%s; nova is not moving the instance, but may start the move later",
                         migrate->unanswered->message);
     }
     if (strcmp(server->host, migration->from) != 0)

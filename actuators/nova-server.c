@@ -189,8 +189,9 @@ server_check_source(const struct vg_nova_server *server, struct vg_nova_precheck
                         g_strdup_printf("nova has it in ERROR%s%s", server->fault ? ": " : "",
                                         server->fault ? server->fault : ""));
     else if (strcmp(server->status, "ACTIVE") != 0 && strcmp(server->status, "PAUSED") != 0)
-        g_ptr_array_add(problems,
-                        g_strdup_printf("nova moves no instance live that is %s", server->status));
+        g_ptr_array_add(
+            problems,
+            g_strdup_printf("nova does not live-migrate an instance that is %s", server->status));
     else if (server->task)
         g_ptr_array_add(problems, g_strdup_printf("nova is busy with it (%s)", server->task));
 }

@@ -233,7 +233,7 @@ session_take_token(vg_nova *nova, const struct vg_nova_exchange *exchange, GErro
     json_object *token = vg_nova_member(exchange->document, "token");
 
     if (!exchange->token || !token)
-        return vg_error(err, VG_E_EXTERNAL, "the answer of Keystone has no token");
+        return vg_error(err, VG_E_EXTERNAL, "Keystone's answer has no token");
     if (session_take_catalog(nova, token, err) < 0)
         return -1;
     const int64_t life_ns = session_life_ns(token);
@@ -255,8 +255,8 @@ session_authenticate(vg_nova *nova, GError **err)
     int status = vg_nova_exchange_do(nova, &exchange, err);
     if (status == 0 && exchange.status == 401)
         status = vg_error(err, VG_E_DENIED,
-                          "Keystone does not know who vgpud is (401): is what [nova] says of the "
-                          "user, or the application credential, right, and still good?");
+                          "Keystone rejected vgpud's credentials (401); check the user or the "
+                          "application credential in [nova]");
     else if (status == 0 && exchange.status != 200 && exchange.status != 201)
         status = vg_nova_exchange_refused(&exchange, err);
     if (status == 0)
@@ -309,13 +309,13 @@ session_take_version(vg_nova *nova, json_object *document, GError **err)
                         MINOR_MIN);
     if (max < MINOR_MIN)
         return vg_error(err, VG_E_REFUSED,
-                        "nova is too old: it speaks microversions 2.%u to 2.%u, and vgpud needs "
+                        "nova is too old: it supports microversions 2.%u to 2.%u, and vgpud needs "
                         "2.%d",
                         min, max, MINOR_MIN);
     if (min > MINOR_MAX)
         return vg_error(err, VG_E_REFUSED,
-                        "nova is too new: it speaks microversions from 2.%u on, and vgpud knows "
-                        "them up to 2.%d",
+                        "nova is too new: its oldest microversion is 2.%u, and vgpud supports up "
+                        "to 2.%d",
                         min, MINOR_MAX);
     nova->minor = MIN(max, MINOR_MAX);
     return 0;
@@ -409,7 +409,7 @@ vg_nova_get(vg_nova *nova, const char *path, json_object **ret, GError **err)
     int status = vg_nova_ask(nova, "GET", path, NULL, &exchange, err);
 
     if (status == 0 && !json_object_is_type(exchange.document, json_type_object))
-        status = vg_error(err, VG_E_EXTERNAL, "nova answered no document");
+        status = vg_error(err, VG_E_EXTERNAL, "nova's answer has no document");
     if (status == 0)
         *ret = g_steal_pointer(&exchange.document);
     vg_nova_exchange_clear(&exchange);

@@ -17,7 +17,7 @@ vg_verb_pause(const struct vg_verb *verb, int64_t ns, const char *what, GError *
     if (verb->cancel && atomic_load(verb->cancel))
         return vg_error(err, VG_E_CONFLICT, "cancelled while waiting for %s", what);
     if (left_ns <= 0)
-        return vg_error(err, VG_E_TIMEOUT, "the time was up while waiting for %s", what);
+        return vg_error(err, VG_E_TIMEOUT, "timed out while waiting for %s", what);
     const struct timespec pause = {pause_ns / VG_NS_PER_S, pause_ns % VG_NS_PER_S};
     nanosleep(&pause, NULL);
     if (verb->beat_ns)

@@ -96,8 +96,8 @@ detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **er
         if (!live)
             return -1;
         if (!again && !under_way && vg_domain_devices_find(live, device->alias, NULL))
-            return vg_error(err, VG_E_EXTERNAL, "'%s' cannot be taken off '%s': %s", device->alias,
-                            virDomainGetName(detach->domain), detach->last_words);
+            return vg_error(err, VG_E_EXTERNAL, "'%s' cannot be detached from '%s': %s",
+                            device->alias, virDomainGetName(detach->domain), detach->last_words);
         virResetLastError();
     }
     return 0;
@@ -164,7 +164,7 @@ detach_from_definition(const struct detach *detach, GError **err)
         if (found &&
             virDomainDetachDeviceFlags(detach->domain, found->xml, VIR_DOMAIN_AFFECT_CONFIG) < 0)
             return vg_virt_host_failed(detach->host, err,
-                                       "'%s' is off, but stays in the definition of '%s'",
+                                       "'%s' is detached, but remains in the definition of '%s'",
                                        device->alias, virDomainGetName(detach->domain));
     }
     return 0;

@@ -123,14 +123,14 @@ vg_virt_hang_check(const char *uri, bool connecting, GError **err)
     /* Connections to a host that was switched off never come back, but the host may. */
     if (host->all >= VG_VIRT_HANGS_MAX && now_ns - host->last_ns < AGAIN_MAX_NS)
         return vg_error(err, VG_E_TIMEOUT,
-                        "libvirt at '%s' hangs: %u calls have not come back, and further ones are "
-                        "refused",
+                        "libvirt at '%s' is unresponsive: %u calls have not returned, and further "
+                        "calls are refused",
                         uri, host->all);
     if (!connecting || host->connecting == 0 || wait_ns <= 0)
         return 0;
     char since[VG_UTC_LEN];
     return vg_error(err, VG_E_TIMEOUT,
-                    "libvirt at '%s' has not answered since %s, and is tried again in %lld s", uri,
+                    "libvirt at '%s' has not answered since %s; vgpud retries in %lld s", uri,
                     vg_utc_format(host->since_ns / VG_NS_PER_S * VG_NS_PER_S, since),
                     (long long)(wait_ns / VG_NS_PER_S + 1));
 }

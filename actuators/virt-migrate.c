@@ -354,7 +354,7 @@ migrate_check_stuck(const struct migrate *migrate, GError **err)
 
     if (vg_clock_monotonic_ns() - migrate->copied_ns < most_ns)
         return 0;
-    return vg_error(err, VG_E_IO, "nothing of '%s' got through to '%s' for %lld s",
+    return vg_error(err, VG_E_IO, "no data of '%s' reached '%s' for %lld s",
                     virDomainGetName(migrate->domain), migrate->migration->peer_uri,
                     (long long)(most_ns / VG_NS_PER_S));
 }

@@ -48,7 +48,7 @@ native_judge_devices(vg_virt_host *host, const GPtrArray *devices)
             return g_strdup_printf("'%s' is a device of [gpu %s]", device->alias, device->type);
         if (device->kind == VG_MOVE_DEVICE_PCI &&
             vg_virt_host_is_plain_vfio(host, device->source_address))
-            return g_strdup_printf("%s is bound to vfio-pci, which cannot hand out its state",
+            return g_strdup_printf("%s is bound to vfio-pci, which cannot transfer its state",
                                    device->source_address);
     }
     return NULL;
@@ -101,7 +101,7 @@ native_ask_tracking(virDomainPtr domain, const char *alias)
         return why;
     if (g_strcmp0(value, "off") == 0)
         return NULL;
-    return g_strdup_printf("'%s' has not got the " TRACKING_PROPERTY "=off of <qemu:override>, "
+    return g_strdup_printf("'%s' lacks the " TRACKING_PROPERTY "=off of <qemu:override>, "
                            "which libvirt leaves out when a device is plugged in (QEMU: %s)",
                            alias, value ? value : "no such property");
 }

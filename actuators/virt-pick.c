@@ -224,14 +224,14 @@ pick_new_mdev(const struct pick *pick, GError **err)
     }
     if (last)
         return vg_error(err, VG_E_CONFLICT,
-                        "no mediated device %s is free on '%s', and libvirt makes none there (%s): "
-                        "make one with 'mdevctl start -u UUID -p %s -t %s'",
+                        "no mediated device %s is free on '%s', and libvirt cannot create one "
+                        "there (%s): create one with 'mdevctl start -u UUID -p %s -t %s'",
                         type, pick->host->uri, words, last->address, type);
     g_autofree char *asleep = pick_name_inactive(pick);
     return vg_error(err, VG_E_CONFLICT,
-                    known
-                        ? "no mediated device %s is free on '%s', and no GPU has room for another%s"
-                        : "no GPU offers mediated devices %s on '%s'%s",
+                    known ? "no mediated device %s is free on '%s', and no GPU has capacity for "
+                            "another%s"
+                          : "no GPU offers mediated devices %s on '%s'%s",
                     type, pick->host->uri, asleep);
 }
 
@@ -357,7 +357,7 @@ pick_one(const struct pick *pick, const struct vg_named_device *named, size_t n_
     if (device->kind == VG_MOVE_DEVICE_NAMED)
         return pick_named(pick, named, n_named, err);
     if (!device->source_xml)
-        return vg_error(err, VG_E_INVALID, "device '%s' comes without its XML", device->alias);
+        return vg_error(err, VG_E_INVALID, "device '%s' has no XML", device->alias);
     if (device->kind == VG_MOVE_DEVICE_MDEV)
         return pick_mdev(pick, err);
     if (device->function_of)

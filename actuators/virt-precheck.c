@@ -141,7 +141,7 @@ precheck_add_blocker(struct precheck *check, const struct vg_move_blocker *block
     if (blocker->sure)
         precheck_add(check, "%s%s%s", blocker->text, why ? ". " : "", why ? why : "");
     else if (blocker->pci_source && vg_virt_host_is_plain_vfio(check->host, blocker->pci_source))
-        precheck_add(check, "%s: it is vfio-pci", blocker->text);
+        precheck_add(check, "%s: vfio-pci", blocker->text);
     else
         g_ptr_array_add(check->doubts, g_strdup(blocker->text));
 }
@@ -283,8 +283,8 @@ check_hosts(struct precheck *check, GError **err)
             check->source_uri, check->host->uri);
     if (check->needs->host_cpu && g_strcmp0(here->cpu_model, there->cpu_model) != 0)
         precheck_add(check,
-                     "'%s' has the CPU of its host, %s, and the CPU of '%s' is %s: give it a CPU "
-                     "model that both have",
+                     "'%s' has its host's CPU model, %s, and the CPU of '%s' is %s: use a CPU "
+                     "model that both support",
                      check->name, here->cpu_model ? here->cpu_model : "unknown", check->host->uri,
                      there->cpu_model ? there->cpu_model : "unknown");
     return 0;
@@ -303,7 +303,7 @@ check_machine(struct precheck *check, bool *ret_known, GError **err)
     *ret_known = xml != NULL;
     if (xml)
         return 0;
-    return precheck_refused(check, err, "'%s' needs %s of %s (%s), which cannot be had",
+    return precheck_refused(check, err, "'%s' needs %s of %s (%s), which is unavailable",
                             check->name, needs->machine ? needs->machine : "a machine",
                             needs->emulator ? needs->emulator : "the emulator",
                             needs->virt_type ? needs->virt_type : "any type");
@@ -326,7 +326,7 @@ check_cpu(struct precheck *check, GError **err)
         virResetLastError();
         return 0;
     }
-    return precheck_refused(check, err, "the CPU of '%s' cannot be had", check->name);
+    return precheck_refused(check, err, "the CPU of '%s' is unavailable", check->name);
 }
 
 /* Returns free memory and the size of the page cache that could be given up, or -1 if unknown. */
@@ -463,13 +463,13 @@ vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck 
     all->devices = vg_virt_copy_devices(check->devices);
     all->problems = g_ptr_array_new_with_free_func(g_free);
     all->doubts = g_ptr_array_new_with_free_func(g_free);
-    vg_virt_job_init(&all->base, "what speaks against moving the VM", precheck_ask_source,
-                     precheck_free, NULL);
+    vg_virt_job_init(&all->base, "obstacles to moving the VM", precheck_ask_source, precheck_free,
+                     NULL);
     all->base.call_ns = PRECHECK_CALL_NS;
     if (vg_virt_call(source, &all->base, err) < 0)
         return -1;
     if (target && all->runs) {
-        vg_virt_job_init(&all->base, "what speaks against taking the VM", precheck_ask_target,
+        vg_virt_job_init(&all->base, "obstacles to accepting the VM", precheck_ask_target,
                          precheck_free, NULL);
         all->base.call_ns = PRECHECK_CALL_NS;
         if (vg_virt_call(target, &all->base, err) < 0)

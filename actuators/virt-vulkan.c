@@ -30,7 +30,7 @@ vulkan_define(vg_virt_host *host, const char *xml, GError **err)
 {
     g_autoptr(virDomain) domain = virDomainDefineXML(host->connection, xml);
 
-    return domain ? 0 : vg_virt_host_failed(host, err, "libvirt does not take the definition");
+    return domain ? 0 : vg_virt_host_failed(host, err, "libvirt rejects the definition");
 }
 
 /* Notes in the definition what was changed, once libvirt has added what it adds of its own. */
@@ -49,7 +49,7 @@ vulkan_note(vg_virt_host *host, virDomainPtr domain, const char *before,
         return -1;
     if (virDomainSetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, note, VG_VULKAN_XML_PREFIX,
                              VG_VULKAN_XML_URI, VIR_DOMAIN_AFFECT_CONFIG) < 0)
-        return vg_virt_host_failed(host, err, "libvirt does not take a note of what was changed");
+        return vg_virt_host_failed(host, err, "libvirt rejects the record of the change");
     *ret_after = g_steal_pointer(&after);
     return 0;
 }
@@ -70,7 +70,7 @@ vulkan_write(vg_virt_host *host, virDomainPtr domain, const struct vulkan_job *j
     } else if (vulkan_note(host, domain, plain, job->request, &after, err) < 0) {
         g_autoptr(GError) worse = NULL;
         if (vulkan_define(host, now, &worse) < 0)
-            g_prefix_error(err, "the VM's definition is left changed (%s): ", worse->message);
+            g_prefix_error(err, "the VM's definition remains changed (%s): ", worse->message);
         return -1;
     }
     g_free(*next);
@@ -111,7 +111,7 @@ vulkan_check_emulator(const char *xml, GPtrArray *notes, GError **err)
     if (access(VG_VULKAN_EMULATORS, X_OK) < 0)
         return vg_error(err, VG_E_CONFLICT,
                         "there is no " VG_VULKAN_EMULATORS
-                        ", which comes with vgpud: install it whole");
+                        ", which is part of vgpud: install it completely");
     g_ptr_array_add(
         notes,
         g_strdup(
@@ -167,8 +167,7 @@ vulkan_do(struct vg_virt_job *base, vg_virt_host *host, GError **err)
     job->change->running = virDomainIsActive(domain) == 1;
     if (virDomainIsPersistent(domain) != 1)
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' has no persistent definition that could be changed: it ends with its "
-                        "run",
+                        "'%s' is transient: it has no persistent definition to change",
                         job->change->vm);
     return vulkan_change(host, domain, job, err);
 }

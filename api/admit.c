@@ -68,13 +68,13 @@ check_framing(struct http_exchange *exchange, const char *version, const struct 
     const char *what = NULL;
 
     if (!http11 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
-        what = "only HTTP/1.1 and HTTP/1.0 are spoken";
+        what = "only HTTP/1.1 and HTTP/1.0 are supported";
     else if (version != exchange->uri_end + 1 || strpbrk(request->uri, " \t"))
-        what = "the URL has a NUL or a blank in it"; /* the version follows it after one blank */
+        what = "the URL contains a NUL or a blank"; /* the version follows it after one blank */
     else if (sum->blank_names)
-        what = "the name of a header field is empty or has a blank in it";
+        what = "the name of a header field is empty or contains a blank";
     else if (http11 && sum->hosts == 0)
-        what = "there is no Host";
+        what = "the header Host is missing";
     else if (sum->content_lengths > 1)
         what = "there is more than one Content-Length";
     else if (sum->content_types > 1)
@@ -142,7 +142,7 @@ find_route(struct vg_request *request)
         vg_answer_error(request, err);
     } else if (match == VG_MATCH_NO_PATH) {
         g_autofree char *path = g_strndup(request->uri, size);
-        vg_answer_problem(request, VG_E_NOT_FOUND, "there is nothing at '%s'", path);
+        vg_answer_problem(request, VG_E_NOT_FOUND, "there is no resource at '%s'", path);
     } else if (match == VG_MATCH_NO_METHOD) {
         vg_answer_problem(request, VG_PROBLEM_METHOD, "this path has the methods %s", allow);
         request->answer.allow = allow;
@@ -221,7 +221,7 @@ settle_client(struct http_exchange *exchange)
     struct vg_conn *conn = vg_conn_of(exchange->connection);
 
     if (!conn || !conn->client) {
-        vg_answer_problem(request, VG_E_BUSY, "there are too many connections of this client");
+        vg_answer_problem(request, VG_E_BUSY, "this client has too many connections");
         request->answer.close = true;
         return;
     }

@@ -318,7 +318,7 @@ doc_gpu_read_marker(const char *marker, GError **err)
         return NULL;
     if (g_str_has_prefix(text, "gpus\n"))
         return g_strdup(text + strlen("gpus\n"));
-    vg_error(err, VG_E_INVALID, "marker: it is not of a list of GPUs");
+    vg_error(err, VG_E_INVALID, "marker: it does not belong to a list of GPUs");
     return NULL;
 }
 

@@ -317,7 +317,7 @@ doc_vm_read_marker(const char *marker, int sort, struct vg_doc_place *ret, char 
     if (g_strv_length(parts) != 4 || !vg_parse_int(parts[0], &of_sort) || of_sort != sort ||
         strspn(parts[1], "+-.0123456789e") != strlen(parts[1]) ||
         !vg_parse_int(parts[2], &id_size) || id_size > (int64_t)strlen(parts[3]))
-        return vg_error(err, VG_E_INVALID, "marker: it is not of a list in this order");
+        return vg_error(err, VG_E_INVALID, "marker: it does not belong to a list in this order");
     double value = g_ascii_strtod(parts[1], &end);
     if (end == parts[1] || *end || !isfinite(value))
         return vg_error(err, VG_E_INVALID, "marker: it has no number to continue from");

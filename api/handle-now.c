@@ -103,8 +103,7 @@ vg_handle_vms(struct vg_request *request)
         if (past && (filter.vm_class >= 0 || filter.project || filter.name))
             vg_error(
                 &err, VG_E_INVALID,
-                "class, project, name: they are known of the present only; leave out since and "
-                "until");
+                "class, project, name: these apply to the present only; leave out since and until");
     }
     if (!err && past) {
         vg_handle_history(request, false, (enum vg_vm_sort)sort, (size_t)limit);

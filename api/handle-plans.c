@@ -69,7 +69,7 @@ vg_handle_make_plan(struct vg_request *request)
     if (!wanted->dry_run) {
         g_free(wanted->rule);
         vg_answer_problem(request, VG_E_REFUSED,
-                          "dry_run: it must be true, for this version only plans");
+                          "dry_run: it must be true, because this version only plans");
         return;
     }
     vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
@@ -164,7 +164,7 @@ handle_plans_read_marker(const char *marker, int64_t *ret_before_ns, GError **er
     if (!text)
         return -1;
     if (!g_str_has_prefix(text, "plans\n") || !vg_parse_int(text + strlen("plans\n"), &before))
-        return vg_error(err, VG_E_INVALID, "marker: it is not of the list of plans");
+        return vg_error(err, VG_E_INVALID, "marker: it does not belong to the list of plans");
     *ret_before_ns = before;
     return 0;
 }

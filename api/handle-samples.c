@@ -74,7 +74,7 @@ samples_run(struct vg_request *request)
         vg_answer_error(request, err);
     } else if (rows->len == 0 && !job->name) {
         vg_answer_problem(request, VG_E_NOT_FOUND,
-                          "no VM '%s' is measured, and none was in this period%s%s", job->id,
+                          "no VM '%s' is or was measured in this period%s%s", job->id,
                           unread ? "; but " : "", unread ? unread : "");
     } else {
         json_object *object = vg_doc_samples(job->id, job->name, &job->query, rows);
@@ -118,7 +118,8 @@ samples_read_step(const char *text, int64_t period_ns, int64_t window_ns, int64_
         return vg_error(err, VG_E_INVALID, "step: it is at least 1s and at most 366d");
     if (period_ns / MAX(step > 0 ? step : window_ns, 1) >= VG_HISTORY_ROWS_MAX)
         return vg_error(err, VG_E_INVALID,
-                        "step: '%s' may make more than %d rows of this period; take a longer one",
+                        "step: '%s' can produce more than %d rows for this period; use a longer "
+                        "step",
                         text, VG_HISTORY_ROWS_MAX);
     *ret = step;
     return 0;

@@ -57,7 +57,7 @@ steps_run(struct vg_request *request)
     if (!happened)
         g_ptr_array_add(
             job->left_out,
-            g_strdup_printf("alerts, and what happened to the measuring: %s", error->message));
+            g_strdup_printf("alerts, and what affected the measurement: %s", error->message));
     g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     vg_answer_json(request, 200,
                    vg_doc_host_history(&job->query, steps, happened, vg_history_now(view)));
@@ -92,7 +92,8 @@ steps_read_step(const char *text, int64_t period_ns, int64_t *ret, GError **err)
         return vg_error(err, VG_E_INVALID, "step: it is at least 10s and at most 366d");
     if (period_ns / *ret >= VG_HISTORY_ROWS_MAX)
         return vg_error(err, VG_E_INVALID,
-                        "step: '%s' may make more than %d steps of this period; take a longer one",
+                        "step: '%s' can produce more than %d steps for this period; use a longer "
+                        "step",
                         text, VG_HISTORY_ROWS_MAX);
     return 0;
 }

@@ -13,7 +13,7 @@
 #define VG_LOG_TAG "api"
 #define BEARER     "Bearer "
 #define NO_CLIENT                                                                                  \
- "this certificate is for no client: its extended key usage lacks TLS client authentication"
+ "this is not a client certificate: its extended key usage lacks TLS client authentication"
 /* Our tokens have 49 characters. */
 #define TOKEN_MAX 512
 /* Further clients are not warned of. */
@@ -75,11 +75,10 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
         return true;
     }
     if (!g_error_matches(err, VG_ERROR, VG_E_DENIED)) {
-        vg_answer_problem(request, VG_E_BUSY, "it cannot be said whose the token is");
+        vg_answer_problem(request, VG_E_BUSY, "the token's owner cannot be determined");
         return false;
     }
-    return identity_refuse(request, conn, VG_REFUSAL_NONE,
-                           "the token is not known, or has expired");
+    return identity_refuse(request, conn, VG_REFUSAL_NONE, "the token is unknown or has expired");
 }
 
 /* Returns whether a client whose certificate may be a server's alone is let in as a peer, which it
@@ -93,8 +92,8 @@ identity_is_old_peer(const struct vg_request *request, const struct vg_conn *con
     for (unsigned i = 0; hosts[i]; i++) {
         if (!vg_tls_peer_is_host(conn->session, hosts[i]))
             continue;
-        vg_log_warn_limited("the certificate of a peer is for servers only: make a new one that is "
-                            "for clients, too, as a later version refuses it peer=\"%s\" "
+        vg_log_warn_limited("a peer's certificate is for servers only: issue one that is for "
+                            "clients, too, because a later version refuses it peer=\"%s\" "
                             "subject=\"%s\"",
                             hosts[i], conn->subject);
         return true;
@@ -186,7 +185,7 @@ vg_identity_may(struct vg_request *request, enum vg_role role, bool is_for_peers
         identity_warn(request);
     if (vg_role_may(has, role) || (has == VG_ROLE_PEER && is_for_peers))
         return true;
-    vg_answer_problem(request, VG_E_DENIED, "'%s' is %s, and this wants the role %s",
+    vg_answer_problem(request, VG_E_DENIED, "'%s' has the role %s, and this needs the role %s",
                       request->identity.name, vg_role_names[request->identity.role],
                       vg_role_names[role]);
     return false;

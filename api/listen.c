@@ -141,7 +141,7 @@ listen_parse_address(const char *text, struct addrinfo **ret, GError **err)
     if (!colon || size == 0 || (!bracketed && strchr(host, ':')) ||
         getaddrinfo(host, colon + 1, &hints, ret) != 0)
         return vg_error(err, VG_E_INVALID,
-                        "'%s' is no address to listen on: it must be like 192.0.2.1:8447, "
+                        "'%s' is not an address to listen on: it must be like 192.0.2.1:8447, "
                         "0.0.0.0:8447 or [::]:8447",
                         text);
     return 0;

@@ -65,10 +65,11 @@ vg_metrics_add_proxies(GString *out, const GArray *proxies)
     metrics_add_sockets(out, proxies, "vgpud_proxy_weight", "Weight of the socket.",
                         metrics_weight);
     metrics_add_sockets(out, proxies, "vgpud_proxy_used_bytes",
-                        "Memory of the GPU that programs have by the socket.", metrics_used_bytes);
+                        "GPU memory of the programs that use the socket.", metrics_used_bytes);
     metrics_add_sockets(out, proxies, "vgpud_newest_window_proxy_run_ratio",
-                        "Share of the newest window in which commands of the socket ran.",
+                        "Share of the newest window in which the socket's commands ran.",
                         metrics_run);
     metrics_add_sockets(out, proxies, "vgpud_newest_window_proxy_lacked_ratio",
-                        "Share of it in which the socket waited for the GPU.", metrics_lacked);
+                        "Share of the newest window in which the socket waited for the GPU.",
+                        metrics_lacked);
 }

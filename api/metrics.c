@@ -186,11 +186,11 @@ add_gpu_open(GString *out, const vg_view *view, const GArray *rows)
         bool is_age;
     } families[] = {
         {"vgpud_newest_window_vm_gpu_open_requests",
-         "Requests of the VM without an end, with nothing done after them, at the end of the "
-         "newest window; absent where nobody knows.",
+         "Open requests of the VM with no later request finished, at the end of the newest window; "
+         "absent if unknown.",
          false},
         {"vgpud_newest_window_vm_gpu_open_oldest_seconds",
-         "Age of the oldest of these; absent likewise.", true},
+         "Age of the VM's oldest open request; absent if unknown.", true},
     };
 
     for (size_t k = 0; k < G_N_ELEMENTS(families); k++) {
@@ -221,7 +221,7 @@ add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
     static const char name[] = "vgpud_newest_window_vm_gpu_latency_seconds";
 
     vg_metrics_family(out, name, "gauge",
-                      "From a request of the VM being queued to its end, in the newest window.");
+                      "Time from queueing to the end of the VM's requests, in the newest window.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         const struct vg_vm_sample *sample = vg_view_sample(&view->newest, row->vm);
@@ -278,7 +278,7 @@ add_intensities(GString *out, const GArray *rows)
         vg_metrics_value(out, "vgpud_vm_info", labels, 1);
     }
     vg_metrics_family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",
-                      "How much the VM wants the CPU, a moving mean; absent if unknown.");
+                      "CPU intensity of the VM, a moving mean; absent if unknown.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->sample)
@@ -286,7 +286,7 @@ add_intensities(GString *out, const GArray *rows)
                              row->vm->cpu_intensity);
     }
     vg_metrics_family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
-                      "How much the VM wants the GPU, a moving mean; absent if unknown.");
+                      "GPU intensity of the VM, a moving mean; absent if unknown.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->vm->gpu_known)
@@ -344,15 +344,15 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
     const struct vg_window *newest = &view->newest;
 
     vg_metrics_single(out, "vgpud_start_time_seconds", "gauge",
-                      "When the daemon started, since the epoch.", seconds(view->started_ns));
+                      "Start of the daemon, since the epoch.", seconds(view->started_ns));
     vg_metrics_single(out, "vgpud_window_length_seconds", "gauge", "Configured length of a window.",
                       seconds(view->window_ns));
     vg_metrics_single(out, "vgpud_windows_total", "counter", "Windows closed.",
                       (double)view->windows);
     vg_metrics_single(out, "vgpud_window_parts_late_total", "counter",
-                      "Parts that came after their window was closed.", (double)view->late);
+                      "Parts that arrived after their window was closed.", (double)view->late);
     vg_metrics_single(out, "vgpud_window_parts_duplicate_total", "counter",
-                      "Parts that came twice.", (double)view->duplicates);
+                      "Parts that arrived twice.", (double)view->duplicates);
     if (newest->end_ns > newest->begin_ns)
         vg_metrics_single(out, "vgpud_newest_window_end_timestamp_seconds", "gauge",
                           "End of the newest window, since the epoch.",
@@ -363,7 +363,8 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
     if (newest->host.steal_ns >= 0)
         vg_metrics_single(
             out, "vgpud_newest_window_steal_seconds", "gauge",
-            "CPU time of the newest window that the host itself was kept from, being a VM.",
+            "CPU time of the newest window that the hypervisor below this host gave to others "
+            "(steal).",
             seconds(newest->host.steal_ns));
     if (newest->host.pressure_ns >= 0)
         vg_metrics_single(
@@ -382,8 +383,7 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
                       "Windows that could not be measured, or whose use of GPUs was read too late.",
                       (double)view->missed);
     vg_metrics_single(out, "vgpud_effort_level", "gauge",
-                      "How much detail the newest window lacks to stay within the budget; 0 for "
-                      "none.",
+                      "Levels of detail omitted from the newest window to stay within the budget.",
                       view->provenance.level);
     vg_metrics_single(out, "vgpud_confidence_ratio", "gauge", "Confidence in the newest window.",
                       view->provenance.confidence);
@@ -397,7 +397,7 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
         g_autofree char *labels = g_strconcat(measure, ",", source, NULL);
         vg_metrics_value(out, "vgpud_measure_confidence_ratio", labels, measured->confidence);
     }
-    vg_metrics_family(out, "vgpud_part_ready", "gauge", "Does the part of the daemon work?");
+    vg_metrics_family(out, "vgpud_part_ready", "gauge", "Whether the part of the daemon works.");
     for (guint i = 0; i < parts->len; i++) {
         const struct vg_part_status *part = parts->pdata[i];
         g_autofree char *name = vg_metrics_label("part", part->name);
@@ -412,18 +412,17 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
 {
     const struct vg_store_health *store = &stats->store;
 
-    vg_metrics_single(out, "vgpud_store_up", "gauge", "Does the store write?",
+    vg_metrics_single(out, "vgpud_store_up", "gauge", "Whether the store can write.",
                       store->state == VG_STORE_OK);
     vg_metrics_single(out, "vgpud_store_windows_committed_total", "counter", "Windows on disk.",
                       (double)store->committed);
     vg_metrics_single(out, "vgpud_store_windows_dropped_total", "counter",
-                      "Windows that were lost because the store did not write.",
-                      (double)store->dropped);
+                      "Windows lost because the store could not write.", (double)store->dropped);
     vg_metrics_single(out, "vgpud_store_failures_total", "counter", "Transactions that failed.",
                       (double)store->failures);
     vg_metrics_single(out, "vgpud_store_windows_pending", "gauge",
                       "Windows in memory that are not on disk.", (double)store->pending);
-    vg_metrics_single(out, "vgpud_store_size_bytes", "gauge", "Size of all files.",
+    vg_metrics_single(out, "vgpud_store_size_bytes", "gauge", "Size of all of the store's files.",
                       (double)store->bytes);
     if (store->free_bytes >= 0)
         vg_metrics_single(out, "vgpud_store_free_bytes", "gauge",
@@ -434,12 +433,12 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
                       (double)stats->queue_high_water);
     vg_metrics_single(out, "vgpud_reloads_total", "counter", "Configurations loaded again.",
                       (double)stats->reloads);
-    vg_metrics_single(out, "vgpud_reload_failures_total", "counter",
-                      "Configurations that were refused.", (double)stats->reload_failures);
-    vg_metrics_single(out, "vgpud_alert_commands_total", "counter",
-                      "Runs of the command of alerts.", (double)stats->alert_commands);
+    vg_metrics_single(out, "vgpud_reload_failures_total", "counter", "Refused configurations.",
+                      (double)stats->reload_failures);
+    vg_metrics_single(out, "vgpud_alert_commands_total", "counter", "Runs of the alert command.",
+                      (double)stats->alert_commands);
     vg_metrics_single(out, "vgpud_alert_command_failures_total", "counter",
-                      "Runs of the command of alerts that failed or took too long.",
+                      "Runs of the alert command that failed or took too long.",
                       (double)stats->alert_command_failures);
     vg_metrics_single(out, "vgpud_alert_commands_dropped_total", "counter",
                       "Alerts whose command was not run, since too many waited.",
@@ -501,7 +500,7 @@ static void
 metrics_add_bare(GString *out, const GPtrArray *bare)
 {
     vg_metrics_family(out, "vgpud_vm_without_gpu", "gauge",
-                      "VMs that a move has taken their GPUs, and that have not got them back: 1.");
+                      "1 for each VM that lost its GPUs in a move and does not have them back.");
     for (guint i = 0; i < bare->len; i++) {
         const struct vg_bare_vm *vm = bare->pdata[i];
         g_autofree char *name = vg_metrics_label("vm", vm->vm);
@@ -518,11 +517,10 @@ metrics_add_alerts(GString *out, const vg_view *view)
 {
     static const char name[] = "vgpud_alert_active";
 
-    vg_metrics_single(out, "vgpud_alert_rules", "gauge", "Alerts that are configured.",
+    vg_metrics_single(out, "vgpud_alert_rules", "gauge", "Configured alerts.",
                       (double)view->alert_rules);
-    vg_metrics_family(
-        out, name, "gauge",
-        "Alerts of the configuration that are raised: 1. An empty vm is the whole host.");
+    vg_metrics_family(out, name, "gauge",
+                      "1 for each active configured alert. An empty vm is the whole host.");
     for (guint i = 0; i < view->alerts->len; i++) {
         const struct vg_active_alert *alert = view->alerts->pdata[i];
         g_autofree char *rule = vg_metrics_label("rule", alert->alert);
@@ -560,7 +558,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     metrics_add_bare(out, bare);
     if (certificate_end_ns < INT64_MAX)
         vg_metrics_single(out, "vgpud_tls_certificate_expiry_timestamp_seconds", "gauge",
-                          "When the certificate of the API ends, since the epoch.",
+                          "Expiry of the API's certificate, since the epoch.",
                           seconds(certificate_end_ns));
     add_http(out, http);
     vg_metrics_single(out, "vgpud_scrape_duration_seconds", "gauge",

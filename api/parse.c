@@ -448,7 +448,7 @@ vg_parse_types(const char *text, GError **err)
 
     if (!words[0] || g_strv_length(words) > WORDS_MAX)
         return vg_error(err, VG_E_INVALID,
-                        "types: '%s' is not a list of at most %d types with commas between", text,
+                        "types: '%s' is not a comma-separated list of at most %d types", text,
                         WORDS_MAX);
     for (size_t i = 0; words[i]; i++) {
         if (!vg_happening_type(words[i]))

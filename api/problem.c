@@ -13,9 +13,9 @@ static const struct vg_problem_kind kinds[] = {
     [VG_E_REFUSED] = {"refused", "Refused", 422},
     [VG_E_TIMEOUT] = {"timeout", "Took too long", 504},
     [VG_E_IO] = {"io", "Reading or writing failed, try again", 503},
-    [VG_E_EXTERNAL] = {"external", "Something that the daemon uses failed", 502},
-    [VG_E_CONFLICT] = {"conflict", "Does not fit the present state", 409},
-    [VG_E_UNREACHABLE] = {"unreachable", "Something that the daemon needs does not answer", 502},
+    [VG_E_EXTERNAL] = {"external", "A service that the daemon uses failed", 502},
+    [VG_E_CONFLICT] = {"conflict", "Conflict with the present state", 409},
+    [VG_E_UNREACHABLE] = {"unreachable", "A service that the daemon needs does not answer", 502},
     [VG_E_BUG] = {"bug", "Error of the daemon", 500},
     [VG_PROBLEM_METHOD] = {"method-not-allowed", "Method not allowed", 405},
     [VG_PROBLEM_BODY_LONG] = {"body-too-long", "Body too long", 413},
@@ -23,7 +23,7 @@ static const struct vg_problem_kind kinds[] = {
     [VG_PROBLEM_TYPE] = {"wrong-type", "Wrong content type", 415},
     [VG_PROBLEM_TOO_MANY] = {"too-many", "Too many requests", 429},
     [VG_PROBLEM_HEADERS_LONG] = {"headers-too-long", "Header fields too long", 431},
-    [VG_PROBLEM_NOBODY] = {"unauthorized", "Who asks is not known", 401},
+    [VG_PROBLEM_NOBODY] = {"unauthorized", "The client is not authenticated", 401},
     [VG_PROBLEM_ABSENT] = {"not-offered", "Not offered by this vgpud", 501},
 };
 

@@ -29,13 +29,12 @@ roles_read_one(json_object *paths, const struct vg_route *route, enum vg_role *r
     json_object *role = roles_member(paths, route, "x-role");
 
     if (!role)
-        return vg_error(err, VG_E_BUG, "the OpenAPI document does not say who may use %s %s",
-                        route->path, vg_method_member(route->method));
+        return vg_error(err, VG_E_BUG, "the OpenAPI document names no role for %s %s", route->path,
+                        vg_method_member(route->method));
     const char *name = json_object_get_string(role);
     *ret = VG_ROLE_NONE;
     if (strcmp(name, vg_role_names[VG_ROLE_NONE]) != 0 && !vg_role_from_name(name, ret))
-        return vg_error(err, VG_E_BUG, "the OpenAPI document names a role '%s' that there is not",
-                        name);
+        return vg_error(err, VG_E_BUG, "the OpenAPI document names an unknown role '%s'", name);
     return 0;
 }
 

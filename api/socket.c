@@ -77,7 +77,7 @@ remove_stale(const char *path, const struct sockaddr_un *address, GError **err)
     if (lstat(path, &st) < 0)
         return errno == ENOENT ? 0 : vg_error_errno(err, errno, "'%s'", path);
     if (!S_ISSOCK(st.st_mode))
-        return vg_error(err, VG_E_CONFLICT, "'%s' is there and is not a socket", path);
+        return vg_error(err, VG_E_CONFLICT, "'%s' exists and is not a socket", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return vg_error_errno(err, errno, "cannot make a socket");
@@ -219,7 +219,7 @@ vg_peer_read(int fd, struct vg_peer *ret, GError **err)
     socklen_t size = sizeof(peer);
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return vg_error_errno(err, errno, "cannot see who is on the other side of the socket");
+        return vg_error_errno(err, errno, "cannot determine the peer of the socket");
     *ret = (struct vg_peer){.uid = peer.uid, .gid = peer.gid, .pid = peer.pid};
     return 0;
 }

@@ -78,7 +78,8 @@ tls_read_certificates(const char *path, struct tls_pair *pair, GError **err)
                                                GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED);
     g_free(text.data);
     if (rc < 0)
-        return tls_failed(err, path, "is no chain of certificates in PEM, the server's first", rc);
+        return tls_failed(err, path, "is not a PEM certificate chain that starts with the server's",
+                          rc);
     pair->n = n;
     return 0;
 }
@@ -92,7 +93,7 @@ tls_read_end(const char *path, struct tls_pair *pair, GError **err)
         gnutls_x509_crt_t certificate;
         int rc = gnutls_pcert_export_x509(&pair->certificates[i], &certificate);
         if (rc < 0)
-            return tls_failed(err, path, "has a certificate that cannot be read", rc);
+            return tls_failed(err, path, "contains an unreadable certificate", rc);
         const int64_t end_s = (int64_t)gnutls_x509_crt_get_expiration_time(certificate);
         gnutls_x509_crt_deinit(certificate);
         if (end_s < INT64_MAX / VG_NS_PER_S)
@@ -112,7 +113,7 @@ tls_read_key(const char *path, struct tls_pair *pair, GError **err)
     int rc = gnutls_privkey_import_x509_raw(pair->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
     gnutls_memset(text.data, 0, text.size);
     g_free(text.data);
-    return rc < 0 ? tls_failed(err, path, "is no private key in PEM, without a password", rc) : 0;
+    return rc < 0 ? tls_failed(err, path, "is not a PEM private key without a password", rc) : 0;
 }
 
 /* Tells if the key fits the certificate. */
@@ -170,7 +171,7 @@ tls_read_ca(vg_tls *tls, const char *path, GError **err)
         gnutls_x509_crt_deinit(list[i]);
     gnutls_free(list);
     tls->client_ca = (char *)text.data;
-    return rc < 0 ? tls_failed(err, path, "has no certificates of CAs in PEM", rc) : 0;
+    return rc < 0 ? tls_failed(err, path, "contains no CA certificates in PEM", rc) : 0;
 }
 
 vg_tls *

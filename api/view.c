@@ -99,7 +99,7 @@ vg_view_name_vm(const vg_view *view, const char *name, GError **err)
     if (n == 0)
         vg_error(err, VG_E_NOT_FOUND, "no VM '%s' is measured", name);
     else
-        vg_error(err, VG_E_CONFLICT, "%u VMs are called '%s' in OpenStack: %s%s", n, name,
+        vg_error(err, VG_E_CONFLICT, "%u VMs are named '%s' in OpenStack: %s%s", n, name,
                  names->str, n > NAMED_MAX ? ", ..." : "");
     return NULL;
 }

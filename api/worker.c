@@ -161,7 +161,9 @@ worker_refuse(vg_worker *worker, struct vg_request *request, int64_t now_ns)
     const bool waits = request->waits(request);
     if (waits && now_ns < request->begin_by_ns)
         return false;
-    g_autofree char *why = waits ? worker_why(worker, request) : g_strdup("its client has gone");
+    g_autofree char *why = waits ? worker_why(worker, request)
+                                 : g_strdup("its client has "
+                                            "disconnected");
     vg_log_info("not started request=%s: %s", request->request_id, why);
     vg_answer_problem(request, VG_E_TIMEOUT, "nothing was started: %s", why);
     return true;
@@ -232,7 +234,7 @@ worker_do_next(vg_worker *worker)
         return false;
     const bool refused = worker->stopping || worker_refuse(worker, request, run->began_ns);
     if (worker->stopping)
-        vg_answer_problem(request, VG_E_BUSY, "the daemon is ending");
+        vg_answer_problem(request, VG_E_BUSY, "the daemon is stopping");
     pthread_mutex_unlock(&worker->lock);
     if (!refused)
         worker->hooks.run(request);
@@ -321,10 +323,10 @@ worker_check_room(const vg_worker *worker, const struct vg_request *request, con
 
     if (!is_full)
         return 0;
-    g_autofree char *words = host ? worker_host_words(host) : g_strdup("what may take long");
+    g_autofree char *words = host ? worker_host_words(host) : g_strdup("slow operations");
     if (all >= max)
-        return vg_error(err, VG_E_BUSY, "%u requests wait already for %s", all, words);
-    return vg_error(err, VG_E_BUSY, "%u requests of readers wait already for %s", readers, words);
+        return vg_error(err, VG_E_BUSY, "%u requests already wait for %s", all, words);
+    return vg_error(err, VG_E_BUSY, "%u requests of readers already wait for %s", readers, words);
 }
 
 int
@@ -332,7 +334,7 @@ vg_worker_put(vg_worker *worker, struct vg_request *request, GError **err)
 {
     VG_LOCK_SCOPE(&worker->lock);
     if (worker->stopping)
-        return vg_error(err, VG_E_BUSY, "the daemon is ending");
+        return vg_error(err, VG_E_BUSY, "the daemon is stopping");
     if (worker_check_room(worker, request, NULL, VG_WORKER_QUEUE_MAX, err) != 0)
         return -1;
     for (size_t i = 0; i < VG_BACKEND_HOSTS; i++) {

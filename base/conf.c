@@ -349,8 +349,8 @@ conf_read_value(struct reading *reading, char *name, const char *text)
     g_autofree char *plain = conf_unescape(text);
     if (!plain)
         conf_complain(reading,
-                      "[%s] %s: '%s' has an escape that cannot be interpreted; there are "
-                      "\\s, \\n, \\t, \\r and \\\\",
+                      "[%s] %s: '%s' has an unknown escape sequence; valid are \\s, \\n"
+                      ", \\t, \\r and \\\\",
                       reading->group, name, text);
     else if (parse_value(&keys[at], g_strchomp(plain), &value, &bad) < 0)
         conf_complain(reading, "%s", bad->message);

@@ -37,7 +37,7 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
     while (end < size && g_ascii_isspace(text[end]))
         end++;
     if (end < size) {
-        vg_error(err, VG_E_INVALID, "not JSON: more text after the value, at byte %zu", end);
+        vg_error(err, VG_E_INVALID, "not JSON: text follows the value, at byte %zu", end);
         return NULL;
     }
     /* This is null, for which json-c has no object, and NULL is the error here. */

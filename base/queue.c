@@ -43,7 +43,7 @@ vg_queue_new(size_t capacity, enum vg_queue_when_full when_full, GDestroyNotify 
     queue->free_item = free_item;
     queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (queue->fd < 0)
-        vg_bug("there is no file descriptor left for a queue");
+        vg_bug("no file descriptor is left for a queue");
     return queue;
 }
 

@@ -45,9 +45,9 @@ alert_list(void *data, vg_client *client, GError **err)
     const bool watches = json_object_get_int64(vg_output_member(document, "rules")) > 0;
     const struct vg_table table = {
         NULL, rows, vg_alert_columns, VG_ALERT_COLUMNS,
-        watches ? "no alert is raised"
-                : "no alert is raised, and none is configured; a group [alert NAME] of "
-                  "vgpud.conf does that"};
+        watches ? "no alert is active"
+                : "no alert is active, and none is configured; a group [alert NAME] in vgpud.conf "
+                  "configures one"};
     return vg_output_print(args->format, items, &table, 1, err);
 }
 

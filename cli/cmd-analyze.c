@@ -32,7 +32,7 @@ struct analyze_args {
 
 static const struct argp_option options[] = {
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 0},
-    {"tasks", KEY_TASKS, NULL, 0, "figures of every thread as well", 1},
+    {"tasks", KEY_TASKS, NULL, 0, "also print the figures of every thread", 1},
     {"per-window", KEY_PER_WINDOW, NULL, 0, "one JSON line for each window, as it goes", 1},
     {"snapshot", KEY_SNAPSHOT, "FILE", 0, "also write a snapshot for `vgpuctl placement`", 2},
     {"perfetto", KEY_PERFETTO, "FILE", 0, "also write a trace for the viewer of Perfetto", 2},

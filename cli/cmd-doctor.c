@@ -151,7 +151,8 @@ doctor_ask_guests(vg_client *client, json_object *checks)
     }
     if (i < vg_output_length(vms))
         vg_doctor_add(checks, "guests", VG_HEALTH_LACKS, NULL,
-                      "%zu of %zu VMs were not asked for their driver: others took more than %d s",
+                      "%zu of %zu guests were not queried for their driver: the others took more "
+                      "than %d s",
                       vg_output_length(vms) - i, vg_output_length(vms),
                       (int)(GUESTS_NS / VG_NS_PER_S));
 }

@@ -47,9 +47,9 @@ static const struct argp_option options[] = {
      "window, or all (default: all except window)",
      1},
     {"type", KEY_TYPES, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1},
-    {"vm", KEY_VM, "VM", 0, "only those that name this VM, by its name or UUID", 1},
-    {"since", VG_WHEN_SINCE, "TIME", 0, "what happened from then on, up to now; " VG_WHEN_HELP, 1},
-    {"until", VG_WHEN_UNTIL, "TIME", 0, "and before this", 1},
+    {"vm", KEY_VM, "VM", 0, "only events that name this VM, by its name or UUID", 1},
+    {"since", VG_WHEN_SINCE, "TIME", 0, "events from this time until now; " VG_WHEN_HELP, 1},
+    {"until", VG_WHEN_UNTIL, "TIME", 0, "only events before this time", 1},
     {"follow", 'f', NULL, 0, "with --since: continue with new events", 1},
     {"after", KEY_AFTER, "ID", 0,
      "start after the event with this id; 0 starts with the first stored event", 1},
@@ -96,7 +96,7 @@ events_check(struct events_args *args, const struct argp_state *state)
     bool past = vg_when_is_asked(&args->when);
 
     if (args->online.format == VG_OUTPUT_YAML || args->online.format == VG_OUTPUT_CSV)
-        argp_error(state, "events come one by one: as lines of text, or with -o json of JSON");
+        argp_error(state, "events are printed one per line, as text or with -o json as JSON");
     if (past && args->after)
         argp_error(state, "--after starts after an event; leave out --since and --until");
     if (args->follow && args->when.until)
@@ -312,8 +312,7 @@ events_print_kept(struct events_args *args, vg_client *client, const char *start
         const char *at = json_object_get_string(vg_output_member(page, "at"));
         if (!at)
             return vg_error(err, VG_E_EXTERNAL,
-                            "the answer does not say where the next events "
-                            "start");
+                            "the answer does not contain the position of the next events");
         g_free(next);
         next = g_strdup(json_object_get_string(vg_output_member(page, "next")));
         g_free(args->at);
@@ -453,7 +452,7 @@ events_run(struct events_args *args, GError **err)
     if (!client || events_begin(args, client, err) < 0)
         return -1;
     if (args->online.format != VG_OUTPUT_JSON && args->seen == 0 && !args->follow)
-        return vg_cli_print("nothing happened in that time, as far as it is kept\n", err);
+        return vg_cli_print("no stored event is from that time\n", err);
     return args->follow ? events_follow(args, client, err) : 0;
 }
 
@@ -464,8 +463,8 @@ vg_cmd_events(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = cmd_events_parse,
-        .doc = "Prints what happens on the host, as it happens, until it is interrupted or has "
-               "printed --count events; or what happened in a past time.",
+        .doc = "Prints the host's events as they happen, until it is interrupted or has printed "
+               "--count events, or those of a past period.",
         .children = vg_online_stream_children,
     };
     struct events_args args = {.online = {.verbs = &verb, .n_verbs = 1, .streams = true}};

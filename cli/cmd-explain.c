@@ -31,7 +31,7 @@ cmd_explain_parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_ARG:
         if (args->what)
-            argp_error(state, "one VM or word at a time");
+            argp_error(state, "name one VM or one word");
         args->what = arg;
         break;
     case ARGP_KEY_END:
@@ -142,8 +142,8 @@ explain(struct explain_args *args, GError **err)
             g_autofree char *why = g_strdup((*err)->message);
             g_clear_error(err);
             vg_error(err, VG_E_NOT_FOUND,
-                     "'%s' is not a term of the output, and vgpud cannot be asked whether it is a "
-                     "VM: %s",
+                     "'%s' is not a term of the output, and vgpud could not be queried for a VM of "
+                     "this name: %s",
                      args->what, why);
         }
         return -1;
@@ -158,8 +158,8 @@ vg_cmd_explain(int argc, char **argv)
     static const struct argp argp = {
         .parser = cmd_explain_parse,
         .args_doc = "[VM|WORD]",
-        .doc = "What a word of the output means, or what speaks for and against each host for a "
-               "VM (a UUID, HOST/NAME, or a name) of saved snapshots or of the running vgpud.",
+        .doc = "Explains a word of the output, or the reasons for and against each host for a VM "
+               "(a UUID, HOST/NAME, or a name) of saved snapshots or of the running vgpud.",
         .children = children,
     };
     struct explain_args args = {0};

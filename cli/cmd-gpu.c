@@ -172,7 +172,7 @@ cmd_gpu_show_list(void *data, vg_client *client, GError **err)
         return -1;
     g_autoptr(json_object) rows = list_rows(items);
     const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-                                   "vgpud knows no GPU"};
+                                   "vgpud has found no GPU"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -203,11 +203,11 @@ show_gpu(void *data, vg_client *client, GError **err)
          G_N_ELEMENTS(cmd_gpu_vm_columns), NULL},
         {"VMs, in the newest window", vg_output_member(gpu, "newest.vms"), cmd_gpu_vm_columns,
          G_N_ELEMENTS(cmd_gpu_vm_columns), NULL},
-        {"Processes that are no VMs, since the start", vg_output_member(gpu, "processes"),
+        {"Processes other than VMs, since the start", vg_output_member(gpu, "processes"),
          process_columns, G_N_ELEMENTS(process_columns), NULL},
-        {"VMs that have it", vg_output_member(gpu, "assigned"), assigned_columns,
+        {"VMs that use it", vg_output_member(gpu, "assigned"), assigned_columns,
          G_N_ELEMENTS(assigned_columns), NULL},
-        {"What VMs can be given of it", vg_output_member(gpu, "parts"), part_columns,
+        {"vGPU types that it offers", vg_output_member(gpu, "parts"), part_columns,
          G_N_ELEMENTS(part_columns), NULL},
         {"vGPU types", vg_output_member(gpu, "inventory.mdev_types"), type_columns,
          G_N_ELEMENTS(type_columns), NULL},
@@ -235,7 +235,7 @@ get_page(const struct gpu_args *args, vg_client *client, const char *since, cons
     if (json_object_get_boolean(vg_output_member(page, "more")) &&
         vg_output_length(vg_output_member(page, "items")) == 0)
         return vg_error(err, VG_E_EXTERNAL,
-                        "the answer has no requests and says that there are more");
+                        "the answer is empty although it announces more requests");
     *ret = g_steal_pointer(&page);
     return 0;
 }
@@ -336,7 +336,7 @@ show_requests(void *data, vg_client *client, GError **err)
         add_difference(row, "latency_ns", "queued_ns", "end_ns");
     }
     const struct vg_table table = {NULL, rows, request_columns, G_N_ELEMENTS(request_columns),
-                                   "vgpud has no requests from that time"};
+                                   "vgpud has stored no requests from that time"};
     return vg_output_print(args->online.format, document, &table, 1, err);
 }
 
@@ -394,12 +394,11 @@ vg_cmd_gpu(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"since", VG_WHEN_SINCE, "TIME", 0,
-         "requests: that ended after this; " VG_WHEN_HELP
-         "; -10s is before the newest, digits alone are ns of the raw clock (default: all that "
-         "vgpud "
-         "keeps)",
+         "requests: only those that ended after this; " VG_WHEN_HELP
+         "; -10s counts back from the newest request, digits alone are ns of the raw clock "
+         "(default: all stored requests)",
          1},
-        {"until", VG_WHEN_UNTIL, "TIME", 0, "requests: and not after this", 1},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "requests: only those that ended by this time", 1},
         {"limit", KEY_LIMIT, "N", 0, "requests: the oldest N of them (default: 1000)", 1},
         {"vm", KEY_VM, "VM", 0, "requests: only of this VM", 1},
         {0},

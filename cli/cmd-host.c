@@ -242,7 +242,7 @@ show_host(void *data, vg_client *client, GError **err)
         return -1;
     const char *name = json_object_get_string(vg_output_member(host, "name"));
     if (args->object && g_strcmp0(args->object, name) != 0)
-        return vg_error(err, VG_E_NOT_FOUND, "this vgpud watches host '%s', not '%s'", name,
+        return vg_error(err, VG_E_NOT_FOUND, "this vgpud monitors host '%s', not '%s'", name,
                         args->object);
     vg_json_append(items, json_object_get(host));
     g_autoptr(json_object) rows = vg_online_rows(items);
@@ -266,7 +266,7 @@ show_host(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) alerts = vg_alert_rows(vg_output_member(host, "alerts"));
     const struct vg_table tables[] = {
         {NULL, rows, cmd_host_columns, G_N_ELEMENTS(cmd_host_columns), NULL},
-        {"Alerts that are raised", alerts, vg_alert_columns, VG_ALERT_COLUMNS, NULL},
+        {"Active alerts", alerts, vg_alert_columns, VG_ALERT_COLUMNS, NULL},
         {"CPU time of the newest window, in cores", uses, use_columns, G_N_ELEMENTS(use_columns),
          NULL},
         {"Pressure in the newest window", pressures, pressure_columns,
@@ -293,7 +293,8 @@ title_of_cpus(json_object *cpus)
         return "CPUs in the newest window; where vCPUs ran is not known";
     return strcmp(places, "counted") == 0
                ? "CPUs in the newest window, in per cent of it; waits in cores"
-               : "CPUs in the newest window, in per cent of it; vCPUs count where they were last";
+               : "CPUs in the newest window, in per cent of it; a vCPU counts for the CPU it was "
+                 "last seen on";
 }
 
 static int
@@ -354,7 +355,7 @@ cmd_host_check_drain(const struct cmd_host_args *args, struct argp_state *state)
     if (drain->dry_run && drain->wait)
         argp_error(state, "--dry-run starts nothing that --wait could wait for");
     if (drain->timeout_s > 0 && !drain->wait)
-        argp_error(state, "--timeout says how long --wait waits, which is not given");
+        argp_error(state, "--timeout limits --wait, which is missing");
 }
 
 static error_t
@@ -420,19 +421,22 @@ vg_cmd_host(int argc, char **argv)
         {"since", VG_WHEN_SINCE, "TIME", 0,
          "history: start of the period (default: -24h); " VG_WHEN_HELP, 1},
         {"until", VG_WHEN_UNTIL, "TIME", 0, "history: end of the period (default: now)", 1},
-        {"step", CMD_HOST_STEP, "STEP", 0, "history: how long a step is, like 10min, 1h, 1d", 1},
-        {"source", CMD_HOST_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 1},
-        {"dry-run", CMD_HOST_DRY_RUN, NULL, 0, "drain: only say where the VMs would go", 2},
-        {"wait", CMD_HOST_WAIT, NULL, 0, "drain: until no VM is moved any more", 2},
-        {"timeout", CMD_HOST_TIMEOUT, "SECONDS", 0, "drain --wait: no longer than this", 2},
+        {"step", CMD_HOST_STEP, "STEP", 0, "history: length of a step, like 10min, 1h, 1d", 1},
+        {"source", CMD_HOST_SOURCE, "NAME", 0,
+         "history: the source of the figures (default: the "
+         "newest)",
+         1},
+        {"dry-run", CMD_HOST_DRY_RUN, NULL, 0, "drain: only show where the VMs would go", 2},
+        {"wait", CMD_HOST_WAIT, NULL, 0, "drain: wait until no more VMs are being moved", 2},
+        {"timeout", CMD_HOST_TIMEOUT, "SECONDS", 0, "drain --wait: the longest time to wait", 2},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = cmd_host_parse,
         .args_doc = "list [--all]\nshow [HOST]\ncpus\nhistory\ndrain HOST\nundrain HOST",
-        .doc = "Shows the host that vgpud watches: its size, what its CPUs do and did, its GPUs, "
-               "and how vgpud is doing.",
+        .doc = "Shows the host that vgpud monitors: its size, the use of its CPUs now and in the "
+               "past, its GPUs, and the state of vgpud.",
         .children = vg_online_children,
     };
     struct cmd_host_args args = {

@@ -95,7 +95,7 @@ static void
 migrate_check(const struct migrate_args *args, const struct argp_state *state)
 {
     if (!args->to || !args->to[0])
-        argp_error(state, "say with --to which host the VM shall go to");
+        argp_error(state, "name the target host with --to");
     if (args->dry_run && args->options.wait)
         argp_error(state, "--dry-run starts nothing that --wait could wait for");
     if (args->mode && strcmp(args->mode, "detach") != 0 && strcmp(args->mode, "native") != 0)
@@ -148,25 +148,24 @@ vg_cmd_migrate(int argc, char **argv)
 {
     static const struct vg_online_verb verb = {
         .object = VG_OBJECT_REQUIRED,
-        .object_hint = "name the VM that shall move; `vgpuctl vm list` shows them",
+        .object_hint = "name the VM to move; `vgpuctl vm list` shows them",
         .show = migrate_run,
     };
     static const struct argp_option options[] = {
-        {"to", KEY_TO, "HOST", 0, "the host that it shall go to, or the name of its peer", 1},
-        {"dry-run", KEY_DRY_RUN, NULL, 0, "only say what speaks against it, and what would be done",
-         1},
+        {"to", KEY_TO, "HOST", 0, "the target host, by its name or its peer's name", 1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "only check for obstacles and show the steps", 1},
         {"no-agent", KEY_NO_AGENT, NULL, 0,
          "unplug the GPUs without asking programs in the guest to release them", 1},
         {"mode", KEY_MODE, "MODE", 0,
-         "detach: the GPUs are unplugged; native: QEMU takes their state along, which it does "
-         "where it can if no mode is given",
+         "detach: unplug the GPUs for the migration; native: let QEMU migrate their state "
+         "(default: native where possible)",
          1},
         {"gpu-during", KEY_GPU_DURING, "PLACE", 0,
          "let OpenCL programs use a vgpu-proxy while the VM has no GPU: proxy:PATH, as the guest "
          "reaches it, or proxy, the VM's own that vgpud knows",
          1},
         {"plan", KEY_PLAN, "PLAN", 0,
-         "the move is part of this plan; it is refused if things have changed since", 1},
+         "the move belongs to this plan; refuse it if the situation has changed since", 1},
         {"idempotency-key", KEY_KEY, "KEY", 0,
          "query the result of a request whose answer was lost; the error message has its key", 1},
         {0},

@@ -94,7 +94,7 @@ migration_tell_unknown(json_object *document)
     for (size_t i = 0; i < json_object_array_length(unknown); i++) {
         json_object *one = json_object_array_get_idx(unknown, i);
         g_autoptr(GString) text = g_string_new(NULL);
-        vg_printable_append_line(text, "vgpuctl: the moves of host '%s' are not known: %s",
+        vg_printable_append_line(text, "vgpuctl: the moves of host '%s' are unknown: %s",
                                  json_object_get_string(vg_output_member(one, "host")),
                                  json_object_get_string(vg_output_member(one, "reason")));
         fputs(text->str, stderr);
@@ -201,7 +201,7 @@ migration_change(const struct migration_args *args, vg_client *client, const cha
     g_autoptr(GString) text = g_string_new(NULL);
     /* One of the queue ends at once, or gets a place in it. */
     if (vg_migration_has_ended(follow.move->state))
-        does = "is out of the queue; it had not started";
+        does = "has been removed from the queue; it had not started";
     else if (vg_migration_is_queued(follow.move))
         does = follow.move->waits_for;
     vg_printable_append_line(text, "%s: %s%s", follow.move->id,
@@ -223,7 +223,7 @@ static int
 migration_retry(void *data, vg_client *client, GError **err)
 {
     return migration_change(data, client, "retry", VG_MIGRATION_ROLLED_BACK,
-                            "restarts with the step that failed", err);
+                            "continues with the step that failed", err);
 }
 
 /* Only a VM that has arrived with its GPUs can be moved back: from everywhere else a new move could
@@ -296,7 +296,7 @@ migration_check(struct migration_args *args, const struct argp_state *state)
     if (args->options.wait && !acts)
         argp_error(state, "--wait belongs to `migration abort`, `retry` and `undo`");
     if (args->online.watch_s > 0 && !lists && strcmp(verb, "show") != 0)
-        argp_error(state, "--watch means nothing here");
+        argp_error(state, "--watch does not apply here");
     args->options.wait = args->options.wait || watches;
     vg_move_options_check(&args->options, args->options.wait, state);
 }

@@ -62,7 +62,7 @@ nova_endpoint_text(json_object *endpoint)
     const double limit_ms = nova_number(endpoint, "limit_ms");
 
     if (!(limit_ms > 0))
-        return g_strdup("nova leaves it out");
+        return g_strdup("nova excludes it");
     return g_strdup_printf("%.1f ms of %.0f ms%s", time_ms, limit_ms,
                            json_object_get_boolean(vg_output_member(endpoint, "taken"))
                                ? ", nova takes this answer"
@@ -137,7 +137,7 @@ nova_print(const struct nova_args *args, const struct vg_nova_conf *conf, json_o
     g_autoptr(json_object) hosts = nova_make_host_rows(document);
     const struct vg_table tables[] = {
         {conf->path, checks, check_columns, G_N_ELEMENTS(check_columns), NULL},
-        {"What nova makes of the answer, the first choice first", hosts, cmd_nova_host_columns,
+        {"How nova uses the answer, best host first", hosts, cmd_nova_host_columns,
          G_N_ELEMENTS(cmd_nova_host_columns), NULL},
     };
 
@@ -216,7 +216,7 @@ nova_set_hosts(struct nova_args *args, const char *arg, const struct argp_state 
     args->hosts = g_strsplit(arg, ",", -1);
     for (char **host = args->hosts; *host; host++) {
         if (!*g_strstrip(*host))
-            vg_cli_usage(state, "--hosts wants names with commas between them, not '%s'", arg);
+            vg_cli_usage(state, "--hosts wants comma-separated names, not '%s'", arg);
     }
 }
 
@@ -238,7 +238,7 @@ nova_parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (args->config &&
             (args->online.remote.context || vg_remote_args_given(&args->online.remote)))
-            argp_error(state, "--config says which vgpuds nova asks; it goes without --server, "
+            argp_error(state, "--config names the vgpuds that nova queries; it excludes --server, "
                               "--socket, --context and their files");
         break;
     default:

@@ -73,7 +73,7 @@ peer_list(void *data, vg_client *client, GError **err)
     }
     const struct vg_table table = {
         NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-        "this vgpud knows no other; a group [peer NAME] in its configuration names one"};
+        "this vgpud has no peers; a group [peer NAME] in its configuration names one"};
     return vg_output_print(args->format, items, &table, 1, err);
 }
 

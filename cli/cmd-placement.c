@@ -28,11 +28,12 @@ struct placement_args {
 
 static const struct argp_option options[] = {
     {"dry-run", KEY_DRY_RUN, NULL, 0, "only show the plan; vgpuctl does not execute plans", 0},
-    {"explain", KEY_EXPLAIN, "VM", 0, "what speaks for and against each host for this VM", 4},
-    {"commands", KEY_COMMANDS, NULL, 0, "also the virsh and openstack commands that do the same",
+    {"explain", KEY_EXPLAIN, "VM", 0, "explain the reasons for and against each host for this VM",
+     4},
+    {"commands", KEY_COMMANDS, NULL, 0, "also print the equivalent virsh and openstack commands",
      4},
     {"detailed-exitcode", KEY_DETAILED, NULL, 0, "exit with 10 if changes are proposed", 4},
-    {"dump-config", KEY_DUMP_CONFIG, NULL, 0, "print the configuration in force, and end", 4},
+    {"dump-config", KEY_DUMP_CONFIG, NULL, 0, "print the effective configuration and exit", 4},
     {0},
 };
 
@@ -42,11 +43,11 @@ cmd_placement_check(const struct placement_args *args, const struct argp_state *
     if (args->dump_config)
         return;
     if (!args->dry_run && !args->explain)
-        argp_error(state, "a plan can only be shown; add --dry-run");
+        argp_error(state, "`vgpuctl placement` only shows a plan; add --dry-run");
     if (args->state.paths->len == 0 && args->state.config_path && !args->explain)
         argp_error(state, "vgpud plans with its own configuration; --config needs --state");
     if (args->explain && (args->commands || args->detailed_exitcode))
-        argp_error(state, "--explain makes no plan, so that %s means nothing with it",
+        argp_error(state, "--explain makes no plan; %s does not apply",
                    args->commands ? "--commands" : "--detailed-exitcode");
 }
 
@@ -99,7 +100,7 @@ print_config(struct placement_args *args, GError **err)
 static void
 print_apply(const char *id)
 {
-    g_autofree char *line = g_strdup_printf("`vgpuctl plan apply %s` carries it out.", id);
+    g_autofree char *line = g_strdup_printf("`vgpuctl plan apply %s` executes it.", id);
     g_autoptr(GString) text = g_string_new("\n");
 
     vg_fold_append(text, line, 0, vg_fold_terminal());

@@ -79,7 +79,7 @@ check_args(const struct plan_args *args, const struct argp_state *state)
     if (!applies && (args->dry_run || args->yes))
         argp_error(state, "--dry-run and --yes belong to `plan apply`");
     if (applies && !args->dry_run && !args->yes && !isatty(STDIN_FILENO))
-        argp_error(state, "there is no terminal to ask whether VMs shall be moved; --yes says so");
+        argp_error(state, "cannot ask for confirmation without a terminal; use --yes");
 }
 
 static error_t
@@ -117,16 +117,16 @@ vg_cmd_plan(int argc, char **argv)
         {"apply", VG_OBJECT_REQUIRED, hint, apply_plan},
     };
     static const struct argp_option options[] = {
-        {"dry-run", KEY_DRY_RUN, NULL, 0, "apply: only say what speaks against each move now", 1},
-        {"yes", KEY_YES, NULL, 0, "apply: do not ask whether VMs shall be moved", 1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "apply: only check each move for obstacles", 1},
+        {"yes", KEY_YES, NULL, 0, "apply: do not ask for confirmation", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = cmd_plan_parse,
         .args_doc = "list\nshow PLAN\napply PLAN",
-        .doc = "Shows the plans that vgpud has made, and carries one out: its moves one after the "
-               "other, until one is not done. A plan is a proposal; only `apply` changes anything.",
+        .doc = "Shows the plans that vgpud has made, and executes one: its moves one after the "
+               "other, until one fails. A plan is a proposal; only `apply` changes anything.",
         .children = vg_online_once_children,
     };
     struct plan_args args = {

@@ -169,9 +169,9 @@ vg_cmd_preemptions(int argc, char **argv)
          "current preemptions as a matrix of time (ms/s, default) or count (/s); --watch always "
          "shows such tables",
          1},
-        {"limit", KEY_LIMIT, "N", 0, "the first N rows only, those that lost most", 1},
-        {"since", VG_WHEN_SINCE, "TIME", 0, "of the past from then on; " VG_WHEN_HELP, 2},
-        {"until", VG_WHEN_UNTIL, "TIME", 0, "and not after this (default: now)", 2},
+        {"limit", KEY_LIMIT, "N", 0, "only the first N rows, those that lost most", 1},
+        {"since", VG_WHEN_SINCE, "TIME", 0, "start of a past period; " VG_WHEN_HELP, 2},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "end of the period (default: now)", 2},
         {0},
     };
     static const struct argp argp = {

@@ -138,7 +138,8 @@ proxy_print(const struct proxy_args *args, json_object *document, GError **err)
         proxy_complete(json_object_array_get_idx(rows, i), rows);
     const struct vg_table table = {
         NULL, rows, proxy_columns, G_N_ELEMENTS(proxy_columns),
-        "no vgpu-proxy runs here that vgpud can ask; [gpu] proxies in vgpud.conf says where"};
+        "vgpud can query no vgpu-proxy on this host; [gpu] proxies in vgpud.conf names their "
+        "sockets"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -240,7 +241,7 @@ proxy_move(void *data, vg_client *client, GError **err)
     json_object *programs = vg_output_member(vg_output_member(document, "guest"), "programs");
     g_autoptr(json_object) rows = vg_online_rows(programs);
     const struct vg_table table = {NULL, rows, move_columns, G_N_ELEMENTS(move_columns),
-                                   "this VM's agent knows no OpenCL program that uses a proxy"};
+                                   "this VM's agent reports no OpenCL program that uses a proxy"};
     return vg_output_print(args->online.format, document, &table, 1, err);
 }
 
@@ -253,7 +254,7 @@ proxy_check(const struct proxy_args *args, const struct argp_state *state)
     const bool is_move = strcmp(args->online.verb->name, "move") == 0;
 
     if (is_limit && args->weight == 0)
-        argp_error(state, "say with --weight how much of the GPU the VM shall get");
+        argp_error(state, "give the VM's weight with --weight");
     if (!is_limit && args->weight > 0)
         argp_error(state, "--weight belongs to `proxy limit`");
     if (is_move && (!args->to || !args->to[0]))
@@ -309,13 +310,15 @@ vg_cmd_proxy(int argc, char **argv)
         {"move", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl vm list` shows them", proxy_move}};
     static const struct argp_option options[] = {
         {"weight", KEY_WEIGHT, "NUMBER", 0,
-         "limit: one with 3 gets three times the time of one with 1, while both want it", 1},
+         "limit: a VM with weight 3 gets three times the GPU time of one with weight 1 while both "
+         "want it",
+         1},
         {"to", KEY_TO, "PLACE", 0,
          "move: a GPU of this host, as `vgpuctl gpu list` names it, a host, or HOST/GPU; a "
          "vgpu-proxy as the guest reaches it, PATH, tls:HOST:PORT, tcp:HOST:PORT or "
          "vsock:CID:PORT; direct: the programs' own OpenCL",
          1},
-        {"dry-run", KEY_DRY_RUN, NULL, 0, "move: only show which proxy would be used, and why", 1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "move: only show which proxy would be used and why", 1},
         {0},
     };
     static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};

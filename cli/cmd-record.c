@@ -57,7 +57,7 @@ struct answer {
 };
 
 static const struct argp_option options[] = {
-    {"directory", 'O', "DIR", 0, "where the recording goes (default: ./recording-TIME)", 1},
+    {"directory", 'O', "DIR", 0, "directory for the recording (default: ./recording-TIME)", 1},
     {"with", KEY_WITH, "TRACER", 0, "lttng, perf, tracefs or auto, the first that works (default)",
      1},
     {"force", KEY_FORCE, NULL, 0, "replace the recording that DIR holds", 1},
@@ -105,7 +105,7 @@ cmd_record_parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (args->seconds == 0)
-            argp_error(state, "say for how many seconds to record");
+            argp_error(state, "give the number of seconds to record");
         if (args->force && !args->dir)
             argp_error(state, "--force goes with -O, which names what to replace");
         break;
@@ -122,7 +122,7 @@ static void *
 cmd_record_start(const struct record_args *args, struct vg_record_context *context,
                  const vg_record_dir *dir, struct answer *answer, GError **err)
 {
-    g_autoptr(GString) reasons = g_string_new("nothing here can record");
+    g_autoptr(GString) reasons = g_string_new("no recorder works here");
 
     for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
         g_autoptr(GError) error = NULL;
@@ -194,7 +194,7 @@ count(struct vg_record_context *context, struct answer *answer, GError **err)
         }
     }
     if (!recordings || status < 0) {
-        g_prefix_error(err, "what %s has recorded cannot be read: ", answer->way->name);
+        g_prefix_error(err, "the recording of %s cannot be read: ", answer->way->name);
         return -1;
     }
     answer->events = events;
@@ -324,7 +324,7 @@ static void
 warn(const struct vg_record_context *context, const struct answer *answer)
 {
     if (context->interrupted)
-        vg_cli_warn("interrupted: %.1f seconds were recorded and are kept",
+        vg_cli_warn("interrupted: the %.1f seconds recorded until now are kept",
                     (double)answer->recorded_ns / 1e9);
     if (answer->lost > 0)
         vg_cli_warn("%" G_GUINT64_FORMAT

@@ -50,9 +50,9 @@ struct simulate_args {
 
 static const struct argp_option options[] = {
     {"mode", KEY_MODE, "MODE", 0, "this scheduler instead of the scenario's", 0},
-    {"seed", KEY_SEED, "N", 0, "of the random numbers, instead of the scenario's", 0},
-    {"compare", KEY_COMPARE, NULL, 0, "every mode, one after the other", 0},
-    {"propose", KEY_PROPOSE, NULL, 0, "whether another mode would be better, and which", 0},
+    {"seed", KEY_SEED, "N", 0, "seed of the random numbers, instead of the scenario's", 0},
+    {"compare", KEY_COMPARE, NULL, 0, "simulate every mode, one after the other", 0},
+    {"propose", KEY_PROPOSE, NULL, 0, "check whether another mode would be better, and which", 0},
     {"trace-out", KEY_TRACE_OUT, "DIR", 0, "write it as a CTF trace, and DIR.truth.json", 1},
     {"lose", KEY_LOSE, "PERCENT", 0, "drop this share of the trace and report it as lost", 1},
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 2},
@@ -115,13 +115,13 @@ check_input(struct simulate_args *args, const struct argp_state *state)
 
     if (vg_stream_is_trace(paths->pdata[0])) {
         if (args->seed_given)
-            argp_error(state, "a recording has no random numbers, so that --seed means nothing");
+            argp_error(state, "a recording uses no random numbers; --seed does not apply");
         return;
     }
     args->scenario = paths->pdata[0];
     const char *given = vg_simulate_options_given(&args->gpu);
     if (paths->len > 1)
-        vg_cli_usage(state, "one scenario at a time, '%s' is another",
+        vg_cli_usage(state, "name one scenario only; '%s' is another",
                      (const char *)paths->pdata[1]);
     bool of_trace =
         args->trace.has_begin || args->trace.has_end || args->trace.vm_map || args->gpu.device;
@@ -131,8 +131,7 @@ check_input(struct simulate_args *args, const struct argp_state *state)
         argp_error(state, "--begin, --end, --vm-map and --device are for recordings, not for "
                           "scenarios");
     if (given && !args->propose)
-        argp_error(state, "a scenario says itself how its GPU is shared: %s needs --propose",
-                   given);
+        argp_error(state, "a scenario defines how its GPU is shared: %s needs --propose", given);
 }
 
 static void
@@ -141,7 +140,7 @@ cmd_simulate_check(struct simulate_args *args, const struct argp_state *state)
     if (args->trace.paths->len == 0)
         argp_error(state, "name a scenario or a trace; - is a scenario from standard input");
     if (args->compare && args->mode_given)
-        argp_error(state, "--compare runs every mode, so that --mode means nothing with it");
+        argp_error(state, "--compare runs every mode; --mode does not apply");
     if (args->propose && (args->compare || args->mode_given))
         argp_error(state, "--propose chooses the modes itself; leave out %s",
                    args->compare ? "--compare" : "--mode");
@@ -149,10 +148,10 @@ cmd_simulate_check(struct simulate_args *args, const struct argp_state *state)
         argp_error(state, "--trace-out writes one simulation, %s makes several",
                    args->compare ? "--compare" : "--propose");
     if (args->lose > 0 && !args->trace_out)
-        argp_error(state, "--lose means nothing without --trace-out");
+        argp_error(state, "--lose needs --trace-out");
     check_input(args, state);
     if (args->trace_out && !args->scenario)
-        argp_error(state, "--trace-out is for scenarios; here is a trace already");
+        argp_error(state, "--trace-out is for scenarios, and this is already a trace");
 }
 
 static error_t
@@ -403,7 +402,7 @@ run_traces(struct simulate_args *args, GError **err)
     const struct vg_stream *first = streams->pdata[0];
     if (streams->len > 1)
         return vg_error(err, VG_E_INVALID,
-                        "there are requests on %u GPUs, one is '%s'; say which with --device",
+                        "there are requests on %u GPUs, one of them '%s'; choose one with --device",
                         streams->len, first->device);
     vg_stream_warn(first);
     if (args->mode_given)

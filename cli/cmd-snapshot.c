@@ -43,12 +43,12 @@ cmd_snapshot_parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (args->trace.paths->len > 0 && vg_remote_args_given(&args->remote))
-            argp_error(state, "a TRACE needs no vgpud, so that --%s means nothing with it",
+            argp_error(state, "a TRACE needs no vgpud; --%s does not apply",
                        vg_remote_args_given(&args->remote));
         if (args->trace.paths->len > 0 && args->peers)
-            argp_error(state, "a TRACE has no peers, so that --peers means nothing with it");
+            argp_error(state, "a TRACE has no peers; --peers does not apply");
         if (args->trace.paths->len == 0 && asks_recording(&args->trace))
-            argp_error(state, "options of recordings mean nothing without a TRACE");
+            argp_error(state, "options for recordings need a TRACE");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -111,7 +111,7 @@ vg_cmd_snapshot(int argc, char **argv)
     static const struct argp_child children[] = {
         {&vg_trace_argp, 0, NULL, 0}, {&vg_remote_argp, 0, "Which vgpud, without TRACE:", 5}, {0}};
     static const struct argp_option options[] = {
-        {"peers", KEY_PEERS, NULL, 0, "of all hosts that vgpud knows, not only of its own", 4},
+        {"peers", KEY_PEERS, NULL, 0, "include all hosts that vgpud knows", 4},
         {0},
     };
     static const struct argp argp = {

@@ -54,7 +54,7 @@ token_list(void *data, vg_client *client, GError **err)
     }
     const struct vg_table table = {
         NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-        "there is no token; `vgpuctl token create NAME --role ROLE` makes one"};
+        "there are no tokens; `vgpuctl token create NAME --role ROLE` creates one"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -66,8 +66,8 @@ token_print(const char *token, GError **err)
 
     if (vg_cli_print(line, err) < 0)
         return -1;
-    fputs("vgpuctl: this token is not shown again; keep it in a file that only its user can read, "
-          "and name that with --token-file or VGPUCTL_TOKEN_FILE\n",
+    fputs("vgpuctl: this token is not shown again; store it in a file that only its user can read, "
+          "and name that file with --token-file or VGPUCTL_TOKEN_FILE\n",
           stderr);
     char *path = realpath("/proc/self/fd/1", NULL);
     if (path)
@@ -136,13 +136,14 @@ token_check(const struct token_args *args, const struct argp_state *state)
     bool creates = strcmp(args->online.verb->name, "create") == 0;
 
     if (creates && !args->role)
-        argp_error(state, "say with --role what the token is for: reader, operator, admin or peer");
+        argp_error(state, "give the token's role with --role: reader, operator, admin or peer");
     if (creates && !g_strv_contains(roles, args->role))
         argp_error(state, "--role is reader, operator, admin or peer, not '%s'", args->role);
     if (!creates && (args->role || args->lifetime_s > 0))
         argp_error(state, "--role and --lifetime belong to `token create`");
     if (creates && args->online.format == VG_OUTPUT_CSV)
-        argp_error(state, "a token is printed as it is, or with -o json or yaml as a document");
+        argp_error(state,
+                   "a token is printed as plain text, or with -o json or yaml as a document");
 }
 
 static error_t
@@ -173,7 +174,8 @@ int
 vg_cmd_token(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
-        {"create", VG_OBJECT_REQUIRED, "the token's name, for revoking it", token_create},
+        {"create", VG_OBJECT_REQUIRED, "the token's name, which is needed to revoke it",
+         token_create},
         {"list", VG_OBJECT_NONE, NULL, token_list},
         {"revoke", VG_OBJECT_REQUIRED, "name the token; `vgpuctl token list` shows them",
          token_revoke},
@@ -181,7 +183,7 @@ vg_cmd_token(int argc, char **argv)
     static const struct argp_option options[] = {
         {"role", KEY_ROLE, "ROLE", 0, "create: reader, operator, admin or peer", 1},
         {"lifetime", KEY_LIFETIME, "TIME", 0,
-         "create: how long it is valid, like 12h or 30d (default: without limit)", 1},
+         "create: its validity, like 12h or 30d (default: unlimited)", 1},
         {0},
     };
     static const struct argp argp = {

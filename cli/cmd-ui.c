@@ -250,7 +250,7 @@ ui_serve(const struct ui *ui, int client)
     if (!ui_read_head(client, &head))
         return;
     if (!ui_is_plain(head.bytes, head.length)) {
-        ui_refuse(client, 400, "Bad Request", "the head has control characters in it");
+        ui_refuse(client, 400, "Bad Request", "the request's header contains control characters");
         return;
     }
     g_autofree char *text = g_strndup(head.bytes, head.length);
@@ -264,7 +264,7 @@ ui_serve(const struct ui *ui, int client)
     }
     if (!ui_is_page(lines[0]) &&
         (!authorization || !ui_is_same(authorization, ui->authorization))) {
-        ui_refuse(client, 401, "Unauthorized", "open the link that vgpuctl ui has printed");
+        ui_refuse(client, 401, "Unauthorized", "open the link that vgpuctl ui printed");
         return;
     }
     int server = ui_connect(ui->socket);
@@ -288,7 +288,7 @@ ui_make_token(void)
     GString *token = g_string_new(NULL);
 
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-        vg_bug("the kernel gives no random bytes");
+        vg_bug("the kernel returned no random bytes");
     for (size_t i = 0; i < sizeof(bytes); i++)
         g_string_append_printf(token, "%02x", bytes[i]);
     return g_string_free(token, FALSE);
@@ -329,7 +329,7 @@ ui_run(struct ui *ui, GError **err)
         if (client < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (client < 0)
-            return vg_error_errno(err, errno, "cannot take connections");
+            return vg_error_errno(err, errno, "cannot accept connections");
         pid_t child = fork();
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -361,7 +361,7 @@ ui_show(void *data, vg_client *client, GError **err)
     ui.socket = vg_remote_value(&remote, VG_REMOTE_SOCKET);
     if (status == 0 && !ui.socket) {
         printf("https://%s:%s/\n", remote.host, remote.port);
-        vg_cli_warn("a browser reaches this vgpud itself, and asks for a token");
+        vg_cli_warn("open this vgpud directly in a browser, which prompts for a token");
     } else if (status == 0 && (status = ui_listen(&ui, args->port, err)) == 0) {
         g_autofree char *token = ui_make_token();
         ui.authorization = g_strconcat("Bearer ", token, NULL);
@@ -400,14 +400,14 @@ vg_cmd_ui(int argc, char **argv)
 {
     static const struct vg_online_verb verb = {.show = ui_show};
     static const struct argp_option options[] = {
-        {"port", KEY_PORT, "PORT", 0, "listen there (default: a port that is free)", 1},
+        {"port", KEY_PORT, "PORT", 0, "port to listen on (default: a free port)", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = ui_parse,
-        .doc = "Prints a link to the page that shows who disturbs whom, for a browser on this "
-               "machine, and serves it until it is ended.",
+        .doc = "Prints a link to the page of charts for a browser on this machine, and serves the "
+               "page until it is interrupted.",
         .children = vg_online_silent_children,
     };
     struct ui_args args = {.online = {.verbs = &verb, .n_verbs = 1, .silent = true}};

@@ -210,9 +210,9 @@ cmd_vm_show_list(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
     const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-                                   args->project || args->name ? "no VM is like that"
+                                   args->project || args->name ? "no VM matches"
                                    : args->vm_class            ? "no VM is of this class"
-                                                               : "vgpud sees no VM yet"};
+                                                               : "vgpud has found no VM yet"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -425,7 +425,7 @@ cmd_vm_check(const struct vm_args *args, const struct argp_state *state)
     if (strcmp(verb->name, "show") == 0)
         argp_error(state, "--since and --until belong to `vm list` and `vm history`");
     if (args->vm_class || args->project || args->name)
-        argp_error(state, "--class, --project and --name are known of the present only; leave out "
+        argp_error(state, "--class, --project and --name apply to the present only; leave out "
                           "--since and --until");
     vg_when_check(&args->when, state);
 }
@@ -499,23 +499,29 @@ vg_cmd_vm(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"sort", KEY_SORT, "BY", 0,
-         "list: name (default), or in the newest window lost, cpu or gpu, most first; of the past "
-         "lost is the default",
+         "list: by name (default), or by lost, cpu or gpu of the newest window, largest first; "
+         "with --since the default is lost",
          1},
         {"limit", KEY_LIMIT, "N", 0, "list: only the first N", 1},
-        {"all", KEY_ALL, NULL, 0,
-         "list: the VMs of all hosts that vgpud knows, those that lose most first", 1},
+        {"all", KEY_ALL, NULL, 0, "list: the VMs of all hosts that vgpud knows, largest loss first",
+         1},
         {"host", KEY_HOST, "HOST", 0, "list --all: only VMs on this host", 1},
-        {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
+        {"class", KEY_CLASS, "CLASS", 0,
+         "list: only VMs of this class: idle, cpu, gpu, mixed or "
+         "alternating",
+         1},
         {"project", KEY_PROJECT, "PROJECT", 0,
-         "list: only of this project of OpenStack, by name or id", 1},
+         "list: only VMs of this OpenStack project, by name or id", 1},
         {"name", KEY_NAME, "PATTERN", 0,
          "list: only VMs with this name in libvirt or OpenStack; * and ? are wildcards", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0,
-         "list: sums of the past from then on; history: rows (default: -1h); " VG_WHEN_HELP, 2},
-        {"until", VG_WHEN_UNTIL, "TIME", 0, "list, history: and not after this (default: now)", 2},
+         "list: sums start of a past period; history: rows (default: -1h); " VG_WHEN_HELP, 2},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "list, history: end of the period (default: now)", 2},
         {"step", KEY_STEP, "STEP", 0, "history: raw, or sums over 10s, 1min, 1h, ...", 2},
-        {"source", KEY_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 2},
+        {"source", KEY_SOURCE, "NAME", 0,
+         "history: the source of the figures (default: the "
+         "newest)",
+         2},
         {0},
     };
     static const struct argp argp = {
@@ -563,7 +569,8 @@ vg_cmd_top(int argc, char **argv)
 {
     static const struct vg_online_verb verb = {NULL, VG_OBJECT_NONE, NULL, cmd_vm_show_list};
     static const struct argp_option options[] = {
-        {"plain", KEY_PLAIN, NULL, 0, "print the list again and again, on no screen of its own", 1},
+        {"plain", KEY_PLAIN, NULL, 0, "print the list repeatedly instead of using a full screen",
+         1},
         {"all", KEY_ALL, NULL, 0, "the worst VMs of all hosts that vgpud knows, as a plain list",
          1},
         {0},

@@ -63,19 +63,19 @@ vulkan_text(json_object *change)
     const bool dry_run = json_object_get_boolean(vg_output_member(change, "dry_run"));
 
     if (!json_object_get_boolean(vg_output_member(change, "changed"))) {
-        g_string_append_printf(text, "%s has that already: nothing is changed\n", vm);
+        g_string_append_printf(text, "%s has that already: nothing changed\n", vm);
         return g_string_free(text, FALSE);
     }
     g_string_append_printf(text, "The definition of %s %s%s:\n", vm,
                            dry_run   ? "would be changed"
                            : enabled ? "has Vulkan now"
-                                     : "has no Vulkan any more",
+                                     : "no longer has Vulkan",
                            dry_run ? "" : "; changed was");
     vulkan_add_lines(text, vg_output_member(change, "changes"));
     vulkan_add_lines(text, vg_output_member(change, "notes"));
     if (json_object_get_boolean(vg_output_member(change, "running")))
         g_string_append_printf(
-            text, "%s runs: it has that once it was shut down and started again\n", vm);
+            text, "%s is running: the change takes effect when it is next started\n", vm);
     return g_string_free(text, FALSE);
 }
 
@@ -115,7 +115,7 @@ vulkan_set(void *data, vg_client *client, GError **err)
     if (!args->dry_run && !args->yes && vulkan_is_wanted(args, client, &wanted, err) < 0)
         return -1;
     if (!wanted)
-        return vg_error(err, VG_E_REFUSED, "nothing was changed");
+        return vg_error(err, VG_E_REFUSED, "nothing changed");
     if (vulkan_ask(args, args->dry_run, client, &change, err) < 0)
         return -1;
     return vulkan_print(args, change, err);
@@ -149,11 +149,12 @@ vulkan_check(const struct vulkan_args *args, const struct argp_state *state)
         argp_error(state,
                    "--hostmem, --render-node and --loosen-sandbox belong to `vulkan enable`");
     if (args->online.format == VG_OUTPUT_CSV)
-        argp_error(state, "what is changed is no table; -o json and yaml print it as a document");
+        argp_error(state, "the change cannot be printed as a table; -o json and yaml print it as a "
+                          "document");
     if (!args->dry_run && !args->yes && !isatty(STDIN_FILENO))
         argp_error(state,
-                   "there is no terminal to ask whether the VM's definition shall be changed; "
-                   "--yes says so, and --dry-run only shows it");
+                   "cannot ask for confirmation without a terminal; use --yes, or --dry-run to "
+                   "show the change only");
 }
 
 static error_t
@@ -203,11 +204,11 @@ vg_cmd_vulkan(int argc, char **argv)
         {"render-node", KEY_RENDER_NODE, "PATH", 0,
          "enable: QEMU's render node, like /dev/dri/renderD128 (default: libvirt chooses)", 1},
         {"loosen-sandbox", KEY_LOOSEN, NULL, 0,
-         "enable: let QEMU of this VM start programs, as its render server is one, where libvirt's "
-         "sandbox does not",
+         "enable: exempt this VM's QEMU from libvirt's sandbox where that would keep it from "
+         "starting its render server",
          1},
-        {"dry-run", KEY_DRY_RUN, NULL, 0, "only show what would be changed", 1},
-        {"yes", KEY_YES, NULL, 0, "do not ask whether it shall be", 1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "only show the change", 1},
+        {"yes", KEY_YES, NULL, 0, "do not ask for confirmation", 1},
         {0},
     };
     static const struct argp argp = {
@@ -215,9 +216,8 @@ vg_cmd_vulkan(int argc, char **argv)
         .parser = vulkan_parse,
         .args_doc = "enable VM\ndisable VM",
         .doc =
-            "Puts Vulkan into the definition of a VM that has no GPU of its own (virtio-gpu with "
-            "Venus), so that its programs draw and compute on the host's, and takes it out again. "
-            "For operators.",
+            "Adds Vulkan (virtio-gpu with Venus) to the definition of a VM that has no GPU of its "
+            "own, so that its programs use the host's GPU, or removes it. For operators.",
         .children = vg_online_once_children,
     };
     struct vulkan_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};

@@ -35,10 +35,10 @@ doctor_add_alerts(json_object *checks, json_object *alerts, const char *metrics)
         vg_doctor_add(checks, "alerts", VG_HEALTH_LACKS, "vgpuctl alert list", "%zu raised: %s%s",
                       n, names->str, n > NAMED_MAX ? ", ..." : "");
     else if (rules > 0)
-        vg_doctor_add(checks, "alerts", VG_HEALTH_OK, NULL, "none of %.0f is raised", rules);
+        vg_doctor_add(checks, "alerts", VG_HEALTH_OK, NULL, "none of %.0f is active", rules);
     else if (rules == 0)
         vg_doctor_add(checks, "alerts", VG_HEALTH_OK, NULL,
-                      "none is configured; groups [alert NAME] of vgpud.conf do that");
+                      "none is configured; groups [alert NAME] in vgpud.conf configure them");
 }
 
 static void
@@ -54,8 +54,8 @@ doctor_add_certificate(json_object *checks, const char *metrics)
     vg_utc_format((int64_t)expires_s * VG_NS_PER_S, text);
     if (left_s <= 0)
         vg_doctor_add(checks, "certificate", VG_HEALTH_BROKEN, "systemctl reload vgpud",
-                      "expired at %s: no client takes it; a new one at [api] tls_certificate of "
-                      "vgpud.conf is taken when it is read again",
+                      "expired at %s: clients reject it; replace the file that [api] "
+                      "tls_certificate in vgpud.conf names, and reload",
                       text);
     else
         vg_doctor_add(checks, "certificate",
@@ -63,7 +63,8 @@ doctor_add_certificate(json_object *checks, const char *metrics)
                       left_s < CERTIFICATE_WARN_S ? "systemctl reload vgpud" : NULL,
                       "expires at %s, in %.0f days%s", text, floor(left_s / 86400),
                       left_s < CERTIFICATE_WARN_S
-                          ? "; renew [api] tls_certificate of vgpud.conf and have it read again"
+                          ? "; renew the file that [api] tls_certificate in vgpud.conf names, and "
+                            "reload"
                           : "");
 }
 

@@ -125,19 +125,19 @@ cards_check(const struct cards_view *view)
     if (!group && room < 0)
         vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS,
                       "journalctl -k -g 'DMAR|AMD-Vi|IOMMU'",
-                      "the kernel has no IOMMU for it, so that no VM can be given it: switch on "
-                      "VT-d or AMD-Vi in the firmware, and put intel_iommu=on on the kernel's "
-                      "command line if it is Intel's");
+                      "the kernel has no IOMMU for it, so no VM can use it: enable VT-d or AMD-Vi "
+                      "in the firmware, and on Intel hosts add intel_iommu=on to the kernel's "
+                      "command line");
     else if (group && cards_tell_neighbour(view, group))
         return;
     else if (!driver)
         vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, look,
-                      "no driver is bound to it: a VM can be given it whole, and nothing measures "
-                      "or divides it; the modules named there would");
+                      "no driver is bound to it: a VM can use the whole GPU, but nothing measures "
+                      "or partitions it; the modules named there would");
     else if (room == 0)
         vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, "mdevctl list",
-                      "it has no room for another mediated device of any type: a VM that comes "
-                      "needs one that is there and free");
+                      "it has no capacity for another mediated device of any type: a further VM "
+                      "needs a free existing one");
     else
         vg_doctor_add(view->checks, view->what, VG_HEALTH_OK, NULL,
                       "bound to %s; the host uses nothing else of its IOMMU group, %s", driver,

@@ -23,7 +23,7 @@
 
 #define LAST_WORDS "journalctl -u vgpud -n 20"
 #define CAPABLE                                                                                    \
- "; a line AmbientCapabilities= in a drop-in of vgpud's unit gives what it needs, see vgpud(8)"
+ "; a line AmbientCapabilities= in a drop-in of vgpud's unit grants what it needs, see vgpud(8)"
 
 struct doctor_remedy {
     const char *mend;
@@ -34,7 +34,7 @@ struct doctor_remedy {
 static const struct doctor_remedy doctor_remedies[VG_TROUBLE_MAX] = {
     [VG_TROUBLE_BPF_DENIED] = {"systemctl edit vgpud", CAPABLE},
     [VG_TROUBLE_BTF_ABSENT] = {"apt install linux-image-amd64",
-                               "; Debian's kernels have it, or one is built with it"},
+                               "; Debian's kernels have it, others may have to be rebuilt"},
     [VG_TROUBLE_PTRACE_DENIED] = {"systemctl edit vgpud", CAPABLE},
     [VG_TROUBLE_TRACEFS_ABSENT] = {"mount -t tracefs none /sys/kernel/tracing", NULL},
     [VG_TROUBLE_PERF_DENIED] = {"sysctl kernel.perf_event_paranoid=-1", NULL},
@@ -53,7 +53,7 @@ static const struct {
     {"store", {LAST_WORDS, NULL}},
     {"journal", {LAST_WORDS, NULL}},
     {"engine", {LAST_WORDS, NULL}},
-    {"secrets", {"systemctl reload vgpud", "; have vgpud look again then"}},
+    {"secrets", {"systemctl reload vgpud", "; then reload vgpud"}},
 };
 
 static const char *
@@ -182,10 +182,10 @@ doctor_add_source(json_object *checks, json_object *host, json_object *part, jso
         vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "measures%s%s%s", *why ? ": " : "", why,
                       since);
     else if (strcmp(state, "spare") == 0)
-        vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "is not needed: a better source measures");
+        vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "is not needed: a better source is in use");
     else if (doctor_trouble(source) == VG_TROUBLE_NVML_ABSENT && doctor_is_nvidia(host))
         vg_doctor_add(checks, what, VG_HEALTH_LACKS, "apt install libnvidia-ml1",
-                      "%s; the driver of NVIDIA brings it", why);
+                      "%s; NVIDIA's driver contains it", why);
     else
         doctor_complain_of(checks, of, name, VG_HEALTH_LACKS, source);
 }
@@ -279,7 +279,7 @@ doctor_add_store(json_object *checks, json_object *host, json_object *part, cons
                   is_short      ? look
                   : dropped > 0 ? LAST_WORDS
                                 : NULL,
-                  "%s in %s, %s left there%s; it keeps windows for %" PRId64 " days, minutes for "
+                  "%s in %s, %s free%s; it keeps windows for %" PRId64 " days, minutes for "
                   "%" PRId64 ", hours for %" PRId64 "; %.0f errors, %.0f windows lost",
                   size, *directory ? directory : "?", left,
                   is_short ? ", which is little (a smaller raw_days in [store] of vgpud.conf keeps "
@@ -297,23 +297,24 @@ doctor_add_libvirt(json_object *checks, json_object *host, json_object *part)
     if (part)
         doctor_add_collector(checks, host, part, "libvirt");
     else if (json_object_get_boolean(vg_output_member(host, "daemon.replay")))
-        vg_doctor_add(checks, "libvirt", VG_HEALTH_OK, NULL, "is not asked during a replay");
+        vg_doctor_add(checks, "libvirt", VG_HEALTH_OK, NULL, "is not used during a replay");
     else
         vg_doctor_add(checks, "libvirt", VG_HEALTH_LACKS, NULL,
-                      "is not asked: [libvirt] use=no in vgpud.conf");
+                      "is not used: [libvirt] use=no in vgpud.conf");
 }
 
 static void
 doctor_add_acting(json_object *checks, json_object *host, json_object *libvirt)
 {
     if (!json_object_get_boolean(vg_output_member(host, "daemon.setup.acting")))
-        vg_doctor_add(checks, "acting", VG_HEALTH_OK, NULL,
-                      "off: no VM is moved; [actions] enabled=yes in vgpud.conf allows it");
+        vg_doctor_add(
+            checks, "acting", VG_HEALTH_OK, NULL,
+            "disabled: no VM is moved; [actions] enabled=yes in vgpud.conf enables moves");
     else if (!libvirt || doctor_part_health(libvirt) != VG_HEALTH_OK)
         vg_doctor_add(checks, "acting", VG_HEALTH_BROKEN, NULL,
-                      "on, but without libvirt no VM can be moved");
+                      "enabled, but no VM can be moved without libvirt");
     else
-        vg_doctor_add(checks, "acting", VG_HEALTH_OK, NULL, "on: VMs may be moved");
+        vg_doctor_add(checks, "acting", VG_HEALTH_OK, NULL, "enabled: VMs may be moved");
 }
 
 /* ---- what it costs ---- */
@@ -339,7 +340,7 @@ doctor_add_costs(json_object *checks, json_object *host, const char *metrics)
         checks, "vgpud's CPU", level > 0 ? VG_HEALTH_LACKS : VG_HEALTH_OK, NULL,
         "measuring took %.2f %% of a core in the newest window, %s%s; all of vgpud %.2f %% "
         "since it started",
-        cost * 100, limit, level > 0 ? ", and less is measured to stay below" : "",
+        cost * 100, limit, level > 0 ? ", so less is measured" : "",
         cpu_s >= 0 && age_s > 0 ? cpu_s / age_s * 100 : 0.0);
     vg_doctor_add(checks, "vgpud's memory", VG_HEALTH_OK, NULL, "vgpud has %s", memory);
 }
@@ -437,8 +438,8 @@ vg_doctor_read_peers(json_object *checks, json_object *peers)
                           doctor_string(peer, "host"));
         else
             vg_doctor_add(checks, what, VG_HEALTH_LACKS, "timedatectl set-ntp true",
-                          "answers, but the clock of its host '%s' differs by %+.3g s; one of both "
-                          "is not kept right",
+                          "answers, but the clock of its host '%s' differs by %+.3g s; one of the "
+                          "two is wrong",
                           doctor_string(peer, "host"), off_s);
     }
 }
@@ -453,8 +454,9 @@ vg_doctor_read_clock(json_object *checks)
                       "the kernel does not report whether it is synchronised");
     else if (status.status & STA_UNSYNC)
         vg_doctor_add(checks, "clock", VG_HEALTH_LACKS, "timedatectl set-ntp true",
-                      "the clock of this machine is not kept right by NTP or the like");
+                      "this machine's clock is not synchronised (NTP, chrony)");
     else
         vg_doctor_add(checks, "clock", VG_HEALTH_OK, NULL,
-                      "kept right, to %.3g ms by its own estimate", (double)status.esterror / 1000);
+                      "synchronised, to %.3g ms by its own estimate",
+                      (double)status.esterror / 1000);
 }

@@ -19,10 +19,10 @@ static const struct {
     const char *version, *what, *source;
 } drivers_of_hosts[] = {
     {"595.71.05",
-     "when a process that cuda-checkpoint has brought back ends, the whole machine hangs, with all "
+     "when a process that cuda-checkpoint has restored exits, the whole machine hangs, with all "
      "its VMs",
      ISSUES "53"},
-    {"610.57.04", "a service with many threads dies of SIGSEGV when cuda-checkpoint stops it",
+    {"610.57.04", "a service with many threads is killed by SIGSEGV when cuda-checkpoint stops it",
      ISSUES "58"},
 };
 
@@ -52,15 +52,15 @@ vg_doctor_read_guest(json_object *checks, json_object *movable)
             continue;
         is_known = true;
         vg_doctor_add(checks, what, VG_HEALTH_LACKS, NULL,
-                      "users report of its NVIDIA driver %s: %s%s", driver, text,
+                      "a fault of its NVIDIA driver %s is reported: %s%s", driver, text,
                       refused ? "; its agent refuses to release CUDA programs, so the VM cannot "
                                 "move while they run"
                               : "");
     }
     if (!is_known)
         vg_doctor_add(checks, what, VG_HEALTH_OK, NULL,
-                      "no fault is known of its NVIDIA driver %s that would keep CUDA programs "
-                      "from moving",
+                      "no fault of its NVIDIA driver %s is known that prevents moves of CUDA "
+                      "programs",
                       driver);
 }
 
@@ -76,7 +76,7 @@ vg_doctor_read_driver(json_object *checks, const char *root)
     for (size_t i = 0; i < G_N_ELEMENTS(drivers_of_hosts); i++) {
         if (strcmp(drivers_of_hosts[i].version, version) == 0)
             vg_doctor_add(checks, "NVIDIA driver", VG_HEALTH_LACKS, NULL,
-                          "users report a fault of version %s, which this host has loaded: %s (%s)",
+                          "a fault of version %s, which this host has loaded, is reported: %s (%s)",
                           version, drivers_of_hosts[i].what, drivers_of_hosts[i].source);
     }
 }

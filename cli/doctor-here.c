@@ -118,7 +118,7 @@ here_check_unit(json_object *checks)
     g_autofree char *result = here_value(text, "Result");
     if (strcmp(load, "loaded") != 0)
         vg_doctor_add(checks, "unit", VG_HEALTH_BROKEN, "systemctl daemon-reload && " START,
-                      "systemd knows no vgpud.service (%s); is vgpud installed?", load);
+                      "systemd has no vgpud.service (%s); is vgpud installed?", load);
     else if (strcmp(active, "active") == 0)
         vg_doctor_add(checks, "unit", VG_HEALTH_OK, NULL, "vgpud.service is active");
     else if (strcmp(active, "failed") == 0)
@@ -135,10 +135,10 @@ here_check_process(json_object *checks, const char *root, bool systemd)
 
     if (pid > 0)
         vg_doctor_add(checks, "process", VG_HEALTH_OK, NULL,
-                      "a vgpud runs, with process id %ld; does it listen at another socket?", pid);
+                      "a vgpud is running (process %ld); does it listen on another socket?", pid);
     else if (!systemd)
         vg_doctor_add(checks, "process", VG_HEALTH_BROKEN, "vgpud",
-                      "vgpud does not run, and there is no systemd that would start it");
+                      "vgpud is not running, and there is no systemd to start it");
 }
 
 /* ---- the socket ---- */
@@ -177,8 +177,7 @@ here_check_socket(json_object *checks, const char *path)
 
     if (stat(path, &status) < 0) {
         vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, NULL,
-                      "'%s': %s; vgpud makes it when it starts, where [api] socket in vgpud.conf "
-                      "says",
+                      "'%s': %s; vgpud creates it at start, at the path [api] socket in vgpud.conf",
                       path, g_strerror(errno));
         return;
     }
@@ -194,14 +193,13 @@ here_check_socket(json_object *checks, const char *path)
     case EACCES:
     case EPERM:
         vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, join,
-                      "'%s' (%s) denies access to user '%s'; a session has the groups from when it "
-                      "was opened",
+                      "'%s' (%s) denies access to user '%s'; group changes apply from the next "
+                      "login",
                       path, owner, g_get_user_name());
         break;
     default:
         vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, START,
-                      "'%s' exists, but no process listens: a vgpud that no longer runs has left "
-                      "it",
+                      "'%s' exists, but no process listens: a vgpud that exited left it behind",
                       path);
     }
 }
@@ -231,8 +229,8 @@ here_check_config(json_object *checks)
 
     if (!program) {
         vg_doctor_add(checks, "program", VG_HEALTH_BROKEN, NULL,
-                      "vgpud is not installed: it is neither in PATH nor in a directory sbin; "
-                      "`make install`, or the package, brings it");
+                      "vgpud is not installed: it is neither in PATH nor in an sbin directory; "
+                      "install the package, or run `make install`");
         return;
     }
     g_autofree char *text = here_run(argv, &err);
@@ -254,12 +252,11 @@ here_check_bpf(json_object *checks, const char *root)
     int major = 0, minor = 0;
 
     if (!release || sscanf(release, "%d.%d", &major, &minor) != 2)
-        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL,
-                      "the version of the kernel is not known");
+        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL, "the kernel's version is unknown");
     else if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
-                      "kernel %s is too old: BPF without root is from %d.%d on", release,
-                      KERNEL_MAJOR, KERNEL_MINOR);
+                      "kernel %s is too old: BPF without root needs %d.%d", release, KERNEL_MAJOR,
+                      KERNEL_MINOR);
     else if (!here_is(root, "/sys/kernel/btf/vmlinux"))
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
                       "kernel %s has no type information (/sys/kernel/btf/vmlinux)", release);
@@ -269,7 +266,7 @@ here_check_bpf(json_object *checks, const char *root)
                       "command line lets BPF programs read");
     else
         vg_doctor_add(checks, "bpf", VG_HEALTH_OK, NULL,
-                      "kernel %s can do it; vgpud's unit gives it CAP_BPF and CAP_PERFMON",
+                      "kernel %s supports it; vgpud's unit grants CAP_BPF and CAP_PERFMON",
                       release);
 }
 
@@ -282,8 +279,8 @@ here_check_perf(json_object *checks, const char *root)
         !here_is(root, "/sys/kernel/debug/tracing/events"))
         vg_doctor_add(checks, "tracefs", VG_HEALTH_LACKS,
                       "mount -t tracefs none /sys/kernel/tracing",
-                      "tracefs is not mounted, or only root can read it: events of perf and GPU "
-                      "drivers are unavailable");
+                      "tracefs is not mounted, or only root can read it: perf events and GPU "
+                      "drivers' tracepoints are unavailable");
     else
         vg_doctor_add(checks, "tracefs", VG_HEALTH_OK, NULL,
                       "tracefs is mounted; kernel.perf_event_paranoid is %s",
@@ -294,11 +291,11 @@ static void
 here_check_kvm(json_object *checks, const char *root)
 {
     if (here_is(root, "/dev/kvm"))
-        vg_doctor_add(checks, "kvm", VG_HEALTH_OK, NULL, "/dev/kvm is there");
+        vg_doctor_add(checks, "kvm", VG_HEALTH_OK, NULL, "/dev/kvm exists");
     else
         vg_doctor_add(checks, "kvm", VG_HEALTH_LACKS, "modprobe -a kvm_intel kvm_amd",
-                      "there is no /dev/kvm: VMs here run without KVM, and what the guest does is "
-                      "not known of them");
+                      "there is no /dev/kvm: VMs here run without KVM, so their guests' activity "
+                      "is unknown");
 }
 
 static void
@@ -310,7 +307,7 @@ here_check_libvirt(json_object *checks, const char *root)
     for (size_t i = 0; i < G_N_ELEMENTS(sockets); i++) {
         if (!here_is(root, sockets[i]))
             continue;
-        vg_doctor_add(checks, "libvirt", VG_HEALTH_OK, NULL, "it listens at %s", sockets[i]);
+        vg_doctor_add(checks, "libvirt", VG_HEALTH_OK, NULL, "it listens on %s", sockets[i]);
         return;
     }
     const bool is_there =
@@ -318,8 +315,8 @@ here_check_libvirt(json_object *checks, const char *root)
     vg_doctor_add(checks, "libvirt", VG_HEALTH_LACKS,
                   is_there ? "systemctl enable --now libvirtd"
                            : "apt install libvirt-daemon-system",
-                  "%s; without it vgpud knows VMs by their processes only",
-                  is_there ? "libvirtd does not run" : "libvirt is not installed");
+                  "%s; without it vgpud identifies VMs by their processes only",
+                  is_there ? "libvirtd is not running" : "libvirt is not installed");
 }
 
 void

@@ -53,12 +53,12 @@ vg_doctor_read_program(json_object *checks, int32_t pid, const char *version, co
     program[MAX(length, 0)] = '\0';
     if (g_str_has_suffix(program, PROGRAM_DELETED))
         vg_doctor_add(checks, "program", VG_HEALTH_LACKS, "systemctl restart vgpud",
-                      "vgpud %s still runs (process %d), but its file was replaced or removed: a "
-                      "restart starts the installed one",
+                      "vgpud %s is still running (process %d), but its file was replaced or "
+                      "removed: a restart starts the installed version",
                       version, pid);
     else if (strcmp(version, PACKAGE_VERSION) != 0)
         vg_doctor_add(checks, "program", VG_HEALTH_LACKS, NULL,
-                      "vgpud %s runs, and this vgpuctl is %s", version, PACKAGE_VERSION);
+                      "vgpud %s is running, and this vgpuctl is %s", version, PACKAGE_VERSION);
     else
         vg_doctor_add(checks, "program", VG_HEALTH_OK, NULL, "vgpud %s, as it is installed",
                       version);

@@ -100,6 +100,6 @@ vg_doctor_read_proxies(json_object *checks, json_object *document)
     }
     for (guint i = 0; i < encrypted->len; i++) {
         g_autofree char *what = g_strdup_printf("proxy %s", (const char *)encrypted->pdata[i]);
-        vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "all that goes by it is encrypted");
+        vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "all its traffic is encrypted");
     }
 }

@@ -126,17 +126,17 @@ vulkan_check_qemu(const struct vulkan_view *view, const char *qemu)
     if (!qemu)
         vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_LACKS,
                       "apt install qemu-system-modules-opengl",
-                      "no QEMU here has virtio-gpu with 3D, without which VMs that have no GPU of "
-                      "their own can have no Vulkan");
+                      "no QEMU here has virtio-gpu with 3D, which Vulkan needs in VMs that have no "
+                      "GPU of their own");
     else if (!vulkan_has(view, qemu, "venus"))
         vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_LACKS, NULL,
-                      "%s has no property venus of virtio-gpu: that is in QEMU 9.2 and newer "
-                      "(Debian 13)",
+                      "%s has no virtio-gpu property venus, which needs QEMU 9.2 or newer (Debian "
+                      "13)",
                       qemu);
     else if (!vulkan_has(view, qemu, "virgl_renderer_resource_map"))
         vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_LACKS, NULL,
-                      "%s was built with a virglrenderer older than 1.0, and cannot give the guest "
-                      "memory of the host (hostmem): Debian 13 has one that can",
+                      "%s was built with a virglrenderer older than 1.0 and cannot map host memory "
+                      "into the guest (hostmem); Debian 13's can",
                       qemu);
     else
         vg_doctor_add(view->checks, "Vulkan: QEMU", VG_HEALTH_OK, NULL, "%s has it", qemu);
@@ -179,7 +179,7 @@ vulkan_check_server(const struct vulkan_view *view)
     vg_doctor_add(view->checks, "Vulkan: render server", VG_HEALTH_LACKS,
                   "apt install virgl-server",
                   "there is no virgl_render_server, which QEMU starts for each VM: without it VMs "
-                  "start, and have no Vulkan");
+                  "start without Vulkan");
 }
 
 /* ---- the kernel and its devices ---- */
@@ -202,7 +202,7 @@ static void
 vulkan_check_udmabuf(const struct vulkan_view *view)
 {
     if (vulkan_is(view, "/dev/udmabuf"))
-        vg_doctor_add(view->checks, "Vulkan: udmabuf", VG_HEALTH_OK, NULL, "/dev/udmabuf is there");
+        vg_doctor_add(view->checks, "Vulkan: udmabuf", VG_HEALTH_OK, NULL, "/dev/udmabuf exists");
     else
         vg_doctor_add(view->checks, "Vulkan: udmabuf", VG_HEALTH_LACKS, "modprobe udmabuf",
                       "/dev/udmabuf is missing; it gives the host's GPU access to guest memory. "
@@ -217,11 +217,11 @@ vulkan_check_memory(const struct vulkan_view *view)
     if (noexec && noexec[0] == '2')
         vg_doctor_add(view->checks, "Vulkan: shared memory", VG_HEALTH_LACKS,
                       "sysctl vm.memfd_noexec=1",
-                      "vm.memfd_noexec is 2, so that QEMU cannot make the guest's memory a memfd, "
-                      "which the host's GPU could be given");
+                      "vm.memfd_noexec is 2, so QEMU cannot use a memfd for guest memory, which "
+                      "the host's GPU needs");
     else
         vg_doctor_add(view->checks, "Vulkan: shared memory", VG_HEALTH_OK, NULL,
-                      "QEMU can make the guest's memory a memfd");
+                      "QEMU can use a memfd for guest memory");
 }
 
 /* Of the proprietary driver of NVIDIA, Venus needs 570.86 (Mesa's manual). */
@@ -287,8 +287,8 @@ vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
     else if (vulkan_is_free(conf))
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_OK, NULL,
                       "libvirt starts QEMU without its sandbox (seccomp_sandbox of " QEMU_CONF
-                      "), so that it can start the render server; a QEMU that a guest has broken "
-                      "into can start any program, too, as its user");
+                      "), so it can start the render server; a guest that breaks into its QEMU can "
+                      "then start any program as QEMU's user");
     else if (!vulkan_is(view, SPAWN_PROGRAM))
         vg_doctor_add(
             view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, NULL,
@@ -319,8 +319,8 @@ vulkan_check_age(const struct vulkan_view *view)
         of_spawn.st_ctim.tv_sec < of_qemu.st_ctim.tv_sec)
         vg_doctor_add(view->checks, "Vulkan: emulator", VG_HEALTH_LACKS, "touch " SPAWN_PROGRAM,
                       "QEMU is newer than " SPAWN_PROGRAM ", whose capabilities libvirt has "
-                      "cached: it may not know those of the "
-                      "new version");
+                      "cached: it may not know the new "
+                      "version's capabilities");
 }
 
 /* NVIDIA's driver has nodes of its own, which libvirt gives a QEMU only if it is told to. */
@@ -386,13 +386,13 @@ vulkan_check_apparmor(const struct vulkan_view *view, const char *conf)
     }
     if (mend->len == 0) {
         vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_OK, NULL,
-                      "the profiles have what QEMU and libvirtd have to start");
+                      "the profiles allow what QEMU and libvirtd need to start");
         return;
     }
     g_string_prepend(mend, "install -d /etc/apparmor.d/local/abstractions && ");
     vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_LACKS, mend->str,
-                  "the profiles of VMs and libvirtd do not let them start all that is needed "
-                  "(virgl_render_server%s); the lines hold for VMs that are started after it",
+                  "the profiles of VMs and libvirtd forbid a program that they need "
+                  "(virgl_render_server%s); the new lines apply to VMs started afterwards",
                   spawns ? ", vgpud-qemu-spawn" : "");
 }
 

@@ -226,7 +226,7 @@ static int
 follow_take_location(vg_follow *follow, const char *location, GError **err)
 {
     if (location && !g_str_has_prefix(location, MOVES_PATH))
-        return vg_error(err, VG_E_EXTERNAL, "the move's Location '%s' is no place of vgpud's",
+        return vg_error(err, VG_E_EXTERNAL, "the move's Location '%s' is not a path of vgpud's API",
                         location);
     follow->path = location ? g_strdup(location) : vg_client_path(MOVES_PATH, follow->move->id, "");
     return 0;
@@ -287,7 +287,7 @@ follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_er
         return follow_give_up(follow, (enum vg_error_code)error->code, error->message, err);
     }
     g_autofree char *time = vg_move_text_time(silent_ns);
-    g_autofree char *line = g_strdup_printf("no news for %s: %s", time, error->message);
+    g_autofree char *line = g_strdup_printf("no update for %s: %s", time, error->message);
     if (!watch->trouble && !watch->bars.drawn)
         vg_cli_warn("%s; retrying for a minute", error->message);
     g_free(watch->trouble);
@@ -319,7 +319,7 @@ follow_run(struct follow_watch *watch, vg_client *client, double timeout_s, vg_f
             vg_move_bars_end(&watch->bars);
             if (follow_caught)
                 return follow_give_up(follow, VG_E_EXTERNAL, "no longer watching", err);
-            g_autofree char *why = g_strdup_printf("it has not ended after %g s", timeout_s);
+            g_autofree char *why = g_strdup_printf("it is still running after %g s", timeout_s);
             return follow_give_up(follow, VG_E_TIMEOUT, why, err);
         }
         if (follow_look(client, follow, &error) == 0) {
@@ -376,7 +376,7 @@ vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *
         return 0;
     return vg_error(err, VG_E_EXTERNAL, "%s of %s to %s: %s: %s; `%s` shows the details%s%s",
                     move->id, move->vm, move->to, state,
-                    move->cause ? move->cause : "no cause is known", story,
+                    move->cause ? move->cause : "the cause is unknown", story,
                     advice ? "; what now: " : "", advice ? advice : "");
 }
 

@@ -10,8 +10,8 @@ const struct vg_glossary_entry vg_glossary[] = {
                 "name, `self` (another thread of the same VM), host:kernel, host:user, host:idle, "
                 "`limit` (the VM's own CPU quota was used up), host:unknown. count: preemptions "
                 "whose next thread was the aggressor's."},
-    {"host:user", "Programs of the host that are no VM. By BPF the processes behind it are known: "
-                  "`vgpuctl vm show VM` names them, all that found no room are `others`."},
+    {"host:user", "Host programs other than VMs. With BPF the processes behind it are known: "
+                  "`vgpuctl vm show VM` names them, and `others` combines the rest."},
     {"host:kernel", "Threads of the host's kernel."},
     {"processes",
      "Host processes that ran while a VM waited, a part of host:user: name (comm), pid, control "
@@ -22,7 +22,7 @@ const struct vg_glossary_entry vg_glossary[] = {
      "kernel's PSI)."},
     {"own_ns", "CPU time of the host itself: everything except vCPU threads, including QEMU's "
                "other threads."},
-    {"steal_ns", "CPU time that the host itself was kept from, being a VM."},
+    {"steal_ns", "CPU time that the hypervisor below this host gave to others (steal)."},
     {"places", "How CPU time is assigned to CPUs: counted at each switch; or last-seen, where all "
                "of a vCPU's run time counts for the CPU it was last seen on."},
     {"pinned", "VMs that may run on this CPU and not on all of the host's."},
@@ -30,18 +30,18 @@ const struct vg_glossary_entry vg_glossary[] = {
               "hypercall, preemption-timer, pause, other."},
     {"cpus",
      "CPUs that the VM's vCPUs may use now; of a recording, that they ran on or waited for."},
-    {"label", "What people call a VM: its name in OpenStack, with libvirt's in brackets behind it "
-              "where the first one could mean another VM."},
-    {"manager", "Another program that moves the VM, so that vgpud does not."},
+    {"label", "A VM's usual name: its name in OpenStack, followed by libvirt's in brackets where "
+              "the first is ambiguous."},
+    {"manager", "Another program that moves the VM, so vgpud does not."},
     {"only_cold", "Why the VM cannot be moved while it runs: plans leave it where it is."},
     {"unmanaged", "The host's libvirt does not know the VM; plans do not move it."},
-    {"lost", "Events that the recorder says it dropped."},
-    {"problems", "What of the recording could not be read: file, offset, and why."},
+    {"lost", "Events that the recorder reports as dropped."},
+    {"problems", "Parts of the recording that could not be read: file, offset and reason."},
     {"rejected", "Records with impossible values, left out."},
     {"backwards", "Records with an earlier time than the previous record of their stream; they "
                   "count at that record's time."},
     {"unknown",
-     "Figures that the recording cannot tell: an event that they need, or a CPU, was not "
+     "Figures that the recording cannot provide: an event that they need, or a CPU, was not "
      "recorded. Tables show -, and analyze -o json null."},
     {"bounds",
      "Figures that are lower bounds, as a part of what they count was not recorded. Tables "
@@ -93,7 +93,7 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"paper-threshold", "The rule of Belkhiri and Dagenais (2024): a CPU-intensive VM that is "
                         "preempted more often than a threshold goes to the host with most "
                         "GPU-intensive VMs."},
-    {"reader", "The role that sees everything of vgpud but tokens and the audit."},
+    {"reader", "The role that may see everything except tokens and the audit."},
     {"operator", "The role that may also have plans made."},
     {"admin", "The role that may also make and revoke tokens, and read the audit."},
     {"token",

@@ -40,7 +40,7 @@ host_drain_text(json_object *document)
     g_string_append_printf(text, "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " VMs have left",
                            moved, moved + left);
     if (eta_s > 0)
-        g_string_append_printf(text, "; about %.0f s to go, if nothing comes between", eta_s);
+        g_string_append_printf(text, "; about %.0f s left", eta_s);
     return g_string_free(text, FALSE);
 }
 
@@ -55,7 +55,7 @@ host_drain_print(const struct vg_online_args *args, json_object *document, GErro
     g_autoptr(json_object) rows = vg_online_rows(vms);
     const struct vg_table table = {vg_output_length(vms) > 0 ? title : NULL, rows,
                                    host_drain_columns, G_N_ELEMENTS(host_drain_columns),
-                                   "it has no VM"};
+                                   "it has no VMs"};
 
     return vg_output_print(args->format, document, &table, 1, err);
 }

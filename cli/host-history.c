@@ -141,7 +141,7 @@ host_history_measured(json_object *item)
             host_history_add(text, "%s %.0f %%", by, 100 * ns / measured_ns);
     }
     if (told_ns > 0 && who_ns < NEARLY_ALL * told_ns)
-        host_history_add(text, "who took: %.0f %% known", 100 * who_ns / told_ns);
+        host_history_add(text, "aggressors: %.0f %% known", 100 * who_ns / told_ns);
     if (measured_ns < NEARLY_ALL * length_ns)
         host_history_add(text, "%.0f %% of the time", 100 * measured_ns / length_ns);
     host_history_add_happened(text, item);

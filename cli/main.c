@@ -40,7 +40,7 @@ static const struct vg_cli_command commands[] = {
     {"nova", "check the connection with OpenStack's nova-scheduler", vg_cmd_nova},
     {"token", "tokens for access over the network", vg_cmd_token},
     {"audit", "who requested which changes", vg_cmd_audit},
-    {"ui", "a page for a browser, with charts of who disturbs whom", vg_cmd_ui},
+    {"ui", "a page for a browser, with charts of VMs that disturb others", vg_cmd_ui},
     {"context", "named vgpuds that this user queries", vg_cmd_context},
     {"version", "print the version", vg_cmd_version},
 };

@@ -75,7 +75,7 @@ advice_lost(const vg_migration *move)
     }
     if (n == 0)
         return NULL;
-    return g_strdup_printf("check the output of %s %s in the guest for whether %s lost what %s had "
+    return g_strdup_printf("check the output of %s %s in the guest: %s may have lost what %s had "
                            "at the proxy; end it if it still runs, and restart it",
                            n == 1 ? "program" : "programs", names->str,
                            n == 1 ? "it has" : "they have", n == 1 ? "it" : "they");
@@ -96,7 +96,7 @@ advice_of_move(const vg_migration *move, const char *peer)
                                    "from the queue",
                                    abort);
         return g_strdup_printf("it continues; `%s` cancels it; if that is not possible, the same "
-                               "command again ends the waiting",
+                               "command again stops waiting",
                                abort);
     }
     if (move->state != VG_MIGRATION_FAILED && move->state != VG_MIGRATION_ROLLED_BACK)
@@ -106,7 +106,8 @@ advice_of_move(const vg_migration *move, const char *peer)
         return advice_on_source(move, retry, has_its_gpus);
     case VG_PLACE_TARGET:
         return has_its_gpus
-                   ? g_strdup_printf("`%s` does what is left, `%s` moves the VM back", retry, undo)
+                   ? g_strdup_printf("`%s` completes the remaining steps, `%s` moves the VM back",
+                                     retry, undo)
                    : g_strdup_printf("`%s` plugs in a GPU of %s, or brings the VM back to %s",
                                      retry, move->to, move->from);
     case VG_PLACE_NOWHERE:
@@ -114,14 +115,14 @@ advice_of_move(const vg_migration *move, const char *peer)
                                "definition: `virsh start %s`",
                                vm);
     case VG_PLACE_BOTH:
-        return g_strdup_printf("stop it on the host where it is not to run, with `virsh destroy "
-                               "%s`, and then let `%s` do what is left",
+        return g_strdup_printf("stop it on the host where it should not run, with `virsh destroy "
+                               "%s`, then complete the remaining steps with `%s`",
                                vm, retry);
     case VG_PLACE_UNKNOWN:
     case VG_PLACE_MOVING:
     case VG_PLACE_MAX:
     default:
-        return g_strdup_printf("`%s` checks again, and does what is left", retry);
+        return g_strdup_printf("`%s` checks again and completes the remaining steps", retry);
     }
 }
 

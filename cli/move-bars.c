@@ -217,7 +217,7 @@ static void
 bars_tell(struct vg_move_bars *bars, const vg_migration *move, const struct vg_migration_step *step)
 {
     if (step->undoes && !bars->goes_back) {
-        fputs("Turning back: what was done is undone.\n", bars->to);
+        fputs("Rolling back: the completed steps are being undone.\n", bars->to);
         bars->goes_back = true;
     }
     if (bars->drawn)

@@ -23,18 +23,17 @@ static const struct vg_column step_columns[] = {
 
 /* A step that a newer vgpud has besides is shown without. Last: where nova moves the VM. */
 static const char *const step_does[][3] = {
-    {"look", "asks both libvirts where the VM is", "queries this host's libvirt for it"},
-    {"precheck", "asks both libvirts and the guest whether it can",
-     "asks nova whether it is "
-     "possible"},
+    {"look", "queries both hosts' libvirt for the VM", "queries this host's libvirt for it"},
+    {"precheck", "checks with both hosts' libvirt and the guest whether it can move",
+     "checks with nova whether it is possible"},
     {"reserve", "reserves GPUs on the other host", NULL},
     {"quiesce", "makes the guest release its GPUs", NULL},
     {"detach", "unplugs them", NULL},
-    {"migrate", "copies the memory and switches over", "has nova move it live"},
+    {"migrate", "copies the VM's memory and switches over", "lets nova migrate it live"},
     {"attach", "plugs in the GPUs of the other host", NULL},
-    {"resume", "makes the guest use them again", NULL},
-    {"verify", "asks both libvirts whether all is right", "queries nova for its arrival"},
-    {"release", "ends the reservation", NULL},
+    {"resume", "makes the guest use its GPUs again", NULL},
+    {"verify", "verifies the result with both hosts' libvirt", "checks its arrival with nova"},
+    {"release", "releases the reservation", NULL},
 };
 
 static const struct vg_column move_check_device_columns[] = {
@@ -61,9 +60,7 @@ vg_move_check_ask(vg_client *client, json_object *body, json_object **ret, GErro
     if (vg_client_post(client, "/v1/migrations", body, &check, err) < 0)
         return -1;
     if (!json_object_is_type(vg_output_member(check, "problems"), json_type_array))
-        return vg_error(err, VG_E_EXTERNAL,
-                        "the answer to a dry run does not say what speaks "
-                        "against the move");
+        return vg_error(err, VG_E_EXTERNAL, "the answer to a dry run does not list obstacles");
     *ret = g_steal_pointer(&check);
     return 0;
 }
@@ -138,7 +135,7 @@ move_check_add_mode(GString *text, json_object *check)
     if (place)
         vg_printable_append_line(text,
                                  "While it has no GPU, its OpenCL programs continue at %s%s%s%s; "
-                                 "those that cannot, wait.",
+                                 "programs that cannot continue there wait.",
                                  place, place_why ? " (" : "", place_why ? place_why : "",
                                  place_why ? ")" : "");
     else if (place_why)
@@ -187,14 +184,14 @@ vg_move_check_text(json_object *check)
                              move_check_member(check, "from"), move_check_member(check, "to"),
                              move_check_is_nova(check) ? ", by nova" : "");
     if (n == 0)
-        g_string_append(text, "Nothing speaks against it.\n");
+        g_string_append(text, "No obstacles found.\n");
     else
-        g_string_append(text, "What speaks against it:\n");
+        g_string_append(text, "Obstacles:\n");
     for (size_t i = 0; i < n; i++)
         vg_printable_append_line(text, "- %s",
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
     move_check_add_list(text, "Unknown:\n", vg_output_member(check, "doubts"));
-    move_check_add_list(text, "What was not tried:\n", vg_output_member(check, "untried"));
+    move_check_add_list(text, "Not checked:\n", vg_output_member(check, "untried"));
     move_check_add_mode(text, check);
     move_check_add_tls(text, check);
     move_check_add_standstill(text, check);

@@ -46,7 +46,7 @@ move_options_parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option move_options[] = {
     {"wait", KEY_WAIT, NULL, 0, "follow the move to its end", 2},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0,
-     "seconds to watch it; the move itself continues after that (exit code 6)", 2},
+     "seconds to watch the move, which continues after that (exit code 6)", 2},
     {0},
 };
 const struct argp vg_move_options_argp = {.options = move_options, .parser = move_options_parse};
@@ -56,7 +56,7 @@ vg_move_options_check(const struct vg_move_options *options, bool waits,
                       const struct argp_state *state)
 {
     if (options->timeout_s > 0 && !waits)
-        argp_error(state, "--timeout goes with --wait");
+        argp_error(state, "--timeout needs --wait");
 }
 
 static int
@@ -74,7 +74,7 @@ move_options_tell(const vg_follow *follow, enum vg_output_format format, GError 
     if (vg_migration_is_queued(move))
         vg_printable_append_line(text, "waits for %s", move->waits_for);
     vg_printable_append_line(text, "to watch it:      %s", watch);
-    vg_printable_append_line(text, "to turn it back:  %s", abort);
+    vg_printable_append_line(text, "to cancel it:     %s", abort);
     return vg_cli_print(text->str, err);
 }
 

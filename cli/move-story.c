@@ -52,7 +52,7 @@ move_story_times(GString *to, const vg_migration *move, int width)
         move_story_line(to, width, "mode:", "%s: %s", vg_migration_mode_names[move->mode],
                         move->mode_why);
     if (move->no_agent)
-        move_story_line(to, width, "guest:", "is not asked to release its GPUs");
+        move_story_line(to, width, "guest:", "will not be asked to release its GPUs");
     if (move->ended_ns == 0)
         return;
     g_autofree char *took = vg_move_text_time(vg_move_text_took_ns(move));
@@ -91,8 +91,8 @@ move_story_copied(GString *to, const vg_migration *move, int width)
     g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
     g_autofree char *time = vg_move_text_time(progress->elapsed_ns);
     if (move->executor == VG_EXECUTOR_NOVA) {
-        move_story_line(to, width, "copied:", "%s of %s of memory at nova's last word, %s", copied,
-                        total, time);
+        move_story_line(to, width, "copied:", "%s of %s of memory by nova's last report, %s",
+                        copied, total, time);
         return;
     }
     move_story_line(to, width, "copied:", "%s for %s of memory, %" PRId64 " iterations, %s", copied,
@@ -112,7 +112,7 @@ move_story_effect(GString *to, const vg_migration *move, int width)
         g_string_append_printf(text, "%s%.2f in the %" PRId64 " s after", text->len > 0 ? ", " : "",
                                (double)move->after.lost_cpu_ns_per_s / 1e9, move->after.seconds);
     if (move->predicted)
-        g_string_append_printf(text, "%sthe plan foresaw %.2f less on all hosts",
+        g_string_append_printf(text, "%sthe plan predicted %.2f less on all hosts",
                                text->len > 0 ? "; " : "",
                                (double)move->predicted_gain_ns_per_s / 1e9);
     if (text->len > 0)
@@ -310,6 +310,6 @@ vg_move_text_story(const vg_migration *move, const char *advice, int width)
         move_story_step(to, move, i, width);
     }
     if (goes_back)
-        g_string_append(to, "< is the way back\n");
+        g_string_append(to, "< marks steps of the rollback\n");
     return g_string_free(to, FALSE);
 }

@@ -162,7 +162,7 @@ vg_move_text_waits(const vg_migration *move)
 
     if (!move->waits_for)
         return NULL;
-    return g_strdup_printf("waits since %s for %s",
+    return g_strdup_printf("has waited since %s for %s",
                            vg_utc_format(move->waits_since_ns / VG_NS_PER_S * VG_NS_PER_S, utc),
                            move->waits_for);
 }

@@ -64,10 +64,10 @@ nova_read_url(const struct vg_nova_conf *conf, const char *text, struct vg_remot
 {
     if (g_str_has_prefix(text, "unix://")) {
         if (text[strlen("unix://")] != '/')
-            return vg_error(err, VG_E_INVALID, "a unix socket is written unix:///PATH");
+            return vg_error(err, VG_E_INVALID, "write a unix socket as unix:///PATH");
         *ret_text = g_uri_unescape_string(text + strlen("unix://"), NULL);
         if (!*ret_text)
-            return vg_error(err, VG_E_INVALID, "a unix socket is written unix:///PATH");
+            return vg_error(err, VG_E_INVALID, "write a unix socket as unix:///PATH");
         args->values[VG_REMOTE_SOCKET] = *ret_text;
         return 0;
     }
@@ -193,7 +193,7 @@ nova_check_host(const struct vg_json_node *node, const char *name, GError **err)
     for (int i = VG_ARRIVAL_UNKNOWN; i <= VG_ARRIVAL_VETO; i++)
         known = known || strcmp(text, vg_arrival_verdict_names[i]) == 0;
     if (!known)
-        return vg_error(err, VG_E_INVALID, "'%s' is no verdict", text);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a verdict", text);
     if (vg_json_member(node, "score", VG_JSON_REQUIRED, &member, err) < 0 ||
         vg_json_double(&member, -1e9, 1e9, &number, err) < 0)
         return -1;
@@ -250,7 +250,7 @@ nova_post(const struct nova_asking *asking, struct nova_endpoint *endpoint, GErr
     endpoint->time_ms = (double)(vg_clock_monotonic_ns() - began_ns) / VG_NS_PER_MS;
     if (status == 0 && nova_check_answer(endpoint->answer, asking->hosts, &wrong) < 0) {
         g_clear_pointer(&endpoint->answer, json_object_put);
-        g_propagate_prefixed_error(err, wrong, "the answer is not what vgpud says: ");
+        g_propagate_prefixed_error(err, wrong, "the answer is not vgpud's: ");
         status = -1;
     }
     return status;
@@ -336,7 +336,7 @@ nova_judge(const struct nova_asking *asking, json_object *row, guint at)
 
     opinion.counts = known && !old;
     if (old)
-        vg_json_add_string(row, "reason", "what vgpud knows is older than stale_limit");
+        vg_json_add_string(row, "reason", "vgpud's figures are older than stale_limit");
     else if (opinion.counts && conf->filter)
         opinion.passes = strcmp(verdict, vg_arrival_verdict_names[VG_ARRIVAL_VETO]) != 0;
     if (conf->weigher)
@@ -402,12 +402,11 @@ nova_tell_silence(const struct nova_asking *asking, GError **err)
     }
     if (!first)
         return vg_error(err, VG_E_INVALID,
-                        "[vgpud] endpoints names no vgpud to ask: nova places instances as without "
-                        "vgpud");
+                        "[vgpud] endpoints names no vgpud: nova places instances as without vgpud");
     const enum vg_error_code code =
         first->error ? (enum vg_error_code)first->error->code : VG_E_TIMEOUT;
     return vg_error(err, code,
-                    "no endpoint gives a good answer within %d ms: nova places instances as "
+                    "no endpoint gave a valid answer within %d ms: nova places instances as "
                     "without vgpud",
                     (int)asking->conf->timeout_ms);
 }
@@ -426,22 +425,21 @@ nova_tell_outcome(const struct nova_asking *asking, guint known, GError **err)
                         "vgpud_nova.filters.VgpudFilter");
     if (!conf->filter && !conf->weigher)
         return vg_error(err, VG_E_INVALID,
-                        "nova does not ask vgpud: [filter_scheduler] has VgpudFilter not in "
-                        "enabled_filters, and VgpudWeigher not in weight_classes");
+                        "nova does not query vgpud: [filter_scheduler] has neither VgpudFilter in "
+                        "enabled_filters nor VgpudWeigher in weight_classes");
     if (!conf->filter)
         return vg_error(err, VG_E_INVALID,
-                        "VgpudFilter is not in enabled_filters of [filter_scheduler]: hosts that "
-                        "vgpud has a veto against are not left out");
+                        "VgpudFilter is not in enabled_filters of [filter_scheduler]: nova does "
+                        "not exclude hosts that vgpud vetoes");
     if (!conf->weigher)
         return vg_error(err, VG_E_INVALID,
                         "vgpud_nova.weighers.VgpudWeigher is not in weight_classes of "
-                        "[filter_scheduler]: what vgpud prefers does not count");
+                        "[filter_scheduler]: vgpud's preferences do not count");
     if (known == 0)
         return vg_error(err, VG_E_NOT_FOUND,
-                        "vgpud knows none of these hosts, or nothing new of them; it goes by the "
-                        "names of hypervisors "
-                        "(`openstack hypervisor list`), and [peer NAME] in vgpud.conf names the "
-                        "vgpuds of the others");
+                        "vgpud knows none of these hosts, or has no recent figures of them; it "
+                        "uses hypervisor names (`openstack hypervisor list`), and [peer NAME] in "
+                        "vgpud.conf names the other hosts' vgpuds");
     return 0;
 }
 

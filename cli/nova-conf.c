@@ -72,7 +72,10 @@ nova_conf_set_number(const struct nova_place *at, const char *value, double min,
     const double number = g_ascii_strtod(value, &end);
 
     if (end == value || *end || !isfinite(number) || number < min)
-        return nova_conf_bad(at, err, min < 0 ? "a number is wanted" : "a number from 0 is wanted",
+        return nova_conf_bad(at, err,
+                             min < 0 ? "it must be a number"
+                                     : "it must be a number of at "
+                                       "least 0",
                              value);
     *ret = number;
     return 0;
@@ -114,8 +117,7 @@ nova_conf_set_vgpud(struct vg_nova_conf *conf, const struct nova_place *at, cons
                     GError **err)
 {
     if (strchr(value, '$'))
-        return nova_conf_bad(at, err, "vgpuctl does not replace $NAME; the value itself is wanted",
-                             value);
+        return nova_conf_bad(at, err, "vgpuctl does not expand $NAME; write the value", value);
     if (strcmp(at->key, "endpoints") == 0)
         nova_conf_set_endpoints(conf, value);
     else if (strcmp(at->key, "cafile") == 0)
@@ -184,8 +186,8 @@ nova_reader_begin_group(struct nova_reader *reader, const char *line, GError **e
     const char *end = strchr(line, ']');
 
     if (!end || end == line + 1)
-        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' is no [GROUP]", reader->path, reader->line,
-                        line);
+        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' is not a [GROUP]", reader->path,
+                        reader->line, line);
     g_free(reader->group);
     reader->group = g_strndup(line + 1, (size_t)(end - line - 1));
     return 0;
@@ -197,10 +199,10 @@ nova_reader_begin_value(struct nova_reader *reader, const char *line, GError **e
     const size_t length = strcspn(line, "=:");
 
     if (!line[length])
-        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' is no KEY = VALUE", reader->path,
+        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' is not KEY = VALUE", reader->path,
                         reader->line, line);
     if (!reader->group)
-        return vg_error(err, VG_E_INVALID, "%s:%u: a [GROUP] comes before the first KEY = VALUE",
+        return vg_error(err, VG_E_INVALID, "%s:%u: a [GROUP] must precede the first KEY = VALUE",
                         reader->path, reader->line);
     reader->key = g_strdelimit(g_strstrip(g_strndup(line, length)), "-", '_');
     reader->key_line = reader->line;
@@ -260,6 +262,6 @@ vg_nova_conf_read(const char *path, struct vg_nova_conf *ret, GError **err)
     if (vg_file_read(path, FILE_MAX_BYTES, &text, &size, err) < 0)
         return -1;
     if (strlen(text) != size || !g_utf8_validate(text, (gssize)size, NULL))
-        return vg_error(err, VG_E_INVALID, "'%s' is no text in UTF-8", path);
+        return vg_error(err, VG_E_INVALID, "'%s' is not UTF-8 text", path);
     return nova_conf_parse(ret, text, err);
 }

@@ -38,7 +38,7 @@ enum { KEY_WATCH = 0x500, KEY_NO_HEADERS };
       "only these columns, by their headings or members, comma-separated",                         \
       3},                                                                                          \
  {                                                                                                 \
-  "no-headers", KEY_NO_HEADERS, NULL, flags, "without headings and titles", 3                      \
+  "no-headers", KEY_NO_HEADERS, NULL, flags, "omit headings and titles", 3                         \
  }
 #define WATCH_OPTION(flags)                                                                        \
  {                                                                                                 \
@@ -103,7 +103,7 @@ refuse_verb(const struct vg_online_args *args, const char *arg, const struct arg
             near ? g_strdup_printf(" (did you mean `%s`?)", near) : g_strdup("");
         vg_cli_usage(state, "there is no `%s`%s; there are: %s", arg, hint, names->str);
     }
-    vg_cli_usage(state, "say what to do: %s", names->str);
+    vg_cli_usage(state, "give a command: %s", names->str);
 }
 
 static void
@@ -143,7 +143,7 @@ check_arguments(struct vg_online_args *args, const struct argp_state *state)
     if (args->verb->object >= VG_OBJECT_REQUIRED && !args->object)
         vg_cli_usage(state, "%s", args->verb->object_hint);
     if (args->count > 0 && !(args->watch_s > 0) && !args->streams)
-        argp_error(state, "--count goes with --watch");
+        argp_error(state, "--count needs --watch");
 }
 
 static void
@@ -151,7 +151,7 @@ online_refuse_output(const struct vg_online_args *args, const struct argp_state 
                      const char *option)
 {
     if (args->silent)
-        argp_error(state, "%s means nothing here", option);
+        argp_error(state, "%s does not apply here", option);
 }
 
 static error_t
@@ -179,7 +179,7 @@ online_args_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_WATCH:
         if (!args->can_watch)
-            argp_error(state, "--watch means nothing here");
+            argp_error(state, "--watch does not apply here");
         args->watch_s = arg ? parse_seconds(arg, state) : VG_WATCH_S;
         break;
     case 'n':
@@ -287,7 +287,7 @@ online_complete(struct vg_online_args *args, vg_client *client, GError **err)
     }
     if (n > 1) {
         g_clear_error(err);
-        vg_error(err, VG_E_INVALID, "'%s' may be one of %zu: %s%s", args->object, n, others->str,
+        vg_error(err, VG_E_INVALID, "'%s' matches %zu: %s%s", args->object, n, others->str,
                  n > NAMES_MAX ? ", ..." : "");
     }
     if (n != 1)

@@ -75,7 +75,8 @@ static const struct vg_column past_program_columns[] = {
 #define PAST_PROGRAMS_TITLE "CPU time of the host's programs, at least"
 
 #define PAST_REST_NOTE                                                                             \
- "rest: those that took too little of a minute, or of a second at the edges, to be kept by "       \
+ "rest: aggressors that took too little of a minute, or of a second at the edges, to be stored "   \
+ "by "                                                                                             \
  "name.\n"                                                                                         \
  "Named figures are lower bounds; AT MOST adds all of rest.\n"
 
@@ -107,7 +108,7 @@ static void
 past_warn_more(json_object *document, int64_t limit)
 {
     if (limit == 0 && vg_output_member(document, "next"))
-        vg_cli_warn("there is more than one answer holds; only the first %zu are shown",
+        vg_cli_warn("there are more rows than fit in one answer; only the first %zu are shown",
                     vg_output_length(vg_output_member(document, "items")));
 }
 
@@ -265,7 +266,7 @@ vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args 
     g_autofree char *title = past_title("Host", document);
     const struct vg_table tables[] = {
         {title, hosts, past_host_columns, G_N_ELEMENTS(past_host_columns), NULL},
-        {"Who took most", takers, taker_columns, G_N_ELEMENTS(taker_columns), NULL},
+        {"Largest aggressor", takers, taker_columns, G_N_ELEMENTS(taker_columns), NULL},
         {PAST_PROGRAMS_TITLE, programs, past_program_columns, G_N_ELEMENTS(past_program_columns),
          NULL},
         {past_number(document, "windows") > 0 ? "Virtual machines" : NULL, vms, past_vm_columns,

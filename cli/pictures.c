@@ -131,7 +131,7 @@ write_viewer(vg_viewer *viewer, const struct vg_analysis *analysis, GError **err
     if (vg_viewer_close(viewer, analysis->period.end_ns, err) < 0)
         return -1;
     if (vg_viewer_missing(viewer) > 0)
-        vg_cli_warn("%s: the trace for Perfetto lacks the start of %u vCPUs: no earlier record "
+        vg_cli_warn("%s: the Perfetto trace lacks the start of %u vCPUs: no earlier record "
                     "identifies them as vCPUs",
                     analysis->recording->name, vg_viewer_missing(viewer));
     return 0;

@@ -133,20 +133,18 @@ plan_proxy_judge(vg_client *client, const struct vg_plan_proxy_action *action,
                           (action->to && after->all > before->all + PROXY_WORSE);
 
     fprintf(to,
-            "It waits %.2f of the time now, and waited %.2f before; all VMs of these proxies "
-            "together %.2f and %.2f.\n",
+            "It waits for %.2f of the time now, %.2f before; all VMs of these proxies together "
+            "%.2f and %.2f.\n",
             after->vm, before->vm, after->all, before->all);
     if (!is_worse)
         return "done";
     if (plan_proxy_ask(client, action, NULL, false, true, &unused, &error) < 0) {
         vg_error(err, VG_E_REFUSED,
-                 "%s: more is waited for than before, and it cannot be taken "
-                 "back: %s",
-                 action->vm, error->message);
+                 "%s: waiting has increased, and the change cannot be undone: %s", action->vm,
+                 error->message);
         return "worse";
     }
-    vg_error(err, VG_E_REFUSED, "%s: more was waited for than before, so that it was taken back",
-             action->vm);
+    vg_error(err, VG_E_REFUSED, "%s: waiting increased, so the change was undone", action->vm);
     return "undone";
 }
 

@@ -109,7 +109,7 @@ append_action(struct plan_lines *lines, const struct vg_plan_action *action, uns
                 action->role, wave);
     append_line(lines, "   why:       %s", action->reason.text);
     append_line(lines, "   gain:      %s", gain);
-    append_line(lines, "   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill",
+    append_line(lines, "   cost:      %.1f s to copy %.1f GiB%s, a pause of %.2f s",
                 action->cost.migration_s, (double)action->cost.memory_bytes / GIB,
                 action->cost.memory_assumed ? " (assumed, the snapshot has no size)" : "",
                 action->cost.stun_s);
@@ -135,7 +135,7 @@ append_proxy(struct plan_lines *lines, const struct vg_plan_proxy_action *action
     append_line(lines, "   gain:      %+.2f of a GPU that is no longer waited for",
                 (double)action->gain.gpu_wait_ns_per_s / NS_PER_S);
     if (action->to)
-        append_line(lines, "   cost:      %.2f s of standstill, %.2f s of them to copy %.2f GiB",
+        append_line(lines, "   cost:      a pause of %.2f s, %.2f s of it to copy %.2f GiB",
                     action->cost.stun_s + action->cost.migration_s, action->cost.migration_s,
                     (double)action->cost.memory_bytes / GIB);
 }

@@ -177,7 +177,7 @@ show_add_limits(json_object *rows, json_object *shown)
                    show_number(limits, "staging_bytes") >> 20, "none");
     show_add_limit(rows, shown, "longest turn while others wait, s", -1,
                    show_number(limits, "max_kernel_s"), "for ever");
-    show_add_limit(rows, shown, "waited for after a broken link, s", -1,
+    show_add_limit(rows, shown, "wait for it after a broken link, s", -1,
                    show_number(limits, "linger_s"), "not at all");
 }
 
@@ -243,15 +243,15 @@ show_print(json_object *document, enum vg_output_format format, GError **err)
     show_add_guests(places, vg_output_member(document, "guests"));
     const struct vg_table tables[SHOW_TABLES] = {
         {NULL, items, socket_columns, G_N_ELEMENTS(socket_columns),
-         "no socket of a vgpu-proxy of this host is this VM's"},
-        {"Its part of the GPU's time", items, share_columns, G_N_ELEMENTS(share_columns), NULL},
+         "no vgpu-proxy of this host has a socket for this VM"},
+        {"Its share of the GPU's time", items, share_columns, G_N_ELEMENTS(share_columns), NULL},
         {"How long commands took", times, time_columns, G_N_ELEMENTS(time_columns), NULL},
-        {"What it may have", limits, limit_columns, G_N_ELEMENTS(limit_columns), NULL},
+        {"Its limits", limits, limit_columns, G_N_ELEMENTS(limit_columns), NULL},
         {"Programs", programs, program_columns, G_N_ELEMENTS(program_columns),
-         "no program of it is connected"},
-        {"What it did not get", notes, note_columns, G_N_ELEMENTS(note_columns), NULL},
-        {"Where its programs can go (vgpuctl proxy move)", places, place_columns,
-         G_N_ELEMENTS(place_columns), "vgpud knows no proxy that other machines reach for it"},
+         "none of its programs is connected"},
+        {"Refused requests", notes, note_columns, G_N_ELEMENTS(note_columns), NULL},
+        {"Proxies that its programs can move to (vgpuctl proxy move)", places, place_columns,
+         G_N_ELEMENTS(place_columns), "vgpud knows no proxy for it that other machines can reach"},
     };
     return vg_output_print(format, document, tables, SHOW_TABLES, err);
 }

@@ -84,7 +84,8 @@ put_aside(vg_record_dir *dir, const GPtrArray *names, GError **err)
         const char *name = names->pdata[i];
         if (!g_strv_contains(parts, name))
             return vg_error(err, VG_E_CONFLICT,
-                            "'%s' holds '%s', which is no part of a recording; it is not replaced",
+                            "'%s' contains '%s', which is not part of a recording; it is not "
+                            "replaced",
                             dir->path, name);
     }
     if (mkdir(aside, 0700) != 0)
@@ -238,7 +239,7 @@ vg_record_dir_check_room(const char *path, int64_t bytes, GError **err)
     if (free_bytes >= bytes)
         return 0;
     return vg_error(err, VG_E_IO,
-                    "no room for a recording in '%s': %" G_GINT64_FORMAT
+                    "too little space for a recording in '%s': %" G_GINT64_FORMAT
                     " MiB are free, and %" G_GINT64_FORMAT " MiB are needed",
                     path, free_bytes / MIB_BYTES, (bytes + MIB_BYTES - 1) / MIB_BYTES);
 }

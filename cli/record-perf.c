@@ -43,7 +43,7 @@ too_early(const struct perf *perf, GError **err)
 {
     if (vg_child_result(perf->child, err) < 0)
         return -1;
-    return vg_error(err, VG_E_EXTERNAL, "perf has exited too early");
+    return vg_error(err, VG_E_EXTERNAL, "perf exited too early");
 }
 
 static int
@@ -56,7 +56,7 @@ command(const struct perf *perf, const char *line, GError **err)
     /* Who does not listen any more is about to end, with a reason. */
     if (errno == EPIPE && vg_child_poll(perf->child, -1, (int)(END_NS / VG_NS_PER_MS)))
         return too_early(perf, err);
-    return vg_error_errno(err, errno, "cannot talk to perf");
+    return vg_error_errno(err, errno, "cannot communicate with perf");
 }
 
 /* Waits until perf has done what it was told. */
@@ -72,7 +72,7 @@ wait_for_ack(const struct perf *perf, struct vg_record_context *context, GError 
         if (vg_record_signalled(context, 0))
             return vg_error(err, VG_E_EXTERNAL, "interrupted before the recording started");
         if (vg_clock_monotonic_ns() >= deadline_ns)
-            return vg_error(err, VG_E_TIMEOUT, "perf does not start recording");
+            return vg_error(err, VG_E_TIMEOUT, "perf did not start recording");
     }
     return too_early(perf, err);
 }

@@ -84,8 +84,8 @@ vg_record_vms_write(const vg_record_vms *vms, const char *path, GPtrArray *notes
                                                    vm->pid, vm->pid, error->message));
     }
     if (vms->seen->len == 0)
-        g_ptr_array_add(notes, g_strdup("no VM was running: no process has threads that are called "
-                                        "\"CPU 0/KVM\" and so on"));
+        g_ptr_array_add(notes, g_strdup("no VM was running: no process has threads named \"CPU "
+                                        "0/KVM\" and so on"));
     return vg_file_write(path, map->str, err);
 }
 

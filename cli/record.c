@@ -29,7 +29,7 @@ void
 vg_record_note_missing(struct vg_record_context *context, const GPtrArray *missing)
 {
     for (unsigned int i = 0; i < missing->len; i++)
-        vg_record_note(context, "the recording does not say %s", (char *)missing->pdata[i]);
+        vg_record_note(context, "the recording does not contain %s", (char *)missing->pdata[i]);
 }
 
 bool
@@ -57,7 +57,7 @@ vg_record_wait(struct vg_record_context *context, vg_child *child, const char *w
         if (vg_record_dir_check_room(context->dir, VG_RECORD_LEFT_BYTES, err) < 0)
             return -1;
         if (vg_clock_monotonic_ns() >= deadline_ns)
-            return vg_error(err, VG_E_TIMEOUT, "`%s` does not come to an end", what);
+            return vg_error(err, VG_E_TIMEOUT, "`%s` does not end", what);
     }
     return vg_child_result(child, err);
 }

@@ -21,13 +21,15 @@ static const struct argp_option options[] = {
     {"server", KEY_FIRST + VG_REMOTE_SERVER, "URL", 0,
      "its address on the network, https://HOST:PORT", 1},
     {"token-file", KEY_FIRST + VG_REMOTE_TOKEN_FILE, "FILE", 0,
-     "the token that says who asks; see `vgpuctl token`", 1},
+     "a token that identifies you; see `vgpuctl token`", 1},
     {"cacert", KEY_FIRST + VG_REMOTE_CACERT, "FILE", 0,
-     "certificates of the CAs that may vouch for it (default: those that this machine trusts)", 1},
-    {"cert", KEY_FIRST + VG_REMOTE_CERT, "FILE", 0, "a client certificate that says who asks", 1},
-    {"key", KEY_FIRST + VG_REMOTE_KEY, "FILE", 0, "its private key, if it is not in the same file",
+     "CA certificates that its certificate is verified with (default: this machine's)", 1},
+    {"cert", KEY_FIRST + VG_REMOTE_CERT, "FILE", 0, "a client certificate that identifies you", 1},
+    {"key", KEY_FIRST + VG_REMOTE_KEY, "FILE", 0,
+     "the certificate's private key, if it is in "
+     "another file",
      1},
-    {"context", KEY_CONTEXT, "NAME", 0, "all of that under a name; see `vgpuctl context`", 1},
+    {"context", KEY_CONTEXT, "NAME", 0, "a saved set of these options; see `vgpuctl context`", 1},
     {"request-timeout", KEY_REQUEST_TIMEOUT, "SECONDS", 0,
      "seconds to wait for an answer (default: 60)", 1},
     {0},
@@ -40,15 +42,14 @@ remote_args_check(const struct vg_remote_args *args, const struct argp_state *st
     g_autoptr(GError) error = NULL;
 
     if (!!args->values[VG_REMOTE_SOCKET] + !!server + !!args->context > 1)
-        argp_error(state, "one of --socket, --server and --context says where vgpud is");
+        argp_error(state, "use only one of --socket, --server and --context");
     if (server && vg_remote_check_server(server, &error) < 0)
         vg_cli_usage(state, "--server: %s", error->message);
     if (args->values[VG_REMOTE_KEY] && !args->values[VG_REMOTE_CERT])
         argp_error(state, "--key needs the certificate in --cert");
     for (int i = VG_REMOTE_TOKEN_FILE; i < VG_REMOTE_MAX && args->values[VG_REMOTE_SOCKET]; i++) {
         if (args->values[i])
-            argp_error(state,
-                       "on a unix socket the kernel says who asks, so that --%s means nothing",
+            argp_error(state, "on a unix socket the kernel identifies you; --%s does not apply",
                        vg_remote_names[i].option);
     }
 }

@@ -17,7 +17,7 @@ static const struct argp_option options_known[] = {
     {"device", KEY_DEVICE, "NAME", 0, "this GPU of the recording", 4},
     {"platform", KEY_PLATFORM, "NAME", 0,
      "gvt-g, nvidia-vgpu, xe-sriov, i915-sriov, amd-gim or unknown", 4},
-    {"present", KEY_PRESENT, "MODE", 0, "how it is shared now (default: as the platform does)", 4},
+    {"present", KEY_PRESENT, "MODE", 0, "its current scheduler mode (default: the platform's)", 4},
     {"timeslice", KEY_TIMESLICE, "MS", 0, "current length of a turn; 0 means unlimited (quantum)",
      4},
     {"weight", KEY_WEIGHT, "VM=N", 0,
@@ -164,7 +164,7 @@ vg_simulate_set_present(struct vg_gpusched_scenario *scenario,
         scenario->timeslice_ns = options->timeslice_ns;
     if (options->timeslice_ns == 0 && scenario->mode != VG_GPUSCHED_QUANTUM)
         return vg_error(err, VG_E_INVALID,
-                        "--timeslice: only turns of the mode quantum can be without end");
+                        "--timeslice: only the mode quantum allows unlimited turns");
     for (unsigned int i = 0; i < scenario->vms->len && options->timeslice_ns >= 0; i++) {
         struct vg_gpusched_vm *vm = scenario->vms->pdata[i];
         vm->quantum_ns = options->timeslice_ns == 0 ? 0 : -1;

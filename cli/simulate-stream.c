@@ -333,8 +333,8 @@ note_part(struct vg_stream *stream, const struct part *part, const struct collec
 {
     if (part->cut_short)
         note(stream,
-             "only the first %.3f s are taken, at most %d requests and an hour; --begin and --end "
-             "choose another part",
+             "only the first %.3f s are used, at most %d requests and an hour; --begin and --end "
+             "select another part",
              (double)(part->end_ns - part->begin_ns) / 1e9, VG_STREAM_REQUESTS_MAX);
     if (collection->cut > 0)
         note(stream, "%" G_GUINT64_FORMAT " requests without an arrival time are left out",
@@ -437,7 +437,7 @@ vg_stream_read(struct vg_trace_args *args, const struct vg_simulate_options *opt
         return NULL;
     if (recordings->len > 1) {
         vg_error(err, VG_E_INVALID,
-                 "these are %u recordings whose clocks have nothing in common; name one of them",
+                 "these are %u recordings without a common clock; name one of them",
                  recordings->len);
         return NULL;
     }

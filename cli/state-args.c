@@ -46,7 +46,7 @@ state_args_parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (args->paths->len > 0 && vg_remote_args_given(&args->remote))
-            argp_error(state, "--state needs no vgpud, so that --%s means nothing with it",
+            argp_error(state, "--state needs no vgpud; --%s does not apply",
                        vg_remote_args_given(&args->remote));
         break;
     case 'o':

@@ -36,7 +36,7 @@ draw_figures(const struct vg_top_model *model, const struct vg_top_row *row, str
                       vg_top_figure(wake, rates->wake_wait, 2));
     else
         vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
-                      "lost %s cores; which waits follow a preemption is not known",
+                      "lost %s cores; which waits followed a preemption is unknown",
                       vg_top_figure(wake, rates->lost, 2));
     if (row->vm->gpu_known)
         vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
@@ -207,7 +207,7 @@ vg_top_draw_detail(struct vg_top_model *model, vg_grid *grid, int row)
                       "  %s, class %s, pid %" G_GINT64_FORMAT ", %s", vm->vm->state,
                       vm->vm->vm_class ? vm->vm->vm_class : "-", vm->vm->pid, vm->vm->id);
     if (!vm || (detail && detail->gone))
-        vg_grid_print(tall, page.row++, 0, VG_ATTR_WARN, "vgpud does not see this VM any more");
+        vg_grid_print(tall, page.row++, 0, VG_ATTR_WARN, "vgpud no longer sees this VM");
     if (vm) {
         draw_figures(model, vm, &page);
         if (detail && !detail->gone)
@@ -217,7 +217,9 @@ vg_top_draw_detail(struct vg_top_model *model, vg_grid *grid, int row)
     if (detail)
         draw_vcpus(model, detail, &page);
     else if (vm)
-        vg_grid_print(tall, page.row++, 0, VG_ATTR_DIM, "asking vgpud for its vCPUs and its past");
+        vg_grid_print(tall, page.row++, 0, VG_ATTR_DIM,
+                      "querying vgpud for its vCPUs and its "
+                      "history");
     model->page = room;
     model->detail_first = CLAMP(model->detail_first, 0, MAX(page.row - room, 0));
     vg_grid_copy(grid, row + 1, tall, model->detail_first, room);

@@ -57,7 +57,7 @@ draw_time(const struct vg_top_model *model, vg_grid *grid, int row, int column,
     column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%s  ", utc);
     if (look->replay) {
         vg_grid_print(grid, row, column, VG_ATTR_BOLD, "%s",
-                      look->replay_ended ? "replay, at its end" : "replay");
+                      look->replay_ended ? "replay, ended" : "replay");
         return;
     }
     int64_t age_ns = MAX(now->epoch_ns - look->end_ns, 0);
@@ -78,7 +78,7 @@ draw_source(const vg_top_look *look, vg_grid *grid, int row)
     column = vg_grid_print(grid, row, column, VG_ATTR_DIM, ", confidence %.0f %%",
                            look->confidence * 100);
     if (!look->aggressors_known)
-        column = vg_grid_print(grid, row, column, VG_ATTR_DIM, ", who holds the CPU is not known");
+        column = vg_grid_print(grid, row, column, VG_ATTR_DIM, ", aggressors unknown");
     if (!look->waits_split)
         vg_grid_print(grid, row, column, VG_ATTR_DIM, ", causes of waiting unknown");
 }
@@ -363,7 +363,7 @@ draw_list(struct vg_top_model *model, vg_grid *grid, int row)
     scroll(model, n_rows);
     if (model->rows->len == 0)
         vg_grid_print(grid, row, 0, VG_ATTR_DIM, "%s",
-                      model->filter ? "no VM has this in its name" : "vgpud sees no VM yet");
+                      model->filter ? "no VM's name contains this" : "vgpud has found no VM yet");
     for (int i = 0; i < n_rows && model->first_row + i < (int)model->rows->len; i++) {
         int index = model->first_row + i;
         bool selected = index == model->selected_row;
@@ -384,13 +384,13 @@ draw_list(struct vg_top_model *model, vg_grid *grid, int row)
 static const char *const help_keys[][2] = {
     {"Up Down j k", "select a VM; Page Up, Page Down, Home, End"},
     {"Enter", "show it in detail; Esc or q back"},
-    {"/", "only VMs with this in their names; Esc: all of them again"},
+    {"/", "filter by name; Esc: all VMs"},
     {"space", "pause, continue"},
     {"d", "seconds between updates"},
     {"m", "figures of the last interval, or since vgpud started"},
-    {"r", "turn the order round; so does a second press on the key of a column"},
-    {"< >", "sort by the column before or behind"},
-    {"+ -", "in the detail: a longer or shorter past"},
+    {"r", "reverse the order, as does a second press of a column's key"},
+    {"< >", "sort by the column to the left or right"},
+    {"+ -", "in the detail: a longer or shorter period"},
     {"q", "quit"},
 };
 
@@ -465,7 +465,7 @@ draw_foot(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_n
     if (model->typing != VG_TOP_NOT_TYPING) {
         draw_typing(model, grid, row);
     } else if (model->wrong_typed) {
-        vg_grid_print(grid, row, 0, VG_ATTR_WARN, "that is no number of seconds from 0.1 to 86400");
+        vg_grid_print(grid, row, 0, VG_ATTR_WARN, "enter a number of seconds from 0.1 to 86400");
     } else if (model->trouble) {
         g_autofree char *text = g_strconcat("asking again: ", model->trouble, NULL);
         vg_grid_put(grid, row, 0, vg_grid_columns(grid), false, VG_ATTR_BAD, text);

@@ -161,7 +161,9 @@ top_run(struct top *top, const struct vg_remote_args *remote, GError **err)
         return -1;
     top->screen = vg_screen_open();
     if (!top->screen)
-        return vg_error(err, VG_E_EXTERNAL, "this terminal cannot be drawn on; try --plain");
+        return vg_error(err, VG_E_EXTERNAL,
+                        "this terminal does not support a full screen; try "
+                        "--plain");
     return loop(top, err);
 }
 

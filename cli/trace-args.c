@@ -31,24 +31,24 @@
 enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_CONFIG, KEY_NO_PROGRESS };
 
 static const struct argp_option options[] = {
-    {"begin", KEY_BEGIN, "NS", 0, "analyse what comes after NS of the raw trace clock", 1},
-    {"end", KEY_END, "NS", 0, "analyse up to and including NS of the raw trace clock", 1},
+    {"begin", KEY_BEGIN, "NS", 0, "analyse records after NS of the raw trace clock", 1},
+    {"end", KEY_END, "NS", 0, "analyse records up to and including NS of the raw trace clock", 1},
     {"window", KEY_WINDOW, "SECONDS", 0, "length of a window (default: 1)", 1},
     {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
     {"host", KEY_HOST, "NAME", 0,
-     "what to call the recorded host (default: its own name, or " DEFAULT_HOST ")", 2},
+     "a name for the recorded host (default: its own name, or " DEFAULT_HOST ")", 2},
     {"config", KEY_CONFIG, "FILE", 0,
      "thresholds of the classes, other names of events; see vgpud-policy(7)", 2},
-    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "no progress line on a terminal", 3},
+    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "show no progress line on a terminal", 3},
     {0},
 };
 
 static const struct argp_option part_options[] = {
-    {"begin", KEY_BEGIN, "NS", 0, "take what comes after NS of the raw trace clock", 1},
-    {"end", KEY_END, "NS", 0, "take what is up to and including NS of the raw trace clock", 1},
+    {"begin", KEY_BEGIN, "NS", 0, "use records after NS of the raw trace clock", 1},
+    {"end", KEY_END, "NS", 0, "use records up to and including NS of the raw trace clock", 1},
     {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
     {"config", KEY_CONFIG, "FILE", 0, "thresholds; see vgpud-policy(7)", 2},
-    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "no progress line on a terminal", 3},
+    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "show no progress line on a terminal", 3},
     {0},
 };
 
@@ -183,8 +183,8 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
                                                          args->paths->len, args->aliases, err);
     if (recordings && recordings->len > 1 && (args->has_begin || args->has_end)) {
         vg_error(err, VG_E_INVALID,
-                 "--begin and --end need one clock, but these are %u recordings whose clocks have "
-                 "nothing in common; name one of them",
+                 "--begin and --end need one clock, but these are %u recordings without a common "
+                 "clock; name one of them",
                  recordings->len);
         return NULL;
     }
@@ -274,8 +274,7 @@ trace_args_warn_names(const struct vg_trace_args *args, const struct vg_analysis
         g_string_append_printf(text, "%s'%s'", i > 0 ? ", " : "", (char *)names->pdata[i]);
     if (names->len > NAMES_ON_STDERR)
         g_string_append_printf(text, " and %u more", names->len - NAMES_ON_STDERR);
-    vg_cli_warn("%s: nothing in the recording has an id that is given for %s", args->vm_map,
-                text->str);
+    vg_cli_warn("%s: no record has an id that the VM map gives for %s", args->vm_map, text->str);
 }
 
 /* VMs that are known by one thread of which no record tells the process. */
@@ -291,7 +290,7 @@ trace_args_warn_threads(const vg_recording *recording, const vg_topology *topolo
     }
     if (n > 0)
         vg_cli_warn("%s: no record names the process of %u vCPU threads, so each counts as a "
-                    "separate VM; put their thread ids into a VM map",
+                    "separate VM; add their thread ids to a VM map",
                     recording->name, n);
 }
 
@@ -338,13 +337,13 @@ vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *a
     if (is_many(analysis->period.discontinuities, recording))
         vg_cli_warn(
             "%s: %" G_GUINT64_FORMAT
-            " of its records contradict those before them: some are missing, twice there or "
-            "out of order, and the figures are not reliable",
+            " of its records contradict earlier ones: some are missing, duplicated or out of "
+            "order, and the figures are not reliable",
             recording->name, analysis->period.discontinuities);
     if (is_many(recording->backwards, recording))
         vg_cli_warn("%s: %" G_GUINT64_FORMAT
-                    " of its records are earlier than those before them: it must be one recording, "
-                    "sorted by time, with times and not with differences of times",
+                    " of its records have an earlier time than the previous record: it must be one "
+                    "recording, sorted by time, with absolute times",
                     recording->name, recording->backwards);
     trace_args_warn_missing(analysis);
     trace_args_warn_threads(recording, analysis->topology);

@@ -53,13 +53,13 @@ vg_vm_list_all(const struct vg_online_args *args, const struct vg_vm_list_args *
     const int64_t total = json_object_get_int64(vg_output_member(document, "total"));
     if (wanted->limit == 0 && total > (int64_t)n)
         vg_cli_warn("%zu of %" G_GINT64_FORMAT " VMs are shown, those that lose most; --host or "
-                    "--class chooses",
+                    "--class selects others",
                     n, total);
     g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         vm_list_complete(json_object_array_get_idx(rows, i), vg_clock_realtime_ns());
     const struct vg_table table = {NULL, rows, vm_list_columns, G_N_ELEMENTS(vm_list_columns),
-                                   wanted->host || wanted->vm_class ? "no VM is like that"
-                                                                    : "no VM is known yet"};
+                                   wanted->host || wanted->vm_class ? "no VM matches"
+                                                                    : "vgpud has found no VM yet"};
     return vg_output_print(args->format, items, &table, 1, err);
 }

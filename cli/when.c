@@ -186,7 +186,7 @@ when_resolve(const char *text, struct tm *tm, bool local, int zone_s, bool word,
 
     (void)timegm(&day);
     if (!word && (day.tm_mday != asked.tm_mday || day.tm_mon != asked.tm_mon))
-        return vg_error(err, VG_E_INVALID, "'%s': there is no such day", text);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a valid date", text);
     if (!local) {
         *ret_s = (int64_t)timegm(tm) - zone_s;
         return 0;
@@ -194,7 +194,9 @@ when_resolve(const char *text, struct tm *tm, bool local, int zone_s, bool word,
     tm->tm_isdst = -1;
     *ret_s = (int64_t)mktime(tm);
     if (tm->tm_hour != asked.tm_hour || tm->tm_min != asked.tm_min)
-        return vg_error(err, VG_E_INVALID, "'%s': clocks here were set forward over that time",
+        return vg_error(err, VG_E_INVALID,
+                        "'%s' does not exist: clocks here were set forward over "
+                        "that time",
                         text);
     return 0;
 }
@@ -245,7 +247,7 @@ when_refuse_future(const char *text, int64_t now_ns, GError **err)
 
     return vg_error(err, VG_E_INVALID, "'%s' is in the future: it is %s (%s)%s%s%s", text,
                     vg_when_format(now_ns, now), vg_when_zone(zone),
-                    clock ? "; for the day before write 'yesterday " : "", clock ? text : "",
+                    clock ? "; for the previous day, write 'yesterday " : "", clock ? text : "",
                     clock ? "'" : "");
 }
 

@@ -49,18 +49,17 @@ struct advice_row {
  }
 #define WRONG_CA(number)                                                                           \
  CERTIFICATE(number, VG_REMOTE_CACERT,                                                             \
-             "its certificate is from none of the CAs in '{cacert}'; is that the file of the "     \
+             "its certificate is not signed by a CA in '{cacert}'; is that the file of the "       \
              "CA that signed it, and is '{host}' the right machine?"),                             \
      CERTIFICATE(number, 0,                                                                        \
-                 "its certificate is from no CA that this machine trusts; --cacert names the "     \
-                 "file with the certificate of the CA that signed it")
+                 "its certificate is not signed by a CA that this machine trusts; --cacert "       \
+                 "names the file with the certificate of the CA that signed it")
 #define FAILS(code, number, text)                                                                  \
  {                                                                                                 \
   code, number, 0, VG_REFUSAL_NONE, 0, VG_E_UNREACHABLE, text                                      \
  }
 #define NO_ANSWER                                                                                  \
- "nothing answers within {limit} s; is the address right, and does no firewall keep port "         \
- "{port} shut?"
+ "no answer within {limit} s; check the address, and that no firewall blocks port {port}"
 #define NOBODY(refusal, given, text)                                                               \
  {                                                                                                 \
   CURLE_OK, 0, 401, refusal, given, VG_E_REFUSED, "{words}; " text                                 \
@@ -77,9 +76,9 @@ static const struct advice_row advice_rows[] = {
           "no process listens on port {port} of '{host}'; check that vgpud is running there, and "
           "that listen= in [api] of its configuration names this address and port"),
     FAILS(CURLE_COULDNT_CONNECT, EHOSTUNREACH,
-          "there is no way to '{host}'; check the address, the route and the firewall"),
+          "there is no route to '{host}'; check the address, the route and the firewall"),
     FAILS(CURLE_COULDNT_CONNECT, ENETUNREACH,
-          "there is no way to '{host}'; check the address, the route and the firewall"),
+          "there is no route to '{host}'; check the address, the route and the firewall"),
     FAILS(CURLE_COULDNT_CONNECT, ETIMEDOUT, NO_ANSWER),
     FAILS(CURLE_COULDNT_CONNECT, 0, "{words}; check the address and the firewall"),
     FAILS(CURLE_OPERATION_TIMEDOUT, WHILE_CONNECTING, NO_ANSWER),
@@ -110,14 +109,15 @@ static const struct advice_row advice_rows[] = {
     CERTIFICATE(0, 0, "its certificate cannot be trusted ({words})"),
 
     FAILS(CURLE_SSL_CONNECT_ERROR, 0,
-          "TLS cannot be started ({words}); does what listens there speak TLS 1.2 or later, and is "
-          "{port} the port of listen= in [api] of vgpud's configuration?"),
+          "TLS cannot be started ({words}); check that {port} is the port of listen= in [api] of "
+          "vgpud's configuration, and that the server supports TLS 1.2 or later"),
     FAILS(CURLE_SSL_CACERT_BADFILE, 0,
           "the certificates in '{cacert}' cannot be read ({words}); it must be PEM"),
     {CURLE_SSL_CERTPROBLEM, 0, 0, VG_REFUSAL_NONE, VG_REMOTE_KEY, VG_E_UNREACHABLE,
-     "the client certificate in '{cert}' and the key in '{key}' are no pair, or damaged ({words})"},
+     "the client certificate in '{cert}' and the key in '{key}' do not match, or are damaged "
+     "({words})"},
     FAILS(CURLE_SSL_CERTPROBLEM, 0,
-          "the client certificate and the key in '{cert}' are no pair, or damaged ({words})"),
+          "the client certificate and the key in '{cert}' do not match, or are damaged ({words})"),
 
     NOBODY(VG_REFUSAL_NO_CERTIFICATE, VG_REMOTE_CERT,
            "it rejects the certificate in '{cert}'; check that a CA in its tls_client_ca signed "
@@ -125,16 +125,16 @@ static const struct advice_row advice_rows[] = {
     NOBODY(VG_REFUSAL_NO_CERTIFICATE, VG_REMOTE_TOKEN_FILE, "--cert and --key name one"),
     NOBODY(VG_REFUSAL_NO_ROLE, VG_REMOTE_CERT,
            "`certtool -i --infile {cert}` shows it, and [role NAME] in the configuration of vgpud "
-           "lists those that may come in"),
+           "lists the subjects that are admitted"),
     NOBODY(VG_REFUSAL_NONE, VG_REMOTE_TOKEN_FILE,
            "check that '{token-file}' has a token of this vgpud that has not been revoked. On that "
            "host, `vgpuctl token list` shows valid tokens, and `token create` makes a new one"),
     NOBODY(VG_REFUSAL_NONE, 0,
            "--token-file names the file with a token, or --cert and --key a client certificate"),
-    TOO_LOW(VG_REMOTE_TOKEN_FILE,
-            "there, `vgpuctl token create NAME --role ROLE` makes a token that may"),
-    TOO_LOW(VG_REMOTE_CERT,
-            "[role NAME] in the configuration of vgpud says which subject may what"),
+    TOO_LOW(
+        VG_REMOTE_TOKEN_FILE,
+        "on that host, `vgpuctl token create NAME --role ROLE` makes a token with the needed role"),
+    TOO_LOW(VG_REMOTE_CERT, "[role NAME] in vgpud's configuration assigns roles to subjects"),
 };
 
 /* ---- what fits ---- */

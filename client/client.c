@@ -154,7 +154,7 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
         return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %g s",
                         client_place(client), client->limit_s);
     case CURLE_ABORTED_BY_CALLBACK:
-        return vg_error(err, VG_E_UNREACHABLE, "asking vgpud at '%s' was interrupted",
+        return vg_error(err, VG_E_UNREACHABLE, "the query of vgpud at '%s' was interrupted",
                         client_place(client));
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
@@ -163,8 +163,8 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
         return vg_error(err, VG_E_UNREACHABLE, "vgpud at '%s' closed the connection: %s",
                         client_place(client), failure.words);
     default:
-        return vg_error(err, VG_E_EXTERNAL, "asking vgpud at '%s' failed: %s", client_place(client),
-                        failure.words);
+        return vg_error(err, VG_E_EXTERNAL, "the query of vgpud at '%s' failed: %s",
+                        client_place(client), failure.words);
     }
 }
 
@@ -202,8 +202,7 @@ http_error(const vg_client *client, long status, const GString *body, GError **e
 
     if (!detail)
         return vg_error(err, code_of_status(status),
-                        "the answer has status %ld and no problem document; is it vgpud who "
-                        "listens there?",
+                        "the answer has status %ld and no problem document; is the server a vgpud?",
                         status);
     const struct vg_client_failure failure = {.remote = &client->remote,
                                               .curl = client->curl,
@@ -397,7 +396,7 @@ request_json(vg_client *client, const char *path, const char *body, struct vg_cl
         return -1;
     json_object *document = vg_json_parse(text, size, ANSWER_MAX, DEPTH_MAX, err);
     if (!document) {
-        g_prefix_error(err, "the answer to %s is not what vgpud says: ", path);
+        g_prefix_error(err, "the answer to %s is not a vgpud's: ", path);
         return -1;
     }
     *ret = document;
@@ -435,7 +434,7 @@ vg_client_get(vg_client *client, const char *path, const char *const *lists, jso
     if (request_json(client, path, NULL, NULL, &document, err) < 0)
         return -1;
     if (check_lists(document, lists, &wrong) < 0)
-        return vg_error(err, VG_E_EXTERNAL, "the answer to %s is not what vgpud says: %s", path,
+        return vg_error(err, VG_E_EXTERNAL, "the answer to %s is not a vgpud's: %s", path,
                         wrong->message);
     *ret = g_steal_pointer(&document);
     return 0;

@@ -40,7 +40,7 @@ vg_remote_parse_server(const char *server, char **ret_host, char **ret_port, GEr
     if (!good || g_strcmp0(scheme, "https") != 0 || g_strcmp0(path, "/") != 0 || !host || !port ||
         strpbrk(server, "?#"))
         return vg_error(err, VG_E_INVALID,
-                        "'%s' is not https://HOST:PORT; over the network vgpud speaks TLS only",
+                        "'%s' is not https://HOST:PORT; over the network vgpud accepts only TLS",
                         server);
     *ret_host = g_steal_pointer(&host);
     *ret_port = g_steal_pointer(&port);

@@ -140,7 +140,7 @@ remote_put_together(const struct vg_remote_args *args, const struct remote_layer
                                        : context                       ? &named
                                                                        : &here;
     if (where->values[VG_REMOTE_SERVER] && where->values[VG_REMOTE_SOCKET])
-        return vg_error(err, VG_E_INVALID, "%s and %s both say where vgpud is; unset one of them",
+        return vg_error(err, VG_E_INVALID, "%s and %s both name a vgpud; unset one of them",
                         where->from[VG_REMOTE_SERVER], where->from[VG_REMOTE_SOCKET]);
     remote_take(remote, where, VG_REMOTE_SERVER);
     remote_take(remote, where, VG_REMOTE_SOCKET);
@@ -259,10 +259,9 @@ remote_check_key(const struct vg_remote *remote, enum vg_remote_key key, const c
     if (!strstr(text, "PRIVATE KEY-----"))
         why = g_strdup_printf("'%s' holds no private key in PEM", path);
     else if (strstr(text, "ENCRYPTED"))
-        why =
-            g_strdup_printf("the private key in '%s' has a password; vgpuctl takes a file without "
-                            "one, which only you can read",
-                            path);
+        why = g_strdup_printf("the private key in '%s' has a password; use a file without one that "
+                              "only you can read",
+                              path);
     if (why)
         return remote_file_error(remote, key, why, err);
     vg_remote_warn_if_open(path, "a private key");

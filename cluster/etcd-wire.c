@@ -263,7 +263,7 @@ wire_text_of(const struct vg_json_node *object, const char *name, size_t max, ch
         return -1;
     g_autofree char *bytes = (char *)g_base64_decode(coded, &size);
     if (strlen(coded) % 4 != 0 || strlen(coded) / 4 * 3 > size + 2)
-        return vg_error(err, VG_E_INVALID, "%s: is no base64", name);
+        return vg_error(err, VG_E_INVALID, "%s: is not base64", name);
     if (size <= max && !memchr(bytes, '\0', size) && g_utf8_validate(bytes, (gssize)size, NULL))
         *ret = g_strndup(bytes, size);
     return 0;
@@ -322,8 +322,7 @@ wire_header(const struct vg_json_node *root, struct vg_etcd_answer *ret, GError 
         wire_id(&header, "cluster_id", &ret->cluster, err) < 0 ||
         wire_number(&header, "revision", 1, &ret->revision, err) < 0)
         return -1;
-    return ret->revision > 0 ? 0
-                             : vg_error(err, VG_E_INVALID, "header.revision: there must be one");
+    return ret->revision > 0 ? 0 : vg_error(err, VG_E_INVALID, "header.revision: is missing");
 }
 
 int
@@ -470,7 +469,7 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
 {
     g_autofree char *words = NULL;
     const int64_t code = wire_read_words(text, size, &words);
-    const char *said = *words ? words : "it does not say why";
+    const char *said = *words ? words : "it gave no reason";
 
     /* The user's permissions have changed, or etcd has users only now. */
     if (status == 401 || code == GRPC_UNAUTHENTICATED || strstr(words, "auth store is old") ||
@@ -479,11 +478,11 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
         return VG_ETCD_LOGIN;
     }
     if (strstr(words, "authentication is not enabled")) {
-        vg_error(err, VG_E_EXTERNAL, "etcd has no users: %s", said);
+        vg_error(err, VG_E_EXTERNAL, "authentication is disabled in etcd: %s", said);
         return VG_ETCD_NO_LOGIN;
     }
     if (code == GRPC_OUT_OF_RANGE && strstr(words, "compacted")) {
-        vg_error(err, VG_E_CONFLICT, "etcd has forgotten that revision: %s", said);
+        vg_error(err, VG_E_CONFLICT, "etcd has compacted that revision: %s", said);
         return VG_ETCD_COMPACTED;
     }
     /* Alarms, which stay until an administrator has dealt with them. */

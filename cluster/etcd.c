@@ -74,8 +74,8 @@ vg_etcd_check_endpoints(const char *endpoints, GError **err)
         /* It may hold a password, which no message may show. */
         if (strchr(list[i], '@'))
             return vg_error(err, VG_E_INVALID,
-                            "an endpoint has a user or password; user and password_file say who "
-                            "this vgpud is");
+                            "an endpoint contains a user or password; use user and password_file "
+                            "instead");
         if (!rest || !*rest || strpbrk(rest, "/?#"))
             return vg_error(err, VG_E_INVALID, "'%s' is not https://HOST:PORT", list[i]);
         n++;
@@ -217,7 +217,7 @@ etcd_curl_error(const struct etcd_try *attempt, CURLcode code, GError **err)
                         "the client certificate in cert and the key are no pair, or damaged: %s",
                         words);
     default:
-        return vg_error(err, VG_E_UNREACHABLE, "asking it failed: %s", words);
+        return vg_error(err, VG_E_UNREACHABLE, "the query failed: %s", words);
     }
 }
 

@@ -205,7 +205,7 @@ exchange_curl_error(struct vg_exchange *exchange, CURLcode code, GError **err)
                         "the client certificate in cert and the key are no pair, or damaged: %s",
                         words);
     default:
-        return vg_error(err, VG_E_UNREACHABLE, "asking it failed: %s", words);
+        return vg_error(err, VG_E_UNREACHABLE, "the query failed: %s", words);
     }
 }
 
@@ -226,9 +226,8 @@ vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err)
                         "token_file and that the token is valid, or that the subject of cert is in "
                         "its [role NAME]");
     if (exchange->status == 403)
-        return vg_error(err, VG_E_DENIED, "it does not let this vgpud read (403)");
-    return vg_error(err, VG_E_EXTERNAL,
-                    "it answered with status %ld; is it vgpud who listens there?",
+        return vg_error(err, VG_E_DENIED, "it does not permit this vgpud to read (403)");
+    return vg_error(err, VG_E_EXTERNAL, "it answered with status %ld; is the server a vgpud?",
                     exchange->status);
 }
 

@@ -60,7 +60,7 @@ leader_set(vg_leader *leader, int64_t created)
 static void
 leader_lose(vg_leader *leader, const char *why)
 {
-    vg_log_notice("this host leads no more reason=\"%s\"", why);
+    vg_log_notice("this host is no longer the leader reason=\"%s\"", why);
     leader_set(leader, 0);
     leader->lease = 0;
 }
@@ -100,7 +100,8 @@ leader_campaign(vg_leader *leader)
     leader->lease = lease;
     leader->end_ns = asked_ns + ttl_s * VG_NS_PER_S;
     leader_set(leader, answer.revision);
-    vg_log_notice("this host leads the cluster revision=%" G_GINT64_FORMAT, answer.revision);
+    vg_log_notice("this host is the leader of the cluster revision=%" G_GINT64_FORMAT,
+                  answer.revision);
 }
 
 static void
@@ -148,12 +149,12 @@ leader_write(vg_leader *leader, const struct vg_proposal *proposal, int64_t crea
     g_autoptr(GError) error = NULL;
 
     if (strlen(text) > VG_ETCD_VALUE_MAX)
-        vg_log_warn("a proposal is left out, as it is too long plan=%s", proposal->plan);
+        vg_log_warn("a proposal is omitted because it is too long plan=%s", proposal->plan);
     else if (vg_etcd_txn(leader->etcd, &txn, WRITE_NS, &answer, &error) < 0)
         vg_log_warn("a proposal cannot be written plan=%s reason=\"%s\"", proposal->plan,
                     error->message);
     else if (!answer.succeeded)
-        vg_log_notice("a proposal is dropped, as another host leads by now plan=%s",
+        vg_log_notice("a proposal is dropped because another host is the leader now plan=%s",
                       proposal->plan);
 }
 

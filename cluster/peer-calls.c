@@ -163,7 +163,7 @@ peers_wait_for(vg_peers *peers, struct call *call, const struct peers_question *
     if (call->done)
         return 0;
     return vg_error(err, VG_E_TIMEOUT,
-                    waits ? "it did not answer in time" : "its answer is not waited for any more");
+                    waits ? "it did not answer in time" : "vgpud no longer waits for its answer");
 }
 
 /* Waits for a call, and frees it. */
@@ -229,7 +229,7 @@ peers_request_all(vg_peers *peers, const GPtrArray *names, const struct peers_qu
             g_ptr_array_add(replies, reply);
             if (late)
                 vg_error(&reply->error, VG_E_TIMEOUT,
-                         "there was no time to ask it, others were slow");
+                         "there was no time to query it because others were slow");
             calls[i] = late ? NULL : peers_new_call(peers, reply->name, question, &reply->error);
         }
         curl_multi_wakeup(peers->multi);

@@ -54,7 +54,7 @@ proof_explain(const struct peer *peer)
     return g_strdup_printf("it calls its host '%s', which its certificate does not show (it has "
                            "'%s')%s",
                            host, names,
-                           peer->member ? "" : "; [peer NAME] host= can say that it is so");
+                           peer->member ? "" : "; if that is right, set host= in [peer NAME]");
 }
 
 /* Who has proved a name. */
@@ -95,7 +95,7 @@ proof_settle(const vg_peers *peers, struct peer *peer, bool given, const struct 
                             claim->first->info->name, claim->second->info->name, info->host);
     else if (claim && claim->first != peer)
         info->host_reason =
-            g_strdup_printf("it calls its host '%s', and '%s' proves that this is its own",
+            g_strdup_printf("it calls its host '%s', and '%s' proves that this is its own host",
                             info->host, claim->first->info->name);
     else
         info->host_proof = given ? VG_PROOF_PROVED : VG_PROOF_UNPROVED;

@@ -276,7 +276,7 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
     } else if (status == 0 && stage == PEER_VERSION) {
         status = peers_read_version(peers, peer, take_exchange->body.text, &err);
         if (status < 0)
-            g_prefix_error(&err, "what answers there is no vgpud: ");
+            g_prefix_error(&err, "the server there is not a vgpud: ");
     } else if (status == 0 && (take_exchange->status != 304 || !peer->copy)) {
         peer->fresh = peers_read_snapshot(peer, take_exchange->body.text, &err);
         if (peer->fresh) {

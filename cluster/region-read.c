@@ -258,7 +258,7 @@ region_read(vg_region *region, GError **err)
         if (region->linearizable)
             region_forget(region, changed.cluster);
         region->linearizable = true;
-        return vg_error(err, VG_E_EXTERNAL, "a member of etcd is behind the others");
+        return vg_error(err, VG_E_EXTERNAL, "a member of etcd lags behind the others");
     }
     region_take_answer(region, &changed);
     if ((int64_t)g_hash_table_size(region->known) != changed.count) {

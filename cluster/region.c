@@ -85,14 +85,13 @@ region_note_write(vg_region *region, const GError *error)
         vg_clock_monotonic_ns() + region_pause(region, error ? WRITE_AGAIN_NS : WRITE_CHECK_NS);
     if (error && !region->unwritable)
         vg_log_turn(&region->turns, VG_LOG_WARN, VG_LOG_TAG,
-                    "etcd accepts no writes, so that no move begins reason=\"%s\"", error->message);
+                    "etcd accepts no writes, so no move starts reason=\"%s\"", error->message);
     else if (!error && region->unwritable)
         vg_log_turn(&region->turns, VG_LOG_NOTICE, VG_LOG_TAG, "etcd accepts writes again");
     g_free(region->unwritable);
     region->unwritable =
-        error
-            ? g_strdup_printf("etcd accepts no writes, so that no move begins: %s", error->message)
-            : NULL;
+        error ? g_strdup_printf("etcd accepts no writes, so no move starts: %s", error->message)
+              : NULL;
 }
 
 /* Returns whether etcd has answered, and refuses to write: its disk or quota is full, or this user

@@ -110,7 +110,7 @@ refused(int status, GError **err)
 {
     bool denied = status == -EPERM || status == -EACCES;
 
-    vg_error_errno(err, -status, "the kernel does not take the BPF programs%s",
+    vg_error_errno(err, -status, "the kernel rejects the BPF programs%s",
                    denied ? " (they need CAP_BPF and CAP_PERFMON, and a kernel that is not "
                             "locked down for confidentiality)"
                           : "");
@@ -302,7 +302,7 @@ vg_bpf_check(vg_bpf *bpf, GError **err)
         return 0;
     /* At least this thread was switched to. */
     if (events == bpf->checked_events)
-        return vg_error(err, VG_E_EXTERNAL, "the kernel does not call the BPF programs any more");
+        return vg_error(err, VG_E_EXTERNAL, "the kernel no longer calls the BPF programs");
     bpf->checked_events = events;
     bpf->checked_ns = now_ns;
     return 0;

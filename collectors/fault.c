@@ -47,7 +47,7 @@ parse_rate(const char *text, double *ret, GError **err)
     double rate = g_ascii_strtod(text, &end);
 
     if (end == text || *end != '\0' || !(rate >= 0 && rate <= 1))
-        return vg_error(err, VG_E_INVALID, "'%s' is no rate: a number from 0 to 1 is", text);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a rate: use a number from 0 to 1", text);
     *ret = rate;
     return 0;
 }
@@ -58,7 +58,7 @@ parse_count(const char *text, int64_t *ret, GError **err)
     uint64_t count;
 
     if (!g_ascii_string_to_unsigned(text, 10, 0, INT64_MAX, &count, NULL))
-        return vg_error(err, VG_E_INVALID, "'%s' is no count: a whole number from 0 is", text);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a count: use a whole number", text);
     *ret = (int64_t)count;
     return 0;
 }

@@ -527,7 +527,7 @@ gpu_fdinfo_describe_vms(const struct source *source, GString *text)
         g_string_append_printf(text, "%u VM%s with DRM clients", source->with_clients,
                                source->with_clients == 1 ? "" : "s");
     if (source->with_quiet > 0)
-        g_string_append_printf(text, "%s%u VM%s with DRM clients of which no work is reported",
+        g_string_append_printf(text, "%s%u VM%s with DRM clients that report no work",
                                source->with_clients > 0 ? ", " : "", source->with_quiet,
                                source->with_quiet == 1 ? "" : "s");
     if (source->n_mute > 0)

@@ -59,7 +59,7 @@ find_devices(struct source *source, GError **err)
     int code = source->nvml.get_count(&n);
 
     if (code != VG_NVML_SUCCESS)
-        return vg_error(err, VG_E_EXTERNAL, "its GPUs cannot be counted: NVML says %s",
+        return vg_error(err, VG_E_EXTERNAL, "its GPUs cannot be counted: NVML reports %s",
                         vg_nvml_says(&source->nvml, code));
     for (unsigned i = 0; i < MIN(n, DEVICES_MAX); i++) {
         g_autoptr(GError) bad = NULL;
@@ -84,11 +84,11 @@ gpu_nvml_start(struct source *source, GError **err)
     int code = source->nvml.init();
     if (code == VG_NVML_DRIVER_NOT_LOADED || code == VG_NVML_NO_PERMISSION)
         return vg_error(err, VG_E_EXTERNAL,
-                        "it cannot be started: NVML says %s; is the driver loaded, and may vgpud "
-                        "see /dev/nvidia*, see vgpud(8)?",
+                        "it cannot be started: NVML reports %s; is the driver loaded, and can "
+                        "vgpud access /dev/nvidia*? See vgpud(8)",
                         vg_nvml_says(&source->nvml, code));
     if (code != VG_NVML_SUCCESS)
-        return vg_error(err, VG_E_EXTERNAL, "it cannot be started: NVML says %s",
+        return vg_error(err, VG_E_EXTERNAL, "it cannot be started: NVML reports %s",
                         vg_nvml_says(&source->nvml, code));
     source->initialised = true;
     return find_devices(source, err);
@@ -173,7 +173,7 @@ gpu_nvml_describe(const vg_gpu_source *base, GString *text)
     if (source->problem)
         g_string_append(text, source->problem);
     else if (source->devices->len == 0)
-        g_string_append(text, "no GPU of NVIDIA's");
+        g_string_append(text, "no NVIDIA GPU");
     for (unsigned i = 0; i < source->devices->len; i++) {
         if (i > 0 || source->problem)
             g_string_append(text, ", ");

@@ -537,8 +537,7 @@ open_rings(struct source *s, int64_t now_ns, GError **err)
         return -1;
     s->tracepoints = vg_gpu_tracepoints_find(tracefs);
     if (s->tracepoints->len == 0)
-        return vg_error(err, VG_E_NOT_FOUND,
-                        "no GPU driver that is loaded here has tracepoints of requests");
+        return vg_error(err, VG_E_NOT_FOUND, "no loaded GPU driver has tracepoints for requests");
     const struct vg_perf_set set = {
         .tracepoints = (const struct vg_perf_tracepoint *)(void *)s->tracepoints->data,
         .n = s->tracepoints->len,
@@ -640,8 +639,7 @@ keep_budget(struct source *s, int64_t now_ns, int64_t span_ns)
     s->dear_windows = s->budget > 0 && cost > s->budget ? s->dear_windows + 1 : 0;
     if (s->dear_windows >= DEAR_WINDOWS)
         fall(s, now_ns, true,
-             g_strdup_printf("off for a while: with %.1f %% of a core they cost more than the "
-                             "budget of %g %%",
+             g_strdup_printf("paused: they took %.1f %% of a core, more than the budget of %g %%",
                              cost * 100, s->budget * 100));
 }
 

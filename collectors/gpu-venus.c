@@ -222,7 +222,7 @@ venus_describe(const vg_gpu_source *base, GString *text)
     const struct venus_source *source = (const struct venus_source *)base;
 
     if (!source->has_node)
-        g_string_append(text, "there is no render node here");
+        g_string_append(text, "this host has no render node");
     else if (source->with_server == 0)
         g_string_append(text, "no VM has a render server");
     else

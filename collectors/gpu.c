@@ -49,7 +49,8 @@ gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *
 
     if (gpu->is_late)
         g_string_append(text,
-                        "windows are longer than they should be, as reading takes longer than one");
+                        "windows are longer than configured because reading takes longer than a "
+                        "window");
 
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         const vg_gpu_source *source = gpu->sources[i];
@@ -99,7 +100,7 @@ gpu_describe(struct gpu *gpu, const struct vg_window *window, struct vg_provenan
                   sizeof(provenance->gpu_source));
     }
     for (unsigned i = 0; i < VG_MEASURE_MAX; i++)
-        vg_provenance_lacks(provenance, i, "nothing measures the CPUs of this host");
+        vg_provenance_lacks(provenance, i, "no source measures this host's CPUs");
     provenance->cost_ns = cpu_ns - gpu->cpu_ns;
     int64_t missed_ns = 0;
     for (unsigned i = 0; i < gpu->n_sources; i++) {

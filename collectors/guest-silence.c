@@ -59,7 +59,7 @@ vg_guest_silence_describe(const struct vg_guest_silence *silence, enum vg_guests
     if (guests == VG_GUESTS_LEFT_OUT)
         reason = "left out to stay within the budget";
     else if (!silence->any_kvm)
-        reason = "no VM here runs by KVM";
+        reason = "no VM here uses KVM";
     else if (guests == VG_GUESTS_NO_KVM)
         reason = "the KVM events are missing";
     else if (silence->silent)

@@ -60,8 +60,8 @@ advice(const char *uri)
                                "/run/libvirt/libvirt-sock-ro?",
                                user);
     if (g_str_has_prefix(uri, "test:"))
-        return g_strdup("; is the file of the test driver there, and right?");
-    return g_strdup("; is libvirtd there running, and is the URI right?");
+        return g_strdup("; does the test driver's file exist, and is it valid?");
+    return g_strdup("; is libvirtd running there, and is the URI right?");
 }
 
 static enum vg_trouble

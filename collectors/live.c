@@ -290,7 +290,7 @@ shortcomings(const struct live *live)
                                live->excess[source_at(live, i)->ops->levels - 1]);
     }
     if (live->at < live->n_rungs && level_of(live, live->at, &level) && level > 0) {
-        g_string_append_printf(text, "; with less effort: %s", live->excess[live->thrift - 1]);
+        g_string_append_printf(text, "; reduced detail: %s", live->excess[live->thrift - 1]);
     }
     return g_string_free(text, text->len == 0);
 }

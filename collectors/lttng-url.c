@@ -33,7 +33,7 @@ parse_place(const char *place, struct vg_lttng_url *url, GError **err)
 
     if (!parts[0] || !*parts[0] || strpbrk(parts[0], " []@"))
         return vg_error(err, VG_E_INVALID,
-                        "'%s' names no relay daemon: a host name or an IPv4 address does", place);
+                        "'%s' names no relay daemon; use a host name or an IPv4 address", place);
     if (parts[1] &&
         (parts[2] || !g_ascii_string_to_unsigned(parts[1], 10, 1, PORT_MAX, &port, NULL)))
         return vg_error(err, VG_E_INVALID, "'%s' has no port from 1 to %d", place, PORT_MAX);
@@ -53,7 +53,7 @@ vg_lttng_url_parse(const char *text, struct vg_lttng_url *ret, GError **err)
     bool is_path = n == 4 && strcmp(parts[1], "host") == 0 && *parts[2] && *parts[3];
 
     if (!rest || n == 0 || (has_path && !is_path))
-        return vg_error(err, VG_E_INVALID, "'%s' is no URL of the form %s", text, FORM);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a URL of the form %s", text, FORM);
     if (parse_place(parts[0], &url, err) < 0)
         return -1;
     if (has_path) {

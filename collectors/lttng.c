@@ -170,7 +170,7 @@ find_fault(const struct reading *reading)
     const GPtrArray *missing = reading->session ? vg_lttng_session_missing(reading->session) : NULL;
 
     if (!live->has_switch)
-        return g_strdup("it has shown no sched_switch yet: who runs and who waits is not known (is "
+        return g_strdup("no sched_switch has been read yet, so running and waiting are unknown (is "
                         "the event enabled in the session?)");
     if (missing && missing->len > 0)
         return g_strdup(g_ptr_array_index(missing, 0));
@@ -473,12 +473,12 @@ check_session(const struct vg_lttng_live_options *options, const struct vg_lttng
 {
     if (options->create && url->session)
         return vg_error(err, VG_E_INVALID,
-                        "'%s' names a session, but one is to be created, under a name of its own: "
-                        "net://RELAY[:PORT] is enough",
+                        "'%s' names a session, but create=yes makes one with its own name: use "
+                        "net://RELAY[:PORT]",
                         options->url);
     if (!options->create && !url->session)
         return vg_error(err, VG_E_INVALID,
-                        "'%s' names no session: net://RELAY[:PORT]/host/HOST/SESSION does",
+                        "'%s' names no session; use net://RELAY[:PORT]/host/HOST/SESSION",
                         options->url);
     return 0;
 }

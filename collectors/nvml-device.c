@@ -243,11 +243,12 @@ vg_nvml_device_describe(const vg_nvml_device *device, GString *text)
 
     g_string_append_printf(text, "%s (%s)", device->address, device->name);
     if (device->lost_code) {
-        g_string_append_printf(text, ": lost: NVML says %s", vg_nvml_says(nvml, device->lost_code));
+        g_string_append_printf(text, ": lost: NVML reports %s",
+                               vg_nvml_says(nvml, device->lost_code));
         return true;
     }
     if (has_no_use(device))
-        g_string_append_printf(text, ": no utilization: NVML says %s",
+        g_string_append_printf(text, ": no utilization: NVML reports %s",
                                vg_nvml_says(nvml, device->no_rates.code));
     vg_nvml_processes_describe(device->processes, text);
     bool less = vg_nvml_vgpus_describe(device->vgpus, text);
@@ -264,7 +265,7 @@ vg_nvml_device_new(const struct vg_nvml *nvml, unsigned index, const char *proc,
     if (code == VG_NVML_SUCCESS)
         code = nvml->get_pci(handle, &pci);
     if (code != VG_NVML_SUCCESS) {
-        vg_error(err, VG_E_EXTERNAL, "GPU %u: NVML says %s", index, vg_nvml_says(nvml, code));
+        vg_error(err, VG_E_EXTERNAL, "GPU %u: NVML reports %s", index, vg_nvml_says(nvml, code));
         return NULL;
     }
     vg_nvml_device *device = g_new0(vg_nvml_device, 1);

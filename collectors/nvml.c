@@ -168,7 +168,7 @@ vg_nvml_says(const struct vg_nvml *nvml, int code)
 {
     const char *text = nvml->error_string ? nvml->error_string(code) : NULL;
 
-    return text ? text : "an error that it has no words for";
+    return text ? text : "an unnamed error";
 }
 
 double

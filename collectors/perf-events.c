@@ -59,8 +59,8 @@ refused(int errnum, int32_t cpu, unsigned of_a_cpu, GError **err)
 {
     if (errnum == EPERM || errnum == EACCES) {
         vg_error_errno(err, errnum,
-                       "the kernel does not let us see what happens on its CPUs (that takes "
-                       "CAP_PERFMON, or kernel.perf_event_paranoid=-1)");
+                       "the kernel forbids system-wide perf events (they need CAP_PERFMON, or "
+                       "kernel.perf_event_paranoid=-1)");
         return vg_error_set_detail(err, VG_TROUBLE_PERF_DENIED);
     }
     if (errnum == EMFILE)
@@ -223,9 +223,7 @@ read_list(const char *list, GArray *ret, GError **err)
         }
         if (!good || last < first || last >= VG_CPU_LIMIT)
             return vg_error(err, VG_E_INVALID,
-                            "'" ONLINE_FILE "' says '%s', which is no list of "
-                            "CPUs",
-                            list);
+                            "'" ONLINE_FILE "' contains '%s', which is not a list of CPUs", list);
         for (int32_t cpu = (int32_t)first; cpu <= (int32_t)last; cpu++)
             g_array_append_val(ret, cpu);
         at = *end == ',' ? end + 1 : end;

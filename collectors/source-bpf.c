@@ -484,10 +484,10 @@ bpf_describe(struct source *s, struct vg_provenance *ret)
         ret->measures[VG_MEASURE_LOST_TO] =
             (struct vg_measured){.source = NAME,
                                  .confidence = CROWDED_CONFIDENCE,
-                                 .reason = "more aggressors than there is room for in the kernel"};
+                                 .reason = "more aggressors than the BPF map can hold"};
     if (s->unwatched > 0)
         ret->measures[VG_MEASURE_RUN].reason =
-            "more threads than there is room for in the kernel, the rest is not measured";
+            "more threads than the BPF map can hold; the rest is not measured";
     vg_guest_silence_describe(&s->silence,
                               s->level >= LEVEL_NO_GUESTS   ? VG_GUESTS_LEFT_OUT
                               : !vg_bpf_sees_guests(s->bpf) ? VG_GUESTS_NO_KVM

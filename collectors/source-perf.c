@@ -210,7 +210,7 @@ static int
 perf_check(const struct source *s, GError **err)
 {
     if (s->windows > 0 && vg_perf_merge_counts(s->merge)->records == s->told.records)
-        return vg_error(err, VG_E_EXTERNAL, "the kernel does not write perf events any more");
+        return vg_error(err, VG_E_EXTERNAL, "the kernel no longer writes perf events");
     return 0;
 }
 

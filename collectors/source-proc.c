@@ -231,7 +231,7 @@ proc_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError 
 static void
 proc_describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
 {
-    static const char not_told[] = "/proc counts how long a thread waited, not why or for what";
+    static const char not_told[] = "/proc shows how long a thread waited, but not why";
     static const char no_schedstat[] =
         "no schedstat in /proc (a kernel with CONFIG_SCHED_INFO has it)";
     bool by_ticks = p->read > 0 && p->by_ticks == p->read;

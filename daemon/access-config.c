@@ -38,12 +38,12 @@ vg_access_config_check(const struct vg_daemon_config *config, GError **err)
     }
     if (listen[0] && (!config->tls_certificate[0] || !config->tls_key[0]))
         return vg_error(err, VG_E_INVALID,
-                        "[api] listen: an address needs tls_certificate and tls_key; nothing is "
-                        "served over TCP without TLS");
+                        "[api] listen: an address needs tls_certificate and tls_key; vgpud serves "
+                        "TCP only with TLS");
     if (config->client_certificate == VG_CLIENT_REQUIRED && !config->tls_client_ca[0])
         return vg_error(err, VG_E_INVALID,
-                        "[api] client_certificate=required needs tls_client_ca: whose "
-                        "certificates are good?");
+                        "[api] client_certificate=required needs tls_client_ca, the CAs of "
+                        "accepted certificates");
     return 0;
 }
 

@@ -15,11 +15,11 @@
 
 const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS] = {
     {"alert", "lost_cores", VG_CONF_DOUBLE, AT_ALERT(lost_cores), "0", 0, 100000, NULL,
-     "Cores that have to be lost, in the mean, for the alert to be raised."},
+     "Mean of lost cores above which the alert becomes active."},
     {"alert", "for", VG_CONF_DURATION, AT_ALERT(for_ns), "1min", 1, 86400, NULL,
-     "The time over which that mean is made."},
+     "The period of that mean."},
     {"alert", "clear_for", VG_CONF_DURATION, AT_ALERT(clear_for_ns), "0s", 0, 86400, NULL,
-     "How long the mean must be a tenth below before the alert ends; 0s means the same as for."},
+     "How long the mean must stay a tenth below before the alert ends; 0s means the same as for."},
     {"alert", "vm", VG_CONF_STRING, AT_ALERT(vm), "", 0, 255, NULL,
      "VMs to watch individually: names or UUIDs with * and ?; empty for the whole host."},
 };
@@ -31,9 +31,7 @@ vg_alert_config_check(const struct vg_daemon_config *config, GString *errors)
         const struct vg_alert_config *alert = config->alerts->pdata[i];
         if (alert->lost_cores > 0)
             continue;
-        g_string_append_printf(errors,
-                               "%s%s:%u: [alert %s] lost_cores is missing: how many cores may be "
-                               "lost?",
+        g_string_append_printf(errors, "%s%s:%u: [alert %s] lost_cores, the threshold, is missing",
                                errors->len > 0 ? "\n" : "", alert->item.file, alert->item.line,
                                alert->item.name);
     }

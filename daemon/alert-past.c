@@ -102,7 +102,7 @@ vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events)
     void *value;
 
     if (!past) {
-        vg_log_warn("alerts of before are not known reason=\"%s\"", error->message);
+        vg_log_warn("earlier alerts are unknown reason=\"%s\"", error->message);
         return;
     }
     for (guint i = 0; i < past->len; i++)
@@ -111,7 +111,7 @@ vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct vg_active_alert *alert = value;
         if (vg_node_restore_alert(node, alert))
-            vg_log_notice("alert is still raised alert=%s vm=\"%s\"", alert->alert,
+            vg_log_notice("alert is still active alert=%s vm=\"%s\"", alert->alert,
                           alert->vm ? alert->vm : "");
         else
             alert_past_end(alert, events);

@@ -64,7 +64,7 @@ away_note(const vg_away *away, const char *state)
     const size_t size = strlen(text);
 
     if (away->fd >= 0 && pwrite(away->fd, text, size, 0) != (ssize_t)size)
-        vg_log_warn("cannot note in '%s' that vgpud is %sreason=\"%s\"", VG_AWAY_FILE, state,
+        vg_log_warn("cannot record in '%s' that vgpud is %sreason=\"%s\"", VG_AWAY_FILE, state,
                     g_strerror(errno));
 }
 

@@ -298,7 +298,7 @@ arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *h
         g_hash_table_contains(asked->drained, name)) {
         host->verdict = VG_ARRIVAL_VETO;
         host->score = 0;
-        g_strlcpy(host->text, "the host is in maintenance, as its cluster says",
+        g_strlcpy(host->text, "the host is in maintenance, according to its cluster",
                   sizeof(host->text));
     }
 }

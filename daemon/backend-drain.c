@@ -32,8 +32,7 @@ drain_find_peer(const vg_daemon_backend *backend, const char *host, GError **err
     struct vg_peer_info *info = vg_peers_find(backend->parts.peers, host);
 
     if (!info)
-        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is called '%s'",
-                 host);
+        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is named '%s'", host);
     else if (vg_peers_check_host(info, err) < 0)
         g_clear_pointer(&info, vg_peer_info_free);
     else if (!info->host)
@@ -183,7 +182,7 @@ backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migr
         (g_error_matches(no, VG_ERROR, VG_E_NOT_FOUND) || !drain_is_told(backend, migration->to)))
         return 0;
     return vg_error(err, VG_E_REFUSED,
-                    "host '%s' is in maintenance and takes no VMs; `vgpuctl host undrain %s` ends "
-                    "that",
+                    "host '%s' is in maintenance and accepts no VMs; `vgpuctl host undrain %s` "
+                    "ends the maintenance",
                     migration->to, migration->to);
 }

@@ -52,7 +52,7 @@ hosts_take_drained(vg_daemon_backend *backend, GPtrArray *hosts)
             info = vg_host_info_new();
             info->card.name = g_strdup(name);
             info->state = VG_HOST_SILENT;
-            info->reason = g_strdup("it is being emptied, and its vgpud is not in the cluster");
+            info->reason = g_strdup("it is being drained, and its vgpud is not in the cluster");
             g_ptr_array_add(hosts, info);
         }
         info->maintenance = true;

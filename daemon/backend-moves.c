@@ -323,8 +323,8 @@ moves_untried_to_json(const struct vg_migration *migration)
         migration->from, migration->to);
     vg_json_append(list, vg_json_new_string(way));
     if (migration->mode != VG_MODE_NATIVE)
-        vg_json_append(list, vg_json_new_string("what else only QEMU knows to be in the way of a "
-                                                "migration was not asked, as that taints the VM"));
+        vg_json_append(list, vg_json_new_string("further obstacles that only QEMU knows: querying "
+                                                "them would taint the VM"));
     return list;
 }
 

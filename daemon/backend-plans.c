@@ -33,10 +33,10 @@ backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     vg_snapshot *merged = vg_peers_merge(view->snapshot, views, own_moves, ret_notes);
 
     if (left_out > 0)
-        g_ptr_array_add(
-            ret_notes, g_strdup_printf("%zu hosts of the cluster are left out: no more than %d are "
-                                       "planned for",
-                                       left_out, VG_PEERS_MAX));
+        g_ptr_array_add(ret_notes,
+                        g_strdup_printf("%zu hosts of the cluster are omitted: a plan covers at "
+                                        "most %d",
+                                        left_out, VG_PEERS_MAX));
     backend_mark_drained(backend, merged);
     return merged;
 }

@@ -48,8 +48,7 @@ proxies_check_room(vg_daemon_backend *backend, const char *id, const char *asked
     g_hash_table_foreach_remove(backend->rooms, proxies_room_is_over, &now_ns);
     const struct backend_room *room = g_hash_table_lookup(backend->rooms, id);
     if (room && strcmp(room->owner, asked_by) != 0)
-        return vg_error(err, VG_E_DENIED, "what is kept as '%s' is not kept for '%s', who asks", id,
-                        asked_by);
+        return vg_error(err, VG_E_DENIED, "reservation '%s' does not belong to '%s'", id, asked_by);
     return 0;
 }
 

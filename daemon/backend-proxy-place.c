@@ -58,8 +58,7 @@ place_ask_host(vg_daemon_backend *backend, const char *host, struct vg_proxy_cho
         asked->sockets = backend_list_proxies(backend, err);
     } else if (!peer) {
         g_autofree char *hosts = place_list_hosts(backend);
-        return vg_error(err, VG_E_NOT_FOUND, "there is no host '%s'; those that are known: %s",
-                        host, hosts);
+        return vg_error(err, VG_E_NOT_FOUND, "there is no host '%s'; known hosts: %s", host, hosts);
     } else if (vg_peers_check_host(peer, err) == 0) {
         asked->sockets = vg_peer_list_proxies(backend->parts.peers, peer->name, ASK_LIMIT_NS, err);
     }

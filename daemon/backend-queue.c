@@ -25,7 +25,7 @@ queue_read_request(const struct vg_migration *queued, const char *text, GError *
         document ? vg_record_read(&vg_migration_request_record, &root, err) : NULL;
 
     if (!request) {
-        g_prefix_error(err, "what was requested cannot be read: ");
+        g_prefix_error(err, "the stored request cannot be read: ");
         return NULL;
     }
     /* Names may have changed. */

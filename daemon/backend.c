@@ -47,7 +47,7 @@ engine_status(vg_daemon_backend *backend)
     if (view->replay || replay_ended || age_ns < MAX(OLD_WINDOWS * view->window_ns, OLD_MIN_NS))
         return vg_part_status_new("engine", "ok", true, NULL);
     return vg_part_status_new("engine", "degraded", false,
-                              g_strdup_printf("no window for %.0f s: no collector measures",
+                              g_strdup_printf("no window for %.0f s: no collector is measuring",
                                               (double)age_ns / (double)VG_NS_PER_S));
 }
 

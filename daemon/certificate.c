@@ -22,7 +22,7 @@ vg_certificate_warn(const vg_api *api, const char *path)
         return;
     vg_utc_format(end_ns, text);
     if (end_ns <= now_ns)
-        vg_log_err("the certificate has expired, clients refuse it path=\"%s\" at=\"%s\"", path,
+        vg_log_err("the certificate has expired; clients reject it path=\"%s\" at=\"%s\"", path,
                    text);
     else
         vg_log_warn("the certificate expires soon path=\"%s\" at=\"%s\" days=%" PRId64, path, text,

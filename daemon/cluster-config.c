@@ -27,7 +27,7 @@ const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
     {"cluster", "name", VG_CONF_STRING | VG_CONF_START, AT(cluster_name), "default", 1, 64, NULL,
      "Name of the cluster; an etcd can hold several clusters."},
     {"cluster", "url", VG_CONF_STRING | VG_CONF_START, AT(cluster_url), "", 0, 1000, NULL,
-     "Where the others reach this vgpud's API: https://HOST:PORT."},
+     "This vgpud's API as the other hosts reach it: https://HOST:PORT."},
     {"cluster", "libvirt_uri", VG_CONF_STRING | VG_CONF_START, AT(cluster_libvirt_uri), "", 0, 1000,
      NULL, "URI from other hosts' libvirt to this host's libvirt, like qemu+tls://HOST/system."},
     {"cluster", "libvirt_uri_template", VG_CONF_STRING | VG_CONF_START, AT(cluster_uri_template),
@@ -57,9 +57,9 @@ const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
      "Interval for reading etcd; longer with more than 160 hosts."},
     {"cluster", "mode", VG_CONF_ENUM | VG_CONF_START, AT(cluster_mode), "propose", 0, 0,
      cluster_mode_names,
-     "What this host does where it leads: observe, or propose moves for all hosts."},
+     "What this host does as the leader: observe, or propose moves for all hosts."},
     {"cluster", "interval", VG_CONF_DURATION | VG_CONF_START, AT(cluster_interval_ns), "5min", 1,
-     86400, NULL, "How often the leader proposes."},
+     86400, NULL, "Interval of the leader's proposals."},
 };
 
 /* ---- checks ---- */
@@ -92,8 +92,8 @@ cluster_config_check_etcd(const struct vg_daemon_config *config, GError **err)
     for (size_t i = 0; list[i] && config->cluster_etcd_user[0]; i++) {
         if (g_str_has_prefix(list[i], "http://") && !cluster_config_is_here(list[i]))
             return vg_error(err, VG_E_INVALID,
-                            "[cluster] etcd: '%s' has no TLS, and [cluster] etcd_user would send "
-                            "its password unencrypted",
+                            "[cluster] etcd: '%s' does not use TLS, so the password of [cluster] "
+                            "etcd_user would be sent unencrypted",
                             list[i]);
     }
     return 0;
@@ -132,7 +132,7 @@ vg_cluster_config_check(const struct vg_daemon_config *config, GError **err)
         return 0;
     if (!vg_region_name_is_good(config->cluster_name))
         return vg_error(err, VG_E_INVALID,
-                        "[cluster] name: '%s' has more than letters, digits, '.', '-' and '_'",
+                        "[cluster] name: '%s' may contain only letters, digits, '.', '-' and '_'",
                         config->cluster_name);
     if (!g_str_has_prefix(url, scheme) || !url[strlen(scheme)] || strpbrk(url, "?#@ \t"))
         return vg_error(err, VG_E_INVALID,
@@ -184,11 +184,10 @@ membership_uri(const vg_membership *membership, const struct vg_host_card *card,
     char *uri = NULL;
 
     if (!card->libvirt_uri || !card->libvirt_uri[0])
-        member->libvirt_reason = "it takes no VMs of the cluster: its [cluster] libvirt_uri is "
+        member->libvirt_reason = "it accepts no VMs from the cluster: its [cluster] libvirt_uri is "
                                  "empty";
     else if (!membership->uri_template)
-        member->libvirt_reason = "[cluster] libvirt_uri_template of this host says how, and is "
-                                 "not set";
+        member->libvirt_reason = "set [cluster] libvirt_uri_template on this host";
     else
         uri = vg_uri_template_fill(membership->uri_template, host);
     member->libvirt_uri = uri;
@@ -209,7 +208,7 @@ membership_take(void *data, const GPtrArray *hosts)
         g_autoptr(GError) bad = NULL;
         g_autofree char *name = vg_uri_host(host->card.url, &bad);
         if (!name) {
-            vg_log_warn_limited("a host of the cluster is not asked host=\"%s\" url=\"%s\" "
+            vg_log_warn_limited("a host of the cluster is not queried host=\"%s\" url=\"%s\" "
                                 "reason=\"%s\"",
                                 host->card.name, host->card.url, bad->message);
             continue;
@@ -232,7 +231,8 @@ membership_take(void *data, const GPtrArray *hosts)
 static char *
 membership_template(const struct vg_daemon_config *config)
 {
-    static const char none[] = "no VM is moved from here to a host that only the cluster names";
+    static const char none[] = "no VM can move from this host to a host that only the cluster "
+                               "names";
     g_autoptr(GError) bad = NULL;
 
     if (config->cluster_uri_template[0])

@@ -37,24 +37,24 @@ static const char *const host_names[] = {"auto", "this", "other", NULL};
 
 static const struct vg_conf_key own_keys[] = {
     {"daemon", "log_level", VG_CONF_ENUM, AT(log_level), "info", 0, 0, vg_log_level_names,
-     "Least urgent level that is logged."},
+     "Lowest severity that is logged."},
     {"daemon", "host_name", VG_CONF_STRING | VG_CONF_START, AT(host_name), "", 0, 255, NULL,
      "Name of this host; empty for its own name, in replay the recorded host's."},
     {"daemon", "window", VG_CONF_DURATION | VG_CONF_START, AT(window_ns), "1s", 0.1, 60, NULL,
-     "Length of a window, over which figures are summed."},
+     "Length of a measurement window."},
     {"daemon", "thread_limit", VG_CONF_DURATION, AT(thread_limit_ns), "20s", 5, 3600, NULL,
-     "A thread that is unresponsive for this long counts as hanging."},
+     "A thread that is unresponsive for this long counts as stuck."},
 
     {"api", "socket", VG_CONF_STRING | VG_CONF_START, AT(socket), "/run/vgpud/vgpud.sock", 1,
      VG_SOCKET_PATH_MAX, NULL, "Unix socket of the API."},
     {"api", "socket_mode", VG_CONF_STRING | VG_CONF_START, AT(socket_mode), "0660", 3, 4, NULL,
-     "Who may connect: octal permissions of the socket."},
+     "Octal permissions of the socket."},
     {"api", "socket_group", VG_CONF_STRING | VG_CONF_START, AT(socket_group), "", 0, 64, NULL,
      "Group of the socket, whose members may also write; empty for the daemon's group."},
     {"api", "listen", VG_CONF_STRING | VG_CONF_START, AT(listen), "", 0, 1000, NULL,
      "Further addresses of the API, with ports, with TLS; empty for none."},
     {"api", "tls_certificate", VG_CONF_STRING | VG_CONF_START, AT(tls_certificate), "", 0, 4000,
-     NULL, "PEM file with the certificate to show there, and those between it and its CA."},
+     NULL, "PEM file with the API's certificate, followed by intermediate certificates."},
     {"api", "tls_key", VG_CONF_STRING | VG_CONF_START, AT(tls_key), "", 0, 4000, NULL,
      "PEM file with its private key; both files are read again at SIGHUP."},
     {"api", "tls_client_ca", VG_CONF_STRING | VG_CONF_START, AT(tls_client_ca), "", 0, 4000, NULL,
@@ -77,26 +77,26 @@ static const struct vg_conf_key own_keys[] = {
     {"api", "writes_per_min", VG_CONF_INT, AT(writes_per_min), "600", 1, 100000, NULL,
      "Most writing requests of one client in a minute."},
     {"api", "metrics_aggressors", VG_CONF_INT | VG_CONF_START, AT(aggressors), "8", 1,
-     VG_LOST_SERIES_TOP_MAX, NULL, "VMs that /metrics names for each VM, which took most of it."},
+     VG_LOST_SERIES_TOP_MAX, NULL, "Largest aggressors that /metrics names for each VM."},
 
     {"role reader", "subject", VG_CONF_STRING, AT(reader_subject), "", 0, 65536, NULL,
-     "Subjects of client certificates, separated by ';', that may see everything."},
+     "Subjects of client certificates, separated by ';', with the role reader."},
     {"role operator", "subject", VG_CONF_STRING, AT(operator_subject), "", 0, 65536, NULL,
-     "Those that may also have plans made."},
+     "Subjects with the role operator, which may also make plans and move VMs."},
     {"role admin", "subject", VG_CONF_STRING, AT(admin_subject), "", 0, 65536, NULL,
-     "Those that may also give and take tokens, and read the audit."},
+     "Subjects with the role admin, which may also manage tokens and read the audit."},
     {"role peer", "subject", VG_CONF_STRING, AT(peer_subject), "", 0, 65536, NULL,
-     "Those of other hosts' vgpuds, that may do what plans and moves need, and nothing else."},
+     "Subjects of other hosts' vgpuds: what plans and moves need, and nothing else."},
 
     {"store", "directory", VG_CONF_STRING | VG_CONF_START, AT(directory), "/var/lib/vgpud", 1, 4000,
-     NULL, "Where the databases are."},
+     NULL, "Directory of the databases."},
     {"store", "raw_days", VG_CONF_INT, AT(raw_days), "2", 1, 3650, NULL, "Days to keep windows."},
     {"store", "minute_days", VG_CONF_INT, AT(minute_days), "30", 1, 3650, NULL,
      "Days to keep sums over minutes."},
     {"store", "hour_days", VG_CONF_INT, AT(hour_days), "400", 1, 36500, NULL,
      "Days to keep sums over hours."},
     {"store", "lost_top", VG_CONF_INT, AT(lost_top), "4", 1, 64, NULL,
-     "Aggressors stored per VM and window; what others took is summed up."},
+     "Aggressors stored per VM and window; the others are combined."},
     {"store", "memory_windows", VG_CONF_INT | VG_CONF_START, AT(memory_windows), "300", 10, 100000,
      NULL, "Newest windows kept in memory, also while the disk cannot be written."},
 
@@ -136,12 +136,11 @@ static const struct vg_conf_key own_keys[] = {
     {"gpu", "fdinfo", VG_CONF_BOOL | VG_CONF_START, AT(gpu_fdinfo), "yes", 0, 0, NULL,
      "Whether to use DRM drivers' figures (fdinfo) for files that VMs have open."},
     {"gpu", "venus", VG_CONF_BOOL | VG_CONF_START, AT(gpu_venus), "yes", 0, 0, NULL,
-     "Whether what the render servers take that serve VMs by Venus."},
+     "Whether to measure the CPU time of the render servers that serve VMs through Venus."},
     {"gpu", "nvml", VG_CONF_BOOL | VG_CONF_START, AT(gpu_nvml), "yes", 0, 0, NULL,
      "Whether to use NVIDIA's management library if it is installed."},
     {"gpu", "nvml_library", VG_CONF_STRING | VG_CONF_START, AT(gpu_nvml_library),
-     "libnvidia-ml.so.1", 0, 4000, NULL,
-     "That library's path, or its name for the linker; empty for none."},
+     "libnvidia-ml.so.1", 0, 4000, NULL, "That library's path or soname; empty for none."},
     {"gpu", "sample", VG_CONF_DURATION | VG_CONF_START, AT(gpu_sample_ns), "200ms", 0.02, 1, NULL,
      "Interval for querying that library within a window."},
     {"gpu", "tracepoints", VG_CONF_BOOL | VG_CONF_START, AT(gpu_tracepoints), "yes", 0, 0, NULL,
@@ -149,7 +148,7 @@ static const struct vg_conf_key own_keys[] = {
     {"gpu", "proxies", VG_CONF_STRING | VG_CONF_START, AT(gpu_proxies), "/run/vgpu-proxy/ask.sock",
      0, 4000, NULL, "Control sockets of vgpu-proxy: PATH,...; empty for none."},
     {"gpu", "budget", VG_CONF_DOUBLE | VG_CONF_START, AT(gpu_budget), "1", 0, 100, NULL,
-     "Percent of a core that these may use; 0 for no limit."},
+     "Percent of a core that these tracepoints may use; 0 for no limit."},
 
     {"trace", "lttng", VG_CONF_BOOL | VG_CONF_START, AT(trace_lttng), "no", 0, 0, NULL,
      "Whether vgpud provides LTTng tracepoints of its own."},
@@ -180,7 +179,7 @@ static const struct vg_conf_key own_keys[] = {
      "never."},
 
     {"actions", "enabled", VG_CONF_BOOL, AT(actions), "no", 0, 0, NULL,
-     "Whether this vgpud moves VMs, and takes VMs with GPUs from others."},
+     "Whether this vgpud moves VMs, and accepts VMs with GPUs from others."},
     {"actions", "libvirt_uri", VG_CONF_STRING, AT(actions_uri), "", 0, 1000, NULL,
      "URI from other hosts' libvirt to this host's libvirt; empty for the form of theirs."},
     {"actions", "moves", VG_CONF_INT, AT(actions_moves), "2", 1, 64, NULL,
@@ -198,7 +197,7 @@ static const struct vg_conf_key own_keys[] = {
     {"actions", "tls", VG_CONF_ENUM, AT(actions_tls), "auto", 0, 0, vg_tls_mode_names,
      "Whether QEMU encrypts migrations; auto: over qemu+tls, with certificates on both hosts."},
     {"actions", "lease", VG_CONF_DURATION, AT(actions_lease_ns), "5min", 10, 3600, NULL,
-     "How long another host keeps GPUs for a VM if this vgpud falls silent."},
+     "How long another host reserves GPUs for a VM if this vgpud becomes unresponsive."},
 
     {"nova", "cloud", VG_CONF_STRING, AT(nova_cloud), "", 0, 255, NULL,
      "Entry of clouds.yaml: the OpenStack whose nova moves the VMs it manages; empty for none."},
@@ -217,14 +216,14 @@ static const struct vg_conf_key own_keys[] = {
     {"nova", "project_domain_name", VG_CONF_STRING, AT(nova_project_domain_name), "Default", 1, 255,
      NULL, "Domain of the project."},
     {"nova", "application_credential_id", VG_CONF_STRING, AT(nova_application_credential_id), "", 0,
-     255, NULL, "Or, instead of username: id of an application credential."},
+     255, NULL, "Instead of username: id of an application credential."},
     {"nova", "application_credential_secret_file", VG_CONF_STRING,
      AT(nova_application_credential_secret_file), "", 0, 4000, NULL,
      "File whose first line is its secret; it must not be readable by all users."},
     {"nova", "region", VG_CONF_STRING, AT(nova_region), "", 0, 255, NULL,
      "Region of the compute service; empty for clouds.yaml's, or the only region."},
     {"nova", "interface", VG_CONF_ENUM, AT(nova_interface), "public", 0, 0, vg_nova_interface_names,
-     "Which of its endpoints to use, if clouds.yaml does not say."},
+     "The endpoint to use if clouds.yaml does not name one."},
     {"nova", "cacert", VG_CONF_STRING, AT(nova_cacert), "", 0, 4000, NULL,
      "PEM file with the CA of Keystone and nova; empty for this machine's trusted CAs."},
     {"nova", "host", VG_CONF_STRING, AT(nova_host), "", 0, 255, NULL,
@@ -241,7 +240,7 @@ static const struct vg_conf_key own_keys[] = {
     {"alerts", "command", VG_CONF_STRING, AT(alert_command), "", 0, 4000, NULL,
      "Program with arguments to run for each alert that is raised or cleared; empty for none."},
     {"alerts", "command_limit", VG_CONF_DURATION, AT(alert_command_limit_ns), "10s", 1, 600, NULL,
-     "It is killed if it runs longer."},
+     "The command is killed after this time."},
 };
 
 #define AT_GPU(member) offsetof(struct vg_gpu_config, member)
@@ -447,7 +446,7 @@ check_days(const struct vg_daemon_config *config, GError **err)
     return vg_error(err, VG_E_INVALID,
                     "[store] raw_days, minute_days, hour_days: %" G_GINT64_FORMAT
                     ", %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
-                    " must not get smaller: sums outlive what they are made of",
+                    " must not decrease: sums are kept at least as long as their parts",
                     config->raw_days, config->minute_days, config->hour_days);
 }
 
@@ -501,8 +500,8 @@ check_sources(const struct vg_daemon_config *config, GError **err)
         config->live_procfs)
         return 0;
     return vg_error(err, VG_E_INVALID,
-                    "[live] bpf, perf and procfs are all no, so there is nothing to measure with; "
-                    "use=no says that nothing is to be measured");
+                    "[live] bpf, perf and procfs are all no, so no source is left; use=no disables "
+                    "measuring");
 }
 
 static bool

@@ -111,8 +111,8 @@ tell_reload(struct daemon *daemon, bool done, const char *text)
 static void
 keep_as_it_was(GString *kept, const char *what, GError **error)
 {
-    vg_log_err("%s is kept as it was reason=\"%s\"", what, (*error)->message);
-    g_string_append_printf(kept, "%s%s is kept as it was: %s", kept->len > 0 ? "; " : "", what,
+    vg_log_err("%s remains unchanged reason=\"%s\"", what, (*error)->message);
+    g_string_append_printf(kept, "%s%s remains unchanged: %s", kept->len > 0 ? "; " : "", what,
                            (*error)->message);
     g_clear_error(error);
 }
@@ -146,7 +146,7 @@ reload(struct daemon *daemon)
     if (!next) {
         g_auto(GStrv) mistakes = g_strsplit(error->message, "\n", -1);
         for (size_t i = 0; mistakes[i]; i++)
-            vg_log_err("configuration is kept as it was reason=\"%s\"", mistakes[i]);
+            vg_log_err("configuration remains unchanged reason=\"%s\"", mistakes[i]);
         tell_reload(daemon, false, error->message);
         sd_notify(0, "READY=1");
         return;
@@ -200,7 +200,7 @@ add_measuring(struct daemon *daemon, vg_collector *take_collector, GError **err)
 
     const char *faults = (daemon->initial ? daemon->initial : daemon->config)->fault;
     if (faults[0]) {
-        vg_log_warn("faults are put between collector and engine name=%s faults=\"%s\"",
+        vg_log_warn("faults are injected between collector and engine name=%s faults=\"%s\"",
                     collector->ops->name, faults);
         collector = vg_fault_new(collector, faults, err);
         if (!collector) {
@@ -422,7 +422,7 @@ static bool
 measures_live(const struct daemon *daemon)
 {
     if (daemon->options->replay && daemon->config->live == VG_USE_YES)
-        vg_log_warn("this host is not measured while a recording is replayed");
+        vg_log_warn("a replay does not measure this host");
     return !daemon->options->replay && !daemon->elsewhere && daemon->config->live != VG_USE_NO;
 }
 
@@ -454,7 +454,7 @@ start_lttng(struct daemon *daemon, vg_window_grid *grid, GError **err)
     if (!daemon->config->lttng_url[0])
         return 0;
     if (daemon->options->replay) {
-        vg_log_warn("no live session is read while a recording is replayed");
+        vg_log_warn("a replay reads no live session");
         return 0;
     }
     vg_collector *collector = vg_lttng_config_collector(daemon->config, grid, err);

@@ -69,7 +69,7 @@ check_others(const struct vg_daemon_config *config, GError **err)
     if (config->lttng_create && config->lttng_timer_us * 1000 > config->lttng_lag_ns)
         return vg_error(err, VG_E_INVALID,
                         "[lttng] timer_us: %" G_GINT64_FORMAT
-                        " is longer than lag, so that every window would come too late",
+                        " is longer than lag, so every window would arrive too late",
                         config->lttng_timer_us);
     return 0;
 }
@@ -78,9 +78,8 @@ int
 vg_lttng_config_check(const struct vg_daemon_config *config, GError **err)
 {
     if (!config->lttng_url[0] && config->lttng_create)
-        return vg_error(
-            err, VG_E_INVALID,
-            "[lttng] create: url must say where the relay daemon is: net://HOST[:PORT]");
+        return vg_error(err, VG_E_INVALID,
+                        "[lttng] create: url must name the relay daemon: net://HOST[:PORT]");
     if (!config->lttng_url[0])
         return 0;
     vg_collector *collector = vg_lttng_config_collector(config, NULL, err);

@@ -40,17 +40,17 @@ struct args {
 
 static const struct argp_option options[] = {
     {"config", 'c', "FILE", 0,
-     "configuration (default: " VG_CONFIG_PATH "); conf.d beside it is read, too", 1},
-    {"check-config", KEY_CHECK, NULL, 0, "say what is wrong with the configuration, and end", 1},
-    {"dump-config", KEY_DUMP, NULL, 0, "print every key with its value, and end", 1},
-    {"socket", KEY_SOCKET, "PATH", 0, "listen there, whatever is configured", 2},
-    {"state-dir", KEY_STATE_DIR, "DIR", 0, "keep the databases there", 2},
-    {"host", KEY_HOST, "NAME", 0, "what this host is called", 2},
+     "configuration (default: " VG_CONFIG_PATH "); also its conf.d directory", 1},
+    {"check-config", KEY_CHECK, NULL, 0, "check the configuration and exit", 1},
+    {"dump-config", KEY_DUMP, NULL, 0, "print every key with its value and exit", 1},
+    {"socket", KEY_SOCKET, "PATH", 0, "listen on this socket, overriding the configuration", 2},
+    {"state-dir", KEY_STATE_DIR, "DIR", 0, "directory for the databases", 2},
+    {"host", KEY_HOST, "NAME", 0, "name of this host", 2},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "err, warn, notice, info or debug", 2},
-    {"replay", KEY_REPLAY, "TRACE", 0, "read this recording instead of the living host", 3},
-    {"speed", KEY_SPEED, "X", 0, "replay X times as fast as it was (default: 1), or `max`", 3},
+    {"replay", KEY_REPLAY, "TRACE", 0, "read this recording instead of the live host", 3},
+    {"speed", KEY_SPEED, "X", 0, "replay speed: X times real time (default: 1), or `max`", 3},
     {"vm-map", KEY_VM_MAP, "FILE", 0, "names of the recorded VMs: lines of `pid name [uuid]`", 3},
-    {"until-end", KEY_UNTIL_END, NULL, 0, "end when the recording is read and stored", 3},
+    {"until-end", KEY_UNTIL_END, NULL, 0, "exit when the recording is read and stored", 3},
     {0},
 };
 
@@ -216,7 +216,7 @@ main(int argc, char **argv)
     if (args.check || args.dump) {
         g_autofree char *text = vg_daemon_config_dump(config);
         vg_daemon_config_free(config);
-        return print(args.dump ? text : "the configuration is good\n");
+        return print(args.dump ? text : "the configuration is valid\n");
     }
     vg_gpu_cards_set(config->gpu_cards);
     raise_file_limit();

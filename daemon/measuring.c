@@ -89,7 +89,7 @@ vg_measuring_take(vg_measuring *measuring, const struct vg_gathered *gathered)
         vg_log_warn("windows could not be measured count=%" PRIu64 " before_ns=%" PRId64,
                     provenance->missed, begin_ns);
     if (provenance->gpu_missed > 0)
-        vg_log_warn("the use of GPUs in windows was read too late for them count=%" PRIu64
+        vg_log_warn("GPU use was read too late for some windows count=%" PRIu64
                     " before_ns=%" PRId64,
                     provenance->gpu_missed, begin_ns);
     if (measuring->replay)

@@ -22,7 +22,7 @@ move_config_read(const struct vg_gpu_config *gpu, GError **err)
     size_t size;
 
     if (!gpu->device_xml[0]) {
-        vg_error(err, VG_E_INVALID, "device_xml is missing: which device do VMs have?");
+        vg_error(err, VG_E_INVALID, "device_xml, the device's definition, is missing");
         return NULL;
     }
     if (!g_path_is_absolute(gpu->device_xml)) {

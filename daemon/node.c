@@ -228,7 +228,7 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
         .source = node->replay ? VG_SOURCE_TRACE : VG_SOURCE_LIVE,
         .note = node->note,
         .clock_offset_ns = node->newest.clock_offset_ns,
-        .unmeasured = "libvirt knows it, but nothing of it is measured",
+        .unmeasured = "libvirt lists it, but no source measures it",
         .described = node->inventory != NULL,
     };
     g_autoptr(vg_snapshot) description = vg_snapshot_new(part.source);

@@ -9,12 +9,12 @@
 
 const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS] = {
     {"peer", "url", VG_CONF_STRING, AT_PEER(url), "", 0, 1000, NULL,
-     "Where its API is: https://HOST:PORT."},
+     "URL of its API: https://HOST:PORT."},
     {"peer", "token_file", VG_CONF_STRING, AT_PEER(token_file), "", 0, 4000, NULL,
      "File with a token for that vgpud with at least the role reader; it is read for each "
      "request."},
     {"peer", "cert", VG_CONF_STRING, AT_PEER(cert), "", 0, 4000, NULL,
-     "Or: PEM file with a client certificate that it lets in."},
+     "Instead of a token: PEM file with a client certificate that it accepts."},
     {"peer", "key", VG_CONF_STRING, AT_PEER(key), "", 0, 4000, NULL,
      "PEM file with the private key of cert; empty if cert contains it."},
     {"peer", "cacert", VG_CONF_STRING, AT_PEER(cacert), "", 0, 4000, NULL,
@@ -22,7 +22,7 @@ const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS] = {
     {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
      "URI from this host's libvirt to the peer's libvirt, like qemu+tls://HOST/system."},
     {"peer", "host", VG_CONF_STRING, AT_PEER(host), "", 0, 255, NULL,
-     "What that vgpud calls its host, where neither NAME nor its certificate shows this name."},
+     "That vgpud's host name, if it differs from NAME and from its certificate."},
     {"peer", "nova_host", VG_CONF_STRING, AT_PEER(nova_host), "", 0, 255, NULL,
      "nova's name for that host; empty for the hypervisor with the host's name."},
 };
@@ -40,10 +40,10 @@ peer_config_fault(const struct vg_peer_config *peer)
     static const char scheme[] = "https://";
 
     if (!peer->url[0])
-        return g_strdup("url is missing: where is the API of this peer?");
+        return g_strdup("url, the address of this peer's API, is missing");
     /* The URL may hold a password, which no message may show. */
     if (strchr(peer->url, '@'))
-        return g_strdup("url has a user or password; token_file or cert say who this vgpud is");
+        return g_strdup("url contains a user or password; use token_file or cert instead");
     if (!g_str_has_prefix(peer->url, scheme) || strlen(peer->url) == strlen(scheme) ||
         strpbrk(peer->url, "?# \t"))
         return g_strdup_printf("url: '%s' is not https://HOST:PORT", peer->url);

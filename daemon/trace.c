@@ -30,7 +30,7 @@ trace_load(const char *path, GError **err)
      * left threads. */
     const struct vg_tracer *tracer = dlsym(object, VG_TRACER_SYMBOL);
     if (!tracer)
-        return vg_error(err, VG_E_EXTERNAL, "it is no tracer of vgpud: it has no %s",
+        return vg_error(err, VG_E_EXTERNAL, "it is not a tracer for vgpud: it has no %s",
                         VG_TRACER_SYMBOL);
     if (strcmp(tracer->version, PACKAGE_VERSION) != 0)
         return vg_error(err, VG_E_CONFLICT, "it belongs to vgpud %s, and this is " PACKAGE_VERSION,
@@ -47,7 +47,7 @@ vg_trace_start(const char *path)
 
     wanted = true;
     if (trace_load(chosen, &error) == 0) {
-        vg_log_notice("tracepoints for LTTng are there provider=\"%s\"", chosen);
+        vg_log_notice("LTTng tracepoints are available provider=\"%s\"", chosen);
         return;
     }
     vg_log_warn("no LTTng tracepoints, continuing without them provider=\"%s\" reason=\"%s\"",

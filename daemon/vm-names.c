@@ -204,12 +204,11 @@ vg_vm_names_part(struct vg_window *window)
             /* Each of the two calls has a limit of its own, so that none silences the other. */
             if (is_twin) {
                 vg_log_warn_limited(
-                    "two processes say they are one VM pid=%d name=\"%s\" uuid=\"%s\"", vm->pid,
+                    "two processes claim to be the same VM pid=%d name=\"%s\" uuid=\"%s\"", vm->pid,
                     vm->name, vm->uuid);
                 vm->uuid[0] = '\0';
             } else {
-                vg_log_warn_limited("a VM has a name that means something else pid=%d name=\"%s\" "
-                                    "uuid=\"%s\"",
+                vg_log_warn_limited("a VM has a reserved name pid=%d name=\"%s\" uuid=\"%s\"",
                                     vm->pid, vm->name, vm->uuid);
             }
             vm_names_rename(vm, taken);

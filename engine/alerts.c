@@ -247,7 +247,7 @@ alert_forget(struct alert_state *state, const struct alert_turn *turn)
         }
         if (watch->raised) {
             watch->raised = false;
-            alert_tell(state, watch, "the VM is gone", turn->told, turn->data);
+            alert_tell(state, watch, "the VM has left", turn->told, turn->data);
         }
         g_hash_table_iter_remove(&iter);
     }

@@ -283,9 +283,9 @@ agent_read_workers(struct agent *agent)
     int64_t now_ms = vg_guest_now_ms();
 
     if (agent->work.pid > 0 && vg_guest_worker_read(&agent->work, agent_on_work, agent) == 0)
-        agent_work_lost(agent, "the process that worked on it ended without an answer");
+        agent_work_lost(agent, "the worker process exited without an answer");
     if (agent->look.pid > 0 && vg_guest_worker_read(&agent->look, agent_on_look, agent) == 0)
-        agent_look_lost(agent, "the process that looked ended without an answer");
+        agent_look_lost(agent, "the checking process exited without an answer");
     if (agent->work.pid > 0 && now_ms >= agent->work_until_ms) {
         vg_guest_worker_give_up(&agent->work);
         agent_work_lost(agent, "the worker process hangs and was abandoned");

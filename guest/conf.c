@@ -104,8 +104,8 @@ config_units(struct config_reader *reader, const char *value)
             continue;
         if (!config_is_unit(name))
             return config_fault(reader,
-                                "[units] stop: '%s' is no unit of systemd; they are named like "
-                                "nvidia-persistenced.service, with blanks between them",
+                                "[units] stop: '%s' is not a systemd unit; write names like "
+                                "nvidia-persistenced.service, separated by blanks",
                                 name);
         if (config->n_units == VG_GUEST_UNITS_MAX)
             return config_fault(reader, "[units] stop: there are more than %d units",
@@ -128,7 +128,7 @@ config_value(void *user, const char *section, const char *name, const char *valu
     struct config_reader *reader = user;
 
     if (!*section)
-        return config_fault(reader, "'%s' is in no section; [cuda] or [units] has to come before",
+        return config_fault(reader, "'%s' is in no section; [cuda] or [units] must precede it",
                             name);
     if (!config_is_section(section))
         return 0;

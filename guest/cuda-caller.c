@@ -319,7 +319,7 @@ caller_read(struct caller *caller)
         return;
     }
     caller->call->outcome = VG_CUDA_CRASHED;
-    vg_guest_put(caller->call->why, sizeof caller->call->why, "the process that asked has crashed");
+    vg_guest_put(caller->call->why, sizeof caller->call->why, "the querying process crashed");
     caller->call = NULL;
     caller_reap(caller);
     caller_start(caller, caller_run);
@@ -356,7 +356,7 @@ caller_give(struct caller *caller, struct vg_cuda_call *call)
         return true;
     }
     call->outcome = VG_CUDA_CRASHED;
-    vg_guest_put(call->why, sizeof call->why, "no process that asks can be started");
+    vg_guest_put(call->why, sizeof call->why, "the querying process cannot be started");
     return false;
 }
 

@@ -15,18 +15,18 @@
  * of too many versions keeps programs from moving. */
 static const struct vg_cuda_driver_fault faults[] = {
     {"570", "570", VG_CUDA_DRIVER_WARN,
-     "PyTorch programs may not be released (CUDA_ERROR_NOT_SUPPORTED), and then continue",
+     "PyTorch programs sometimes cannot be released (CUDA_ERROR_NOT_SUPPORTED) and then continue",
      ISSUES "34"},
     {"570", "", VG_CUDA_DRIVER_NOTE,
-     "a process that ran out of GPU memory while it was brought back can never be brought back",
+     "a process that ran out of GPU memory while it was being restored can never be restored",
      ISSUES "44"},
     {"570", "590", VG_CUDA_DRIVER_NOTE,
-     "a server of vLLM on two GPUs cannot be brought back, as its processes share memory",
+     "a vLLM server on two GPUs cannot be restored because its processes share memory",
      ISSUES "27"},
     {"595.71.05", "595.71.05", VG_CUDA_DRIVER_REFUSE,
-     "when a process that was brought back ends, the whole machine hangs", ISSUES "53"},
+     "when a restored process exits, the whole machine hangs", ISSUES "53"},
     {"610.57.04", "610.57.04", VG_CUDA_DRIVER_REFUSE,
-     "a service with many threads dies of SIGSEGV when it is stopped", ISSUES "58"},
+     "a service with many threads is killed by SIGSEGV when it is released", ISSUES "58"},
 };
 
 int

@@ -56,7 +56,7 @@ end_ask(struct vg_guest_work *work)
         return vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED,
                                   "process %d (%s) does not use CUDA, so it has nothing to release",
                                   (int)process->pid, process->comm);
-    return vg_cuda_steps_fail(work, "does not say what it does");
+    return vg_cuda_steps_fail(work, "does not report its state");
 }
 
 /* Learns how much GPU memory the process has now; -1 if the driver does not say. */
@@ -151,7 +151,7 @@ end_kill(struct vg_guest_work *work)
         vg_guest_child_sleep(vg_guest_now_ms() + 10);
     if (vg_cuda_process_lives(root, end_target))
         return vg_guest_work_fail(work, VG_GUEST_TIMEOUT,
-                                  "process %d (%s) was killed, and has not ended",
+                                  "process %d (%s) was killed but has not exited",
                                   (int)end_target->pid, end_target->comm);
     end_target->gone = true;
     return 0;

@@ -55,8 +55,8 @@ hold_say_traced(const char *root, struct vg_cuda_process *process, pid_t by)
     vg_guest_process_name(dir, name, sizeof name);
     process->traced = true;
     vg_guest_put(process->why, sizeof process->why,
-                 "process %d%s%s%s traces it, so its threads that fault while it is stopped could "
-                 "not be held; that process has to end before (or set hold_faults=no)",
+                 "process %d%s%s%s traces it, so its threads that fault while it is released could "
+                 "not be held; end that process first (or set hold_faults=no)",
                  (int)by, *name ? " (" : "", name, *name ? ")" : "");
 }
 
@@ -205,7 +205,7 @@ vg_cuda_hold_end(const struct vg_guest_work *work, struct vg_cuda_job *job)
         const struct vg_cuda_process *process = &job->processes[i];
         if ((process->gone || process->state == VG_CUDA_RUNNING) &&
             vg_guest_hold_wait_for_end(root, process->pid, process->start) != 0)
-            vg_guest_log(LOG_WARNING, "tracer does not end pid=%d comm='%s'", (int)process->pid,
+            vg_guest_log(LOG_WARNING, "tracer does not exit pid=%d comm='%s'", (int)process->pid,
                          process->comm);
     }
     vg_cuda_hold_count(work, job);

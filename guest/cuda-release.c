@@ -48,7 +48,7 @@ release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call
         why = "the driver does not answer";
     else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_SUCCESS)
         why = call->state == VG_CUDA_RUNNING  ? ""
-              : call->state == VG_CUDA_FAILED ? "the driver could not bring it back before"
+              : call->state == VG_CUDA_FAILED ? "the driver failed to restore it before"
                                               : "another program has locked it";
     else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_INITIALIZED) {
         why = keeps;
@@ -66,7 +66,8 @@ release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call
                 "it is the server of MPS, which the driver cannot release with its clients; these "
                 "have to be started without MPS";
     } else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_SUPPORTED) {
-        why = "it uses something that the driver cannot release, as memory shared with others";
+        why = "it uses something that the driver cannot release, such as memory shared with other "
+              "processes";
     }
     vg_guest_put(process->why, sizeof process->why, "%s", why);
 }
@@ -181,8 +182,8 @@ release_say_unseen(struct vg_cuda_process *process, const struct release_seen *s
 {
     if (!alone)
         vg_guest_put(process->why, sizeof process->why,
-                     "it is not known whether it uses another process's memory: %s; a process "
-                     "that does could not be brought back",
+                     "it is unknown whether it uses another process's memory: %s; a process that "
+                     "does could not be restored",
                      seen->unseen);
     else if (vg_cuda_tied_could_have_peer(&seen->tied))
         vg_guest_put(process->why, sizeof process->why,

@@ -77,13 +77,13 @@ restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
         (strcmp(was->name, is->name) != 0 || was->major != is->major || was->minor != is->minor))
         return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
                                   "%s is a %s (%d.%d), and programs were released from a %s "
-                                  "(%d.%d): they stay as they are",
+                                  "(%d.%d): they stay released",
                                   is->address, is->name, is->major, is->minor, was->name,
                                   was->major, was->minor);
     if (is->free_bytes < need)
         return vg_guest_work_fail(work, VG_GUEST_NO_MEMORY,
-                                  "%s has %lld MiB of its memory free, and programs need %lld MiB: "
-                                  "they stay as they are",
+                                  "%s has %lld MiB of free memory, and programs need %lld MiB: "
+                                  "they stay released",
                                   is->address, (long long)(is->free_bytes >> 20),
                                   (long long)(need >> 20));
     return 0;
@@ -127,8 +127,7 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
     for (size_t i = 0; i < vg_cuda_work.gpus.n; i++) {
         for (size_t k = 0; k < i; k++) {
             if (places[k] == places[i])
-                return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
-                                          "%s would take the place of two GPUs",
+                return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU, "%s would replace two GPUs",
                                           places[i]->address);
         }
         if (restore_check_gpu(work, &vg_cuda_work.gpus.gpus[i], places[i], restore_need(i)) != 0)
@@ -186,7 +185,7 @@ restore_processes(struct vg_guest_work *work, const struct vg_cuda_pair *pairs, 
     vg_guest_huge_pages_end(work->config);
     if (failed == 0)
         return;
-    vg_cuda_steps_fail(work, "cannot be brought back");
+    vg_cuda_steps_fail(work, "cannot be restored");
     for (size_t i = 0; i < vg_cuda_steps_n(); i++) {
         struct vg_cuda_process *process;
         if (restore_is_final(vg_cuda_steps_call_at(i, &process)))
@@ -209,7 +208,7 @@ restore_read_kept(const struct vg_guest_work *work, json_object *kept, bool undo
     json_object *read = undo ? NULL : json_object_from_file(path);
 
     if (read && !kept)
-        vg_guest_log(LOG_NOTICE, "taking back what was released before path='%s'", path);
+        vg_guest_log(LOG_NOTICE, "restoring what was released earlier path='%s'", path);
     return read ? read : json_object_get(kept);
 }
 
@@ -227,7 +226,7 @@ restore_bring_back(struct vg_guest_work *work)
             restore_call_lost(process);
     }
     if (vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, work->until_ms) > 0)
-        vg_cuda_steps_fail(work, "does not say what it does");
+        vg_cuda_steps_fail(work, "does not report its state");
     if (vg_cuda_steps_count(VG_CUDA_CHECKPOINTED) > 0 && restore_map(work, pairs, &n_pairs) == 0)
         restore_processes(work, pairs, n_pairs);
     /* Processes that are back must run, whatever happens to the others. */
@@ -236,7 +235,7 @@ restore_bring_back(struct vg_guest_work *work)
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_UNLOCK_MS;
     if (vg_cuda_steps_call(work, VG_CUDA_OP_UNLOCK, VG_CUDA_LOCKED,
                            until_ms > work->until_ms ? until_ms : work->until_ms) > 0)
-        vg_cuda_steps_fail(work, "is back, but does not resume");
+        vg_cuda_steps_fail(work, "is restored, but does not resume");
     /* This finds out the state of those that failed. */
     if (work->failure)
         vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);

@@ -238,18 +238,18 @@ static const char *
 steps_why(const struct vg_guest_work *work, const struct vg_cuda_call *call)
 {
     if (call->outcome == VG_CUDA_WAITS)
-        return "its turn had not come";
+        return "it was still waiting for its turn";
     if (call->outcome == VG_CUDA_UNDER_WAY || call->outcome == VG_CUDA_GIVEN_UP)
         return "the driver had not answered";
     if (call->result != VG_CUDA_NOT_READY)
         return call->why;
     if (vg_cuda_maps_libraries(work->config->root, call->pid) & VG_CUDA_LIBRARY_NCCL)
-        return "its work on the GPU did not come to an end in time: it uses NCCL, whose kernels "
-               "wait for those of other ranks; have a hook or [units] end or pause all ranks "
-               "before the move";
-    return "its work on the GPU did not come to an end in time: give it more by "
-           "guest_deadline in [actions] of the host's vgpud.conf, or, if it never ends, "
-           "have a hook or [units] end it before the move";
+        return "its work on the GPU did not finish in time: it uses NCCL, whose kernels wait for "
+               "those of other ranks; have a hook or [units] end or pause all ranks before the "
+               "move";
+    return "its work on the GPU did not finish in time: allow more time with guest_deadline in "
+           "[actions] of the host's vgpud.conf, or, if it never ends, have a hook or [units] end "
+           "it before the move";
 }
 
 int

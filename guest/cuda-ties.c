@@ -182,8 +182,8 @@ ties_put_shared(const struct vg_cuda_tied *tied, unsigned int tie, const char *w
 
     ties_put_in_brackets(tied, tie, calls, sizeof calls);
     ties_put_sharing_remedy(tied, tie, remedy, sizeof remedy);
-    vg_guest_put(ret_why, size, "%s%s, and the driver cannot bring such a process back%s", what,
-                 calls, remedy);
+    vg_guest_put(ret_why, size, "%s%s, and the driver cannot restore such a process%s", what, calls,
+                 remedy);
 }
 
 static void
@@ -232,8 +232,8 @@ ties_put_pool(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
     ties_put_in_brackets(tied, VG_CUDA_TIE_POOL, calls, sizeof calls);
     vg_guest_put(ret_why, size,
                  "it lets one of its GPUs access a pool of memory of another%s, and such programs "
-                 "failed after the driver had brought them back; it can be moved if it is started "
-                 "with %sCUDA_VISIBLE_DEVICES naming one GPU",
+                 "failed after the driver had restored them; it can be moved if it is started with "
+                 "%sCUDA_VISIBLE_DEVICES naming one GPU",
                  calls, ties_pieces(tied));
 }
 
@@ -255,11 +255,11 @@ vg_cuda_tied_can_move(struct vg_cuda_tied *tied, char *ret_why, size_t size)
     else if (bad & VG_CUDA_TIE_IMPORT)
         ties_put_import(tied, ret_why, size);
     else if (bad & VG_CUDA_TIE_EVENT)
-        ties_put_shared(tied, VG_CUDA_TIE_EVENT, "it waits for events of another process", ret_why,
+        ties_put_shared(tied, VG_CUDA_TIE_EVENT, "it waits for another process's events", ret_why,
                         size);
     else if (bad & VG_CUDA_TIE_EXTERNAL)
         ties_put_shared(tied, VG_CUDA_TIE_EXTERNAL,
-                        "it shares memory or semaphores with another interface, as Vulkan", ret_why,
+                        "it shares memory or semaphores with another API, such as Vulkan", ret_why,
                         size);
     else if (bad & VG_CUDA_TIE_MANAGED) {
         ties_put_in_brackets(tied, VG_CUDA_TIE_MANAGED, calls, sizeof calls);
@@ -271,7 +271,7 @@ vg_cuda_tied_can_move(struct vg_cuda_tied *tied, char *ret_why, size_t size)
         ties_put_pool(tied, ret_why, size);
     else if (tied->ties & ~((unsigned int)VG_CUDA_TIE_EXPORT))
         vg_guest_put(ret_why, size,
-                     "it shares memory with processes of its job; by the driver's word, it can be "
-                     "brought back");
+                     "it shares memory with processes of its job; according to the driver, it can "
+                     "be restored");
     return bad == 0;
 }

@@ -222,8 +222,7 @@ watch_place(vg_cuda_watch *watch, struct vg_cuda_copy *copy, const char *path)
         close(fd);
     if (error != 0) {
         watch_drop_probes(watch, i);
-        vg_guest_put(copy->why, sizeof copy->why, "no probe can be placed in it: %s",
-                     strerror(error));
+        vg_guest_put(copy->why, sizeof copy->why, "it cannot be probed: %s", strerror(error));
         vg_guest_log(LOG_WARNING, "no probes in libcuda path='%s' error='%s'", path,
                      strerror(error));
         return;
@@ -424,7 +423,7 @@ watch_open_rings(vg_cuda_watch *watch)
     }
     watch->rings = vg_perf_rings_open(file->why, sizeof file->why);
     if (!watch->rings) {
-        vg_guest_log(LOG_WARNING, "calls of CUDA are not watched why='%s'", file->why);
+        vg_guest_log(LOG_WARNING, "CUDA calls are not watched why='%s'", file->why);
         return;
     }
     watch_look_at_usual(watch);
@@ -454,7 +453,7 @@ vg_cuda_watch_start(const struct vg_guest_config *config)
     int error = watch_open_file(watch);
     if (error != 0) {
         vg_guest_log(LOG_WARNING,
-                     "calls of CUDA are not watched path='%s" VG_CUDA_WATCH_PATH "' error='%s'",
+                     "CUDA calls are not watched path='%s" VG_CUDA_WATCH_PATH "' error='%s'",
                      watch->root, error == EWOULDBLOCK ? "another agent has it" : strerror(error));
         vg_cuda_watch_end(watch);
         return NULL;

@@ -79,7 +79,7 @@ vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret)
     vg_guest_auto char *path = vg_guest_format("%s" VG_CUDA_WATCH_PATH, root);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     void *memory = MAP_FAILED;
-    const char *why = "no agent is running that watches calls of CUDA";
+    const char *why = "no agent is running that watches CUDA calls";
     struct stat is;
 
     memset(ret, 0, sizeof *ret);
@@ -94,7 +94,7 @@ vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret)
         if (answered && copied)
             why = ret->why;
         else if (watched_has_agent(fd))
-            why = "the agent that watches calls of CUDA does not answer";
+            why = "the agent that watches CUDA calls does not answer";
         munmap(memory, sizeof *ret);
     }
     if (fd >= 0)

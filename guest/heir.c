@@ -267,7 +267,7 @@ heir_check_stopping(const char *root, struct vg_guest_heir *heir)
     /* The fifth byte of a program says whether its addresses have 32 or 64 bits. */
     vg_guest_read_file(exe, head, sizeof head);
     if (head[0] == 0x7f && head[4] == 1)
-        heir_refuse(heir, "it is a program of 32 bits");
+        heir_refuse(heir, "it is a 32-bit program");
     if (vg_guest_read_file(scope, head, sizeof head) == 0 && head[0] == '3')
         heir_refuse(heir, "the kernel forbids tracing (kernel.yama.ptrace_scope=3)");
 }
@@ -295,7 +295,7 @@ vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *hei
 static const char *
 heir_error_word(long result)
 {
-    return result == -ETIME ? "it does not resume, as if it was frozen" : strerror((int)-result);
+    return result == -ETIME ? "it does not resume, as if it were frozen" : strerror((int)-result);
 }
 
 /* Returns whether a descriptor of the process is /dev/null, and not another file of this name. */
@@ -341,7 +341,7 @@ heir_open_null(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
     }
     if (heir_is_null(among->root, heir->pid, vg_guest_tracee_hand(tracee), fd))
         return fd;
-    heir_refuse(heir, "what it finds as /dev/null is another file");
+    heir_refuse(heir, "its /dev/null is another file");
     unsigned long close_args[6] = {(unsigned long)fd};
     vg_guest_tracee_call(tracee, SYS_close, close_args);
     return -1;
@@ -385,7 +385,7 @@ heir_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
 
     heir->descriptors = heir->maps = 0;
     if (page < 0 && page > -4096) {
-        heir_refuse(heir, "it can have no more memory: %s", heir_error_word(page));
+        heir_refuse(heir, "it cannot allocate memory: %s", heir_error_word(page));
         return;
     }
     long null = heir_open_null(among, heir, tracee, (unsigned long)page);
@@ -472,7 +472,7 @@ heir_start_tracer(const struct vg_guest_heirs *among, struct tracer *tracer,
 
     *tracer = (struct tracer){.heir = heir};
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        heir_refuse(heir, "no pipe can be made: %s", strerror(errno));
+        heir_refuse(heir, "a pipe cannot be made: %s", strerror(errno));
         return -1;
     }
     tracer->pid = fork();
@@ -482,7 +482,7 @@ heir_start_tracer(const struct vg_guest_heirs *among, struct tracer *tracer,
     tracer->fd = ends[0];
     if (tracer->pid > 0)
         return 0;
-    heir_refuse(heir, "no process can be started: %s", strerror(errno));
+    heir_refuse(heir, "a process cannot be started: %s", strerror(errno));
     close(ends[0]);
     return -1;
 }
@@ -496,7 +496,7 @@ heir_end_tracer(const struct tracer *tracer)
     if (read(tracer->fd, &told, sizeof told) == sizeof told)
         *tracer->heir = told;
     else
-        heir_refuse(tracer->heir, "the process that was to stop it has crashed");
+        heir_refuse(tracer->heir, "the process that should stop it crashed");
     close(tracer->fd);
     waitpid(tracer->pid, NULL, 0);
 }
@@ -551,7 +551,7 @@ vg_guest_heirs_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir 
     }
     for (size_t i = 0; i < n; i++) {
         if (i >= next)
-            heir_refuse(&heirs[i], "its turn had not come");
+            heir_refuse(&heirs[i], "it was still waiting for its turn");
         if (*heirs[i].why)
             heir_settle(among->root, &heirs[i]);
         failed += *heirs[i].why ? 1 : 0;

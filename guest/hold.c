@@ -101,7 +101,7 @@ vg_guest_hold_start(const char *root, pid_t pid, uint64_t start, struct vg_guest
         .pid = pid, .fd = -1, .report = {.outcome = VG_GUEST_HOLD_IMPOSSIBLE}};
     hold_end_old(root, pid, start);
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        vg_guest_put(ret->report.why, sizeof ret->report.why, "no pipe can be made: %s",
+        vg_guest_put(ret->report.why, sizeof ret->report.why, "a pipe cannot be made: %s",
                      strerror(errno));
         return;
     }
@@ -114,7 +114,7 @@ vg_guest_hold_start(const char *root, pid_t pid, uint64_t start, struct vg_guest
         ret->fd = ends[0];
         return;
     }
-    vg_guest_put(ret->report.why, sizeof ret->report.why, "no process can be started: %s",
+    vg_guest_put(ret->report.why, sizeof ret->report.why, "a process cannot be started: %s",
                  strerror(errno));
     close(ends[0]);
 }

@@ -99,6 +99,8 @@ vg_guest_huge_pages_end(const struct vg_guest_config *config)
     if (error == 0)
         unlink(kept);
     else
-        vg_guest_log(LOG_WARNING, "huge pages are not as they were path='%s' was='%s' error='%s'",
+        vg_guest_log(LOG_WARNING,
+                     "the huge pages setting is not restored path='%s' was='%s' "
+                     "error='%s'",
                      setting, was, strerror(error));
 }

@@ -29,12 +29,12 @@ const char *argp_program_version = "vgpu-guestd " PACKAGE_VERSION;
 enum { OPTION_PORT = 1000, OPTION_HOOKS, OPTION_CONFIG, OPTION_LISTEN, OPTION_SYSROOT };
 
 static const struct argp_option options[] = {
-    {"port", OPTION_PORT, "PATH", 0, "The virtio port (" DEFAULT_PORT ")", 0},
-    {"hooks", OPTION_HOOKS, "DIR", 0, "Where the hooks are (" DEFAULT_HOOKS ")", 0},
+    {"port", OPTION_PORT, "PATH", 0, "the virtio port (" DEFAULT_PORT ")", 0},
+    {"hooks", OPTION_HOOKS, "DIR", 0, "directory of the hooks (" DEFAULT_HOOKS ")", 0},
     {"config", OPTION_CONFIG, "FILE", 0, "The configuration (" VG_GUEST_CONFIG_FILE ")", 0},
     {"listen", OPTION_LISTEN, "SOCKET", 0,
-     "For tests: listen on this unix socket instead of opening the port", 0},
-    {"sysroot", OPTION_SYSROOT, "DIR", 0, "For tests: what is before /sys, /proc and /dev", 0},
+     "for tests: listen on this unix socket instead of opening the port", 0},
+    {"sysroot", OPTION_SYSROOT, "DIR", 0, "for tests: prefix of /sys, /proc and /dev", 0},
     {0},
 };
 
@@ -80,9 +80,11 @@ parse_word(struct args *args, const char *word, struct argp_state *state)
     }
     args->ends = state->arg_num == 0 && strcmp(word, COMMAND_END) == 0;
     if (state->arg_num > 0)
-        argp_error(state, "'%s' is one word too many", word);
+        argp_error(state, "unexpected argument '%s'", word);
     if (!args->command && !args->ends)
-        argp_error(state, "'%s' is no command; there are `status`, `try`, `restore` and `end PID`",
+        argp_error(state,
+                   "'%s' is not a command; the commands are `status`, `try`, `restore` and "
+                   "`end PID`",
                    word);
 }
 
@@ -148,8 +150,8 @@ main(int argc, char **argv)
     } else if (result == 0) {
         if (geteuid() != 0)
             vg_guest_log(LOG_WARNING,
-                         "not root: processes of other users that hold a GPU are not seen, "
-                         "and no driver can be unbound");
+                         "not root: other users' processes that hold a GPU are not visible, and no "
+                         "driver can be unbound");
         result = vg_guest_agent_run(&args.config);
     }
     vg_guest_config_clear(&args.config);

@@ -325,10 +325,10 @@ vg_opencl_hub_look(vg_opencl_hub *hub)
             is.start != program->start) {
             vg_opencl_hub_end_program(hub, program, NULL);
         } else if (!program->is_known && now_ms >= program->due_ms) {
-            vg_opencl_hub_end_program(hub, program, "it says no hello");
+            vg_opencl_hub_end_program(hub, program, "it sends no hello");
         } else if (program->is_known && now_ms >= program->due_ms) {
             program->due_ms = now_ms + VG_OPENCL_ORPHAN_MS;
-            vg_guest_log(LOG_NOTICE, "the program was not resumed, trying it pid=%d",
+            vg_guest_log(LOG_NOTICE, "the program was not resumed, trying again pid=%d",
                          (int)program->pid);
             vg_opencl_talk_let_go_on(hub, program);
         }

@@ -78,7 +78,7 @@ link_answer_said(struct vg_opencl_program *program, enum vg_opencl_answer answer
     vg_guest_auto char *quoted = vg_guest_quote(said, VG_OPENCL_SAID_MAX);
 
     program->answer = answer;
-    vg_guest_put(program->why, sizeof program->why, *said ? "it says %s" : "it gives no reason",
+    vg_guest_put(program->why, sizeof program->why, *said ? "it says %s" : "it gave no reason",
                  quoted);
 }
 

@@ -231,7 +231,7 @@ talk_move_on(vg_opencl_hub *hub, struct hub_program *program, const char *answer
         talk_resume(hub, program, program->move_to);
     } else if (program->is_released && program->move != HUB_MOVE_BACK) {
         if (program->move == HUB_MOVE_STOPPING)
-            vg_guest_put(program->why, sizeof program->why, "it has stopped too late");
+            vg_guest_put(program->why, sizeof program->why, "it stopped too late");
         program->move = HUB_MOVE_BACK;
         talk_resume(hub, program, program->place);
     } else if (program->is_released) {
@@ -306,7 +306,7 @@ vg_opencl_talk_take(vg_opencl_hub *hub, struct hub_program *program, const char 
 {
     if (!program->is_known) {
         if (!talk_take_hello(hub, program, line))
-            vg_opencl_hub_end_program(hub, program, "its first line is no hello");
+            vg_opencl_hub_end_program(hub, program, "its first line is not a hello");
         return;
     }
     vg_guest_auto char *clean = vg_guest_clean(line, VG_OPENCL_LINE_MAX);
@@ -316,7 +316,7 @@ vg_opencl_talk_take(vg_opencl_hub *hub, struct hub_program *program, const char 
         program->is_asked = false;
         program->told = HUB_TOLD_NOTHING;
     } else if (!is_outcome && !talk_take_state(program, line) && !talk_take_late(program, clean)) {
-        vg_opencl_hub_end_program(hub, program, "it says what it was not asked for");
+        vg_opencl_hub_end_program(hub, program, "it sent an unexpected message");
         return;
     }
     vg_opencl_hub_send_all(hub, "said %" PRIu32 " %s\n", program->number, clean);

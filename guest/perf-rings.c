@@ -263,7 +263,7 @@ vg_perf_rings_open(char *ret_why, size_t size)
         perf_clean_up(rings);
         return rings;
     }
-    vg_guest_put(ret_why, size, "uprobes cannot be had here: %s",
+    vg_guest_put(ret_why, size, "uprobes are unavailable here: %s",
                  strerror(error != 0 ? error : ENODEV));
     vg_perf_rings_close(rings);
     return NULL;

@@ -122,8 +122,8 @@ vg_guest_port_open(struct vg_guest_port *port)
     if (!port->told)
         vg_guest_log(LOG_WARNING, "cannot open port='%s' error='%s', trying again%s",
                      port->config->port, strerror(errno),
-                     errno == ENOENT  ? "; has the VM a channel of this name?"
-                     : errno == EBUSY ? "; does another program have it?"
+                     errno == ENOENT  ? "; does the VM have a channel of this name?"
+                     : errno == EBUSY ? "; has another program opened it?"
                                       : "");
     port->told = true;
     port_wait(port);

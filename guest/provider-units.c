@@ -261,17 +261,21 @@ units_stop(struct vg_guest_work *work, const char *name, json_object *kept)
     if (units_check(work, "stop", name) != 0)
         return -1;
     if (unit_show(work, name, &shown, why, sizeof why) != 0)
-        return vg_guest_work_fail(work, VG_GUEST_UNIT_FAILED, "cannot see whether %s is active: %s",
+        return vg_guest_work_fail(work, VG_GUEST_UNIT_FAILED,
+                                  "cannot determine whether %s is "
+                                  "active: %s",
                                   name, why);
     if (!shown.active)
         return 0;
     if (unit_find_dependent(work, &shown, dependent, why, sizeof why) != 0)
-        return vg_guest_work_fail(work, VG_GUEST_UNIT_FAILED, "cannot see what needs %s: %s", name,
-                                  why);
+        return vg_guest_work_fail(work, VG_GUEST_UNIT_FAILED,
+                                  "cannot determine which units need "
+                                  "%s: %s",
+                                  name, why);
     if (*dependent)
         return vg_guest_work_fail(work, VG_GUEST_UNIT_FAILED,
-                                  "cannot stop %s: %s, which needs it, would be stopped, too; it "
-                                  "has to be before it in [units] stop",
+                                  "cannot stop %s: %s, which needs it, would be stopped, too; list "
+                                  "that unit first in [units] stop",
                                   name, dependent);
     units_add(kept, name);
     units_write(work, kept);

@@ -362,7 +362,7 @@ request_type(json_object *root, enum vg_guest_type *ret, struct vg_guest_fault *
         }
     }
     vg_guest_auto char *word = vg_guest_clean(json_object_get_string(value), 64);
-    return request_fault(fault, VG_GUEST_UNKNOWN_TYPE, "no request is called '%s'", word);
+    return request_fault(fault, VG_GUEST_UNKNOWN_TYPE, "there is no request '%s'", word);
 }
 
 static int

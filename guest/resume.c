@@ -100,7 +100,7 @@ resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device
         return 0;
     if (error <= 0 && vg_guest_work_check(work, "driver") != 0)
         return -1;
-    return vg_guest_work_fail(work, VG_GUEST_BIND_FAILED, "driver '%s' does not take %s: %s", known,
+    return vg_guest_work_fail(work, VG_GUEST_BIND_FAILED, "driver '%s' does not bind %s: %s", known,
                               device->address, strerror(error));
 }
 

@@ -86,7 +86,7 @@ session_hello(struct vg_guest_session *session, const struct vg_guest_request *r
         json_object_put(versions);
         json_object_put(names);
         session_refuse(session, request->id, VG_GUEST_BAD_VERSION,
-                       "this agent speaks version 1 only");
+                       "this agent supports version 1 only");
         return;
     }
     session->version = request->version;
@@ -120,7 +120,7 @@ session_again(struct vg_guest_session *session, const struct vg_guest_request *r
         return false;
     if (!session_same(known, request))
         session_refuse(session, request->id, VG_GUEST_ID_REUSED,
-                       "another request had this id: every request needs its own");
+                       "another request used this id: each request needs its own");
     else if (known == &session->ended)
         session_send(session, session->answer);
     else if (session->last_progress)
@@ -142,7 +142,7 @@ session_work(struct vg_guest_session *session, const struct vg_guest_request *re
         json_object_object_add(object, "code",
                                json_object_new_string(vg_guest_code_word(VG_GUEST_BUSY)));
         json_object_object_add(object, "message",
-                               json_object_new_string("another request is being worked on"));
+                               json_object_new_string("another request is in progress"));
         session_add_running(session, object);
         session_send_object(session, object);
         return;
@@ -155,14 +155,14 @@ session_work(struct vg_guest_session *session, const struct vg_guest_request *re
     if (request->type == VG_GUEST_SWITCH && session->state == VG_GUEST_PREPARED &&
         strcmp(request->opencl_at, VG_GUEST_PLACE_DIRECT) == 0) {
         session_refuse(session, request->id, VG_GUEST_BAD_STATE,
-                       "the GPUs are to leave: resume them first");
+                       "the GPUs are being released: resume them first");
         return;
     }
     order.already =
         same && session->state ==
                     (request->type == VG_GUEST_PREPARE ? VG_GUEST_PREPARED : VG_GUEST_RESUMED);
     if (session->ops->work(session->user, &order) != 0) {
-        session_refuse(session, request->id, VG_GUEST_INTERNAL, "no process can be started");
+        session_refuse(session, request->id, VG_GUEST_INTERNAL, "a process cannot be started");
         return;
     }
     session->working = true;
@@ -183,7 +183,7 @@ session_look(struct vg_guest_session *session, const struct vg_guest_request *re
         return;
     }
     if (session->ops->look(session->user, &order) != 0) {
-        session_refuse(session, request->id, VG_GUEST_INTERNAL, "no process can be started");
+        session_refuse(session, request->id, VG_GUEST_INTERNAL, "a process cannot be started");
         return;
     }
     session->looking = true;
@@ -210,7 +210,7 @@ session_proxy(struct vg_guest_session *session, const struct vg_guest_request *r
 
     if (error != 0) {
         char text[VG_GUEST_MESSAGE_MAX];
-        vg_guest_put(text, sizeof text, "it cannot be noted for programs: %s", strerror(error));
+        vg_guest_put(text, sizeof text, "it cannot be stored for programs: %s", strerror(error));
         session_refuse(session, request->id, VG_GUEST_INTERNAL, text);
         return;
     }
@@ -226,7 +226,7 @@ session_request(struct vg_guest_session *session, const struct vg_guest_request 
 {
     if (request->type != VG_GUEST_HELLO && session->version == 0) {
         session_refuse(session, request->id, VG_GUEST_HELLO_FIRST,
-                       "no version of the protocol is agreed on: say hello first");
+                       "no protocol version is agreed on: send hello first");
         return;
     }
     switch (request->type) {

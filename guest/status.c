@@ -92,7 +92,7 @@ status_print_program(json_object *program)
     if (at)
         printf(", at %s", at);
     if (movable && strcmp(movable, "unknown") == 0)
-        printf(", it is unknown whether it could be brought back");
+        printf(", it is unknown whether it could be restored");
     if (unheld)
         printf(", threads that fault cannot be held: %s", unheld);
     printf("%s%s\n", why ? ", not releasable: " : "", why ? json_object_get_string(why) : "");
@@ -102,8 +102,8 @@ status_print_program(json_object *program)
 static void
 status_print_held(json_object *held)
 {
-    printf("  held      %s (%s), threads: %s; `vgpu-guestd restore` brings it back, and `kill %s` "
-           "lets the threads go, with SIGSEGV if their memory is not back\n",
+    printf("  held      %s (%s), threads: %s; `vgpu-guestd restore` restores it, and `kill %s` "
+           "releases the threads, which get SIGSEGV if their memory is not restored\n",
            status_text(held, "pid"), status_text(held, "comm"), status_text(held, "threads"),
            status_text(held, "tracer"));
 }
@@ -173,7 +173,7 @@ vg_guest_status_print(const struct vg_guest_config *config)
     bool there = access(config->port, F_OK) == 0;
 
     printf("port        %s%s\n", config->port,
-           there ? "" : ": not there; has the VM a channel of this name?");
+           there ? "" : ": not there; does the VM have a channel of this name?");
     for (size_t i = 0; i < json_object_array_length(providers); i++) {
         json_object *provider = json_object_array_get_idx(providers, i);
         printf("provider %s\n", status_text(provider, "name"));
@@ -187,10 +187,10 @@ vg_guest_status_print(const struct vg_guest_config *config)
     for (size_t i = 0; i < n; i++)
         status_print_device(json_object_array_get_idx(devices, i));
     if (n == 0)
-        printf("GPUs        none is seen\n");
+        printf("GPUs        none found\n");
     vg_guest_auto char *proxy = vg_guest_proxy_noted(config->root);
     if (proxy)
-        printf("OpenCL      %s, if there is no vendor's\n", proxy);
+        printf("OpenCL      %s, if no vendor's library is installed\n", proxy);
     if (geteuid() != 0)
         printf("Only root sees what other users' processes hold.\n");
     json_object_put(object);

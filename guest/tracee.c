@@ -513,7 +513,7 @@ vg_guest_tracee_stop(const char *root, pid_t pid, int64_t until_ms,
                 return tracee;
             if (!chosen && vg_guest_now_ms() >= until_ms)
                 vg_guest_put(tracee->why, sizeof tracee->why,
-                             "none of its threads is at a place where it can be disturbed");
+                             "none of its threads is at a safe point");
         }
         vg_guest_put(ret_why, VG_GUEST_TRACEE_WHY_MAX, "%s", tracee->why);
         bool again = !*tracee->why;

@@ -16,7 +16,7 @@ static void *
 util_have(void *memory)
 {
     if (!memory) {
-        vg_guest_log(LOG_ERR, "there is no memory left");
+        vg_guest_log(LOG_ERR, "out of memory");
         _exit(1);
     }
     return memory;

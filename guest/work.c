@@ -254,11 +254,11 @@ vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone)
             return vg_guest_work_fail(work, VG_GUEST_AMBIGUOUS, "%zu PCI devices have %s", found,
                                       text);
         if (vg_guest_device_is_bridge(device))
-            return vg_guest_work_fail(work, VG_GUEST_BAD_REQUEST, "%s is a bridge, no device",
+            return vg_guest_work_fail(work, VG_GUEST_BAD_REQUEST, "%s is a bridge, not a device",
                                       device->address);
         for (size_t j = 0; j < i; j++) {
             if (strcmp(work->devices[j].address, device->address) == 0)
-                return vg_guest_work_fail(work, VG_GUEST_AMBIGUOUS, "%s is meant twice",
+                return vg_guest_work_fail(work, VG_GUEST_AMBIGUOUS, "%s is named twice",
                                           device->address);
         }
         vg_guest_put(work->addresses + used, sizeof work->addresses - used, "%s%s", used ? " " : "",

@@ -217,7 +217,7 @@ set_pci_address(xmlNode *node, const char *text, GError **err)
     unsigned values[G_N_ELEMENTS(parts)];
 
     if (sscanf(text, "%x:%x:%x.%x", &values[0], &values[1], &values[2], &values[3]) != 4)
-        return vg_error(err, VG_E_INVALID, "'%s' is no PCI address, such as 0000:41:00.0", text);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a PCI address such as 0000:41:00.0", text);
     for (size_t i = 0; i < G_N_ELEMENTS(parts); i++) {
         char value[16];
         snprintf(value, sizeof value, "0x%0*x", parts[i].digits, values[i]);

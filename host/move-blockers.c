@@ -39,7 +39,7 @@ struct blocker_row {
 
 #define IS(path, attribute, value) path, attribute, value, false
 
-static const char blocker_by_driver[] = "if the driver that has it can, which vfio-pci cannot";
+static const char blocker_by_driver[] = "if its driver can, which vfio-pci cannot";
 static const char blocker_by_backend[] =
     "if the program that serves it can log which memory it writes";
 
@@ -74,7 +74,7 @@ static const struct blocker_row blocker_rows[] = {
      NOBODY,
      {NEVER, NEVER},
      "a SCSI device of the host",
-     "the target would put in what it has at the same place, or nothing"},
+     "the target would use its own device at that address, or none"},
     {"hostdev", IS("source", "startupPolicy", "requisite"), NOBODY, {YES, YES}, "", ""},
     {"hostdev", IS("source", "startupPolicy", "optional"), NOBODY, {YES, YES}, "", ""},
     {"hostdev",
@@ -121,7 +121,7 @@ static const struct blocker_row blocker_rows[] = {
      NOBODY,
      {NEVER, NEVER},
      "a vDPA disk of the host",
-     "the target would put in what it has at the same place, or nothing"},
+     "the target would use its own device at that address, or none"},
     {"disk", IS("driver", "type", "qcow"), QEMU, {NO, NO}, "a disk of format qcow", ""},
     {"disk", IS("driver", "type", "vdi"), QEMU, {NO, NO}, "a disk of format vdi", ""},
     {"disk", IS("driver", "type", "vmdk"), QEMU, {NO, NO}, "a disk of format vmdk", ""},
@@ -250,7 +250,7 @@ blocker_row_fits(const struct blocker_row *row, const xmlNode *node)
     return vg_xml_attribute_is(at, row->attribute, row->value) != row->is_not;
 }
 
-static const char blocker_advice[] = ": take it off, or name it in a [gpu NAME] if it is to move";
+static const char blocker_advice[] = ": remove it, or name it in a [gpu NAME] if it is to move";
 
 /* Describes a blocker for a version that is none of the known ones. */
 static char *
@@ -351,14 +351,14 @@ blocker_judge_virtio_gpu(const xmlNode *domain, const struct vg_virt_versions *v
 
     if (gpu == VG_VIRTIO_GPU_NONE)
         return;
-    blocker_add(blockers,
-                g_strdup_printf(
-                    "%s cannot be migrated live (by %s): shut the VM down, and start it "
-                    "on the other host, or have it start without (%s)",
-                    vg_virtio_gpu_words(gpu), name,
-                    gpu == VG_VIRTIO_GPU_VENUS ? "`vgpuctl vulkan disable` if vgpud has put it in"
-                                               : "another video card"),
-                true, NULL);
+    blocker_add(
+        blockers,
+        g_strdup_printf("%s cannot be migrated live (by %s): shut the VM down and start it on the "
+                        "other host, or remove it from the VM (%s)",
+                        vg_virtio_gpu_words(gpu), name,
+                        gpu == VG_VIRTIO_GPU_VENUS ? "`vgpuctl vulkan disable` if vgpud added it"
+                                                   : "another video card"),
+        true, NULL);
     ((struct vg_move_blocker *)blockers->pdata[blockers->len - 1])->ask_qemu = true;
 }
 

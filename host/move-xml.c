@@ -208,9 +208,9 @@ find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problem
     for (unsigned i = 0; i < numbers->len; i++, next++)
         if (g_array_index(numbers, int, i) != next)
             add_problem(problems,
-                        "device 'hostdev%d' would be called 'hostdev%d' when it is attached again, "
-                        "and not be recognised: give it an alias (<alias name='ua-gpu%d'/>) in the "
-                        "VM's definition, and start the VM again",
+                        "device 'hostdev%d' would be called 'hostdev%d' when it is attached "
+                        "againand could not be recognised: give it an alias (<alias "
+                        "name='ua-gpu%d'/>) in the VM's definition, and start the VM again",
                         g_array_index(numbers, int, i), next, next);
 }
 
@@ -222,8 +222,8 @@ move_xml_find_ramfb(const char *xml, const xmlNode *node, const char *alias, GPt
         vg_domain_xml_overrides(xml, alias, "ramfb", "on") ||
         vg_domain_xml_overrides(xml, alias, "ramfb", "true"))
         add_problem(problems,
-                    "device '%s' has ramfb='on', and QEMU cannot unplug such a device: take ramfb "
-                    "away in the VM's definition, and start the VM again",
+                    "device '%s' has ramfb='on', and QEMU cannot unplug such a device: remove "
+                    "ramfb from the VM's definition, and restart the VM",
                     alias);
 }
 

@@ -298,7 +298,7 @@ look_check_mount(const struct look *look, uint64_t id, const struct mount **ret)
     const struct mount *own = mounts_find(look->own, id);
 
     if (!own || !look->host)
-        return g_strdup("vgpud cannot find what is mounted there");
+        return g_strdup("vgpud cannot determine what is mounted there");
     *ret = mounts_find_place(look->host, own->place);
     return *ret ? NULL
                 : g_strdup_printf("vgpud has a mount of its own at %s, and does not see the host's",
@@ -372,11 +372,12 @@ look_set_part(const struct look *look, struct vg_path_seen *seen, const struct l
 
     seen->state = VG_PATH_UNKNOWN;
     if (raw->error == EACCES)
-        seen->why = g_strdup_printf("%.*s is closed to vgpud", (int)raw->seen_bytes, seen->path);
+        seen->why =
+            g_strdup_printf("vgpud has no access to %.*s", (int)raw->seen_bytes, seen->path);
     else if (why)
         seen->why = g_steal_pointer(&why);
     else if (raw->dangling)
-        seen->why = g_strdup("a symbolic link leads to where vgpud sees nothing");
+        seen->why = g_strdup("a symbolic link leads to a place that vgpud cannot see");
     else
         seen->state = VG_PATH_MISSING;
 }
@@ -475,7 +476,7 @@ look_at_all(struct look *look)
     }
     while (look->seen->len < look->paths->len) {
         struct vg_path_seen *seen = look_add(look, VG_PATH_UNKNOWN);
-        seen->why = g_strdup(error ? error->message : "others do not answer");
+        seen->why = g_strdup(error ? error->message : "other checks do not answer");
     }
 }
 

@@ -85,7 +85,7 @@ desk_receive(const vg_proxy_desk *desk, char *text, size_t size, GError **err)
 
     if (n <= 0)
         return vg_error(err, VG_E_IO, "%s: %s", desk->path,
-                        n < 0 ? g_strerror(errno) : "it has hung up");
+                        n < 0 ? g_strerror(errno) : "it closed the connection");
     text[n] = '\0';
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
         head->cmsg_len == CMSG_LEN(sizeof(fd)))
@@ -122,7 +122,7 @@ desk_read_file(const vg_proxy_desk *desk, int fd, GError **err)
     json_object *object = NULL;
 
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > ANSWER_MAX) {
-        vg_error(err, VG_E_EXTERNAL, "%s: its answer is no file", desk->path);
+        vg_error(err, VG_E_EXTERNAL, "%s: its answer is not a file", desk->path);
     } else {
         g_autofree char *text = g_malloc0((size_t)status.st_size + 1);
         ssize_t n = pread(fd, text, (size_t)status.st_size, 0);
@@ -334,7 +334,7 @@ vg_proxy_desk_release(vg_proxy_desk *desk, const char *id, GError **err)
     char text[256];
 
     if (!vg_proxy_room_is_id(id))
-        return vg_error(err, VG_E_NOT_FOUND, "'%s' is no id of a reservation", id);
+        return vg_error(err, VG_E_NOT_FOUND, "'%s' is not the id of a reservation", id);
     if (desk_ask_line(desk, line, text, sizeof(text), err) == 0)
         return 0;
     return text[0] ? desk_fail(desk, text, VG_E_NOT_FOUND, VG_E_NOT_FOUND, err) : -1;

@@ -52,7 +52,7 @@ answer_join_reasons(json_object *reasons)
     for (size_t i = 0; i < json_object_array_length(reasons); i++) {
         const char *words = json_object_get_string(json_object_array_get_idx(reasons, i));
         g_string_append_printf(text, "%s%s", i > 0 ? "; " : "",
-                               words && words[0] ? words : "a reason without words");
+                               words && words[0] ? words : "an unnamed reason");
     }
     return text->len > 0 ? g_strdup_printf("QEMU says: %s", text->str) : NULL;
 }
@@ -68,13 +68,13 @@ vg_qemu_why_not_migrated(const char *answer)
     if (!parsed)
         return g_strdup("QEMU's answer cannot be read");
     if (error)
-        return g_strdup_printf("QEMU does not say what speaks against a migration: %s", error);
+        return g_strdup_printf("QEMU does not report obstacles to a migration: %s", error);
     if (!result)
-        return g_strdup("QEMU does not say what speaks against a migration");
+        return g_strdup("QEMU does not report obstacles to a migration");
     if (!json_object_object_get_ex(result, "blocked-reasons", &reasons))
         return NULL;
     if (!json_object_is_type(reasons, json_type_array))
-        return g_strdup("QEMU's reasons against a migration are no list");
+        return g_strdup("QEMU's obstacles to a migration are not a list");
     return answer_join_reasons(reasons);
 }
 

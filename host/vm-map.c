@@ -37,7 +37,8 @@ apply_line(char *line, vg_topology *topology, GError **err)
     if (n < 2 || n > WORDS_MAX)
         return vg_error(err, VG_E_INVALID, "expected `pid name [uuid]`");
     if (!g_ascii_string_to_unsigned(words[0], 10, 1, VG_TID_LIMIT, &pid, NULL))
-        return vg_error(err, VG_E_INVALID, "'%s' is no process id (1..%d)", words[0], VG_TID_LIMIT);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a process id (1..%d)", words[0],
+                        VG_TID_LIMIT);
     return vg_topology_name_vm(topology, (int32_t)pid, words[1], words[2], err);
 }
 
@@ -75,7 +76,9 @@ vg_vm_map_append(GString *map, int32_t pid, const char *name, const char *uuid, 
     bool has_uuid = uuid && uuid[0];
 
     if (strpbrk(name, BLANKS "\n"))
-        return vg_error(err, VG_E_INVALID, "the name '%s' has blanks, which no VM map can hold",
+        return vg_error(err, VG_E_INVALID,
+                        "the name '%s' contains blanks, which a VM map cannot "
+                        "represent",
                         name);
     if (vg_topology_name_vm(unused, pid, name, has_uuid ? uuid : NULL, err) < 0)
         return -1;

@@ -147,7 +147,7 @@ vulkan_change_video(xmlNode *devices, GError **err)
     if (vg_xml_attribute_is(vg_xml_child(video, "driver"), "name", "vhostuser")) {
         vg_error(err, VG_E_CONFLICT,
                  "the video card is drawn by a vhost-user process (<driver name='vhostuser'>), "
-                 "which QEMU cannot have offer Venus");
+                 "which cannot offer Venus");
         return NULL;
     }
     vulkan_set(model, "type", "virtio");
@@ -247,8 +247,8 @@ vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *request, G
     if (vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS) {
         vg_error(
             err, VG_E_CONFLICT,
-            "the VM has Venus already, by a <qemu:override> or an argument of QEMU that is not "
-            "vgpud's: nothing is changed");
+            "the VM already has Venus through a <qemu:override> or QEMU argument that vgpud did "
+            "not add: nothing changed");
         return NULL;
     }
     xmlNode *devices = vulkan_child(domain, "devices");
@@ -281,8 +281,8 @@ vg_vulkan_xml_check(const char *xml, GError **err)
         lacks = "blob='on' of the video card, which libvirt 9.0 does not know and 11.3 does";
     else if (!vg_xml_attribute_is(vg_xml_child(memory, "source"), "type", "memfd") ||
              !vg_xml_attribute_is(vg_xml_child(memory, "access"), "mode", "shared"))
-        lacks = "memory of memfd that is shared";
-    return lacks ? vg_error(err, VG_E_EXTERNAL, "libvirt has not kept %s", lacks) : 0;
+        lacks = "shared memfd memory";
+    return lacks ? vg_error(err, VG_E_EXTERNAL, "libvirt did not keep %s", lacks) : 0;
 }
 
 /* ---- the note ---- */
@@ -336,7 +336,7 @@ vulkan_read_side(const xmlNode *note, const char *name, GError **err)
     vg_xml *doc = vg_xml_parse(text ? text : "", "domain", err);
 
     if (!doc)
-        g_prefix_error(err, "what vgpud has noted in the VM's metadata cannot be read: ");
+        g_prefix_error(err, "vgpud's element in the VM's metadata cannot be read: ");
     return doc;
 }
 
@@ -391,8 +391,8 @@ vulkan_restore_video(const xmlNode *devices, const xmlNode *before, const xmlNod
     if (video)
         vg_xml_undo(video, before, after, kept);
     else
-        g_ptr_array_add(kept, g_strdup_printf("there is no video card '%s' any more, and the "
-                                              "others stay as they are",
+        g_ptr_array_add(kept, g_strdup_printf("the video card '%s' no longer exists; the others "
+                                              "remain unchanged",
                                               alias));
 }
 
@@ -406,8 +406,8 @@ vulkan_restore_emulator(xmlNode *devices, const xmlNode *before, const xmlNode *
     g_autofree char *text = now ? vg_xml_text(now, TEXT_BYTES_MAX) : NULL;
 
     if (g_strcmp0(ours, text) != 0) {
-        g_ptr_array_add(kept,
-                        g_strdup_printf("the emulator is %s now, and stays", text ? text : "none"));
+        g_ptr_array_add(
+            kept, g_strdup_printf("the emulator is now %s and remains", text ? text : "none"));
         return;
     }
     xmlAddNextSibling(now, xmlDocCopyNode((xmlNode *)before, devices->doc, 1));
@@ -461,8 +461,8 @@ vg_vulkan_xml_disable(const char *xml, GPtrArray *kept, GError **err)
     if (!note) {
         vg_error(err, VG_E_CONFLICT,
                  vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS
-                     ? "the VM has Venus, but vgpud has not put it in, and leaves it"
-                     : "the VM has no Vulkan that vgpud has put in");
+                     ? "the VM has Venus, but vgpud did not add it and leaves it"
+                     : "the VM has no Vulkan that vgpud added");
         return NULL;
     }
     g_autoptr(vg_xml) before = vulkan_read_side(note, "before", err);

@@ -147,7 +147,7 @@ xml_undo_attribute(xmlNode *now, const xmlNode *before, const xmlNode *after, co
     if (g_strcmp0(was, became) == 0 || g_strcmp0(is, was) == 0)
         return;
     if (g_strcmp0(is, became) != 0)
-        g_ptr_array_add(kept, g_strdup_printf("%s='%s' of <%s> was not set by vgpud, and stays",
+        g_ptr_array_add(kept, g_strdup_printf("%s='%s' of <%s> was not set by vgpud and remains",
                                               name, is ? is : "", (const char *)now->name));
     else if (was)
         xmlSetProp(now, (const xmlChar *)name, (const xmlChar *)was);
@@ -178,7 +178,7 @@ xml_undo_named(xmlNode *child, const xmlNode *after, GPtrArray *kept)
     if (!xml_undo_has_children(child))
         vg_xml_remove(child);
     else
-        g_ptr_array_add(kept, g_strdup_printf("<%s> has more in it than was put there, and stays",
+        g_ptr_array_add(kept, g_strdup_printf("<%s> contains more than vgpud added and remains",
                                               (const char *)child->name));
 }
 

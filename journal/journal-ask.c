@@ -196,7 +196,7 @@ journal_ask_thread(vg_journal *journal, journal_task *task, void *take_arg, GDes
     VG_LOCK_SCOPE(&journal->lock);
     if (journal->asks.length >= ASKS_MAX) {
         journal_ask_free(ask);
-        return vg_error(err, VG_E_BUSY, "%d requests wait for the journal already", ASKS_MAX);
+        return vg_error(err, VG_E_BUSY, "%d requests already wait for the journal", ASKS_MAX);
     }
     g_queue_push_tail(&journal->asks, ask);
     pthread_cond_signal(&journal->work);
@@ -205,7 +205,7 @@ journal_ask_thread(vg_journal *journal, journal_task *task, void *take_arg, GDes
             continue;
         return vg_error(
             err, VG_E_TIMEOUT, "the journal in '%s' does not answer: %s", journal->directory,
-            journal_abandon(journal, ask) ? "nothing was changed" : "the change may still be made");
+            journal_abandon(journal, ask) ? "nothing changed" : "the change may still be made");
     }
     int status = ask->status;
     if (ask->error)

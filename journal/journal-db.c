@@ -232,11 +232,11 @@ journal_db_need_room(struct journal_db *db, int64_t bytes, GError **err)
         close(fd);
     if (number == ENOSPC || number == EDQUOT)
         return vg_error(err, VG_E_REFUSED,
-                        "the disk of '%s' is full: what room the journal has left there is kept "
-                        "for moves of VMs",
+                        "the disk of '%s' is full: the journal's remaining space is reserved for "
+                        "moves of VMs",
                         db->path);
     if (number != 0)
-        vg_log_warn_limited("no room can be kept for moves path=\"%s\" reason=\"%s\"", path,
+        vg_log_warn_limited("no space can be reserved for moves path=\"%s\" reason=\"%s\"", path,
                             g_strerror(number));
     return 0;
 }

@@ -69,7 +69,7 @@ journal_events_write(vg_journal *journal)
     pthread_mutex_unlock(&journal->lock);
     if (dropped > 0)
         vg_log_warn_limited(
-            "events were not kept, as the journal did not work count=%" G_GUINT64_FORMAT, dropped);
+            "events were lost because the journal did not work count=%" G_GUINT64_FORMAT, dropped);
     if (events.length == 0)
         return;
     if (journal_transact(journal, journal_events_add, &events, NULL, &err) == 0) {
@@ -151,7 +151,7 @@ journal_events_find(struct journal_db *db, const struct vg_happening_query *quer
     if (status > 0 && sqlite3_column_type(find, 1) != SQLITE_NULL)
         *ret = sqlite3_column_int64(find, sqlite3_column_type(find, 0) != SQLITE_NULL ? 0 : 1);
     else if (status > 0)
-        status = vg_error(err, VG_E_NOT_FOUND, "no event is kept of the run '%s' of vgpud",
+        status = vg_error(err, VG_E_NOT_FOUND, "no events of vgpud's run '%s' are stored",
                           query->after_boot);
     journal_db_end(find);
     return status < 0 ? -1 : 0;

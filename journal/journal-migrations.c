@@ -112,7 +112,7 @@ journal_migration_refuse(struct journal_db *db, const struct vg_migration *migra
     int status = statement ? journal_db_step(db, statement, err) : -1;
 
     if (status > 0)
-        status = vg_error(err, VG_E_CONFLICT, "the VM '%s' is being moved already, by '%s'",
+        status = vg_error(err, VG_E_CONFLICT, "the VM '%s' is already being moved, by '%s'",
                           migration->vm, journal_db_text(statement, 0));
     journal_db_end(statement);
     return status;

@@ -54,11 +54,9 @@ journal_token_add(struct journal_db *db, const void *arg, void **ret, GError **e
     if (status < 0)
         return -1;
     if (taken)
-        return vg_error(err, VG_E_CONFLICT, "there is a token '%s' already", token->token.name);
+        return vg_error(err, VG_E_CONFLICT, "the token '%s' already exists", token->token.name);
     if (all >= VG_JOURNAL_TOKENS_MAX)
-        return vg_error(err, VG_E_REFUSED,
-                        "there are %d tokens, and there cannot be more: revoke "
-                        "those that are not used",
+        return vg_error(err, VG_E_REFUSED, "there are %d tokens, the maximum: revoke unused ones",
                         VG_JOURNAL_TOKENS_MAX);
     if (journal_db_spare_room(db, err) < 0)
         return -1;
@@ -120,7 +118,7 @@ vg_journal_create_token(vg_journal *journal, const char *name, enum vg_role role
 {
     if (!vg_token_is_name(name)) {
         vg_error(err, VG_E_INVALID,
-                 "'%s' is no name for a token: it has 1 to %d letters, digits, '.', '_' and '-'",
+                 "'%s' is not a valid token name: use 1 to %d letters, digits, '.', '_' and '-'",
                  name, VG_TOKEN_NAME_MAX);
         return NULL;
     }
@@ -190,7 +188,7 @@ vg_journal_check_token(vg_journal *journal, const char *text, int64_t at_ns,
             found = token;
     }
     if (!found)
-        return vg_error(err, VG_E_DENIED, "the token is not known");
+        return vg_error(err, VG_E_DENIED, "the token is unknown");
     if (found->token.expires_ns != 0 && at_ns >= found->token.expires_ns)
         return vg_error(err, VG_E_DENIED, "the token has expired");
     found->used = true;

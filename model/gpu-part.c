@@ -133,7 +133,7 @@ part_judge_driver(struct vg_gpu_part *part, const char *driver, const struct vg_
                                  driver ? driver : "no driver"));
     else if (use->known)
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("bound to %s, and no program has it open: libvirt takes it for a "
+                 g_strdup_printf("bound to %s, and no program has it open: libvirt binds it for a "
                                  "VM with managed='yes'",
                                  driver));
     else
@@ -145,8 +145,8 @@ part_judge_driver(struct vg_gpu_part *part, const char *driver, const struct vg_
 
 /* ---- a whole GPU ---- */
 
-static const char part_no_iommu[] = "the kernel has no IOMMU for it, so that no VM can be given it "
-                                    "(`vgpuctl doctor` on that host says what to do)";
+static const char part_no_iommu[] = "the kernel has no IOMMU for it, so no VM can use it (`vgpuctl "
+                                    "doctor` on that host shows the remedy)";
 
 /* A function that keeps the IOMMU group of a GPU from VMs; NULL: none. */
 static const struct vg_inv_function *
@@ -191,7 +191,7 @@ part_judge_whole(const struct part_list *list, const struct vg_inv_gpu *gpu,
         part_set(part, VG_GPU_PART_HOST,
                  g_strdup_printf(
                      "%s (%s) is bound to %s, and is in the same IOMMU group %" G_GINT64_FORMAT
-                     ", which goes to a VM only as a whole: bind it to vfio-pci, too",
+                     ", which a VM gets only as a whole: bind it to vfio-pci, too",
                      blocker->address, blocker->what, blocker->driver, gpu->iommu_group));
 }
 
@@ -205,7 +205,7 @@ part_add_function(const struct part_list *list, const struct vg_inv_gpu *gpu,
     part->bound = part_is_vfio(function->driver);
     if (!part_find_owner(list, part))
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("%s beside the GPU, bound to %s: goes with it", function->what,
+                 g_strdup_printf("%s beside the GPU, bound to %s: moves with it", function->what,
                                  function->driver ? function->driver : "no driver"));
 }
 
@@ -239,7 +239,7 @@ part_judge_vgpu(const struct vg_inv_vf *vf, struct vg_gpu_part *part)
         part_set(
             part, VG_GPU_PART_UNSET,
             g_strdup_printf("no vGPU yet: nvidia/current_vgpu_type is 0%s%s",
-                            *creatable ? ", and it could be made " : ", and it can be made none",
+                            *creatable ? ", and one can be created " : ", and none can be created",
                             creatable));
 }
 
@@ -319,14 +319,14 @@ part_add_room(const struct part_list *list, const struct vg_inv_gpu *gpu,
 
     if (type->functions > type->available && type->max_instances == 0)
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("room for at least %" G_GINT64_FORMAT
-                                 " more: how many the card can have is not known",
+                 g_strdup_printf("capacity for at least %" G_GINT64_FORMAT
+                                 " more; the card's maximum is unknown",
                                  type->available));
     else if (type->available > 0)
         part_set(part, VG_GPU_PART_FREE,
                  g_strdup_printf("room for %" G_GINT64_FORMAT " more", type->available));
     else
-        part_set(part, VG_GPU_PART_USED, g_strdup("no room for more"));
+        part_set(part, VG_GPU_PART_USED, g_strdup("no capacity for more"));
     part->free = type->available;
 }
 

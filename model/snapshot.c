@@ -210,7 +210,7 @@ seal_host(struct vg_snap_host *host, GError **err)
     if (host->end_ns < host->begin_ns)
         return vg_error(err, VG_E_INVALID, "host '%s': its end is before its start", host->name);
     if (host->memory_bytes > 0 && host->memory_free_bytes > host->memory_bytes)
-        return vg_error(err, VG_E_INVALID, "host '%s': more memory is free than there is",
+        return vg_error(err, VG_E_INVALID, "host '%s': free memory exceeds total memory",
                         host->name);
 
     lower_uuid(&host->uuid);
@@ -243,7 +243,7 @@ check_uuids(const vg_snapshot *snapshot, GError **err)
         for (guint v = 0; v < host->vms->len; v++) {
             struct vg_snap_vm *vm = host->vms->pdata[v];
             if (vm->uuid && !g_hash_table_insert(seen, vm->uuid, vm))
-                return vg_error(err, VG_E_CONFLICT, "host '%s', VM '%s': UUID %s is there twice",
+                return vg_error(err, VG_E_CONFLICT, "host '%s', VM '%s': UUID %s appears twice",
                                 host->name, vm->name, vm->uuid);
         }
     }
@@ -258,7 +258,7 @@ vg_snapshot_seal(vg_snapshot *snapshot, GError **err)
     g_ptr_array_sort(snapshot->hosts, by_host);
     const struct vg_snap_host *host = find_twin(snapshot->hosts, by_host);
     if (host)
-        return vg_error(err, VG_E_CONFLICT, "host '%s' is there twice", host->name);
+        return vg_error(err, VG_E_CONFLICT, "host '%s' appears twice", host->name);
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         if (seal_host(snapshot->hosts->pdata[i], err) < 0)
             return -1;

@@ -34,11 +34,12 @@ vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const 
         return vg_error(err, VG_E_INVALID, "VM name of process %d must have 1 to %d bytes", pid,
                         VG_VM_NAME_MAX - 1);
     if (!vg_is_vm_name(name))
-        return vg_error(err, VG_E_INVALID, "'%s' cannot name a VM: it names an aggressor", name);
+        return vg_error(err, VG_E_INVALID, "'%s' cannot name a VM: it is the name of an aggressor",
+                        name);
     if (uuid && !g_uuid_string_is_valid(uuid))
-        return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is no UUID", uuid, name);
+        return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is not a UUID", uuid, name);
     if (!uuid && g_uuid_string_is_valid(name))
-        return vg_error(err, VG_E_INVALID, "'%s' is a UUID; a UUID comes after a name", name);
+        return vg_error(err, VG_E_INVALID, "'%s' is a UUID; it must follow a name", name);
     if (g_hash_table_contains(topology->names, GINT_TO_POINTER(pid)))
         return vg_error(err, VG_E_CONFLICT, "process %d is named twice", pid);
 

@@ -100,13 +100,13 @@ paths_judge_local(struct paths_case *one)
     if (need->writable && need->is_storage && comparable && here->identity && there->identity &&
         strcmp(here->identity, there->identity) == 0 && here->shared)
         paths_say(one, VG_PATH_UNTRIED,
-                  "%s, %s, is on a local file system (%s) of '%s': if '%s' does not have it from "
+                  "%s, %s, is on a local file system (%s) of '%s': unless '%s' mounts it from "
                   "there, it is another file",
                   need->path, need->use, type, one->to, one->from);
     else if (need->writable && need->is_storage)
         paths_say(one, VG_PATH_REFUSED,
-                  "%s, %s, is on a local file system (%s) of '%s', and so not the file that the "
-                  "VM has; libvirt would not notice: have both hosts mount the same storage there",
+                  "%s, %s, is on a local file system (%s) of '%s', so it is not the VM's file, and "
+                  "libvirt would not notice: mount the same storage on both hosts",
                   need->path, need->use, type, one->to);
     else if (need->is_storage && comparable && here->size_bytes != there->size_bytes)
         paths_say(one, VG_PATH_REFUSED,
@@ -115,8 +115,8 @@ paths_judge_local(struct paths_case *one)
                   need->path, need->use, one->to, there->size_bytes, here->size_bytes, one->from);
     else
         paths_say(one, VG_PATH_OK,
-                  "'%s' has %s, %s: not shared as far as seen, on a local file system (%s)",
-                  one->to, need->path, need->use, type);
+                  "'%s' has %s, %s: apparently not shared, on a local file system (%s)", one->to,
+                  need->path, need->use, type);
 }
 
 static void
@@ -144,8 +144,8 @@ paths_judge_there(struct paths_case *one)
     const struct vg_path_seen *there = one->there;
 
     if (need->is_device && there->kind != VG_PATH_DEVICE)
-        paths_say(one, VG_PATH_REFUSED, "%s, %s, is no block device on '%s'", need->path, need->use,
-                  one->to);
+        paths_say(one, VG_PATH_REFUSED, "%s, %s, is not a block device on '%s'", need->path,
+                  need->use, one->to);
     else if (there->kind == VG_PATH_DIRECTORY)
         paths_say(one, VG_PATH_REFUSED, "%s, %s, is a directory on '%s'", need->path, need->use,
                   one->to);
@@ -182,7 +182,7 @@ vg_path_judge(const struct vg_path_need *need, const struct vg_path_seen *here,
                   to);
     else if (is_unknown)
         paths_say(&one, VG_PATH_UNTRIED, "it is unknown whether '%s' has %s, %s: %s", to,
-                  need->path, need->use, there && there->why ? there->why : "it was not asked");
+                  need->path, need->use, there && there->why ? there->why : "it was not queried");
     else if (there->state == VG_PATH_FAILING)
         paths_say(&one, VG_PATH_REFUSED, "%s, %s, cannot be reached on '%s': %s", need->path,
                   need->use, to, there->why ? there->why : "it does not answer");

@@ -46,7 +46,7 @@ choice_list(const GPtrArray *sockets)
         const struct vg_proxy_socket *socket = sockets->pdata[i];
         g_autofree char *text =
             g_strdup_printf("%s (%s%s)", socket->socket,
-                            socket->gpu[0] ? "GPU " : "its GPU is not known", socket->gpu);
+                            socket->gpu[0] ? "GPU " : "its GPU is unknown", socket->gpu);
         vg_proxy_choice_add_name(names, text);
     }
     return vg_proxy_choice_join(names, "none");
@@ -160,8 +160,8 @@ vg_proxy_choice_choose(struct vg_proxy_choice *choice, const char *vm, const cha
     if (choice->sockets->len > 1) {
         g_autofree char *list = choice_list(choice->sockets);
         return vg_error(err, VG_E_CONFLICT,
-                        "%s has %u sockets for '%s': %s; say HOST/GPU, or the address",
-                        choice->what, choice->sockets->len, vm, list);
+                        "%s has %u sockets for '%s': %s; use HOST/GPU or the address", choice->what,
+                        choice->sockets->len, vm, list);
     }
     choice_take(choice, move);
     return 0;

@@ -194,5 +194,5 @@ mover_go_on(struct mover_move *move)
     g_clear_pointer(&record->waits_for, g_free);
     record->waits_since_ns = 0;
     bare_tell_wait(move);
-    vg_log_notice("move waits no more id=%s vm=\"%s\"", record->id, record->vm);
+    vg_log_notice("move no longer waits id=%s vm=\"%s\"", record->id, record->vm);
 }

@@ -137,7 +137,7 @@ drain_publish(struct vg_drainer *drainer, vg_drain *take_drain)
     VG_LOCK_SCOPE(&drainer->lock);
     if (!drainer->newest || drainer->newest->state != take_drain->state ||
         drainer->newest->left != take_drain->left)
-        vg_log_notice("this host is being emptied state=%s moved=%" G_GINT64_FORMAT
+        vg_log_notice("this host is being drained state=%s moved=%" G_GINT64_FORMAT
                       " left=%" G_GINT64_FORMAT,
                       vg_drain_state_names[take_drain->state], take_drain->moved, take_drain->left);
     vg_drain_free(drainer->newest);
@@ -316,7 +316,7 @@ vg_drainer_end(vg_drainer *drainer, GError **err)
     const bool is_on = drainer->mark.asked_by != NULL;
     pthread_mutex_unlock(&drainer->lock);
     if (!is_on)
-        return vg_error(err, VG_E_NOT_FOUND, "host '%s' is not being emptied", drainer->parts.host);
+        return vg_error(err, VG_E_NOT_FOUND, "host '%s' is not being drained", drainer->parts.host);
     if (vg_journal_set_drain(drainer->parts.journal, NULL, err) < 0)
         return -1;
     pthread_mutex_lock(&drainer->lock);
@@ -325,7 +325,7 @@ vg_drainer_end(vg_drainer *drainer, GError **err)
     drain_tell(drainer);
     pthread_cond_broadcast(&drainer->woken);
     pthread_mutex_unlock(&drainer->lock);
-    vg_log_notice("this host is not emptied any more");
+    vg_log_notice("this host is no longer being drained");
     drain_abort(drainer);
     return 0;
 }
@@ -344,9 +344,9 @@ vg_drainer_read(vg_drainer *drainer, bool dry_run, GError **err)
     VG_LOCK_SCOPE(&drainer->lock);
     if (!drainer->mark.asked_by) {
         if (drainer->known)
-            vg_error(err, VG_E_NOT_FOUND, "host '%s' is not being emptied", drainer->parts.host);
+            vg_error(err, VG_E_NOT_FOUND, "host '%s' is not being drained", drainer->parts.host);
         else
-            vg_error(err, VG_E_BUSY, "whether this host is being emptied is not known yet");
+            vg_error(err, VG_E_BUSY, "it is not yet known whether this host is being drained");
         return NULL;
     }
     if (drainer->newest)

@@ -32,7 +32,7 @@ end_move(struct mover_move *move)
 {
     struct vg_migration *record = move->record;
 
-    vg_log_notice("vgpud ends during a move id=%s vm=\"%s\" step=%s", record->id, record->vm,
+    vg_log_notice("vgpud is stopping during a move id=%s vm=\"%s\" step=%s", record->id, record->vm,
                   record->step ? record->step : "");
     if (mover_is_left_alone(move->machine.running)) {
         mover_leave(move);

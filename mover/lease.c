@@ -116,7 +116,8 @@ lease_turn_back(struct mover_move *move, const char *why)
         return; /* it is too late; attaching will find out */
     if (!record->cause)
         record->cause = g_strdup_printf(
-            "reserve: '%s' no longer keeps a GPU for the VM, and none again: %s", record->to, why);
+            "reserve: '%s' no longer reserves a GPU for the VM and could not reserve one again: %s",
+            record->to, why);
     atomic_store(&move->cancel, true);
 }
 
@@ -164,7 +165,7 @@ lease_renew_if_due(struct mover_move *move)
     if (kept == 0)
         lease_reserve_again(move);
     else if (kept < 0)
-        vg_log_warn("what the target keeps cannot be renewed now id=%s reason=\"%s\"",
+        vg_log_warn("the reservation on the target cannot be renewed now id=%s reason=\"%s\"",
                     move->record->id, error->message);
 }
 
@@ -215,7 +216,7 @@ mover_check_lease(struct mover_move *move, GError **err)
     if (kept < 0 && vg_clock_monotonic_ns() >= move->kept_until_ns) {
         g_propagate_prefixed_error(
             err, g_steal_pointer(&error),
-            "whether '%s' still keeps a GPU for the VM is not known: ", move->record->to);
+            "it is unknown whether '%s' still reserves a GPU for the VM: ", move->record->to);
         return -1;
     }
     if (kept == 0) {
@@ -223,7 +224,8 @@ mover_check_lease(struct mover_move *move, GError **err)
         move->given = lease_reserve(move, err);
         if (!move->given) {
             g_prefix_error(
-                err, "'%s' no longer keeps a GPU for the VM, and none again: ", move->record->to);
+                err, "'%s' no longer reserves a GPU for the VM and could not reserve one again: ",
+                move->record->to);
             return -1;
         }
     }

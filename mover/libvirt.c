@@ -120,8 +120,9 @@ libvirt_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err
 
     if (mover_begin_lease(move, err) < 0)
         return -1;
-    ret->text = g_strdup_printf("'%s' keeps %u GPU%s as %s", record->to, record->devices->len,
-                                record->devices->len == 1 ? "" : "s", record->reservation);
+    ret->text =
+        g_strdup_printf("'%s' has reserved %u GPU%s as %s", record->to, record->devices->len,
+                        record->devices->len == 1 ? "" : "s", record->reservation);
     return 0;
 }
 
@@ -142,13 +143,13 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
     g_clear_error(&error);
     if (record->reservation && vg_peer_release(move->mover->parts.peers, record->peer,
                                                record->reservation, MOVER_PEER_NS, err) < 0) {
-        g_prefix_error(err, "it is cancelled when its lease ends: ");
+        g_prefix_error(err, "it will be released when its lease ends: ");
         return -1;
     }
     pthread_mutex_lock(&move->mover->lock);
     g_clear_pointer(&record->reservation, g_free);
     pthread_mutex_unlock(&move->mover->lock);
-    ret->text = g_strdup("nothing is kept any more");
+    ret->text = g_strdup("the reservation is released");
     return 0;
 }
 
@@ -164,8 +165,10 @@ libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
     if (!lost)
         return 0;
     return vg_error(err, VG_E_EXTERNAL,
-                    "the guest: the driver can never bring process %" PRId64 " (%s) back%s%s; end "
-                    "it in the guest by `vgpu-guestd end %" PRId64 "`",
+                    "the guest: the driver can never restore process %" PRId64
+                    " (%s)%s%s; end it in "
+                    "the guest with "
+                    "`vgpu-guestd end %" PRId64 "`",
                     lost->pid, lost->comm ? lost->comm : "?", lost->why ? ": " : "",
                     lost->why ? lost->why : "", lost->pid);
 }
@@ -261,7 +264,7 @@ libvirt_attach(struct mover_move *move, bool is_target, struct mover_outcome *re
         if (vg_virt_attach(host, record->uuid, device, xml, &limits, err) < 0)
             return -1;
     }
-    ret->text = g_strdup("they are in the VM");
+    ret->text = g_strdup("the VM has them");
     return 0;
 }
 
@@ -382,7 +385,7 @@ libvirt_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
         return 0;
     case VG_MOVE_VERB_MAX:
     default:
-        vg_bug("verb %d is not done here", (int)verb);
+        vg_bug("verb %d does not apply here", (int)verb);
     }
 }
 

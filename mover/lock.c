@@ -71,7 +71,7 @@ mover_check_lock(const struct mover_move *move, GError **err)
 
     if (!region || !vg_region_other_moves(region, move->record->uuid, &other))
         return 0;
-    return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster moves this VM, too", other);
+    return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster is also moving this VM", other);
 }
 
 void

@@ -169,14 +169,13 @@ look_tell_waiting(struct mover_move *move, const struct mover_views *views, cons
     const bool stands = views->source_known && views->source.place == VG_DOMAIN_STILL;
     g_autofree char *command = mover_command(move, false, "resume");
     g_autofree char *paused =
-        stands ? g_strdup_printf("; the VM is paused, as it may run there: if it certainly does "
-                                 "not, %s resumes it",
+        stands ? g_strdup_printf("; the VM stays paused because it may be running there: if it "
+                                 "certainly is not, %s resumes it",
                                  command)
                : g_strdup("");
-    g_autofree char *text =
-        g_strdup_printf("libvirtd of '%s'%s%s%s: %s; if it hangs, a restart of it ends that%s",
-                        views->source_known ? to : from, both ? " and of '" : "", both ? to : "",
-                        both ? "'" : "", why, paused);
+    g_autofree char *text = g_strdup_printf(
+        "libvirtd of '%s'%s%s%s: %s; if it hangs, restart it%s", views->source_known ? to : from,
+        both ? " and of '" : "", both ? to : "", both ? "'" : "", why, paused);
 
     mover_wait(move, text);
 }
@@ -272,15 +271,16 @@ look_undefine(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
     if (!move->machine.done[VG_MOVE_PRECHECK])
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' has a definition of the VM, too, and it is not certain that this "
-                        "move has left it; %s removes it",
+                        "'%s' also has a definition of the VM, and it is not certain that this "
+                        "move left it there; %s removes it",
                         move->record->to, command);
     if (vg_virt_undefine(move->target, move->record->uuid, &error) < 0)
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' keeps a definition of the VM (%s), which must not be started there; "
-                        "%s removes it",
+                        "'%s' still has a definition of the VM (%s), which must not be started "
+                        "there; %s removes it",
                         move->record->to, error->message, command);
-    ret->text = g_strdup_printf("the definition of the VM that the migration left on '%s' is gone",
+    ret->text = g_strdup_printf("the definition of the VM that the migration left on '%s' has been "
+                                "removed",
                                 move->record->to);
     return 0;
 }
@@ -307,15 +307,15 @@ look_tidy_target(struct mover_move *move, struct mover_outcome *ret, GError **er
     struct vg_domain_look there;
 
     if (!look_at_leftover(move, &there, err)) {
-        g_prefix_error(err,
-                       "whether '%s' keeps anything of the VM is not known: ", move->record->to);
+        g_prefix_error(
+            err, "it is unknown whether '%s' still has anything of the VM: ", move->record->to);
         return -1;
     }
     if (there.place != VG_DOMAIN_ABSENT) {
         g_autofree char *command = mover_command(move, true, "destroy");
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' has a QEMU of the VM, too (%s); if it is of no use, %s ends it",
-                        move->record->to, there.stands ? there.stands : "it runs or waits",
+                        "'%s' also has a QEMU of the VM (%s); if it is not needed, %s ends it",
+                        move->record->to, there.stands ? there.stands : "it is running or waiting",
                         command);
     }
     return there.defined ? look_undefine(move, ret, err) : 0;
@@ -352,7 +352,7 @@ mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (move->machine.asked[VG_MOVE_MIGRATE] && look_tidy_target(move, ret, err) < 0)
         return -1;
     if (!ret->text)
-        ret->text = g_strdup_printf("'%s' keeps no definition of the VM", move->record->to);
+        ret->text = g_strdup_printf("'%s' has no definition of the VM", move->record->to);
     return 0;
 }
 
@@ -381,7 +381,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (!views.source_known || !views.target_known)
         return vg_error(err, VG_E_UNREACHABLE, "%s", why->str);
     if (look_place(&views) != VG_PLACE_TARGET)
-        return vg_error(err, VG_E_CONFLICT, "the VM does not run on '%s' alone", record->to);
+        return vg_error(err, VG_E_CONFLICT, "the VM does not run only on '%s'", record->to);
     if (views.target.place == VG_DOMAIN_STILL) {
         g_autofree char *command = mover_command(move, true, "resume");
         return vg_error(err, VG_E_CONFLICT,
@@ -389,7 +389,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
                         views.target.stands, command);
     }
     if (record->devices->len > 0 && look_gpu(move, &views.target) != VG_GPU_ATTACHED)
-        return vg_error(err, VG_E_CONFLICT, "the VM has not all of its GPUs");
+        return vg_error(err, VG_E_CONFLICT, "the VM lacks some of its GPUs");
     if (look_define_gpus(move, true, err) < 0)
         return -1;
     if (views.source.place == VG_DOMAIN_STILL && look_is_unclear(&move->machine) &&
@@ -398,7 +398,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (views.source.place != VG_DOMAIN_ABSENT) {
         g_autofree char *command = mover_command(move, false, "destroy");
         return vg_error(err, VG_E_CONFLICT,
-                        "the VM runs on '%s', and '%s' has its QEMU still, %s; %s ends that",
+                        "the VM runs on '%s', and '%s' still has a QEMU of it, %s; %s ends that",
                         record->to, record->from,
                         views.source.stands ? views.source.stands : "which runs", command);
     }

@@ -201,7 +201,7 @@ mover_let_pass(struct mover_move *move, enum vg_move_verb verb)
     if (n == 0)
         return;
     g_autofree char *what =
-        g_strdup_printf("the cause to end that made '%s' fail", vg_move_verb_names[verb]);
+        g_strdup_printf("the end of the cause that made '%s' fail", vg_move_verb_names[verb]);
     mover_wait(move, what);
     while (vg_clock_monotonic_ns() < until_ns && !atomic_load(&move->cancel) &&
            vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + AGAIN_LOOK_NS))
@@ -415,7 +415,7 @@ mover_turn_back(struct mover_move *move, GError **err)
         if (!move->record->waits_for)
             return vg_error(err, VG_E_CONFLICT,
                             move->machine.back
-                                ? "the move goes back already"
+                                ? "the move is already being rolled back"
                                 : "it is too late: the VM is on '%s'; once the move is done, it "
                                   "can be undone",
                             move->record->to);

@@ -24,7 +24,7 @@ nova_open(struct mover_move *move, GError **err)
 {
     if (!move->nova && !move->settings->nova)
         vg_error(err, VG_E_REFUSED,
-                 "nova is not configured any more: cloud or auth_url in [nova] says where it is");
+                 "nova is no longer configured: set cloud or auth_url in [nova]");
     else if (!move->nova)
         move->nova = vg_nova_settings_open(move->settings->nova, &move->leave, err);
     return move->nova;
@@ -37,8 +37,8 @@ nova_refuse_gpu(const char *vm, const char *kind, const char *what, GError **err
 {
     return vg_error(
         err, VG_E_REFUSED,
-        "OpenStack manages '%s', and its GPU (%s %s) comes from its flavor: nova has no "
-        "call that takes it off, and vgpud takes nothing off behind nova's back",
+        "OpenStack manages '%s', and its GPU (%s %s) comes from its flavor: nova has no call that "
+        "detaches it, and vgpud detaches nothing without nova's knowledge",
         vm, kind, what);
 }
 
@@ -117,9 +117,10 @@ nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
                            ? VG_PLACE_SOURCE
                            : VG_PLACE_UNKNOWN;
     ret->facts.final = ret->facts.place == VG_PLACE_UNKNOWN;
-    ret->text = ret->facts.final
-                    ? g_strdup("the VM does not run here, or libvirt moves it without nova")
-                    : g_strdup("the VM is on the source; nova was not asked to move it yet");
+    ret->text =
+        ret->facts.final
+            ? g_strdup("the VM does not run here, or libvirt moves it without nova")
+            : g_strdup("the VM is on the source; the request to nova has not been sent yet");
     return 0;
 }
 
@@ -128,10 +129,10 @@ static char *
 nova_place_text(const struct vg_nova_server *server)
 {
     if (!server->known)
-        return g_strdup("nova has no such instance any more");
+        return g_strdup("nova no longer has this instance");
     if (strcmp(server->status, "ERROR") == 0)
         return g_strdup_printf("nova has the instance in ERROR, on '%s': %s", server->host,
-                               server->fault ? server->fault : "it gives no reason");
+                               server->fault ? server->fault : "it gave no reason");
     if (vg_nova_is_migrating(server))
         return g_strdup("nova is moving it");
     return g_strdup_printf("nova has it on '%s', %s", server->host, server->status);
@@ -199,7 +200,7 @@ nova_look_after(struct mover_move *move)
     if (!back && vg_clock_realtime_ns() < nova_until_ns(move))
         return;
     if (vg_nova_abort(move->nova, move->record->uuid, &error) < 0)
-        vg_log_warn("nova does not abort the migration now id=%s reason=\"%s\"", move->record->id,
+        vg_log_warn("nova is not aborting the migration now id=%s reason=\"%s\"", move->record->id,
                     error->message);
 }
 
@@ -302,7 +303,7 @@ nova_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (nova_find_problems(move, problems, err) < 0 || mover_refuse(move, problems, ret, err) < 0)
         return -1;
     g_free(ret->text);
-    ret->text = g_strdup_printf("nothing speaks against it; nova calls them '%s' and '%s'",
+    ret->text = g_strdup_printf("no obstacles found; nova calls them '%s' and '%s'",
                                 move->record->nova_from, move->record->nova_to);
     return 0;
 }
@@ -332,14 +333,15 @@ nova_describe(const struct mover_move *move, enum vg_move_verb verb)
 
     switch ((int)verb) {
     case VG_MOVE_LOOK:
-        return record->nova_to ? g_strdup("nova: where is the VM?")
+        return record->nova_to ? g_strdup("nova: find the VM")
                                : g_strdup_printf("libvirt on '%s': find the VM", record->from);
     case VG_MOVE_PRECHECK:
-        return g_strdup_printf("nova: can it move from '%s' to '%s'?", record->from, record->to);
+        return g_strdup_printf("nova: check that it can move from '%s' to '%s'", record->from,
+                               record->to);
     case VG_MOVE_MIGRATE:
         return g_strdup_printf("nova: migrate it live to '%s'", record->nova_to);
     case VG_MOVE_VERIFY:
-        return g_strdup_printf("nova: is it on '%s'?", record->nova_to);
+        return g_strdup_printf("nova: check that it is on '%s'", record->nova_to);
     default:
         return NULL;
     }

@@ -64,7 +64,8 @@ prepare_choose_mode(vg_virt_link *source, const char *wanted, struct vg_migratio
         return vg_error(err, VG_E_REFUSED, "the VM cannot be migrated with its GPUs in it: %s",
                         why);
     migration->mode = why ? VG_MODE_DETACH : VG_MODE_NATIVE;
-    migration->mode_why = why ? g_steal_pointer(&why) : g_strdup("QEMU can take the GPUs along");
+    migration->mode_why =
+        why ? g_steal_pointer(&why) : g_strdup("QEMU can migrate the GPUs' state");
     return 0;
 }
 
@@ -115,7 +116,7 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
                     GError **err)
 {
     if (strcmp(to, mover->parts.host) == 0) {
-        vg_error(err, VG_E_CONFLICT, "the VM is on '%s' already", to);
+        vg_error(err, VG_E_CONFLICT, "the VM is already on '%s'", to);
         return NULL;
     }
     struct vg_peer_info *info = vg_peers_find(mover->parts.peers, to);
@@ -147,10 +148,11 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
 static int
 prepare_check_during(const struct vg_migration *migration, GError **err)
 {
-    const char *why = !migration->gpu_during ? NULL
-                      : migration->no_agent  ? "the guest's agent is not asked"
+    const char *why = !migration->gpu_during                       ? NULL
+                      : migration->no_agent                        ? "the guest's agent is not used"
                       : migration->executor != VG_EXECUTOR_LIBVIRT ? "nova moves the VM"
-                      : migration->mode == VG_MODE_NATIVE          ? "QEMU takes the GPUs along"
+                      : migration->mode == VG_MODE_NATIVE          ? "QEMU migrates the GPUs' "
+                                                                     "state"
                       : migration->devices->len == 0               ? "it has no GPU to lose"
                                                                    : NULL;
 
@@ -261,8 +263,9 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     int status = 0;
 
     if (other || queued) {
-        g_ptr_array_add(problems, g_strdup_printf(other ? "'%s' is being moved already, by '%s'"
-                                                        : "'%s' waits to be moved already, by '%s'",
+        g_ptr_array_add(problems, g_strdup_printf(other ? "'%s' is already being moved, by '%s'"
+                                                        : "'%s' is already waiting to be moved, by "
+                                                          "'%s'",
                                                   migration->vm, other ? other : queued));
         return 0;
     }
@@ -357,8 +360,8 @@ prepare_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migrat
 
     if (!settings->enabled)
         return vg_error(err, VG_E_REFUSED,
-                        "actions are disabled on this host (set [actions] enabled=yes), and so is "
-                        "asking guests");
+                        "actions are disabled on this host (set [actions] enabled=yes), so guests "
+                        "cannot be queried");
     if (!prepare_choose_executor(settings, vm, migration, &refused)) {
         g_ptr_array_add(problems, g_strdup(refused->message));
         return 0;

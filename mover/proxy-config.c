@@ -106,8 +106,7 @@ vg_proxy_config_token(const char *path, GError **err)
     if (ok)
         return g_strdup(text);
     vg_error(err, VG_E_INVALID,
-             "the first line of '%s' is no token of %d to %d bytes without "
-             "blanks",
-             path, VG_PROXY_TOKEN_MIN, VG_PROXY_TOKEN_MAX);
+             "the first line of '%s' is not a token of %d to %d bytes without blanks", path,
+             VG_PROXY_TOKEN_MIN, VG_PROXY_TOKEN_MAX);
     return NULL;
 }

@@ -91,7 +91,8 @@ room_find_all(const GStrv paths, const char *name, vg_proxy_desk **ret_desk,
         /* One proxy may be known by two paths. */
         if (*ret && socket->pid != (*ret)->pid) {
             vg_error(err, VG_E_REFUSED,
-                     "two vgpu-proxies of this host have the socket '%s', asked at %s and at %s",
+                     "two vgpu-proxies of this host have the socket '%s': the ones with the "
+                     "control sockets %s and %s",
                      name, (*ret)->proxy, socket->proxy);
             vg_proxy_socket_free(socket);
             g_clear_error(&error);

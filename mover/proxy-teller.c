@@ -120,8 +120,8 @@ teller_write(vg_proxy_teller *teller)
         return;
     if (!g_file_set_contents_full(teller->path, text->str, (gssize)text->len,
                                   G_FILE_SET_CONTENTS_CONSISTENT, 0640, &error)) {
-        vg_log_warn_limited("cannot save which guests know of a proxy, so the next vgpud will not "
-                            "notify them when they no longer have one reason=\"%s\"",
+        vg_log_warn_limited("cannot save which guests know their proxy, so the next vgpud cannot "
+                            "notify them when it is removed reason=\"%s\"",
                             error->message);
         return;
     }
@@ -217,8 +217,8 @@ teller_is_due(vg_proxy_teller *teller, struct teller_vm *vm, const struct vg_vm_
         g_free(vm->reason);
         vm->reason =
             g_strdup(here ? "it does not run here"
-                          : "this host has no such VM; if it is no more, remove its group, "
-                            "and its socket and token of vgpu-proxy");
+                          : "this host has no such VM; if it no longer exists, remove its group, "
+                            "and its socket and token from vgpu-proxy");
         return false;
     }
     g_free(vm->uuid);

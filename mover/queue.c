@@ -166,8 +166,8 @@ mover_queue_why_retry(vg_mover *mover, const char *to)
 
     if (running >= settings->moves)
         return running == 1
-                   ? g_strdup("1 move is under way, the most that [actions] moves allows")
-                   : g_strdup_printf("%u moves are under way, the most that [actions] moves allows",
+                   ? g_strdup("1 move is running, the most that [actions] moves allows")
+                   : g_strdup_printf("%u moves are running, the most that [actions] moves allows",
                                      running);
     if (others->len > 0 && there + others->len >= settings->moves)
         return g_strdup_printf("%u moves to '%s' are running, %u of them from other hosts; "
@@ -206,8 +206,7 @@ mover_queue_why_turn(vg_mover *mover, const char *to)
     char *why = mover_queue_why_retry(mover, to);
 
     if (!why && vg_peers_queue_to(mover->parts.peers, to) && queue_was_lately(mover, to))
-        why =
-            g_strdup_printf("another host has moves to '%s' in its queue, and makes one first", to);
+        why = g_strdup_printf("another host has moves to '%s' in its queue and is first", to);
     return why;
 }
 
@@ -221,7 +220,7 @@ mover_queue_why(vg_mover *mover, const char *to)
         g_autofree char *other =
             mover_queue_why_turn(mover, ((const struct vg_migration *)due->pdata[i])->to);
         if (!other)
-            return g_strdup("moves that were requested before it come first");
+            return g_strdup("earlier requests come first");
     }
     return why;
 }
@@ -243,7 +242,7 @@ mover_queue_add(vg_mover *mover, struct vg_migration *migration, const struct vg
     const bool is_full = mover->queue->len >= VG_MOVER_QUEUE_MAX;
     pthread_mutex_unlock(&mover->lock);
     if (is_full)
-        return vg_error(err, VG_E_CONFLICT, "%d moves wait for their turn, the most that may: %s",
+        return vg_error(err, VG_E_CONFLICT, "%d moves are queued, the maximum: %s",
                         VG_MOVER_QUEUE_MAX, why);
     migration->waits_for = g_strdup("its turn");
     migration->waits_since_ns = vg_clock_realtime_ns();
@@ -319,8 +318,8 @@ mover_queue_remove(vg_mover *mover, struct mover_queued *queued, const char *why
     queued->is_busy = false;
     if (status < 0) {
         g_free(queued->why);
-        queued->why =
-            g_strdup_printf("it leaves the queue once the journal takes that: %s", error->message);
+        queued->why = g_strdup_printf("it leaves the queue once the journal can record it: %s",
+                                      error->message);
         mover_queue_number(mover);
         g_propagate_error(err, g_steal_pointer(&error));
         return NULL;

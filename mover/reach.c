@@ -43,7 +43,7 @@ mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
             peer);
         return NULL;
     }
-    vg_error(err, VG_E_NOT_FOUND, "there is no [peer %s] any more", peer);
+    vg_error(err, VG_E_NOT_FOUND, "[peer %s] no longer exists", peer);
     return NULL;
 }
 
@@ -113,8 +113,8 @@ void
 mover_add_silence(GPtrArray *problems, const char *why)
 {
     g_ptr_array_add(problems,
-                    g_strdup_printf("the guest's agent does not answer (%s); vgpu-guestd must run "
-                                    "in the guest, or no_agent leave it out",
+                    g_strdup_printf("the guest's agent does not answer (%s); run vgpu-guestd in "
+                                    "the guest, or set no_agent",
                                     why));
 }
 
@@ -131,7 +131,7 @@ mover_check_programs(struct mover_move *move, GPtrArray *problems)
     VG_LOCK_SCOPE(&move->mover->lock);
     if (status < 0 && g_error_matches(error, VG_ERROR, VG_E_BUSY))
         g_ptr_array_add(record->doubts,
-                        g_strdup_printf("the guest was not asked: %s", error->message));
+                        g_strdup_printf("the guest was not queried: %s", error->message));
     else if (error)
         mover_add_silence(problems, error->message);
     else if (!answer.ok)
@@ -162,6 +162,6 @@ mover_refuse(const struct mover_move *move, const GPtrArray *problems, struct mo
         return vg_error(err, VG_E_REFUSED, "%s", text);
     }
     g_autofree char *doubts = reach_join(move->record->doubts);
-    ret->text = g_strdup_printf("nothing speaks against it%s%s", *doubts ? "; but " : "", doubts);
+    ret->text = g_strdup_printf("no obstacles found%s%s", *doubts ? "; but " : "", doubts);
     return 0;
 }

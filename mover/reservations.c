@@ -103,8 +103,7 @@ reservations_check_owner(const struct vg_reservation *what, const char *client, 
 {
     if (!client || g_strcmp0(what->asked_by, client) == 0)
         return 0;
-    return vg_error(err, VG_E_DENIED, "reservation '%s' is not one of '%s', who asks", what->id,
-                    client);
+    return vg_error(err, VG_E_DENIED, "reservation '%s' does not belong to '%s'", what->id, client);
 }
 
 /* Keeps those from the i-th on as lapsed ones. */
@@ -181,7 +180,7 @@ reservations_check_rivals(vg_reservations *reservations, const struct vg_reserva
             const struct vg_move_device *device = what->devices->pdata[k];
             if (device->target_address &&
                 reservation_has_device(kept->what, device->target_address))
-                return vg_error(err, VG_E_CONFLICT, "%s is kept for the VM '%s' (%s)",
+                return vg_error(err, VG_E_CONFLICT, "%s is reserved for the VM '%s' (%s)",
                                 device->target_address, kept->what->vm, kept->what->id);
         }
     }
@@ -359,8 +358,8 @@ reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_
     }
     if (n >= settings->moves + is_one)
         return vg_error(err, VG_E_CONFLICT,
-                        "%" PRId64 " VMs are on their way here already (%s); [actions] moves of "
-                        "this host allows %" PRId64,
+                        "%" PRId64 "VMs are already moving here (%s); [actions] moves of this host "
+                        "allows %" PRId64,
                         n, names->str, settings->moves);
     return list ? 0 : -1;
 }
@@ -446,7 +445,7 @@ vg_reservations_renew(vg_reservations *reservations, const char *id, const char 
     VG_LOCK_SCOPE(&reservations->lock);
     struct reservations_kept *kept = reservations_find(reservations, id);
     if (!kept) {
-        vg_error(err, VG_E_NOT_FOUND, "there is no reservation '%s'; its lease may be over", id);
+        vg_error(err, VG_E_NOT_FOUND, "there is no reservation '%s'; its lease may have ended", id);
         return NULL;
     }
     if (reservations_check_owner(kept->what, client, err) < 0)
@@ -490,7 +489,8 @@ reservations_drop_mdevs(vg_reservations *reservations, const struct vg_move_sett
     VG_LOCK_SCOPE(&reservations->picking);
     g_autoptr(GPtrArray) taken = vg_reservations_taken(reservations);
     if (!host || vg_virt_drop_mdevs(host, devices, taken, &error) < 0)
-        vg_log_warn("mediated devices that were made for a VM stay reason=\"%s\"", error->message);
+        vg_log_warn("mediated devices that were created for a VM remain reason=\"%s\"",
+                    error->message);
 }
 
 int

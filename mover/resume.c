@@ -91,7 +91,7 @@ resume_all(vg_mover *mover)
                : NULL;
 
     if (!all) {
-        vg_log_warn_limited("cannot resume moves that were running yet, trying again reason=\"%s\"",
+        vg_log_warn_limited("cannot resume interrupted moves yet, retrying reason=\"%s\"",
                             error->message);
         return -1;
     }
@@ -148,8 +148,8 @@ resume_check(const struct vg_migration *migration, GError **err)
     if (migration->state != VG_MIGRATION_FAILED ||
         (!is_touched && is_whole && migration->vm_on == VG_PLACE_SOURCE))
         return vg_error(err, VG_E_CONFLICT,
-                        "the move is %s and has left nothing to do; start a new one with `vgpuctl "
-                        "migrate`",
+                        "the move is %s and nothing remains to be done; start a new one with "
+                        "`vgpuctl migrate`",
                         vg_migration_state_names[migration->state]);
     return 0;
 }

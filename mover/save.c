@@ -54,7 +54,7 @@ mover_save(struct mover_move *move, bool is_bare, GError **err)
             return 0;
         }
         g_autofree char *what =
-            g_strconcat("what it does to be written down: ", error->message, NULL);
+            g_strconcat("the journal to record the step: ", error->message, NULL);
         mover_wait(move, what);
         const int64_t next_ns = vg_clock_monotonic_ns() + SAVE_AGAIN_NS;
         if (next_ns >= until_ns || !vg_thread_sleep_until(move->thread, next_ns))
@@ -176,7 +176,7 @@ vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t limit, cha
         }
     }
     if (!active)
-        *ret_lacks = g_strdup_printf("only moves under way or queued are listed: %s",
+        *ret_lacks = g_strdup_printf("only running and queued moves are listed: %s",
                                      error ? error->message : "the journal does not answer");
     return save_list_known(mover, active, before_ns, limit);
 }

@@ -34,7 +34,7 @@ settings_end_at(vg_mover *mover, int64_t write)
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
 
     if (settings->fault_writes == write) {
-        vg_log_warn("killing vgpud, as [fault] move_writes says");
+        vg_log_warn("killing vgpud because of [fault] move_writes");
         kill(getpid(), SIGKILL);
     }
 }

@@ -122,7 +122,7 @@ share_doubt(const struct share_seen *seen, const GPtrArray *peers, const GError 
     if (error)
         return g_strdup(error->message);
     if (peers->len == 0)
-        return g_strdup("no vgpud knows the proxy");
+        return g_strdup("no vgpud reports the proxy");
     return peers->len == 1
                ? NULL
                : g_strdup_printf("peers '%s' and '%s' both have a proxy there",
@@ -188,7 +188,7 @@ mover_leave_share(vg_mover *mover, const vg_move_settings *settings, struct move
 
     /* All of it has come, or the proxy has begun anew; it ends by itself otherwise. */
     if (status < 0 && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
-        vg_log_warn("GPU memory stays kept for a while id=%s: %s", share->id, error->message);
+        vg_log_warn("GPU memory stays reserved for a while id=%s: %s", share->id, error->message);
     g_clear_pointer(&share->id, g_free);
     g_clear_pointer(&share->peer, g_free);
 }

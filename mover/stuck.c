@@ -148,13 +148,12 @@ stuck_say_way(const struct mover_move *move, const struct stuck_way *way,
     g_autofree char *end =
         way->from->runs && way->is_awaited
             ? g_strdup_printf("; as the VM runs on '%s', %s ends it%s%s", from, command,
-                              stuck->why ? ", which did not work: " : "",
-                              stuck->why ? stuck->why : "")
+                              stuck->why ? ", which failed: " : "", stuck->why ? stuck->why : "")
             : g_strdup("");
 
     if (way->is_left)
-        return g_strdup_printf(
-            "the QEMU to end that was left on '%s' by a migration that is over%s", to, end);
+        return g_strdup_printf("the end of the QEMU that a finished migration left on '%s'%s", to,
+                               end);
     return g_strdup_printf("libvirtd on '%s' to end the migration, which may need an answer from "
                            "libvirtd on '%s'%s",
                            from, to, end);
@@ -172,9 +171,8 @@ mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
         text = stuck_say_way(move, &way, stuck);
     } else {
         g_autofree char *command = mover_command(move, is_back, "destroy");
-        text = g_strdup_printf("libvirtd of '%s' to answer about the migration: %s; if libvirtd "
-                               "hangs there, a restart "
-                               "of it ends that; if QEMU does, %s ends the VM",
+        text = g_strdup_printf("an answer from libvirtd of '%s' about the migration: %s; if "
+                               "libvirtd hangs there, restart it; if QEMU hangs, %s ends the VM",
                                is_back ? move->record->to : move->record->from, why, command);
     }
     mover_wait(move, text);

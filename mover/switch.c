@@ -76,8 +76,8 @@ vg_mover_switch(vg_mover *mover, struct vg_proxy_move *move, GError **err)
 
     if (!settings->enabled)
         return vg_error(err, VG_E_REFUSED,
-                        "actions are disabled on this host (set [actions] enabled=yes), and so is "
-                        "asking guests");
+                        "actions are disabled on this host (set [actions] enabled=yes), so guests "
+                        "cannot be queried");
     mover_begin_asking(mover, move->uuid);
     const int status = switch_run(mover, settings, move, err);
     mover_end_asking(mover, move->uuid);

@@ -84,7 +84,7 @@ drain_judge_vm(const struct vg_drain_facts *facts, const struct drain_history *h
         vm->step = VG_DRAIN_STAYS;
         g_free(vm->reason);
         vm->reason = g_strdup_printf("%d moves have failed, the last one: %s", TRIES_MAX,
-                                     cause ? cause : "it does not say why");
+                                     cause ? cause : "it gave no reason");
     } else if (evacuation->to && refusal) {
         vm->step = VG_DRAIN_STAYS;
         g_free(vm->reason);

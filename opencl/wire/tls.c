@@ -357,7 +357,7 @@ vg_wire_tls_accept(struct vg_wire_tls *tls, int fd, int limit_s, char fault[VG_W
     }
     ssize_t n = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0) {
-        snprintf(fault, VG_WIRE_TLS_FAULT, "it has hung up before it said anything");
+        snprintf(fault, VG_WIRE_TLS_FAULT, "it closed the connection before it said anything");
         return false;
     }
     if (first != TLS_FIRST) {

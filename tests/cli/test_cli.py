@@ -658,4 +658,4 @@ def test_times_that_are_differences_are_told(tmp_path):
     (tmp_path / "t").write_text("".join(
         f"a 1/1 [000] 0.0000{n % 7 + 10}: sched:sched_switch: a:1 [120] R ==> a:1 [120]\n"
         for n in range(200)))
-    assert "differences" in run("analyze", tmp_path / "t").stderr
+    assert "absolute times" in run("analyze", tmp_path / "t").stderr

@@ -56,7 +56,7 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     assert found["CPU perf"]["mend"] == "mount -t tracefs none /sys/kernel/tracing"
     assert found["CPU procfs"]["state"] == "ok" and ", since 2026-" in found["CPU procfs"]["why"]
     assert found["GPU nvml"]["state"] == "lacks" and found["GPU fdinfo"]["state"] == "ok"
-    assert "5.0 KiB in /var/lib/made-up, 8.0 MiB left there" in found["store"]["why"]
+    assert "5.0 KiB in /var/lib/made-up, 8.0 MiB free" in found["store"]["why"]
     assert "windows for 2 days, minutes for 30, hours for 365" in found["store"]["why"]
     assert found["store"]["state"] == "lacks" and found["store"]["mend"] == "df -h '/var/lib/made-up'"
     assert found["lost_to"]["state"] == "lacks" and found["acting"]["state"] == "broken"
@@ -158,7 +158,7 @@ def test_a_socket_that_was_left(tmp_path):
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
     _, found = checks("--socket", path, code=7)
-    assert "a vgpud that no longer runs has left it" in found["socket"]["why"]
+    assert "a vgpud that exited left it behind" in found["socket"]["why"]
     assert found["socket"]["mend"] == "systemctl enable --now vgpud"
 
 

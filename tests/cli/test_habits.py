@@ -113,7 +113,7 @@ def test_beginnings(server):
     for text in ("alp", "ALPHA", ALPHA.upper()):
         assert run("vm", "show", text, where=server).stdout == whole
     several = run("vm", "show", ALPHA[:8], code=1, where=server).stderr
-    assert f"'{ALPHA[:8]}' may be one of" in several and ALPHA in several
+    assert f"'{ALPHA[:8]}' matches 2" in several and ALPHA in several
     assert "no VM 'omega'" in run("vm", "show", "omega", code=3, where=server).stderr
     # What changes something does not guess.
     assert run("migrate", "alp", "--to", "host-b", code=3, where=server).stdout == ""

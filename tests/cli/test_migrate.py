@@ -245,14 +245,14 @@ def test_wrong_usage(server):
 @pytest.mark.smoke
 def test_dry_run(server):
     done = run(server, "migrate", "alpha", "--to", "host-b", "--dry-run")
-    assert "Nothing speaks against it.\n" in done.stdout and done.stderr == ""
-    assert "What was not tried:\n- only vgpud's own connection was tried\n" in done.stdout
+    assert "No obstacles found.\n" in done.stdout and done.stderr == ""
+    assert "Not checked:\n- only vgpud's own connection was tried\n" in done.stdout
     assert "GPU programs are expected to be paused for 2.5 s: release, unplug, " in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()]
     assert "quiesce 0.5 30.0 makes the guest release its GPUs".split() in rows
     assert ["all", "of", "it", "4.0", "-", "-"] in rows
     done = run(server, "migrate", "alpha", "--to", "full", "--dry-run", code=4)
-    assert "What speaks against it:\n- host 'full' has no GPU left\n" in done.stdout
+    assert "Obstacles:\n- host 'full' has no GPU left\n" in done.stdout
     assert "alpha cannot be moved to full: 1 problem\n" in done.stderr
     check = read(server, "migrate", "alpha", "--to", "full", "--dry-run", code=4)
     assert check["problems"] == ["host 'full' has no GPU left"]
@@ -425,7 +425,7 @@ def test_what_is_not_done_is_1_and_says_why_and_what_now(server, tmp_path, state
     with Relay(str(tmp_path / "relay"), server, move_at(state, **other)) as relay:
         done = run(relay, "migrate", "alpha", "--to", "host-b", "--wait", code=1)
     assert begins in done.stdout and where in " ".join(done.stdout.split())
-    cause = other["cause"] or "no cause is known"
+    cause = other["cause"] or "the cause is unknown"
     assert cause in done.stderr and f"vgpuctl migration show {FIRST}" in done.stderr
     assert advice in done.stderr and ("what now: " in done.stderr) == bool(advice)
     with Relay(str(tmp_path / "relay"), server, move_at(state, **other)) as relay:
@@ -454,7 +454,7 @@ def test_a_failed_step_tells_its_answer_and_the_way_back(server, tmp_path):
     with Relay(str(tmp_path / "relay"), server, change) as relay:
         text = run(relay, "migrate", "alpha", "--to", "host-b", "--wait", code=1).stdout
         assert "detach          40.0 s  failed: ua-gpu0 is still there" in text
-        assert "Turning back: what was done is undone.\nreattach         2.0 s\n" in text
+        assert "Rolling back: the completed steps are being undone.\nreattach         2.0 s\n" in text
         with terminal(relay, "migration", "watch", FIRST) as screen:
             assert screen.end() == 1
             lines = screen.screen.lines()
@@ -470,7 +470,7 @@ def test_a_failed_step_tells_its_answer_and_the_way_back(server, tmp_path):
     assert "1.0 s     40.0 s   detach   alpha on test-host: detach\n" in show
     assert "-> FAILED: ua-gpu0 is still there" in show
     assert "41.0 s      2.0 s < reattach alpha on test-host: reattach\n" in show
-    assert "(its result is unknown)" in show and show.endswith("< is the way back\n")
+    assert "(its result is unknown)" in show and show.endswith("< marks steps of the rollback\n")
 
 
 def test_large_figures_fit_on_a_terminal(server, tmp_path):
@@ -606,7 +606,7 @@ def test_retry(server, tmp_path):
         (path, body, _), = relay.posts()
     assert (path, body) == (f"/v1/migrations/{FIRST}/retry?peer=host%20c", {})
     assert done.stdout.splitlines() == [
-        f"{FIRST}: restarts with the step that failed",
+        f"{FIRST}: continues with the step that failed",
         f"to watch it:      vgpuctl migration watch {FIRST} --peer='host c'"]
     run(server, "migration", "abort", FIRST, "--wait")
     done = run(server, "migration", "retry", FIRST, "--wait")
@@ -805,7 +805,7 @@ def test_apply_again_goes_on_where_it_stopped(server, tmp_path, plan):
     change.asked = False
     with Relay(str(tmp_path / "relay"), server, with_plan(plan, change)) as relay:
         done = run(relay, "plan", "apply", plan["id"], "--yes")
-    assert "This move was made before, when this plan was applied:" in done.stdout
+    assert "This move was made when the plan was applied before:" in done.stdout
     assert done.stdout.count("Done after 9.0 s") == 2
 
 
@@ -845,7 +845,7 @@ PROGRAMS = {"doing": None, "total": 2, "gpu_bytes": 1796 << 20, "forked": 4, "fo
     {"pid": 153, "comm": "python3", "state": "running", "why": None, "gpu_bytes": 1612 << 20,
      "lock_ns": 40000000, "checkpoint_ns": 900000000, "restore_ns": 500000000, "unlock_ns": 10000000,
      "stop_ns": 4200000000, "held_threads": 2},
-    {"pid": 171, "comm": "solver", "state": "failed", "why": "cannot be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
+    {"pid": 171, "comm": "solver", "state": "failed", "why": "cannot be restored: CUDA_ERROR_OUT_OF_MEMORY (2)",
      "gpu_bytes": 184 << 20, "lock_ns": 0, "checkpoint_ns": 100000000, "restore_ns": 0, "unlock_ns": 0,
      "stop_ns": 0}]}
 
@@ -861,7 +861,7 @@ def test_programs_of_the_guest(server, tmp_path):
             "               released in 940 ms (1.75 GiB/s); brought back in 510 ms (3.15",
             "               GiB/s); 2 threads that faulted were held",
             "171            solver: failed; 184 MiB of GPU memory; released in 100 ms (1.80",
-            "               GiB/s); cannot be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
+            "               GiB/s); cannot be restored: CUDA_ERROR_OUT_OF_MEMORY (2)",
             "and 4 forked children with 124 descriptors and 1 map of the GPUs from them",
             ""]
         told = run(relay, "migration", "watch", FIRST).stdout

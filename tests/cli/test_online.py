@@ -242,7 +242,7 @@ def test_gpus(gpu_daemon):
 
 def test_no_gpu(daemon):
     assert doc(daemon, "gpu", "list") == []
-    assert run(daemon, "gpu", "list").stdout == "vgpud knows no GPU\n"
+    assert run(daemon, "gpu", "list").stdout == "vgpud has found no GPU\n"
     assert "GPUs, since" not in run(daemon, "vm", "show", "vm-busy").stdout
 
 
@@ -267,7 +267,7 @@ def test_requests_of_a_gpu(gpu_daemon):
     text = run(gpu_daemon, "gpu", "requests", "card0", "--limit=3").stdout
     assert text.count("\n") == 4 and "LATENCY ms" in text
     none = run(gpu_daemon, "gpu", "requests", "card0", "--since=-0s").stdout
-    assert none == "vgpud has no requests from that time\n"
+    assert none == "vgpud has stored no requests from that time\n"
 
 
 def test_requests_that_cannot_be_asked_for(gpu_daemon):

@@ -147,7 +147,7 @@ def test_two_of_one_name(tmp_path):
         daemon.replayed()
         table = anywhere(daemon, "vm", "list")
         assert "web (instance-0000001f)" in table and "web (instance-00000020)" in table
-        candidates = "2 VMs are called 'web' in OpenStack: 'instance-0000001f', 'instance-00000020'"
+        candidates = "2 VMs are named 'web' in OpenStack: 'instance-0000001f', 'instance-00000020'"
         for args in ("vm show web", "vm history web", "preemptions web", "preemptions web --since 2020-01-01",
                      "migrate web --to elsewhere --dry-run"):
             assert candidates in anywhere(daemon, *args.split(), code=5), args
@@ -209,5 +209,5 @@ def test_pages_and_mistakes(daemon):
     assert [vm["name"] for vm in page["items"]] == ["instance-00000020"] and page["next"] is None
     for query in ("name=", "project=", "name=" + "x" * 256, "project=" + "x" * 256):
         daemon.get("/v1/vms?" + query, status=400)
-    assert "no VM is like that" in run(daemon, "list", "--project", "none")
+    assert "no VM matches" in run(daemon, "list", "--project", "none")
     assert "belong to `vm list`" in run(daemon, "show", "vm-idle", "--name", "x", code=2)

@@ -240,9 +240,9 @@ PEM = "-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n"
 # option; a function makes the value.
 REFUSALS = {
     # The server's certificate.
-    "wrong-ca": (7, ["from none of the CAs in '{cacert}'", "the right machine"],
+    "wrong-ca": (7, ["not signed by a CA in '{cacert}'", "the right machine"],
                  {"cacert": lambda site: site.other_ca.certificate}),
-    "no-ca": (7, ["no CA that this machine trusts", "--cacert"], {"cacert": ""}),
+    "no-ca": (7, ["not signed by a CA that this machine trusts", "--cacert"], {"cacert": ""}),
     "expired": (7, ["has expired", "renew it", "clock, which says 20"], {"shown": "expired"}),
     "not-yet-valid": (7, ["not valid yet", "clock, which says 20"], {"shown": "early"}),
     "wrong-name": (7, ["is for DNS:node-b, IP Address:192.0.2.1, not for '" + ADDRESS + "'", "use one of its names"],
@@ -254,13 +254,13 @@ REFUSALS = {
     # The token.
     "no-token": (4, ["a token or a client certificate is required", "--token-file", "--cert and --key"],
                  {"token-file": ""}),
-    "unknown-token": (4, ["not known", "'{token-file}'", "`vgpuctl token list`"],
+    "unknown-token": (4, ["is unknown or has expired", "'{token-file}'", "`vgpuctl token list`"],
                       {"token-file": lambda site: file_of(site, "unknown", "vgpud_" + 43 * "A")}),
     "expired-token": (4, ["has expired", "'{token-file}'", "`vgpuctl token list`"],
                       {"token-file": expired_token}),
     "revoked-token": (4, ["revoked", "'{token-file}'", "`vgpuctl token list`"],
                       {"token-file": lambda site: site.tokens["revoked"]}),
-    "role-too-low": (4, ["'token:a-reader' is reader", "wants the role admin", "`vgpuctl token create"],
+    "role-too-low": (4, ["'token:a-reader' has the role reader", "wants the role admin", "`vgpuctl token create"],
                      {"token-file": lambda site: site.tokens["reader"], "command": ["audit"]}),
     # Client certificates.
     "certificate-without-role": (4, ["no [role] of vgpud has the subject", "certtool -i --infile {cert}"],
@@ -268,7 +268,7 @@ REFUSALS = {
     "certificate-of-another-ca": (4, ["rejects the certificate in '{cert}'", "tls_client_ca"],
                                   {"token-file": "",
                                    "client": lambda site: site.client("seer", site.other_ca)}),
-    "certificate-role-too-low": (4, ["'cert:CN=seer' is reader", "[role NAME]"],
+    "certificate-role-too-low": (4, ["'cert:CN=seer' has the role reader", "[role NAME]"],
                                  {"token-file": "", "client": lambda site: site.client("seer"),
                                   "command": ["token", "list"]}),
     # Files.
@@ -292,7 +292,7 @@ REFUSALS = {
                     {"client": lambda site: (site.client("seer")[0], "/nowhere")}),
     "key-of-something-else": (7, ["--key", "holds no private key in PEM"],
                               {"client": lambda site: 2 * site.client("seer")[:1]}),
-    "key-of-another": (7, ["'{cert}'", "'{key}'", "no pair"],
+    "key-of-another": (7, ["'{cert}'", "'{key}'", "do not match"],
                        {"client": lambda site: (site.client("seer")[0], site.ca.key)}),
     "key-with-password": (7, ["--key", "has a password"],
                           {"client": lambda site: (site.shown["good"][0], encrypted_key(site))}),
@@ -304,7 +304,7 @@ REFUSALS = {
     # Longer than a label may be, so that no server is asked.
     "unknown-host": (7, ["the name 'xxxx", "getent hosts xxxx"],
                      {"server": "https://" + 64 * "x" + ".invalid:8447"}),
-    "plain-http": (7, ["TLS cannot be started", "speak TLS 1.2 or later", "listen= in [api]"],
+    "plain-http": (7, ["TLS cannot be started", "supports TLS 1.2 or later", "listen= in [api]"],
                    {"server": lambda _: f"https://{ADDRESS}:" + str(no_tls(b"HTTP/1.1 400 Bad\r\n\r\n"))}),
     "hangs-up": (7, ["TLS cannot be started", "the port of listen= in [api]"],
                  {"server": lambda _: f"https://{ADDRESS}:" + str(no_tls(b""))}),
@@ -348,7 +348,7 @@ def test_a_certificate_that_is_required(good, tmp_path):
         assert "a client certificate is required; --cert and --key name one" in text
         assert "a client certificate is required" in message(run(*where, code=4))
         certificate, key = good.client("seer")
-        assert run(*where, "--cert", certificate, "--key", key).stdout == "vgpud sees no VM yet\n"
+        assert run(*where, "--cert", certificate, "--key", key).stdout == "vgpud has found no VM yet\n"
 
 
 def test_nothing_older_than_tls_1_2(good):
@@ -358,7 +358,7 @@ def test_nothing_older_than_tls_1_2(good):
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
     server = f"https://{ADDRESS}:{tls(good, context)}"
-    assert "speak TLS 1.2 or later" in message(run("vm", "list", *good.options(server=server), code=7))
+    assert "supports TLS 1.2 or later" in message(run("vm", "list", *good.options(server=server), code=7))
 
 
 # ---- secrets ----
@@ -562,4 +562,4 @@ def test_nobody_answers(silent):
     process, port = silent
     out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 7 and out == ""
-    assert "nothing answers within 10 s" in err and f"port {port}" in err and "firewall" in err
+    assert "no answer within 10 s" in err and f"port {port}" in err and "firewall" in err

@@ -237,7 +237,7 @@ def test_idle_neighbour(tmp_path):
 
 
 def test_quanta(tmp_path):
-    """A batch that never pauses long, and a desktop: turns without end against short ones."""
+    """A batch that never pauses long, and a desktop: turns unlimited turns against short ones."""
     trace = Trace(tmp_path)
     now, queued = 0, 0
     while now < 2_000_000:
@@ -305,7 +305,7 @@ def test_a_scenario(tmp_path):
     (["TRACE", "--propose", "--present", "fair"], 2, "there is no mode 'fair'"),
     (["TRACE", "--timeslice", "0.01"], 2, "--timeslice wants"),
     (["TRACE", "--timeslice", "x"], 2, "--timeslice wants"),
-    (["TRACE", "--timeslice", "0"], 1, "without end"),
+    (["TRACE", "--timeslice", "0"], 1, "unlimited turns"),
     (["TRACE", "--weight", "alpha=0"], 1, "--weight wants VM=N"),
     (["TRACE", "--weight", "alpha"], 1, "--weight wants VM=N"),
     (["-", "--device", "card0"], 2, "are for recordings"),

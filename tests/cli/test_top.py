@@ -56,7 +56,7 @@ def test_figures_are_those_of_the_api(daemon):
         terminal.wait("q quit")
         shown = rows(terminal.screen)
         assert "demo-host" in terminal.screen.lines()[0]
-        assert "replay, at its end" in terminal.screen.lines()[0]
+        assert "replay, ended" in terminal.screen.lines()[0]
         assert "confidence 100 %" in terminal.screen.lines()[1]
         assert f"3 VMs, {period_ns / 1e9:.1f} s since the start" in terminal.screen.lines()[2]
         for vm in daemon.get("/v1/vms")["items"]:
@@ -312,7 +312,7 @@ def test_filter(daemon):
         terminal.press("BUS")
         terminal.wait(lambda screen: order(screen) == ["vm-busy"] and "1 of 3 VMs" in screen.text())
         terminal.press("x")
-        terminal.wait("no VM has this in its name")
+        terminal.wait("no VM's name contains this")
         terminal.press("\x7f\r")
         # q is a letter no more.
         terminal.wait(lambda screen: order(screen) == ["vm-busy"] and "q quit" in screen.text())
@@ -331,7 +331,7 @@ def test_delay(daemon):
         terminal.wait("q quit")
         for typed in ("0", "1e9", "soon", "2 s"):
             terminal.press("d" + typed + "\r")
-            terminal.wait("that is no number of seconds")
+            terminal.wait("enter a number of seconds")
         terminal.press("d")
         terminal.wait("seconds between updates: _")
         terminal.press("0.2\r")

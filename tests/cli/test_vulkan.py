@@ -15,7 +15,7 @@ from vgpud import Daemon, wait_for
 
 UUID = "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000"
 LINE = "+ <graphics type='egl-headless'/>\n"
-RUNS = "alpha runs: it has that once it was shut down and started again\n"
+RUNS = "alpha is running: the change takes effect when it is next started\n"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_enabled_and_disabled(server):
     assert run(server, "enable", "alpha", "--yes") == \
         "The definition of alpha has Vulkan now; changed was:\n" + LINE + RUNS
     assert run(server, "disable", "alpha", "--yes") == \
-        "The definition of alpha has no Vulkan any more; changed was:\n" + LINE + RUNS
+        "The definition of alpha no longer has Vulkan; changed was:\n" + LINE + RUNS
     assert run(server, "enable", "alpha", "--dry-run") == \
         "The definition of alpha would be changed:\n" + LINE + RUNS
 
@@ -63,11 +63,11 @@ def test_asks_on_a_terminal(server, answer, code):
 
 @pytest.mark.parametrize("args,code,words", [
     (["enable"], 2, "name the VM"),
-    (["enable", "alpha"], 2, "there is no terminal to ask"),
+    (["enable", "alpha"], 2, "without a terminal"),
     (["disable", "alpha", "--yes", "--hostmem", "4G"], 2, "belong to `vulkan enable`"),
     (["disable", "alpha", "--yes", "--render-node", "/dev/dri/renderD128"], 2, "belong to `vulkan"),
     (["disable", "alpha", "--yes", "--loosen-sandbox"], 2, "belong to `vulkan"),
-    (["enable", "alpha", "--yes", "-o", "csv"], 2, "is no table"),
+    (["enable", "alpha", "--yes", "-o", "csv"], 2, "as a table"),
     (["enable", "alpha", "--yes", "--hostmem", "0G"], 2, "like 256M or 4G, not '0G'"),
     (["enable", "alpha", "--yes", "--hostmem=-1G"], 2, "not '-1G'"),
     (["enable", "alpha", "--yes", "--hostmem", "99999999999G"], 2, "not '99999999999G'"),
@@ -130,7 +130,7 @@ def test_what_libvirt_does_not_keep_is_taken_back(tmp_path):
         would = post(daemon, {"enabled": True, "dry_run": True}, 200)
         assert would["changed"] and "+     <acceleration accel3d='yes'/>" in would["changes"]
         assert would["hostmem_bytes"] == 4 << 30 and would["running"]
-        assert "libvirt has not kept <qemu:override>" in post(daemon, {"enabled": True}, 502)["detail"]
+        assert "libvirt did not keep <qemu:override>" in post(daemon, {"enabled": True}, 502)["detail"]
         # What would be changed is the same again, so that nothing was.
         assert post(daemon, {"enabled": True, "dry_run": True}, 200) == would
         # Its domain has none, as no one of QEMU's.

@@ -538,7 +538,7 @@ def check_no_writes(host, words):
         part = host.daemon.part("etcd")
         return part["state"] == "degraded" and words in part["reason"]
     wait_for(told)
-    assert "etcd accepts no writes, so that no move begins: " in host.daemon.part("etcd")["reason"]
+    assert "etcd accepts no writes, so no move starts: " in host.daemon.part("etcd")["reason"]
     # Leases and reads work.
     assert host.states() == {"host-t": "alive"}
     before = host.get("/v1/cluster")["etcd"]["answered_ns"]

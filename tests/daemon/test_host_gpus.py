@@ -143,7 +143,7 @@ def test_functions_come_from_one_card(node, root):
 # ---- which are free ----
 
 def test_mdevs_made_before(node, daemon):
-    """There is no room for more, and three of four are nobody's."""
+    """There is no capacity for more, and three of four are nobody's."""
     uri = node(domain(1, given_mdev(1)), pci(0x41, "10de:1eb8", more=TYPES % 0), *map(mdev, (1, 2, 3, 4)))
     running = daemon(uri)
     assert places(running, 3)[0] and not places(running, 4)[0]
@@ -295,7 +295,7 @@ def test_room_of_virtual_functions(node, daemon):
     assert places(running, 1)[0] and not places(running, 7)[0]
     assert offers(running, "0000:41:00.0")["nvidia-562"] == 1
     told = parts(running, "0000:41:00.0")
-    assert told["room"][2:] == (1, "room for at least 1 more: how many the card can have is not known")
+    assert told["room"][2:] == (1, "room for at least 1 more; the card's maximum is unknown")
     assert told["0000:41:00.1"][1::2] == ("unset", "it is not used for a mediated device")
 
 

@@ -82,7 +82,7 @@ def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
     """Whoever asks sees what is raised, whether vgpud was killed meanwhile or not; it is not raised twice."""
     everything = [("everyone", None), ("pair", "vm-busy"), ("pair", "vm-duty")]
     with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=ALERTS) as daemon:
-        assert "no alert is raised" in ctl(daemon, "alert", "list") or len(alerts(daemon)) > 0
+        assert "no alert is active" in ctl(daemon, "alert", "list") or len(alerts(daemon)) > 0
         daemon.replayed()
         wait_for(lambda: len(alerts(daemon)) == 3)
         before = wait_for(lambda: (a := daemon.get("/v1/alerts")) and len(a["items"]) == 3 and a)
@@ -123,7 +123,7 @@ def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
     with Daemon(tmp_path, config=ALERTS.replace("vm-?u??", "vm-d*") + LIVE) as daemon:
         ended = wait_for(lambda: (e := alerts(daemon)[4:]) and len(e) >= 2 and e)
         assert {(e["what"], e["alert"], e["reason"]) for e in ended} == {
-            ("cleared", "everyone", None), ("cleared", "pair", "the VM is gone")}
+            ("cleared", "everyone", None), ("cleared", "pair", "the VM has left")}
         # An event is told while the window is worked on, the list follows at that window's end.
         wait_for(lambda: daemon.get("/v1/alerts")["items"] == [] and active(daemon) == [])
         daemon.stop()

@@ -112,7 +112,7 @@ def test_a_dry_run_asks_nova_and_changes_nothing(source, cloud):
     status, _, answer = source.ask(dry_run=True)
     assert (status, answer["problems"], answer["executor"]) == (200, [], "nova")
     assert [s["verb"] for s in answer["steps"]] == ["look", "precheck", "migrate", "verify"]
-    assert "has nova move it live" in source.ctl("migrate", "vm-nova", "--to", "h2", "--dry-run")
+    assert "lets nova migrate it live" in source.ctl("migrate", "vm-nova", "--to", "h2", "--dry-run")
     cloud.hypervisors[1] = ("h2.example", "compute-two", "down", "disabled")
     cloud.instance.task = "rebuilding"
     problems = source.ask(dry_run=True)[2]["problems"]
@@ -248,7 +248,7 @@ def test_the_instance_is_deleted_on_the_way(source, cloud):
     ident = source.move()
     wait_for(lambda: cloud.instance.migration)
     cloud.instance.id = str(GPU_UUID)
-    check(source, source.ended(ident), "failed", "nowhere", "nova has no such instance any more")
+    check(source, source.ended(ident), "failed", "nowhere", "nova no longer has this instance")
 
 
 # ---- it is called off ----
@@ -462,7 +462,7 @@ def test_nova_has_it_elsewhere(source, cloud):
     ("auth_url=http://127.0.0.1:1\nusername=x\nproject_name=p\npassword_file={open}\n", "all users of this machine"),
     ("auth_url=ftp://x\nusername=x\nproject_name=p\npassword_file={closed}\n", "auth_url"),
     ("cloud=none\nclouds={yaml}\n", "it has no cloud 'none'"), ("cloud=lax\nclouds={yaml}\n", "verify"),
-    ("cloud=half\nclouds={yaml}\n", "the password of the user is missing"),
+    ("cloud=half\nclouds={yaml}\n", "the user's password is missing"),
     ("cloud=half\nclouds={bad}\n", "line 3 is no YAML")])
 def test_a_configuration_that_cannot_be(tmp_path, what, words):
     files = {"open": SECRET + "\n", "closed": SECRET + "\n", "bad": "clouds:\n  a: [\n",

@@ -34,7 +34,7 @@ def test_a_file_system_that_hangs(tmp_path):
         with ThreadPoolExecutor(LOOKERS_MAX // 2) as pool:
             for a, b, left in pool.map(look_there, range(LOOKERS_MAX // 2)):
                 assert a[0] == b[0] == "failing" and "has not answered for" in a[1], (a, b)
-                assert left == ("unknown", "others do not answer")
+                assert left == ("unknown", "other checks do not answer")
         assert look(daemon, str(here)) == [("unknown", f"{LOOKERS_MAX} other checks have not ended")]
         for path in ("/v1/reservations", "/v1/migrations", "/v1/vms", "/metrics"):
             assert daemon.request("GET", path)[0] == 200, path

@@ -121,7 +121,7 @@ LEFT_ALONE = [
     ("traced", "process {parent} traces it", None),
     ("limit", "ok", "it cannot open /dev/null: Too many open files"),
     ("chroot={root}/none", "ok", "it cannot open /dev/null: No such file or directory"),
-    ("chroot={root}/other", "ok", "what it finds as /dev/null is another file"),
+    ("chroot={root}/other", "ok", "its /dev/null is another file"),
 ]
 
 
@@ -175,9 +175,9 @@ def test_other_programs(tmp_path):
         wait_for(lambda: all(one[:2] == (1, 0) or one[2] == "ended" for one in forked.ask("look")))
         if not is_alive(forked.pids[1]):
             pytest.skip("the kernel runs no programs of 32 bits")
-        assert forked.ask("look") == [(1, 0, "ok"), (1, 0, "it is a program of 32 bits")]
-        assert forked.ask("do") == [(1, 0, "ok"), (0, 0, "it is a program of 32 bits")]
-        assert forked.ask("look") == [(0, 0, "ok"), (1, 0, "it is a program of 32 bits")]
+        assert forked.ask("look") == [(1, 0, "ok"), (1, 0, "it is a 32-bit program")]
+        assert forked.ask("do") == [(1, 0, "ok"), (0, 0, "it is a 32-bit program")]
+        assert forked.ask("look") == [(0, 0, "ok"), (1, 0, "it is a 32-bit program")]
 
 
 def test_who_has_ended(tmp_path):

@@ -116,7 +116,7 @@ def test_it_never_runs_twice(movelab, way, guest):
 
 
 def test_stop_without_network(movelab, way, guest):
-    """While the target is told that nothing is kept any more, which it cannot hear."""
+    """While the target is told that the reservation is released, which it cannot hear."""
     source, target = way
     node = movelab.nodes[source]
     lab("network", target, "pin")

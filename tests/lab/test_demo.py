@@ -78,7 +78,7 @@ def check_moved(text):
     """Up to the fifth part."""
     assert "$ vgpuctl peer list\nPEER HOST STATE" in text
     assert "$ vgpuctl migrate demo-vm --to h2 --dry-run\n" in text
-    assert "Nothing speaks against it." in text
+    assert "No obstacles found." in text
     assert "$ vgpuctl migrate demo-vm --to h2 --wait\n" in text
     assert re.search(r"^Done after .*: demo-vm is on h2 and has its GPUs; GPU\s+programs", text, re.M)
     assert re.search(r"^\$ vgpuctl migration show (\S+)\n\1: done$", text, re.M)

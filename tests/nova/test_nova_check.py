@@ -123,7 +123,7 @@ def test_wrong_token(node, tmp_path):
     got, messages = document("--config", nova_conf(tmp_path, **{**node.options, "token_file": wrong}), code=4)
     assert got["fail_open"] and got["hosts"] == [] and got["taken"] is None
     assert got["endpoints"][0]["state"] == "refused"
-    assert "the token is not known" in messages and "as without vgpud" in messages
+    assert "the token is unknown" in messages and "as without vgpud" in messages
     got, messages = document("--config",
                              nova_conf(tmp_path, **{**node.options, "token_file": tmp_path / "none"}), code=7)
     assert str(tmp_path / "none") in messages
@@ -267,7 +267,7 @@ def test_hosts_that_vgpud_does_not_know(node, tmp_path):
     ("[vgpud]\nendpoints\n", ":2: 'endpoints' is no KEY = VALUE"),
     ("[vgpud]\n\ntimeout-ms = 0\n", ":3: [vgpud] timeout_ms: a number from 1 to 60000 is wanted, not '0'"),
     ("[vgpud]\nstale_limit: -1\n", ":2: [vgpud] stale_limit: a number from 0"),
-    ("[vgpud]\nweight_multiplier = much\n", "weight_multiplier: a number is wanted, not 'much'"),
+    ("[vgpud]\nweight_multiplier = much\n", "weight_multiplier: it must be a number, not 'much'"),
     ("[vgpud]\ncafile = $state_path/ca.pem\n", "does not replace $NAME"),
     ("[vgpud]\nendpoints =\n", "names no vgpud to ask"),
 ], ids=range(8))

@@ -109,7 +109,7 @@ create_token(void *data, const char *name, enum vg_role role, int64_t expires_ns
 
     VG_LOCK_SCOPE(&fake->lock);
     if (find_token(fake, name)) {
-        vg_error(err, VG_E_CONFLICT, "there is a token '%s' already", name);
+        vg_error(err, VG_E_CONFLICT, "the token '%s' already exists", name);
         return NULL;
     }
     g_ptr_array_add(fake->tokens, new_token(name, role, expires_ns));

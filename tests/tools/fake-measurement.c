@@ -41,7 +41,7 @@ add_collectors(GPtrArray *parts)
     vg_source_states_add(gpu->sources, "fdinfo", VG_SOURCE_USED, VG_TROUBLE_NONE,
                          g_strdup("2 VMs with DRM clients"));
     vg_source_states_add(gpu->sources, "nvml", VG_SOURCE_ABSENT, VG_TROUBLE_NONE,
-                         g_strdup("no GPU of NVIDIA's"));
+                         g_strdup("no NVIDIA GPU"));
     g_ptr_array_add(parts, live);
     g_ptr_array_add(parts, gpu);
 }

@@ -474,8 +474,7 @@ fake_read_drain(void *data, const char *host, bool dry_run, GError **err)
         return NULL;
     }
     if (strcmp(host, "test-host") != 0) {
-        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is called '%s'",
-                 host);
+        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is named '%s'", host);
         return NULL;
     }
     vg_drain *drain = vg_drain_new();

@@ -108,7 +108,7 @@ test_vms(void **state)
     STEP(alerts, 1000, "web raised web-1 0.300; all raised db 0.800; ", {"web-1", 300},
          {"web-2", 100}, {"db", 800});
     /* A VM that is gone ends its alert, and begins anew when it is back. */
-    STEP(alerts, 1000, "web cleared web-1 0.300 the VM is gone; ", {"web-2", 100}, {"db", 800});
+    STEP(alerts, 1000, "web cleared web-1 0.300 the VM has left; ", {"web-2", 100}, {"db", 800});
     STEP(alerts, 1000, "", {"web-1", 300}, {"web-2", 100}, {"db", 800});
     STEP(alerts, 1000, "web raised web-1 0.300; ", {"web-1", 300}, {"web-2", 100}, {"db", 800});
     assert_true(vg_alerts_same(alerts, rules, 2));
@@ -143,7 +143,7 @@ test_clear_for(void **state)
     STEP(alerts, 1000, "web cleared web-1 0.440; ", {"web-1", 440});
     STEP(alerts, 1000, "", {"web-1", 100});
     STEP(alerts, 1000, "web raised web-1 0.500; ", {"web-1", 500});
-    STEP(alerts, 1000, "web cleared web-1 0.500 the VM is gone; ", {"db", 0});
+    STEP(alerts, 1000, "web cleared web-1 0.500 the VM has left; ", {"db", 0});
     assert_false(vg_alerts_same(alerts, &other, 1));
     vg_alerts_free(alerts);
 }
@@ -187,7 +187,7 @@ test_names_in_openstack(void **state)
 
     (void)state;
     STEP(alerts, 1000, "web raised alpha/web-1 0.300; ", {"alpha", 300}, {"beta", 800});
-    STEP(alerts, 1000, "web cleared alpha/web-1 0.300 the VM is gone; ", {"beta", 800});
+    STEP(alerts, 1000, "web cleared alpha/web-1 0.300 the VM has left; ", {"beta", 800});
     vg_alerts_free(alerts);
 }
 
@@ -231,7 +231,7 @@ test_restored(void **state)
     assert_true(first->lost_cores == 0.3);
     assert_null(last->vm);
     STEP(alerts, 1000, "", {"db", 0});
-    STEP(alerts, 1000, "web cleared web-2 0.300 the VM is gone; host cleared - 0.300; ",
+    STEP(alerts, 1000, "web cleared web-2 0.300 the VM has left; host cleared - 0.300; ",
          {"web-1", 600}, {"db", 0});
     g_autoptr(GPtrArray) left = g_ptr_array_new_with_free_func(vg_active_alert_free);
     vg_alerts_list(alerts, left);

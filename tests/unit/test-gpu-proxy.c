@@ -265,7 +265,7 @@ test_hangs_up(const char *dir)
     assert_int_equal(h.source->ops->awaits(h.source), 0);
     reads(&h, S, 0);
     g_autofree char *text = says(&h, true);
-    assert_non_null(strstr(text, "it has hung up; "));
+    assert_non_null(strstr(text, "it closed the connection; "));
     /* It is tried again after 5 seconds. */
     asks(&h);
     assert_false(hears(&h));

@@ -261,7 +261,7 @@ test_nothing_to_see(void **state)
     assert_false(h.source->ops->ready(h.source, h.now_ns));
     g_string_truncate(text, 0);
     assert_false(h.source->ops->describe(h.source, text));
-    assert_string_equal(text->str, "there is no render node here");
+    assert_string_equal(text->str, "this host has no render node");
     end(&h);
 }
 

@@ -192,10 +192,8 @@ test_source_is_slow(void **state)
     fake.takes_ns = 250 * MS;
     fake.slow = 4;
     g_autoptr(vg_report) less = collector_run_state(fake.run, VG_COLLECTOR_DEGRADED);
-    assert_string_equal(
-        less->text,
-        "windows are longer than they should be, as reading takes longer than one; fake: "
-        "well");
+    assert_string_equal(less->text, "windows are longer than configured because reading takes "
+                                    "longer than a window; fake: well");
     g_autoptr(vg_report) ok = collector_run_state(fake.run, VG_COLLECTOR_OK);
     assert_string_equal(ok->text, "fake: well");
     end(&fake);

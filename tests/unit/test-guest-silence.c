@@ -146,7 +146,7 @@ test_describe(void **state)
 
     (void)state;
     p = describe(&s, VG_GUESTS_SEEN);
-    expect(&p, "none", "none", "no VM here runs by KVM", false);
+    expect(&p, "none", "none", "no VM here uses KVM", false);
     s.any_kvm = true;
     p = describe(&s, VG_GUESTS_SEEN);
     expect(&p, "bpf", "bpf", NULL, false);
@@ -181,7 +181,7 @@ test_an_odd_vm_that_went(void **state)
     vg_guest_silence_begin(&s);
     vg_guest_silence_end(&s, true);
     p = describe(&s, VG_GUESTS_SEEN);
-    expect(&p, "none", "none", "no VM here runs by KVM", false);
+    expect(&p, "none", "none", "no VM here uses KVM", false);
     /* The next one is judged anew. */
     window(&s, 5000, 0);
     assert_false(s.silent);

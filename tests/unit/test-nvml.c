@@ -595,7 +595,7 @@ test_no_gpu(void **state)
     begin(&h, *state, "");
     assert_false(h.source->ops->ready(h.source, h.now_ns));
     assert_false(says(&h));
-    assert_string_equal(h.said->str, "no GPU of NVIDIA's");
+    assert_string_equal(h.said->str, "no NVIDIA GPU");
     end(&h);
 }
 

@@ -267,7 +267,7 @@ test_hangs(void **state)
     g_autoptr(GPtrArray) first = look_at(names, &options);
     assert_state(first, 0, VG_PATH_FAILING, "has not answered");
     assert_state(first, 1, VG_PATH_FAILING, "has not answered");
-    assert_state(first, 2, VG_PATH_UNKNOWN, "others do not answer");
+    assert_state(first, 2, VG_PATH_UNKNOWN, "other checks do not answer");
     look_until(names, &options, VG_PATH_UNKNOWN, "have not ended");
     end_hanging();
     look_until(names + 2, &ordinary, VG_PATH_THERE, "");

@@ -15,7 +15,7 @@
 
 #include "host/qemu-answer.h"
 
-#define NOTHING_SAID "QEMU does not say what speaks against a migration"
+#define NOTHING_SAID "QEMU does not report obstacles to a migration"
 
 /* What QEMU 7.2 answers a word that it does not know. */
 #define UNKNOWN_COMMAND                                                                            \
@@ -72,9 +72,9 @@ test_no_reasons_are_no_answer(void **state)
         {"{\"return\":\"\"}", NOTHING_SAID},
         {"{\"return\":null}", NOTHING_SAID},
         {"{\"return\":{\"blocked-reasons\":\"one\"}}",
-         "QEMU's reasons against a migration are no list"},
+         "QEMU's obstacles to a migration are not a list"},
         {"{\"return\":{\"blocked-reasons\":null}}",
-         "QEMU's reasons against a migration are no list"},
+         "QEMU's obstacles to a migration are not a list"},
         {"", "QEMU's answer cannot be read"},
         {"null", "QEMU's answer cannot be read"},
         {"{\"return\":{}", "QEMU's answer cannot be read"},
@@ -91,10 +91,9 @@ test_odd_reasons(void **state)
 {
     static const struct answer_case cases[] = {
         {"{\"return\":{\"blocked-reasons\":[7]}}", "QEMU says: 7"},
-        {"{\"return\":{\"blocked-reasons\":[null]}}", "QEMU says: a reason without words"},
-        {"{\"return\":{\"blocked-reasons\":[\"\"]}}", "QEMU says: a reason without words"},
-        {"{\"return\":{\"blocked-reasons\":[\"one\",\"\"]}}",
-         "QEMU says: one; a reason without words"},
+        {"{\"return\":{\"blocked-reasons\":[null]}}", "QEMU says: an unnamed reason"},
+        {"{\"return\":{\"blocked-reasons\":[\"\"]}}", "QEMU says: an unnamed reason"},
+        {"{\"return\":{\"blocked-reasons\":[\"one\",\"\"]}}", "QEMU says: one; an unnamed reason"},
     };
 
     (void)state;

@@ -394,9 +394,9 @@ test_the_list(void **state)
     vg_top_draw(&model, grid, &now);
     assert_has(grid, 0, "host?1");
     assert_has(grid, 0, "2026-11-20T18:40:12Z  0.5 s ago");
-    assert_has(grid, 1,
-               "measured by procfs, confidence 60 %, who holds the CPU is not known, causes of "
-               "waiting unknown");
+    assert_has(
+        grid, 1,
+        "measured by procfs, confidence 60 %, aggressors unknown, causes of waiting unknown");
     assert_has(grid, 2,
                "4 VMs, last 2.0 s: used 1.50 of 4 cores, lost 0.60, preempted 206/s, "
                "2 events were lost");
@@ -528,7 +528,7 @@ test_a_vm_that_goes_while_it_is_looked_at(void **state)
     vg_top_model_take(&model, look);
     vg_top_draw(&model, grid, &now);
     assert_has(grid, 4, "b");
-    assert_has(grid, 5, "vgpud does not see this VM any more");
+    assert_has(grid, 5, "vgpud no longer sees this VM");
     vg_top_model_key(&model, VG_KEY_ESCAPE);
     assert_order(&model, "a");
     vg_top_model_clear(&model);

@@ -164,7 +164,7 @@ class Host:
         """The first word of its kernel about that, after which its emulator has ended."""
         with open(self.console, encoding="utf-8", errors="replace") as file:
             found = re.search("^.*(?:BUG:|Oops|panic).*$", file.read(), re.MULTILINE)
-        return f"{self.name} has ended: {found[0].strip() if found else 'it does not say why'}"
+        return f"{self.name} has ended: {found[0].strip() if found else 'it gave no reason'}"
 
     def close(self):
         self.closing.set()

@@ -167,7 +167,7 @@ class Endpoint:
         self.host = parts.hostname
         if parts.scheme == "unix":
             if parts.netloc or not self.path.startswith("/"):
-                raise ValueError(f"'{url}': a unix socket is written unix:///PATH")
+                raise ValueError(f"'{url}': write a unix socket as unix:///PATH")
         elif parts.scheme != "https" or not self.host or parts.path.strip("/") or parts.query:
             raise ValueError(f"'{url}' is neither https://HOST[:PORT] nor unix:///PATH")
         elif parts.username is not None:
