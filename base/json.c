@@ -351,53 +351,65 @@ vg_json_new_string(const char *value)
  * VMs writes 200,000 numbers. */
 #define JSON_QUICK_BELOW 1e9
 
-/* Writes a number with six decimals like printf(), which rounds the exact value half to even.
- * Returns false for numbers that are too large. */
+/* Returns the millionths of a number, rounded half to even by its exact value. */
+static uint64_t
+json_round_exactly(double size)
+{
+    int exponent = 0;
+    /* size = mantissa / 2^shift, where the mantissa has 53 bits, and its product below 73. */
+    const uint64_t mantissa = (uint64_t)ldexp(frexp(size, &exponent), DBL_MANT_DIG);
+    const int shift = DBL_MANT_DIG - exponent;
+
+    if (shift >= 100)
+        return 0;
+    const unsigned __int128 product = (unsigned __int128)mantissa * 1000000;
+    const unsigned __int128 half = (unsigned __int128)1 << (shift - 1);
+    const unsigned __int128 rest = product & (2 * half - 1);
+    const uint64_t millionths = (uint64_t)(product >> shift);
+    return millionths + (rest > half || (rest == half && millionths % 2 == 1));
+}
+
+/* Writes a number as printf() rounds it to six decimals, half to even by its exact value, without
+ * the zeros at its end but one. Returns false for numbers that are too large. */
 static bool
 json_format_quickly(char buf[VG_JSON_DOUBLE_LEN], double value)
 {
-    int exponent = 0;
     const double size = fabs(value);
 
     if (!(size < JSON_QUICK_BELOW))
         return false;
-    /* size = mantissa / 2^shift, where the mantissa has 53 bits, and its product below 73. */
-    const uint64_t mantissa = (uint64_t)ldexp(frexp(size, &exponent), DBL_MANT_DIG);
-    const int shift = DBL_MANT_DIG - exponent;
-    const unsigned __int128 product = (unsigned __int128)mantissa * 1000000;
-    uint64_t millionths = 0;
-    if (shift < 100) {
-        const unsigned __int128 half = (unsigned __int128)1 << (shift - 1);
-        const unsigned __int128 rest = product & (2 * half - 1);
-        millionths = (uint64_t)(product >> shift);
-        millionths += rest > half || (rest == half && millionths % 2 == 1);
-    }
+    const double scaled = size * 1e6, below = floor(scaled), rest = scaled - below;
+    uint64_t millionths = (uint64_t)below + (rest > 0.5);
+    /* The product is off by 1/16 at most, which matters near the middle only. */
+    if (fabs(rest - 0.5) < 0.25)
+        millionths = json_round_exactly(size);
     char digits[24], *at = digits + sizeof(digits);
-    *--at = '\0';
-    for (int i = 0; millionths > 0 || i < 8; i++) {
-        if (i == 6)
-            *--at = '.';
-        else {
-            *--at = (char)('0' + millionths % 10);
-            millionths /= 10;
-        }
-    }
-    if (signbit(value))
+    uint32_t whole = (uint32_t)(millionths / 1000000), part = (uint32_t)(millionths % 1000000);
+    int decimals = 6;
+    for (; decimals > 1 && part % 10 == 0; decimals--)
+        part /= 10;
+    for (*--at = '\0'; decimals > 0; decimals--, part /= 10)
+        *--at = (char)('0' + part % 10);
+    *--at = '.';
+    do {
+        *--at = (char)('0' + whole % 10);
+        whole /= 10;
+    } while (whole > 0);
+    if (signbit(value) && millionths > 0)
         *--at = '-';
-    strcpy(buf, at);
+    memcpy(buf, at, (size_t)(digits + sizeof(digits) - at));
     return true;
 }
 
 const char *
 vg_json_format_double(char buf[VG_JSON_DOUBLE_LEN], double value)
 {
-    if (!json_format_quickly(buf, value))
-        g_ascii_formatd(buf, VG_JSON_DOUBLE_LEN, "%.6f", value);
+    if (json_format_quickly(buf, value))
+        return buf;
+    g_ascii_formatd(buf, VG_JSON_DOUBLE_LEN, "%.6f", value);
     size_t length = strlen(buf);
     while (length > 2 && buf[length - 1] == '0' && buf[length - 2] != '.')
         buf[--length] = '\0';
-    if (strcmp(buf, "-0.0") == 0)
-        return strcpy(buf, "0.0");
     return buf;
 }
 

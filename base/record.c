@@ -183,6 +183,27 @@ vg_record_copy(const struct vg_record_type *type, const void *record)
     return copy;
 }
 
+void
+vg_record_set_present(const struct vg_record_type *type, void *record, uint64_t rows)
+{
+    if (type->present > 0)
+        memcpy((char *)record + type->present, &rows, sizeof(rows));
+}
+
+bool
+vg_record_is_present(const struct vg_record_type *type, const void *record, const char *name)
+{
+    uint64_t rows = 0;
+
+    if (type->present > 0)
+        memcpy(&rows, (const char *)record + type->present, sizeof(rows));
+    for (size_t i = 0; i < type->n_fields; i++) {
+        if (strcmp(type->fields[i].name, name) == 0)
+            return rows >> i & 1;
+    }
+    return false;
+}
+
 static int
 read_enum(const struct vg_field *field, const struct vg_json_node *node, int *ret, GError **err)
 {
@@ -295,6 +316,8 @@ static int
 read_into(const struct vg_record_type *type, const struct vg_json_node *node, void *record,
           GError **err)
 {
+    uint64_t present = 0;
+
     if (vg_json_object(node, err) < 0)
         return -1;
     for (size_t i = 0; i < type->n_fields; i++) {
@@ -307,7 +330,9 @@ read_into(const struct vg_record_type *type, const struct vg_json_node *node, vo
             return -1;
         if (found > 0 && read_field(field, &value, member(record, field), err) < 0)
             return -1;
+        present |= (uint64_t)(found > 0) << i;
     }
+    vg_record_set_present(type, record, present);
     return 0;
 }
 
@@ -409,60 +434,154 @@ vg_record_write(const struct vg_record_type *type, const void *record)
     json_object *json = json_object_new_object();
     for (size_t i = 0; i < type->n_fields; i++) {
         const struct vg_field *field = &type->fields[i];
-        if (!(field->flags & VG_FIELD_OMIT) || !is_zero(field, record))
+        if (!(field->flags & VG_FIELD_READ) &&
+            (!(field->flags & VG_FIELD_OMIT) || !is_zero(field, record)))
             vg_json_add(json, field->name, write_field(field, record));
     }
     return json;
 }
 
+/* Bytes on their way to a checksum: a snapshot has millions of small ones. */
+struct hash {
+    GChecksum *checksum;
+    size_t n;
+    char bytes[4096];
+};
+
+static void
+hash_flush(struct hash *hash)
+{
+    g_checksum_update(hash->checksum, (const guchar *)hash->bytes, (gssize)hash->n);
+    hash->n = 0;
+}
+
+static inline void
+hash_bytes(struct hash *hash, const char *bytes, size_t n)
+{
+    if (n > sizeof(hash->bytes) - hash->n)
+        hash_flush(hash);
+    if (n > sizeof(hash->bytes)) {
+        g_checksum_update(hash->checksum, (const guchar *)bytes, (gssize)n);
+        return;
+    }
+    memcpy(hash->bytes + hash->n, bytes, n);
+    hash->n += n;
+}
+
+/* Hashes a number and a mark behind it. */
+static void
+hash_number(struct hash *hash, int64_t value, char mark)
+{
+    char text[24], *at = text + sizeof(text);
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    *--at = mark;
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0)
+        *--at = '-';
+    hash_bytes(hash, at, (size_t)(text + sizeof(text) - at));
+}
+
 /* Hashes a text with its length in front, so that no two contents can run together to the same
  * bytes. */
 static void
-hash_text(GChecksum *checksum, const char *text)
+hash_text(struct hash *hash, const char *text)
 {
-    char length[24];
-    g_snprintf(length, sizeof(length), "%zu:", text ? strlen(text) : 0);
-    g_checksum_update(checksum, (const guchar *)(text ? length : "null"), -1);
-    if (text)
-        g_checksum_update(checksum, (const guchar *)text, -1);
+    if (!text) {
+        hash_bytes(hash, "null", 4);
+        return;
+    }
+    const size_t length = strlen(text);
+    if (length < 10)
+        hash_bytes(hash, (const char[]){(char)('0' + length), ':'}, 2);
+    else
+        hash_number(hash, (int64_t)length, ':');
+    hash_bytes(hash, text, length);
 }
 
 static void
-hash_int(GChecksum *checksum, int64_t value)
+hash_int(struct hash *hash, int64_t value)
 {
-    char text[24];
-    g_snprintf(text, sizeof(text), "%" G_GINT64_FORMAT ";", value);
-    g_checksum_update(checksum, (const guchar *)text, -1);
+    hash_number(hash, value, ';');
 }
 
+/* Hashes the text of a number like any other. */
 static void
-hash_double(GChecksum *checksum, double value)
+hash_double(struct hash *hash, double value)
 {
     char text[VG_JSON_DOUBLE_LEN];
-    hash_text(checksum, vg_json_format_double(text, value));
+
+    hash_text(hash, vg_json_format_double(text, value));
 }
 
+static void hash_record(const struct vg_record_type *type, const void *record, bool facts_only,
+                        struct hash *hash);
+
 static void
-hash_array(const struct vg_field *field, const void *record, bool facts_only, GChecksum *checksum)
+hash_array(const struct vg_field *field, const void *record, bool facts_only, struct hash *hash)
 {
     if (field->type == VG_FIELD_INTS || field->type == VG_FIELD_DOUBLES) {
         const GArray *array = array_of(record, field);
-        hash_int(checksum, array->len);
+        hash_int(hash, array->len);
         for (guint i = 0; i < array->len; i++) {
             if (field->type == VG_FIELD_INTS)
-                hash_int(checksum, g_array_index(array, int32_t, i));
+                hash_int(hash, g_array_index(array, int32_t, i));
             else
-                hash_double(checksum, g_array_index(array, double, i));
+                hash_double(hash, g_array_index(array, double, i));
         }
         return;
     }
     const GPtrArray *list = list_of(record, field);
-    hash_int(checksum, list->len);
+    hash_int(hash, list->len);
     for (guint i = 0; i < list->len; i++) {
         if (field->type == VG_FIELD_STRINGS)
-            hash_text(checksum, list->pdata[i]);
+            hash_text(hash, list->pdata[i]);
         else
-            vg_record_hash(field->record, list->pdata[i], facts_only, checksum);
+            hash_record(field->record, list->pdata[i], facts_only, hash);
+    }
+}
+
+static void
+hash_record(const struct vg_record_type *type, const void *record, bool facts_only,
+            struct hash *hash)
+{
+    for (size_t i = 0; i < type->n_fields; i++) {
+        const struct vg_field *field = &type->fields[i];
+        const void *at = const_member(record, field);
+        if ((field->flags & VG_FIELD_READ) || (facts_only && !(field->flags & VG_FIELD_FACT)))
+            continue;
+        hash_text(hash, field->name);
+        switch (field->type) {
+        case VG_FIELD_STRING:
+            hash_text(hash, string_of(record, field));
+            break;
+        case VG_FIELD_INT64:
+            hash_int(hash, *(const int64_t *)at);
+            break;
+        case VG_FIELD_DOUBLE:
+            hash_double(hash, *(const double *)at);
+            break;
+        case VG_FIELD_BOOL:
+            hash_int(hash, *(const bool *)at);
+            break;
+        case VG_FIELD_ENUM:
+            hash_int(hash, *(const int *)at);
+            break;
+        case VG_FIELD_RECORD:
+            hash_record(field->record, at, facts_only, hash);
+            break;
+        case VG_FIELD_STRINGS:
+        case VG_FIELD_INTS:
+        case VG_FIELD_DOUBLES:
+        case VG_FIELD_RECORDS:
+            hash_array(field, record, facts_only, hash);
+            break;
+        case VG_FIELD_TYPE_MAX:
+            break;
+        }
     }
 }
 
@@ -470,39 +589,8 @@ void
 vg_record_hash(const struct vg_record_type *type, const void *record, bool facts_only,
                GChecksum *checksum)
 {
-    for (size_t i = 0; i < type->n_fields; i++) {
-        const struct vg_field *field = &type->fields[i];
-        const void *at = const_member(record, field);
-        if (facts_only && !(field->flags & VG_FIELD_FACT))
-            continue;
-        hash_text(checksum, field->name);
-        switch (field->type) {
-        case VG_FIELD_STRING:
-            hash_text(checksum, string_of(record, field));
-            break;
-        case VG_FIELD_INT64:
-            hash_int(checksum, *(const int64_t *)at);
-            break;
-        case VG_FIELD_DOUBLE:
-            hash_double(checksum, *(const double *)at);
-            break;
-        case VG_FIELD_BOOL:
-            hash_int(checksum, *(const bool *)at);
-            break;
-        case VG_FIELD_ENUM:
-            hash_int(checksum, *(const int *)at);
-            break;
-        case VG_FIELD_RECORD:
-            vg_record_hash(field->record, at, facts_only, checksum);
-            break;
-        case VG_FIELD_STRINGS:
-        case VG_FIELD_INTS:
-        case VG_FIELD_DOUBLES:
-        case VG_FIELD_RECORDS:
-            hash_array(field, record, facts_only, checksum);
-            break;
-        case VG_FIELD_TYPE_MAX:
-            break;
-        }
-    }
+    struct hash hash = {.checksum = checksum};
+
+    hash_record(type, record, facts_only, &hash);
+    hash_flush(&hash);
 }

@@ -38,6 +38,7 @@ enum {
     VG_FIELD_REQUIRED = 1 << 0, /* absent or null is an error; others keep their zero value */
     VG_FIELD_OMIT = 1 << 1,     /* not written when NULL, 0, false or empty */
     VG_FIELD_FACT = 1 << 2,     /* a part of the hash of facts, see vg_record_hash() */
+    VG_FIELD_READ = 1 << 3,     /* read only: neither written nor hashed */
 };
 
 struct vg_record_type;
@@ -57,6 +58,7 @@ struct vg_record_type {
     size_t size;
     const struct vg_field *fields;
     size_t n_fields;
+    size_t present; /* offset of a uint64_t, a bit for each row; 0 if the struct has none */
 };
 
 /* Entries of tables, for members of struct THIS, which is defined around each table; a member's
@@ -87,7 +89,12 @@ struct vg_record_type {
  VG_ROW(VG_FIELD_RECORDS, member, flags, 0, max, record)
 #define VG_ROW_TYPE(fields)                                                                        \
  {                                                                                                 \
-  sizeof(struct THIS), fields, G_N_ELEMENTS(fields)                                                \
+  sizeof(struct THIS), fields, G_N_ELEMENTS(fields), 0                                             \
+ }
+/* For a struct with a private member that records which members its document had. */
+#define VG_ROW_TYPE_PRESENT(fields, member)                                                        \
+ {                                                                                                 \
+  sizeof(struct THIS), fields, G_N_ELEMENTS(fields), offsetof(struct THIS, member)                 \
  }
 
 /* Makes a zeroed record with empty containers. */
@@ -101,6 +108,17 @@ void *vg_record_copy(const struct vg_record_type *type, const void *record);
  * out of range. */
 void *vg_record_read(const struct vg_record_type *type, const struct vg_json_node *node,
                      GError **err);
+
+/* Reads the same from the text of an object, in a fraction of the time and memory. Returns NULL if
+ * the text is not plain JSON or vg_record_read() would refuse it. vg_json_parse() and
+ * vg_record_read() then give the reason. max_depth counts nested objects and arrays. */
+void *vg_record_read_text(const struct vg_record_type *type, const char *text, size_t size,
+                          int max_depth);
+
+/* Set the rows of the table that a document had, and return whether it had a member. Without the
+ * private member, the first does nothing and the second returns false. */
+void vg_record_set_present(const struct vg_record_type *type, void *record, uint64_t rows);
+bool vg_record_is_present(const struct vg_record_type *type, const void *record, const char *name);
 
 /* Writes the members in the order of the table. Doubles are rounded as by vg_json_add_double(). */
 json_object *vg_record_write(const struct vg_record_type *type, const void *record);

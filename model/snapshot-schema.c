@@ -172,11 +172,13 @@ static const struct vg_field host_fields[] = {
     VG_ROW_INT(proxy_stop_ns, OMIT, 0, TIME_MAX),
     VG_ROW_INT(store_bytes, OMIT, 0, BYTES_MAX),
 };
-const struct vg_record_type vg_snap_host_record = VG_ROW_TYPE(host_fields);
+const struct vg_record_type vg_snap_host_record = VG_ROW_TYPE_PRESENT(host_fields, present);
 #undef THIS
 
 #define THIS vg_snapshot
 static const struct vg_field snapshot_fields[] = {
+    NAME(schema, REQ | VG_FIELD_READ),
+    VG_ROW_INT(version, REQ | VG_FIELD_READ, 1, VG_SNAPSHOT_VERSION),
     VG_ROW_ENUM("source", source, REQ, vg_snapshot_source_names),
     TEXT(note, OMIT),
     VG_ROW_INT(begin_ns, 0, -TIME_MAX, TIME_MAX),

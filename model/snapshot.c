@@ -293,28 +293,36 @@ check_version(const struct vg_json_node *root, GError **err)
 }
 
 /* Hosts that say nothing of their own have the source and times of the whole. */
-static int
-inherit(const struct vg_json_node *root, vg_snapshot *snapshot, GError **err)
+static void
+inherit(vg_snapshot *snapshot)
 {
-    struct vg_json_node hosts;
-    struct vg_json_node member;
-    if (vg_json_member(root, "hosts", VG_JSON_REQUIRED, &hosts, err) < 0)
-        return -1;
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         struct vg_snap_host *host = snapshot->hosts->pdata[i];
-        struct vg_json_node node = vg_json_item(&hosts, i);
-        if (vg_json_member(&node, "source", VG_JSON_OPTIONAL, &member, NULL) != 1)
+        if (!vg_record_is_present(&vg_snap_host_record, host, "source"))
             host->source = snapshot->source;
-        if (vg_json_member(&node, "begin_ns", VG_JSON_OPTIONAL, &member, NULL) != 1)
+        if (!vg_record_is_present(&vg_snap_host_record, host, "begin_ns"))
             host->begin_ns = snapshot->begin_ns;
-        if (vg_json_member(&node, "end_ns", VG_JSON_OPTIONAL, &member, NULL) != 1)
+        if (!vg_record_is_present(&vg_snap_host_record, host, "end_ns"))
             host->end_ns = snapshot->end_ns;
     }
-    return 0;
 }
 
-vg_snapshot *
-vg_snapshot_from_json(const char *text, size_t size, GError **err)
+/* Returns NULL for some texts that the tree accepts. */
+static vg_snapshot *
+snapshot_read_text(const char *text, size_t size)
+{
+    if (size > VG_SNAPSHOT_TEXT_MAX)
+        return NULL;
+    vg_snapshot *snapshot =
+        vg_record_read_text(&vg_snapshot_record, text, size, VG_SNAPSHOT_DEPTH_MAX);
+    if (!snapshot || strcmp(snapshot->schema, VG_SNAPSHOT_SCHEMA) == 0)
+        return snapshot;
+    vg_snapshot_free(snapshot);
+    return NULL;
+}
+
+static vg_snapshot *
+snapshot_read_tree(const char *text, size_t size, GError **err)
 {
     g_autoptr(json_object) document =
         vg_json_parse(text, size, VG_SNAPSHOT_TEXT_MAX, VG_SNAPSHOT_DEPTH_MAX, err);
@@ -323,8 +331,19 @@ vg_snapshot_from_json(const char *text, size_t size, GError **err)
     struct vg_json_node root = vg_json_root(document);
     if (check_version(&root, err) < 0)
         return NULL;
-    g_autoptr(vg_snapshot) snapshot = vg_record_read(&vg_snapshot_record, &root, err);
-    if (!snapshot || inherit(&root, snapshot, err) < 0 || vg_snapshot_seal(snapshot, err) < 0)
+    return vg_record_read(&vg_snapshot_record, &root, err);
+}
+
+vg_snapshot *
+vg_snapshot_from_json(const char *text, size_t size, GError **err)
+{
+    g_autoptr(vg_snapshot) snapshot = snapshot_read_text(text, size);
+    if (!snapshot)
+        snapshot = snapshot_read_tree(text, size, err);
+    if (!snapshot)
+        return NULL;
+    inherit(snapshot);
+    if (vg_snapshot_seal(snapshot, err) < 0)
         return NULL;
     return g_steal_pointer(&snapshot);
 }

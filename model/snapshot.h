@@ -189,9 +189,12 @@ struct vg_snap_host {
      * mean; 0: none was moved. */
     int64_t proxy_stop_ns;
     int64_t store_bytes; /* of what vgpud has stored; 0: not told */
+    uint64_t present;    /* private, the members that its document had */
 };
 
 struct vg_snapshot {
+    char *schema; /* of the document that it was read from, otherwise NULL and 0 */
+    int64_t version;
     enum vg_snapshot_source source;
     char *note;
     int64_t begin_ns;
