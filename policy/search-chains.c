@@ -131,6 +131,7 @@ search_apply(struct search *search, const struct vg_group *group, double *ret_ne
     }
     for (size_t i = 0; i < group->n; i++)
         g_array_append_val(search->moved, group->moves[i].vm);
+    search->ranks_are_old = true;
     *ret_net = claim.gain - claim.cost;
     return true;
 }
@@ -147,6 +148,7 @@ search_take_back(struct search *search, const struct vg_group *group)
         search->hosts[hosts[i]].changes--;
     }
     g_array_set_size(search->moved, search->moved->len - (guint)group->n);
+    search->ranks_are_old = true;
 }
 
 void
@@ -160,6 +162,7 @@ search_reset(struct search *search)
     g_array_set_size(search->moved, 0);
     for (size_t h = 0; h < search->cluster->n_hosts; h++)
         search->hosts[h].moves = search->hosts[h].changes = 0;
+    search->ranks_are_old = true;
 }
 
 /* ---- chains ---- */

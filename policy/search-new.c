@@ -85,8 +85,9 @@ new_devices(struct search *search, size_t index, double *windows)
         device->n_uses++;
         for (size_t w = 0; w < cluster->n_windows; w++) {
             windows[w] = vg_vm_gpu_demand(cluster, state, use, w);
-            device->mean += windows[w] / (double)cluster->n_windows;
+            search->uses[row].mean += windows[w] / (double)cluster->n_windows;
         }
+        device->mean += search->uses[row].mean;
         new_fill(search, windows, search->use_demands + row * search->width);
     }
 }
@@ -195,7 +196,7 @@ new_host(struct search *search, size_t index)
         const struct vg_load *load = &g_array_index(state->engines, struct vg_load, e);
         const struct search_engine engine = {new_slot(host, load->device),
                                              (size_t)new_number(search->engines, load->engine),
-                                             search->n_rows++, 0};
+                                             search->n_rows++, 0, 0};
         g_array_append_val(host->engines, engine);
     }
 }
@@ -304,6 +305,12 @@ search_new(const vg_cluster *cluster, const bool *held)
     for (size_t h = 0; h < cluster->n_hosts; h++)
         new_gpus(search, h);
     search_measure(search);
+    search->ranks = g_new0(struct search_rank, cluster->n_hosts);
+    for (size_t h = 0; h < cluster->n_hosts; h++)
+        search->ranks[h].host = h;
+    search->n_engines = g_hash_table_size(search->engines);
+    search->engines_left = g_new0(double, (search->n_engines + 1) * cluster->n_hosts);
+    search->ranks_are_old = true;
     return search;
 }
 
@@ -334,6 +341,8 @@ search_free(struct search *search)
     g_free(search->devices);
     g_free(search->uses);
     g_free(search->hosts);
+    g_free(search->ranks);
+    g_free(search->engines_left);
     g_free(search->bundles);
     g_free(search->bundle_vms);
     g_free(search);

@@ -12,6 +12,7 @@
 struct search_use {
     size_t engine; /* its number */
     size_t row;    /* of the demands of uses */
+    double mean;   /* of them */
 };
 
 /* What a VM has of one GPU. */
@@ -42,6 +43,7 @@ struct search_engine {
     size_t slot, engine;
     size_t row; /* of the loads */
     double lost;
+    double mean; /* of the row */
 };
 
 struct search_host {
@@ -68,6 +70,12 @@ struct search_host {
     uint64_t changes; /* goes up with each group that changes it */
 };
 
+/* A host and its idle cores. */
+struct search_rank {
+    size_t host;
+    double left;
+};
+
 /* VMs of one host that move together or not at all. */
 struct search_bundle {
     size_t first, n; /* in bundle_vms */
@@ -90,12 +98,40 @@ struct search {
     struct search_host *hosts;
     struct search_bundle *bundles;
     size_t *bundle_vms;
-    size_t n_bundles, n_devices, n_uses, n_types;
+    size_t n_bundles, n_devices, n_uses, n_types, n_engines;
     GHashTable *engines, *types, *models; /* names to numbers, from 1 */
     GArray *moved;                        /* size_t: VMs that are not at home, as committed */
     uint64_t work;                        /* rows looked at */
     bool any_allowed;
-    size_t cursor; /* the host at which the choice among many begins */
+    struct search_rank *ranks; /* all hosts, the most idle first */
+    double *engines_left;      /* the most that is left, by number and host */
+    bool ranks_are_old;        /* and engines_left */
+};
+
+/* Engines of a bundle that a choice compares. */
+#define SEARCH_PARTS_MAX 8u
+
+/* The part of an engine that a bundle wants. */
+struct search_part {
+    size_t engine;
+    double wanted;
+};
+
+/* The best host for a bundle that is out. */
+struct search_choice {
+    size_t bundle, avoid;
+    double wanted; /* cores */
+    size_t n_parts;
+    struct search_part parts[SEARCH_PARTS_MAX];
+    bool found;
+    size_t to;
+    double rise;
+};
+
+/* The most that any host has left: cores, and the part of each engine by its number. */
+struct search_most {
+    double cores;
+    double *engines; /* owned */
 };
 
 struct search *search_new(const vg_cluster *cluster, const bool *held);
@@ -109,8 +145,26 @@ void search_in(struct search *search, size_t vm, size_t host);
 /* Checks the constraints of a VM that is out. */
 bool search_fits(struct search *search, size_t vm, size_t host);
 
+/* Returns the idle cores of a host, on average. */
+double search_left(const struct search_host *host);
+
 /* Returns by how much the weighed loss of a host rises with a VM that fits. */
 double search_rise(struct search *search, size_t vm, size_t host);
+
+/* Updates the ranks and engines_left. All VMs must be in a host. */
+void search_rank_hosts(struct search *search);
+
+/* Finds the host with the smallest loss; of equal ones that with the fewest moves, then the first.
+ * Among many hosts, it takes the first without a loss, in the order of the ranks. */
+void search_choose(struct search *search, size_t hint, struct search_choice *choice);
+
+void search_find_most(struct search *search, struct search_most *ret);
+
+/* Returns the most that a bundle can win on any host. It loses what it wants beyond what a host has
+ * left. */
+double search_bound(struct search *search, size_t bundle, const struct search_most *most);
+
+size_t search_home(const struct search *search, size_t bundle);
 
 void search_bundle_out(struct search *search, size_t bundle);
 /* Puts all of them back, or onto a host if they all fit; otherwise all stay out. */

@@ -85,7 +85,7 @@ state_need_engine(struct search *search, struct search_host *host, size_t slot, 
         if (one->slot == slot && one->engine == engine)
             return one;
     }
-    const struct search_engine one = {slot, engine, search->n_rows++, 0};
+    const struct search_engine one = {slot, engine, search->n_rows++, 0, 0};
     search->loads = g_renew(float, search->loads, search->n_rows * search->width);
     memset(state_load(search, one.row), 0, search->width * sizeof(float));
     g_array_append_val(host->engines, one);
@@ -112,6 +112,7 @@ state_add_device(struct search *search, struct search_host *host,
         state_add(search, row, demand, sign);
         host->gpu_lost -= engine->lost;
         engine->lost = state_beyond(search, row, NULL, 1);
+        engine->mean += (double)sign * search->uses[u].mean;
         host->gpu_lost += engine->lost;
     }
     host->slot_load[slot] += (double)sign * device->mean;
@@ -130,8 +131,10 @@ search_measure(struct search *search)
         for (guint e = 0; e < host->engines->len; e++) {
             struct search_engine *engine = &g_array_index(host->engines, struct search_engine, e);
             const float *row = state_load(search, engine->row);
+            engine->mean = 0;
             for (size_t w = 0; w < search->n_windows; w++)
-                host->slot_load[engine->slot] += (double)(row[w] * search->weights[w]);
+                engine->mean += (double)(row[w] * search->weights[w]);
+            host->slot_load[engine->slot] += engine->mean;
             engine->lost = state_beyond(search, row, NULL, 1);
             host->gpu_lost += engine->lost;
         }
@@ -281,6 +284,12 @@ search_fits(struct search *search, size_t vm, size_t host_index)
             return false;
     }
     return !state_is_kept_away(search, vm, host_index);
+}
+
+double
+search_left(const struct search_host *host)
+{
+    return (double)host->cpus - host->mean + host->cpu_lost;
 }
 
 double

@@ -16,9 +16,6 @@
 /* VMs up to which the result is searched again and again. */
 #define ROUNDS_VMS_MAX 2000u
 
-/* Hosts from which on a choice need not be the first by name of all that are as good. */
-#define MANY_HOSTS 64u
-
 /* The part by which gains are changed at random in a round. */
 #define NOISE 0.3
 
@@ -107,118 +104,13 @@ search_random(struct pass *pass)
     return (double)(pass->random >> 11) / (double)(UINT64_C(1) << 53);
 }
 
-static size_t
-search_home(const struct search *search, size_t bundle)
-{
-    return search->vms[search->bundle_vms[search->bundles[bundle].first]].home;
-}
-
-/* The best host so far for a bundle that is out. */
-struct choice {
-    size_t bundle, avoid;
-    bool found;
-    size_t to;
-    double rise;
-};
-
-/* Returns what is lost at least on a host by a VM that comes: what it wants beyond all that is left
- * there. */
-static double
-search_least_rise(const struct search *search, size_t vm, const struct search_host *host)
-{
-    return search->vms[vm].mean - ((double)host->cpus - host->mean + host->cpu_lost);
-}
-
-static void
-search_try(struct search *search, struct choice *choice, size_t to)
-{
-    const struct search_bundle *one = &search->bundles[choice->bundle];
-    const size_t vm = search->bundle_vms[one->first];
-    const struct search_host *host = &search->hosts[to];
-    const double before = host->lost;
-    double rise;
-
-    if (to == search->vms[vm].home || to == choice->avoid ||
-        (choice->found && search_least_rise(search, vm, host) > choice->rise + SEARCH_SAME))
-        return;
-    if (one->n == 1) {
-        if (!search_fits(search, vm, to))
-            return;
-        rise = search_rise(search, vm, to);
-    } else {
-        if (!search_bundle_in(search, choice->bundle, to))
-            return;
-        rise = host->lost - before;
-        search_bundle_out(search, choice->bundle);
-    }
-    search->any_allowed = true;
-    if (choice->found &&
-        (rise > choice->rise + SEARCH_SAME ||
-         (rise > choice->rise - SEARCH_SAME && host->moves >= search->hosts[choice->to].moves)))
-        return;
-    choice->found = true;
-    choice->to = to;
-    choice->rise = rise;
-}
-
-/* Finds the host on which least is lost; of equal ones that with the fewest moves, then the first.
- * Of many hosts, the first on which nothing is lost will do, from where the last choice ended: the
- * moves go round. */
-static void
-search_choose(struct search *search, size_t hint, struct choice *choice)
-{
-    const size_t n = search->cluster->n_hosts;
-    const bool many = n > MANY_HOSTS;
-
-    if (many && hint != SEARCH_NOWHERE)
-        search_try(search, choice, hint);
-    for (size_t i = 0; i < n; i++) {
-        const size_t to = many ? (search->cursor + i) % n : i;
-        if (choice->found && choice->rise < SEARCH_SAME &&
-            (many || search->hosts[choice->to].moves == 0))
-            break;
-        search_try(search, choice, to);
-    }
-    if (choice->found && many)
-        search->cursor = (choice->to + 1) % n;
-}
-
-/* Returns the most cores that any host has left. */
-static double
-search_most_left(const struct search *search)
-{
-    double most = 0;
-
-    for (size_t h = 0; h < search->cluster->n_hosts; h++) {
-        const struct search_host *host = &search->hosts[h];
-        most = MAX(most, (double)host->cpus - host->mean + host->cpu_lost);
-    }
-    return most;
-}
-
-/* What a bundle wins at most, wherever it goes: where more than `left` is wanted, the rest is lost.
- */
-static double
-search_bound(struct search *search, size_t bundle, double left)
-{
-    double mean = 0;
-    const size_t home = search_home(search, bundle);
-    const double before = search->hosts[home].lost;
-
-    search_bundle_out(search, bundle);
-    const double after = search->hosts[home].lost;
-    search_bundle_in(search, bundle, home);
-    for (size_t i = 0; i < search->bundles[bundle].n; i++)
-        mean += search->vms[search->bundle_vms[search->bundles[bundle].first + i]].mean;
-    return before - after - search->bundles[bundle].cost - MAX(mean - left, 0);
-}
-
 static void
 search_fill_heap(struct pass *pass, GArray *heap)
 {
     struct search *search = pass->search;
-    const double left = search_most_left(search);
+    struct search_most most;
 
+    search_find_most(search, &most);
     for (size_t b = 0; b < search->n_bundles; b++) {
         const struct search_bundle *bundle = &search->bundles[b];
         const size_t vm = search->bundle_vms[bundle->first], home = search->vms[vm].home;
@@ -228,9 +120,10 @@ search_fill_heap(struct pass *pass, GArray *heap)
         struct entry entry = {.bundle = b, .factor = 1, .to = SEARCH_NOWHERE};
         if (pass->random != 0)
             entry.factor = 1 - NOISE + 2 * NOISE * search_random(pass);
-        entry.rank = search_rank(entry.factor * search_bound(search, b, left));
+        entry.rank = search_rank(entry.factor * search_bound(search, b, &most));
         search_push(heap, entry);
     }
+    g_free(most.engines);
 }
 
 static void
@@ -278,8 +171,9 @@ search_look(struct pass *pass, size_t avoid, struct entry *entry)
     struct search *search = pass->search;
     const size_t home = search_home(search, entry->bundle);
     const double before = search->hosts[home].lost;
-    struct choice choice = {.bundle = entry->bundle, .avoid = avoid};
+    struct search_choice choice = {.bundle = entry->bundle, .avoid = avoid};
 
+    search_rank_hosts(search);
     search_bundle_out(search, entry->bundle);
     const double most = before - search->hosts[home].lost - search->bundles[entry->bundle].cost;
     search_choose(search, entry->to, &choice);
