@@ -260,21 +260,83 @@ chain_place(struct chain *chain, size_t from, double gain)
 
 static void chain_extend(struct chain *chain, size_t from, double gain, size_t n_moves);
 
-/* Lets the last link push one VM of a host out, and goes on with that. */
+/* Returns whether a chain may push a VM off its host. */
+static bool
+chain_may_push(const struct chain *chain, size_t vm)
+{
+    const struct search *search = chain->search;
+    const struct search_bundle *bundle = &search->bundles[search->vms[vm].bundle];
+
+    return search->vms[vm].host == search->vms[vm].home && bundle->movable && bundle->n == 1;
+}
+
+/* Puts the first of two pushed VMs on each host in turn, and the second where it fits. The last
+ * link is on `from`. */
 static void
-chain_push(struct chain *chain, size_t to, size_t vm, double gain, size_t n_moves)
+chain_place_two(struct chain *chain, size_t from, size_t first, size_t second, double gain)
 {
     struct search *search = chain->search;
-    const size_t pushed = search->vms[vm].bundle, last = chain->links[chain->n - 1].bundle;
-    const struct search_bundle *bundle = &search->bundles[pushed];
-    const double before = search->hosts[to].lost;
+    const size_t n = chain->n;
 
-    if (search->vms[vm].host != search->vms[vm].home || !bundle->movable || bundle->n > 1 ||
-        n_moves + 1 > chain->room || search->work > chain->work_max)
+    chain->n += 2;
+    chain->links[n].bundle = search->vms[first].bundle;
+    chain->links[n + 1].bundle = search->vms[second].bundle;
+    for (size_t to = 0; to < search->cluster->n_hosts; to++) {
+        if (to == from || !search_fits(search, first, to))
+            continue;
+        const double rise = search_rise(search, first, to);
+        if (gain - rise <= chain->best + SEARCH_SAME)
+            continue;
+        search_in(search, first, to);
+        chain->links[n].to = to;
+        chain_place(chain, from, gain - rise);
+        search_out(search, first);
+    }
+    chain->n = n;
+}
+
+/* Pushes a second VM off a host for the last link. */
+static void
+chain_push_two(struct chain *chain, size_t to, guint index, size_t first, double before,
+               double gain)
+{
+    struct search *search = chain->search;
+    GArray *vms = search->hosts[to].vms;
+    const size_t last = chain->links[chain->n - 1].bundle;
+
+    /* The first VM is out of the list, so the next one is at its index. */
+    for (guint i = index; i < vms->len; i++) {
+        const size_t vm = g_array_index(vms, size_t, i);
+        if (!chain_may_push(chain, vm) || search->work > chain->work_max)
+            continue;
+        search_out(search, vm);
+        if (search_bundle_in(search, last, to)) {
+            const double now = gain + before - search->hosts[to].lost -
+                               search->bundles[search->vms[vm].bundle].cost;
+            chain->links[chain->n - 1].to = to;
+            if (now > chain->best + SEARCH_SAME)
+                chain_place_two(chain, to, first, vm, now);
+            search_bundle_out(search, last);
+        }
+        search_in(search, vm, to);
+    }
+}
+
+/* Pushes one VM of a host off it for the last link, and continues with that. */
+static void
+chain_push(struct chain *chain, size_t to, guint index, double gain, size_t n_moves)
+{
+    struct search *search = chain->search;
+    const size_t vm = g_array_index(search->hosts[to].vms, size_t, index);
+    const size_t pushed = search->vms[vm].bundle, last = chain->links[chain->n - 1].bundle;
+    const double before = search->hosts[to].lost;
+    const double without = gain - search->bundles[pushed].cost;
+
+    if (!chain_may_push(chain, vm) || n_moves + 1 > chain->room || search->work > chain->work_max)
         return;
     search_out(search, vm);
     if (search_bundle_in(search, last, to)) {
-        const double now = gain + before - search->hosts[to].lost - bundle->cost;
+        const double now = without + before - search->hosts[to].lost;
         if (now > chain->best + SEARCH_SAME) {
             chain->links[chain->n - 1].to = to;
             chain->links[chain->n++].bundle = pushed;
@@ -283,6 +345,8 @@ chain_push(struct chain *chain, size_t to, size_t vm, double gain, size_t n_move
         }
         search_bundle_out(search, last);
     }
+    if (chain->n + 2 <= CHAIN_MAX && n_moves + 2 <= chain->room)
+        chain_push_two(chain, to, index, vm, before, without);
     search_in(search, vm, to);
 }
 
@@ -296,7 +360,7 @@ chain_extend(struct chain *chain, size_t from, double gain, size_t n_moves)
     for (size_t to = 0; depth < CHAIN_MAX && to < search->cluster->n_hosts; to++) {
         const GArray *vms = search->hosts[to].vms;
         for (guint i = 0; to != from && i < vms->len; i++)
-            chain_push(chain, to, g_array_index(vms, size_t, i), gain, n_moves);
+            chain_push(chain, to, i, gain, n_moves);
     }
 }
 
