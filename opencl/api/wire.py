@@ -78,14 +78,14 @@ def wire_put(p, lead):
     if is_event(p):
         return f"struct vg_wire_object *made = vg_wire_new_event(&call, {p.name});\n"
     if p.single:
-        return f"vg_wire_put_object({out}, {p.name});\n"
+        return f"vg_wire_put_object(&call, {p.name});\n"
     if is_number(p):
         return f"vg_wire_put({out}, (uint64_t){p.name});\n"
     words = p.note.split()
     if words[0] == "out":
         return f"vg_wire_put({out}, {p.name} != NULL);\n"
     if p.handle:
-        return f"vg_wire_put_objects({out}, {words[1]}, {p.name});\n"
+        return f"vg_wire_put_objects(&call, {words[1]}, {p.name});\n"
     if words == ["in", "str"]:
         return f"vg_wire_put_string({out}, {p.name});\n"
     if words[-1] == "str":

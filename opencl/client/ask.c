@@ -17,7 +17,7 @@ vg_wire_ask_GetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t
         return CL_INVALID_DEVICE;
     vg_wire_call_begin(&call, device, VG_WIRE_OP_GetDeviceInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, device);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -33,8 +33,8 @@ vg_wire_ask_CreateCommandQueue(cl_context context, cl_device_id device,
     }
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateCommandQueue);
     vg_wire_put(&call.out, (uint64_t)properties);
-    vg_wire_put_object(&call.out, context);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, context);
+    vg_wire_put_object(&call, device);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_QUEUE, context);
     return vg_wire_call_made(&call, made, errcode_ret);
 }
@@ -47,7 +47,7 @@ vg_wire_ask_ReleaseMemObject(cl_mem memobj)
     if (!memobj)
         return CL_INVALID_MEM_OBJECT;
     vg_wire_call_begin(&call, memobj, VG_WIRE_OP_ReleaseMemObject);
-    vg_wire_put_object(&call.out, memobj);
+    vg_wire_put_object(&call, memobj);
     return vg_wire_call_release(&call, vg_wire_object(memobj));
 }
 
@@ -61,7 +61,7 @@ vg_wire_ask_GetMemObjectInfo(cl_mem memobj, cl_mem_info param_name, size_t param
         return CL_INVALID_MEM_OBJECT;
     vg_wire_call_begin(&call, memobj, VG_WIRE_OP_GetMemObjectInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, memobj);
+    vg_wire_put_object(&call, memobj);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -75,7 +75,7 @@ vg_wire_ask_GetImageInfo(cl_mem image, cl_image_info param_name, size_t param_va
         return CL_INVALID_MEM_OBJECT;
     vg_wire_call_begin(&call, image, VG_WIRE_OP_GetImageInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, image);
+    vg_wire_put_object(&call, image);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -89,7 +89,7 @@ vg_wire_ask_GetProgramInfo(cl_program program, cl_program_info param_name, size_
         return CL_INVALID_PROGRAM;
     vg_wire_call_begin(&call, program, VG_WIRE_OP_GetProgramInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, program);
+    vg_wire_put_object(&call, program);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -103,7 +103,7 @@ vg_wire_ask_WaitForEvents(cl_uint num_events, const cl_event *event_list)
     vg_wire_call_begin(&call, event_list[0], VG_WIRE_OP_WaitForEvents);
     call.flags = VG_WIRE_WAITS;
     vg_wire_put(&call.out, (uint64_t)num_events);
-    vg_wire_put_objects(&call.out, num_events, event_list);
+    vg_wire_put_objects(&call, num_events, event_list);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     return result;
@@ -119,7 +119,7 @@ vg_wire_ask_GetEventInfo(cl_event event, cl_event_info param_name, size_t param_
         return CL_INVALID_EVENT;
     vg_wire_call_begin(&call, event, VG_WIRE_OP_GetEventInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, event);
+    vg_wire_put_object(&call, event);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -132,7 +132,7 @@ vg_wire_ask_Finish(cl_command_queue command_queue)
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_Finish);
     call.flags = VG_WIRE_WAITS;
-    vg_wire_put_object(&call.out, command_queue);
+    vg_wire_put_object(&call, command_queue);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     return result;
@@ -150,8 +150,8 @@ vg_wire_ask_CreateCommandQueueWithProperties(cl_context context, cl_device_id de
         return NULL;
     }
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateCommandQueueWithProperties);
-    vg_wire_put_object(&call.out, context);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, context);
+    vg_wire_put_object(&call, device);
     vg_wire_put_list(&call.out, properties,
                      vg_cl_count_pairs((const intptr_t *)properties) * sizeof *properties);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_QUEUE, context);

@@ -12,11 +12,14 @@
 void
 vg_wire_call_begin(struct vg_wire_call *call, const void *lead, enum vg_wire_op op)
 {
-    call->client = vg_wire_object(lead)->client;
+    call->lead = vg_wire_object(lead);
+    if (call->lead->client->is_inherited)
+        call->lead = vg_wire_fork_renew(call->lead);
+    call->client = call->lead->client;
     call->op = (uint16_t)op;
     call->flags = 0;
-    call->lead = vg_wire_object(lead);
     call->is_later = false;
+    call->is_foreign = false;
     call->learns = NULL;
     call->data = NULL;
     call->data_size = 0;
@@ -80,13 +83,23 @@ call_head(struct vg_wire_call *call, uint16_t flags)
     return head;
 }
 
+/* What is wrong with CALL before it is sent; a broken link says so itself. */
+static cl_int
+call_refuse(const struct vg_wire_call *call)
+{
+    if (call->out.is_bad)
+        return CL_OUT_OF_HOST_MEMORY;
+    return call->is_foreign && !call->client->is_inherited ? CL_INVALID_CONTEXT : CL_SUCCESS;
+}
+
 cl_int
 vg_wire_call_send(struct vg_wire_call *call)
 {
     struct vg_wire_client *client = call->client;
 
-    if (call->out.is_bad)
-        return CL_OUT_OF_HOST_MEMORY;
+    cl_int wrong = call_refuse(call);
+    if (wrong != CL_SUCCESS)
+        return wrong;
     pthread_mutex_lock(&client->sending);
     pthread_mutex_lock(&client->lock);
     struct vg_wire_head head = call_head(call, call->flags);
@@ -149,8 +162,9 @@ vg_wire_call_tell(struct vg_wire_call *call)
 {
     struct vg_wire_client *client = call->client;
 
-    if (call->out.is_bad)
-        return CL_OUT_OF_HOST_MEMORY;
+    cl_int wrong = call_refuse(call);
+    if (wrong != CL_SUCCESS)
+        return wrong;
     pthread_mutex_lock(&client->sending);
     pthread_mutex_lock(&client->lock);
     struct vg_wire_head head = call_head(call, VG_WIRE_LATER);

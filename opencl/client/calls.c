@@ -25,7 +25,7 @@ vg_wire_GetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uin
 
     vg_wire_call_begin(&call, platform, VG_WIRE_OP_GetDeviceIDs);
     vg_wire_put(&call.out, device_type);
-    vg_wire_put_object(&call.out, platform);
+    vg_wire_put_object(&call, platform);
     cl_int result = vg_wire_call_ask(&call);
     const uint64_t *ids = vg_wire_get_list(&call.in, &size);
     cl_uint n = 0;
@@ -72,12 +72,12 @@ vg_wire_CreateContext(const cl_context_properties *properties, cl_uint num_devic
     }
     vg_wire_call_begin(&call, devices[0], VG_WIRE_OP_CreateContext);
     vg_wire_put(&call.out, num_devices);
-    vg_wire_put_objects(&call.out, num_devices, devices);
+    vg_wire_put_objects(&call, num_devices, devices);
     vg_wire_put(&call.out, properties ? n * sizeof *properties : VG_WIRE_NONE);
     for (cl_uint i = 0; i < n; i++) {
         bool is_platform = i % 2 == 1 && properties[i - 1] == CL_CONTEXT_PLATFORM;
         if (is_platform)
-            vg_wire_put_object(&call.out, (const void *)properties[i]);
+            vg_wire_put_object(&call, (const void *)properties[i]);
         else
             vg_wire_put(&call.out, (uint64_t)properties[i]);
     }
@@ -209,7 +209,7 @@ vg_wire_CreateSubDevices(cl_device_id in_device, const cl_device_partition_prope
         n++;
     vg_wire_call_begin(&call, in_device, VG_WIRE_OP_CreateSubDevices);
     vg_wire_put(&call.out, out_devices ? room : num_devices);
-    vg_wire_put_object(&call.out, in_device);
+    vg_wire_put_object(&call, in_device);
     /* After a list of counts there is another 0. */
     bool is_counts = properties && properties[0] == CL_DEVICE_PARTITION_BY_COUNTS;
     vg_wire_put_list(&call.out, properties, (n + 1) * sizeof *properties);
@@ -235,7 +235,7 @@ vg_wire_GetSupportedImageFormats(cl_context context, cl_mem_flags flags,
     vg_wire_put(&call.out, image_type);
     vg_wire_put(&call.out, num_entries);
     vg_wire_put(&call.out, image_formats != NULL);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     cl_int result = vg_wire_call_ask(&call);
     uint64_t n = vg_wire_get(&call.in);
     const void *list = vg_wire_get_list(&call.in, &size);
@@ -279,7 +279,7 @@ vg_wire_CreateProgramWithSource(cl_context context, cl_uint count, const char **
     }
     *to = '\0';
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateProgramWithSource);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     vg_wire_put_list(&call.out, source, size);
     free(source);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_PROGRAM, context);
@@ -301,8 +301,8 @@ vg_wire_CreateProgramWithBinary(cl_context context, cl_uint num_devices,
     }
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateProgramWithBinary);
     vg_wire_put(&call.out, num_devices);
-    vg_wire_put_object(&call.out, context);
-    vg_wire_put_objects(&call.out, num_devices, device_list);
+    vg_wire_put_object(&call, context);
+    vg_wire_put_objects(&call, num_devices, device_list);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_PROGRAM, context);
     for (cl_uint i = 0; i < num_devices; i++)
         vg_wire_put_list(&call.out, lengths[i] ? binaries[i] : NULL, lengths[i]);
@@ -349,7 +349,7 @@ calls_get_binaries(cl_program program, size_t size, unsigned char **lists, size_
     struct vg_wire_call call;
 
     vg_wire_call_begin(&call, program, VG_WIRE_OP_ProgramBinaries);
-    vg_wire_put_object(&call.out, program);
+    vg_wire_put_object(&call, program);
     cl_int result = vg_wire_call_ask(&call);
     uint64_t n = result == CL_SUCCESS ? vg_wire_get(&call.in) : 0;
     if (result == CL_SUCCESS && n > CALLS_MADE_MAX)
@@ -397,7 +397,7 @@ vg_wire_CreateKernelsInProgram(cl_program program, cl_uint num_kernels, cl_kerne
 
     vg_wire_call_begin(&call, program, VG_WIRE_OP_CreateKernelsInProgram);
     vg_wire_put(&call.out, kernels ? room : num_kernels);
-    vg_wire_put_object(&call.out, program);
+    vg_wire_put_object(&call, program);
     bool ok = !kernels || calls_put_new(&call, VG_CL_KERNEL, vg_wire_object(program)->context, room,
                                         (struct vg_wire_object **)kernels);
     if (!kernels)
@@ -429,9 +429,9 @@ vg_wire_SetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const
     vg_wire_put(&call.out, arg_index);
     vg_wire_put(&call.out, arg_size);
     vg_wire_put(&call.out, object ? object->type : VG_CL_NONE);
-    vg_wire_put_object(&call.out, kernel);
+    vg_wire_put_object(&call, kernel);
     if (object)
-        vg_wire_put_object(&call.out, object);
+        vg_wire_put_object(&call, object);
     else
         vg_wire_put_list(&call.out, arg_value, arg_size <= CALLS_ARG_MAX ? arg_size : 0);
     vg_wire_later_SetKernelArg(&call, kernel, arg_index, arg_size, object, arg_value);
@@ -455,7 +455,7 @@ vg_wire_SetEventCallback(cl_event event, cl_int command_exec_callback_type,
     vg_wire_call_begin(&call, event, VG_WIRE_OP_SetEventCallback);
     vg_wire_put(&call.out, (uint64_t)command_exec_callback_type);
     vg_wire_put(&call.out, token);
-    vg_wire_put_object(&call.out, event);
+    vg_wire_put_object(&call, event);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     if (result != CL_SUCCESS)

@@ -31,6 +31,7 @@ struct vg_wire_object {
     uint64_t serial; /* never used twice */
     enum vg_cl_type type;
     struct vg_wire_object *context;
+    struct vg_wire_object *renewed; /* what this process has instead of a program's root */
     struct vg_wire_mem {
         size_t size; /* of a buffer */
         cl_mem_flags flags;
@@ -63,6 +64,7 @@ struct vg_wire_call {
     uint16_t op, flags;
     struct vg_wire_object *lead;
     bool is_later;            /* it can be told */
+    bool is_foreign;          /* it names an object of another link */
     _Atomic uint64_t *learns; /* where to note that it did well, and what; NULL: nowhere */
     uint64_t learned;
     const void *data; /* that go with it */
@@ -103,8 +105,10 @@ void vg_wire_flush(struct vg_wire_client *client);
 
 void vg_wire_call_end(struct vg_wire_call *call);
 
-void vg_wire_put_object(struct vg_wire_out *out, const void *handle);
-void vg_wire_put_objects(struct vg_wire_out *out, uint64_t n, const void *handles);
+/* Put what CALL names. An object of another link has no meaning at CALL's: it then returns
+ * CL_INVALID_CONTEXT, and is not sent. */
+void vg_wire_put_object(struct vg_wire_call *call, const void *handle);
+void vg_wire_put_objects(struct vg_wire_call *call, uint64_t n, const void *handles);
 void vg_wire_put_strings(struct vg_wire_out *out, uint64_t n, const char *const *strings);
 
 /* Makes an object whose id is put; CONTEXT may be NULL. NULL: no memory, or too many; then 0 is
@@ -206,9 +210,13 @@ bool vg_wire_is_cut(const struct vg_wire_client *client);
  * what comes of them. */
 void vg_wire_set_patience(bool (*is_over)(void *data), void *data);
 
-/* In a process that was forked while the program was stopped: what stands for an object of the
- * program's there, whose calls return VG_WIRE_BROKEN. CONTEXT is what stands for its context, or
- * NULL. NULL: there is no memory. */
+/* In a process that the program forked: called at the first call that names ROOT, a platform or
+ * device of the program's link. It makes a link for this process and sets `renewed` of all roots,
+ * or leaves ROOT as it is. Any thread; NULL: no process gets a link of its own. */
+extern void (*vg_wire_on_inherited)(struct vg_wire_object *root);
+
+/* In such a process: what stands for an object of the program's, whose calls return VG_WIRE_BROKEN.
+ * CONTEXT is what stands for its context, or NULL. NULL: there is no memory. */
 struct vg_wire_object *vg_wire_severed(enum vg_cl_type type, const void *context);
 
 /* Leaves the proxy, which forgets all that the program had there. No call is inside. */

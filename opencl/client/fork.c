@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A program that forks. Its child has the same connection and the same memory in common with the
- * proxy, but a copy of what is known of them: a call there would end the program's OpenCL. So the
- * child's calls fail, and it leaves all that as it is.
+ * proxy, but a copy of what is known of them: a call there would end the program's OpenCL. So calls
+ * of the child with the program's objects fail, and it leaves all that as it is. A call with a
+ * platform or device gets the child a link of its own.
  */
 #include "config.h"
 
@@ -70,12 +71,23 @@ vg_wire_fork_unlist(const struct vg_wire_client *client)
     pthread_mutex_unlock(&fork_lock);
 }
 
+void (*vg_wire_on_inherited)(struct vg_wire_object *root);
+
+struct vg_wire_object *
+vg_wire_fork_renew(struct vg_wire_object *root)
+{
+    if (root->type != VG_CL_PLATFORM && root->type != VG_CL_DEVICE)
+        return root;
+    if (!root->renewed && vg_wire_on_inherited)
+        vg_wire_on_inherited(root);
+    return root->renewed ? root->renewed : root;
+}
+
 void
 vg_wire_fork_say(struct vg_wire_client *client)
 {
     if (client->is_inherited && !client->has_said)
-        vg_cl_say(
-            "this process was forked from a program whose OpenCL is a proxy's, or was stopped "
-            "then: OpenCL does not work here, and continues in the program");
+        vg_cl_say("this process was forked from a program whose OpenCL is a proxy's, or was "
+                  "stopped then: the program's objects do not work here, only new contexts do");
     client->has_said = true;
 }

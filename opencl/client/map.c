@@ -167,8 +167,8 @@ vg_wire_EnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj, voi
         rows = map->rows;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueUnmapMemObject);
     vg_wire_put(&call.out, map->number);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, memobj);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, memobj);
     cl_int result = vg_wire_memory_write(&call, &rows, CL_FALSE, num_events_in_wait_list,
                                          event_wait_list, event);
     if (result != CL_SUCCESS) {

@@ -66,7 +66,7 @@ vg_wire_CreateBufferWithProperties(cl_context context, const cl_mem_properties *
     vg_wire_put(&call.out, size);
     vg_wire_put(&call.out, host_ptr != NULL);
     vg_wire_put(&call.out, properties != NULL);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     struct vg_wire_rows rows = vg_wire_memory_one_row(host_ptr, size);
     if (has_data && size > 0)
         vg_wire_memory_put_data(&call, &rows); /* which lie in one row */
@@ -98,7 +98,7 @@ vg_wire_CreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type
     vg_wire_put(&call.out, flags);
     vg_wire_put(&call.out, region->origin);
     vg_wire_put(&call.out, region->size);
-    vg_wire_put_object(&call.out, buffer);
+    vg_wire_put_object(&call, buffer);
     if (parent->mem.host)
         mem.host = parent->mem.host + region->origin;
     mem.origin = region->origin + 1;
@@ -142,8 +142,8 @@ vg_wire_CreateImageWithProperties(cl_context context, const cl_mem_properties *p
     vg_wire_put(&call.out, flags);
     vg_wire_put(&call.out, host_ptr != NULL);
     vg_wire_put(&call.out, properties != NULL);
-    vg_wire_put_object(&call.out, context);
-    vg_wire_put_object(&call.out, image_desc->mem_object);
+    vg_wire_put_object(&call, context);
+    vg_wire_put_object(&call, image_desc->mem_object);
     vg_wire_put_list(&call.out, image_format, sizeof *image_format);
     vg_wire_put_list(&call.out, image_desc, offsetof(cl_image_desc, num_mip_levels));
     void *all = has_data ? vg_wire_memory_put_data(&call, &rows) : NULL;
@@ -342,8 +342,8 @@ memory_put_rect(struct vg_wire_call *call, cl_command_queue queue, cl_mem buffer
 {
     vg_wire_put(&call->out, row_pitch);
     vg_wire_put(&call->out, slice_pitch);
-    vg_wire_put_object(&call->out, queue);
-    vg_wire_put_object(&call->out, buffer);
+    vg_wire_put_object(call, queue);
+    vg_wire_put_object(call, buffer);
     vg_wire_put_list(&call->out, origin, 3 * sizeof *origin);
     vg_wire_put_list(&call->out, region, 3 * sizeof *region);
 }

@@ -21,19 +21,25 @@ vg_wire_unlock(struct vg_wire_client *client)
 }
 
 void
-vg_wire_put_object(struct vg_wire_out *out, const void *handle)
+vg_wire_put_object(struct vg_wire_call *call, const void *handle)
 {
-    vg_wire_put(out, handle ? vg_wire_object(handle)->id : 0);
+    const struct vg_wire_object *object = vg_wire_object(handle);
+
+    if (object && object->renewed)
+        object = object->renewed;
+    if (object && object->client != call->client)
+        call->is_foreign = true;
+    vg_wire_put(&call->out, object ? object->id : 0);
 }
 
 void
-vg_wire_put_objects(struct vg_wire_out *out, uint64_t n, const void *handles)
+vg_wire_put_objects(struct vg_wire_call *call, uint64_t n, const void *handles)
 {
     const struct vg_wire_object *const *list = handles;
 
-    vg_wire_put(out, handles ? n * sizeof(uint64_t) : VG_WIRE_NONE);
+    vg_wire_put(&call->out, handles ? n * sizeof(uint64_t) : VG_WIRE_NONE);
     for (uint64_t i = 0; handles && i < n; i++)
-        vg_wire_put_object(out, list[i]);
+        vg_wire_put_object(call, list[i]);
 }
 
 void

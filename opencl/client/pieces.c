@@ -71,7 +71,7 @@ pieces_begin_read(struct vg_wire_call *call, cl_command_queue queue, cl_mem buff
     vg_wire_memory_put_buffer(call, queue, buffer, offset, size);
     vg_wire_put(&call->out, 0); /* it is waited for, */
     vg_wire_put(&call->out, 0); /* and does not wait for events */
-    vg_wire_put_objects(&call->out, 0, NULL);
+    vg_wire_put_objects(call, 0, NULL);
     vg_wire_put(&call->out, 0);
     call->area = vg_wire_stage(call->client, size);
     call->has_area = call->area;

@@ -68,6 +68,9 @@ struct vg_wire_client {
 void vg_wire_fork_list(struct vg_wire_client *client);
 void vg_wire_fork_unlist(const struct vg_wire_client *client);
 
+/* Returns what a call that names ROOT, of a client that such a process inherited, names instead. */
+struct vg_wire_object *vg_wire_fork_renew(struct vg_wire_object *root);
+
 /* Says once, in such a process, why a call fails. */
 void vg_wire_fork_say(struct vg_wire_client *client);
 

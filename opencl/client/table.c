@@ -18,7 +18,7 @@ client_clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name,
         return CL_INVALID_PLATFORM;
     vg_wire_call_begin(&call, platform, VG_WIRE_OP_GetPlatformInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, platform);
+    vg_wire_put_object(&call, platform);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -30,7 +30,7 @@ client_clReleaseContext(cl_context context)
     if (!context)
         return CL_INVALID_CONTEXT;
     vg_wire_call_begin(&call, context, VG_WIRE_OP_ReleaseContext);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     return vg_wire_call_release(&call, vg_wire_object(context));
 }
 
@@ -44,7 +44,7 @@ client_clGetContextInfo(cl_context context, cl_context_info param_name, size_t p
         return CL_INVALID_CONTEXT;
     vg_wire_call_begin(&call, context, VG_WIRE_OP_GetContextInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -56,7 +56,7 @@ client_clReleaseCommandQueue(cl_command_queue command_queue)
     if (!command_queue)
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_ReleaseCommandQueue);
-    vg_wire_put_object(&call.out, command_queue);
+    vg_wire_put_object(&call, command_queue);
     return vg_wire_call_release(&call, vg_wire_object(command_queue));
 }
 
@@ -71,7 +71,7 @@ client_clGetCommandQueueInfo(cl_command_queue command_queue, cl_command_queue_in
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_GetCommandQueueInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, command_queue);
+    vg_wire_put_object(&call, command_queue);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -90,7 +90,7 @@ client_clCreateSampler(cl_context context, cl_bool normalized_coords,
     vg_wire_put(&call.out, (uint64_t)normalized_coords);
     vg_wire_put(&call.out, (uint64_t)addressing_mode);
     vg_wire_put(&call.out, (uint64_t)filter_mode);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_SAMPLER, context);
     return vg_wire_call_made(&call, made, errcode_ret);
 }
@@ -103,7 +103,7 @@ client_clReleaseSampler(cl_sampler sampler)
     if (!sampler)
         return CL_INVALID_SAMPLER;
     vg_wire_call_begin(&call, sampler, VG_WIRE_OP_ReleaseSampler);
-    vg_wire_put_object(&call.out, sampler);
+    vg_wire_put_object(&call, sampler);
     return vg_wire_call_release(&call, vg_wire_object(sampler));
 }
 
@@ -117,7 +117,7 @@ client_clGetSamplerInfo(cl_sampler sampler, cl_sampler_info param_name, size_t p
         return CL_INVALID_SAMPLER;
     vg_wire_call_begin(&call, sampler, VG_WIRE_OP_GetSamplerInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, sampler);
+    vg_wire_put_object(&call, sampler);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -129,7 +129,7 @@ client_clReleaseProgram(cl_program program)
     if (!program)
         return CL_INVALID_PROGRAM;
     vg_wire_call_begin(&call, program, VG_WIRE_OP_ReleaseProgram);
-    vg_wire_put_object(&call.out, program);
+    vg_wire_put_object(&call, program);
     return vg_wire_call_release(&call, vg_wire_object(program));
 }
 
@@ -145,8 +145,8 @@ client_clBuildProgram(cl_program program, cl_uint num_devices, const cl_device_i
     (void)user_data;
     vg_wire_call_begin(&call, program, VG_WIRE_OP_BuildProgram);
     vg_wire_put(&call.out, (uint64_t)num_devices);
-    vg_wire_put_object(&call.out, program);
-    vg_wire_put_objects(&call.out, num_devices, device_list);
+    vg_wire_put_object(&call, program);
+    vg_wire_put_objects(&call, num_devices, device_list);
     vg_wire_put_string(&call.out, options);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
@@ -164,8 +164,8 @@ client_clGetProgramBuildInfo(cl_program program, cl_device_id device,
         return CL_INVALID_PROGRAM;
     vg_wire_call_begin(&call, program, VG_WIRE_OP_GetProgramBuildInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, program);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, program);
+    vg_wire_put_object(&call, device);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -179,7 +179,7 @@ client_clCreateKernel(cl_program program, const char *kernel_name, cl_int *errco
         return NULL;
     }
     vg_wire_call_begin(&call, program, VG_WIRE_OP_CreateKernel);
-    vg_wire_put_object(&call.out, program);
+    vg_wire_put_object(&call, program);
     vg_wire_put_string(&call.out, kernel_name);
     struct vg_wire_object *made =
         vg_wire_new(&call, VG_CL_KERNEL, vg_wire_object(program)->context);
@@ -194,7 +194,7 @@ client_clReleaseKernel(cl_kernel kernel)
     if (!kernel)
         return CL_INVALID_KERNEL;
     vg_wire_call_begin(&call, kernel, VG_WIRE_OP_ReleaseKernel);
-    vg_wire_put_object(&call.out, kernel);
+    vg_wire_put_object(&call, kernel);
     return vg_wire_call_release(&call, vg_wire_object(kernel));
 }
 
@@ -208,7 +208,7 @@ client_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param
         return CL_INVALID_KERNEL;
     vg_wire_call_begin(&call, kernel, VG_WIRE_OP_GetKernelInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, kernel);
+    vg_wire_put_object(&call, kernel);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -223,8 +223,8 @@ client_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
         return CL_INVALID_KERNEL;
     vg_wire_call_begin(&call, kernel, VG_WIRE_OP_GetKernelWorkGroupInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, kernel);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, kernel);
+    vg_wire_put_object(&call, device);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -236,7 +236,7 @@ client_clReleaseEvent(cl_event event)
     if (!event)
         return CL_INVALID_EVENT;
     vg_wire_call_begin(&call, event, VG_WIRE_OP_ReleaseEvent);
-    vg_wire_put_object(&call.out, event);
+    vg_wire_put_object(&call, event);
     return vg_wire_call_release(&call, vg_wire_object(event));
 }
 
@@ -251,7 +251,7 @@ client_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_name,
         return CL_INVALID_EVENT;
     vg_wire_call_begin(&call, event, VG_WIRE_OP_GetEventProfilingInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, event);
+    vg_wire_put_object(&call, event);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -263,7 +263,7 @@ client_clFlush(cl_command_queue command_queue)
     if (!command_queue)
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_Flush);
-    vg_wire_put_object(&call.out, command_queue);
+    vg_wire_put_object(&call, command_queue);
     cl_int result = vg_wire_call_tell(&call);
     vg_wire_flush(vg_wire_object(command_queue)->client);
     vg_wire_call_end(&call);
@@ -285,10 +285,10 @@ client_clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer, cl
     vg_wire_put(&call.out, (uint64_t)dst_offset);
     vg_wire_put(&call.out, (uint64_t)size);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, src_buffer);
-    vg_wire_put_object(&call.out, dst_buffer);
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, src_buffer);
+    vg_wire_put_object(&call, dst_buffer);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     vg_wire_later_EnqueueCopyBuffer(&call, command_queue, src_buffer, dst_buffer, src_offset,
                                     dst_offset, size, num_events_in_wait_list, event_wait_list);
@@ -307,13 +307,13 @@ client_clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src_image, cl_m
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueCopyImage);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, src_image);
-    vg_wire_put_object(&call.out, dst_image);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, src_image);
+    vg_wire_put_object(&call, dst_image);
     vg_wire_put_list(&call.out, src_origin, 3 * sizeof(size_t));
     vg_wire_put_list(&call.out, dst_origin, 3 * sizeof(size_t));
     vg_wire_put_list(&call.out, region, 3 * sizeof(size_t));
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     return vg_wire_call_enqueued(&call, made, event);
 }
@@ -331,12 +331,12 @@ client_clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl_mem src_ima
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueCopyImageToBuffer);
     vg_wire_put(&call.out, (uint64_t)dst_offset);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, src_image);
-    vg_wire_put_object(&call.out, dst_buffer);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, src_image);
+    vg_wire_put_object(&call, dst_buffer);
     vg_wire_put_list(&call.out, src_origin, 3 * sizeof(size_t));
     vg_wire_put_list(&call.out, region, 3 * sizeof(size_t));
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     return vg_wire_call_enqueued(&call, made, event);
 }
@@ -354,12 +354,12 @@ client_clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl_mem src_buf
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueCopyBufferToImage);
     vg_wire_put(&call.out, (uint64_t)src_offset);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, src_buffer);
-    vg_wire_put_object(&call.out, dst_image);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, src_buffer);
+    vg_wire_put_object(&call, dst_image);
     vg_wire_put_list(&call.out, dst_origin, 3 * sizeof(size_t));
     vg_wire_put_list(&call.out, region, 3 * sizeof(size_t));
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     return vg_wire_call_enqueued(&call, made, event);
 }
@@ -377,15 +377,15 @@ client_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel, 
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueNDRangeKernel);
     vg_wire_put(&call.out, (uint64_t)work_dim);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, kernel);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, kernel);
     vg_wire_put_list(&call.out, work_dim <= 3 ? global_work_offset : NULL,
                      (work_dim <= 3 ? work_dim : 0) * sizeof(size_t));
     vg_wire_put_list(&call.out, work_dim <= 3 ? global_work_size : NULL,
                      (work_dim <= 3 ? work_dim : 0) * sizeof(size_t));
     vg_wire_put_list(&call.out, work_dim <= 3 ? local_work_size : NULL,
                      (work_dim <= 3 ? work_dim : 0) * sizeof(size_t));
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     vg_wire_later_EnqueueNDRangeKernel(&call, command_queue, kernel, work_dim, global_work_offset,
                                        global_work_size, local_work_size, num_events_in_wait_list,
@@ -404,9 +404,9 @@ client_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueTask);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, kernel);
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, kernel);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     return vg_wire_call_enqueued(&call, made, event);
 }
@@ -419,7 +419,7 @@ client_clEnqueueBarrier(cl_command_queue command_queue)
     if (!command_queue)
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueBarrier);
-    vg_wire_put_object(&call.out, command_queue);
+    vg_wire_put_object(&call, command_queue);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     return result;
@@ -435,7 +435,7 @@ client_clCreateUserEvent(cl_context context, cl_int *errcode_ret)
         return NULL;
     }
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateUserEvent);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_EVENT, context);
     return vg_wire_call_made(&call, made, errcode_ret);
 }
@@ -449,7 +449,7 @@ client_clSetUserEventStatus(cl_event event, cl_int execution_status)
         return CL_INVALID_EVENT;
     vg_wire_call_begin(&call, event, VG_WIRE_OP_SetUserEventStatus);
     vg_wire_put(&call.out, (uint64_t)execution_status);
-    vg_wire_put_object(&call.out, event);
+    vg_wire_put_object(&call, event);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     return result;
@@ -473,13 +473,13 @@ client_clEnqueueCopyBufferRect(cl_command_queue command_queue, cl_mem src_buffer
     vg_wire_put(&call.out, (uint64_t)dst_row_pitch);
     vg_wire_put(&call.out, (uint64_t)dst_slice_pitch);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, src_buffer);
-    vg_wire_put_object(&call.out, dst_buffer);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, src_buffer);
+    vg_wire_put_object(&call, dst_buffer);
     vg_wire_put_list(&call.out, src_origin, 3 * sizeof(size_t));
     vg_wire_put_list(&call.out, dst_origin, 3 * sizeof(size_t));
     vg_wire_put_list(&call.out, region, 3 * sizeof(size_t));
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     return vg_wire_call_enqueued(&call, made, event);
 }
@@ -492,7 +492,7 @@ client_clReleaseDevice(cl_device_id device)
     if (!device)
         return CL_INVALID_DEVICE;
     vg_wire_call_begin(&call, device, VG_WIRE_OP_ReleaseDevice);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, device);
     return vg_wire_call_release(&call, vg_wire_object(device));
 }
 
@@ -509,8 +509,8 @@ client_clCreateProgramWithBuiltInKernels(cl_context context, cl_uint num_devices
     }
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateProgramWithBuiltInKernels);
     vg_wire_put(&call.out, (uint64_t)num_devices);
-    vg_wire_put_object(&call.out, context);
-    vg_wire_put_objects(&call.out, num_devices, device_list);
+    vg_wire_put_object(&call, context);
+    vg_wire_put_objects(&call, num_devices, device_list);
     vg_wire_put_string(&call.out, kernel_names);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_PROGRAM, context);
     return vg_wire_call_made(&call, made, errcode_ret);
@@ -531,10 +531,10 @@ client_clCompileProgram(cl_program program, cl_uint num_devices, const cl_device
     vg_wire_call_begin(&call, program, VG_WIRE_OP_CompileProgram);
     vg_wire_put(&call.out, (uint64_t)num_devices);
     vg_wire_put(&call.out, (uint64_t)num_input_headers);
-    vg_wire_put_object(&call.out, program);
-    vg_wire_put_objects(&call.out, num_devices, device_list);
+    vg_wire_put_object(&call, program);
+    vg_wire_put_objects(&call, num_devices, device_list);
     vg_wire_put_string(&call.out, options);
-    vg_wire_put_objects(&call.out, num_input_headers, input_headers);
+    vg_wire_put_objects(&call, num_input_headers, input_headers);
     vg_wire_put_strings(&call.out, num_input_headers, header_include_names);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
@@ -558,10 +558,10 @@ client_clLinkProgram(cl_context context, cl_uint num_devices, const cl_device_id
     vg_wire_call_begin(&call, context, VG_WIRE_OP_LinkProgram);
     vg_wire_put(&call.out, (uint64_t)num_devices);
     vg_wire_put(&call.out, (uint64_t)num_input_programs);
-    vg_wire_put_object(&call.out, context);
-    vg_wire_put_objects(&call.out, num_devices, device_list);
+    vg_wire_put_object(&call, context);
+    vg_wire_put_objects(&call, num_devices, device_list);
     vg_wire_put_string(&call.out, options);
-    vg_wire_put_objects(&call.out, num_input_programs, input_programs);
+    vg_wire_put_objects(&call, num_input_programs, input_programs);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_PROGRAM, context);
     return vg_wire_call_made(&call, made, errcode_ret);
 }
@@ -574,7 +574,7 @@ client_clUnloadPlatformCompiler(cl_platform_id platform)
     if (!platform)
         return CL_INVALID_PLATFORM;
     vg_wire_call_begin(&call, platform, VG_WIRE_OP_UnloadPlatformCompiler);
-    vg_wire_put_object(&call.out, platform);
+    vg_wire_put_object(&call, platform);
     cl_int result = vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     return result;
@@ -591,7 +591,7 @@ client_clGetKernelArgInfo(cl_kernel kernel, cl_uint arg_index, cl_kernel_arg_inf
     vg_wire_call_begin(&call, kernel, VG_WIRE_OP_GetKernelArgInfo);
     vg_wire_put(&call.out, (uint64_t)arg_index);
     vg_wire_put(&call.out, (uint64_t)param_name);
-    vg_wire_put_object(&call.out, kernel);
+    vg_wire_put_object(&call, kernel);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -610,11 +610,11 @@ client_clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer, const 
     vg_wire_put(&call.out, (uint64_t)offset);
     vg_wire_put(&call.out, (uint64_t)size);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, buffer);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, buffer);
     vg_wire_put_list(&call.out, pattern_size <= 128 ? pattern : NULL,
                      (pattern_size <= 128 ? pattern_size : 0) * 1);
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     vg_wire_later_EnqueueFillBuffer(&call, command_queue, buffer, pattern, pattern_size, offset,
                                     size, num_events_in_wait_list, event_wait_list);
@@ -633,12 +633,12 @@ client_clEnqueueFillImage(cl_command_queue command_queue, cl_mem image, const vo
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueFillImage);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_object(&call.out, image);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_object(&call, image);
     vg_wire_put_list(&call.out, fill_color, 16 * 1);
     vg_wire_put_list(&call.out, origin, 3 * sizeof(size_t));
     vg_wire_put_list(&call.out, region, 3 * sizeof(size_t));
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     return vg_wire_call_enqueued(&call, made, event);
 }
@@ -657,9 +657,9 @@ client_clEnqueueMigrateMemObjects(cl_command_queue command_queue, cl_uint num_me
     vg_wire_put(&call.out, (uint64_t)num_mem_objects);
     vg_wire_put(&call.out, (uint64_t)flags);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_objects(&call.out, num_mem_objects, mem_objects);
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_objects(&call, num_mem_objects, mem_objects);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     return vg_wire_call_enqueued(&call, made, event);
 }
@@ -674,8 +674,8 @@ client_clEnqueueMarkerWithWaitList(cl_command_queue command_queue, cl_uint num_e
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueMarkerWithWaitList);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     vg_wire_later_EnqueueMarkerWithWaitList(&call, command_queue, num_events_in_wait_list,
                                             event_wait_list);
@@ -692,8 +692,8 @@ client_clEnqueueBarrierWithWaitList(cl_command_queue command_queue, cl_uint num_
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueBarrierWithWaitList);
     vg_wire_put(&call.out, (uint64_t)num_events_in_wait_list);
-    vg_wire_put_object(&call.out, command_queue);
-    vg_wire_put_objects(&call.out, num_events_in_wait_list, event_wait_list);
+    vg_wire_put_object(&call, command_queue);
+    vg_wire_put_objects(&call, num_events_in_wait_list, event_wait_list);
     struct vg_wire_object *made = vg_wire_new_event(&call, event);
     vg_wire_later_EnqueueBarrierWithWaitList(&call, command_queue, num_events_in_wait_list,
                                              event_wait_list);
@@ -712,7 +712,7 @@ client_clCreateSamplerWithProperties(cl_context context,
         return NULL;
     }
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateSamplerWithProperties);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     vg_wire_put_list(&call.out, sampler_properties,
                      vg_cl_count_pairs((const intptr_t *)sampler_properties) *
                          sizeof *sampler_properties);
@@ -730,7 +730,7 @@ client_clCloneKernel(cl_kernel source_kernel, cl_int *errcode_ret)
         return NULL;
     }
     vg_wire_call_begin(&call, source_kernel, VG_WIRE_OP_CloneKernel);
-    vg_wire_put_object(&call.out, source_kernel);
+    vg_wire_put_object(&call, source_kernel);
     struct vg_wire_object *made =
         vg_wire_new(&call, VG_CL_KERNEL, vg_wire_object(source_kernel)->context);
     return vg_wire_call_made(&call, made, errcode_ret);
@@ -747,7 +747,7 @@ client_clCreateProgramWithIL(cl_context context, const void *il, size_t length, 
     }
     vg_wire_call_begin(&call, context, VG_WIRE_OP_CreateProgramWithIL);
     vg_wire_put(&call.out, (uint64_t)length);
-    vg_wire_put_object(&call.out, context);
+    vg_wire_put_object(&call, context);
     vg_wire_put_list(&call.out, il, length * 1);
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_PROGRAM, context);
     return vg_wire_call_made(&call, made, errcode_ret);
@@ -762,7 +762,7 @@ client_clGetDeviceAndHostTimer(cl_device_id device, cl_ulong *device_timestamp,
     if (!device)
         return CL_INVALID_DEVICE;
     vg_wire_call_begin(&call, device, VG_WIRE_OP_GetDeviceAndHostTimer);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, device);
     vg_wire_put(&call.out, device_timestamp != NULL);
     vg_wire_put(&call.out, host_timestamp != NULL);
     cl_int result = vg_wire_call_ask(&call);
@@ -784,7 +784,7 @@ client_clGetHostTimer(cl_device_id device, cl_ulong *host_timestamp)
     if (!device)
         return CL_INVALID_DEVICE;
     vg_wire_call_begin(&call, device, VG_WIRE_OP_GetHostTimer);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, device);
     vg_wire_put(&call.out, host_timestamp != NULL);
     cl_int result = vg_wire_call_ask(&call);
     uint64_t said_host_timestamp = vg_wire_get(&call.in);
@@ -807,8 +807,8 @@ client_clGetKernelSubGroupInfo(cl_kernel kernel, cl_device_id device,
     vg_wire_call_begin(&call, kernel, VG_WIRE_OP_GetKernelSubGroupInfo);
     vg_wire_put(&call.out, (uint64_t)param_name);
     vg_wire_put(&call.out, (uint64_t)input_value_size);
-    vg_wire_put_object(&call.out, kernel);
-    vg_wire_put_object(&call.out, device);
+    vg_wire_put_object(&call, kernel);
+    vg_wire_put_object(&call, device);
     vg_wire_put_list(&call.out, input_value_size <= 256 ? input_value : NULL,
                      (input_value_size <= 256 ? input_value_size : 0) * 1);
     return vg_wire_call_info(&call, param_value_size, param_value, param_value_size_ret);
@@ -825,7 +825,7 @@ client_clSetProgramSpecializationConstant(cl_program program, cl_uint spec_id, s
     vg_wire_call_begin(&call, program, VG_WIRE_OP_SetProgramSpecializationConstant);
     vg_wire_put(&call.out, (uint64_t)spec_id);
     vg_wire_put(&call.out, (uint64_t)spec_size);
-    vg_wire_put_object(&call.out, program);
+    vg_wire_put_object(&call, program);
     vg_wire_put_list(&call.out, spec_size <= 256 ? spec_value : NULL,
                      (spec_size <= 256 ? spec_size : 0) * 1);
     cl_int result = vg_wire_call_ask(&call);

@@ -42,7 +42,7 @@ vg_wire_memory_read(struct vg_wire_call *call, const struct vg_wire_rows *rows, 
 
     vg_wire_put(&call->out, token);
     vg_wire_put(&call->out, n);
-    vg_wire_put_objects(&call->out, n, list);
+    vg_wire_put_objects(call, n, list);
     struct vg_wire_object *made = vg_wire_new_event(call, event);
     call->token = token;
     call->area = area;
@@ -76,7 +76,7 @@ vg_wire_memory_write(struct vg_wire_call *call, const struct vg_wire_rows *rows,
 {
     vg_wire_put(&call->out, blocking);
     vg_wire_put(&call->out, n);
-    vg_wire_put_objects(&call->out, n, list);
+    vg_wire_put_objects(call, n, list);
     struct vg_wire_object *made = vg_wire_new_event(call, event);
     void *all = rows->at ? vg_wire_memory_put_data(call, rows) : NULL;
     call->flags = blocking ? VG_WIRE_WAITS : 0;
@@ -136,8 +136,8 @@ vg_wire_memory_put_buffer(struct vg_wire_call *call, cl_command_queue queue, cl_
 {
     vg_wire_put(&call->out, offset);
     vg_wire_put(&call->out, size);
-    vg_wire_put_object(&call->out, queue);
-    vg_wire_put_object(&call->out, buffer);
+    vg_wire_put_object(call, queue);
+    vg_wire_put_object(call, buffer);
 }
 
 struct vg_wire_rows
@@ -150,8 +150,8 @@ void
 vg_wire_memory_put_image(struct vg_wire_call *call, cl_command_queue queue, cl_mem image,
                          const size_t *origin, const size_t *region)
 {
-    vg_wire_put_object(&call->out, queue);
-    vg_wire_put_object(&call->out, image);
+    vg_wire_put_object(call, queue);
+    vg_wire_put_object(call, image);
     vg_wire_put_list(&call->out, origin, 3 * sizeof *origin);
     vg_wire_put_list(&call->out, region, 3 * sizeof *region);
 }

@@ -317,3 +317,10 @@ vg_cl_forget(void)
     if (!switch_is_stopped && switch_stream.base)
         vg_cl_writer_close(&switch_stream);
 }
+
+void
+vg_cl_switch_leave(void)
+{
+    switch_is_stopped = false;
+    switch_stream = (struct vg_cl_writer){.base = NULL};
+}

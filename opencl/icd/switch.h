@@ -33,6 +33,9 @@ const char *vg_cl_place(void);
  * the same thread. */
 bool vg_cl_can_stop(struct vg_cl_switch *s);
 
+/* In a process that was forked while the program was stopped: the state is the program's alone. */
+void vg_cl_switch_leave(void);
+
 /* Frees the state after the program goes on, which takes a while if it was much. */
 void vg_cl_forget(void);
 

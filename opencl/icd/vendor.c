@@ -491,6 +491,13 @@ vg_cl_vendors_are_remote(void)
     return false;
 }
 
+void
+vg_cl_vendors_inherit(void)
+{
+    for (cl_uint i = 0; i < vendors_n; i++)
+        vendors[i].is_inherited = vendor_proxy(vg_cl_vendor_where(&vendors[i])) != NULL;
+}
+
 /* Returns VENDOR's proxy, if that is what is loaded; NULL: it is a library, or nothing. */
 static struct vg_wire_client *
 vendor_client(const struct vg_cl_vendor *vendor)

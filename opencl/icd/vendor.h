@@ -16,6 +16,7 @@ struct vg_cl_vendor {
     void *library;               /* of dlopen(), or a proxy's (wire/); NULL while it is let go */
     struct vg_cl_track **tracks; /* one for each platform */
     cl_uint n_tracks;
+    bool is_inherited; /* a proxy, with the link of the program that forked this process */
 };
 
 /* Returns where VENDOR is: its proxy, or its library. */
@@ -70,6 +71,9 @@ void vg_cl_vendors_stay(void);
 
 /* Returns why the link to a vendor that is a proxy is broken for good; NULL: none is. */
 const char *vg_cl_vendors_why(void);
+
+/* In a process that the program forked: notes which vendors are proxies. */
+void vg_cl_vendors_inherit(void);
 
 /* Lets VENDOR's library go. Its objects were released before. */
 void vg_cl_vendor_unload(struct vg_cl_vendor *vendor);

@@ -37,6 +37,13 @@ memory_count(struct vg_cl_object *mem)
     atomic_fetch_add_explicit(&memory_bytes, size, memory_order_relaxed);
 }
 
+void
+vg_cl_mem_uncount(struct vg_cl_object *mem)
+{
+    atomic_fetch_sub_explicit(&memory_bytes, mem->mem.counted, memory_order_relaxed);
+    mem->mem.counted = 0;
+}
+
 /* ---- the end ---- */
 
 static void
@@ -114,7 +121,7 @@ vg_cl_mem_free(struct vg_cl_object *mem)
     }
     if (mem->mem.end)
         memory_end(mem->mem.end);
-    atomic_fetch_sub_explicit(&memory_bytes, mem->mem.counted, memory_order_relaxed);
+    vg_cl_mem_uncount(mem);
     free(mem->mem.image);
     free(mem->mem.properties);
     vg_cl_unuse(mem->mem.parent);

@@ -86,10 +86,18 @@ vg_cl_object_next(const struct vg_cl_object *previous)
 {
     uint64_t number = previous ? ((uintptr_t)previous - vg_cl_slots) / VG_CL_SLOT + 1 : 0;
 
-    for (; number < vg_cl_slots_n; number++)
-        if (object_slot(number)->type != VG_CL_NONE)
-            return object_slot(number);
+    for (; number < vg_cl_slots_n; number++) {
+        struct vg_cl_object *object = object_slot(number);
+        if (object->type != VG_CL_NONE && !(object->track && object->track->is_severed))
+            return object;
+    }
     return NULL;
+}
+
+uint64_t
+vg_cl_objects_last(void)
+{
+    return last_id;
 }
 
 void

@@ -72,6 +72,9 @@ struct vg_cl_track {
     bool is_remote;      /* the vendor is a proxy */
     atomic_uint tells;   /* enum vg_cl_tells */
     bool as_gpu;         /* devices say that they are GPUs, for programs that take nothing else */
+    /* In a process that the program forked: the track of the program's objects, or NULL. */
+    struct vg_cl_track *severed;
+    bool is_severed; /* this is such a track: its objects do nothing, and are not carried */
 };
 
 struct vg_cl_device {
@@ -298,8 +301,9 @@ void vg_cl_objects_begin(const cl_icd_dispatch *dispatch, const struct vg_cl_end
 struct vg_cl_object *vg_cl_object_new(enum vg_cl_type type, struct vg_cl_track *track,
                                       struct vg_cl_object *context, void *real, cl_int *error);
 
-/* Walks through all objects: returns the one after PREVIOUS, or the first; NULL after the last.
- * Only while no other thread is inside of the gate. */
+/* Walks through all objects but those of severed tracks: returns the one after PREVIOUS, or the
+ * first; NULL after the last. Only while no other thread is inside of the gate, or for objects that
+ * no other thread ends. */
 struct vg_cl_object *vg_cl_object_next(const struct vg_cl_object *previous);
 
 static inline struct vg_cl_object *
@@ -319,6 +323,9 @@ cl_int vg_cl_release(struct vg_cl_object *object, cl_int invalid);
 
 /* Releases the vendor's object of OBJECT and forgets its handle. */
 void vg_cl_object_drop(struct vg_cl_object *object);
+
+/* Returns the id of the newest object. */
+uint64_t vg_cl_objects_last(void);
 
 /* Around a fork: nobody else changes objects, or has the lock of their details. */
 void vg_cl_objects_hold(void);

@@ -53,6 +53,8 @@ vg_wire_link_return(struct vg_wire_link *link)
 void
 vg_wire_link_stay(struct vg_wire_link *link)
 {
+    if (link->is_inherited)
+        return;
     link->limit_ms = -1;
     if (link->session)
         vg_wire_session_stay(link->session);
