@@ -354,7 +354,8 @@ inject_with_programs(struct vg_cl_switch *s, const struct vg_cl_reader *reader,
 
     if (ok) {
         vg_cl_rebuild_begin(&rebuild);
-        ok = inject_types(s, reader, index, beside, sizeof beside / sizeof *beside);
+        ok = !rebuild.failed &&
+             inject_types(s, reader, index, beside, sizeof beside / sizeof *beside);
         vg_cl_step(s, "memory");
         if (!vg_cl_rebuild_end(&rebuild))
             ok = vg_cl_fail(s, "%s", rebuild.reason);

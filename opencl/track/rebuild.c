@@ -238,7 +238,11 @@ static void
 rebuild_fail(struct vg_cl_rebuild *r, const char *what, cl_int error)
 {
     pthread_mutex_lock(&r->lock);
-    if (!r->failed)
+    if (!r->failed && error == CL_INVALID_BINARY)
+        snprintf(r->reason, sizeof r->reason,
+                 "the binary of a program is not accepted: a proxy takes those of its own "
+                 "--binary-key, for one VM, device and driver");
+    else if (!r->failed)
         snprintf(r->reason, sizeof r->reason, "a program cannot be %s again: OpenCL's error %d",
                  what, (int)error);
     r->failed = true;
@@ -300,6 +304,19 @@ rebuild_create_one(struct vg_cl_rebuild *r, struct vg_cl_rebuilt *one)
     object->program->made = object->program->whole ? strdup(object->program->whole) : NULL;
     if (error != CL_SUCCESS)
         rebuild_fail(r, "made", error);
+}
+
+/* What a proxy may refuse is tried before anything else is sent there. */
+static void
+rebuild_create_foreign(struct vg_cl_rebuild *r)
+{
+    r->phase = REBUILD_CREATE;
+    for (size_t i = 0; i < r->n && !r->failed; i++) {
+        const struct vg_cl_object *object = r->programs[i].object;
+        if (object->track->is_remote && object->program->kind == VG_CL_PROGRAM_BINARY &&
+            !object->program->is_left_out)
+            rebuild_create_one(r, &r->programs[i]);
+    }
 }
 
 static void
@@ -384,7 +401,8 @@ vg_cl_rebuild_begin(struct vg_cl_rebuild *r)
     if (r->n > 1)
         qsort(r->programs, r->n, sizeof *r->programs, rebuild_compare);
     rebuild_leave_out(r);
-    r->has_thread = r->n > 0 && pthread_create(&r->thread, NULL, rebuild_all, r) == 0;
+    rebuild_create_foreign(r);
+    r->has_thread = r->n > 0 && !r->failed && pthread_create(&r->thread, NULL, rebuild_all, r) == 0;
     if (!r->has_thread)
         rebuild_all(r);
 }

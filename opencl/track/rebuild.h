@@ -41,7 +41,7 @@ cl_int vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_devic
 
 /* Begins to make the programs, whose contexts are there. All but the list is zero. What the program
  * has released, and only what it has linked still needs, is left out unless that is linked again.
- */
+ * If a proxy refuses a binary of the program's own, `failed` is set when this returns. */
 void vg_cl_rebuild_begin(struct vg_cl_rebuild *r);
 
 /* Waits until all are made. Returns false if one could not be. */

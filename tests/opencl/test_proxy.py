@@ -818,6 +818,37 @@ def at_sockets(proxy, *names):
     return [proxy.environment(VGPU_OPENCL="proxy:" + s.split(",")[0]) for s, n in zip(proxy.sockets, names)]
 
 
+# It adds once more when a line has come.
+CACHING_AGAIN = CACHING + """
+sys.stdout.flush()
+sys.stdin.readline()
+cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, ref(one), None, 0, None, None)
+cl.clEnqueueReadBuffer(queue, buffer, 1, ctypes.c_size_t(0), ctypes.c_size_t(8), ref(value), 0, None, None)
+print(hex(value.value))
+"""
+
+
+def test_a_program_of_a_cached_binary_moves(tmp_path):
+    """It switches to a proxy with the same key. One with another key refuses it, with the reason, before it is sent any
+    memory; the program stays stopped, and continues elsewhere."""
+    key, sockets, path = f"--binary-key={tmp_path}/key", ("x.sock,vm=alpha",), tmp_path / "cache"
+    os.makedirs(tmp_path / "program")
+    with Proxy(tmp_path / "one", key, sockets=sockets) as one, Proxy(tmp_path / "two", key, sockets=sockets) as two, \
+         Proxy(tmp_path / "three", sockets=sockets) as three:
+        assert cached(path, one.environment()) == BUILT
+        with Stopped(tmp_path / "program", [sys.executable, "-c", CACHING_AGAIN, str(path), "-DADD=2"],
+                     stdin=subprocess.PIPE, VGPU_OPENCL="proxy:" + one.path) as program:
+            assert [program.process.stdout.readline().decode().strip() for _ in LOADED] == LOADED
+            assert program.say(PREPARE).startswith("released")
+            failed = program.say(f"resume at proxy:{three.path}")
+            assert failed.startswith("failed") and "the binary of a program is not accepted" in failed, failed
+            assert "--binary-key" in failed
+            assert program.say(f"resume at proxy:{two.path}").startswith("resumed")
+            program.process.stdin.write(b"\n")
+            program.process.stdin.close()
+            assert program.process.stdout.read() == b"0x2468acf135a4\n"
+
+
 def test_cached_binaries(tmp_path):
     """A proxy takes the binaries that it has made, also after it was started again, and those of another one with the same
     key; not those of another VM, with a byte changed, or of a vendor's library."""
