@@ -101,101 +101,112 @@ options_check_tls(const struct vg_wire_tls_files *tls)
     return false;
 }
 
+static const struct option options_known[] = {
+    {"ask-mode", required_argument, NULL, PROXY_ASK_MODE},
+    {"build", required_argument, NULL, PROXY_BUILD},
+    {"build-cpu", required_argument, NULL, PROXY_BUILD_CPU},
+    {"clients", required_argument, NULL, PROXY_CLIENTS},
+    {"depth", required_argument, NULL, PROXY_DEPTH},
+    {"drain", required_argument, NULL, PROXY_DRAIN},
+    {"host-memory", required_argument, NULL, PROXY_HOST_MEMORY},
+    {"linger", required_argument, NULL, PROXY_LINGER},
+    {"max-kernel", required_argument, NULL, PROXY_MAX_KERNEL},
+    {"memory", required_argument, NULL, PROXY_MEMORY},
+    {"mode", required_argument, NULL, PROXY_MODE},
+    {"objects", required_argument, NULL, PROXY_OBJECTS},
+    {"pending", required_argument, NULL, PROXY_PENDING},
+    {"pinned", required_argument, NULL, PROXY_PINNED},
+    {"staging", required_argument, NULL, PROXY_STAGING},
+    {"allow-binaries", no_argument, NULL, 'b'},
+    {"ask", required_argument, NULL, 'a'},
+    {"binary-key", required_argument, NULL, 'B'},
+    {"groups", no_argument, NULL, 'g'},
+    {"sockets", required_argument, NULL, 'f'},
+    {"strict", no_argument, NULL, 's'},
+    {"trace", no_argument, NULL, 't'},
+    {"unconfined", no_argument, NULL, 'U'},
+    {"user", required_argument, NULL, 'u'},
+    {"tls-certificate", required_argument, NULL, 'c'},
+    {"tls-client-ca", required_argument, NULL, 'C'},
+    {"tls-key", required_argument, NULL, 'k'},
+    {"vendors", required_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+/* Takes what has no number. C is what getopt_long() returned, and VALUE what came with it. */
+static void
+options_take(struct proxy_options *options, int c, char *value)
+{
+    switch (c) {
+    case 'a':
+        options->ask = value;
+        break;
+    case 'b':
+        options->is_with_binaries = true;
+        break;
+    case 'B':
+        options->binary_key = value;
+        break;
+    case 'c':
+        options->tls.certificate = value;
+        break;
+    case 'C':
+        options->tls.ca = value;
+        break;
+    case 'f':
+        options->sockets = value;
+        break;
+    case 'g':
+        options->is_grouped = true;
+        break;
+    case 'k':
+        options->tls.key = value;
+        break;
+    case 's':
+        options->is_strict = true;
+        break;
+    case 't':
+        options->is_traced = true;
+        break;
+    case 'U':
+        options->is_unconfined = true;
+        break;
+    case 'u':
+        options->user = value;
+        break;
+    case 'v':
+        options->vendors = value;
+        break;
+    }
+}
+
 int
 vg_options_read(struct proxy_options *options, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"ask-mode", required_argument, NULL, PROXY_ASK_MODE},
-        {"build", required_argument, NULL, PROXY_BUILD},
-        {"build-cpu", required_argument, NULL, PROXY_BUILD_CPU},
-        {"clients", required_argument, NULL, PROXY_CLIENTS},
-        {"depth", required_argument, NULL, PROXY_DEPTH},
-        {"drain", required_argument, NULL, PROXY_DRAIN},
-        {"host-memory", required_argument, NULL, PROXY_HOST_MEMORY},
-        {"linger", required_argument, NULL, PROXY_LINGER},
-        {"max-kernel", required_argument, NULL, PROXY_MAX_KERNEL},
-        {"memory", required_argument, NULL, PROXY_MEMORY},
-        {"mode", required_argument, NULL, PROXY_MODE},
-        {"objects", required_argument, NULL, PROXY_OBJECTS},
-        {"pending", required_argument, NULL, PROXY_PENDING},
-        {"pinned", required_argument, NULL, PROXY_PINNED},
-        {"staging", required_argument, NULL, PROXY_STAGING},
-        {"allow-binaries", no_argument, NULL, 'b'},
-        {"ask", required_argument, NULL, 'a'},
-        {"binary-key", required_argument, NULL, 'B'},
-        {"groups", no_argument, NULL, 'g'},
-        {"sockets", required_argument, NULL, 'f'},
-        {"strict", no_argument, NULL, 's'},
-        {"trace", no_argument, NULL, 't'},
-        {"unconfined", no_argument, NULL, 'U'},
-        {"user", required_argument, NULL, 'u'},
-        {"tls-certificate", required_argument, NULL, 'c'},
-        {"tls-client-ca", required_argument, NULL, 'C'},
-        {"tls-key", required_argument, NULL, 'k'},
-        {"vendors", required_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0},
-    };
     bool ok = true;
     int c;
 
     *options = (struct proxy_options){.vendors = "/etc/OpenCL/vendors"};
     for (c = 0; c < PROXY_NUMBERS; c++)
         options->numbers[c] = options_numbers[c].usual;
-    while (ok && (c = getopt_long(argc, argv, "hV", known, NULL)) != -1)
-        switch (c) {
-        case 'a':
-            options->ask = optarg;
-            break;
-        case 'b':
-            options->is_with_binaries = true;
-            break;
-        case 'B':
-            options->binary_key = optarg;
-            break;
-        case 'c':
-            options->tls.certificate = optarg;
-            break;
-        case 'C':
-            options->tls.ca = optarg;
-            break;
-        case 'f':
-            options->sockets = optarg;
-            break;
-        case 'g':
-            options->is_grouped = true;
-            break;
-        case 'k':
-            options->tls.key = optarg;
-            break;
-        case 's':
-            options->is_strict = true;
-            break;
-        case 't':
-            options->is_traced = true;
-            break;
-        case 'U':
-            options->is_unconfined = true;
-            break;
-        case 'u':
-            options->user = optarg;
-            break;
-        case 'v':
-            options->vendors = optarg;
-            break;
-        case 'h':
+    while (ok && (c = getopt_long(argc, argv, "hV", options_known, NULL)) != -1) {
+        if (c == 'h') {
             fputs(options_usage, stdout);
             return EXIT_SUCCESS;
-        case 'V':
+        } else if (c == 'V') {
             puts("vgpu-proxy " PACKAGE_VERSION);
             return EXIT_SUCCESS;
-        case '?':
+        } else if (c == '?') {
             return 2;
-        default:
+        } else if (c < PROXY_NUMBERS) {
             ok = options_number(optarg, options_numbers[c].base, options_numbers[c].most,
                                 &options->numbers[c]);
+        } else {
+            options_take(options, c, optarg);
         }
+    }
     options->n_paths = argc - optind;
     options->paths = argv + optind;
     bool is_wrong =
