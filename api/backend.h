@@ -134,6 +134,7 @@ struct vg_daemon_stats {
     uint64_t alert_commands; /* runs of [alerts] command */
     uint64_t alert_command_failures;
     uint64_t alert_commands_dropped;   /* alerts for which it was not run */
+    uint64_t verdicts[VG_VERDICT_MAX]; /* on moves, by result, since the start */
     uint64_t calls_given_up;           /* calls of libvirt that hung, since the start */
     unsigned calls_hanging;            /* those of them that have not come back */
     unsigned peers[VG_PEER_STATE_MAX]; /* number of peers by state */

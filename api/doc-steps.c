@@ -137,6 +137,29 @@ steps_measured_by(const struct vg_history_step *step)
     return array;
 }
 
+/* Names the members whose values are unknown, or lower bounds, as not all was recorded. */
+static void
+steps_add_lacks(json_object *object, unsigned int lacks)
+{
+    static const struct {
+        const char *name;
+        enum vg_known known;
+    } lists[] = {{"unknown", VG_KNOWN_NOT}, {"bounds", VG_KNOWN_BOUND}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        g_autoptr(GPtrArray) names = vg_figure_names(lacks, lists[i].known);
+        json_object *array = json_object_new_array();
+        for (guint k = 0; k < names->len; k++) {
+            if (json_object_object_get_ex(object, names->pdata[k], NULL))
+                vg_json_append(array, json_object_new_string(names->pdata[k]));
+        }
+        if (json_object_array_length(array) > 0)
+            vg_json_add(object, lists[i].name, array);
+        else
+            json_object_put(array);
+    }
+}
+
 static void
 steps_add_vms(json_object *object, const struct vg_history_step *step)
 {
@@ -150,6 +173,7 @@ steps_add_vms(json_object *object, const struct vg_history_step *step)
     vg_doc_add_rates(object, (double)step->run_ns / length_ns, (double)step->preempt_ns / length_ns,
                      (double)step->wake_wait_ns / length_ns,
                      (double)step->preemptions / length_ns * (double)VG_NS_PER_S);
+    steps_add_lacks(object, step->lacks);
 }
 
 /* step: NULL for a gap. */

@@ -54,6 +54,7 @@ migration_to_json(const struct vg_migration *migration)
 
     migration_drop_xml(object);
     vg_json_add_string(object, "cause", cause);
+    vg_json_add(object, "verdict", vg_move_verdict_to_json(&migration->verdict));
     for (size_t i = 0; i < G_N_ELEMENTS(journal_only); i++)
         json_object_object_del(object, journal_only[i]);
     return object;
@@ -73,6 +74,17 @@ migration_summary(const struct vg_migration *migration)
     vg_json_add_int64(object, "standstill_ns", migration->standstill_ns);
     vg_json_add(object, "progress",
                 vg_record_write(&vg_migration_progress_record, &migration->progress));
+    vg_json_add_string(object, "plan_id", migration->plan_id);
+    vg_json_add_string(object, "undo_of", migration->undo_of);
+    if (migration->predicted) {
+        vg_json_add_bool(object, "predicted", true);
+        vg_json_add_int64(object, "predicted_gain_ns_per_s", migration->predicted_gain_ns_per_s);
+        vg_json_add_int64(object, "predicted_gpu_ns_per_s", migration->predicted_gpu_ns_per_s);
+        vg_json_add_string(object, "rule", migration->rule);
+        vg_json_add_int64(object, "group", migration->group);
+        vg_json_add_int64(object, "group_moves", migration->group_moves);
+    }
+    vg_json_add(object, "verdict", vg_move_verdict_to_json(&migration->verdict));
     return object;
 }
 

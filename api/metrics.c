@@ -448,6 +448,12 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
     vg_metrics_single(out, "vgpud_libvirt_calls_hanging", "gauge",
                       "Calls to libvirt that timed out and have not returned.",
                       stats->calls_hanging);
+    vg_metrics_family(out, "vgpud_move_verdicts_total", "counter",
+                      "Moves that were judged, by the verdict.");
+    for (int i = VG_VERDICT_NONE + 1; i < VG_VERDICT_MAX; i++) {
+        g_autofree char *labels = g_strdup_printf("verdict=\"%s\"", vg_verdict_names[i]);
+        vg_metrics_value(out, "vgpud_move_verdicts_total", labels, (double)stats->verdicts[i]);
+    }
     vg_metrics_family(out, "vgpud_peers", "gauge", "Peers of this vgpud.");
     for (int i = 0; i < VG_PEER_STATE_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("state=\"%s\"", vg_peer_state_names[i]);

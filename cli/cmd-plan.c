@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,6 +45,65 @@ cmd_plan_show_list(void *data, vg_client *client, GError **err)
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
+/* ---- the moves of a plan ---- */
+
+static const struct vg_column move_columns[] = {
+    {"MOVE", "id", VG_CELL_TEXT, false},         {"VM", "vm", VG_CELL_NAME, false},
+    {"FROM", "from", VG_CELL_TEXT, false},       {"TO", "to", VG_CELL_TEXT, false},
+    {"STATE", "state", VG_CELL_TEXT, false},     {"PREDICTED", "wanted", VG_CELL_TEXT, false},
+    {"GAIN", "gain", VG_CELL_TEXT, false},       {"VERDICT", "result", VG_CELL_TEXT, false},
+    {"WHY", "verdict.why", VG_CELL_TEXT, false},
+};
+
+static void
+cmd_plan_add_cores(json_object *row, const char *name, json_object *ns_per_s)
+{
+    if (!json_object_is_type(ns_per_s, json_type_int))
+        return;
+    g_autofree char *text = g_strdup_printf("%+.2f", (double)json_object_get_int64(ns_per_s) / 1e9);
+    vg_json_add_string(row, name, text);
+}
+
+/* Returns the moves that were made for a plan, with words for the table. */
+static json_object *
+cmd_plan_moves_of(json_object *items, const char *plan)
+{
+    g_autoptr(json_object) all = vg_online_rows(items);
+    json_object *rows = json_object_new_array();
+
+    for (size_t i = 0; i < json_object_array_length(all); i++) {
+        json_object *row = json_object_array_get_idx(all, i);
+        json_object *verdict = vg_output_member(row, "verdict");
+        if (g_strcmp0(json_object_get_string(vg_output_member(row, "plan_id")), plan) != 0)
+            continue;
+        const char *result = json_object_get_string(vg_output_member(verdict, "result"));
+        g_autofree char *words = result ? g_strdelimit(g_strdup(result), "-", ' ') : NULL;
+        vg_json_add_string(row, "result", words);
+        cmd_plan_add_cores(row, "gain", vg_output_member(verdict, "gain_ns_per_s"));
+        cmd_plan_add_cores(row, "wanted", vg_output_member(row, "predicted_gain_ns_per_s"));
+        vg_json_append(rows, json_object_get(row));
+    }
+    return rows;
+}
+
+/* Prints the moves that were made for a plan, and the verdicts on them, if there are some. */
+static int
+cmd_plan_show_moves(const struct plan_args *args, vg_client *client, const char *plan, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_client_get(client, "/v1/cluster/migrations?limit=1000", lists, &document, err) < 0)
+        return -1;
+    g_autoptr(json_object) rows = cmd_plan_moves_of(vg_output_member(document, "items"), plan);
+    if (json_object_array_length(rows) == 0)
+        return 0;
+    const struct vg_table table = {"Moves of this plan, gains in cores", rows, move_columns,
+                                   G_N_ELEMENTS(move_columns), NULL};
+    putchar('\n');
+    return vg_output_print(args->online.format, rows, &table, 1, err);
+}
+
 static int
 show_plan(void *data, vg_client *client, GError **err)
 {
@@ -54,7 +114,12 @@ show_plan(void *data, vg_client *client, GError **err)
 
     if (vg_client_get(client, path, lists, &document, err) < 0)
         return -1;
-    return vg_plan_print_document(document, args->online.format, false, NULL, err);
+    if (vg_plan_print_document(document, args->online.format, false, NULL, err) < 0)
+        return -1;
+    return vg_follow_stream(args->online.format) == stdout
+               ? cmd_plan_show_moves(args, client,
+                                     json_object_get_string(vg_output_member(document, "id")), err)
+               : 0;
 }
 
 static int

@@ -119,6 +119,21 @@ move_story_effect(GString *to, const vg_migration *move, int width)
         move_story_line(to, width, "CPU time lost:", "%s", text->str);
 }
 
+/* "helped: the VMs of its hosts lose 1.10 cores less", and the figures behind that. */
+static void
+move_story_verdict(GString *to, const vg_migration *move, int width)
+{
+    const struct vg_move_verdict *verdict = &move->verdict;
+
+    if (verdict->result == VG_VERDICT_NONE)
+        return;
+    move_story_line(to, width, "verdict:", "%s: %s", vg_verdict_text(verdict->result),
+                    verdict->why ? verdict->why : "no reason is known");
+    g_autofree char *figures = vg_move_text_verdict_figures(verdict);
+    if (figures)
+        move_story_line(to, width, "", "%s", figures);
+}
+
 static void
 move_story_head(GString *to, const vg_migration *move, const char *advice, int width)
 {
@@ -146,6 +161,7 @@ move_story_head(GString *to, const vg_migration *move, const char *advice, int w
         move_story_line(to, width, "what now:", "%s", advice);
     move_story_copied(to, move, width);
     move_story_effect(to, move, width);
+    move_story_verdict(to, move, width);
 }
 
 /* ---- devices ---- */

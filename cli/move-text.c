@@ -213,3 +213,44 @@ vg_move_text_append_wrapped(GString *to, int indent, int width, const char *text
         }
     }
 }
+
+static double
+move_text_cores(int64_t ns_per_s)
+{
+    return (double)ns_per_s / 1e9;
+}
+
+char *
+vg_move_text_verdict_figures(const struct vg_move_verdict *verdict)
+{
+    if (!verdict->measured)
+        return NULL;
+    GString *text = g_string_new("all VMs of ");
+    for (guint i = 0; i < verdict->hosts->len; i++)
+        g_string_append_printf(text, "%s%s",
+                               i == 0                         ? ""
+                               : i + 1 == verdict->hosts->len ? " and "
+                                                              : ", ",
+                               (const char *)verdict->hosts->pdata[i]);
+    g_string_append_printf(
+        text, " lost %.2f cores in the %" PRId64 " s before and %.2f in the %" PRId64 " s after",
+        move_text_cores(verdict->before_ns_per_s), verdict->seconds,
+        move_text_cores(verdict->after_ns_per_s), verdict->seconds);
+    if (verdict->gpu_measured)
+        g_string_append_printf(text, "; their GPU requests waited %.2f and %.2f of the time",
+                               move_text_cores(verdict->gpu_before_ns_per_s),
+                               move_text_cores(verdict->gpu_after_ns_per_s));
+    if (verdict->others->len > 0)
+        g_string_append_printf(text,
+                               "; without the move it would have been %+.2f, as on %u other host%s",
+                               move_text_cores(verdict->others_ns_per_s), verdict->others->len,
+                               verdict->others->len == 1 ? "" : "s");
+    g_string_append_printf(text, "; gain %+.2f, with 95 %% confidence between %+.2f and %+.2f",
+                           move_text_cores(verdict->gain_ns_per_s),
+                           move_text_cores(verdict->low_ns_per_s),
+                           move_text_cores(verdict->high_ns_per_s));
+    if (verdict->predicted)
+        g_string_append_printf(text, "; the plan predicted %+.2f",
+                               move_text_cores(verdict->predicted_ns_per_s));
+    return g_string_free(text, FALSE);
+}

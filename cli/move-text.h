@@ -49,4 +49,8 @@ void vg_move_text_append_wrapped(GString *to, int indent, int width, const char 
  * to do now, or NULL. */
 char *vg_move_text_story(const vg_migration *move, const char *advice, int width);
 
+/* Returns the figures behind a verdict, "all VMs of h1 and h2 lost 1.20 cores in the 300 s before",
+ * and so on; NULL if nothing was measured. The caller frees it. */
+char *vg_move_text_verdict_figures(const struct vg_move_verdict *verdict);
+
 #endif

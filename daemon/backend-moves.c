@@ -83,9 +83,27 @@ moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *
 
 /* ---- checking that the plan still holds ---- */
 
+void
+backend_forecast_clear(backend_forecast *forecast)
+{
+    g_clear_pointer(&forecast->rule, g_free);
+}
+
+void
+backend_note_forecast(struct vg_migration *migration, backend_forecast *forecast)
+{
+    migration->predicted = forecast->rule != NULL;
+    migration->predicted_gain_ns_per_s = forecast->gain.lost_cpu_ns_per_s;
+    migration->predicted_gpu_ns_per_s = forecast->gain.gpu_wait_ns_per_s;
+    migration->group = forecast->group;
+    migration->group_moves = forecast->group_moves;
+    g_free(migration->rule);
+    migration->rule = g_steal_pointer(&forecast->rule);
+}
+
 int
 backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                   const struct vg_migration_request *request, int64_t *ret_gain, GError **err)
+                   const struct vg_migration_request *request, backend_forecast *ret, GError **err)
 {
     struct vg_saved_plan *saved =
         vg_journal_read_plan(backend->parts.journal, request->plan_id, err);
@@ -100,7 +118,10 @@ backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
         vg_drift_find_action(plan, request->vm, request->to, request->plan_hash, err);
     if (!action)
         return -1;
-    *ret_gain = action->gain.lost_cpu_ns_per_s;
+    *ret = (backend_forecast){action->gain, g_strdup(plan->rule), action->group, 0};
+    for (guint i = 0; i < plan->actions->len; i++)
+        ret->group_moves +=
+            ((const struct vg_plan_action *)plan->actions->pdata[i])->group == action->group;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
     return vg_drift_check(snapshot, plan, action, err);
@@ -173,15 +194,14 @@ struct moves_asked {
 
 static struct vg_migration *
 moves_start_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
-                 const struct moves_asked *asked, int64_t gain, GError **err)
+                 const struct moves_asked *asked, backend_forecast *forecast, GError **err)
 {
     const struct vg_mover_order order = {asked->key, asked->text, backend_check_groups, backend};
     g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, asked->request, err);
 
     if (!migration)
         return NULL;
-    migration->predicted = asked->request->plan_id != NULL;
-    migration->predicted_gain_ns_per_s = gain;
+    backend_note_forecast(migration, forecast);
     backend_measure_before(backend->parts.store, migration);
     if (vg_asker_check(&asked->request->asker, err) < 0 ||
         vg_mover_start(backend->parts.mover, migration, &order, err) < 0)
@@ -230,11 +250,12 @@ moves_pass_on(vg_daemon_backend *backend, const struct moves_asked *asked, const
 /* Begins the move here. If that fails, the same request may have begun it meanwhile. */
 static struct vg_migration *
 moves_begin_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
-                 const struct moves_asked *asked, int64_t gain, bool *ret_known, GError **err)
+                 const struct moves_asked *asked, backend_forecast *forecast, bool *ret_known,
+                 GError **err)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *peer = NULL;
-    struct vg_migration *migration = moves_start_here(backend, vm, asked, gain, &error);
+    struct vg_migration *migration = moves_start_here(backend, vm, asked, forecast, &error);
 
     if (!migration && moves_find_known(backend, asked, &migration, &peer, NULL) == 0)
         *ret_known = migration != NULL;
@@ -271,7 +292,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     struct vg_migration *migration = NULL;
     g_autofree char *peer = NULL;
     bool checks_plan;
-    int64_t gain = 0;
+    g_auto(backend_forecast) forecast = {0};
 
     if (moves_find_known(backend, &asked, &migration, &peer, err) < 0)
         return NULL;
@@ -279,11 +300,11 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
                                          request->plan_id != NULL};
     const enum vg_route route = vg_route_choose(&facts, &checks_plan);
     *ret_known = facts.is_known;
-    if (checks_plan && backend_check_plan(backend, view, request, &gain, err) < 0)
+    if (checks_plan && backend_check_plan(backend, view, request, &forecast, err) < 0)
         return NULL;
     switch (route) {
     case VG_ROUTE_HERE:
-        return moves_begin_here(backend, vm, &asked, gain, ret_known, err);
+        return moves_begin_here(backend, vm, &asked, &forecast, ret_known, err);
     case VG_ROUTE_OWNER:
         return moves_ask_owner(backend, &asked, ret_peer, err);
     case VG_ROUTE_AGAIN:
@@ -385,9 +406,9 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(vg_path_check_free);
     g_autoptr(GError) no_gpu = NULL;
-    int64_t gain = 0;
+    g_auto(backend_forecast) forecast = {0};
 
-    if (request->plan_id && backend_check_plan(backend, view, request, &gain, err) < 0)
+    if (request->plan_id && backend_check_plan(backend, view, request, &forecast, err) < 0)
         return NULL;
     if (!vm) {
         struct vg_peer_info *owner = moves_forward_to(backend, request, err);
@@ -438,7 +459,8 @@ moves_read(void *data, const char *id, const char *peer, GError **err)
         struct vg_migration *migration = vg_mover_read(backend->parts.mover, id, err);
         if (migration && migration->state == VG_MIGRATION_DONE && migration->after.seconds == 0 &&
             moves_measure_after(backend->parts.peers, migration))
-            (void)!vg_journal_save_migration(backend->parts.journal, migration, NULL);
+            (void)!vg_journal_save_outcome(backend->parts.journal, id, &migration->after, NULL,
+                                           NULL);
         return migration;
     }
     return vg_peer_read_move(backend->parts.peers, peer, id, ASK_LIMIT_NS, err);

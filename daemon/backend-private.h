@@ -6,6 +6,7 @@
 
 #include "cluster/leader.h"
 #include "daemon/backend.h"
+#include "daemon/judge.h"
 #include "mover/drain.h"
 #include "mover/proxy-teller.h"
 
@@ -25,6 +26,7 @@ struct backend_room {
 struct vg_daemon_backend {
     struct vg_backend ops;
     vg_drainer *drainer;     /* NULL until the backend is started */
+    vg_judge *judge;         /* NULL until the backend is started */
     vg_leader *leader;       /* NULL if this host is in no cluster */
     vg_proxy_teller *teller; /* NULL until the backend is started */
     struct vg_daemon_backend_parts parts;
@@ -95,6 +97,9 @@ int backend_end_drain(void *data, const char *host, const char *asked_by, GError
 int backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migration,
                          GError **err);
 
+/* daemon/backend-judge.c: judges moves that are done */
+int backend_start_judge(vg_daemon_backend *backend, GError **err);
+
 /* daemon/backend-leader.c: takes part in choosing who leads the cluster, if this host is in one */
 int backend_start_leader(vg_daemon_backend *backend, GError **err);
 
@@ -114,10 +119,24 @@ const struct vg_inv_vm *backend_find_here(const vg_view *view, const char *id);
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
 
-/* Looks up the plan of a request and checks that it still holds. *ret_gain is the gain that it
- * predicts. */
+/* The prediction of a plan for a move. */
+typedef struct backend_forecast {
+    struct vg_plan_gain gain;
+    char *rule; /* owned; NULL without a plan */
+    int64_t group, group_moves;
+} backend_forecast;
+void backend_forecast_clear(backend_forecast *forecast);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(backend_forecast, backend_forecast_clear)
+
+/* Writes down in a move what its plan says of it. */
+void backend_note_forecast(struct vg_migration *migration, backend_forecast *forecast);
+
+/* Looks up the plan of a request and checks that it still holds. ret is empty; the caller clears
+ * it.
+ */
 int backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                       const struct vg_migration_request *request, int64_t *ret_gain, GError **err);
+                       const struct vg_migration_request *request, backend_forecast *ret,
+                       GError **err);
 
 /* Sets the CPU time that the VM lost in the last minutes before its move, from the store. */
 void backend_measure_before(vg_store *store, struct vg_migration *migration);

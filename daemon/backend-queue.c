@@ -50,20 +50,19 @@ queue_prepare_request(vg_daemon_backend *backend, const vg_view *view,
                       const struct vg_migration_request *request, GError **err)
 {
     const struct vg_inv_vm *vm = backend_find_here(view, request->vm);
-    int64_t gain = 0;
+    g_auto(backend_forecast) forecast = {0};
 
     if (!vm) {
         vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM with the UUID %s",
                  request->vm);
         return NULL;
     }
-    if (request->plan_id && backend_check_plan(backend, view, request, &gain, err) < 0)
+    if (request->plan_id && backend_check_plan(backend, view, request, &forecast, err) < 0)
         return NULL;
     g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, request, err);
     if (!migration || backend_check_gpus(backend, migration, err) < 0)
         return NULL;
-    migration->predicted = request->plan_id != NULL;
-    migration->predicted_gain_ns_per_s = gain;
+    backend_note_forecast(migration, &forecast);
     backend_measure_before(backend->parts.store, migration);
     return g_steal_pointer(&migration);
 }

@@ -40,7 +40,7 @@ start_list_vms(void *data)
 int
 vg_daemon_backend_start(vg_daemon_backend *backend, GError **err)
 {
-    if (backend_start_drainer(backend, err) < 0)
+    if (backend_start_drainer(backend, err) < 0 || backend_start_judge(backend, err) < 0)
         return -1;
     backend->teller = vg_proxy_teller_new(
         &(struct vg_proxy_teller_parts){
@@ -62,6 +62,7 @@ vg_daemon_backend_stop(vg_daemon_backend *backend)
     if (!backend)
         return;
     vg_leader_stop(backend->leader);
+    vg_judge_stop(backend->judge);
     vg_drainer_stop(backend->drainer);
     vg_proxy_teller_stop(backend->teller);
 }

@@ -163,6 +163,8 @@ get_stats(void *data, struct vg_daemon_stats *ret)
     ret->alert_command_failures = commands.failures;
     ret->alert_commands_dropped = commands.dropped;
     vg_store_read_health(backend->parts.store, &ret->store);
+    if (backend->judge)
+        vg_judge_count(backend->judge, ret->verdicts);
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
     for (guint i = 0; i < peers->len; i++)
@@ -354,6 +356,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     if (!backend)
         return;
     vg_leader_free(backend->leader);
+    vg_judge_free(backend->judge);
     vg_drainer_free(backend->drainer);
     vg_proxy_teller_free(backend->teller);
     g_ptr_array_unref(backend->proposed);

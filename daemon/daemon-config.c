@@ -198,6 +198,8 @@ static const struct vg_conf_key own_keys[] = {
      "Whether QEMU encrypts migrations; auto: over qemu+tls, with certificates on both hosts."},
     {"actions", "lease", VG_CONF_DURATION, AT(actions_lease_ns), "5min", 10, 3600, NULL,
      "How long another host reserves GPUs for a VM if this vgpud becomes unresponsive."},
+    {"actions", "verdict_time", VG_CONF_DURATION, AT(actions_verdict_ns), "5min", 60, 3600, NULL,
+     "Time before a move, and after it, that its verdict compares."},
 
     {"nova", "cloud", VG_CONF_STRING, AT(nova_cloud), "", 0, 255, NULL,
      "Entry of clouds.yaml: the OpenStack whose nova moves the VMs it manages; empty for none."},
@@ -261,14 +263,6 @@ static const struct vg_conf_list own_lists[] = {
     {"peer", vg_peer_keys, VG_PEER_N_KEYS, sizeof(struct vg_peer_config), AT(peers), VG_PEERS_MAX},
     VG_PROXY_LIST(AT(proxies)),
 };
-
-/* Returns the groups that may occur several times. */
-static const struct vg_conf_list *
-daemon_lists(size_t *ret_n)
-{
-    *ret_n = G_N_ELEMENTS(own_lists);
-    return own_lists;
-}
 
 /* Returns the table, which the main thread makes at the first call. */
 static const struct vg_conf_key *
@@ -346,7 +340,8 @@ config_read_file(struct config_files *files, const char *path, bool may_lack)
     g_autofree char *text = config_read_text(path, &size, &bad);
 
     schema.keys = daemon_keys(&schema.n_keys);
-    schema.lists = daemon_lists(&schema.n_lists);
+    schema.lists = own_lists;
+    schema.n_lists = G_N_ELEMENTS(own_lists);
 
     if (!text && may_lack && g_error_matches(bad, VG_ERROR, VG_E_NOT_FOUND))
         g_clear_error(&bad);

@@ -123,6 +123,7 @@ struct vg_daemon_config {
     int64_t actions_unplug_ns;
     int64_t actions_migrate_ns;
     int64_t actions_lease_ns;
+    int64_t actions_verdict_ns;
     int actions_tls;    /* enum vg_tls_mode */
     GPtrArray *gpus;    /* struct vg_gpu_config */
     GPtrArray *proxies; /* struct vg_proxy_config of mover/proxy-config.h */

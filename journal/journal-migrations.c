@@ -265,6 +265,62 @@ vg_journal_read_migration(vg_journal *journal, const char *id, GError **err)
                : NULL;
 }
 
+/* ---- the outcome of a move ---- */
+
+struct journal_outcome {
+    char *id;
+    struct vg_migration_effect *after; /* or NULL */
+    struct vg_move_verdict *verdict;   /* or NULL */
+};
+
+static void
+journal_outcome_free(void *data)
+{
+    struct journal_outcome *arg = data;
+
+    g_free(arg->id);
+    g_free(arg->after);
+    vg_move_verdict_free(arg->verdict);
+    g_free(arg);
+}
+
+static int
+journal_outcome_save(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct journal_outcome *arg = data;
+    void *found = NULL;
+
+    (void)ret;
+    if (journal_migration_read(db, arg->id, &found, err) < 0)
+        return -1;
+    g_autoptr(vg_migration) migration = found;
+    if (!vg_migration_has_ended(migration->state))
+        return vg_error(err, VG_E_CONFLICT, "the move '%s' has not ended", arg->id);
+    if (arg->after)
+        migration->after = *arg->after;
+    if (arg->verdict) {
+        struct vg_move_verdict *copy = vg_record_copy(&vg_move_verdict_record, arg->verdict);
+        vg_record_clear(&vg_move_verdict_record, &migration->verdict);
+        migration->verdict = *copy;
+        g_free(copy);
+    }
+    return journal_migration_save(db, migration, NULL, err);
+}
+
+int
+vg_journal_save_outcome(vg_journal *journal, const char *id,
+                        const struct vg_migration_effect *after,
+                        const struct vg_move_verdict *verdict, GError **err)
+{
+    struct journal_outcome *arg = g_new0(struct journal_outcome, 1);
+
+    arg->id = g_strdup(id);
+    arg->after = after ? g_memdup2(after, sizeof(*after)) : NULL;
+    arg->verdict = verdict ? vg_record_copy(&vg_move_verdict_record, verdict) : NULL;
+    return journal_ask_thread(journal, journal_outcome_save, arg, journal_outcome_free, NULL, NULL,
+                              err);
+}
+
 static int
 journal_refuse_key(GError **err)
 {

@@ -114,6 +114,12 @@ int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *m
 int vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration,
                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Adds to a move that has ended its effect on the VM, its verdict, or both. Either may be NULL. */
+int vg_journal_save_outcome(vg_journal *journal, const char *id,
+                            const struct vg_migration_effect *after,
+                            const struct vg_move_verdict *verdict,
+                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Keeps a move that was queued as one that begins, and room for its records, also if an earlier
  * call did so without an answer. Fails with VG_E_REFUSED if there is no such room, unless it is
  * taken up again; with VG_E_CONFLICT if its VM has another move that has not ended; or with

@@ -87,6 +87,7 @@ struct vg_history_step {
     int64_t preempt_ns;
     int64_t wake_wait_ns;
     int64_t preemptions;
+    unsigned int lacks; /* enum vg_cpu_lack that make these unknown, of any VM in any window */
     struct vg_host_figures host;
     GArray *measured; /* struct vg_history_measured, longest first; owned */
     /* struct vg_history_process without count: programs of the host with most CPU time, at most

@@ -12,6 +12,7 @@
 #include "base/asker.h"
 #include "base/record.h"
 #include "model/migration-tls.h"
+#include "model/verdict.h"
 
 #define VG_MIGRATION_DEVICES_MAX 16
 #define VG_MIGRATION_STEPS_MAX   100 /* kept of a move */
@@ -256,10 +257,15 @@ struct vg_migration {
     int64_t downtime_limit_ns; /* the longest pause that was wanted; 0: there was no limit */
     struct vg_migration_progress progress;
     struct vg_guest_programs guest;
-    bool predicted;                    /* by a plan: the next one is known */
-    int64_t predicted_gain_ns_per_s;   /* CPU time no longer lost, on all hosts */
+    bool predicted;                  /* by a plan: the next one is known */
+    int64_t predicted_gain_ns_per_s; /* CPU time no longer lost, on all hosts */
+    int64_t predicted_gpu_ns_per_s;  /* time that GPU requests no longer wait */
+    char *rule;                      /* the rule that made the plan; NULL without a plan */
+    int64_t group;       /* in that plan: the moves of a group are judged together; zero if none */
+    int64_t group_moves; /* how many moves the group has */
     struct vg_migration_effect before; /* on the source */
     struct vg_migration_effect after;  /* on the target, since the move was done */
+    struct vg_move_verdict verdict;    /* once it was judged */
     GPtrArray *doubts;                 /* char *: what may make it fail, and cannot be told */
     GPtrArray *devices;                /* struct vg_move_device */
     GPtrArray *steps;                  /* struct vg_migration_step, oldest first */

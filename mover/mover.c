@@ -235,6 +235,7 @@ mover_finish(struct mover_move *move)
     mover_unlock(move);
     while (mover_save(move, false, &error) < 0 && !vg_thread_stopping(move->thread))
         g_clear_error(&error);
+    atomic_fetch_add(&move->mover->ends, 1);
 }
 
 static void
@@ -388,9 +389,22 @@ vg_mover_read(vg_mover *mover, const char *id, GError **err)
 {
     pthread_mutex_lock(&mover->lock);
     const struct vg_migration *now = mover_find_record(mover, id);
-    struct vg_migration *copy = now ? vg_migration_copy(now) : NULL;
+    const struct mover_move *move = mover_find(mover, id);
+    g_autoptr(vg_migration) copy = now ? vg_migration_copy(now) : NULL;
+    /* Of one that has ended the journal may know more, such as the verdict. */
+    const bool is_kept = move && move->ended && move->record == now;
     pthread_mutex_unlock(&mover->lock);
-    return copy ? copy : vg_journal_read_migration(mover->parts.journal, id, err);
+    if (copy && (!is_kept || atomic_load(&mover->is_silent)))
+        return g_steal_pointer(&copy);
+    struct vg_migration *kept =
+        vg_journal_read_migration(mover->parts.journal, id, copy ? NULL : err);
+    return kept ? kept : g_steal_pointer(&copy);
+}
+
+unsigned
+vg_mover_ends(vg_mover *mover)
+{
+    return atomic_load(&mover->ends);
 }
 
 /* Says that a move cannot be turned back any more, or that nobody can say that at the moment. */

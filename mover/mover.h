@@ -97,6 +97,9 @@ struct vg_mover_order {
 int vg_mover_start(vg_mover *mover, struct vg_migration *migration,
                    const struct vg_mover_order *order, GError **err);
 
+/* Returns the number of moves that have ended since the start. Does not block. */
+unsigned vg_mover_ends(vg_mover *mover);
+
 /* Returns a move as it is now. Fails with VG_E_NOT_FOUND. Blocks for the journal. */
 struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err);
 

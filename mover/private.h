@@ -26,6 +26,7 @@ struct vg_mover {
     GHashTable *unkept; /* places, owned, at which no memory could be kept, and that was said */
     pthread_cond_t answered; /* signalled when one of them is no longer asked */
     atomic_uint writes;
+    atomic_uint ends;      /* the number of moves that have ended since the start */
     atomic_bool is_silent; /* the journal has not answered when it was last written to */
     bool ending;           /* protected by the lock: no move begins, and none migrates */
     /* The queue, which the lock protects, too. */

@@ -14,6 +14,9 @@
  "entries, preemptions, wakeups, blocks, switches_out, unseen_migrations, clipped, exit_hlt, "     \
  "exit_io, exit_mmio, exit_page_fault, exit_interrupt, exit_msr, exit_cpuid, exit_hypercall, "     \
  "exit_preemption_timer, exit_pause, exit_other"
+/* The flags of any row that make sums of CPU time unknown: VG_CPU_NO_SWITCHES, NO_WAKEUPS and
+ * ABSENT_CPUS, shifted by VG_SAMPLE_LACKS_SHIFT. */
+#define SAMPLE_LACKS "max(flags & 4) | max(flags & 8) | max(flags & 128)"
 /* `windows` is also a column of sample, the first. */
 #define WIN_COLUMNS "id, begin_ns, end_ns, win.windows, lost_events"
 #define TEN_VALUES  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
@@ -57,7 +60,7 @@ static const char *const ts_1[VG_SQL_MAX] = {
         "SELECT sample." SAMPLE_COLUMNS ", " WIN_COLUMNS " FROM win LEFT JOIN sample "
         "ON sample.win = win.id AND vm = ?4" IN_RANGE "ORDER BY end_ns",
     [VG_SQL_SAMPLE_SUMS] = "SELECT sum(windows), sum(run_ns), sum(preempt_ns), sum(wake_wait_ns), "
-                           "sum(preemptions) FROM sample WHERE win = ?",
+                           "sum(preemptions), " SAMPLE_LACKS " FROM sample WHERE win = ?",
     [VG_SQL_SAMPLES] = "SELECT " SAMPLE_COLUMNS ", vm FROM sample WHERE win = ?",
     [VG_SQL_LOST_ADD] = "INSERT INTO lost VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
                         "SET ns = ns + excluded.ns, count = count + excluded.count",

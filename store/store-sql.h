@@ -36,7 +36,8 @@ enum vg_sql {
     /* source, after, to, vm -> the columns (NULL if the VM is not in it), then those of
      * VG_SQL_WIN_RANGE, by end */
     VG_SQL_SAMPLES_OF_VM,
-    VG_SQL_SAMPLE_SUMS, /* win -> windows, run, preempt, wake_wait, preemptions; NULL: no VM */
+    VG_SQL_SAMPLE_SUMS, /* win -> windows, run, preempt, wake_wait, preemptions, lacks; NULL: no VM
+                         */
     VG_SQL_SAMPLES,     /* win -> the columns, vm */
     VG_SQL_LOST_ADD,    /* win, vm, aggressor, ns, count; adds to an existing row */
     /* source, after, to, vm -> end, aggressor (NULL if there is none), ns, count, by end */

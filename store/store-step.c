@@ -37,6 +37,7 @@ vg_store_step_add_window(struct vg_history_step *step, const struct vg_store_win
         step->preempt_ns = vg_time_sum(step->preempt_ns, sample.cpu.preempt_ns);
         step->wake_wait_ns = vg_time_sum(step->wake_wait_ns, sample.cpu.wake_wait_ns);
         step->preemptions += (int64_t)sample.cpu.preemptions;
+        step->lacks |= (unsigned int)(sample.flags >> VG_SAMPLE_LACKS_SHIFT);
     }
 }
 
@@ -62,6 +63,7 @@ vg_store_step_add_win(struct vg_store_file *file, const struct vg_store_win *win
     step->preempt_ns = vg_time_sum(step->preempt_ns, sqlite3_column_int64(sums, 2));
     step->wake_wait_ns = vg_time_sum(step->wake_wait_ns, sqlite3_column_int64(sums, 3));
     step->preemptions += sqlite3_column_int64(sums, 4);
+    step->lacks |= (unsigned int)(sqlite3_column_int64(sums, 5) >> VG_SAMPLE_LACKS_SHIFT);
     sqlite3_reset(sums);
     return 0;
 }

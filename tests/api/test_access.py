@@ -39,7 +39,8 @@ PEERS_TOO = {("GET", "/"), ("GET", "/v1/snapshot"), ("GET", "/v1/nova/approvals"
              ("GET", "/v1/migrations"), ("POST", "/v1/migrations"), ("GET", "/v1/migrations/{id}"),
              ("POST", "/v1/migrations/{id}/abort"), ("POST", "/v1/migrations/{id}/retry"),
              ("GET", "/v1/hosts/{id}/drain"), ("POST", "/v1/hosts/{id}/drain"),
-             ("DELETE", "/v1/hosts/{id}/drain"), ("GET", "/v1/vms/{id}/samples")}
+             ("DELETE", "/v1/hosts/{id}/drain"), ("GET", "/v1/vms/{id}/samples"),
+             ("GET", "/v1/host/history")}
 # Tokens that tests/tools/api-server has from the start are NAME-token.
 TOKENS = ("reader", "operator", "admin", "peer")
 BODIES = {("POST", "/v1/plans"): b'{"dry_run": true}',

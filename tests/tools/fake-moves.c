@@ -61,6 +61,7 @@ new_move(const struct vg_migration_request *request, unsigned n)
     move->no_agent = request->no_agent;
     move->predicted = request->plan_id != NULL;
     move->predicted_gain_ns_per_s = request->plan_id ? 1200 * VG_NS_PER_MS : 0;
+    move->rule = g_strdup(request->plan_id ? "complement" : NULL);
     move->before = (struct vg_migration_effect){true, 1250 * VG_NS_PER_MS, 300};
     move->vm_on = VG_PLACE_SOURCE;
     move->gpu = VG_GPU_ATTACHED;
@@ -73,6 +74,29 @@ new_move(const struct vg_migration_request *request, unsigned n)
         g_ptr_array_add(move->devices, g_steal_pointer(&device));
     vg_record_free(&vg_move_device_record, device);
     return move;
+}
+
+static void
+judge_move(struct vg_migration *move)
+{
+    struct vg_move_verdict *verdict = &move->verdict;
+
+    verdict->result = VG_VERDICT_HELPED;
+    verdict->why = g_strdup("the VMs of its hosts lose 1.10 cores less");
+    verdict->judged_ns = move->ended_ns + 330 * VG_NS_PER_S;
+    verdict->seconds = 300;
+    g_ptr_array_add(verdict->hosts, g_strdup(move->from));
+    g_ptr_array_add(verdict->hosts, g_strdup(move->to));
+    g_ptr_array_add(verdict->others, g_strdup("host-c"));
+    verdict->measured = true;
+    verdict->before_ns_per_s = 1400 * VG_NS_PER_MS;
+    verdict->after_ns_per_s = 250 * VG_NS_PER_MS;
+    verdict->others_ns_per_s = -50 * VG_NS_PER_MS;
+    verdict->gain_ns_per_s = 1100 * VG_NS_PER_MS;
+    verdict->low_ns_per_s = 980 * VG_NS_PER_MS;
+    verdict->high_ns_per_s = 1220 * VG_NS_PER_MS;
+    verdict->predicted = move->predicted;
+    verdict->predicted_ns_per_s = move->predicted_gain_ns_per_s;
 }
 
 /* From state to state until the end; the same verbs as a real one, a second each. */
@@ -100,8 +124,10 @@ step_move(struct vg_migration *move)
         move->state =
             move->state == VG_MIGRATION_VERIFYING ? VG_MIGRATION_DONE : VG_MIGRATION_ABORTED;
         move->ended_ns = now_ns;
-        if (!move->abort_asked)
+        if (!move->abort_asked) {
             move->after = (struct vg_migration_effect){true, 100 * VG_NS_PER_MS, 300};
+            judge_move(move);
+        }
         move->standstill_ns = (move->abort_asked ? 1 : 5) * VG_NS_PER_S;
         move->vm_on = move->abort_asked ? VG_PLACE_SOURCE : VG_PLACE_TARGET;
         g_clear_pointer(&move->step, g_free);

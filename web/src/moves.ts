@@ -12,6 +12,13 @@ const known = (effect: api.MigrationEffect): string => effect.known ? `${coresOf
 /** What a move won: the CPU time that the VM lost before, less what it loses since. */
 const measured = (move: api.Migration): string =>
   move.before.known && move.after.known ? coresOf(move.before.lost_cpu_ns_per_s - move.after.lost_cpu_ns_per_s) : "not known";
+const verdictOf = (move: { verdict?: api.MoveVerdict | null }): string => move.verdict ? move.verdict.result.replace("-", " ") : "-";
+/** The figures behind a verdict, where it has them. */
+const behind = (verdict: api.MoveVerdict): string => {
+  const { gain_ns_per_s: gain, low_ns_per_s: low, high_ns_per_s: high } = verdict;
+  return gain === null || low === null || high === null ? verdict.why ?? ""
+    : `${verdict.why ?? ""} (gain ${coresOf(gain)}, 95 % between ${coresOf(low)} and ${coresOf(high)}, ${verdict.seconds} s before and after)`;
+};
 const gainOf = (gain: api.Gain): string => coresOf(gain.lost_cpu_ns_per_s) + (gain.gpu_wait_ns_per_s ? `, GPU ${coresOf(gain.gpu_wait_ns_per_s)}` : "");
 const tookOf = (move: { made_ns: number; ended_ns: number | null }): string => move.ended_ns ? seconds(move.ended_ns - move.made_ns) : "-";
 
@@ -26,6 +33,7 @@ export function moveTable(context: Context, moves: api.MigrationSummary[]): HTML
     { head: "Begun", cell: (move) => clock(move.made_ns) },
     { head: "Took", number: true, cell: tookOf },
     { head: "Programs stood still", number: true, cell: (move) => move.standstill_ns ? seconds(move.standstill_ns) : "-" },
+    { head: "Verdict", cell: verdictOf },
     { head: "Cause", cell: (move) => move.cause && el("div", { class: "why" }, move.cause) },
   ] as Column<api.MigrationSummary>[], moves, "Nothing was moved.");
 }
@@ -35,6 +43,7 @@ function moveShown(context: Context, move: api.Migration): Node[] {
   return [
     el("h2", {}, `${move.display_name ?? move.vm}: ${move.from} to ${move.to}, ${move.state}`),
     ...(move.cause ? [el("p", {}, move.cause)] : []),
+    ...(move.verdict ? [el("p", {}, `Verdict: ${verdictOf(move)}. ${behind(move.verdict)}`)] : []),
     ...(move.waits_for ? [el("p", {}, `It waits for ${move.waits_for}, since ${clock(move.waits_since_ns)}.`)] : []),
     el("div", { class: "tiles" },
       tile("Foreseen to win", move.predicted ? coresOf(move.predicted_gain_ns_per_s) : "no plan", "CPU time no longer lost, on all hosts"),

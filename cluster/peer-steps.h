@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads the past of a peer's host, step by step.
+ */
+#ifndef VG_CLUSTER_PEER_STEPS_H
+#define VG_CLUSTER_PEER_STEPS_H
+
+#include "cluster/peers.h"
+
+/* What all VMs of the host did in a step. */
+struct vg_peer_step {
+    int64_t begin_ns, end_ns;
+    int64_t measured_ns; /* if it is zero, all that follows is unknown */
+    bool known;          /* what was lost is known, and no lower bound */
+    double vms;          /* how many there were, on average */
+    int64_t run_ns;
+    int64_t lost_ns; /* preempt_ns + wake_wait_ns */
+};
+
+/* A period, in seconds since the epoch. Both ends are multiples of step_s, which is at least 10. */
+struct vg_peer_period {
+    int64_t since_s, until_s, step_s;
+};
+
+/* Returns an array of struct vg_peer_step, which the caller unrefs. Errors are as in
+ * cluster/peer-moves.h. Any thread but "peers". Blocks up to the limit. */
+GArray *vg_peer_steps(vg_peers *peers, const char *peer, const struct vg_peer_period *period,
+                      int64_t limit_ns, GError **err);
+
+#endif

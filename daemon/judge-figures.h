@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads what the verdict on a move needs: what all VMs of a host did before the move and after it,
+ * from the store of this host or from a peer.
+ */
+#ifndef VG_DAEMON_JUDGE_FIGURES_H
+#define VG_DAEMON_JUDGE_FIGURES_H
+
+#include "cluster/peers.h"
+#include "move/verdict.h"
+#include "store/store.h"
+
+/* The times that are compared, since the epoch: length_ns from before_ns on, and from after_ns on.
+ * All are multiples of VG_VERDICT_STEP_NS. */
+struct judge_times {
+    int64_t before_ns, after_ns, length_ns;
+};
+
+/* Whom to ask. */
+struct judge_sources {
+    vg_store *store;
+    vg_peers *peers;
+};
+
+/* Returns the figures of a host, which the caller frees; peer is NULL for this host. If they cannot
+ * be read now, its reason says why. Blocks. */
+struct vg_verdict_host *judge_read_host(const struct judge_sources *sources, const char *host,
+                                        const char *peer, const struct judge_times *times);
+
+#endif
