@@ -295,6 +295,7 @@ http_admit(struct http_exchange *exchange, const char *method, const char *versi
         g_strchomp(request->last_event_id);
     request->idempotency_key = g_strdup(admit_header(exchange, "Idempotency-Key"));
     request->person = g_strdup(admit_header(exchange, VG_PERSON_HEADER));
+    request->forecast = g_strdup(admit_header(exchange, VG_FORECAST_HEADER));
     if (request->answer.status == 0)
         check_role(exchange);
     /* Read a body to its end before refusing it, if it is not too large: a client that is cut off

@@ -178,6 +178,12 @@ vg_handle_start_migration(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
+    if (request->forecast &&
+        !(wanted->forecast = vg_move_forecast_from_text(request->forecast, &err))) {
+        vg_migration_request_free(wanted);
+        vg_answer_error(request, err);
+        return;
+    }
     wanted->key = g_strdup(key);
     vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
                   request->identity.name, request->origin, request->route->path,

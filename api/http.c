@@ -275,6 +275,7 @@ http_on_completed(void *cls, struct MHD_Connection *connection, void **state,
     g_free(request->last_event_id);
     g_free(request->idempotency_key);
     g_free(request->person);
+    g_free(request->forecast);
     g_free(request->id);
     g_free(request->object);
     g_free(request->token);

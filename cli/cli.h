@@ -43,6 +43,7 @@ int vg_cmd_vm(int argc, char **argv);
 int vg_cmd_preemptions(int argc, char **argv);
 int vg_cmd_top(int argc, char **argv);
 int vg_cmd_plan(int argc, char **argv);
+int vg_cmd_policy(int argc, char **argv);
 int vg_cmd_events(int argc, char **argv);
 int vg_cmd_nova(int argc, char **argv);
 int vg_cmd_token(int argc, char **argv);

@@ -26,6 +26,7 @@ static const struct vg_cli_command commands[] = {
     {"alert", "the active alerts", vg_cmd_alert},
     {"events", "events, as they happen or from the past", vg_cmd_events},
     {"plan", "vgpud's plans: list, show, apply", vg_cmd_plan},
+    {"policy", "whether moves helped: gains predicted and achieved", vg_cmd_policy},
     {"migrate", "move a VM with its GPUs to another host", vg_cmd_migrate},
     {"migration", "moves of VMs: list, show, watch, abort, retry, undo", vg_cmd_migration},
     {"vulkan", "Vulkan for a VM without its own GPU: enable, disable", vg_cmd_vulkan},

@@ -51,7 +51,8 @@ vg_peer_all_moves(vg_peers *peers, bool active, size_t limit)
     const int64_t until_ns = vg_clock_monotonic_ns() + ALL_LIMIT_NS;
     g_autofree char *path =
         g_strdup_printf("/v1/migrations?limit=%zu&active=%s", limit, active ? "true" : "false");
-    const struct peers_question question = {"GET", path, NULL, ONE_LIMIT_NS, NULL, NULL, NULL};
+    const struct peers_question question = {"GET", path, NULL, ONE_LIMIT_NS,
+                                            NULL,  NULL, NULL, NULL};
     g_autoptr(GPtrArray) known = vg_peers_list(peers);
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     g_autoptr(GPtrArray) asked = g_ptr_array_new();

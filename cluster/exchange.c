@@ -12,6 +12,7 @@
 #include "cluster/certificate-names.h"
 #include "cluster/tls.h"
 #include "model/identity.h"
+#include "model/migration.h"
 
 #define PROBLEM_TEXT_MAX 65536
 #define PROBLEM_DEPTH    8
@@ -153,6 +154,12 @@ vg_exchange_set_person(struct vg_exchange *exchange, const char *person)
     for (char *at = value; *at; at++)
         *at = g_ascii_iscntrl(*at) ? '?' : *at;
     exchange_add_header(exchange, "X-Vgpud-Person", value);
+}
+
+void
+vg_exchange_set_forecast(struct vg_exchange *exchange, const char *forecast)
+{
+    exchange_add_header(exchange, VG_FORECAST_HEADER, forecast);
 }
 
 void

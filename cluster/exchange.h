@@ -46,6 +46,9 @@ void vg_exchange_set_key(struct vg_exchange *exchange, const char *key);
 /* Names the person for whom the request is made. */
 void vg_exchange_set_person(struct vg_exchange *exchange, const char *person);
 
+/* Adds the prediction of a plan for the move that is requested, as JSON. */
+void vg_exchange_set_forecast(struct vg_exchange *exchange, const char *forecast);
+
 void vg_exchange_free(struct vg_exchange *exchange);
 
 /* Checks an exchange that has ended with this code. Returns 0 if the status is 2xx or 304,

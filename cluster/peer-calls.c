@@ -136,6 +136,8 @@ peers_new_call(vg_peers *peers, const char *name, const struct peers_question *q
         vg_exchange_set_key(exchange, question->key);
     if (question->person)
         vg_exchange_set_person(exchange, question->person);
+    if (question->forecast)
+        vg_exchange_set_forecast(exchange, question->forecast);
     exchange->call = call;
     call->exchange = exchange;
     call->peer = peer;

@@ -81,8 +81,8 @@ static struct vg_reservation *
 peer_moves_reserve(vg_peers *peers, const char *peer, const char *body, int64_t limit_ns,
                    GError **err)
 {
-    const struct peers_question question = {"POST", "/v1/reservations", body, limit_ns, NULL, NULL,
-                                            NULL};
+    const struct peers_question question = {
+        "POST", "/v1/reservations", body, limit_ns, NULL, NULL, NULL, NULL};
     g_autoptr(json_object) answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -129,9 +129,9 @@ vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, int64_
 
     vg_json_add_int64(body, "lease_s", lease_s);
     g_autofree char *text = vg_json_to_text(body, false);
-    return peers_request(peers, peer,
-                         &(struct peers_question){"POST", path, text, limit_ns, NULL, NULL, NULL},
-                         &answer, err);
+    return peers_request(
+        peers, peer, &(struct peers_question){"POST", path, text, limit_ns, NULL, NULL, NULL, NULL},
+        &answer, err);
 }
 
 int
@@ -142,9 +142,10 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
     g_autoptr(json_object) answer = NULL;
     g_autoptr(GError) error = NULL;
 
-    if (peers_request(peers, peer,
-                      &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL, NULL},
-                      &answer, &error) == 0 ||
+    if (peers_request(
+            peers, peer,
+            &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL, NULL, NULL},
+            &answer, &error) == 0 ||
         g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         return 0;
     g_propagate_error(err, g_steal_pointer(&error));
@@ -169,7 +170,7 @@ vg_peer_list_proxies(vg_peers *peers, const char *peer, int64_t limit_ns, GError
 
     if (peers_request(
             peers, peer,
-            &(struct peers_question){"GET", "/v1/proxies", NULL, limit_ns, NULL, NULL, NULL},
+            &(struct peers_question){"GET", "/v1/proxies", NULL, limit_ns, NULL, NULL, NULL, NULL},
             &answer, err) < 0)
         return NULL;
     const struct vg_json_node root = vg_json_root(answer);
@@ -209,7 +210,7 @@ vg_peer_reserve_room(vg_peers *peers, const char *peer, const struct vg_proxy_ro
 
     return peers_request(
         peers, peer,
-        &(struct peers_question){"POST", peer_moves_rooms, text, limit_ns, NULL, NULL, NULL},
+        &(struct peers_question){"POST", peer_moves_rooms, text, limit_ns, NULL, NULL, NULL, NULL},
         &answer, err);
 }
 
@@ -221,9 +222,10 @@ vg_peer_release_room(vg_peers *peers, const char *peer, const char *id, int64_t 
     g_autofree char *path = g_strconcat(peer_moves_rooms, "/", escaped, NULL);
     g_autoptr(json_object) answer = NULL;
 
-    return peers_request(peers, peer,
-                         &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL, NULL},
-                         &answer, err);
+    return peers_request(
+        peers, peer,
+        &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL, NULL, NULL}, &answer,
+        err);
 }
 
 /* ---- paths ---- */
@@ -242,7 +244,7 @@ vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths,
     g_autofree char *text = vg_json_to_text(body, false);
     if (peers_request(
             peers, peer,
-            &(struct peers_question){"POST", "/v1/paths", text, limit_ns, NULL, NULL, NULL},
+            &(struct peers_question){"POST", "/v1/paths", text, limit_ns, NULL, NULL, NULL, NULL},
             &answer, err) < 0)
         return NULL;
     struct vg_paths_answer *given = peer_moves_read(peer, &vg_paths_answer_record, answer, err);
@@ -302,9 +304,16 @@ vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_peer_order
                    int64_t limit_ns, GError **err)
 {
     g_autofree char *body = peer_moves_request_body(order);
-    const struct peers_question question = {"POST",   "/v1/migrations",       body,
-                                            limit_ns, &order->request->asker, order->request->key,
-                                            NULL};
+    g_autofree char *forecast = order->forecast ? vg_move_forecast_to_text(order->forecast) : NULL;
+    const struct peers_question question = {
+        .method = "POST",
+        .path = "/v1/migrations",
+        .body = body,
+        .limit_ns = limit_ns,
+        .asker = &order->request->asker,
+        .key = order->request->key,
+        .forecast = forecast,
+    };
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -314,9 +323,9 @@ vg_peer_check_move(vg_peers *peers, const char *peer, const struct vg_peer_order
                    int64_t limit_ns, GError **err)
 {
     g_autofree char *body = peer_moves_request_body(order);
-    const struct peers_question question = {"POST",   "/v1/migrations",       body,
-                                            limit_ns, &order->request->asker, order->request->key,
-                                            NULL};
+    const struct peers_question question = {
+        "POST", "/v1/migrations", body, limit_ns, &order->request->asker, order->request->key, NULL,
+        NULL};
     json_object *answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -329,7 +338,7 @@ vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t lim
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
-    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL};
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL, NULL};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -352,7 +361,7 @@ vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned mos
                  GError **err)
 {
     g_autofree char *path = g_strdup_printf("/v1/migrations?limit=%u", most);
-    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL};
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL, NULL};
     g_autoptr(json_object) document = NULL;
     json_object *items = NULL;
 
@@ -383,7 +392,7 @@ vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const cha
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/", verb, NULL);
-    const struct peers_question question = {"POST", path, "{}", limit_ns, NULL, NULL, person};
+    const struct peers_question question = {"POST", path, "{}", limit_ns, NULL, NULL, person, NULL};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -407,7 +416,8 @@ vg_peer_drain(vg_peers *peers, const char *peer, const struct vg_peer_drain_orde
     g_autofree char *text = vg_json_to_text(object, false);
     g_autofree char *path = peer_moves_drain_path(order->host);
     const char *body = strcmp(order->method, "POST") == 0 ? text : NULL;
-    const struct peers_question question = {order->method, path, body, limit_ns, NULL, NULL, NULL};
+    const struct peers_question question = {order->method, path, body, limit_ns,
+                                            NULL,          NULL, NULL, NULL};
     g_autoptr(json_object) answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -420,7 +430,8 @@ vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, const cha
                   int64_t limit_ns, GError **err)
 {
     g_autofree char *path = peer_moves_drain_path(host);
-    const struct peers_question question = {"DELETE", path, NULL, limit_ns, NULL, NULL, person};
+    const struct peers_question question = {"DELETE", path, NULL,   limit_ns,
+                                            NULL,     NULL, person, NULL};
     g_autoptr(json_object) answer = NULL;
 
     return peers_request(peers, peer, &question, &answer, err);
@@ -456,7 +467,7 @@ vg_peer_samples(vg_peers *peers, const char *peer, const char *uuid, int64_t sin
     json_object *items = NULL;
 
     if (peers_request(peers, peer,
-                      &(struct peers_question){"GET", path, NULL, limit_ns, NULL, NULL, NULL},
+                      &(struct peers_question){"GET", path, NULL, limit_ns, NULL, NULL, NULL, NULL},
                       &document, err) < 0) {
         g_array_unref(samples);
         return NULL;

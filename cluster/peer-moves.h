@@ -52,6 +52,8 @@ struct vg_peer_order {
     /* the name that the target's host has for itself, or NULL if the request has it */
     const char *to;
     const char *on_behalf_of; /* the person who asked */
+    /* the prediction of the plan, for vg_peer_start_move(), or NULL */
+    const vg_move_forecast *forecast;
 };
 
 /* Has the peer move a VM of its own. The caller has checked that the plan holds. */

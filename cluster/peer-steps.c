@@ -77,7 +77,7 @@ vg_peer_steps(vg_peers *peers, const char *peer, const struct vg_peer_period *pe
     g_autofree char *path =
         g_strdup_printf("/v1/host/history?since=%" PRId64 "&until=%" PRId64 "&step=%" PRId64 "s",
                         period->since_s, period->until_s, period->step_s);
-    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL};
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL, NULL};
     g_autoptr(json_object) document = NULL;
 
     if (peers_request(peers, peer, &question, &document, err) < 0)

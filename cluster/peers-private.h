@@ -115,6 +115,7 @@ struct peers_question {
     const struct vg_asker *asker; /* NULL if the caller does not go away */
     const char *key;              /* Idempotency-Key, or NULL */
     const char *person;           /* for whom is asked, where the body does not say it, or NULL */
+    const char *forecast;         /* the prediction for a move, as JSON, or NULL */
 };
 
 /* Sends one request to the peer of this name and blocks up to its limit, or until its asker has

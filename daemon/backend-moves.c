@@ -84,47 +84,58 @@ moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *
 /* ---- checking that the plan still holds ---- */
 
 void
-backend_forecast_clear(backend_forecast *forecast)
+backend_note_forecast(struct vg_migration *migration, const vg_move_forecast *forecast)
 {
-    g_clear_pointer(&forecast->rule, g_free);
-}
-
-void
-backend_note_forecast(struct vg_migration *migration, backend_forecast *forecast)
-{
-    migration->predicted = forecast->rule != NULL;
-    migration->predicted_gain_ns_per_s = forecast->gain.lost_cpu_ns_per_s;
-    migration->predicted_gpu_ns_per_s = forecast->gain.gpu_wait_ns_per_s;
+    migration->predicted = forecast != NULL;
+    if (!forecast)
+        return;
+    g_free(migration->plan_id);
+    g_free(migration->rule);
+    migration->plan_id = g_strdup(forecast->plan_id);
+    migration->rule = g_strdup(forecast->rule);
+    migration->predicted_gain_ns_per_s = forecast->gain_ns_per_s;
+    migration->predicted_gpu_ns_per_s = forecast->gpu_ns_per_s;
     migration->group = forecast->group;
     migration->group_moves = forecast->group_moves;
-    g_free(migration->rule);
-    migration->rule = g_steal_pointer(&forecast->rule);
 }
 
-int
+static vg_move_forecast *
+moves_forecast_of(const vg_plan *plan, const struct vg_plan_action *action)
+{
+    vg_move_forecast *forecast = vg_move_forecast_new();
+
+    forecast->plan_id = g_strdup(plan->id);
+    forecast->rule = g_strdup(plan->rule);
+    forecast->gain_ns_per_s = action->gain.lost_cpu_ns_per_s;
+    forecast->gpu_ns_per_s = action->gain.gpu_wait_ns_per_s;
+    forecast->group = action->group;
+    for (guint i = 0; i < plan->actions->len; i++)
+        forecast->group_moves +=
+            ((const struct vg_plan_action *)plan->actions->pdata[i])->group == action->group;
+    return forecast;
+}
+
+vg_move_forecast *
 backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                   const struct vg_migration_request *request, backend_forecast *ret, GError **err)
+                   const struct vg_migration_request *request, GError **err)
 {
     struct vg_saved_plan *saved =
         vg_journal_read_plan(backend->parts.journal, request->plan_id, err);
 
     if (!saved)
-        return -1;
+        return NULL;
     g_autoptr(vg_plan) plan = vg_plan_from_json(saved->text, strlen(saved->text), err);
     vg_saved_plan_free(saved);
     if (!plan)
-        return -1;
+        return NULL;
     const struct vg_plan_action *action =
         vg_drift_find_action(plan, request->vm, request->to, request->plan_hash, err);
     if (!action)
-        return -1;
-    *ret = (backend_forecast){action->gain, g_strdup(plan->rule), action->group, 0};
-    for (guint i = 0; i < plan->actions->len; i++)
-        ret->group_moves +=
-            ((const struct vg_plan_action *)plan->actions->pdata[i])->group == action->group;
+        return NULL;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
-    return vg_drift_check(snapshot, plan, action, err);
+    return vg_drift_check(snapshot, plan, action, err) == 0 ? moves_forecast_of(plan, action)
+                                                            : NULL;
 }
 
 /* ---- the effect of a move ---- */
@@ -190,18 +201,19 @@ struct moves_asked {
     const struct vg_migration_request *request;
     const char *key; /* or NULL */
     const char *text;
+    const vg_move_forecast *forecast; /* or NULL */
 };
 
 static struct vg_migration *
 moves_start_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
-                 const struct moves_asked *asked, backend_forecast *forecast, GError **err)
+                 const struct moves_asked *asked, GError **err)
 {
     const struct vg_mover_order order = {asked->key, asked->text, backend_check_groups, backend};
     g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, asked->request, err);
 
     if (!migration)
         return NULL;
-    backend_note_forecast(migration, forecast);
+    backend_note_forecast(migration, asked->forecast);
     backend_measure_before(backend->parts.store, migration);
     if (vg_asker_check(&asked->request->asker, err) < 0 ||
         vg_mover_start(backend->parts.mover, migration, &order, err) < 0)
@@ -237,7 +249,7 @@ moves_pass_on(vg_daemon_backend *backend, const struct moves_asked *asked, const
 {
     g_autofree char *host = moves_target_host(backend, asked->request);
     g_autofree char *person = moves_asker(backend, asked->request);
-    const struct vg_peer_order order = {asked->request, host, person};
+    const struct vg_peer_order order = {asked->request, host, person, asked->forecast};
 
     if (vg_asker_check(&asked->request->asker, err) < 0)
         return NULL;
@@ -250,12 +262,11 @@ moves_pass_on(vg_daemon_backend *backend, const struct moves_asked *asked, const
 /* Begins the move here. If that fails, the same request may have begun it meanwhile. */
 static struct vg_migration *
 moves_begin_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
-                 const struct moves_asked *asked, backend_forecast *forecast, bool *ret_known,
-                 GError **err)
+                 const struct moves_asked *asked, bool *ret_known, GError **err)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *peer = NULL;
-    struct vg_migration *migration = moves_start_here(backend, vm, asked, forecast, &error);
+    struct vg_migration *migration = moves_start_here(backend, vm, asked, &error);
 
     if (!migration && moves_find_known(backend, asked, &migration, &peer, NULL) == 0)
         *ret_known = migration != NULL;
@@ -288,11 +299,11 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     g_autofree char *text = moves_request_text(request);
     g_autofree char *key =
         request->key ? g_strdup_printf("%s\n%s", request->asked_by, request->key) : NULL;
-    const struct moves_asked asked = {request, key, text};
+    struct moves_asked asked = {request, key, text, request->forecast};
     struct vg_migration *migration = NULL;
     g_autofree char *peer = NULL;
+    g_autoptr(vg_move_forecast) forecast = NULL;
     bool checks_plan;
-    g_auto(backend_forecast) forecast = {0};
 
     if (moves_find_known(backend, &asked, &migration, &peer, err) < 0)
         return NULL;
@@ -300,11 +311,13 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
                                          request->plan_id != NULL};
     const enum vg_route route = vg_route_choose(&facts, &checks_plan);
     *ret_known = facts.is_known;
-    if (checks_plan && backend_check_plan(backend, view, request, &forecast, err) < 0)
+    if (checks_plan && !(forecast = backend_check_plan(backend, view, request, err)))
         return NULL;
+    if (forecast)
+        asked.forecast = forecast;
     switch (route) {
     case VG_ROUTE_HERE:
-        return moves_begin_here(backend, vm, &asked, &forecast, ret_known, err);
+        return moves_begin_here(backend, vm, &asked, ret_known, err);
     case VG_ROUTE_OWNER:
         return moves_ask_owner(backend, &asked, ret_peer, err);
     case VG_ROUTE_AGAIN:
@@ -406,9 +419,10 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(vg_path_check_free);
     g_autoptr(GError) no_gpu = NULL;
-    g_auto(backend_forecast) forecast = {0};
+    g_autoptr(vg_move_forecast) forecast =
+        request->plan_id ? backend_check_plan(backend, view, request, err) : NULL;
 
-    if (request->plan_id && backend_check_plan(backend, view, request, &forecast, err) < 0)
+    if (request->plan_id && !forecast)
         return NULL;
     if (!vm) {
         struct vg_peer_info *owner = moves_forward_to(backend, request, err);
@@ -416,7 +430,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
             return NULL;
         g_autofree char *host = moves_target_host(backend, request);
         g_autofree char *asker = moves_asker(backend, request);
-        const struct vg_peer_order order = {request, host, asker};
+        const struct vg_peer_order order = {request, host, asker, NULL};
         json_object *answer =
             vg_peer_check_move(backend->parts.peers, owner->name, &order, CHECK_LIMIT_NS, err);
         vg_peer_info_free(owner);

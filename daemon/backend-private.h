@@ -119,24 +119,13 @@ const struct vg_inv_vm *backend_find_here(const vg_view *view, const char *id);
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
 
-/* The prediction of a plan for a move. */
-typedef struct backend_forecast {
-    struct vg_plan_gain gain;
-    char *rule; /* owned; NULL without a plan */
-    int64_t group, group_moves;
-} backend_forecast;
-void backend_forecast_clear(backend_forecast *forecast);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(backend_forecast, backend_forecast_clear)
+/* Adds to a move what its plan predicted; NULL without a plan. */
+void backend_note_forecast(struct vg_migration *migration, const vg_move_forecast *forecast);
 
-/* Writes down in a move what its plan says of it. */
-void backend_note_forecast(struct vg_migration *migration, backend_forecast *forecast);
-
-/* Looks up the plan of a request and checks that it still holds. ret is empty; the caller clears
- * it.
- */
-int backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                       const struct vg_migration_request *request, backend_forecast *ret,
-                       GError **err);
+/* Looks up the plan of a request and checks that it still holds. Returns its prediction, which the
+ * caller frees. */
+vg_move_forecast *backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
+                                     const struct vg_migration_request *request, GError **err);
 
 /* Sets the CPU time that the VM lost in the last minutes before its move, from the store. */
 void backend_measure_before(vg_store *store, struct vg_migration *migration);

@@ -15,6 +15,21 @@
 #define REQUEST_MAX   65536
 #define REQUEST_DEPTH 4
 
+/* Returns the prediction that the vgpud which passed the request on has sent. */
+static vg_move_forecast *
+queue_forecast_of(const struct vg_migration *queued)
+{
+    vg_move_forecast *forecast = vg_move_forecast_new();
+
+    forecast->plan_id = g_strdup(queued->plan_id);
+    forecast->rule = g_strdup(queued->rule);
+    forecast->gain_ns_per_s = queued->predicted_gain_ns_per_s;
+    forecast->gpu_ns_per_s = queued->predicted_gpu_ns_per_s;
+    forecast->group = queued->group;
+    forecast->group_moves = queued->group_moves;
+    return forecast;
+}
+
 static struct vg_migration_request *
 queue_read_request(const struct vg_migration *queued, const char *text, GError **err)
 {
@@ -33,6 +48,8 @@ queue_read_request(const struct vg_migration *queued, const char *text, GError *
     request->vm = g_strdup(queued->uuid);
     request->asked_by = g_strdup(queued->asked_by);
     request->begun_by = queued->begun_by;
+    if (queued->predicted)
+        request->forecast = queue_forecast_of(queued);
     return request;
 }
 
@@ -50,19 +67,19 @@ queue_prepare_request(vg_daemon_backend *backend, const vg_view *view,
                       const struct vg_migration_request *request, GError **err)
 {
     const struct vg_inv_vm *vm = backend_find_here(view, request->vm);
-    g_auto(backend_forecast) forecast = {0};
+    g_autoptr(vg_move_forecast) forecast = NULL;
 
     if (!vm) {
         vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM with the UUID %s",
                  request->vm);
         return NULL;
     }
-    if (request->plan_id && backend_check_plan(backend, view, request, &forecast, err) < 0)
+    if (request->plan_id && !(forecast = backend_check_plan(backend, view, request, err)))
         return NULL;
     g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, request, err);
     if (!migration || backend_check_gpus(backend, migration, err) < 0)
         return NULL;
-    backend_note_forecast(migration, &forecast);
+    backend_note_forecast(migration, forecast ? forecast : request->forecast);
     backend_measure_before(backend->parts.store, migration);
     return g_steal_pointer(&migration);
 }

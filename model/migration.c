@@ -251,6 +251,52 @@ static const struct vg_field migration_request_fields[] = {
 const struct vg_record_type vg_migration_request_record = VG_ROW_TYPE(migration_request_fields);
 #undef THIS
 
+#define THIS vg_move_forecast
+static const struct vg_field forecast_fields[] = {
+    VG_ROW_STRING(plan_id, REQ, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_STRING(rule, REQ, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_INT(gain_ns_per_s, 0, -TIME_MAX, TIME_MAX),
+    VG_ROW_INT(gpu_ns_per_s, 0, -TIME_MAX, TIME_MAX),
+    COUNT(group),
+    COUNT(group_moves),
+};
+const struct vg_record_type vg_move_forecast_record = VG_ROW_TYPE(forecast_fields);
+#undef THIS
+
+vg_move_forecast *
+vg_move_forecast_new(void)
+{
+    return vg_record_new(&vg_move_forecast_record);
+}
+
+void
+vg_move_forecast_free(void *forecast)
+{
+    if (forecast)
+        vg_record_free(&vg_move_forecast_record, forecast);
+}
+
+char *
+vg_move_forecast_to_text(const vg_move_forecast *forecast)
+{
+    g_autoptr(json_object) object = vg_record_write(&vg_move_forecast_record, forecast);
+
+    return g_strchomp(vg_json_to_text(object, false));
+}
+
+vg_move_forecast *
+vg_move_forecast_from_text(const char *text, GError **err)
+{
+    g_autoptr(json_object) object = vg_json_parse(text, strlen(text), VG_FORECAST_MAX, 2, err);
+    const struct vg_json_node root = vg_json_root(object);
+    vg_move_forecast *forecast =
+        object ? vg_record_read(&vg_move_forecast_record, &root, err) : NULL;
+
+    if (!forecast)
+        g_prefix_error(err, VG_FORECAST_HEADER ": ");
+    return forecast;
+}
+
 void
 vg_migration_request_free(void *data)
 {
@@ -260,6 +306,7 @@ vg_migration_request_free(void *data)
         return;
     g_free(request->asked_by);
     g_free(request->key);
+    vg_move_forecast_free(request->forecast);
     vg_record_free(&vg_migration_request_record, request);
 }
 

@@ -210,6 +210,17 @@ struct vg_migration_effect {
     int64_t seconds;           /* that were measured */
 };
 
+/* The prediction of a plan for a move. */
+struct vg_move_forecast {
+    char *plan_id;
+    char *rule;
+    int64_t gain_ns_per_s; /* CPU time no longer lost, on all hosts */
+    int64_t gpu_ns_per_s;  /* time that GPU requests no longer wait */
+    int64_t group;         /* in the plan */
+    int64_t group_moves;   /* how many moves the group has */
+};
+typedef struct vg_move_forecast vg_move_forecast;
+
 struct vg_migration {
     char *id; /* "move-" and 16 hexadecimal digits */
     char *vm;
@@ -320,7 +331,23 @@ struct vg_migration_request {
     enum vg_migration_origin begun_by; /* not part of the document */
     char *key;                         /* Idempotency-Key; not part of the document */
     struct vg_asker asker;             /* not part of the document */
+    /* The prediction, if another vgpud passes the request on; or NULL. Not part of the document. */
+    vg_move_forecast *forecast;
 };
+
+/* The header field that has the prediction: its record as JSON. */
+#define VG_FORECAST_HEADER "X-Vgpud-Forecast"
+#define VG_FORECAST_MAX    4096
+
+extern const struct vg_record_type vg_move_forecast_record;
+
+vg_move_forecast *vg_move_forecast_new(void);
+void vg_move_forecast_free(void *forecast); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_move_forecast, vg_move_forecast_free)
+
+/* Converts to the text of the header field, which the caller frees, and back. */
+char *vg_move_forecast_to_text(const vg_move_forecast *forecast);
+vg_move_forecast *vg_move_forecast_from_text(const char *text, GError **err);
 
 extern const struct vg_record_type vg_migration_request_record;
 extern const struct vg_record_type vg_move_device_record;

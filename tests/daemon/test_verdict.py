@@ -195,6 +195,17 @@ def test_verdicts(site):
     assert "verdict: helped: the VMs of its hosts lose 1.20 cores less" in shown, shown
     assert "lost 1.20 cores in the 60 s before and 0.00 in the 60 s after" in shown
     assert "the plan predicted +1.00" in shown
+    status, _, refused = daemon.request("POST", "/v1/migrations", json.dumps({"vm": "vm-nova", "to": "h2"}), {
+        "Content-Type": "application/json", "X-Vgpud-Forecast": '{"plan_id": "plan-1"}'})
+    assert status == 400 and b"X-Vgpud-Forecast: rule" in refused, refused
+    rows = {row["rule"]: row for row in json.loads(site.source.ctl("policy", "report", "--since=-7d", "-o", "json"))}
+    assert {k: rows["complement"][k] for k in ("moves", "helped", "compared", "predicted_ns_per_s")} == {
+        "moves": 1, "helped": 1, "compared": 1, "predicted_ns_per_s": S}
+    assert rows["complement"]["achieved_ns_per_s"] == cores(1.2)
+    assert {k: rows["(no plan)"][k] for k in ("moves", "no-effect", "cannot-tell", "none", "compared")} == {
+        "moves": 4, "no-effect": 1, "cannot-tell": 2, "none": 1, "compared": 0}
+    # Of moves whose gain is not known there is no sum, which is not 0.
+    assert rows["(no plan)"]["achieved_ns_per_s"] is None
     (line,) = [line.split() for line in site.source.ctl("plan", "show", plan["plan_id"]).splitlines() if helped in line]
     assert line[:8] == [helped, "vm-nova", "h1", "h2", "done", "+1.00", "+1.20", "helped"], line
 

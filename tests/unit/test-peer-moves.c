@@ -28,6 +28,7 @@ static struct {
     char *body;
     const struct vg_asker *asker;
     const char *key;
+    char *forecast;
 } sent;
 
 int
@@ -45,6 +46,8 @@ peers_request(vg_peers *peers, const char *name, const struct peers_question *qu
     sent.body = g_strdup(question->body);
     sent.asker = question->asker;
     sent.key = question->key;
+    g_free(sent.forecast);
+    sent.forecast = g_strdup(question->forecast);
     if (!sent.answer)
         return vg_error(err, VG_E_UNREACHABLE, "peer 'left': nobody is there");
     if (strcmp(sent.answer, "404") == 0)
@@ -249,7 +252,12 @@ test_moves(void **state)
                                            .forward = true,
                                            .plan_id = (char *)"plan-1",
                                            .key = (char *)"key-1"};
-    const struct vg_peer_order order = {&request, "h2", "uid:7 at h1"};
+    vg_move_forecast forecast = {.plan_id = (char *)"plan-1",
+                                 .rule = (char *)"complement",
+                                 .gain_ns_per_s = -5,
+                                 .group = 2,
+                                 .group_moves = 3};
+    const struct vg_peer_order order = {&request, "h2", "uid:7 at h1", &forecast};
     g_autoptr(GError) error = NULL;
     (void)state;
 
@@ -266,6 +274,13 @@ test_moves(void **state)
     assert_string_equal(sent.key, "key-1");
     assert_string_equal(member_of(body, "on_behalf_of"), "uid:7 at h1");
     assert_null(json_object_object_get(body, "plan_id"));
+    assert_null(strchr(sent.forecast, '\n'));
+    g_autoptr(vg_move_forecast) read = vg_move_forecast_from_text(sent.forecast, &error);
+    assert_string_equal(read->plan_id, "plan-1");
+    assert_string_equal(read->rule, "complement");
+    assert_int_equal(read->gain_ns_per_s, -5);
+    assert_int_equal(read->group, 2);
+    assert_int_equal(read->group_moves, 3);
     sent.answer = "";
     assert_null(vg_peer_read_move(NULL, "left", "move 1", LIMIT_NS, &error));
     assert_sent("GET", "/v1/migrations/move%201");
