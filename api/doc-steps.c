@@ -203,6 +203,7 @@ steps_item(const struct steps *all, int64_t begin_ns, int64_t end_ns,
     /* Microseconds of threads over nanoseconds. */
     steps_add_share(object, "load", host->load_us, host->load_of_ns / VG_NS_PER_US);
     vg_json_add(object, "pressure", steps_pressure(host));
+    steps_add_share(object, "gpu_wait_share", host->gpu_wait_ns, host->gpu_of_ns);
     vg_json_add(object, "programs", vg_doc_history_programs(step ? step->programs : NULL));
     vg_json_add(object, "measured_by", steps_measured_by(step));
     steps_add_events(object, all, begin_ns, end_ns);

@@ -13,8 +13,9 @@
 #include "model/event.h"
 
 /* Limits of what a peer may say, so that no sum overflows. */
-#define PEER_STEPS_VMS_MAX 10000.0
-#define PEER_STEPS_NS_MAX  (INT64_C(1) << 52)
+#define PEER_STEPS_VMS_MAX   10000.0
+#define PEER_STEPS_WAITS_MAX 1e6
+#define PEER_STEPS_NS_MAX    (INT64_C(1) << 52)
 
 static json_object *
 peer_steps_member(json_object *item, const char *name)
@@ -62,6 +63,11 @@ peer_steps_read(json_object *item)
         .lost_ns = peer_steps_number(item, "preempt_ns") + peer_steps_number(item, "wake_wait_ns"),
     };
 
+    json_object *share = peer_steps_member(item, "gpu_wait_share");
+    step.gpu_wait_share =
+        json_object_is_type(share, json_type_double) || json_object_is_type(share, json_type_int)
+            ? CLAMP(json_object_get_double(share), 0, PEER_STEPS_WAITS_MAX)
+            : -1;
     for (size_t i = 0; needed[i]; i++)
         step.known =
             step.known && json_object_is_type(peer_steps_member(item, needed[i]), json_type_int);

@@ -14,7 +14,8 @@ struct vg_peer_step {
     bool known;          /* what was lost is known, and no lower bound */
     double vms;          /* how many there were, on average */
     int64_t run_ns;
-    int64_t lost_ns; /* preempt_ns + wake_wait_ns */
+    int64_t lost_ns;       /* preempt_ns + wake_wait_ns */
+    double gpu_wait_share; /* how many GPU requests waited on average; negative if unknown */
 };
 
 /* A period, in seconds since the epoch. Both ends are multiples of step_s, which is at least 10. */

@@ -47,6 +47,8 @@ judge_read_own(vg_store *store, int64_t begin_ns, GArray *steps, GError **err)
             .vms = (double)from->vm_windows / (double)MAX(from->windows, 1),
             .run_ns = from->run_ns,
             .lost_ns = vg_time_sum(from->preempt_ns, from->wake_wait_ns),
+            .gpu_of_ns = from->host.gpu_of_ns,
+            .gpu_wait_ns = from->host.gpu_wait_ns,
         };
     }
     return found ? 0 : -1;
@@ -73,6 +75,8 @@ judge_read_peer(vg_peers *peers, const char *peer, int64_t begin_ns, GArray *ste
             .vms = from->vms,
             .run_ns = from->run_ns,
             .lost_ns = from->lost_ns,
+            .gpu_of_ns = from->gpu_wait_share < 0 ? 0 : from->measured_ns,
+            .gpu_wait_ns = (int64_t)(MAX(from->gpu_wait_share, 0) * (double)from->measured_ns),
         };
     }
     return found ? 0 : -1;

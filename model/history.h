@@ -57,6 +57,8 @@ struct vg_host_figures {
     int64_t memory_full_ns;
     int64_t io_some_ns;
     int64_t io_full_ns;
+    int64_t gpu_of_ns;
+    int64_t gpu_wait_ns; /* of the GPU requests of all VMs, summed up */
 };
 
 /* Adds more to sum. */

@@ -31,6 +31,8 @@ extern const char vg_schema_ts_002[];
 extern const size_t vg_schema_ts_002_size;
 extern const char vg_schema_ts_003[];
 extern const size_t vg_schema_ts_003_size;
+extern const char vg_schema_ts_004[];
+extern const size_t vg_schema_ts_004_size;
 
 /* web/dist/, compressed with gzip. */
 extern const char vg_page_html[];

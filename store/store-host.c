@@ -32,6 +32,26 @@ vg_store_host_add(struct vg_store_host *sum, const struct vg_store_host *more)
     }
 }
 
+/* Adds up how long the GPU requests of all VMs waited. Returns false if that is not known. */
+static bool
+store_host_add_gpus(const GArray *vms, int64_t *ret_wait_ns)
+{
+    bool known = vms->len == 0;
+
+    *ret_wait_ns = 0;
+    for (guint i = 0; i < vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(vms, struct vg_vm_sample, i);
+        known = known || vm->gpu_known;
+        for (guint k = 0; k < vm->gpus->len; k++) {
+            const struct vg_gpu_sample *gpu = &g_array_index(vm->gpus, struct vg_gpu_sample, k);
+            if (gpu->lacks & VG_GPU_NO_REQUESTS)
+                return false;
+            *ret_wait_ns = vg_time_sum(*ret_wait_ns, gpu->wait_ns);
+        }
+    }
+    return known;
+}
+
 void
 vg_store_host_add_window(struct vg_store_host *sum, const struct vg_window *window,
                          const struct vg_provenance *provenance)
@@ -64,6 +84,11 @@ vg_store_host_add_window(struct vg_store_host *sum, const struct vg_window *wind
         figures.io_some_ns = pressure[VG_RESOURCE_IO].some_ns;
         figures.io_full_ns = pressure[VG_RESOURCE_IO].full_ns;
     }
+    int64_t gpu_wait_ns;
+    if (store_host_add_gpus(window->vms, &gpu_wait_ns)) {
+        figures.gpu_of_ns = length_ns;
+        figures.gpu_wait_ns = gpu_wait_ns;
+    }
     vg_host_figures_add(&sum->figures, &figures);
     vg_history_add_measured(sum->measured, provenance->source, length_ns,
                             vg_provenance_knows(provenance, VG_MEASURE_LOST_TO) ? length_ns : 0);
@@ -76,12 +101,14 @@ store_host_read_figures(struct vg_store_file *file, int64_t win, struct vg_host_
                         GError **err)
 {
     sqlite3_stmt *row = vg_store_file_query(file, VG_SQL_HOST, err, "i", win);
-    struct vg_host_figures figures;
+    struct vg_host_figures figures = {0};
     int status = row ? vg_store_file_step(file, row, err) : -1;
 
     if (status <= 0)
         return status;
-    for (int i = 0; i < VG_SQL_HOST_COLUMNS; i++)
+    /* Files of earlier versions have fewer columns. */
+    const int columns = MIN(VG_SQL_HOST_COLUMNS, sqlite3_column_count(row) - 1);
+    for (int i = 0; i < columns; i++)
         ((int64_t *)&figures)[i] = sqlite3_column_int64(row, i + 1);
     sqlite3_reset(row);
     vg_host_figures_add(sum, &figures);
@@ -114,7 +141,7 @@ static bool
 store_host_is_told(const struct vg_host_figures *figures)
 {
     return figures->own_of_ns > 0 || figures->idle_of_ns > 0 || figures->load_of_ns > 0 ||
-           figures->pressure_of_ns > 0;
+           figures->pressure_of_ns > 0 || figures->gpu_of_ns > 0;
 }
 
 static int

@@ -22,8 +22,8 @@
 #define TEN_VALUES  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
 #define IN_RANGE    " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
 
-static const char *const scripts_ts[] = {NULL, vg_schema_ts_001, vg_schema_ts_002,
-                                         vg_schema_ts_003};
+static const char *const scripts_ts[] = {NULL, vg_schema_ts_001, vg_schema_ts_002, vg_schema_ts_003,
+                                         vg_schema_ts_004};
 
 static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -101,8 +101,12 @@ static const char *const ts_3[VG_SQL_MAX] = {
     [VG_SQL_TOOK_DELETE] = "DELETE FROM took WHERE win = ?",
 };
 
+static const char *const ts_4[VG_SQL_MAX] = {
+    [VG_SQL_HOST_ADD] = "INSERT INTO host VALUES (?, " TEN_VALUES "?, ?, ?, ?, ?)",
+};
+
 /* By version: what it has that those before have not. */
-static const char *const *const ts[] = {NULL, ts_1, ts_2, ts_3};
+static const char *const *const ts[] = {NULL, ts_1, ts_2, ts_3, ts_4};
 G_STATIC_ASSERT(G_N_ELEMENTS(ts) == G_N_ELEMENTS(scripts_ts));
 
 int

@@ -71,7 +71,7 @@ enum vg_sql {
 #define VG_SQL_SAMPLE_COLUMNS 26
 
 /* The number of columns of `host` after win. */
-#define VG_SQL_HOST_COLUMNS 13
+#define VG_SQL_HOST_COLUMNS 15
 
 /* The newest version of a file, and the script that makes version `version` (from 1) out of the
  * previous one. */

@@ -124,6 +124,10 @@ def test_windows_have_each_request_once(tmp_path, window):
             check_each_once(requests, doc)
             assert last["next_since"] == last["newest_ns"] == doc["trace"]["end_ns"]
             assert (last["oldest_ns"], last["left_out"]) == (0, 0)
+        # The past of the host has how many waited on average.
+        steps = [s for s in daemon.get("/v1/host/history?since=-1h&step=10s")["items"] if not s["gap"]]
+        assert sum(s["gpu_wait_share"] * s["measured_ns"] for s in steps) == pytest.approx(
+            sum(row["wait_ns"] for row in daemon.get(GPU)["vms"]), rel=1e-4)
         # Two parts are the whole, and a VM's are its own.
         half = doc["trace"]["end_ns"] // 2
         before, _ = pages(daemon, 100, f"&until={half}")

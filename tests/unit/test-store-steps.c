@@ -51,6 +51,8 @@ add_up(int64_t first_ns, int64_t last_ns)
 
     for (int64_t end = first_ns + S_NS; end <= last_ns; end += S_NS) {
         const struct vg_host_sample host = store_case_host(end - S_NS, end);
+        /* VM 0 has no GPU request that waits; and without VMs there is none, either. */
+        sum.gpu_of_ns += S_NS;
         sum.own_of_ns += host.own_ns >= 0 ? S_NS : 0;
         sum.own_ns += MAX(host.own_ns, 0);
         sum.idle_of_ns += host.idle_ns >= 0 ? S_NS : 0;
@@ -208,6 +210,45 @@ test_queries(void **state)
     vg_store_free(store);
 }
 
+/* ---- GPUs ---- */
+
+/* Puts a second with two VMs. The first one has requests of two engines. */
+static void
+put_gpus(vg_store *store, int64_t begin_ns, unsigned int lacks)
+{
+    struct vg_window window;
+    struct vg_gpu_sample gpu = {.device = "card0", .engine = "rcs0", .wait_ns = 300000000};
+
+    store_case_window(&window, begin_ns, begin_ns + S_NS, 2);
+    GArray *gpus = g_array_index(window.vms, struct vg_vm_sample, 0).gpus;
+    g_array_append_val(gpus, gpu);
+    gpu.engine[0] = 'v';
+    gpu.lacks = lacks;
+    g_array_append_val(gpus, gpu);
+    store_case_put_window(store, "a", &window, 0);
+    vg_window_clear(&window);
+}
+
+static void
+test_gpus(void **state)
+{
+    vg_store *store = store_open(*state);
+
+    put_gpus(store, T0, 0);
+    put_gpus(store, T0 + S_NS, VG_GPU_NO_DETAILS);
+    put_gpus(store, T0 + 2 * S_NS, VG_GPU_NO_REQUESTS);
+    assert_true(vg_store_flush(store, STORE_LONG_NS));
+    for (int round = 0; round < 2; round++) {
+        g_autoptr(GArray) steps = read_steps(store, T0, T0 + 10 * S_NS, 10 * S_NS);
+        assert_int_equal(step_at(steps, 0)->length_ns, 3 * S_NS);
+        assert_int_equal(step_at(steps, 0)->host.gpu_of_ns, 2 * S_NS);
+        assert_int_equal(step_at(steps, 0)->host.gpu_wait_ns, 1200000000);
+        vg_store_free(store);
+        store = store_open(*state);
+    }
+    vg_store_free(store);
+}
+
 /* ---- version 1 ---- */
 
 static void
@@ -275,8 +316,8 @@ test_version_1(void **state)
     assert_step(step_at(after, 1), T0 + MIN_NS, T0 + 2 * MIN_NS, 2);
     vg_store_free(store);
     assert_int_equal(store_ask(directory, "ts-20261119.db", "PRAGMA user_version"), 1);
-    assert_int_equal(store_ask(directory, "ts-20261120.db", "PRAGMA user_version"), 3);
-    assert_int_equal(store_ask(directory, "ts1m-202611.db", "PRAGMA user_version"), 3);
+    assert_int_equal(store_ask(directory, "ts-20261120.db", "PRAGMA user_version"), 4);
+    assert_int_equal(store_ask(directory, "ts1m-202611.db", "PRAGMA user_version"), 4);
     assert_int_equal(store_ask(directory, "ts1m-202611.db", "SELECT count(*) FROM host"), 2);
     /* The window of yesterday is replaced where it lies. */
     store = store_open(directory);
@@ -287,7 +328,32 @@ test_version_1(void **state)
     assert_int_equal(step_at(replaced, 0)->length_ns, 2 * S_NS);
     assert_int_equal(step_at(replaced, 0)->windows, 1);
     vg_store_free(store);
-    assert_int_equal(store_ask(directory, "ts-20261119.db", "PRAGMA user_version"), 3);
+    assert_int_equal(store_ask(directory, "ts-20261119.db", "PRAGMA user_version"), 4);
+}
+
+/* A row of a file of version 3, in which own_ns is 5 ms of a second. */
+static void
+test_version_3(void **state)
+{
+    const char *directory = *state;
+    g_autofree char *path = g_build_filename(directory, "ts-20261120.db", NULL);
+
+    make_version_1(directory, "ts-20261120.db", T0, T0 + S_NS, 1);
+    run_sql(path, vg_schema_ts_002);
+    run_sql(path, vg_schema_ts_003);
+    run_sql(path,
+            "INSERT INTO host VALUES (1, 1000000000, 5000000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);"
+            "PRAGMA user_version = 3");
+    vg_store *store = store_open(directory);
+    for (int round = 0; round < 2; round++) {
+        g_autoptr(GArray) steps = read_steps(store, T0, T0 + S_NS, MIN_NS);
+        const int64_t own_ns = round == 0 ? 0 : add_up(T0 + S_NS, T0 + MIN_NS).own_ns;
+        assert_int_equal(step_at(steps, 0)->host.own_ns, own_ns + 5000000);
+        assert_int_equal(step_at(steps, 0)->host.gpu_of_ns, round == 0 ? 0 : 59 * S_NS);
+        store_put_seconds(store, "a", T0 + S_NS, 59, 2);
+    }
+    vg_store_free(store);
+    assert_int_equal(store_ask(directory, "ts-20261120.db", "PRAGMA user_version"), 4);
 }
 
 int
@@ -295,8 +361,8 @@ main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(test_steps),   CASE(test_gaps),      CASE(test_in_memory),
-        CASE(test_queries), CASE(test_version_1),
+        CASE(test_steps),     CASE(test_gaps), CASE(test_in_memory), CASE(test_queries),
+        CASE(test_version_1), CASE(test_gpus), CASE(test_version_3),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -342,7 +342,7 @@ test_newer_version(void **state)
     g_autofree char *day = g_build_filename(*state, "ts-20261120.db", NULL);
     struct vg_store_health health;
 
-    run_sql(day, "CREATE TABLE win (odd); PRAGMA user_version = 4");
+    run_sql(day, "CREATE TABLE win (odd); PRAGMA user_version = 5");
     vg_store *store = store_open(*state);
     store_put_seconds(store, "a", T0 + DAY_NS, 3, 1);
     g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + 2 * DAY_NS, MIN_NS);
@@ -353,9 +353,9 @@ test_newer_version(void **state)
     store_case_put(store, "a", T0, T0 + S_NS, 1);
     store_wait_for_state(store, VG_STORE_FAILING, &health);
     assert_non_null(strstr(health.reason, day));
-    assert_non_null(strstr(health.reason, "version 4, this program knows versions up to 3"));
+    assert_non_null(strstr(health.reason, "version 5, this program knows versions up to 4"));
     vg_store_free(store);
-    assert_int_equal(store_ask(*state, "ts-20261120.db", "PRAGMA user_version"), 4);
+    assert_int_equal(store_ask(*state, "ts-20261120.db", "PRAGMA user_version"), 5);
 }
 
 /* ---- readers while it is written ---- */
