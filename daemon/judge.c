@@ -16,8 +16,8 @@
 
 #define LOOK_NS (3 * VG_NS_PER_S)
 
-/* Moves that ended longer ago are not judged. */
-#define PAST_NS (7 * 86400 * VG_NS_PER_S)
+/* Moves that ended longer ago are not judged: their steps may be missing. */
+#define PAST_NS (86400 * VG_NS_PER_S)
 
 /* The time after a move that is not compared, as its VM settles, and the time until the last window
  * is stored. */
@@ -27,6 +27,7 @@
 /* vgpud tries at least this often to read the figures of a host, and for at least this many times
  * the compared time. */
 #define TRIES_MIN    3
+#define AGAIN_NS     (60 * VG_NS_PER_S) /* between the tries after these */
 #define TRIES_LENGTH 12
 
 /* The maximum number of other hosts for comparison. */
@@ -42,7 +43,7 @@ struct vg_judge {
     uint64_t counts[VG_VERDICT_MAX]; /* protected by the lock */
     /* These belong to the thread. */
     GHashTable *tries; /* id of a move: how often its figures could not be read */
-    bool has_pending;
+    int64_t next_ns;   /* epoch, the next look that a move needs; INT64_MAX if none does */
     bool has_looked;
     unsigned ends; /* vg_mover_ends() at the last look */
 };
@@ -195,7 +196,23 @@ judge_ask(const struct vg_judge *judge, const struct judge_case *one,
         question->cpu_gain += (double)move->predicted_gain_ns_per_s / (double)VG_NS_PER_S;
         question->gpu_gain += (double)move->predicted_gpu_ns_per_s / (double)VG_NS_PER_S;
     }
+}
+
+/* Asks other hosts only if the hosts of the moves can be compared. */
+static vg_move_verdict *
+judge_decide(const struct vg_judge *judge, struct vg_verdict_question *question,
+             const struct judge_case *one, const struct judge_times *times)
+{
+    vg_move_verdict *verdict = vg_record_new(&vg_move_verdict_record);
+
+    vg_verdict_judge(question, verdict);
+    if (!verdict->measured)
+        return verdict;
+    vg_move_verdict_free(verdict);
     judge_add_others(judge, question, one, times);
+    verdict = vg_record_new(&vg_move_verdict_record);
+    vg_verdict_judge(question, verdict);
+    return verdict;
 }
 
 /* Returns whether the figures of a host of the moves could not be read. */
@@ -212,6 +229,12 @@ judge_lacks_host(const struct vg_verdict_question *question)
 /* ---- judging ---- */
 
 static void
+judge_want_look(struct vg_judge *judge, int64_t in_ns)
+{
+    judge->next_ns = MIN(judge->next_ns, vg_clock_realtime_ns() + in_ns);
+}
+
+static void
 judge_keep(struct vg_judge *judge, const struct vg_migration *move,
            const struct vg_move_verdict *verdict)
 {
@@ -220,7 +243,7 @@ judge_keep(struct vg_judge *judge, const struct vg_migration *move,
     if (vg_journal_save_outcome(judge->parts.journal, move->id, NULL, verdict, &error) < 0) {
         vg_log_warn_limited("a verdict cannot be kept id=%s reason=\"%s\"", move->id,
                             error->message);
-        judge->has_pending = true;
+        judge_want_look(judge, LOOK_NS);
         return;
     }
     vg_log_notice("move judged id=%s vm=\"%s\" verdict=%s reason=\"%s\"", move->id, move->vm,
@@ -230,7 +253,7 @@ judge_keep(struct vg_judge *judge, const struct vg_migration *move,
     judge->counts[verdict->result]++;
 }
 
-/* Returns whether to try again, as something could not be read now. */
+/* Returns whether to try again, since something could not be read now, and notes when. */
 static bool
 judge_may_wait(struct vg_judge *judge, const struct vg_migration *move, int64_t due_ns,
                int64_t length_ns)
@@ -238,7 +261,10 @@ judge_may_wait(struct vg_judge *judge, const struct vg_migration *move, int64_t 
     const guint tries = GPOINTER_TO_UINT(g_hash_table_lookup(judge->tries, move->id)) + 1;
 
     g_hash_table_replace(judge->tries, g_strdup(move->id), GUINT_TO_POINTER(tries));
-    return tries < TRIES_MIN || vg_clock_realtime_ns() < due_ns + TRIES_LENGTH * length_ns;
+    if (tries >= TRIES_MIN && vg_clock_realtime_ns() >= due_ns + TRIES_LENGTH * length_ns)
+        return false;
+    judge_want_look(judge, tries < TRIES_MIN ? LOOK_NS : AGAIN_NS);
+    return true;
 }
 
 static void
@@ -253,19 +279,16 @@ judge_one(struct vg_judge *judge, const struct judge_case *one,
                                            .others = others,
                                            .min_gain = settings->min_gain,
                                            .gpu_weight = settings->gpu_weight};
-    g_autoptr(vg_move_verdict) verdict = vg_record_new(&vg_move_verdict_record);
-
-    if (vg_clock_realtime_ns() < due_ns) {
-        judge->has_pending = true;
+    const int64_t left_ns = due_ns - vg_clock_realtime_ns();
+    if (left_ns > 0) {
+        judge_want_look(judge, left_ns);
         return;
     }
     judge_ask(judge, one, &times, &question);
     if ((one->missing || judge_lacks_host(&question)) &&
-        judge_may_wait(judge, one->move, due_ns, times.length_ns)) {
-        judge->has_pending = true;
+        judge_may_wait(judge, one->move, due_ns, times.length_ns))
         return;
-    }
-    vg_verdict_judge(&question, verdict);
+    g_autoptr(vg_move_verdict) verdict = judge_decide(judge, &question, one, &times);
     if (one->missing) {
         verdict->result = VG_VERDICT_CANNOT_TELL;
         g_free(verdict->why);
@@ -295,7 +318,7 @@ judge_look(struct vg_judge *judge)
         return;
     judge->parts.settings(judge->parts.data, &settings);
     judge->has_looked = true;
-    judge->has_pending = false;
+    judge->next_ns = INT64_MAX;
     judge->ends = ends;
     for (guint i = 0; i < moves->len && !vg_thread_stopping(judge->thread); i++) {
         struct vg_migration *move = moves->pdata[i];
@@ -318,7 +341,7 @@ judge_run(vg_thread *self, void *arg)
     pthread_mutex_lock(&judge->lock); /* held until `thread` is set */
     pthread_mutex_unlock(&judge->lock);
     do {
-        if (!judge->has_looked || judge->has_pending ||
+        if (!judge->has_looked || judge->next_ns <= vg_clock_realtime_ns() ||
             judge->ends != vg_mover_ends(judge->parts.mover))
             judge_look(judge);
     } while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS));
