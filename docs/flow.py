@@ -1,37 +1,37 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/flow.svg, the picture in ARCHITECTURE.md, of the two tables below: docs/flow.py > docs/flow.svg"""
+"""Draws docs/flow.svg, the picture in ARCHITECTURE.md, from the two tables below: docs/flow.py > docs/flow.svg"""
 from xml.sax.saxutils import escape
 
 # Column, row, kind, title, lines of text.
 BOXES = {
     "host": (0, 0, "outside", "the host", "QEMU's threads, GPUs,\nthe kernel's tracepoints"),
     "collectors": (1, 0, "room", "collectors/", "BPF, perf, /proc, NVML,\nlibvirt; a thread each"),
-    "model": (2, 0, "room", "model/", "ledgers: who ran, who waited,\nfor whom, on CPU and GPU"),
-    "engine": (3, 0, "room", "engine/", "windows of one time:\nscores, classes, snapshot"),
+    "ledger": (2, 0, "room", "ledger/", "who ran, who waited,\nfor whom, on CPU and GPU"),
+    "engine": (3, 0, "room", "engine/", "joins windows:\nscores, classes, snapshot"),
     "policy": (4, 0, "room", "policy/", "what should move where,\nwhat it gains and costs"),
     "recording": (0, 1, "outside", "a recording", "LTTng, perf, trace-cmd:\nCTF or text"),
     "trace": (1, 1, "room", "trace/", "formats; one adapter for\neach dialect of events"),
-    "store": (2, 1, "room", "store/", "windows, and sums over\nminutes and hours"),
-    "view": (3, 1, "data", "a view", "snapshot, figures, inventory;\nimmutable, counted"),
-    "cluster": (4, 1, "room", "cluster/", "other vgpuds: snapshots,\nreservations, calls of moves"),
-    "clients": (0, 2, "outside", "who asks", "vgpuctl, nova's scheduler,\nPrometheus, other vgpuds"),
-    "api": (1, 2, "room", "api/", "unix socket and TLS;\nwho is it, what may he do"),
+    "store": (2, 1, "room", "store/", "windows, and sums for\nminutes and hours"),
+    "view": (3, 1, "data", "a view", "snapshot, figures, inventory;\nimmutable, shared"),
+    "cluster": (4, 1, "room", "cluster/", "other vgpuds: snapshots,\nreservations, moves"),
+    "clients": (0, 2, "outside", "clients", "vgpuctl, nova's scheduler,\nPrometheus, other vgpuds"),
+    "api": (1, 2, "room", "api/", "unix socket and TLS;\nidentity, role, limits"),
     "journal": (3, 2, "room", "journal/", "plans, intents, outcomes,\nreservations, audit, events"),
-    "libvirt": (0, 3, "outside", "what is changed", "libvirt of two hosts, nova,\nvgpu-guestd in the VM"),
-    "actuators": (1, 3, "room", "actuators/", "verbs: unplug, migrate,\nplug in, look"),
-    "move": (3, 3, "room", "move/, mover/", "which verb is next, given\nwhat is true; undoes it"),
-    "plan": (4, 2, "data", "a plan", "actions with reasons; stale\nwhen its inputs changed"),
+    "libvirt": (0, 3, "outside", "what vgpud changes", "libvirt of two hosts, nova,\nvgpu-guestd in the VM"),
+    "actuators": (1, 3, "room", "actuators/", "verbs: unplug, migrate,\nplug in, check"),
+    "move": (3, 3, "room", "move/, mover/", "chooses the next verb;\nundoes a failed move"),
+    "plan": (4, 2, "data", "a plan", "actions with reasons; stale\nafter its inputs change"),
 }
 # From, side, to, side, what goes there.
 ARROWS = [
     ("host", "right", "collectors", "left", ""),
-    ("collectors", "right", "model", "left", "events"),
-    ("model", "right", "engine", "left", "windows"),
+    ("collectors", "right", "ledger", "left", "events"),
+    ("ledger", "right", "engine", "left", "windows"),
     ("engine", "right", "policy", "left", "snapshot"),
     ("recording", "right", "trace", "left", ""),
     ("trace", "top", "collectors", "bottom", "replay, live LTTng"),
-    ("trace", "right", "model", "bottom-left", ""),
+    ("trace", "right", "ledger", "bottom-left", ""),
     ("engine", "bottom", "view", "top", ""),
     ("engine", "bottom-left", "store", "top", "windows"),
     ("cluster", "top", "policy", "bottom", "their snapshots"),
