@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Answers one query: adds up rows of all kinds of files, and windows in memory, in buckets that are
- * multiples of the step, or returns single windows. A bucket is made of hours where whole hours fit
- * into it, otherwise of minutes, otherwise of windows. A sum that is noted as stale is passed over
- * in favour of finer ones, so that an answer does not depend on what has been summed already.
- * Alternatively, a bucket is the sum of the whole host, or all VMs are added up in one sum over a
- * time that need not be a multiple of anything: from hours that lie in it wholly, and so on.
+ * multiples of the step, or returns single windows. A bucket consists of hours if whole hours fit
+ * into it, otherwise of minutes, otherwise of windows. Sums noted as stale are replaced by finer
+ * ones, so that an answer does not depend on the progress of summing. Alternatively, a bucket is
+ * the sum of the whole host, or all VMs are added up in one sum over any time: from the whole hours
+ * in it, and so on.
  */
 #ifndef VG_STORE_STORE_COLLECT_H
 #define VG_STORE_STORE_COLLECT_H
@@ -17,10 +17,10 @@
 
 struct vg_store_bucket {
     struct vg_history_row row;
-    bool present; /* the VM is in it; otherwise only the source is, and lost_to is NULL */
-    struct vg_history_step step; /* if steps are asked for; otherwise measured is NULL */
-    GArray *programs;          /* likewise: struct vg_store_loss, numbers of the reading's names */
-    int64_t programs_floor_ns; /* what a program that is not among them may have used, at most */
+    bool present; /* the VM is in it; if false, only the source is, and lost_to is NULL */
+    struct vg_history_step step; /* if steps are requested; otherwise measured is NULL */
+    GArray *programs; /* if steps are requested: struct vg_store_loss, with numbers of `names` */
+    int64_t programs_floor_ns; /* maximum use of a program that is not among them */
 };
 
 struct vg_store_reading {
@@ -37,18 +37,17 @@ struct vg_store_reading {
     GHashTable *by_time;
     GArray *buckets; /* struct vg_store_bucket */
     bool known;      /* the VM is in one of the files */
-    /* the one sum of all VMs that is asked for, borrowed; NULL for buckets */
+    /* the requested sum of all VMs, borrowed; NULL for buckets */
     struct vg_store_total *total;
     bool steps;                  /* buckets are steps of the whole host */
-    struct vg_store_total names; /* numbers of programs; nothing else of it is used */
+    struct vg_store_total names; /* used only for numbers of programs */
     GError *failed;              /* the first failure */
     /* char *, borrowed: files that could not be read, with the reason; each once */
     GPtrArray *left_out;
     GArray *spoilt; /* struct vg_store_spoilt, borrowed: files that are no longer read */
 };
 
-/* A file that failed while it was read, so that a part of it is in the buckets, which are no
- * answer. */
+/* A file that failed during a read, so that the buckets contain a part of it and are invalid. */
 struct vg_store_spoilt {
     enum vg_store_kind kind;
     int64_t stamp;
@@ -59,11 +58,11 @@ void vg_store_reading_init(struct vg_store_reading *reading, const char *directo
                            vg_store_pool *pool, const struct vg_history_query *query,
                            GPtrArray *left_out, GArray *spoilt);
 
-/* Clears it except for `failed`, which the caller takes. */
+/* Clears it, except `failed`, which the caller takes. */
 void vg_store_reading_clear(struct vg_store_reading *reading);
 
-/* Handles one file of a kind that touches a time. Returns 0, or -1 and sets *err. Failures are
- * noted in reading->failed, left_out and spoilt, and the other files are still read. */
+/* Handles one file of a kind that overlaps a time. Returns 0, or -1 and sets *err. Failures are
+ * recorded in reading->failed, left_out and spoilt; the other files are still read. */
 typedef int vg_store_on_file(struct vg_store_reading *reading, struct vg_store_file *file,
                              void *data, GError **err);
 void vg_store_each_file(struct vg_store_reading *reading, enum vg_store_kind kind,
@@ -71,8 +70,8 @@ void vg_store_each_file(struct vg_store_reading *reading, enum vg_store_kind kin
                         vg_store_on_file *call, void *data);
 
 /* Fills the buckets from the files and from these windows (struct vg_store_window), which replace
- * what they overlap. Returns false if there are more than VG_HISTORY_ROWS_MAX; the rest is then not
- * read. */
+ * what they overlap. Returns false if there are more than VG_HISTORY_ROWS_MAX; the remaining ones
+ * are then not read. */
 bool vg_store_collect(struct vg_store_reading *reading, const GPtrArray *windows);
 
 #endif

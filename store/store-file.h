@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One connection to one database of the store: opens, makes and upgrades it, runs its statements,
+ * One connection to one database of the store: opens, creates and upgrades it, runs its statements,
  * and translates sqlite's errors. One thread at a time.
  *
- * Errors name the path. VG_E_NOT_FOUND: there is no such file; VG_E_CONFLICT: a newer version made
- * it; VG_E_INVALID: it is damaged, or another program's database; otherwise the disk's error.
+ * Errors name the path. VG_E_NOT_FOUND: the file does not exist; VG_E_CONFLICT: a newer version
+ * created it; VG_E_INVALID: it is damaged, or another program's database; otherwise the disk's
+ * error.
  */
 #ifndef VG_STORE_STORE_FILE_H
 #define VG_STORE_STORE_FILE_H
@@ -20,18 +21,18 @@
 #include "store/store-time.h"
 
 enum vg_store_mode {
-    VG_STORE_READ,  /* for reading; changes nothing, makes no database */
+    VG_STORE_READ,  /* for reading; changes and creates nothing */
     VG_STORE_WRITE, /* for writing to an existing database */
-    VG_STORE_CREATE /* the same, but makes it if it is not there */
+    VG_STORE_CREATE /* the same, and creates it if it does not exist */
 };
 
-/* The tables of names and their numbers. */
+/* Tables of names and their numbers. */
 enum vg_store_names {
     VG_NAMES_SOURCE,
     VG_NAMES_VM,
     VG_NAMES_AGGRESSOR,
     VG_NAMES_COLLECTOR,
-    VG_NAMES_PROCESS, /* only what is looked up of it */
+    VG_NAMES_PROCESS, /* only the entries that were looked up */
     VG_NAMES_MAX
 };
 
@@ -42,15 +43,15 @@ struct vg_store_file {
     char *path;
     sqlite3 *db;
     int version;
-    dev_t device; /* that of the file that was opened: another one may have its name by now */
+    dev_t device; /* identity of the opened file: another file may have its name by now */
     ino_t inode;
     sqlite3_stmt *statements[VG_SQL_MAX];
-    GHashTable *ids[VG_NAMES_MAX]; /* names (of VMs: keys) -> ids that were looked up */
+    GHashTable *ids[VG_NAMES_MAX]; /* names (VMs: keys) -> ids that were looked up */
     /* CLOCK_MONOTONIC, after which steps fail with VG_E_TIMEOUT; 0 for no deadline */
     int64_t deadline_ns;
-    unsigned steps; /* the number of steps made under a deadline */
-    bool lent;      /* belongs to the pool: it is lent */
-    bool doomed;    /* belongs to the pool: it is to be closed when it comes back */
+    unsigned steps; /* number of steps made under a deadline */
+    bool lent;      /* for the pool: it is in use */
+    bool doomed;    /* for the pool: close it when it is returned */
 };
 
 /* Opens it. vfs: NULL for sqlite's default. */
@@ -58,17 +59,16 @@ struct vg_store_file *vg_store_file_open(const char *directory, const char *vfs,
                                          enum vg_store_kind kind, int64_t stamp,
                                          enum vg_store_mode mode, GError **err);
 
-/* Closes it, and rolls back what is not committed. NULL is fine. */
+/* Closes it, and rolls back uncommitted changes. NULL is accepted. */
 void vg_store_file_close(struct vg_store_file *file);
 
-/* Gives a file of an older version, which is open for writing, what is new since. Returns 0 or
- * -1. */
+/* Upgrades a file of an older version, open for writing, to the newest one. Returns 0 or -1. */
 int vg_store_file_upgrade(struct vg_store_file *file, GError **err);
 
-/* Returns whether it has the tables of this statement, which are newer than version 1. */
+/* Returns whether it has this statement's tables, which are newer than version 1. */
 bool vg_store_file_knows(const struct vg_store_file *file, enum vg_sql sql);
 
-/* Returns whether the file that was opened is still there under its name. */
+/* Returns whether the opened file still exists under its name. */
 bool vg_store_file_is_current(const struct vg_store_file *file);
 
 /* Returns a statement with its parameters bound, ready to be stepped; owned by the file. types: 'i'
@@ -80,13 +80,13 @@ sqlite3_stmt *vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, G
 /* Returns 1 for a row, 0 when done (and reset), or -1 and *err (and reset). */
 int vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError **err);
 
-/* Returns a text of the row on which the statement stands, in a column that is never NULL. If it is
- * NULL, the file is damaged: returns NULL and sets *err; the statement is not reset, so the file
- * goes back to its pool as failed. Valid until the next step. */
+/* Returns a text of the statement's current row, in a column that is never NULL. If it is NULL, the
+ * file is damaged: returns NULL and sets *err; the statement is not reset, so the file returns to
+ * its pool as failed. Valid until the next step. */
 const char *vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int column,
                                GError **err);
 
-/* Makes a statement and steps until it is done. Returns 0 or -1. */
+/* Prepares a statement and steps until it is done. Returns 0 or -1. */
 int vg_store_file_run(struct vg_store_file *file, enum vg_sql sql, GError **err, const char *types,
                       ...);
 
@@ -98,13 +98,13 @@ int vg_store_file_finish(struct vg_store_file *file, sqlite3_stmt *statement, GE
 int vg_store_file_get(struct vg_store_file *file, enum vg_sql sql, int64_t *ret, GError **err,
                       const char *types, ...);
 
-/* Returns the id of a process, which is made if need be. key: the one name that it has in memory.
+/* Returns the id of a process, which is created if necessary. key: its single name in memory.
  * Returns -1 and sets *err on failure. */
 int64_t vg_store_file_need_process(struct vg_store_file *file, const char *key, const char *comm,
                                    const char *cgroup, GError **err);
 
-/* Returns the id of a name, or 0 if there is none. When writing, it is made if need be, and a VM
- * with another name now (name, otherwise NULL) is renamed. Returns -1 and sets *err on failure. */
+/* Return the id of a name; find returns 0 if there is none. need creates it if necessary, and
+ * renames a VM whose name (name, otherwise NULL) has changed. Return -1 and set *err on failure. */
 int64_t vg_store_file_find(struct vg_store_file *file, enum vg_store_names table, const char *key,
                            GError **err);
 int64_t vg_store_file_need(struct vg_store_file *file, enum vg_store_names table, const char *key,

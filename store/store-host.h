@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the host did in a window or over many, and who measured it: the tables `host` and
- * `measured`, which files of version 1 do not have.
+ * A host's figures in one or more windows, and their sources: the tables `host` and `measured`,
+ * which files of version 1 do not have.
  */
 #ifndef VG_STORE_STORE_HOST_H
 #define VG_STORE_STORE_HOST_H
@@ -23,7 +23,7 @@ void vg_store_host_add(struct vg_store_host *sum, const struct vg_store_host *mo
 void vg_store_host_add_window(struct vg_store_host *sum, const struct vg_window *window,
                               const struct vg_provenance *provenance);
 
-/* Adds what the file has of a row of `win`. Returns 0 or -1. */
+/* Adds the file's data for a row of `win`. Returns 0 or -1. */
 int vg_store_host_read(struct vg_store_file *file, int64_t win, struct vg_store_host *sum,
                        GError **err);
 

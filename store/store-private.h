@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The store's state, which the callers' part (store.c) and the writing thread's (store-thread.c)
- * share.
+ * The store's state, shared by the callers' part (store.c) and the writing thread's
+ * (store-thread.c).
  */
 #ifndef VG_STORE_STORE_PRIVATE_H
 #define VG_STORE_STORE_PRIVATE_H
@@ -14,14 +14,13 @@
 #include "store/store-write.h"
 #include "store/store.h"
 
-/* The parts that can fail on their own: if the sum of a minute cannot be written, no window has to
- * wait. */
+/* Parts that fail independently: a minute sum that cannot be written does not delay windows. */
 enum vg_store_part { VG_PART_WINDOWS, VG_PART_SUMS, VG_PART_MAX };
 
 struct vg_store_trouble {
     bool failing;
     int64_t retry_ns;          /* monotonic */
-    uint64_t dropped;          /* the number of dropped windows, when it began */
+    uint64_t dropped;          /* number of dropped windows at the start of the trouble */
     struct vg_log_turns turns; /* the thread's */
     enum vg_trouble code;
     char reason[512];
@@ -36,11 +35,11 @@ struct vg_store {
 
     /* These belong to the thread. */
     vg_thread *self;
-    int64_t end_ns; /* monotonic, when it gives up what waits; 0 to go on */
+    int64_t end_ns; /* monotonic, when it abandons waiting windows; 0 to continue */
     struct vg_store_writer writer;
     int lock_fd;
     bool recovered;
-    bool sums_left;        /* a round was cut short */
+    bool sums_left;        /* a round was incomplete */
     int64_t next_clean_ns; /* monotonic */
     int64_t next_bytes_ns;
 
@@ -49,13 +48,13 @@ struct vg_store {
     pthread_cond_t done;  /* wakes callers that wait for the thread */
     struct vg_store_options limits;
     struct vg_store_ring ring;
-    struct vg_store_cast *cast; /* that of the newest window */
+    struct vg_store_cast *cast; /* the newest window's */
     bool opening;
     struct vg_store_trouble troubles[VG_PART_MAX];
     uint64_t failures;
     int64_t bytes;
     int64_t free_bytes;                /* -1 if unknown */
-    int64_t expired_ns[VG_STORED_MAX]; /* as in vg_store_health */
+    int64_t expired_ns[VG_STORED_MAX]; /* same as in vg_store_health */
 };
 
 /* Run the thread, and wake it from a wait; arg is the store. */

@@ -9,20 +9,20 @@
 #include "store/store-pool.h"
 #include "store/store-window.h"
 
-/* Reads rows. The windows (struct vg_store_window, in the order in which they were put) replace
- * what they overlap on disk. What cannot be read is left out, and *ret_failed (which may be NULL)
- * is set to the first cause. Errors of the query itself are as in store.h. */
+/* Reads rows. The windows (struct vg_store_window, in put order) replace what they overlap on disk.
+ * Unreadable data is omitted, and *ret_failed (which may be NULL) is set to the first cause. Errors
+ * of the query itself are as in store.h. */
 GArray *vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                            const struct vg_history_query *query, GError **ret_failed, GError **err);
 
-/* Reads steps (struct vg_history_step) of the whole host; the vm of the query is ignored. As
- * above, but that there is nothing is no error. */
+/* Reads steps (struct vg_history_step) of the whole host; the query's vm is ignored. Same as above,
+ * except that an empty result is no error. */
 GArray *vg_store_read_steps_of(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                                const struct vg_history_query *query, GError **ret_failed,
                                GError **err);
 
-/* Reads the sums of all VMs; step and vm of the query are ignored. Never returns NULL; what cannot
- * be read is left out, as above. */
+/* Reads the sums of all VMs; the query's step and vm are ignored. Never returns NULL; unreadable
+ * data is omitted, as above. */
 vg_history_host *vg_store_read_total(const char *directory, vg_store_pool *pool,
                                      const GPtrArray *windows, const struct vg_history_query *query,
                                      GError **ret_failed);

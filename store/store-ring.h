@@ -8,24 +8,24 @@
 #include "store/store-window.h"
 
 struct vg_store_ring {
-    GQueue windows; /* struct vg_store_window, in the order in which they were put */
+    GQueue windows; /* struct vg_store_window, in put order */
     guint capacity;
-    uint64_t numbers; /* the number of windows so far; the first window has 1 */
-    guint pending;    /* the number that is not committed */
+    uint64_t numbers; /* number of windows so far; the first window has 1 */
+    guint pending;    /* number of windows that are not committed */
     uint64_t dropped;
     uint64_t committed;
-    int64_t newest_ns; /* the end of the newest one that is committed */
+    int64_t newest_ns; /* end of the newest committed window */
 };
 
 void vg_store_ring_init(struct vg_store_ring *ring, guint capacity);
 void vg_store_ring_clear(struct vg_store_ring *ring);
 
-/* Puts a window. When the ring is full, the oldest one that is on disk is forgotten; if none is,
- * the oldest one that is not being written is dropped and counted. */
+/* Puts a window. If the ring is full, removes the oldest window that is on disk. If none is, drops
+ * and counts the oldest window that is not being written. */
 void vg_store_ring_put(struct vg_store_ring *ring, struct vg_store_window *take_window);
 
-/* Returns the oldest window that waits to be written and whose day (int64_t) is not among those, or
- * NULL. It is a reference, and busy until vg_store_ring_done(). */
+/* Returns the oldest window that waits to be written and whose day (int64_t) is not in skip_days,
+ * or NULL. It is a reference, and busy until vg_store_ring_done(). */
 struct vg_store_window *vg_store_ring_next(struct vg_store_ring *ring, const GArray *skip_days);
 void vg_store_ring_done(struct vg_store_ring *ring, struct vg_store_window *take_window,
                         bool committed);
@@ -33,8 +33,7 @@ void vg_store_ring_done(struct vg_store_ring *ring, struct vg_store_window *take
 /* Returns whether windows up to this number wait. */
 bool vg_store_ring_waits(const struct vg_store_ring *ring, uint64_t number);
 
-/* Returns references to the windows that are not committed, or to all, in the order in which they
- * were put. */
+/* Returns references to the uncommitted windows, or to all, in put order. */
 GPtrArray *vg_store_ring_copy(const struct vg_store_ring *ring, bool all);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Converts rows of the tables `sample`, `lost` and `win` to structs and back: the one place that
+ * Converts rows of the tables `sample`, `lost` and `win` to structs and back. Only this module
  * knows the order of columns.
  */
 #ifndef VG_STORE_STORE_ROW_H
@@ -18,7 +18,7 @@ struct vg_store_win {
     int64_t lost_events;
 };
 
-/* Reads the columns of VG_SQL_WIN_RANGE of a statement, from this one on. */
+/* Reads the columns of VG_SQL_WIN_RANGE from a statement, starting at `first`. */
 void vg_store_row_read_win(sqlite3_stmt *statement, int first, struct vg_store_win *ret);
 
 /* Reads the columns of samples, which the statement selects first. */
@@ -34,7 +34,7 @@ int vg_store_row_add_loss(struct vg_store_file *file, int64_t win, int64_t vm, i
 int64_t vg_store_row_add_win(struct vg_store_file *file, int64_t source,
                              const struct vg_store_win *win, GError **err);
 
-/* Deletes the window with all that belongs to it. */
+/* Deletes the window and all its rows. */
 int vg_store_row_delete_win(struct vg_store_file *file, int64_t win, GError **err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All SQL of the store but the schema. There is one table of statements for each version of a file,
- * because a file that is no longer written keeps the schema with which it was made.
+ * All SQL of the store except the schema. Each version of a file has its own table of statements,
+ * because a file that is no longer written keeps its original schema.
  */
 #ifndef VG_STORE_STORE_SQL_H
 #define VG_STORE_STORE_SQL_H
@@ -33,14 +33,14 @@ enum vg_sql {
     VG_SQL_SAMPLE_DELETE,    /* win */
     VG_SQL_LOST_DELETE,      /* win */
     VG_SQL_SAMPLE_ADD,       /* win, vm, then the columns of VG_SQL_SAMPLE_COLUMNS */
-    /* source, after, to, vm -> the columns (NULL if the VM is not in it), then those of
+    /* source, after, to, vm -> the columns (NULL if the window does not have the VM), then those of
      * VG_SQL_WIN_RANGE, by end */
     VG_SQL_SAMPLES_OF_VM,
-    VG_SQL_SAMPLE_SUMS, /* win -> windows, run, preempt, wake_wait, preemptions, lacks; NULL: no VM
-                         */
+    VG_SQL_SAMPLE_SUMS, /* win -> windows, run, preempt, wake_wait, preemptions, lacks; NULL if no
+                           VM */
     VG_SQL_SAMPLES,     /* win -> the columns, vm */
     VG_SQL_LOST_ADD,    /* win, vm, aggressor, ns, count; adds to an existing row */
-    /* source, after, to, vm -> end, aggressor (NULL if there is none), ns, count, by end */
+    /* source, after, to, vm -> end, aggressor (NULL if none), ns, count, by end */
     VG_SQL_LOST_OF_VM,
     VG_SQL_LOSSES,          /* win -> vm, aggressor, ns, count */
     VG_SQL_STALE_ADD,       /* source, end */
@@ -73,12 +73,13 @@ enum vg_sql {
 /* The number of columns of `host` after win. */
 #define VG_SQL_HOST_COLUMNS 15
 
-/* The newest version of a file, and the script that makes version `version` (from 1) out of the
- * previous one. */
+/* Return the newest version of a file, and the script that upgrades a file to `version` (from 1)
+ * from the previous one. */
 int vg_sql_newest_version(void);
 const char *vg_sql_script(int version);
 
-/* Returns the statement for a file of this version, 1..newest; NULL if that has no such table. */
+/* Returns the statement for a file of this version, 1..newest; NULL if this version has no such
+ * table. */
 const char *vg_sql_text(int version, enum vg_sql sql);
 
 #endif

@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes behind host:user, and the host's programs by CPU time. In memory a process is a
- * key, which is its name and its control group in one; on disk they are rows of `process` and
- * `took`, of minutes and hours only.
+ * The processes of host:user, and host programs by CPU time. In memory, a process is a key that
+ * combines its name and control group. On disk, processes are rows of `process` and `took`, for
+ * minutes and hours only.
  */
 #ifndef VG_STORE_STORE_TOOK_H
 #define VG_STORE_STORE_TOOK_H
 
 #include "store/store-total.h"
 
-/* So many are stored of a VM, and of the host: in minutes, and in hours. */
+/* Maximum number stored per VM and for the host: in minutes, and in hours. */
 #define VG_STORE_TOOK_MINUTE 8
 #define VG_STORE_TOOK_HOUR   16
 
-/* The vm of rows of `took` that are programs by CPU time. No VM has it, so that versions which do
- * not know such rows pass over them. */
+/* The vm of rows of `took` for programs by CPU time. No VM has this number, so versions that do not
+ * know such rows skip them. */
 #define VG_STORE_TOOK_PROGRAMS INT64_MAX
 
-/* Adds what a window tells of processes to the sums of which it is a part. */
+/* Adds a window's processes to the sums that it is a part of. */
 void vg_store_took_add_window(struct vg_store_total *total, const struct vg_store_window *window);
 
-/* Adds the rows of a row of `win` of the reader's file. Returns 0 or -1. */
+/* Adds the rows of a row of `win` from the reader's file. Returns 0 or -1. */
 int vg_store_took_read(struct vg_store_total_reader *reader, int64_t win, GError **err);
 
-/* Adds only the programs by CPU time of a row of `win` to an array (struct vg_store_loss, numbers
- * of the total); *floor_ns: as that of a total. Returns 0 or -1. */
+/* Adds only a row's programs by CPU time to an array (struct vg_store_loss, numbers of the total).
+ * *floor_ns: same as in a total. Returns 0 or -1. */
 int vg_store_took_read_programs(struct vg_store_file *file, int64_t win,
                                 struct vg_store_total *names, GArray *programs, int64_t *floor_ns,
                                 GError **err);
 
-/* Inserts the `top` of these (struct vg_store_loss, numbers of the total), which are cut to them.
- * vm: 0 for the host, or VG_STORE_TOOK_PROGRAMS. Returns 0 or -1. */
+/* Inserts the `top` of these (struct vg_store_loss, numbers of the total), and cuts the array to
+ * them. vm: 0 for the host, or VG_STORE_TOOK_PROGRAMS. Returns 0 or -1. */
 int vg_store_took_write(struct vg_store_file *file, int64_t win, int64_t vm,
                         const struct vg_store_total *total, GArray *processes, int64_t top,
                         GError **err);
 
-/* Adds the processes of a total to those of another one. */
+/* Adds the processes of one total to another. */
 void vg_store_took_add(struct vg_store_total *total, const struct vg_store_total *more);
 
-/* Makes a struct vg_history_process of each, most ns first, of at most so many. The caller unrefs
- * it. */
+/* Returns a struct vg_history_process for each of the `top` processes, most ns first. The caller
+ * unrefs it. */
 GArray *vg_store_took_list(const struct vg_store_total *total, GArray *processes, int64_t top);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums over many windows of all VMs at once, of which minutes and hours are made, and answers about
- * the whole host. One thread at a time.
+ * Sums of all VMs over many windows, for minutes, hours and answers about the whole host. One
+ * thread at a time.
  */
 #ifndef VG_STORE_STORE_TOTAL_H
 #define VG_STORE_STORE_TOTAL_H
@@ -13,16 +13,16 @@
 struct vg_store_total_vm {
     char *key;
     char *name;       /* the newest name */
-    int64_t named_ns; /* the time when it had this name */
+    int64_t named_ns; /* time when it had this name */
     struct vg_store_sample sample;
     GArray *losses;    /* struct vg_store_loss, whose aggressors are numbers of the total */
-    GArray *processes; /* likewise; their names are keys of processes behind host:user */
-    int64_t processes_floor_ns; /* what one that has no row may have taken, at most */
+    GArray *processes; /* the same, with keys of host:user processes as names */
+    int64_t processes_floor_ns; /* maximum time taken by a process without a row */
 };
 
 struct vg_store_total {
-    struct vg_store_win win; /* begin, end, windows, lost_events of the whole time */
-    int64_t length_ns;       /* the sum of the lengths of the rows */
+    struct vg_store_win win; /* begin, end, windows and lost_events of the whole period */
+    int64_t length_ns;       /* total length of the rows */
     struct vg_store_host host;
     GPtrArray *vms;      /* struct vg_store_total_vm, in the order of appearance */
     GHashTable *by_key;  /* key -> struct vg_store_total_vm */
@@ -30,23 +30,22 @@ struct vg_store_total {
     GHashTable *numbers; /* name -> number */
     GArray *processes;   /* struct vg_store_loss, of all VMs together */
     int64_t processes_floor_ns;
-    GArray *programs; /* likewise: CPU time of programs of the host */
+    GArray *programs; /* struct vg_store_loss: CPU time of host programs */
     int64_t programs_floor_ns;
 };
 
 void vg_store_total_init(struct vg_store_total *total);
 void vg_store_total_clear(struct vg_store_total *total);
 
-/* Returns the number of a name, which is made if need be. */
+/* Returns the number of a name, assigned if necessary. */
 uint32_t vg_store_total_number(struct vg_store_total *total, const char *name);
 
-/* Returns the VM with a key, which is made if need be; it has this name then, unless it had a newer
- * one than that of at_ns. */
+/* Returns the VM with a key, created if necessary. Sets its name, unless it has a newer name than
+ * at_ns. */
 struct vg_store_total_vm *vg_store_total_need_vm(struct vg_store_total *total, const char *key,
                                                  const char *name, int64_t at_ns);
 
-/* One file that is added, and outside of which its numbers mean nothing. total and file are
- * borrowed. */
+/* A file that is added; its numbers are valid only there. total and file are borrowed. */
 struct vg_store_total_reader {
     struct vg_store_total *total;
     struct vg_store_file *file;
@@ -58,10 +57,10 @@ void vg_store_total_reader_init(struct vg_store_total_reader *reader, struct vg_
                                 struct vg_store_file *file);
 void vg_store_total_reader_clear(struct vg_store_total_reader *reader);
 
-/* Adds what a row of `win` says itself. */
+/* Adds the contents of a row of `win` itself. */
 void vg_store_total_add_period(struct vg_store_total *total, const struct vg_store_win *win);
 
-/* Adds a row of `win` of the file, with all that belongs to it. Returns 0 or -1. */
+/* Adds a row of `win` from the file, with everything that belongs to it. Returns 0 or -1. */
 int vg_store_total_add_win(struct vg_store_total_reader *reader, const struct vg_store_win *win,
                            GError **err);
 

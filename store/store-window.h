@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A window as the store keeps it in memory until it is on disk, and a while longer: its stored
- * figures, packed, about 80 bytes for a VM. Immutable, counted references.
+ * A window in the store's memory, until it is on disk and a while longer: its stored figures,
+ * packed, about 80 bytes per VM. Immutable, reference-counted.
  */
 #ifndef VG_STORE_STORE_WINDOW_H
 #define VG_STORE_STORE_WINDOW_H
@@ -31,42 +31,41 @@ struct vg_store_sample {
     struct vg_cpu_figures cpu; /* blocked_ns follows from the others */
 };
 
-/* A row of `lost`. The aggressor is a number that the maker of the array has given; 0 is "rest". */
+/* A row of `lost`. The aggressor is a number assigned by the array's creator; 0 is "rest". */
 struct vg_store_loss {
     uint32_t aggressor;
     int64_t ns;
-    int64_t error_ns; /* of a process: what it may have taken besides, before it had a row */
+    int64_t error_ns; /* for a process: maximum additional time, taken before it had a row */
     uint64_t count;
 };
 
-/* What a process behind host:user took of the VM in a slot, or the CPU time of a program of the
- * host. */
+/* The CPU time that a host:user process took from the VM in a slot, or that a host program used. */
 #define VG_STORE_TOOK_PROGRAM G_MAXUINT
 struct vg_store_took {
-    guint slot; /* VG_STORE_TOOK_PROGRAM: of no VM */
+    guint slot; /* VG_STORE_TOOK_PROGRAM if no VM is concerned */
     char *key;
     int64_t ns;
     uint64_t count;
 };
 
-/* Returns the key of a process: a letter that tells how long the name is, the name, and the control
+/* Returns the key of a process: a letter for the length of the name, the name, and the control
  * group. The caller frees it. */
 #define VG_STORE_TOOK_FIRST 'a'
 char *vg_store_took_key(const char *comm, const char *cgroup);
 
-/* So many of a VM are kept of a window, until its minute is summed. */
+/* Maximum number kept per VM and window until its minute is summed. */
 #define VG_STORE_TOOK_WINDOW 8
 
 #define VG_STORE_REST "rest"
 
-/* Adds more to sum; flags of any of them are set. */
+/* Adds more to sum; the sum has the flags of both. */
 void vg_store_sample_add(struct vg_store_sample *sum, const struct vg_store_sample *more);
 
-/* Adds to the entry of the aggressor (struct vg_store_loss), which is made if need be. */
+/* Adds to the entry of the aggressor (struct vg_store_loss), which is created if necessary. */
 void vg_store_losses_add(GArray *losses, uint32_t aggressor, int64_t ns, uint64_t count);
 
-/* Keeps the `top` aggressors with most ns, in this order; the others become "rest", the last
- * one. */
+/* Keeps the `top` aggressors with most ns, in this order; the others are summed as "rest", in the
+ * last place. */
 void vg_store_losses_cut(GArray *losses, int64_t top);
 
 struct vg_store_vm {
@@ -74,11 +73,11 @@ struct vg_store_vm {
     char *name;
 };
 
-/* The VMs of windows, which share it as long as the VMs stay the same. */
+/* The VMs of windows, shared by windows with the same VMs. */
 struct vg_store_cast {
     atomic_int refs;
     guint n_slots;
-    struct vg_store_vm *slots; /* in the order of appearance; keys differ */
+    struct vg_store_vm *slots; /* in order of appearance, with unique keys */
     guint n_samples;
     guint *slot_of; /* by sample of the window; two processes with one key share a slot */
     uint32_t *ids;  /* by sample, the ids in the topology */
@@ -91,9 +90,9 @@ struct vg_store_window {
     int64_t end_ns;
     uint64_t lost_events;
     struct vg_store_host host;
-    GArray *took;               /* struct vg_store_took, which own their keys; the writer's alone */
+    GArray *took; /* struct vg_store_took, which own their keys; used only by the writer */
     struct vg_store_cast *cast; /* each of its slots has a sample */
-    /* These belong to the ring, under its lock. */
+    /* The ring's members, under its lock. */
     uint64_t number;
     bool committed;
     bool busy; /* it is being written */
@@ -101,15 +100,15 @@ struct vg_store_window {
     uint8_t packed[];
 };
 
-/* Packs a window. provenance: its series is the source. begin_ns and end_ns: epoch. cast: that of
- * the window before, or NULL; shared if it fits. */
+/* Packs a window. provenance: its series is the source. begin_ns and end_ns: epoch. cast: the
+ * previous window's, or NULL; shared if it fits. */
 struct vg_store_window *vg_store_window_new(const struct vg_provenance *provenance,
                                             const struct vg_window *window, int64_t begin_ns,
                                             int64_t end_ns, struct vg_store_cast *cast);
 struct vg_store_window *vg_store_window_ref(struct vg_store_window *window);
 void vg_store_window_unref(void *window); /* struct vg_store_window */
 struct vg_store_cast *vg_store_cast_ref(struct vg_store_cast *cast);
-void vg_store_cast_unref(struct vg_store_cast *cast); /* NULL is fine */
+void vg_store_cast_unref(struct vg_store_cast *cast); /* NULL is accepted */
 
 /* Walks the samples in the order of the cast's slots. */
 struct vg_store_cursor {
@@ -120,7 +119,7 @@ struct vg_store_cursor {
 void vg_store_window_next(struct vg_store_cursor *cursor, struct vg_store_sample *ret,
                           GArray *losses);
 
-/* Returns the name of an aggressor in these losses, which lives as long as the window. */
+/* Returns the name of an aggressor in these losses, valid as long as the window. */
 const char *vg_store_window_aggressor(const struct vg_store_window *window, uint32_t aggressor);
 
 /* Returns the slot of a VM in a window in memory, or -1. */

@@ -3,9 +3,9 @@
  * Writes windows into files of days, and their sums into files of minutes and hours. Called by the
  * store's thread only.
  *
- * A window replaces those of its source that it overlaps. Each transaction that changes windows
- * notes in the same file (table `stale`) whose minutes have to be summed again; the note goes when
- * the sum is on disk. So a crash at any point leaves either right sums or a note.
+ * A window replaces windows of its source that it overlaps. Each transaction that changes windows
+ * records in the same file (table `stale`) the minutes to sum again. The record is removed when the
+ * sum is on disk. So a crash at any point leaves either correct sums or a record.
  */
 #ifndef VG_STORE_STORE_WRITE_H
 #define VG_STORE_STORE_WRITE_H
@@ -28,8 +28,8 @@ struct vg_store_writer {
     struct vg_store_failed failed; /* the file of the last failure */
 };
 
-/* A minute that is not summed yet, as its windows told it: with all who took CPU time, of which
- * files of windows have a part, and with processes, of which they have none. */
+/* A minute that is not summed yet, from its windows: with all takers of CPU time, of which files of
+ * windows have a part, and with processes, which they do not have. */
 struct vg_store_minute {
     int64_t end_ns;
     struct vg_store_total total;
@@ -42,47 +42,47 @@ struct vg_store_minute {
 struct vg_store_source {
     char *name;
     bool looked_up;
-    int64_t newest_ns; /* no window ends after this, if looked_up */
-    /* the end of the window that was written last; INT64_MIN if there is none in this run */
+    int64_t newest_ns; /* if looked_up, no window ends after this */
+    /* end of the last written window; INT64_MIN if there is none in this run */
     int64_t current_ns;
-    /* int64_t, the ends of minutes (in VG_STORE_WINDOWS) and of hours (in VG_STORE_MINUTES) that
-     * have to be summed; ascending */
+    /* int64_t, ascending: ends of the minutes (in VG_STORE_WINDOWS) and hours (in VG_STORE_MINUTES)
+     * to sum */
     GArray *stale[VG_STORE_HOURS];
-    GPtrArray *minutes; /* struct vg_store_minute, in the order of their first windows */
-    int64_t failed_ns[VG_STORE_HOURS]; /* the one of them that failed last, or 0 */
+    GPtrArray *minutes;                /* struct vg_store_minute, ordered by their first windows */
+    int64_t failed_ns[VG_STORE_HOURS]; /* the last one that failed, or 0 */
 };
 
 void vg_store_writer_init(struct vg_store_writer *writer, const char *directory, const char *vfs);
 void vg_store_writer_clear(struct vg_store_writer *writer);
 
-/* Finds out what an earlier run has left to be summed. A file that cannot be read is passed over,
- * but *err is set for the first one. */
+/* Determines which sums an earlier run has left undone. Skips unreadable files, but sets *err for
+ * the first one. */
 int vg_store_writer_recover(struct vg_store_writer *writer, GError **err);
 
-/* Writes a window, in one transaction, and one more for each other day in which it replaces
- * something. After a failure it may be on disk or not; writing it again is right in any case. */
+/* Writes a window in one transaction, plus one for each other day in which it replaces data. After
+ * a failure it may be on disk or not; it can be written again in any case. */
 int vg_store_write_window(struct vg_store_writer *writer, const struct vg_store_window *window,
                           GError **err);
 
-/* Sums the minutes and hours that are noted, except for those that the source's last window is in,
- * unless `all`. Returns 0 if all is done, 1 if there is more to do, or -1 if something failed,
- * which stays noted. */
+/* Sums the recorded minutes and hours, except those of the source's last window, unless `all`.
+ * Returns 0 if all is done, 1 if there is more to do, or -1 if something failed, which stays
+ * recorded. */
 int vg_store_write_sums(struct vg_store_writer *writer, bool all, GError **err);
 
 /* ---- for store-write.c and store-sums.c ---- */
 
-/* Lends a file of the pool, and notes which one failed. */
+/* Lends a file from the pool, and records which one failed. */
 struct vg_store_file *vg_store_writer_open(struct vg_store_writer *writer, enum vg_store_kind kind,
                                            int64_t stamp, enum vg_store_mode mode, GError **err);
 
-/* Gives the file back; returns status. */
+/* Returns the file to the pool; returns status. */
 int vg_store_writer_done(struct vg_store_writer *writer, struct vg_store_file *file, int status);
 
 /* Returns the minute with this end, or NULL. */
 struct vg_store_minute *vg_store_source_minute(const struct vg_store_source *source,
                                                int64_t end_ns);
 
-/* Notes in memory that the period with this end has to be summed. */
+/* Records in memory that the period with this end must be summed. */
 void vg_store_source_note(struct vg_store_source *source, enum vg_store_kind kind, int64_t end_ns);
 
 #endif
