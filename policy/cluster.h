@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Planning state, inside the policy only: the hosts of a snapshot as they would be after the moves
- * planned so far, with the load of every pool of CPUs and every GPU engine per profile window.
+ * Planning state, inside the policy only: the hosts of a snapshot after the moves planned so far,
+ * with the load of every pool of CPUs and every GPU engine per profile window.
  *
- * Loads
- * - A host's VMs are grouped into pools: VMs whose `cpus` sets overlap, directly or through others,
- *   share the CPUs of all their sets. A VM without a set, with a set as large as the host, or moved
- *   here by the plan, floats: it may use what the pools leave. Pools stay as they are when a VM
- *   leaves, so a departure never makes a host look worse.
- * - What a host itself takes is a constant load beside its VMs: what they lost to it, as far as
- * their pool has CPUs that they did not use, is in their pool; the rest of what it takes floats.
- * - Profiles are laid over each other with their newest windows together. Windows that a VM's
- *   profile lacks, or a profile of another window length than most have, are filled with the VM's
- *   constant demand, run + preempt + wake_wait.
- * - GPU demand of a VM on an engine is share + wait_share, but not more than the part of time in
- *   which it has any GPU work at all (gpu_intensity, where known), shaped by the GPU profile.
- *   Engine use that no VM explains is a constant load of the host.
- * VMs with bad data have no load, no pool and no say in the length of windows, and are not moved.
+ * Loads:
+ *
+ *   - A host's VMs are grouped into pools: VMs whose `cpus` sets overlap, directly or through
+ *     others, share the CPUs of all their sets. A VM floats if it has no set, if its set is as
+ *     large as the host, or if the plan moved it here: it may use what the pools leave. Pools do
+ *     not change when a VM leaves, so a departure never makes a host look worse.
+ *   - The host's own use is a constant load in addition to its VMs. The part that VMs lost to it
+ *     is in their pool, up to the CPUs that the pool's VMs did not use; the rest floats.
+ *   - Profiles are aligned at their newest windows. Windows missing in a VM's profile, and
+ *     profiles with an unusual window length, are replaced with the VM's constant demand, run +
+ *     preempt + wake_wait.
+ *   - A VM's GPU demand on an engine is share + wait_share, but at most the fraction of time in
+ *     which it has any GPU work (gpu_intensity, if known), shaped by the GPU profile. Engine use
+ *     that no VM explains is a constant load of the host.
+ *
+ * VMs with invalid data have no load and no pool, do not affect the length of windows, and are not
+ * moved.
  *
  * Everything borrows from the snapshot and the configuration, which must outlive it. Hosts and VMs
  * are indexed in name order. One thread at a time.
@@ -38,14 +41,14 @@
 /* The load of one pool, of all floating VMs, or of one engine: one number per profile window. */
 struct vg_load {
     double capacity;    /* CPUs, or 1 engine; for floating VMs the CPUs of the whole host */
-    double own;         /* the host's own part of the demand in each window; 0 for engines */
+    double own;         /* the host's own demand in each window; 0 for engines */
     double *demand;     /* n_windows, owned */
     char *name;         /* "CPUs 0-3", "CPUs", "engine 'rcs0' of GPU '0000:00:02.0'" */
     const char *device; /* for an engine only */
     const char *engine;
 };
 
-/* The place where a VM's work on one engine goes. */
+/* A VM's use of one engine. */
 struct vg_engine_use {
     const char *device; /* the device on the VM's present host */
     const char *engine;
@@ -58,10 +61,10 @@ struct vg_vm_state {
     size_t host;       /* the host after the moves so far */
     int pool;          /* the pool on `host`, or VG_POOL_FLOATING */
     int home_pool;     /* the pool on `home` */
-    bool together;     /* the group that is being judged moves it, so it keeps no other back */
-    char *problem;     /* the problem if its data is bad, owned; otherwise NULL */
+    bool together;     /* moved by the group under evaluation, so it does not block others */
+    char *problem;     /* the problem if its data is invalid, owned; otherwise NULL */
     bool no_demand;    /* its CPU demand is unknown, without even a lower bound */
-    bool no_gpu_use;   /* it has a GPU, and its use of it is unknown */
+    bool no_gpu_use;   /* it has a GPU, but its use is unknown */
     double cpu_demand; /* vg_snap_vm_demand() */
     double gpu_mean;   /* the mean of the GPU profile, 0 without one */
     GArray *uses;      /* struct vg_engine_use */
@@ -79,11 +82,11 @@ struct vg_host_state {
     struct vg_load floating;
     GArray *engines;          /* struct vg_load */
     GArray *vms;              /* size_t, indices into vms of the cluster, ascending */
-    int64_t memory_free;      /* memory that the plan has not promised yet; if unknown, see host */
+    int64_t memory_free;      /* memory not yet assigned by the plan; if unknown, see host */
     int64_t *gpu_memory_free; /* per GPU */
-    int64_t *gpu_taken;       /* vGPUs that the plan has promised, per GPU */
+    int64_t *gpu_taken;       /* vGPUs assigned by the plan, per GPU */
     GArray *left;             /* struct vg_left: vGPUs of VMs that the plan moves away */
-    const char *no_demand;    /* a VM on it whose CPU demand is unknown; NULL: there is none */
+    const char *no_demand;    /* a VM on it whose CPU demand is unknown; NULL if none */
     int64_t moves;            /* the moves of the plan, in and out */
     int64_t wave;             /* the last wave in which it takes part, from 1 */
     int64_t wave_moves;       /* its moves in that wave */
@@ -103,23 +106,23 @@ typedef struct vg_cluster {
     GHashTable *anti_affinity;
 } vg_cluster;
 
-/* The GPU of the target that each of the VM's devices becomes. */
+/* The target's GPU for each of the VM's devices. */
 struct vg_fit {
     size_t n_devices;
     struct {
-        const char *device; /* the VM's device now */
-        size_t gpu;         /* the GPU of the target */
+        const char *device; /* the VM's present device */
+        size_t gpu;         /* the target's GPU */
         int64_t memory_bytes;
     } devices[VG_SNAPSHOT_GPU_USES_MAX];
 };
 
-/* Makes the state from a snapshot, which must be sealed. */
+/* Creates the state from a snapshot, which must be sealed. */
 vg_cluster *vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config);
 void vg_cluster_free(vg_cluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_cluster, vg_cluster_free)
 
-/* Return the demand of a VM in window w (the newest is n_windows - 1): cores, and the part of an
- * engine, 0..1. */
+/* Return the demand of a VM in window w (the newest is n_windows - 1): in cores, and as a fraction
+ * of an engine, 0..1. */
 double vg_vm_cpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t w);
 double vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
                         const struct vg_engine_use *use, size_t w);
@@ -128,30 +131,30 @@ double vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
 struct vg_load *vg_host_find_engine(const struct vg_host_state *host, const char *device,
                                     const char *engine);
 
-/* Returns the device of the target that `device` of the VM becomes. */
+/* Returns the target's device for the VM's `device`. */
 const char *vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target,
                           const char *device);
 
-/* Carries out a move: loads, memory and vGPUs. What the VM has on its old host is free for the
- * moves after this one, which are carried out in a later wave. */
+/* Applies a move to loads, memory and vGPUs. The VM's resources on its old host are free for later
+ * moves, which belong to a later wave. */
 void vg_cluster_move(vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit);
 
-/* Takes the last move back, which was that of a VM that had been at home. */
+/* Reverses the last move, of a VM that had been at home. */
 void vg_cluster_move_back(vg_cluster *cluster, size_t vm, const struct vg_fit *fit);
 
-/* Finds the wave for a move that is carried out next: the moves of one wave may run at the same
- * time, and begin when those of the wave before are done. Returns its number, from 1. */
+/* Returns the wave, from 1, of the next move. The moves of one wave may run concurrently, and start
+ * when the previous wave is done. */
 int64_t vg_cluster_next_wave(vg_cluster *cluster, size_t from, size_t to);
 
-/* Returns whether anything is known of the memory of a host or GPU in the snapshot. Free memory may
- * be known where the total is not; only if both are 0, nothing is known. */
+/* Returns whether the memory of a host or GPU in the snapshot is known. Free memory may be known
+ * although the total is not; it is unknown only if both are 0. */
 static inline bool
 vg_memory_is_known(int64_t memory_bytes, int64_t memory_free_bytes)
 {
     return memory_bytes > 0 || memory_free_bytes > 0;
 }
 
-/* Returns the cores that a host itself takes, from its pools and from floating VMs. */
+/* Returns the cores used by a host itself, from its pools and from floating VMs. */
 double vg_host_own(const struct vg_host_state *host);
 
 /* Returns the mean over the windows. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hard constraints, which forbid a move whatever it would win; inside the policy only. They are
- * judged on the cluster as it is after the moves planned so far. If the snapshot lacks what a
- * constraint needs, the answer is "no" if guessing wrong would break the VM (vGPU type, CPU model),
- * and "yes" with a note in the plan if the move would only be refused later (memory).
+ * Hard constraints, which forbid a move whatever its gain; inside the policy only. They are checked
+ * against the cluster after the moves planned so far. If the snapshot lacks data for a constraint,
+ * the answer is "no" if a wrong guess would break the VM (vGPU type, CPU model), and "yes" with a
+ * note in the plan if the move would only be refused later (memory).
  */
 #ifndef VG_POLICY_CONSTRAINTS_H
 #define VG_POLICY_CONSTRAINTS_H
@@ -36,21 +36,21 @@ enum vg_constraint {
 /* Returns a stable id for machines: "gpu-type", ... */
 const char *vg_constraint_name(enum vg_constraint constraint);
 
-/* Checks whether the VM may be moved at all. If not, *ret_reason gets a sentence; the caller frees
- * it. */
+/* Checks whether the VM may be moved at all. If not, *ret_reason receives a sentence, which the
+ * caller frees. */
 enum vg_constraint vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason);
 
-/* Checks whether it may be moved to that host. NONE fills *ret_fit, anything else *ret_reason. Does
- * not call vg_constraints_vm() again. */
+/* Checks whether the VM may be moved to this host. NONE fills *ret_fit, other values *ret_reason.
+ * Does not call vg_constraints_vm() again. */
 enum vg_constraint vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host,
                                        struct vg_fit *ret_fit, char **ret_reason);
 
-/* Returns how many of a type a GPU of the snapshot can give; -1: it is of another kind. */
+/* Returns how many vGPUs of a type a GPU of the snapshot can provide, or -1 if it is of another
+ * kind. */
 int64_t vg_constraints_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu,
                                   const char *wanted);
 
-/* Checks whether the host already has its share of the moves of one wave. ret_reason may be NULL.
- */
+/* Checks whether the host has reached its limit of moves in one wave. ret_reason may be NULL. */
 enum vg_constraint vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides whether a plan that was made a while ago may still be carried out. Pure; any thread.
+ * Decides whether an older plan may still be executed. Pure; any thread.
  */
 #ifndef VG_POLICY_DRIFT_H
 #define VG_POLICY_DRIFT_H
@@ -19,23 +19,23 @@ const struct vg_plan_action *vg_drift_find_action(const vg_plan *plan, const cha
                                                   const char *to, const char *hash, GError **err);
 
 /* Compares both hosts and the VM of an action with their state when the plan was made. Returns 0,
- * or -1 with VG_E_CONFLICT, which names what has changed. */
+ * or -1 with VG_E_CONFLICT and the changed facts. */
 int vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
                    const struct vg_plan_action *action, GError **err);
 
-/* Finds what a plan does for the programs of a VM at proxies: to is where they go, or NULL for
- * another weight. VG_E_CONFLICT: it does not. */
+/* Finds a plan's action for a VM's programs at proxies: to is their target, or NULL for another
+ * weight. Fails with VG_E_CONFLICT if there is none. */
 const struct vg_plan_proxy_action *vg_drift_find_proxy_action(const vg_plan *plan, const char *vm,
                                                               const char *to, int64_t weight,
                                                               GError **err);
 
-/* Checks that a VM's programs are where they were when the plan was made, and that the proxy to
- * which they go has the socket for it, and the same GPU. Returns 0, or -1 with VG_E_CONFLICT. */
+/* Checks that a VM's programs use the same proxy as when the plan was made, and that the target
+ * proxy has the VM's socket and the same GPU. Returns 0, or -1 with VG_E_CONFLICT. */
 int vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
                          const struct vg_plan_proxy_action *action, GError **err);
 
-/* Checks that VMs which must not be on one host are moved one after the other. Returns 0, or -1
- * with VG_E_CONFLICT if `other`, which is being moved, is in an anti-affinity group of `vm`. */
+/* Ensures that VMs which must not share a host are moved one after the other. Returns 0, or -1 with
+ * VG_E_CONFLICT if `other`, which is being moved, is in an anti-affinity group of `vm`. */
 int vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *other,
                           GError **err);
 

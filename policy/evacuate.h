@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds a place elsewhere for each VM of a host that is to be emptied. Unlike a plan, this does not
- * ask what a move wins: it takes the target on which the VM, and those that are there, lose least.
- * Pure; any thread.
+ * Finds a target for each VM of a host that must be emptied. Unlike a plan, it does not require a
+ * gain: it chooses the target that causes the smallest loss for the VM and the VMs there. Pure; any
+ * thread.
  */
 #ifndef VG_POLICY_EVACUATE_H
 #define VG_POLICY_EVACUATE_H
@@ -10,19 +10,19 @@
 #include "model/snapshot.h"
 #include "policy/policy-conf.h"
 
-/* Where a VM goes. */
+/* The target of a VM. */
 struct vg_evacuation {
     char *vm;
     char *uuid;     /* or NULL */
-    char *to;       /* a host; NULL: it stays */
-    char *reason;   /* one sentence: why there, or why it stays */
-    double seconds; /* that its move takes, as predicted; 0 if it stays */
+    char *to;       /* a host; NULL if the VM stays */
+    char *reason;   /* one sentence: why this target, or why it stays */
+    double seconds; /* predicted duration of its move; 0 if it stays */
 };
 
-/* Returns struct vg_evacuation for each VM of the host, in the order in which to move them: those
- * that need most memory first, since the others fit more easily; then those that stay. Each is
- * placed with the ones before it moved. The caller frees the array. snapshot must be sealed. A host
- * that it does not have has no VMs. */
+/* Returns a struct vg_evacuation for each VM of the host, in the order of moves: first VMs with the
+ * most memory, because others fit more easily; then VMs that stay. Each placement assumes that the
+ * previous moves are done. The caller frees the array. snapshot must be sealed. An unknown host has
+ * no VMs. */
 GPtrArray *vg_policy_evacuate(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                               const char *host);
 

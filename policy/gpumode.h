@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Would another mode of the GPU's scheduler be better for its VMs? Each mode that the platform
- * offers is simulated on the same requests as the present one; what that wins and costs decides.
- * Nothing better is a normal outcome. Pure; one thread at a time.
+ * Decides whether another mode of the GPU's scheduler would be better for its VMs. Each mode that
+ * the platform offers is simulated with the same requests as the present mode. The gain and cost
+ * decide; that nothing is better is a normal result. Pure; one thread at a time.
  *
  * How modes can be changed (sources in vgpud-policy(7)):
- * gvt-g: not at run time. The weight is of the mdev type (16 / n of type _n), so that a vGPU must
- *     be made anew. Two variants that nobody has merged are simulated for comparison: without
- *     carrying over, and with work conserved.
- * nvidia-vgpu: policy and timeslice of a GPU, as long as it has no vGPU.
- * xe-sriov, i915-sriov: the execution quantum of each VF, at any time; 0 is without end.
- * amd-gim: the timeslice of each VF, at any time.
- * unknown: nothing is offered, all modes are simulated for comparison.
+ *
+ *   - gvt-g: not at run time. The weight belongs to the mdev type (16 / n for type _n), so the
+ *     vGPU must be created again. Two variants that were never merged are simulated for
+ *     comparison: without carry-over, and with work conservation.
+ *   - nvidia-vgpu: policy and timeslice of a GPU, while it has no vGPU.
+ *   - xe-sriov, i915-sriov: the execution quantum of each VF, at any time; 0 is unlimited.
+ *   - amd-gim: the timeslice of each VF, at any time.
+ *   - unknown: offers nothing; all modes are simulated for comparison.
  */
 #ifndef VG_POLICY_GPUMODE_H
 #define VG_POLICY_GPUMODE_H
@@ -42,19 +43,18 @@ enum vg_gpumode_price {
 extern const char *const vg_gpumode_platform_names[]; /* ends with NULL; the same holds below */
 extern const char *const vg_gpumode_price_names[];
 
-/* Fails with VG_E_INVALID, which names the platforms that there are. */
+/* Fails with VG_E_INVALID and the names of all platforms. */
 int vg_gpumode_platform_from_name(const char *name, enum vg_gpumode_platform *ret,
                                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns the platform whose modes this is one of. */
+/* Returns the platform that has this mode. */
 enum vg_gpumode_platform vg_gpumode_platform_of(enum vg_gpusched_mode mode);
 
-/* Sets mode, timeslice, quanta and preemption to the platform's state when nobody has changed
- * anything. */
+/* Sets mode, timeslice, quanta and preemption to the platform's defaults. */
 void vg_gpumode_set_default(struct vg_gpusched_scenario *scenario,
                             enum vg_gpumode_platform platform);
 
-/* The parameters of a VM; those that the mode does not use are ignored. */
+/* The parameters of a VM; the mode ignores those that it does not use. */
 struct vg_gpumode_vm {
     uint32_t weight;
     int64_t quantum_ns;               /* as in struct vg_gpusched_vm */
@@ -67,11 +67,11 @@ struct vg_gpumode_candidate {
     enum vg_gpumode_price price;
     GArray *vms; /* struct vg_gpumode_vm, as in the scenario */
     int64_t gain_wait_ns_per_s;
-    /* The VM whose p95 latency rises most, or falls least, relative to its present value. */
+    /* The VM whose p95 latency rises most or falls least, relative to its present value. */
     uint32_t worst_vm;
     int64_t worst_p95_change_ns;
     bool proposed;
-    char *reason; /* the reason why it is proposed, or is not */
+    char *reason; /* why it is or is not proposed */
 };
 
 struct vg_gpumode_advice {
@@ -79,15 +79,15 @@ struct vg_gpumode_advice {
     const struct vg_gpusched_scenario *scenario; /* borrowed; the present mode and the VMs */
     GArray *measured;                            /* struct vg_gpustream_figures, for each VM */
     GArray *simulated;                           /* the same for the present mode */
-    /* The largest relative error of the simulation in a VM's requests per second or mean latency;
-     * NaN if no VM has enough requests. */
+    /* Largest relative error of the simulation in a VM's requests per second or mean latency; NaN
+     * if no VM has enough requests. */
     double error;
     GPtrArray *candidates; /* struct vg_gpumode_candidate, sorted by modes and parameters */
     char *why;             /* one sentence about the proposal, or why there is none */
 };
 
-/* Makes the advice. The scenario is in the present mode, and outlives the advice. measured has a
- * struct vg_gpustream_figures for each VM; if it is NULL, only the scenario is known, and its
+/* Creates the advice. The scenario is in the present mode, and must outlive the advice. measured
+ * has a struct vg_gpustream_figures for each VM. If it is NULL, only the scenario is known, and its
  * simulation counts as the present state. Fails with VG_E_INVALID if the scenario cannot be
  * simulated in its present mode. */
 struct vg_gpumode_advice *vg_gpumode_advise(const struct vg_gpusched_scenario *scenario,

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The policy: one immutable snapshot of all known hosts in, a plan out. Pure and reentrant: no
+ * The policy makes a plan from one immutable snapshot of all known hosts. Pure and reentrant: no
  * I/O, no clock, no state between calls; any thread. The same snapshot content, configuration and
  * rule give the same plan, down to the last byte of its JSON.
  *
- * Rules
- * complement: wins back as much CPU and GPU time as it can. On every host whose contention passed
- *     the gates, it tries every VM (victim, aggressor or bystander) on every other host, takes the
- *     move with the best gain after cost, and repeats with that move done.
- * paper-threshold: Belkhiri & Dagenais 2024: a CPU-intensive VM (class cpu) that is preempted more
- *     often than a threshold goes to the host with the largest majority of GPU-intensive VMs
- *     (class gpu). As published it looks at nothing else; hard constraints are kept, the model's
- *     forecast is reported and not used, and there is no hold and no minimum gain.
+ * Rules:
  *
- * cluster makes loads of the snapshot (for each pool of CPUs, each GPU engine, each window). The
- * rule asks gates (is there contention, has it lasted?), constraints (is the move allowed?) and
- * predict (what does it win and cost?), and writes what it finds into the plan.
+ *   - complement recovers as much CPU and GPU time as it can. For every host whose contention
+ *     passed the gates, it tries every VM (victim, aggressor or bystander) on every other host,
+ *     takes the move with the best gain after cost, and repeats with this move applied.
+ *   - paper-threshold (Belkhiri & Dagenais 2024) moves a CPU-intensive VM (class cpu) that is
+ *     preempted more often than a threshold to the host with the largest majority of GPU-intensive
+ *     VMs (class gpu). As published, it considers nothing else. Hard constraints apply. The
+ *     model's forecast is reported but not used, and there is no hold and no minimum gain.
+ *
+ * cluster computes loads from the snapshot (for each pool of CPUs, each GPU engine, each window). A
+ * rule uses gates (is there contention, and has it lasted?), constraints (is the move allowed?) and
+ * predict (its gain and cost), and writes its findings into the plan.
  */
 #ifndef VG_POLICY_POLICY_H
 #define VG_POLICY_POLICY_H
@@ -28,10 +29,10 @@
 vg_plan *vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                         enum vg_rule_id rule, GError **err);
 
-/* Judges every host for one VM by config->rule, for "why there" and "why not there"; the best is
- * where that rule would move it. vm is a UUID, "HOST/NAME", a
- * name that only one host has, or a name in OpenStack that only one VM has. VG_E_NOT_FOUND, or
- * VG_E_CONFLICT naming those that have it. */
+/* Judges every host for one VM by config->rule, to explain its place. The best host is the one that
+ * this rule would choose. vm is a UUID, "HOST/NAME", a name that only one host has, or a name in
+ * OpenStack that only one VM has. Fails with VG_E_NOT_FOUND, or with VG_E_CONFLICT and the VMs that
+ * match. */
 vg_explanation *vg_policy_explain(const vg_snapshot *snapshot,
                                   const struct vg_policy_config *config, const char *vm,
                                   GError **err);
