@@ -15,8 +15,8 @@
 #include "model/alert.h"
 #include "model/window.h"
 
-/* An alert that is raised ends when the mean has been this much below its limit for the rule's
- * clear_for_ns, so that it does not come and go all the time. */
+/* A raised alert ends when the mean has been this much below its limit for the rule's clear_for_ns,
+ * so that alerts do not flap. */
 #define VG_ALERT_HYSTERESIS 0.1
 
 struct vg_alert_rule {
@@ -26,7 +26,7 @@ struct vg_alert_rule {
     /* a pattern with * and ? for names, also those in OpenStack, or UUIDs; NULL or empty for all
      * VMs together */
     const char *vm;
-    int64_t clear_for_ns; /* 0: it ends with the first window after which the mean is below */
+    int64_t clear_for_ns; /* 0 to end with the first window below the limit */
 };
 
 struct vg_alert_change {
@@ -37,41 +37,40 @@ struct vg_alert_change {
     const char *uuid;         /* NULL or empty if the VM has none */
     double lost_cores;        /* the mean of the last for_ns */
     int64_t since_ns;         /* epoch, when it was raised */
-    const char *reason;       /* the reason why it ended, or NULL if it did so by itself */
+    const char *reason;       /* why it was ended, or NULL if it ended normally */
 };
 
-/* Receives a change. Everything in it is borrowed and lasts until this returns. */
+/* Receives a change, whose contents are borrowed until this returns. */
 typedef void vg_alert_told(void *data, const struct vg_alert_change *change);
 
 typedef struct vg_alerts vg_alerts;
 
 /* Makes the alerts; rules are copied. */
 vg_alerts *vg_alerts_new(const struct vg_alert_rule *rules, size_t n_rules);
-void vg_alerts_free(vg_alerts *alerts); /* NULL is fine */
+void vg_alerts_free(vg_alerts *alerts); /* NULL is accepted */
 
 bool vg_alerts_same(const vg_alerts *alerts, const struct vg_alert_rule *rules, size_t n_rules);
 
 /* Returns the name that OpenStack gives a VM, or NULL; borrowed for the call. */
 typedef const char *vg_alert_names(void *names, const struct vg_vm_sample *vm);
 
-/* Takes a closed window. Windows come in the order of time. offset_ns: their clock + offset =
+/* Processes a closed window. Windows arrive in the order of time. offset_ns: their clock + offset =
  * epoch. */
 void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t offset_ns,
                     vg_alert_names *name, void *names, vg_alert_told *told, void *data);
 
-/* Takes over an alert that was raised before, if its rule is still there. It is not raised again,
- * and ends at the earliest when windows of the rule's time have come, since it is not known before
- * how much is lost or which VMs there are. Returns false if there is no such rule. */
+/* Restores an alert that was raised in an earlier run, if its rule still exists. It is not raised
+ * again. It ends at the earliest after windows of the rule's time, because losses and VMs are
+ * unknown before. Returns false if there is no such rule. */
 bool vg_alerts_restore(vg_alerts *alerts, const struct vg_active_alert *alert);
 
-/* Appends the alerts that are raised (struct vg_active_alert), by rule and name; the list frees
- * them. */
+/* Appends the raised alerts (struct vg_active_alert), by rule and name; the list frees them. */
 void vg_alerts_list(const vg_alerts *alerts, GPtrArray *list);
 
 /* Returns the number of rules. */
 size_t vg_alerts_count_rules(const vg_alerts *alerts);
 
-/* Ends all alerts that are raised. */
+/* Ends all raised alerts. */
 void vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_told *told, void *data);
 
 #endif

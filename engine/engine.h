@@ -19,19 +19,18 @@
 #include "model/window.h"
 #include "policy/policy-conf.h"
 
-/* This is as long as a profile, which then has nothing left of the VM anyway. */
+/* As long as a profile, which then has no window of the VM left. */
 #define VG_ENGINE_FORGET_WINDOWS VG_SNAPSHOT_PROFILE_MAX
 
-/* The maximum number of GPU engines that are remembered for a VM; further ones are left out. */
+/* Maximum number of GPU engines per VM; others are left out. */
 #define VG_ENGINE_USES_MAX VG_SNAPSHOT_GPU_USES_MAX
 
-/* The maximum number of aggressors that are remembered for a VM; the time that further ones take
- * counts as "host:unknown". */
+/* Maximum number of aggressors per VM; time taken by others counts as "host:unknown". */
 #define VG_ENGINE_LOSSES_MAX VG_SNAPSHOT_LOSSES_MAX
 
-/* A window that is shorter than those of a VM's profile is left out, because the last one of a
- * recording is cut, and live also one that is longer, because who measures came late; after so many
- * in a row the profile starts anew with their length. */
+/* A window shorter than those of a VM's profile is left out, because the last one of a recording is
+ * cut. Live, a longer one is also left out, because its source was late. After this many in a row
+ * the profile starts again with their length. */
 #define VG_ENGINE_ODD_WINDOWS 3
 
 enum vg_engine_mode {
@@ -44,17 +43,17 @@ struct vg_engine_part {
     enum vg_snapshot_source source;
     const char *note; /* or NULL */
     int64_t clock_offset_ns;
-    /* the problem of VMs that are only described, or NULL to leave these out */
+    /* problem text for VMs that are only described, or NULL to leave them out */
     const char *unmeasured;
-    /* enum vg_cpu_lack, of all VMs; NULL: what the newest window says of each */
+    /* enum vg_cpu_lack of all VMs; NULL for each VM's newest window */
     const unsigned int *lacks;
-    /* the descriptions have all VMs that libvirt knows: others are unmanaged */
+    /* the descriptions have all of libvirt's VMs: others are unmanaged */
     bool described;
 };
 
 typedef struct vg_engine vg_engine;
 
-/* Makes an engine. config is copied; mode determines how snapshots are made. */
+/* Creates an engine. config is copied; mode determines how snapshots are made. */
 vg_engine *vg_engine_new(const struct vg_policy_config *config, enum vg_engine_mode mode);
 void vg_engine_free(vg_engine *engine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_engine, vg_engine_free)
@@ -62,8 +61,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_engine, vg_engine_free)
 /* Changes the configuration from now on, also for known VMs, which keep their history. */
 void vg_engine_set_config(vg_engine *engine, const struct vg_policy_config *config);
 
-/* Takes one window of a host; window is borrowed for the call. A window without length is
- * ignored. Windows of one host come in time order. */
+/* Feeds one window of a host; window is borrowed for the call. A window without length is ignored.
+ * Windows of one host arrive in time order. */
 void vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host);
 
 /* Makes a sealed snapshot of the described hosts. Each description is a host whose name tells which

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the gatherer share.
+ * Shared by the gatherer's files.
  */
 #ifndef VG_ENGINE_GATHER_PRIVATE_H
 #define VG_ENGINE_GATHER_PRIVATE_H
@@ -13,7 +13,7 @@ struct part {
     struct vg_window window;
     struct vg_provenance provenance;
     int64_t clock_offset_ns;
-    bool remembered; /* as one of a closed window */
+    bool remembered; /* is in closed_parts */
 };
 
 struct source {
@@ -38,14 +38,15 @@ struct vg_gather {
     struct source sources[VG_GATHER_SOURCES_MAX];
     unsigned int n_sources;
     GPtrArray *parts;     /* struct part, sorted by end, then by source */
-    GPtrArray *pieces;    /* struct part that made no window, and may be pieces of the next one */
+    GPtrArray *pieces;    /* struct part that made no window, and may belong to the next one */
     int64_t closed_ns;    /* the end of the newest window that was closed */
     int64_t measured_ns;  /* and of the newest one that has CPU figures */
-    uint64_t cpu_missed;  /* windows whose CPU figures came too late; not told yet */
-    uint64_t gpu_missed;  /* likewise, use of GPUs, of time that is in lost */
-    GArray *lost;         /* spans of time, one after another, that are told to be missing */
-    int64_t forgotten_ns; /* likewise all before that */
-    GArray *closed_parts; /* struct closed, the newest ones, to tell late parts from double ones */
+    uint64_t cpu_missed;  /* windows whose CPU figures arrived too late; not reported yet */
+    uint64_t gpu_missed;  /* the same for GPU use, for times in lost */
+    GArray *lost;         /* successive spans of time that are reported as missing */
+    int64_t forgotten_ns; /* all time before this is also reported */
+    GArray *closed_parts; /* struct closed, the newest ones, to distinguish late parts from
+                             duplicates */
     GArray *identities;   /* struct identity */
     uint32_t n_ids;
     struct vg_gather_stats stats;
@@ -56,37 +57,37 @@ struct closed {
     int64_t end_ns;
 };
 
-/* Gives the VMs of a part their common ids. */
+/* Assigns the common ids to the VMs of a part. */
 void vg_gather_rename(vg_gather *gather, struct part *part);
 
-/* Forgets VMs that were in no window for long. */
+/* Drops VMs that were in no window for a long time. */
 void vg_gather_forget(vg_gather *gather);
 
-/* Cuts off what a part tells of the time before begin, which is in no window that is closed from
- * now on. False: nothing is left. */
+/* Removes a part's figures before begin_ns, which is in no open window. Returns false if nothing is
+ * left. */
 bool vg_gather_trim(vg_gather *gather, struct part *part, int64_t begin_ns);
 
-/* Spans of time that are told. */
+/* Returns an empty array for reported spans of time. */
 GArray *vg_gather_lost_new(void);
 
-/* Counts the windows of this time, as far as they are not told, as those whose use of GPUs came too
+/* Counts the windows of this time that are not reported yet as windows whose GPU use arrived too
  * late. */
 void vg_gather_lose(vg_gather *gather, int64_t begin_ns, int64_t end_ns);
 
-/* Likewise those before a part that its source missed. */
+/* Does the same for windows before a part that its source missed. */
 void vg_gather_lose_before(vg_gather *gather, struct part *part);
 
-/* Returns how many windows who leads has missed before one that begins then, unless another source
- * has seen them, or they are told. */
+/* Returns how many windows the leading source missed before one that starts at begin_ns, except
+ * those that another source has seen or that are reported. */
 uint64_t vg_gather_count_missed(vg_gather *gather, const struct vg_provenance *lead,
                                 int64_t begin_ns);
 
-/* Joins pieces. A source that was late makes one long window, while others went on; their pieces,
- * the last of which is this part, are put together again. */
+/* Joins pieces. A late source makes one long window, while others continue; their pieces, of which
+ * this part is the last, are joined again. */
 void vg_gather_add_pieces(vg_gather *gather, struct part *last, int64_t begin_ns);
 
-/* Joins a less trusted part: GPU use, and VMs that the lead does not see. A VM of which only GPU
- * use is known waits for the lead to see it, since its CPU figures would be zeros. */
+/* Joins a less trusted part: GPU use, and VMs that the lead does not see. A VM with only GPU use
+ * waits until the lead sees it, because its CPU figures would be zeros. */
 void vg_gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu);
 
 #endif

@@ -8,11 +8,10 @@
 #include "model/snapshot.h"
 #include "model/window.h"
 
-/* Makes what is remembered of all proxies of a host, in arrays that are freed by g_ptr_array_unref.
- */
+/* Returns an empty history of a host's proxies, freed by g_ptr_array_unref(). */
 GPtrArray *vg_proxy_tracks_new(void);
 
-/* Feeds a window of the host. What it does not tell of a proxy that is known counts as unknown. */
+/* Feeds a window of the host. Missing figures of known proxies count as unknown. */
 void vg_proxy_tracks_feed(GPtrArray *tracks, const struct vg_window *window);
 
 /* Appends struct vg_snap_proxy to the list of a host. */

@@ -31,7 +31,7 @@ struct vg_use_track {
 };
 
 struct vg_vm_track {
-    uint64_t id; /* that of this track, never used again by the engine */
+    uint64_t id; /* id of this track, never reused by the engine */
     enum vg_engine_mode mode;
     char name[VG_VM_NAME_MAX];
     char uuid[VG_UUID_LEN];
@@ -39,11 +39,11 @@ struct vg_vm_track {
     int64_t vcpus;
     bool guest_known;
     unsigned int lacks; /* enum vg_cpu_lack, of the newest window */
-    uint64_t last_step; /* the step of its host in which it was last in the window */
-    int64_t covered_ns; /* the length of all windows since it was first seen */
+    uint64_t last_step; /* the last step of its host with this VM in the window */
+    int64_t covered_ns; /* total length of all windows since it was first seen */
     vg_score *score;
     struct vg_cpu_figures total;
-    int64_t gpu_active_ns;  /* that of windows with a known GPU side */
+    int64_t gpu_active_ns;  /* total of windows with a known GPU side */
     int64_t gpu_covered_ns; /* the length of these windows */
     struct vg_rate run_ns;
     struct vg_rate preempt_ns;
@@ -53,7 +53,7 @@ struct vg_vm_track {
     GArray *uses;              /* struct vg_use_track */
     GArray *cpus;              /* int32_t, CPUs that it may use, or was seen on */
     int64_t profile_window_ns; /* the length of the windows in the profile */
-    uint32_t odd_windows;      /* the number left out of it in a row */
+    uint32_t odd_windows;      /* consecutive windows left out of the profile */
     GArray *profile_cpu;       /* double, the newest last */
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
 };
@@ -62,14 +62,14 @@ struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t 
                                     enum vg_engine_mode mode, const struct vg_score_config *config);
 void vg_vm_track_free(struct vg_vm_track *track);
 
-/* Feeds one window in which the VM was seen. tracks are those of the window's VMs, in their order:
- * the aggressors. */
+/* Feeds one window with the VM. tracks belong to the window's VMs, in their order: the
+ * aggressors. */
 void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
                       const struct vg_window *window, const GPtrArray *tracks,
                       int64_t half_life_ns);
 
 /* Fills in the measured members of a VM that only has a name. names has the names of the snapshot's
- * VMs, by the id of the track (uint64_t). lacks: what is not known, enum vg_cpu_lack. */
+ * VMs, by the track's id (uint64_t). lacks: what is unknown, enum vg_cpu_lack. */
 void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, unsigned int lacks,
                       struct vg_snap_vm *vm);
 
