@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The types and functions of OpenCL, with those of all earlier versions.
+ * The OpenCL types and functions, including the deprecated ones of all earlier versions.
  */
 #ifndef VG_OPENCL_BASE_CL_H
 #define VG_OPENCL_BASE_CL_H

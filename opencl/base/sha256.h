@@ -21,13 +21,14 @@ struct vg_sha256 {
 void vg_sha256_begin(struct vg_sha256 *hash);
 void vg_sha256_add(struct vg_sha256 *hash, const void *bytes, size_t size);
 
-/* Adds a number, and as many bytes, so that two texts in a row are not taken for two others. */
+/* Adds the size and then the bytes, so that two texts in a row hash differently from any other
+ * two. */
 void vg_sha256_add_text(struct vg_sha256 *hash, const void *bytes, uint64_t size);
 
-/* Also forgets what was hashed. */
+/* Also erases the hash's state. */
 void vg_sha256_end(struct vg_sha256 *hash, unsigned char digest[VG_SHA256_SIZE]);
 
-/* What is made of the key on the way is forgotten. */
+/* Computes the HMAC. Erases all intermediate values that depend on the key. */
 void vg_sha256_sign(const unsigned char key[VG_SHA256_SIZE], const void *bytes, size_t size,
                     unsigned char mac[VG_SHA256_SIZE]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent's side of a program: a thread that is connected to the agent's socket and does what it
- * is told, line by line.
+ * The program's side of the agent protocol: a thread that connects to the agent's socket and
+ * executes its requests, line by line.
  *
  *   program   hello 1 PID                  or  hello 1 PID released BYTES
  *             or  hello 1 PID away BYTES
@@ -12,18 +12,18 @@
  *   program   released BYTES MICROSECONDS  or  refused REASON  or  lost REASON
  *   agent     abort                        (while it prepares)
  *   agent     resume                       or  resume at proxy:ADDRESS
- *   program   resumed BYTES MICROSECONDS   or  failed REASON    (resume may be said again)
+ *   program   resumed BYTES MICROSECONDS   or  failed REASON    (resume may be repeated)
  */
 #ifndef VG_OPENCL_ICD_CONTROL_H
 #define VG_OPENCL_ICD_CONTROL_H
 
-/* Starts the thread. It connects when there is an agent, and again when that one was restarted. A
- * program that was stopped, and finds no agent for VG_CL_ALONE_S seconds, tries to go on by itself,
- * and again and again after as long a time. */
+/* Starts the thread. It connects when an agent is running, and reconnects after the agent
+ * restarts. A stopped program that finds no agent for VG_CL_ALONE_S seconds tries to resume on its
+ * own, and repeats that at the same interval. */
 #define VG_CL_ALONE_S 120
 void vg_cl_control_start(void);
 
-/* Has it not be started: this process is no program, but serves them. */
+/* Prevents the thread from being started, in a process that serves programs but is not one. */
 void vg_cl_control_forbid(void);
 
 #endif

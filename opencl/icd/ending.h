@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that ends. In exit() vendors end, too, and can neither be used nor loaded again after
- * it: so exit() is a call that waits in front of the gate, before it comes to what vendors have it
- * call, and after it the program is not stopped any more.
+ * The end of a program. Vendors shut down in exit(); afterwards they can neither be used nor
+ * loaded again. So exit() waits at the gate like a call, before it runs the vendors' exit
+ * handlers. From then on the program is no longer stopped.
  */
 #ifndef VG_OPENCL_ICD_ENDING_H
 #define VG_OPENCL_ICD_ENDING_H
 
 #include <stdbool.h>
 
-/* Has exit() do so, when vendors were loaded, and loaded again; and once more when the first
- * context is made with them, as some begin only then. From one thread at a time. */
+/* Installs that exit handler when vendors were loaded or reloaded, and again when the first
+ * context was created with them, as some vendors initialise only then. From one thread at a
+ * time. */
 void vg_cl_ending_watch(void);
 
-/* Returns whether the program ends. Once it does, it is so for all who close the gate. */
+/* Returns whether the program is exiting. Every thread that closes the gate sees this once it is
+ * true. */
 bool vg_cl_is_ending(void);
 
 #endif

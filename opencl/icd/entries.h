@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What programs call.
+ * The entry points that programs call.
  */
 #ifndef VG_OPENCL_ICD_ENTRIES_H
 #define VG_OPENCL_ICD_ENTRIES_H
@@ -12,13 +12,13 @@ struct vg_cl_entry {
     void *function;
 };
 
-/* The table that every handle begins with. */
+/* The dispatch table that each handle's first member points to. */
 extern const cl_icd_dispatch vg_cl_dispatch;
 
-/* The core functions by name; ends with NULL. */
+/* The core functions by name. The last entry is NULL. */
 extern const struct vg_cl_entry vg_cl_entries[];
 
-/* Those that opencl.api has as `entry`. */
+/* The functions marked `entry` in opencl.api. */
 cl_int CL_API_CALL vg_cl_entry_SetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
                                             const void *arg_value);
 

@@ -13,7 +13,7 @@
 #ifndef VG_OPENCL_ICD_FORKED_H
 #define VG_OPENCL_ICD_FORKED_H
 
-/* Watches for forks from now on. Called once. */
+/* Handles forks from now on. Call once. */
 void vg_cl_forked_watch(void);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gate through which every call of OpenCL goes. It stands open; while the program's state is
- * taken away or brought back it is closed, and calls wait in front of it.
+ * The gate through which every OpenCL call passes. It is normally open. While the program's state
+ * is saved or restored it is closed, and calls wait.
  *
- * Passing costs a store and a load of the thread's own: whoever closes it makes the other threads'
- * stores visible by membarrier(2), and then looks at each thread. Where the kernel or a container
- * refuses membarrier(2), each thread does that itself, by a fence, which takes longer.
+ * Passing costs a store and a load of thread-local memory. The thread that closes the gate calls
+ * membarrier(2) to make the other threads' stores visible, and then checks each thread. If the
+ * kernel or a container refuses membarrier(2), each thread executes a fence instead, which is
+ * slower.
  */
 #ifndef VG_OPENCL_ICD_GATE_H
 #define VG_OPENCL_ICD_GATE_H
@@ -18,15 +19,15 @@
 enum vg_cl_gate {
     VG_CL_GATE_OPEN,
     VG_CL_GATE_QUIET,    /* no new commands */
-    VG_CL_GATE_DRAINING, /* what was begun is waited for; user events may be set */
+    VG_CL_GATE_DRAINING, /* waiting for commands in flight; user events may still be set */
     VG_CL_GATE_CLOSED,
-    VG_CL_GATE_FENCED,  /* of a thread that looks at the gate itself, after a fence */
-    VG_CL_GATE_UNKNOWN, /* of a thread that has not been here yet */
+    VG_CL_GATE_FENCED,  /* state of a thread that checks the gate itself, after a fence */
+    VG_CL_GATE_UNKNOWN, /* state of a thread that has made no call yet */
 };
 
 struct vg_cl_gate_thread {
-    atomic_uint inside; /* how often: a call's callback may make others */
-    atomic_uint state;  /* enum vg_cl_gate: the gate's, as far as this thread is told */
+    atomic_uint inside; /* nesting depth: a call's callback may make other calls */
+    atomic_uint state;  /* enum vg_cl_gate: the gate's state as this thread sees it */
     struct vg_cl_gate_thread *next, **link;
 };
 
@@ -35,7 +36,7 @@ extern _Thread_local struct vg_cl_gate_thread vg_cl_gate_self
 
 void vg_cl_gate_enter_slowly(unsigned limit);
 
-/* Enters, or else returns false: then vg_cl_gate_enter_slowly() is to be called. */
+/* Enters and returns true. If it returns false, call vg_cl_gate_enter_slowly(). */
 static inline bool
 vg_cl_gate_try(unsigned limit)
 {
@@ -44,7 +45,7 @@ vg_cl_gate_try(unsigned limit)
 
     atomic_store_explicit(&self->inside, inside + 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    /* What was made anew before it opened is seen. */
+    /* Acquire: objects that were re-created before the gate opened are visible. */
     return __builtin_expect(atomic_load_explicit(&self->state, memory_order_acquire) <= limit, 1);
 }
 
@@ -61,14 +62,14 @@ vg_cl_gate_enter(void)
     vg_cl_gate_enter_below(VG_CL_GATE_QUIET);
 }
 
-/* For calls that put commands into queues. */
+/* For calls that enqueue commands. */
 static inline void
 vg_cl_gate_enter_command(void)
 {
     vg_cl_gate_enter_below(VG_CL_GATE_OPEN);
 }
 
-/* For calls without which others that are inside would never end. */
+/* For calls that unblock others which are already inside. */
 static inline void
 vg_cl_gate_enter_through(void)
 {
@@ -84,22 +85,22 @@ vg_cl_gate_leave(void)
     atomic_store_explicit(&self->inside, inside - 1, memory_order_release);
 }
 
-/* Sets the gate's state for other threads than this one. Opening wakes those that wait, and does
- * not fail. False, with errno: membarrier(2) is refused now, and was not at first, as when the
- * program has put itself under a filter meanwhile. Threads may be inside then that
- * vg_cl_gate_inside() does not count: the gate has to be opened again. */
+/* Sets the gate's state for all other threads. Opening wakes the waiting threads and cannot fail.
+ * Returns false with errno if membarrier(2), which worked at the start, is refused now, e.g. since
+ * the program installed a seccomp filter. Threads may then be inside that vg_cl_gate_inside()
+ * misses: the caller must reopen the gate. */
 bool vg_cl_gate_set(enum vg_cl_gate state);
 
-/* Counts the other threads that are inside, but for those that run the program's functions for the
- * vendor and those that the caller is told not to count. */
+/* Returns the number of other threads inside, except those that run the program's callbacks for
+ * the vendor. */
 unsigned vg_cl_gate_inside(void);
 
-/* Around a fork, which comes while nobody changes the gate. */
+/* Called before and after a fork, so that no thread changes the gate during it. */
 void vg_cl_gate_hold(void);
 void vg_cl_gate_let_go(void);
 
-/* In the child of a fork that was held: no other thread is there, and the gate is open. Returns
- * whether it was. */
+/* Called in the child after vg_cl_gate_hold(): no other thread exists, and the gate is opened.
+ * Returns whether it was open. */
 bool vg_cl_gate_is_forked(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of extensions, which have a place in every handle's table. The extensions are not
- * offered (track/know.c); who calls them all the same is told so, and gets an error.
+ * Extension functions that have a slot in every handle's dispatch table. The extensions are not
+ * offered (track/know.c). A program that calls one of these functions anyway gets an error and a
+ * message.
  */
 #ifndef VG_OPENCL_ICD_NOT_CARRIED_H
 #define VG_OPENCL_ICD_NOT_CARRIED_H
@@ -11,7 +12,8 @@
 cl_int CL_API_CALL vg_cl_not_carried(void);
 void *CL_API_CALL vg_cl_none_carried(void);
 
-/* Their calling convention leaves the caller to clear up what it passed. */
+/* Callers remove the arguments in this calling convention, so a function without parameters
+ * fits. */
 #define VG_CL_NOT_CARRIED                                                                          \
  .clGetGLObjectInfo = (void *)vg_cl_not_carried, .clGetGLTextureInfo = (void *)vg_cl_not_carried,  \
  .clEnqueueAcquireGLObjects = (void *)vg_cl_not_carried,                                           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The library out of the way: a loader gets the vendors' own platforms, and calls these without it.
+ * Pass-through mode: a loader gets the vendors' own platforms and calls them directly.
  */
 #ifndef VG_OPENCL_ICD_OFF_H
 #define VG_OPENCL_ICD_OFF_H
@@ -9,10 +9,10 @@
 
 #include "opencl/track/object.h"
 
-/* Whether VGPU_OPENCL=off says so. */
+/* Returns whether VGPU_OPENCL=off is set. */
 bool vg_cl_is_off(void);
 
-/* As clIcdGetPlatformIDsKHR() and clGetExtensionFunctionAddress(), of all vendors. */
+/* As clIcdGetPlatformIDsKHR() and clGetExtensionFunctionAddress(), for all vendors. */
 cl_int CL_API_CALL vg_cl_off_platforms(cl_uint n, cl_platform_id *platforms, cl_uint *found);
 void *vg_cl_off_address(const char *name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes in namespaces of their own: they cannot name other processes, and have a private file
- * system for what they write.
+ * Processes in namespaces of their own. They cannot name other processes, and they write to a
+ * private file system.
  */
 #ifndef VG_OPENCL_PROXY_APART_H
 #define VG_OPENCL_PROXY_APART_H
@@ -11,23 +11,24 @@
 
 #include "opencl/proxy/reach.h"
 
-#define APART_ROOM_MIB 256 /* of the private file system, in memory */
+#define APART_ROOM_MIB 256 /* size of the private file system, in memory */
 #define APART_HOME     REACH_ROOM "/home"
 #define APART_CACHE    REACH_ROOM "/cache"
 
-/* As fork(), into a PID and a mount namespace; and into a user namespace, without which those
- * cannot be made, unless this process may administrate the system. */
+/* As fork(), with new PID and mount namespaces. Unless this process has CAP_SYS_ADMIN, it also
+ * creates a user namespace, which the others then require. */
 pid_t vg_apart_fork(void);
 
-/* In such a process: keeps its user's and group's numbers in the user namespace, if it has one.
- * Returns NULL, or what failed, with errno. */
+/* In such a process: maps the user's and the group's IDs to themselves in the user namespace, if
+ * it has one. Returns NULL, or what failed, with errno. */
 const char *vg_apart_map(void);
 
-/* In such a process: mounts the private file system, which USER (NULL: this one) owns, and an empty
- * folder over those that REACH has nothing of. Returns NULL, or what failed, with errno. */
+/* In such a process: mounts the private file system, owned by USER or, if that is NULL, by this
+ * process's user. Mounts an empty folder over each folder of which REACH needs nothing. Returns
+ * NULL, or what failed, with errno. */
 const char *vg_apart_mount(const struct proxy_reach *reach, const char *user);
 
-/* Gives up all capabilities, for good. False, with errno. */
+/* Permanently drops all capabilities. Returns false with errno on failure. */
 bool vg_apart_drop(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a client's process may not do, whoever has got hold of it.
+ * Restrictions of a client's process, which hold even if it is compromised.
  */
 #ifndef VG_OPENCL_PROXY_CONFINE_H
 #define VG_OPENCL_PROXY_CONFINE_H
@@ -8,27 +8,27 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Of all clients' processes. */
+/* Applies to all clients' processes. */
 struct proxy_confinement {
-    const char *user;    /* whose they are; NULL: the proxy's */
+    const char *user;    /* their user; NULL for the proxy's */
     const char *vendors; /* the folder of the vendors' .icd files */
-    bool is_strict;      /* what they may not do ends them */
-    bool is_unconfined;  /* they are the proxy's equals, and only some system calls are refused */
+    bool is_strict;      /* a forbidden system call ends the process */
+    bool is_unconfined;  /* they run as the proxy's user, and only some system calls are refused */
 };
 
-/* Returns whose the clients' processes are. */
+/* Returns the user ID of the clients' processes. */
 uid_t vg_proxy_client_uid(const struct proxy_confinement *confinement);
 
-/* As fork(): the process has namespaces of its own, and has to confine itself. */
+/* As fork(). The process has its own namespaces and must confine itself. */
 pid_t vg_proxy_fork(const struct proxy_confinement *confinement);
 
-/* Takes from this process, which has one thread yet, what no vendor's library needs: another user
- * than its own, capabilities, files but those of reach.h, other processes, system calls but those
- * of seccomp-allow.c, and core files. The kernel ends it before others when memory is short.
- * Returns NULL, or what failed, with errno. */
+/* Confines this process, which may have only one thread. It changes to its own user and loses
+ * capabilities, access to other processes, core files, all files except those of reach.h, and all
+ * system calls except those of seccomp-allow.c. No vendor's library needs them. The kernel's OOM
+ * killer prefers this process. Returns NULL, or what failed, with errno. */
 const char *vg_proxy_confine(const struct proxy_confinement *confinement);
 
-/* Tries both. False, after a message. */
+/* Tries both functions in a test process. Returns false after logging a message. */
 bool vg_proxy_confine_check(const struct proxy_confinement *confinement);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the desk tells, as files of JSON. Much of it is what clients' processes have written, who
- * may write what they like: numbers are bounded, and texts made printable.
+ * Answers of the control socket, as JSON files. Clients' processes have written much of the data
+ * and may write anything: numbers are bounded and texts made printable.
  */
 #ifndef VG_OPENCL_PROXY_DESK_TELL_H
 #define VG_OPENCL_PROXY_DESK_TELL_H
 
 #include "opencl/proxy/desk.h"
 
-/* Room for what sockets had a little before; NULL, with errno. */
+/* Allocates space for the sockets' earlier counters. Returns NULL with errno on failure. */
 struct proxy_marks *vg_desk_new_marks(void);
 
-/* Returns a file of all sockets; -1, with errno. */
+/* Returns a file that describes all sockets, or -1 with errno. */
 int vg_desk_list(struct proxy_desk *desk);
 
-/* Returns a file of all that there is to one of the sockets; -1, with errno. */
+/* Returns a file with all details of one socket, or -1 with errno. */
 int vg_desk_show(struct proxy_desk *desk, const struct proxy_tenant *tenant);
 
 #endif

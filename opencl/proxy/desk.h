@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the proxy is asked, by a socket of its own (SOCK_SEQPACKET), what its clients did, and told
- * to change a share. A message is a line, and so is its answer:
+ * The proxy's control socket (SOCK_SEQPACKET). It reports what the clients did and changes shares.
+ * Each request is a line, and so is its answer:
  *
  *   list                        ok, with a file of JSON (docs/vgpu-proxy.8)
  *   show SOCKET                 the same, of one socket and its clients
@@ -10,10 +10,11 @@
  *   release ID                  ok
  *                               or  error CODE: REASON
  *
- * CODE is not-found, invalid, unknown (a line that is none of these), full, unsupported or failed.
- * A proxy of an older version answers without it.
+ * CODE is not-found, invalid, unknown (an unknown request), full, unsupported or failed. Older
+ * proxies answer without it.
  *
- * Nobody is waited for: an answer that cannot be sent at once ends the connection. One thread.
+ * The proxy never waits for a peer: if an answer cannot be sent immediately, it closes the
+ * connection. One thread.
  */
 #ifndef VG_OPENCL_PROXY_DESK_H
 #define VG_OPENCL_PROXY_DESK_H
@@ -26,42 +27,42 @@
 #include "opencl/proxy/share.h"
 #include "opencl/wire/tls.h"
 
-#define PROXY_DESK_FDS 5 /* that are polled: the listener, and who asks */
+#define PROXY_DESK_FDS 5 /* descriptors to poll: the listener and its connections */
 
 struct proxy_marks;
 
 struct proxy_desk {
-    const char *path; /* NULL: nobody asks */
-    mode_t mode;      /* who may */
+    const char *path; /* NULL if there is no control socket */
+    mode_t mode;      /* permissions of the socket */
     int fds[PROXY_DESK_FDS];
-    struct proxy_tenant *tenants; /* N_TENANTS of them; those that are gone are not told of */
+    struct proxy_tenant *tenants; /* N_TENANTS of them; closed ones are not reported */
     unsigned n_tenants;
     const struct proxy_share *share;
-    const struct vg_serve_limits *limits; /* of each client, but for memory */
+    const struct vg_serve_limits *limits; /* limits of each client, except for memory */
     unsigned clients_max, linger_s;
     size_t staging; /* bytes */
     mode_t socket_mode;
     const struct vg_wire_tls_files *tls;
     const struct proxy_confinement *confinement;
-    struct proxy_look *look;   /* devices are looked for once somebody asks */
-    struct proxy_marks *marks; /* owned: what sockets had lately; desk-tell.c */
-    struct proxy_room *room;   /* owned: what is kept for programs that will come */
-    int64_t asked;             /* when, last, by CLOCK_MONOTONIC; 0: not for a while */
+    struct proxy_look *look;   /* devices are queried on the first request */
+    struct proxy_marks *marks; /* owned; recent counters of the sockets; desk-tell.c */
+    struct proxy_room *room;   /* owned; reservations for future programs */
+    int64_t asked;             /* time of the last request by CLOCK_MONOTONIC; 0 if long ago */
 };
 
-/* Listens at DESK->path, unless that is NULL. False, with errno. */
+/* Listens at DESK->path, unless that is NULL. Returns false with errno on failure. */
 bool vg_desk_open(struct proxy_desk *desk);
 void vg_desk_close(struct proxy_desk *desk);
 
-/* Closes what a client's process has of it. */
+/* Called in a client's process: closes the descriptors inherited from the proxy. */
 void vg_desk_leave(const struct proxy_desk *desk);
 
-/* What is to be polled, PROXY_DESK_FDS of them, and what came of it. */
+/* Fills in PROXY_DESK_FDS descriptors to poll, and handles the results. */
 void vg_desk_poll(const struct proxy_desk *desk, struct pollfd *at);
 void vg_desk_serve(struct proxy_desk *desk, const struct pollfd *at);
 
-/* Has what clients do be counted while somebody asks for it. Returns for how many ms nothing
- * changes; -1: until somebody asks. */
+/* Has clients' activity counted while requests keep coming. Returns the ms until something
+ * changes, or -1 if only a request can change it. */
 int vg_desk_look(struct proxy_desk *desk);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why clients' processes have ended lately, for programs that come back to them. Used by one
- * thread.
+ * Records why clients' processes have ended lately, for programs that try to return to them. Used
+ * by one thread.
  */
 #ifndef VG_OPENCL_PROXY_ENDS_H
 #define VG_OPENCL_PROXY_ENDS_H
@@ -18,16 +18,17 @@ struct proxy_end {
 
 struct proxy_ends {
     struct proxy_end of[PROXY_ENDS_MAX]; /* the newest in the place of the oldest */
-    uint64_t n;                          /* that there ever were */
+    uint64_t n;                          /* total number of ends recorded */
 };
 
-/* CLIENT's process has ended with STATUS, having USED so much. Ends its group, and keeps, and says
- * in the log and to who asks, why it was ended, if it did not end by itself. */
+/* CLIENT's process has ended with STATUS and resource usage USED. Ends its group. If the process
+ * did not end voluntarily, stores the reason, logs it and makes it available at the control
+ * socket. */
 struct rusage;
 void vg_ends_take(struct proxy_ends *ends, struct proxy_groups *groups, struct proxy_client *client,
                   int status, const struct rusage *used);
 
-/* Returns why; NULL: it is not known. */
+/* Returns the reason, or NULL if it is not known. */
 const char *vg_ends_find(const struct proxy_ends *ends, const unsigned char *session);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes that stand before those of clients that come by TLS: each shakes hands with one of
- * them, sees who it is, and then carries what is said. It alone has the proxy's key, and it loads
- * no vendor's library; nobody waits for it. Used by one thread.
+ * TLS acceptors: processes between TLS connections and clients' processes. Each performs the
+ * handshake of one connection, identifies the client, and then relays the data. Only these
+ * processes have the proxy's key. They load no vendor's library, and the proxy never waits for
+ * them. Used by one thread.
  */
 #ifndef VG_OPENCL_PROXY_FRONT_H
 #define VG_OPENCL_PROXY_FRONT_H
@@ -13,18 +14,18 @@
 #include "opencl/proxy/share.h"
 #include "opencl/wire/tls.h"
 
-#define PROXY_FRONTS_MAX    64 /* that shake hands at a time */
-#define PROXY_FRONTS_SOCKET 16 /* of one socket */
-#define PROXY_SHAKE_S       10 /* for which they may */
+#define PROXY_FRONTS_MAX    64 /* concurrent handshakes */
+#define PROXY_FRONTS_SOCKET 16 /* concurrent handshakes per socket */
+#define PROXY_SHAKE_S       10 /* limit for a handshake */
 
-/* One that shakes hands; once it has, it goes on by itself. */
+/* A process during the handshake. Afterwards it continues without the proxy. */
 struct proxy_front {
-    pid_t pid; /* 0: none */
-    int said;  /* where it says what came of it */
-    int plain; /* where what the client says comes out */
+    pid_t pid; /* 0 if the place is free */
+    int said;  /* where it reports the result */
+    int plain; /* carries the decrypted data from the client */
     struct proxy_tenant *tenant;
-    uint64_t serial;   /* of the tenant when it came */
-    uint64_t revision; /* of what was configured when it was judged last */
+    uint64_t serial;   /* of the tenant at that time */
+    uint64_t revision; /* of the configuration at the last check */
     bool is_known;     /* the client has shown a certificate of the socket's VM */
     int64_t since;
     char from[PROXY_FROM_MAX];
@@ -32,29 +33,31 @@ struct proxy_front {
 
 struct proxy_fronts {
     struct proxy_front of[PROXY_FRONTS_MAX];
-    const struct vg_wire_tls_files *tls; /* what the proxy shows, and the CA of clients' */
+    const struct vg_wire_tls_files *tls; /* the proxy's certificate and the CA for clients */
     const struct proxy_confinement *confinement;
 };
 
 void vg_fronts_open(struct proxy_fronts *fronts);
 
-/* Whether the files can be used, which a process of its own finds out. False: after a message. */
+/* Checks in a separate process that the files can be used. Returns false after logging a
+ * message. */
 bool vg_front_check(const struct vg_wire_tls_files *tls);
 
-/* Has a process, in which LEAVE is called with DATA first, shake hands over FD, which is not the
- * caller's any more. If there are as many as there may be, of all or of this socket, the one that
- * has taken longest ends. */
+/* Starts a process that performs the handshake over FD, which it takes over. The process first
+ * calls LEAVE with DATA. If the limit for all sockets or for this one is reached, the oldest
+ * handshake is aborted. */
 void vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd,
                     const char *from, void (*leave)(void *data), void *data);
 
-/* What is to be polled, PROXY_FRONTS_MAX of them. */
+/* Fills in PROXY_FRONTS_MAX descriptors to poll. */
 void vg_fronts_poll(const struct proxy_fronts *fronts, struct pollfd *at);
 
-/* Takes what the one in a place says. The place is free after what it says last. True: *DONE has
- * shaken hands, may come by what is configured now, and PLAIN of it is the caller's. */
+/* Reads what the process in a place reports; its last report frees the place. Returns true if the
+ * handshake is complete and the current configuration admits the client; *DONE then has the
+ * details, and its PLAIN is the caller's. */
 bool vg_front_hear(struct proxy_fronts *fronts, unsigned place, struct proxy_front *done);
 
-/* Closes what another process has of them. */
+/* Called in another process: closes the descriptors inherited from the proxy. */
 void vg_fronts_leave(const struct proxy_fronts *fronts);
 
 #endif

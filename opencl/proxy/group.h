@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a client's process may take of the machine: its memory, processes and files. Where a control
- * group is delegated to the proxy, each client has one of its own below, and the kernel counts all
- * that it takes. Elsewhere its memory is limited while it builds (serve/watch.c). Used by one
+ * Resource limits of a client's process: memory, processes and files. If a control group is
+ * delegated to the proxy, each client has a group below it, and the kernel counts everything.
+ * Otherwise, memory is limited only while the client builds a program (serve/watch.c). Used by one
  * thread.
  */
 #ifndef VG_OPENCL_PROXY_GROUP_H
@@ -16,38 +16,38 @@
 #define PROXY_GROUPS_LEFT 64
 
 struct proxy_groups {
-    uint64_t memory;                  /* bytes of each client; 0: no limit */
-    int root;                         /* the proxy's own group, a folder; -1: none is delegated */
-    char path[PROXY_GROUP_PATH];      /* of it, for messages */
-    uint64_t n;                       /* groups that were ever made */
-    uint64_t left[PROXY_GROUPS_LEFT]; /* that are to be removed; 0: none */
+    uint64_t memory;             /* bytes per client; 0 if unlimited */
+    int root;                    /* descriptor of the proxy's own group; -1 if none is delegated */
+    char path[PROXY_GROUP_PATH]; /* its path, for messages */
+    uint64_t n;                  /* number of groups created so far */
+    uint64_t left[PROXY_GROUPS_LEFT]; /* groups yet to be removed; 0 for a free entry */
 };
 
-/* A client's. */
+/* A client's group. */
 struct proxy_group {
-    uint64_t number; /* 0: none */
-    int procs;       /* by which the client's process enters it; -1: none */
+    uint64_t number; /* 0 if there is no group */
+    int procs;       /* the client's process joins the group through it; -1 if closed */
 };
 
-/* Takes the group that this process is in, which is delegated to it. Without cgroup v2, or where it
- * is not delegated, there are none, after a message. */
+/* Opens this process's control group if it is delegated to it. Without cgroup v2 or delegation,
+ * logs a message, and clients get no groups. */
 void vg_groups_open(struct proxy_groups *groups);
 
-/* Makes a group for a client. False, with errno. */
+/* Creates a group for a client. Returns false with errno on failure. */
 bool vg_group_begin(struct proxy_groups *groups, struct proxy_group *group);
 
-/* Of the client's process, before it is confined. STAGING are bytes that it shares with its
- * program. False, with errno. */
+/* Called in the client's process before it is confined. STAGING is the size in bytes of the memory
+ * shared with its program. Returns false with errno on failure. */
 bool vg_group_enter(struct proxy_group *group, uint64_t staging);
 
-/* Closes what the proxy has of it to let the client's process in. */
+/* Closes the descriptor through which the client's process joined the group. */
 void vg_group_leave(struct proxy_group *group);
 
-/* Ends all processes of a group whose client's process has ended, and removes it. Returns whether
- * one of them was ended as the group had no more memory. */
+/* Kills all remaining processes in a group whose client's process has ended, and removes the
+ * group. Returns whether the kernel killed a process because the group was out of memory. */
 bool vg_group_end(struct proxy_groups *groups, struct proxy_group *group);
 
-/* Closes what another process has of them. */
+/* Called in another process: closes the descriptors inherited from the proxy. */
 void vg_groups_leave(const struct proxy_groups *groups);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <sys/stat.h>
 
-/* Returns a unix socket of TYPE that listens at PATH, which only those may use whom MODE allows;
- * -1, with errno: EADDRINUSE if somebody listens there. */
+/* Returns a unix socket of TYPE that listens at PATH. MODE determines which users may connect.
+ * Returns -1 with errno on failure, EADDRINUSE if another process listens there. */
 int vg_proxy_listen(const char *path, int type, mode_t mode);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the command line of the proxy says.
+ * The proxy's command line.
  */
 #ifndef VG_OPENCL_PROXY_OPTIONS_H
 #define VG_OPENCL_PROXY_OPTIONS_H
@@ -9,7 +9,7 @@
 
 #include "opencl/wire/tls.h"
 
-/* What options say that are numbers. */
+/* Numeric options. */
 enum {
     PROXY_ASK_MODE,
     PROXY_BUILD,
@@ -29,17 +29,17 @@ enum {
     PROXY_NUMBERS,
 };
 
-/* Texts are those of the command line; NULL: it does not say. */
+/* Texts point into the command line; NULL if the option is not given. */
 struct proxy_options {
     unsigned numbers[PROXY_NUMBERS];
     bool is_grouped, is_with_binaries, is_strict, is_traced, is_unconfined;
     const char *ask, *binary_key, *sockets, *user, *vendors;
     struct vg_wire_tls_files tls;
     int n_paths;
-    char **paths; /* the sockets */
+    char **paths; /* the socket arguments */
 };
 
-/* Returns -1, or the exit status of a program that has nothing more to do, after a message. */
+/* Returns -1, or the exit status if the program should end now, after a message. */
 int vg_options_read(struct proxy_options *options, int argc, char **argv);
 
 #endif

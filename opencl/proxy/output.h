@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What clients' processes write to stdout and stderr: messages of the library and of vendors'
- * compilers, and what kernels print, which is the program's own text. It comes through a pipe, and
- * goes to the proxy's log line by line, with the client's name before it, without control
- * characters, and as often as the socket's other lines. What is too much is left out and counted.
+ * Output of clients' processes on stdout and stderr: messages of the library and of vendors'
+ * compilers, and the text that kernels print, which the program controls. It arrives through a
+ * pipe and is written to the proxy's log line by line, prefixed with the client's name, without
+ * control characters, and within the socket's rate limit. Excess lines are dropped and counted.
  * Used by one thread.
  */
 #ifndef VG_OPENCL_PROXY_OUTPUT_H
@@ -16,18 +16,19 @@
 struct proxy_client;
 struct proxy_output;
 
-/* Makes the pipe for a client's process, whose end is *FD, which is the caller's. NULL, with errno.
- */
+/* Creates the pipe for a client's process and stores the write end in *FD, which is the caller's.
+ * Returns NULL with errno on failure. */
 struct proxy_output *vg_output_new(int *fd);
 void vg_output_free(struct proxy_output *output); /* NULL is fine */
 
-/* Of the client's process: has all that it writes go to FD. */
+/* Called in the client's process: redirects its output to FD. */
 bool vg_output_enter(int fd);
 
-/* What is to be polled; -1: nothing now, for up to *MS, which becomes less. */
+/* Returns the descriptor to poll, or -1 if there is nothing to read for up to *MS, which may be
+ * reduced. */
 int vg_output_poll(const struct proxy_output *output, int64_t now, int *ms);
 
-/* Takes what there is, or, once the process has ended, the rest. */
+/* Reads what is available or, once the process has ended, the rest. */
 void vg_output_hear(const struct proxy_client *client, bool has_ended);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the device that is kept for programs about to come by a socket: whoever sends them here
- * asks for it first. What is kept shrinks by what the programs that have come since then have. It
- * binds only those who ask in this way, too: programs that are here already may still take the
- * memory. One thread.
+ * Reservations of device memory for programs that are about to connect to a socket. The component
+ * that sends them there makes the reservation first. A reservation shrinks by the memory of
+ * programs that have connected since. It affects only other reservations: programs that are
+ * already connected can still allocate the memory. One thread.
  */
 #ifndef VG_OPENCL_PROXY_ROOM_H
 #define VG_OPENCL_PROXY_ROOM_H
@@ -17,9 +17,9 @@
 #define PROXY_ROOM_S_MAX    86400 /* seconds */
 #define PROXY_ROOM_MIB_MAX  (UINT64_C(1) << 32)
 
-/* What is kept. */
+/* A reservation. */
 struct proxy_room_kept {
-    char id[PROXY_ROOM_NAME_MAX]; /* empty: nothing */
+    char id[PROXY_ROOM_NAME_MAX]; /* empty if this entry is free */
     char path[PROXY_ROOM_PATH_MAX];
     uint64_t bytes;
     int64_t since, until; /* by CLOCK_MONOTONIC */
@@ -31,16 +31,15 @@ struct proxy_room {
     struct proxy_room_kept kept[PROXY_ROOM_MAX];
 };
 
-/* Keeps what WANTED says from now on, instead of what its id has had. Returns NULL, or the answer
- * that says why not, in TEXT of SIZE bytes: "refused" where there is too little, or else "error".
- */
+/* Adds or replaces the reservation WANTED. Returns NULL on success. Otherwise returns the answer
+ * to send, written to TEXT of SIZE bytes: "refused" if there is too little memory, else "error". */
 const char *vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted,
                             char *text, size_t size);
 
-/* False: nothing is kept by this id, or nothing any more. */
+/* Returns false if no reservation with this id exists or it has expired. */
 bool vg_room_release(struct proxy_room *room, const char *id);
 
-/* Bytes that are kept for those who come by the socket at PATH; NULL: for all. */
+/* Returns the bytes reserved for the socket at PATH, or for all sockets if PATH is NULL. */
 uint64_t vg_room_sum(struct proxy_room *room, const char *path);
 
 #endif

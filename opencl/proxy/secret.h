@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that hold a token or a key, and that not everybody on the host may read. Any process of the
- * proxy that still sees the host's files.
+ * Files with a token or a key that must not be readable by all users of the host. Usable in any of
+ * the proxy's processes that still see the host's files.
  */
 #ifndef VG_OPENCL_PROXY_SECRET_H
 #define VG_OPENCL_PROXY_SECRET_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who has the device: one client at a time, and each socket's clients together as much of its time
- * as the socket's weight says (weighted fair queueing over the time that they had it). A command
- * that kept the device for too long is made up for: its socket waits until those who waited have
- * had as much, also while they pause for a moment. Used by one thread.
+ * Scheduling of the device. One client has it at a time. Each socket's clients together get a
+ * share of its time that is proportional to the socket's weight (weighted fair queueing by time
+ * used). If a command overruns its turn, the other sockets are compensated: its socket waits until
+ * they have had as much time, even if they pause briefly. Used by one thread.
  */
 #ifndef VG_OPENCL_PROXY_SHARE_H
 #define VG_OPENCL_PROXY_SHARE_H
@@ -22,120 +22,122 @@
 
 #define PROXY_WEIGHT_MAX 1000
 #define PROXY_FROM_MAX   80  /* bytes */
-#define PROXY_VM_MAX     256 /* bytes of a VM's name, with its end */
+#define PROXY_VM_MAX     256 /* bytes of a VM's name, with the terminator */
 
 struct proxy_client;
 
-/* What clients did (opencl/serve/meter.h). */
+/* Clients' activity (opencl/serve/meter.h). */
 struct proxy_did {
     uint64_t came, done, used, wait_ns, run_ns;
     uint64_t took[VG_SERVE_TOOK], waited[VG_SERVE_TOOK], ran[VG_SERVE_TOOK];
 };
 
-/* Whose the clients are that come by one socket. */
+/* A socket and the clients that connect to it. */
 struct proxy_tenant {
     char *path;
-    char
-        *text; /* owned: the line of a file, whose parts the others are; NULL: the command line's */
-    bool is_gone;      /* it is closed; its place is free once its clients are gone, too */
-    uint64_t serial;   /* that no other socket has or had */
-    uint64_t revision; /* of what follows, each time that a file is read which says it */
-    unsigned weight, configured;           /* the one now, and that of its line */
-    uint64_t memory;                       /* bytes of each client */
-    uint64_t vm_memory;                    /* bytes of all of them together; UINT64_MAX: no limit */
-    unsigned clients_max;                  /* at a time */
-    struct vg_serve_pool *pool;            /* owned: what memory they have */
+    char *text;   /* owned; a line from a file; the other strings point into it. NULL for a socket
+                     from the command line */
+    bool is_gone; /* the socket is closed; its place is free once its clients have ended */
+    uint64_t serial;   /* unique among all sockets ever opened */
+    uint64_t revision; /* of the following members; increased each time that a file with this socket
+                          is read */
+    unsigned weight, configured; /* the current weight, and the configured one */
+    uint64_t memory;             /* bytes per client */
+    uint64_t vm_memory;          /* bytes of all clients together; UINT64_MAX for no limit */
+    unsigned clients_max;        /* concurrent clients */
+    struct vg_serve_pool *pool;  /* owned; their memory use */
     struct proxy_rate comes, forks, lines; /* admit.h */
-    uint64_t n_unsaid;                     /* lines of the log that were too many */
-    unsigned cid;                          /* of the only VM that may connect; 0: any */
+    uint64_t n_unsaid;                     /* log lines dropped by the rate limit */
+    unsigned cid;                          /* of the only VM that may connect; 0 for any */
     bool has_token;
-    char token[VG_WIRE_TOKEN_MAX]; /* that clients have to show */
-    const char *token_file;        /* it is from; NULL: none */
+    char token[VG_WIRE_TOKEN_MAX]; /* the token that clients must present */
+    const char *token_file;        /* the token's file; NULL if none */
     int listener;
     double
-        passed; /* ns of the device divided by the weight, but for times in which it wanted none */
-    int64_t held;     /* ns, in all turns that have ended */
-    int64_t lacked;   /* ns in which it wanted the device and did not have it, until: */
-    int64_t lacks;    /* when it came to want it, and not to have it; 0: it does not now */
-    bool has_overrun; /* it kept the device for too long in its last turn */
-    double owed;      /* until it has passed this, it lacks what others overran; 0: nothing */
-    int64_t patience; /* ns for which those who overran wait while it wants nothing */
-    int64_t paused;   /* since when it wants nothing, while it is owed; 0: it wants */
+        passed;   /* ns of device time divided by the weight, adjusted for periods without demand */
+    int64_t held; /* ns, in all turns that have ended */
+    int64_t lacked;   /* total ns of waiting for the device, up to: */
+    int64_t lacks;    /* start of the current wait; 0 if it does not wait */
+    bool has_overrun; /* its last turn was too long */
+    double owed; /* value of PASSED up to which it is owed time because of another socket's overrun;
+                    0 if none */
+    int64_t patience; /* ns that sockets that overran wait while this one pauses */
+    int64_t paused;   /* start of a pause while it is owed time; 0 if it does not pause */
     uint64_t turns, ended;
-    const char *vm;                       /* whose the socket is; NULL: nobody said */
+    const char *vm;                       /* the socket's VM; NULL if not configured */
     struct proxy_did did;                 /* of clients that have left */
-    struct vg_serve_note refused, failed; /* likewise, and what came of others */
+    struct vg_serve_note refused, failed; /* refused requests, and failed ones */
 };
 
 struct proxy_client {
-    pid_t pid; /* 0: none */
-    int fd;    /* to the process; -1: it has closed it */
+    pid_t pid; /* 0 if the place is free */
+    int fd;    /* to the process; -1 if the process has closed it */
     struct proxy_group group;
-    struct proxy_output *output;    /* owned; what its process writes */
-    struct vg_serve_counts *counts; /* owned, by vg_share_new_counts(); NULL: none */
+    struct proxy_output *output;    /* owned; the process's output */
+    struct vg_serve_counts *counts; /* owned, by vg_share_new_counts(); NULL if not counted */
     struct proxy_tenant *tenant;
     unsigned place;                            /* in the tenant's pool */
-    unsigned char session[VG_WIRE_SESSION_ID]; /* by which it comes back */
-    bool is_known;                             /* by a certificate of the socket's VM */
+    unsigned char session[VG_WIRE_SESSION_ID]; /* the session's id, for reconnecting */
+    bool is_known; /* authenticated with a certificate of the socket's VM */
     bool wants, has, is_told;
-    int64_t came, wanted, given, asked; /* when, in ns */
-    int64_t due;                        /* when it was first asked in this turn; 0: it was not */
-    char from[PROXY_FROM_MAX];          /* who is at the other side, in words */
-    const char *why_ended;              /* by the proxy; NULL: it has not been */
+    int64_t came, wanted, given, asked; /* times in ns */
+    int64_t due; /* time of the first request to return the device in this turn; 0 if none */
+    char from[PROXY_FROM_MAX]; /* the peer, in words */
+    const char *why_ended;     /* reason if the proxy ended it; NULL otherwise */
 };
 
 struct proxy_share {
     struct proxy_client *clients;
     unsigned n_clients; /* places */
     unsigned max_kernel_s;
-    struct proxy_signer signer; /* of what clients' processes hand out */
-    double passed;              /* by whoever gave the device back last */
+    struct proxy_signer signer; /* for binaries that clients' processes hand out */
+    double passed;              /* PASSED of the client that returned the device last */
 };
 
-/* Ns that the tenant's clients have had the device by now. */
+/* Returns the ns that the tenant's clients have had the device until now. */
 int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
-/* Ns that one of the tenant's clients has wanted the device by now, and none of them had it. */
+/* Returns the ns during which one of the tenant's clients wanted the device and none had it. */
 int64_t vg_share_lacked(const struct proxy_tenant *tenant);
 
-/* Brings a program that has lost its connection back to its session, by another one, FD, which came
- * by the same socket, and which IS_KNOWN in the same way. FD is the caller's. False: there is no
- * such session. */
+/* Reconnects a program that lost its connection to its session. FD is its new connection through
+ * the same socket, and IS_KNOWN its authentication, which must match. FD stays the caller's.
+ * Returns false if the session does not exist. */
 bool vg_share_bring_back(const struct proxy_share *share, const struct proxy_tenant *tenant,
                          bool is_known, const struct vg_wire_session_hello *hello, int fd);
 
-/* Returns how many clients there are of TENANT; NULL: of all. */
+/* Returns the number of TENANT's clients, or of all clients if TENANT is NULL. */
 unsigned vg_share_clients_n(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
-/* Takes what CLIENT's process says. */
+/* Handles messages from CLIENT's process. */
 void vg_share_hear(struct proxy_share *share, struct proxy_client *client);
 
-/* What a socket's clients have together, MOST bytes at most, in memory that their processes have in
- * common with the proxy. NULL, with errno. */
+/* Creates a pool that limits the memory of a socket's clients to MOST bytes together. It is in
+ * memory that their processes share with the proxy. Returns NULL with errno on failure. */
 struct vg_serve_pool *vg_share_new_pool(uint64_t most);
 void vg_share_free_pool(struct vg_serve_pool *pool); /* NULL is fine */
 
-/* Returns a place in TENANT's pool that none of its clients has; there are not more of them. */
+/* Returns a free place in TENANT's pool. The pool has a place for every client that may exist. */
 unsigned vg_share_place(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
-/* Memory in common with a client's process, and whoever gets *FD, which is the caller's; NULL, with
- * errno. */
+/* Allocates counters shared with a client's process and with any process that gets *FD, which is
+ * the caller's. Returns NULL with errno on failure. */
 struct vg_serve_counts *vg_share_new_counts(int *fd);
 void vg_share_free_counts(struct vg_serve_counts *counts);
 void vg_share_add_did(struct proxy_did *did, const struct vg_serve_counts *counts);
 
-/* Adds one that a client's process may be writing. */
+/* Adds a note that a client's process may be writing concurrently. */
 void vg_share_add_note(struct vg_serve_note *sum, const struct vg_serve_note *note);
 
-/* What TENANT has had by now stays as it was. */
+/* Sets the weight. Device time that TENANT has already used counts as before. */
 void vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *tenant,
                          unsigned weight);
 
-/* CLIENT's process has ended. */
+/* Handles the end of CLIENT's process. */
 void vg_share_gone(struct proxy_share *share, struct proxy_client *client);
 
-/* Gives the device, asks for it, and ends who keeps it, as it is time. Returns for how many ms
- * nothing has to be done; -1: until somebody says something. */
+/* Gives the device to a client, requests it back, and ends clients that keep it too long, as due.
+ * Returns the ms until the next call is due, or -1 if only a message can change anything. */
 int vg_share_decide(struct proxy_share *share);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The key by which the proxy signs the binaries that it hands out, and knows them again. Only the
- * proxy's own process has it: no process that it forks has that memory. Used by one thread.
+ * The key with which the proxy signs the binaries that it hands out, to recognise them later. Only
+ * the proxy's own process has the key: forked processes do not inherit its memory. Used by one
+ * thread.
  */
 #ifndef VG_OPENCL_PROXY_SIGNER_H
 #define VG_OPENCL_PROXY_SIGNER_H
@@ -15,14 +16,14 @@
 #define PROXY_KEY_MAX 4096
 
 struct proxy_signer {
-    unsigned char *key; /* VG_SHA256_SIZE bytes in a page of their own, which is not forked */
+    unsigned char *key; /* VG_SHA256_SIZE bytes in a separate page that is excluded from forks */
 };
 
-/* Reads the key from PATH, where it is made if there is no such file; NULL: makes one that ends
- * with the process. False, after a message. */
+/* Reads the key from PATH, and creates the file if it does not exist. If PATH is NULL, generates a
+ * key that is lost when the process ends. Returns false after logging a message. */
 bool vg_signer_open(struct proxy_signer *signer, const char *path);
 
-/* Signs a digest for the VM of a socket; VM is its name, or NULL, and then SOCKET stands for it. */
+/* Signs a digest for a socket's VM. VM is its name; if it is NULL, SOCKET is used instead. */
 void vg_signer_sign(const struct proxy_signer *signer, const char *vm, const char *socket,
                     const unsigned char digest[VG_SHA256_SIZE], unsigned char mac[VG_SHA256_SIZE]);
 

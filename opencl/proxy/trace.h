@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who tells LTTng-UST what becomes of clients' commands: vgpu-proxy-trace, a program of its own
- * beside this one. Nothing of LTTng's, its threads, its sockets and its buffers, is in the proxy,
- * nor in a client's process, whose memory is the client's. It is given the memory that each of them
- * has in common with the proxy, and nobody waits for it. Used by one thread.
+ * Starts vgpu-proxy-trace, a separate program that reports clients' commands to LTTng-UST. LTTng's
+ * threads, sockets and buffers are thus neither in the proxy nor in a client's process, where the
+ * client could access them. The tracer gets the memory that each client's process shares with the
+ * proxy, and no process waits for it. Used by one thread.
  */
 #ifndef VG_OPENCL_PROXY_TRACE_H
 #define VG_OPENCL_PROXY_TRACE_H
@@ -13,29 +13,30 @@
 
 struct proxy_client;
 
-#define PROXY_TRACE_FD 3 /* where vgpu-proxy-trace has its end of the socket */
+#define PROXY_TRACE_FD 3 /* descriptor of the tracer's end of the socket */
 
-/* What it is told of a client, along with its memory (serve/meter.h), or that it is gone. */
+/* Describes a client to the tracer, along with the client's memory (serve/meter.h), or reports its
+ * end. */
 struct proxy_traced {
     pid_t pid;
     bool is_gone;
-    char vm[256]; /* or the socket, where nobody said whose that is */
+    char vm[256]; /* or the socket, if no VM is configured */
     char socket[256];
 };
 
 struct proxy_trace {
-    int fd; /* to it; -1: it is not there */
+    int fd; /* to the tracer; -1 if it is not running */
     pid_t pid;
 };
 
-/* Starts it. Without it, which a message tells, the proxy goes on. */
+/* Starts the tracer. If that fails, logs a message and the proxy runs without it. */
 void vg_trace_begin(struct proxy_trace *trace);
 
-/* Tells it of CLIENT, and what is in common with its process, which stays the caller's; -1: it is
- * gone. */
+/* Reports CLIENT to the tracer and passes it MEMORY, which is shared with the client's process and
+ * stays the caller's. MEMORY is -1 if the client has ended. */
 void vg_trace_tell(struct proxy_trace *trace, const struct proxy_client *client, int memory);
 
-/* Whether PID was it, which has ended. */
+/* Returns whether PID, which has ended, was the tracer. */
 bool vg_trace_is_gone(struct proxy_trace *trace, pid_t pid);
 
 #endif

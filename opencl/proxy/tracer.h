@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tracepoints of vgpu-proxy-trace tell of.
+ * Data for the tracepoints of vgpu-proxy-trace.
  */
 #ifndef VG_OPENCL_PROXY_TRACER_H
 #define VG_OPENCL_PROXY_TRACER_H
@@ -12,15 +12,15 @@ struct vg_serve_counts;
 
 struct tracer_client {
     struct proxy_traced told;
-    struct vg_serve_counts *counts; /* in common with the client's process */
-    uint64_t lost;                  /* that were told of */
-    unsigned rounds;                /* since it was gone */
+    struct vg_serve_counts *counts; /* shared with the client's process */
+    uint64_t lost;                  /* lost records reported so far */
+    unsigned rounds;                /* since it ended */
 };
 
 struct tracer_record {
     struct vg_serve_told_record told;
     const struct tracer_client *client;
-    uint64_t number; /* in the order in which they were taken */
+    uint64_t number; /* position in the order of arrival */
 };
 
 extern const char *const tracer_kinds[VG_SERVE_KINDS];

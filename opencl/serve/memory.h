@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What commands on memory have in common, of the proxy's side.
+ * Definitions shared by memory commands at the proxy's side.
  */
 #ifndef VG_OPENCL_SERVE_MEMORY_H
 #define VG_OPENCL_SERVE_MEMORY_H
 
 #include "opencl/serve/serve.h"
 
-/* What all these commands have at their end. */
+/* Data that all memory commands need at their end. */
 struct vg_serve_command {
-    uint64_t token; /* of a read that is not waited for, or whether a write is */
+    uint64_t
+        token; /* of a read that is not waited for; of a write, nonzero if it is not waited for */
     cl_uint n;
     const cl_event *list;
     uint64_t id;
@@ -21,10 +22,11 @@ void vg_serve_command_begin(struct vg_serve_call *call, struct vg_serve_command 
 void vg_serve_command_rows(struct vg_serve_command *command, void *at, size_t row, size_t rows,
                            size_t slices);
 
-/* Where the vendor puts its event: a read or write that is not waited for always has one. */
+/* Returns where the vendor stores the command's event, or NULL. A read or write that is not waited
+ * for always has an event. */
 cl_event *vg_serve_command_event(struct vg_serve_command *command, bool is_needed);
 
-/* A part of an image. */
+/* A region of an image. */
 struct vg_serve_part {
     cl_command_queue queue;
     cl_mem image;
@@ -34,7 +36,7 @@ struct vg_serve_part {
 
 void vg_serve_part_begin(struct vg_serve_call *call, struct vg_serve_part *part);
 
-/* How many bytes the elements of a part have. False: it is no image of the client's. */
+/* Computes the rows of a region. Returns false if the image is not the client's. */
 bool vg_serve_part_rows(struct vg_serve_call *call, const struct vg_serve_part *part,
                         struct vg_serve_command *c);
 

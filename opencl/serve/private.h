@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the proxy's side share of a client.
+ * Definitions shared by the files of the proxy's side.
  */
 #ifndef VG_OPENCL_SERVE_PRIVATE_H
 #define VG_OPENCL_SERVE_PRIVATE_H
@@ -15,18 +15,18 @@ struct serve_slot {
     enum vg_cl_type type;
 };
 
-/* A command that reads for the client, which does not wait for it. */
+/* A read command that the client does not wait for. */
 struct serve_read {
     struct serve_read *next;
     uint64_t token;
     cl_event event;
     struct vg_wire_rows rows;
-    unsigned char *room; /* NULL: the data go with the message */
+    unsigned char *room; /* NULL if the data are sent with the message */
     void *bytes;
-    cl_int status; /* that it came to */
+    cl_int status; /* its final status */
 };
 
-/* An event that has come to a status, which the client is to be told of. */
+/* An event's status, yet to be reported to the client. */
 struct serve_said {
     struct serve_said *next;
     uint64_t token;
@@ -38,15 +38,15 @@ struct vg_serve {
     struct vg_serve_limits limits;
     struct vg_serve_turn *turn;
     struct vg_serve_watch *watch;
-    pthread_mutex_t sending; /* taken before the others */
-    pthread_mutex_t listing; /* of: */
+    pthread_mutex_t sending; /* always taken before the others */
+    pthread_mutex_t listing; /* protects: */
     struct serve_read *reads;
     struct serve_said *said, **said_end;
     bool has_sender, has_more;
-    pthread_cond_t more;  /* for the sender */
-    pthread_mutex_t lock; /* of the table, and of: */
-    unsigned n_threads;   /* calls that wait in threads of their own */
-    cl_int late;          /* the first error that nobody was told of yet */
+    pthread_cond_t more;  /* wakes the sender */
+    pthread_mutex_t lock; /* protects the table of objects, and: */
+    unsigned n_threads;   /* threads that run calls which wait */
+    cl_int late;          /* the first error that has not been reported yet */
     bool is_bad;
     struct serve_slot *slots;
     uint64_t n_slots, n_roots, n_objects;
@@ -54,20 +54,20 @@ struct vg_serve {
     struct vg_serve_pinned pinned;
 };
 
-/* Forgets what the client has mapped of MEM; NULL: of all. */
+/* Forgets the client's mappings of MEM, or all mappings if MEM is NULL. */
 void vg_serve_drop_maps(struct vg_serve *serve, const void *mem);
 
-/* Has the reads of what is mapped at POINTER, which is about to be unmapped, bring nothing. */
+/* Discards the data of reads into the mapping at POINTER, which is about to be unmapped. */
 void vg_serve_cancel_reads(struct vg_serve *serve, const void *pointer);
 
-/* Ends the client, whose next message is not received. */
+/* Ends the connection to the client: its next message is not received. */
 void vg_serve_break(struct vg_serve *serve);
 
-/* Has a thread send what the vendor's threads would otherwise, which must not wait for a link that
- * is broken. False: there is none. */
+/* Starts a thread that sends on behalf of the vendor's threads, which must not block on a broken
+ * link. Returns false if the thread cannot be created. */
 bool vg_serve_begin_sender(struct vg_serve *serve);
 
-/* Sends what CALL returned, and before it all that was read by now. */
+/* Sends the result of CALL, preceded by all reads that are done by now. */
 void vg_serve_answer(struct vg_serve_call *call, cl_int result);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of each command of a client, told to whoever traces the proxy (vgpu-proxy-trace): a
- * ring in memory that the client's process has in common with it. The client's process writes, and
- * waits for nobody: what there is no room for is counted. While nobody traces, nothing is written.
+ * Reports the progress of a client's commands to the tracer (vgpu-proxy-trace) through a ring
+ * buffer in memory shared with it. The client's process writes and never waits: records that do
+ * not fit are dropped and counted. While no tracer is attached, nothing is written.
  *
- * The reader trusts nothing of it.
+ * The reader trusts none of the contents.
  */
 #ifndef VG_OPENCL_SERVE_TOLD_H
 #define VG_OPENCL_SERVE_TOLD_H
@@ -17,9 +17,9 @@
 #define VG_SERVE_TOLD 4096 /* records; a power of two */
 
 enum vg_serve_told_what {
-    VG_SERVE_QUEUED,    /* it has come */
-    VG_SERVE_SUBMITTED, /* the client has the device, and it is given to the vendor */
-    VG_SERVE_RUNNING,   /* all that was given before it is done */
+    VG_SERVE_QUEUED,    /* it has arrived */
+    VG_SERVE_SUBMITTED, /* the client has the device, and the command was passed to the vendor */
+    VG_SERVE_RUNNING,   /* all commands submitted before it are done */
     VG_SERVE_DONE,
     VG_SERVE_FAILED,
     VG_SERVE_WHATS,
@@ -38,23 +38,23 @@ enum vg_serve_told_kind {
 };
 
 struct vg_serve_told_record {
-    int64_t at;       /* ns of CLOCK_MONOTONIC */
-    uint64_t request; /* unique among the clients of a machine at a time */
-    uint64_t queue;   /* number of the client's queue; 0: not known yet */
-    uint64_t bytes;   /* that come along with it, or that are asked for; 0: none, or not known */
-    int64_t wait_ns, run_ns; /* of one that is done, as it is counted (meter.h) */
-    int32_t status;          /* of one that is over */
+    int64_t at;              /* ns of CLOCK_MONOTONIC */
+    uint64_t request;        /* unique among all clients of this machine */
+    uint64_t queue;          /* number of the client's queue; 0 if not known yet */
+    uint64_t bytes;          /* bytes transferred or queried; 0 if none or unknown */
+    int64_t wait_ns, run_ns; /* of a completed command, as counted in meter.h */
+    int32_t status;          /* of a completed command */
     uint8_t what, kind;
 };
 
 struct vg_serve_told {
-    atomic_bool is_wanted;          /* by the reader */
-    _Atomic uint64_t written, read; /* records, in all */
-    _Atomic uint64_t lost;          /* for which there was no room */
+    atomic_bool is_wanted;          /* set by the reader */
+    _Atomic uint64_t written, read; /* total numbers of records */
+    _Atomic uint64_t lost;          /* records dropped because the ring was full */
     struct vg_serve_told_record ring[VG_SERVE_TOLD];
 };
 
-/* By one thread at a time. */
+/* Only one thread at a time. */
 static inline void
 vg_serve_tell(struct vg_serve_told *told, const struct vg_serve_told_record *record)
 {
@@ -68,7 +68,7 @@ vg_serve_tell(struct vg_serve_told *told, const struct vg_serve_told_record *rec
     atomic_store_explicit(&told->written, written + 1, memory_order_release);
 }
 
-/* Takes up to N records that have come. What cannot be passes for nothing. */
+/* Reads up to N new records. Ignores impossible ones. */
 static inline unsigned
 vg_serve_hear(struct vg_serve_told *told, struct vg_serve_told_record *records, unsigned n)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A client's turns at the device, in the client's process. One client at a time has the device.
- * Who that is, the proxy says, over a socket between it and each client's process; most messages
- * are one byte. Commands of a client that does not have the device wait here, and it is given back
- * when all that the client gave to it is done. So long as nobody else wants it, it is kept, and
- * costs nothing. The same socket brings another connection of the client, if that has lost its one.
- * Who waits asks each second whether the proxy is there: one that hangs gives nothing, and the
- * client is told so after VG_WIRE_OPEN_S.
+ * A client's turns at the device, in the client's process. Only one client has the device at a
+ * time. The proxy decides which, over a socket to each client's process; most messages are one
+ * byte. While a client does not have the device, its commands wait here. It returns the device
+ * when all its submitted commands are done. If no other client wants the device, it keeps it at no
+ * cost. The same socket delivers a new connection after the client lost its previous one. A
+ * waiting client polls the proxy each second. If the proxy hangs, the client gets an error after
+ * VG_WIRE_OPEN_S.
  */
 #ifndef VG_OPENCL_SERVE_TURN_H
 #define VG_OPENCL_SERVE_TURN_H
@@ -15,19 +15,19 @@
 #include "opencl/serve/serve.h"
 
 enum vg_turn_said {
-    /* of the client's process */
+    /* sent by the client's process */
     VG_TURN_WANT = 'W', /* it has a command */
-    VG_TURN_BACK = 'B', /* it gives the device back */
-    /* of the proxy */
+    VG_TURN_BACK = 'B', /* it returns the device */
+    /* sent by the proxy */
     VG_TURN_GIVE = 'G', /* the device is the client's */
-    VG_TURN_IDLE = 'I', /* another one waits: give it back when nothing is to be done */
-    VG_TURN_ASK = 'A',  /* give it back now */
-    /* of the client's process, while it wants the device, and of the proxy */
-    VG_TURN_THERE = 'T', /* are you there? I am there */
-    /* of both, as a struct vg_turn_link: */
-    VG_TURN_LINK = 'L', /* another connection, along with it, is this session's */
-    /* of both, as a struct vg_turn_sign: */
-    VG_TURN_SIGN = 'S', /* what is to be signed, and the signature */
+    VG_TURN_IDLE = 'I', /* another client waits: return the device when idle */
+    VG_TURN_ASK = 'A',  /* return the device now */
+    /* sent by the client's process while it wants the device, and by the proxy */
+    VG_TURN_THERE = 'T', /* a keepalive, and its answer */
+    /* sent by both, as a struct vg_turn_link: */
+    VG_TURN_LINK = 'L', /* the attached descriptor is a new connection of this session */
+    /* sent by both, as a struct vg_turn_sign: */
+    VG_TURN_SIGN = 'S', /* data to sign, and the signature */
 };
 
 struct vg_turn_sign {
@@ -37,27 +37,27 @@ struct vg_turn_sign {
 
 struct vg_turn_link {
     char said;
-    struct vg_wire_session_hello hello; /* of the connection's other side */
+    struct vg_wire_session_hello hello; /* of the peer of the connection */
 };
 
 struct vg_serve_turn;
 
-/* SERVE has to be there as long as the process. A command that holds the device for longer than
- * the client may, after it was asked back, ends the process. NULL: there is no memory, or no
- * thread. */
+/* SERVE must exist until the process ends. A command that holds the device beyond the client's
+ * limit, after the proxy requested it back, ends the process. Returns NULL if memory is exhausted
+ * or the thread cannot be created. */
 struct vg_serve_turn *vg_serve_turn_begin(struct vg_serve *serve,
                                           const struct vg_serve_limits *limits);
 
-/* Whether OP may give the device something to do. */
+/* Returns whether OP may submit work to the device. */
 bool vg_serve_turn_is_command(unsigned op);
 
-/* Around what may give the device something to do; TURN may be NULL. From any thread. False: too
- * many commands wait, and it must not be done, nor left. */
+/* Call before and after anything that may submit work to the device. TURN may be NULL. Any thread.
+ * If enter returns false, too many commands wait: do not submit the work or call leave. */
 bool vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op);
 void vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op);
 
-/* Has the proxy sign a digest for this client's VM (sign.h). From any thread. False: the proxy is
- * gone. */
+/* Has the proxy sign a digest for this client's VM (sign.h). Any thread. Returns false if the
+ * proxy has exited. */
 bool vg_serve_turn_sign(struct vg_serve_turn *turn, const unsigned char digest[VG_SHA256_SIZE],
                         unsigned char mac[VG_SHA256_SIZE]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What arguments of kernels are set to.
+ * Values of kernel arguments.
  */
 #ifndef VG_OPENCL_TRACK_ARG_H
 #define VG_OPENCL_TRACK_ARG_H
@@ -9,17 +9,17 @@
 
 #include "opencl/track/object.h"
 
-/* Notes SIZE bytes at VALUE, which may be NULL. Returns an error of OpenCL. */
+/* Stores SIZE bytes at VALUE, which may be NULL. Returns an OpenCL error code. */
 cl_int vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value);
 
-/* Whether it has memory that is to be freed. */
+/* Returns whether it has memory that must be freed. */
 static inline bool
 vg_cl_arg_is_long(const struct vg_cl_arg *arg)
 {
     return arg->is_long;
 }
 
-/* Of an argument that is not long. */
+/* For an argument that is not long. */
 static inline void
 vg_cl_arg_keep_object(struct vg_cl_arg *arg, struct vg_cl_object *object)
 {
@@ -29,7 +29,7 @@ vg_cl_arg_keep_object(struct vg_cl_arg *arg, struct vg_cl_object *object)
     arg->id = object->id;
 }
 
-/* Four bytes, as most numbers are, of an argument that is not long. */
+/* Stores four bytes, the size of most numbers, in an argument that is not long. */
 static inline void
 vg_cl_arg_keep_number(struct vg_cl_arg *arg, const void *value)
 {

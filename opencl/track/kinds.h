@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a kernel's arguments are by their declarations: numbers, or objects of which kinds.
+ * The declared kinds of a kernel's arguments: numbers, or which kinds of objects.
  */
 #ifndef VG_OPENCL_TRACK_KINDS_H
 #define VG_OPENCL_TRACK_KINDS_H
 
 #include "opencl/track/object.h"
 
-/* Notes it for each argument of KERNEL, whose vendor's object and name are there. Where nobody
- * tells, a value is looked at when it is set, and may be taken for a handle. */
+/* Determines the kind of each argument of KERNEL, which must have its vendor's object and name. If
+ * the vendor does not report it, values are checked when they are set, and a number may be
+ * mistaken for a handle. */
 void vg_cl_kinds_ask(struct vg_cl_object *kernel);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is answered without the vendor: whatever names objects, what the program said itself where
- * the vendor was told something else, and what is not offered.
+ * Queries that are answered without the vendor: those that return objects, those where the vendor
+ * was given other values than the program gave, and those about features that are not offered.
  */
 #ifndef VG_OPENCL_TRACK_KNOW_H
 #define VG_OPENCL_TRACK_KNOW_H
@@ -13,18 +13,17 @@ struct vg_cl_answer {
     size_t size;
     uint64_t own;
     void *copy;   /* freed by vg_cl_answer_give() */
-    cl_int error; /* instead of an answer */
+    cl_int error; /* if set, returned instead of an answer */
 };
 
-/* What the versions of platforms end with for programs, also where a proxy shows them. The names of
- * an older proxy's platforms end with it, too. */
+/* Suffix of platform versions that programs see, also through a proxy. Platform names of older
+ * proxies have it, too. */
 #define VG_CL_PLATFORM_MARK " (vgpud)"
 
-/* Leaves those names of the list of extensions in TEXT that are offered, and what is between them.
- */
+/* Removes the extensions that are not offered from the list in TEXT. */
 void vg_cl_know_filter(char *text);
 
-/* Each returns false if the vendor is to be asked. */
+/* Each returns false if the vendor must be queried. */
 bool vg_cl_know_platform(struct vg_cl_object *platform, cl_platform_info param,
                          struct vg_cl_answer *answer);
 bool vg_cl_know_device(struct vg_cl_object *device, cl_device_info param,
@@ -47,7 +46,7 @@ bool vg_cl_know_event(struct vg_cl_object *event, cl_event_info param, struct vg
 bool vg_cl_know_eventprofiling(struct vg_cl_object *event, cl_profiling_info param,
                                struct vg_cl_answer *answer);
 
-/* Gives the answer as clGet*Info() does. */
+/* Returns the answer to the program as clGet*Info() does. */
 cl_int vg_cl_answer_give(struct vg_cl_answer *answer, size_t size, void *value, size_t *size_ret);
 
 #endif

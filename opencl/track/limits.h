@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program may have learnt of its device, and must find again on another one.
+ * Device properties that a program may have queried and that any later device must satisfy.
  */
 #ifndef VG_OPENCL_TRACK_LIMITS_H
 #define VG_OPENCL_TRACK_LIMITS_H
@@ -15,18 +15,17 @@ struct vg_cl_limits {
     char *extensions; /* owned */
 };
 
-/* Asks the vendor's DEVICE. */
+/* Queries the vendor's DEVICE. */
 void vg_cl_limits_ask(struct vg_cl_limits *limits, const cl_icd_dispatch *cl, cl_device_id device);
 
-/* Returns true if both are of one kind of device with one driver: binaries of one run on the other.
- */
+/* Returns true if both have the same kind of device and the same driver, so that binaries of one
+ * run on the other. */
 bool vg_cl_limits_are_same(const struct vg_cl_limits *a, const struct vg_cl_limits *b);
 
-/* Returns true if the device is a processor of the machine, and nothing else. */
+/* Returns true if the device is a CPU and nothing else. */
 bool vg_cl_limits_are_of_processor(const struct vg_cl_limits *limits);
 
-/* Returns the name of the first limit of AFTER that is less than what BEFORE allowed; NULL: none.
- */
+/* Returns the name of the first limit in AFTER that is lower than in BEFORE, or NULL if none is. */
 const char *vg_cl_limits_lack(const struct vg_cl_limits *before, const struct vg_cl_limits *after);
 
 #endif

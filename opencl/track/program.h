@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What re-creates a program of kernels.
+ * The data needed to re-create a program of kernels.
  */
 #ifndef VG_OPENCL_TRACK_PROGRAM_H
 #define VG_OPENCL_TRACK_PROGRAM_H
@@ -21,14 +21,14 @@ enum vg_cl_program_step {
     VG_CL_PROGRAM_COMPILED,
 };
 
-/* What clGetKernelArgInfo() says with the program's options alone. */
+/* The result of clGetKernelArgInfo() if only the program's own options are used. */
 enum vg_cl_native {
     VG_CL_NATIVE_UNKNOWN,
     VG_CL_NATIVE_TELLS,
     VG_CL_NATIVE_SILENT,
 };
 
-/* A constant of a program in IL that was set. */
+/* A specialization constant that was set in an IL program. */
 struct vg_cl_constant {
     struct vg_cl_constant *next;
     cl_uint id;
@@ -38,43 +38,47 @@ struct vg_cl_constant {
 
 struct vg_cl_program {
     enum vg_cl_program_kind kind;
-    enum vg_cl_program_step step; /* what was done to it last, and well */
-    bool is_remade;     /* the vendor's object is not the first: some answers are kept here */
-    bool is_telling;    /* it was built with an option that the program did not give (tell.h) */
-    bool is_alone;      /* nothing is to be added to the program's options */
-    bool is_left_out;   /* the vendor's object is not made again: nobody may need it (rebuild.h) */
-    cl_uint n_takers;   /* uses of it as an input, as counted there */
-    atomic_uint native; /* enum vg_cl_native, of kernels of what was built last */
+    enum vg_cl_program_step step; /* the last successful step */
+    bool is_remade;     /* the vendor's object was re-created: some answers come from here */
+    bool is_telling;    /* built with an option that the program did not give (tell.h) */
+    bool is_alone;      /* add nothing to the program's options */
+    bool is_left_out;   /* the vendor's object is not re-created, because it may not be needed
+                           (rebuild.h) */
+    cl_uint n_takers;   /* programs that use it as an input, as counted there */
+    atomic_uint native; /* enum vg_cl_native, of kernels from the last build */
     char *source;       /* of source; the names of built-in kernels; owned */
-    char *whole; /* the source with the program's files in it (include.h), as of the last build;
-                    owned; NULL: it includes none */
-    char *made;  /* what the vendor's object was made of instead of the source; likewise */
+    char *whole; /* the source of the last build with the program's files inserted (include.h);
+                    owned; NULL if it includes none */
+    char *made;  /* the source that the vendor's object was created from, if it differs; owned; may
+                    be NULL */
     void *il;    /* owned */
     size_t il_size;
     struct vg_cl_constant *constants; /* owned */
-    struct vg_cl_object **devices;    /* it is for; owned, each is in use */
+    struct vg_cl_object **devices;    /* devices it is for; owned; holds a use of each */
     cl_uint n_devices;
-    size_t *sizes;               /* of binaries, one per device; owned; NULL: none */
+    size_t *sizes;               /* of the binaries, one per device; owned; may be NULL */
     unsigned char **binaries;    /* owned */
     char *options;               /* of the build, compilation or linking; owned; may be NULL */
-    struct vg_cl_object **built; /* the devices it was built for; owned; NULL: all of them */
+    struct vg_cl_object **built; /* devices it was built for; owned; NULL for all */
     cl_uint n_built;
-    struct vg_cl_object **inputs; /* headers of a compilation, programs that were linked; owned,
-                                     each is in use */
-    char **names;                 /* of headers; owned */
+    struct vg_cl_object *
+        *inputs;  /* headers of a compilation, or linked programs; owned; holds a use of each */
+    char **names; /* of headers; owned */
     cl_uint n_inputs;
-    cl_uint depth;          /* of inputs of inputs, and so on */
+    cl_uint depth;          /* nesting depth of inputs */
     atomic_uint n_compiled; /* other programs that were compiled with it as a header */
-    char **logs;            /* of the build, one per device, once the vendor's is gone; owned */
-    size_t *told_sizes;     /* of its binaries, as the program was told last; owned; may be NULL */
-    unsigned char **told;   /* those of that size, once the vendor's are gone; owned (binaries.h) */
+    char **logs; /* build logs, one per device, after the vendor's object was released; owned */
+    size_t
+        *told_sizes; /* sizes of its binaries as last reported to the program; owned; may be NULL */
+    unsigned char *
+        *told; /* binaries of these sizes, after the vendor's were released; owned (binaries.h) */
 };
 
-/* Frees PROGRAM, which may be NULL, and ends its uses of others. */
+/* Frees PROGRAM, which may be NULL, and ends its uses of other objects. */
 void vg_cl_program_free(struct vg_cl_program *program);
 
-/* As clCreateProgramWithBinary() of the vendor, which gets binaries without a proxy's signature
- * unless it is a proxy. */
+/* As the vendor's clCreateProgramWithBinary(). A vendor that is not a proxy gets the binaries
+ * without a proxy's signature. */
 cl_program vg_cl_program_load(const struct vg_cl_track *track, cl_context context, cl_uint n,
                               const cl_device_id *devices, const size_t *lengths,
                               const cl_uchar **binaries, cl_int *status, cl_int *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs made again, side by side, and beside whatever else is made meanwhile.
+ * Rebuilds programs concurrently, while other objects are re-created.
  */
 #ifndef VG_OPENCL_TRACK_REBUILD_H
 #define VG_OPENCL_TRACK_REBUILD_H
@@ -19,7 +19,7 @@ struct vg_cl_rebuilt {
 struct vg_cl_rebuild {
     struct vg_cl_rebuilt *programs; /* the caller's */
     size_t n;
-    char reason[VG_CL_REASON]; /* of the first that failed */
+    char reason[VG_CL_REASON]; /* of the first failure */
     atomic_bool failed;
 
     pthread_mutex_t lock;
@@ -29,12 +29,12 @@ struct vg_cl_rebuild {
     atomic_size_t next;
 };
 
-/* Makes the vendor's program of PROGRAM once more, with the program's own options alone. Returns
- * NULL if that fails; else it is the caller's. */
+/* Builds PROGRAM again in a new vendor's program, with only the program's own options. Returns
+ * NULL on failure. The caller owns the result. */
 cl_program vg_cl_rebuild_alone(const struct vg_cl_object *program);
 
-/* Links, as vg_cl_tell_link() does (tell.h), INPUTS, which are the vendor's of OBJECTS; and if that
- * fails, such as are made with the program's own options alone. */
+/* Links INPUTS, the vendor's objects of OBJECTS, as vg_cl_tell_link() does (tell.h). If that
+ * fails, links copies that were built with only the program's own options. */
 cl_int vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
                           const char *options, cl_uint n_inputs, const cl_program *inputs,
                           struct vg_cl_object *const *objects);
@@ -44,7 +44,7 @@ cl_int vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_devic
  * If a proxy refuses a binary of the program's own, `failed` is set when this returns. */
 void vg_cl_rebuild_begin(struct vg_cl_rebuild *r);
 
-/* Waits until all are made. Returns false if one could not be. */
+/* Waits until all are built. Returns false if any failed. */
 bool vg_cl_rebuild_end(struct vg_cl_rebuild *r);
 
 #endif

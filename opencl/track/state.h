@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the records of a stream hold: what re-creates each object. Objects are named by their ids, 0
- * for none. What is read is borrowed from the stream, and is not trusted: a reader that has failed
- * gives nothing.
+ * The records of a stream: the data to re-create each object. Objects are referred to by their
+ * ids; 0 refers to no object. Data read are borrowed from the stream and not trusted: a reader
+ * that has failed returns nothing.
  */
 #ifndef VG_OPENCL_TRACK_STATE_H
 #define VG_OPENCL_TRACK_STATE_H
@@ -12,7 +12,7 @@
 #include "opencl/track/object.h"
 #include "opencl/track/stream.h"
 
-/* A list of numbers in a stream, of which each may lie unaligned. */
+/* A list of numbers in a stream. Its elements may be unaligned. */
 struct vg_cl_ids {
     const unsigned char *bytes;
     uint64_t n;
@@ -25,8 +25,7 @@ struct vg_cl_state_mem {
     bool has_image;
     cl_image_format format;
     cl_image_desc desc;
-    uint64_t
-        n_content; /* bytes of its contents; 0: undefined, or the program's own memory has them */
+    uint64_t n_content; /* bytes of contents; 0 if undefined or in the program's own memory */
     const void *content;
 };
 
@@ -34,7 +33,7 @@ struct vg_cl_state_program {
     uint64_t context, kind, step;
     struct vg_cl_ids devices, inputs;
     const char *source, *options;
-    uint64_t n_binaries; /* of the device's own form; 0: none could be had */
+    uint64_t n_binaries; /* in the device's own format; 0 if none are available */
 };
 
 struct vg_cl_state_arg {
@@ -55,12 +54,12 @@ struct vg_cl_state_event {
     struct vg_cl_ids profile;
 };
 
-/* Writes what is known of MEM but its contents, which follow: N_CONTENT bytes. */
+/* Writes the description of MEM. Its contents follow: N_CONTENT bytes. */
 void vg_cl_state_put_mem(struct vg_cl_writer *writer, const struct vg_cl_object *mem,
                          uint64_t n_content);
 bool vg_cl_state_get_mem(struct vg_cl_reader *reader, struct vg_cl_state_mem *state);
 
-/* The binaries follow: bytes, one for each device. */
+/* The binaries follow as bytes, one per device. */
 void vg_cl_state_put_program(struct vg_cl_writer *writer, const struct vg_cl_object *program,
                              uint64_t n_binaries);
 bool vg_cl_state_get_program(struct vg_cl_reader *reader, struct vg_cl_state_program *state);
@@ -73,8 +72,8 @@ bool vg_cl_state_get_arg(struct vg_cl_reader *reader, struct vg_cl_state_arg *st
 void vg_cl_state_put_event(struct vg_cl_writer *writer, const struct vg_cl_object *event);
 bool vg_cl_state_get_event(struct vg_cl_reader *reader, struct vg_cl_state_event *state);
 
-/* Writes a context, a queue, a sampler, or a part of a device. They come back by what is known of
- * them in their own process. */
+/* Writes a context, a queue, a sampler, or a sub-device. They are restored from data in their own
+ * process. */
 void vg_cl_state_put_small(struct vg_cl_writer *writer, const struct vg_cl_object *object);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The stream that a program's state is written to: a head, then records, each of one object.
+ * The stream that a program's state is written to: a header, then one record per object.
  *
  *   head    "VGPUOCL" and a zero byte, the version (u32), and a zero (u32)
  *   record  type (u32), a zero (u32), id (u64), bytes of what follows (u64), what follows
  *
- * Numbers are of this machine's order. Lists and texts are their count (u64) and their elements,
- * without padding; the contents of memory begin at the next multiple of 4096 of the stream. The
- * first record names the device, and a record of type VG_CL_NONE ends the stream. state.h says what
- * is in each.
+ * Numbers have this machine's byte order. Lists and texts are their count (u64) and their
+ * elements, without padding. The contents of memory start at the next multiple of 4096 in the
+ * stream. The first record names the device, and a record of type VG_CL_NONE ends the stream.
+ * state.h describes the records.
  */
 #ifndef VG_OPENCL_TRACK_STREAM_H
 #define VG_OPENCL_TRACK_STREAM_H
@@ -20,17 +20,17 @@
 #define VG_CL_STREAM_VERSION 1
 #define VG_CL_STREAM_ALIGN   4096
 
-/* Writes into memory that is larger than what will be written. Once it has failed, nothing more is
+/* Writes into memory that is reserved larger than needed. After a failure, nothing more is
  * written. */
 struct vg_cl_writer {
     unsigned char *base;
     size_t size, used;
-    size_t record; /* where the record that is being written begins */
+    size_t record; /* start of the current record */
     bool failed;
 };
 
-/* Takes room for ROOM bytes, which cost memory as they are written; neither children nor core files
- * get them. Returns false with errno. */
+/* Reserves ROOM bytes, which use memory only as they are written. Neither children nor core files
+ * get them. Returns false with errno on failure. */
 bool vg_cl_writer_open(struct vg_cl_writer *writer, size_t room);
 
 void vg_cl_writer_begin(struct vg_cl_writer *writer, uint32_t type, uint64_t id);
@@ -38,20 +38,20 @@ void vg_cl_writer_end(struct vg_cl_writer *writer);
 void vg_cl_put_u64(struct vg_cl_writer *writer, uint64_t value);
 void vg_cl_put_bytes(struct vg_cl_writer *writer, const void *bytes, uint64_t size);
 
-/* A text; NULL is not the same as the empty one. */
+/* Writes a text. NULL is different from an empty text. */
 void vg_cl_put_text(struct vg_cl_writer *writer, const char *text);
 
-/* Returns SIZE aligned bytes to be filled by the caller; NULL if there is no room. */
+/* Returns SIZE aligned bytes for the caller to fill, or NULL if they do not fit. */
 void *vg_cl_put_room(struct vg_cl_writer *writer, uint64_t size);
 
-/* Ends the stream. Returns false if writing has failed. */
+/* Ends the stream. Returns false if writing failed. */
 bool vg_cl_writer_finish(struct vg_cl_writer *writer);
 
-/* Unmaps and closes. */
+/* Unmaps and closes the stream. */
 void vg_cl_writer_close(struct vg_cl_writer *writer);
 
-/* Reads what is not trusted: a length that goes beyond the end fails the reader, and all that is
- * read from then on is 0 or NULL. */
+/* Reads untrusted data. A length beyond the end fails the reader; all later reads return 0 or
+ * NULL. */
 struct vg_cl_reader {
     const unsigned char *base, *at, *end;
     bool failed;
@@ -63,18 +63,19 @@ struct vg_cl_record {
     struct vg_cl_reader content;
 };
 
-/* Begins to read SIZE bytes at BASE, which is aligned; false if the head is another's. */
+/* Starts to read SIZE bytes at BASE, which must be aligned. Returns false if the header is
+ * wrong. */
 bool vg_cl_reader_open(struct vg_cl_reader *reader, const void *base, size_t size);
 
-/* Reads the next record; false at the end, or if the reader has failed. */
+/* Reads the next record. Returns false at the end or if the reader has failed. */
 bool vg_cl_reader_next(struct vg_cl_reader *reader, struct vg_cl_record *record);
 
 uint64_t vg_cl_get_u64(struct vg_cl_reader *reader);
 
-/* Returns the bytes, which are borrowed from the stream, and their number. */
+/* Returns bytes borrowed from the stream, and their number in *SIZE. */
 const void *vg_cl_get_bytes(struct vg_cl_reader *reader, uint64_t *size);
 
-/* Returns the text, borrowed; NULL: there is none. */
+/* Returns a borrowed text, or NULL if it was written as NULL. */
 const char *vg_cl_get_text(struct vg_cl_reader *reader);
 
 /* Returns SIZE aligned bytes, borrowed. */

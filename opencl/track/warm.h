@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is touched for the first time by several threads, before it is written to: the kernel
- * clears it then, which takes longer than writing.
+ * Touches memory for the first time in several threads, before it is written. The kernel clears it
+ * at the first touch, which takes longer than writing.
  */
 #ifndef VG_OPENCL_TRACK_WARM_H
 #define VG_OPENCL_TRACK_WARM_H
@@ -23,11 +23,10 @@ struct vg_cl_warm {
     unsigned n;
 };
 
-/* Begins to touch SIZE bytes at BASE, which begins a page. Whoever writes meanwhile does no harm.
- */
+/* Starts to touch SIZE bytes at BASE, which must be page-aligned. Concurrent writes are safe. */
 void vg_cl_warm_begin(struct vg_cl_warm *warm, unsigned char *base, size_t size);
 
-/* Ends it, done or not. */
+/* Stops touching, complete or not. */
 void vg_cl_warm_end(struct vg_cl_warm *warm);
 
 #endif

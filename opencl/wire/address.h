@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a proxy is: the path of a unix socket, `tcp:HOST:PORT`, `tls:HOST:PORT`, which is the same
- * with TLS, or `vsock:CID:PORT`, where a proxy that listens has `vsock:PORT`.
+ * Addresses of proxies: the path of a unix socket, `tcp:HOST:PORT`, `tls:HOST:PORT`, or
+ * `vsock:CID:PORT`. A proxy listens at `vsock:PORT`.
  */
 #ifndef VG_OPENCL_WIRE_ADDRESS_H
 #define VG_OPENCL_WIRE_ADDRESS_H
@@ -12,40 +12,40 @@
 #define VG_WIRE_TOKEN_MAX 64  /* bytes */
 #define VG_WIRE_HOST_MAX  256 /* bytes */
 
-/* Whether ADDRESS is that of another machine, whose programs have to show who they are. */
+/* Returns whether ADDRESS belongs to another machine, so that its programs must authenticate. */
 bool vg_wire_address_is_far(const char *address);
 
-/* Whether what goes to and from ADDRESS is to be encrypted. */
+/* Returns whether traffic with ADDRESS must be encrypted. */
 bool vg_wire_address_is_tls(const char *address);
 
-/* Whether what goes to and from ADDRESS, which may be one to listen at, is seen in clear by others
- * than this machine and its VMs: it is one of TCP, and not of this machine alone. */
+/* Returns whether traffic with ADDRESS, which may be one to listen at, is visible in clear outside
+ * this machine and its VMs: it uses TCP and is not limited to this machine. */
 bool vg_wire_address_is_clear(const char *address);
 
-/* Says the HOST of an address of TCP or TLS, without brackets. False: there is none. */
+/* Extracts the HOST of a TCP or TLS address, without brackets. Returns false if it has none. */
 bool vg_wire_address_host(const char *address, char host[VG_WIRE_HOST_MAX]);
 
-/* Where an address was reached; 0: it was not yet. */
+/* The resolved address; size 0 until the first connection. */
 struct vg_wire_place {
     struct sockaddr_storage at;
     socklen_t size;
 };
 
-/* Returns a socket that is connected to ADDRESS, for which all that is done takes up to LIMIT_S
- * seconds (vg_wire_address_limit); -1, with errno. PLACE, which may be NULL, gets where that is;
- * from then on nobody is asked for its name, who may be out of reach when the proxy is. */
+/* Returns a socket connected to ADDRESS, or -1 with errno. Every operation on it takes at most
+ * LIMIT_S seconds (vg_wire_address_limit). PLACE, which may be NULL, stores the resolved address.
+ * Later calls need no name server, which may be unreachable together with the proxy. */
 int vg_wire_address_connect(const char *address, struct vg_wire_place *place, int limit_s);
 
-/* 0: there is no limit. */
+/* A limit of 0 means none. */
 void vg_wire_address_limit(int fd, int limit_s);
 
-/* Returns a socket that listens at ADDRESS, which is far; -1, with errno. */
+/* Returns a socket that listens at ADDRESS, which must be remote, or -1 with errno. */
 int vg_wire_address_listen(const char *address);
 
-/* Has FD, which may be of any kind, send at once, and end when the other side is gone. */
+/* Configures FD, of any kind, to send without delay and to detect an unreachable peer. */
 void vg_wire_address_tune(int fd);
 
-/* Reads the token in the file PATH, without what ends its line. False, with errno. */
+/* Reads the token from the file PATH, without the line end. Returns false with errno on failure. */
 bool vg_wire_address_token(const char *path, char token[VG_WIRE_TOKEN_MAX]);
 
 #endif

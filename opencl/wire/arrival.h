@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program says on a new connection before anything is done for it: how it wants to be
- * served, its token, and which session it comes back to. These few bytes are read as they come, and
- * nobody waits for the rest, so that one process can hear many connections and needs no other
- * process for one that has shown nothing.
+ * The first bytes that a program sends on a new connection: the transport that it wants, its
+ * token, and the session that it returns to. They are read as they arrive, without blocking. One
+ * process can thus handle many connections and starts no process for a connection that has not
+ * authenticated.
  */
 #ifndef VG_OPENCL_WIRE_ARRIVAL_H
 #define VG_OPENCL_WIRE_ARRIVAL_H
@@ -20,45 +20,47 @@ struct vg_wire_arrival {
     size_t has;
 };
 
-/* Who may come. Whether a credential is needed depends on the address alone: a socket of another
- * machine that has none configured takes nobody. */
+/* Admission terms. The need for a credential depends only on the address: a socket for other
+ * machines without a configured credential admits no client. */
 struct vg_wire_terms {
     bool is_far;       /* the address is one of other machines */
-    const char *token; /* of VG_WIRE_TOKEN_MAX bytes, that has to be shown; NULL: none */
-    bool is_known;     /* the other side has shown by a certificate who it is */
+    const char *token; /* required token of VG_WIRE_TOKEN_MAX bytes; NULL if not required */
+    bool is_known;     /* the peer has authenticated with a certificate */
 };
 
 enum vg_wire_arrived {
-    VG_WIRE_ARRIVED_PART,    /* more has to come */
-    VG_WIRE_ARRIVED_ALL,     /* it may be served, or may come back */
-    VG_WIRE_ARRIVED_REFUSED, /* errno says why: EACCES, EPROTO, EPROTONOSUPPORT (it speaks TLS),
-                              * or what the connection says */
+    VG_WIRE_ARRIVED_PART,    /* incomplete */
+    VG_WIRE_ARRIVED_ALL,     /* complete and admitted */
+    VG_WIRE_ARRIVED_REFUSED, /* see errno: EACCES, EPROTO, EPROTONOSUPPORT (the peer speaks TLS), or
+                                a socket error */
 };
 
-/* Takes what has come on FD, which does not block, and judges it as a whole by TERMS. */
+/* Reads what has arrived on FD, which must be non-blocking. When complete, checks it against
+ * TERMS. */
 enum vg_wire_arrived vg_wire_arrival_read(struct vg_wire_arrival *arrival, int fd,
                                           const struct vg_wire_terms *terms);
 
-/* Judges it again by other TERMS. It has arrived as a whole. */
+/* Checks it again with other TERMS. It must be complete. */
 bool vg_wire_arrival_may_come(const struct vg_wire_arrival *arrival,
                               const struct vg_wire_terms *terms);
 
-/* Finds which session it wants. False: it is none that has sessions. */
+/* Gets the session that it wants. Returns false if the connection uses no session. */
 bool vg_wire_arrival_session(const struct vg_wire_arrival *arrival,
                              struct vg_wire_session_hello *hello);
 
-/* Whether it comes back to a session that it has begun before. */
+/* Returns whether it returns to an existing session. */
 bool vg_wire_arrival_comes_back(const struct vg_wire_arrival *arrival);
 
 void vg_wire_refusal_make(struct vg_wire_refusal *refusal, const char *why);
 
-/* Sends why a session has ended to one that comes back to it. False: it would not understand it. */
+/* Sends the reason why its session has ended. Returns false if the peer does not understand this
+ * message. */
 bool vg_wire_arrival_say_ended(const struct vg_wire_arrival *arrival, int fd, const char *why);
 
-/* Forgets its token: what is left is for the link. */
+/* Erases the token. The remaining bytes are for the link. */
 void vg_wire_arrival_forget_token(struct vg_wire_arrival *arrival);
 
-/* Sends the reason to the program, if that can be done at once. FD stays the caller's. */
+/* Sends the reason to the program if that does not block. FD stays the caller's. */
 void vg_wire_arrival_refuse(int fd, const char *why);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "opencl/wire/tls.h"
 
-/* What a link that this thread opened last found wrong; empty: errno says it all. */
+/* The error of the link that this thread opened last; empty if errno describes it fully. */
 extern _Thread_local char vg_wire_fault[VG_WIRE_TLS_FAULT];
 
-/* Returns that text, or NULL if there is none. It holds until the thread opens the next link. */
+/* Returns that text, or NULL if it is empty. It is valid until the thread opens another link. */
 const char *vg_wire_fault_text(void);
 
 #endif

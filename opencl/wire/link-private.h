@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the two sides of a link begin, which is what its files share.
+ * The handshake of a link, shared by its files.
  */
 #ifndef VG_OPENCL_WIRE_LINK_PRIVATE_H
 #define VG_OPENCL_WIRE_LINK_PRIVATE_H
@@ -12,17 +12,18 @@
 enum {
     LINK_SOCKET,
     LINK_SHARED,
-    LINK_TOKEN,   /* a socket; the program's token comes next */
-    LINK_SESSION, /* the same, and then which session it wants; a welcome is the answer */
+    LINK_TOKEN,   /* a socket, followed by the program's token */
+    LINK_SESSION, /* as LINK_TOKEN, then the requested session; the answer is a welcome */
 };
 
-/* What both sides send first. */
+/* The first message of each side. */
 struct link_hello {
     uint64_t magic;
-    uint64_t way;     /* that the program wants, and that it gets */
-    uint64_t staging; /* of what is shared; the descriptor comes along. Of the program's: */
+    uint64_t way;     /* the transport that the program requests, and that it gets */
+    uint64_t staging; /* size of the shared memory, whose descriptor is attached. In the program's
+                         message: */
 };
 
-#define LINK_TAKES_ENDS 1 /* it understands VG_WIRE_ENDED_MAGIC */
+#define LINK_TAKES_ENDS 1 /* it supports VG_WIRE_ENDED_MAGIC */
 
 #endif

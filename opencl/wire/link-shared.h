@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that the two sides of a link have in common: a ring of bytes in each direction, and a
- * staging area, which the program's side divides up. The proxy makes the memory, seals its size,
- * and gives it to the program. Each side keeps its own places in the rings to itself, and believes
- * the other's only so far as they can be.
+ * Shared memory between the two sides of a link: a ring buffer in each direction, and a staging
+ * area that the program's side divides up. The proxy creates the memory, seals its size and passes
+ * it to the program. Each side keeps its own ring positions privately and checks the other side's
+ * positions for plausibility.
  *
- * Who waits for bytes looks for them for some microseconds, if that has been worth it and there is
- * more than one processor. Then he says that he sleeps, and the other side wakes him with a byte
- * through the socket, whose end also wakes him. Who waits for room, which is rare, looks again
- * after a while.
+ * A reader polls for some microseconds if that has paid off before and there is more than one
+ * processor. Then it announces that it sleeps, and the other side wakes it with a byte through the
+ * socket. Closing the socket wakes it, too. A writer that waits for space, which is rare, polls.
  */
 #ifndef VG_OPENCL_WIRE_LINK_SHARED_H
 #define VG_OPENCL_WIRE_LINK_SHARED_H
@@ -17,24 +16,24 @@
 
 #define VG_WIRE_STAGING_MAX (UINT64_C(1) << 32) /* bytes */
 
-/* The proxy's side: makes memory with STAGING bytes for data. Returns a descriptor for the other
- * side in *MEMORY. NULL, with errno. */
+/* The proxy's side: creates the memory with STAGING bytes for data and stores a descriptor for the
+ * other side in *MEMORY. Returns NULL with errno on failure. */
 struct vg_wire_shared *vg_wire_shared_make(size_t staging, int *memory);
 
-/* The program's side, of what it got; MEMORY stays the caller's. NULL: it is not what it should
- * be, or there is no memory. */
+/* The program's side: opens the memory that it received. MEMORY stays the caller's. Returns NULL
+ * if MEMORY is not valid or memory is exhausted. */
 struct vg_wire_shared *vg_wire_shared_open(int memory, uint64_t staging);
 
-/* Has who waits for bytes for longer than MS take the link for broken; -1: nobody. */
+/* Makes readers regard the link as broken after waiting for MS milliseconds, or never if MS is
+ * -1. */
 void vg_wire_shared_limit(struct vg_wire_shared *shared, int ms);
 
-/* Nothing is sent or received any more, not even the rest of what is being sent or received. Any
- * thread. */
+/* Aborts sending and receiving, even within a message. Any thread. */
 void vg_wire_shared_shut(struct vg_wire_shared *shared);
 
 void vg_wire_shared_close(struct vg_wire_shared *shared);
 
-/* As those of the link, whose socket is FD. */
+/* As the functions of the link, whose socket is FD. */
 bool vg_wire_shared_send(struct vg_wire_shared *shared, int fd, const struct iovec *parts, int n,
                          void (*help)(void *data), void *data);
 void vg_wire_shared_offer(struct vg_wire_shared *shared, int fd, const void *bytes, size_t size);

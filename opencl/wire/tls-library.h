@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GnuTLS, which is loaded when it is wanted first: the library of OpenCL is in programs of others,
- * most of which have no use for it.
+ * Loads GnuTLS when first needed. The OpenCL library is loaded into arbitrary programs, most of
+ * which never need TLS.
  */
 #ifndef VG_OPENCL_WIRE_TLS_LIBRARY_H
 #define VG_OPENCL_WIRE_TLS_LIBRARY_H
@@ -14,7 +14,7 @@
 
 #define TLS_LIBRARY "libgnutls.so.30"
 
-/* All that is used of it. */
+/* All functions used. */
 #define TLS_FUNCTIONS(EACH)                                                                        \
  EACH(gnutls_alert_get)                                                                            \
  EACH(gnutls_alert_get_name)                                                                       \
@@ -63,8 +63,8 @@ struct tls_library {
 #undef TLS_MEMBER
 };
 
-/* Returns what there is of it, for as long as the process; NULL: it cannot be loaded, and FAULT, of
- * SIZE bytes, says why. */
+/* Returns the loaded library, valid until the process ends. Returns NULL if it cannot be loaded,
+ * with the reason in FAULT of SIZE bytes. */
 const struct tls_library *vg_wire_tls_library(char *fault, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of TLS share.
+ * Definitions shared by the TLS files.
  */
 #ifndef VG_OPENCL_WIRE_TLS_PRIVATE_H
 #define VG_OPENCL_WIRE_TLS_PRIVATE_H
@@ -8,7 +8,7 @@
 #include "opencl/wire/tls-library.h"
 #include "opencl/wire/tls.h"
 
-#define TLS_FILE_MAX ((size_t)64 << 10) /* bytes of a certificate's file that are looked at */
+#define TLS_FILE_MAX ((size_t)64 << 10) /* maximum bytes read from a certificate file */
 
 struct vg_wire_tls {
     bool is_server; /* this side */
@@ -16,8 +16,9 @@ struct vg_wire_tls {
     gnutls_certificate_credentials_t credentials;
     gnutls_session_t session;
     int fd;           /* the connection; not owned */
-    const char *host; /* that the proxy's certificate has to be for; while shaking hands */
-    char *fault;      /* likewise, where it is said that it is not; and so it is told: */
+    const char *host; /* the name required in the proxy's certificate; during the handshake */
+    char *
+        fault; /* the reason if the name does not match; during the handshake. The alert to send: */
     gnutls_alert_description_t alert;
 };
 

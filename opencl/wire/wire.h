@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program's library and a proxy say to each other. A message is a head, a body of numbers
- * and lists, and data that are not looked into. Everything is in the byte order of the machine, and
- * the hello says which that is.
+ * The protocol between a program's library and a proxy. A message has a header, a body of numbers
+ * and lists, and opaque data. The byte order is the machine's; the hello identifies it.
  *
- * A body is a sequence of 64-bit fields. A number or the id of an object takes one; a list takes
- * one with its bytes, or VG_WIRE_NONE where the program gave NULL, and then the bytes, filled up to
- * a multiple of 8. opencl/api/generate.py writes which fields each function of OpenCL has.
+ * A body is a sequence of 64-bit fields. A number or an object's id takes one field. A list takes
+ * one field with its size in bytes, or VG_WIRE_NONE if the program passed NULL, followed by the
+ * bytes, padded to a multiple of 8. opencl/api/generate.py defines the fields of each OpenCL
+ * function.
  *
- * The ids of objects are the library's own, so that nothing has to be waited for when an object is
- * made. 0 is no object; the first ones are the platforms and their devices, each platform before
- * its devices, as the answer to the hello counts them.
+ * The library assigns the ids of objects, so that it need not wait when it creates one. 0 is not
+ * an object. The first ids are the platforms and their devices, each platform before its devices,
+ * in the order of the answer to the hello.
  *
- * Whoever reads takes nothing for granted: lists end where the body does, and what is wrong makes
- * the rest of the body read as zeros and sets is_bad.
+ * Readers trust nothing. Lists end where the body does. After an error, the rest of the body reads
+ * as zeros, and is_bad is set.
  */
 #ifndef VG_OPENCL_WIRE_WIRE_H
 #define VG_OPENCL_WIRE_WIRE_H
@@ -30,61 +30,66 @@
 #define VG_WIRE_DATA_MAX (UINT64_C(1) << 36)  /* bytes of data */
 #define VG_WIRE_IDS_MAX  (UINT64_C(1) << 20)  /* objects of a program at a time */
 
-/* A number that the vendor has not written. */
+/* Initial value of a number, to detect that the vendor has not written it. */
 #define VG_WIRE_UNTOUCHED INT32_MIN
 
 enum {
-    VG_WIRE_LATER = 1, /* no answer is wanted; an error comes with a later one */
-    VG_WIRE_WAITS = 2, /* it may wait for what the program does after it, in another thread */
-    /* of links with memory in common; the data are no part of the message: */
-    VG_WIRE_STAGED = 4, /* they are at `at` */
-    VG_WIRE_ROOM = 8,   /* those of the answer have room at `at`; of the proxy: they are there */
+    VG_WIRE_LATER = 1, /* no answer is wanted; an error is reported with a later answer */
+    VG_WIRE_WAITS =
+        2, /* it may wait for later actions of the program, so it needs another thread */
+    /* on links with shared memory; the data are not part of the message: */
+    VG_WIRE_STAGED = 4, /* the data are at `at` */
+    VG_WIRE_ROOM = 8,   /* the answer's data have space at `at`; from the proxy: they are there */
 };
 
 struct vg_wire_head {
     uint32_t size;   /* bytes of the body, which follows */
-    uint16_t op;     /* enum vg_wire_op; 0 and more of the proxy: enum vg_wire_said */
-    uint16_t flags;  /* VG_WIRE_LATER and so on */
-    uint64_t number; /* of a message of the library; an answer has that of its question */
-    uint64_t data;   /* bytes after the body, or in an area */
-    uint64_t at;     /* of an area in the memory that both have in common */
+    uint16_t op;     /* enum vg_wire_op; from the proxy: enum vg_wire_said, from 0 */
+    uint16_t flags;  /* VG_WIRE_LATER and the other flags */
+    uint64_t number; /* the library's message number; an answer repeats that of its request */
+    uint64_t data;   /* bytes after the body or in an area */
+    uint64_t at;     /* position of an area in the shared memory */
 };
 
-/* Bytes in rows that lie apart, as those of images and parts of buffers do. On the way they lie in
- * one row. */
+/* Rows of bytes with gaps between them, as in regions of images and buffers. They are sent without
+ * the gaps. */
 struct vg_wire_rows {
     unsigned char *at;
-    size_t row, rows, slices; /* bytes of a row, rows of a slice, slices */
+    size_t row, rows, slices; /* bytes per row, rows per slice, number of slices */
     size_t row_pitch, slice_pitch;
 };
 
 #define VG_WIRE_WHY_MAX 200 /* bytes */
 
-/* What the proxy sends. */
+/* Messages from the proxy. */
 enum vg_wire_said {
     VG_WIRE_ANSWER,
-    VG_WIRE_READ,  /* data of a command that has read: its token */
-    VG_WIRE_EVENT, /* an event has come to a status: its token, and the status */
-    VG_WIRE_LONG,  /* the last one: a command has kept the device from others for so many seconds */
-    VG_WIRE_MUTE,  /* the last one: who gives the device says nothing for so many seconds */
-    VG_WIRE_ENDED, /* the last one: its body says why, in up to VG_WIRE_WHY_MAX bytes of text */
+    VG_WIRE_READ,  /* data of a completed read command: its token */
+    VG_WIRE_EVENT, /* a change of an event's status: its token and the status */
+    VG_WIRE_LONG,  /* last message: a command has kept the device from others for this number of
+                      seconds */
+    VG_WIRE_MUTE,  /* last message: the proxy, which schedules the device, has been silent for this
+                      number of seconds */
+    VG_WIRE_ENDED, /* last message: its body has the reason, a text of up to VG_WIRE_WHY_MAX bytes
+                    */
 };
 
-/* A body that is written. It begins in `small`, and goes on in memory of its own. */
+/* A body being written. It starts in `small` and moves to allocated memory when that is full. */
 struct vg_wire_out {
     unsigned char *bytes;
     size_t size, room;
-    bool is_bad; /* there was no memory, or it is too long */
+    bool is_bad; /* memory was exhausted, or it is too long */
     uint64_t small[64];
 };
 
 void vg_wire_out_begin(struct vg_wire_out *out);
-void vg_wire_out_end(struct vg_wire_out *out); /* frees; it may be begun again */
+void vg_wire_out_end(struct vg_wire_out *out); /* frees the memory; OUT can be reused */
 void vg_wire_put(struct vg_wire_out *out, uint64_t number);
 void vg_wire_put_list(struct vg_wire_out *out, const void *bytes, size_t size);
-void vg_wire_put_string(struct vg_wire_out *out, const char *text); /* with the NUL; or NULL */
+void vg_wire_put_string(struct vg_wire_out *out,
+                        const char *text); /* including the NUL; TEXT may be NULL */
 
-/* A body that is read: borrowed bytes, which begin at a multiple of 8. */
+/* A body being read: borrowed bytes, aligned to 8. */
 struct vg_wire_in {
     const unsigned char *at, *end;
     bool is_bad;
@@ -93,19 +98,19 @@ struct vg_wire_in {
 void vg_wire_in_begin(struct vg_wire_in *in, const void *bytes, size_t size);
 uint64_t vg_wire_get(struct vg_wire_in *in);
 
-/* Returns a list inside of the body, with its *SIZE in bytes; NULL: there is none. */
+/* Returns a list inside the body with its *SIZE in bytes, or NULL if it was NULL. */
 const void *vg_wire_get_list(struct vg_wire_in *in, size_t *size);
 
-/* The same of exactly N elements of EACH bytes, which is_bad otherwise. */
+/* As vg_wire_get_list(), for exactly N elements of EACH bytes. Sets is_bad for any other size. */
 const void *vg_wire_get_array(struct vg_wire_in *in, uint64_t n, size_t each);
 
-/* Returns how many bytes ROWS have; 0: none, or more than can be. */
+/* Returns the total bytes of ROWS, or 0 if empty or too large. */
 size_t vg_wire_rows_size(const struct vg_wire_rows *rows);
 bool vg_wire_rows_are_one(const struct vg_wire_rows *rows);
 void vg_wire_rows_scatter(const struct vg_wire_rows *rows, const void *from);
 void vg_wire_rows_gather(const struct vg_wire_rows *rows, void *to);
 
-/* A string, which ends in the body. */
+/* Returns a string inside the body, NUL-terminated. */
 const char *vg_wire_get_string(struct vg_wire_in *in);
 
 #endif
