@@ -16,21 +16,21 @@ struct ctf_graph;
 
 enum ctf_pull {
     CTF_PULL_MORE,
-    CTF_PULL_AGAIN, /* live: nothing for now, or interrupted */
+    CTF_PULL_AGAIN, /* live: nothing available now, or interrupted */
     CTF_PULL_END,
     CTF_PULL_FAILED /* this stream cannot be decoded further; the others can */
 };
 
-/* Sees one message; borrows it. */
+/* Receives one message, which is borrowed. */
 typedef void ctf_message_fn(void *data, const bt_message *message);
 
-/* NULL and *err if babeltrace2 refuses the directory. */
+/* Returns NULL and *err if babeltrace2 rejects the directory. */
 struct ctf_graph *ctf_graph_open(const char *dir, GError **err);
 
-/* Nobody is asked before the first pull, which connects and fails if there is no relay daemon, or
- * ends if it has no such session. interrupter is borrowed for the life of the graph: while it is
- * set, a blocking call of the network that a signal interrupts is not resumed, and the pull
- * returns; only ctf_graph_unref() may follow. */
+/* Connects only in the first pull, which fails if the relay daemon is not running and ends if the
+ * session does not exist. interrupter is borrowed for the graph's life. While it is set, a
+ * blocking network call that a signal interrupts is not resumed, and the pull returns. Only
+ * ctf_graph_unref() may follow. */
 struct ctf_graph *ctf_graph_open_live(const char *url, bt_interrupter *interrupter, GError **err);
 
 struct ctf_graph *ctf_graph_ref(struct ctf_graph *graph);
@@ -39,17 +39,17 @@ void ctf_graph_unref(struct ctf_graph *graph);
 /* Number of ports. */
 unsigned int ctf_graph_streams(const struct ctf_graph *graph);
 
-/* Hands the next few messages of a port to fn. After FAILED (with *err) or END the port must not be
- * pulled again. */
+/* Passes the next few messages of a port to fn. After FAILED (with *err) or END, the port must not
+ * be pulled again. */
 enum ctf_pull ctf_graph_pull(struct ctf_graph *graph, unsigned int stream, ctf_message_fn *fn,
                              void *data, GError **err);
 
-/* For who builds graphs of another kind: sink.ctf.fs, which lives as long as the program; NULL and
- * *err if there is no plug-in. */
+/* For code that builds other graphs: returns sink.ctf.fs, which is never freed, or NULL and *err
+ * if the plug-in is missing. */
 const bt_component_class_sink *ctf_sink_class(GError **err);
 
-/* Takes babeltrace2's error of this thread, if there is one, as the cause of `what`; returns -1.
- * Wherever a call of babeltrace2 has failed, nothing else may be asked of it before. */
+/* Takes babeltrace2's pending error of this thread, if any, as the cause of `what`. Returns -1.
+ * Call it after a failed babeltrace2 call, before any other. */
 int ctf_take_error(GError **err, const char *what);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The streams of one clock as one stream of events in time order; and what only shows where all
- * streams are seen together: times in which nobody recorded, and CPUs of which nothing is recorded.
+ * Merges the streams of one clock into one stream of events in time order. Also finds what only
+ * the combination of all streams shows: periods without any recording, and CPUs without records.
  * One thread at a time.
  */
 #ifndef VG_TRACE_CTF_MERGE_H
@@ -13,12 +13,12 @@
 
 struct ctf_merge;
 
-/* streams (struct ctf_stream) are borrowed and must not change any more. Problems are told to
+/* streams (struct ctf_stream) are borrowed and must not change any more. Problems are added to
  * recording. */
 struct ctf_merge *ctf_merge_new(vg_recording *recording, const GPtrArray *streams);
 void ctf_merge_free(struct ctf_merge *merge);
 
-/* The next event; false at the end. */
+/* Returns the next event, or false at the end. */
 bool ctf_merge_next(struct ctf_merge *merge, struct vg_event *ret_event);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records of a plan (trace/ctf-write.h) as a component of babeltrace2, with one port and one
- * stream. sink.ctf.fs takes only packets of a certain kind: those that follow a loss begin where
- * nothing is missing any more, and a loss is told from the end of the packet before to the end of
- * the one behind it. So a packet is put together before the first message of it is handed on.
- * One thread at a time.
+ * The records of a plan (trace/ctf-write.h) as a babeltrace2 component with one port and one
+ * stream. sink.ctf.fs accepts only certain packets. After a loss, a packet must start where no
+ * records are missing any more. The loss must extend from the end of the previous packet to the
+ * end of the next. So each packet is assembled before its first message is sent. One thread at a
+ * time.
  */
 #ifndef VG_TRACE_CTF_SOURCE_H
 #define VG_TRACE_CTF_SOURCE_H
@@ -17,26 +17,27 @@
 
 struct ctf_source;
 
-/* VG_E_INVALID for what no trace can say. */
+/* Fails with VG_E_INVALID for anything that a trace cannot represent. */
 int ctf_plan_check(const struct vg_ctf_plan *plan, GError **err);
 
-/* The plan is borrowed, and has been checked. */
+/* The plan is borrowed and must have been checked. */
 struct ctf_source *ctf_source_new(const struct vg_ctf_plan *plan);
 
-/* After the graph: a sink that has broken off reads from the trace when it is freed, and must not
- * be the last who holds it. */
+/* Call after the graph is freed. A sink that failed reads from the trace when it is freed, and
+ * must not hold the last reference to it. */
 void ctf_source_free(struct ctf_source *source);
 
 int ctf_source_add(struct ctf_source *source, bt_graph *graph, const bt_component_source **ret,
                    GError **err);
 
-/* Why the records ended before their end; NULL if that was not their fault. The caller frees it. */
+/* Returns the error that ended the records early, or NULL if they caused none. The caller frees
+ * it. */
 GError *ctf_source_take_error(struct ctf_source *source);
 
-/* Lets go of the messages that nobody has taken; before the graph is freed. */
+/* Frees the messages that were not consumed. Call before the graph is freed. */
 void ctf_source_drop_messages(struct ctf_source *source);
 
-/* A UUID that is the same whenever the same was digested. */
+/* Makes a UUID that depends only on the digested data. */
 void ctf_digest_to_uuid(GChecksum *sha256, uint8_t ret[CTF_UUID_SIZE]);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a recording lacks: adapters declare which events a measure needs, the reader notes which it
- * has seen, and figures follow from both (model/figures.def).
+ * Determines which data a recording lacks. Adapters declare which events a measurement needs, and
+ * the reader records which events exist. Both together determine which figures are valid
+ * (model/figures.def).
  */
 #ifndef VG_TRACE_NEEDS_H
 #define VG_TRACE_NEEDS_H
@@ -12,14 +13,15 @@
 #include "model/figures.h"
 #include "trace/adapter.h"
 
-/* What is missing where these were seen (VG_SEEN_...), and nothing else; enum vg_cpu_lack. */
+/* Returns what is missing if only these event types (VG_SEEN_...) were recorded; enum
+ * vg_cpu_lack. */
 unsigned int vg_needs_lacks(uint32_t types);
 
-/* The declarations, one after the other; NULL behind the last one. */
+/* Returns the declarations one by one, then NULL. */
 const struct vg_adapter_need *vg_needs_at(size_t i);
 
-/* "run_ns and entries are lower bounds, blocked_ns is unknown": what becomes of the figures of VMs.
- * The caller frees it. */
+/* Describes the effect on VMs' figures, as in "run_ns and entries are lower bounds, blocked_ns is
+ * unknown". The caller frees the text. */
 char *vg_needs_figures_text(unsigned int lacks);
 
 #endif

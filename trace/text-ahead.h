@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A second reader of a text, ahead of the first one: does a CPU have records at all? It reads on
- * only as far as it must to know. One thread at a time.
+ * A second reader of a text that reads ahead of the first, to find whether a CPU has records at
+ * all. It reads only as far as necessary. One thread at a time.
  */
 #ifndef VG_TRACE_TEXT_AHEAD_H
 #define VG_TRACE_TEXT_AHEAD_H
@@ -14,7 +14,7 @@
 
 typedef struct vg_text_ahead vg_text_ahead;
 
-/* Both are borrowed. NULL: the text cannot be read again, as from a pipe. */
+/* Both are borrowed. Returns NULL if the text cannot be read again, such as from a pipe. */
 vg_text_ahead *vg_text_ahead_new(const vg_text_lines *lines, struct vg_text_files *files);
 void vg_text_ahead_free(vg_text_ahead *ahead);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lines of text of one event name have in common: where their fields are, and which adapter
- * reads them.
+ * Data common to the text lines of one event name: the positions of their fields, and the adapter
+ * that reads them.
  */
 #ifndef VG_TRACE_TEXT_CLASS_H
 #define VG_TRACE_TEXT_CLASS_H
@@ -26,19 +26,19 @@ struct vg_text_class {
     bool is_wakeup, is_waking;
 };
 
-/* A line, as the adapter's field reader sees it. */
+/* A line in the form that the adapter's field reader expects. */
 struct vg_text_record {
     const struct vg_text_line *line;
     struct vg_text_span values[VG_TEXT_FIELDS_MAX];
 };
 
-/* sample: the body of a line of that name. aliases: may be NULL. The caller frees the class with
- * vg_text_class_free(). */
+/* sample is the body of a line with that name. aliases may be NULL. The caller frees the class
+ * with vg_text_class_free(). */
 struct vg_text_class *vg_text_class_new(struct vg_text_span name, struct vg_text_span sample,
                                         const vg_aliases *aliases);
 void vg_text_class_free(void *data);
 
-/* Tells whether a name, with or without its system, is that of the event. */
+/* Returns whether a name, with or without its system, denotes the event. */
 bool vg_text_class_is(struct vg_text_span name, const char *event);
 
 /* Hash and compare names (struct vg_text_span), for a table of classes. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text in which trace-cmd has put several files or instances together: then each line begins with
- * the name of its own. Instances are buffers of one kernel; files may be of a host and of its
- * guests, whose threads and CPUs are others with the same numbers. Those of the host are read.
- * One thread at a time.
+ * Text in which trace-cmd has merged several files or instances, so that each line starts with a
+ * file name. Instances are buffers of one kernel. Files may come from a host and its guests, which
+ * use the same numbers for different threads and CPUs. Only the host's files are read. One thread
+ * at a time.
  */
 #ifndef VG_TRACE_TEXT_FILES_H
 #define VG_TRACE_TEXT_FILES_H
@@ -12,23 +12,24 @@
 #include "trace/text-line.h"
 #include "trace/text-lines.h"
 
-/* Files that are told apart; lines of further ones are left out. */
+/* Maximum number of files that are distinguished; lines of further files are dropped. */
 #define VG_TEXT_FILES_MAX 64
 
 struct vg_text_files;
 
-/* Looks who is who, for which the text is read once more if its first event has a name in front;
- * what is left out becomes a problem of the recording. NULL: all lines are of one kernel. */
+/* Determines the role of each file. If the first event has a file name, this reads the text an
+ * extra time. Dropped files become a problem of the recording. Returns NULL if all lines are from
+ * one kernel. */
 struct vg_text_files *vg_text_files_find(const vg_text_lines *lines, vg_recording *recording);
 void vg_text_files_free(struct vg_text_files *files);
 
-/* Where a reader of lines is: first {files, false}. */
+/* The state of a line reader. Initially {files, false}. */
 struct vg_text_files_at {
-    struct vg_text_files *files; /* NULL: all lines are taken */
-    bool skips_next; /* the line that follows that of a loss is of the same file, and has no name */
+    struct vg_text_files *files; /* if NULL, all lines are accepted */
+    bool skips_next; /* the line after a loss line belongs to the same file and has no name */
 };
 
-/* Tells whether the line, one after the other, is to be read. */
+/* Returns whether to read the line. Call for every line in order. */
 bool vg_text_files_take(struct vg_text_files_at *at, enum vg_text_kind kind,
                         const struct vg_text_line *line);
 

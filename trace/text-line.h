@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line of trace text: what kind of line it is, and everything in front of an event's own
- * fields. Knows the columns of tracefs, trace-cmd and perf script, no event. Reentrant.
+ * Parses one line of trace text: its kind, and everything before an event's own fields. Knows the
+ * columns of tracefs, trace-cmd and perf script, but not the events. Reentrant.
  */
 #ifndef VG_TRACE_TEXT_LINE_H
 #define VG_TRACE_TEXT_LINE_H
@@ -9,45 +9,46 @@
 #include "trace/text-source.h"
 
 enum vg_text_kind {
-    VG_TEXT_SKIP,   /* blank, comment, part of a call chain: belongs to trace text, says nothing */
-    VG_TEXT_HEADER, /* the beginning of a trace, which may hold no event at all */
+    VG_TEXT_SKIP,   /* blank, comment, or part of a call chain: belongs to trace text but has no
+                       information */
+    VG_TEXT_HEADER, /* the start of a trace, which may have no events */
     VG_TEXT_EVENT,
-    VG_TEXT_PROCESS, /* perf's own record of a process: event and body are as of an event */
+    VG_TEXT_PROCESS, /* perf's own record of a process; event and body are set as for an event */
     VG_TEXT_LOST,
-    VG_TEXT_COUNTER, /* an event whose time is a bare count, not seconds */
+    VG_TEXT_COUNTER, /* an event whose time is a count without a unit, not seconds */
     VG_TEXT_UNKNOWN
 };
 
 struct vg_text_line {
     int64_t ts_ns;             /* LOST: VG_NONE if the line has no time */
-    int64_t lost;              /* LOST: dropped events, 0 if not said */
-    int32_t cpu;               /* LOST: VG_NONE if not said */
-    int32_t tid;               /* VG_NONE: the recorder did not know */
-    int32_t tgid;              /* VG_NONE: not in the line */
-    const char *impossible;    /* EVENT, LOST: why the line cannot be true, or NULL; static */
-    struct vg_text_span label; /* EVENT, LOST: trace-cmd's name of the file; empty: there is none */
-    struct vg_text_span comm;  /* empty: not known */
-    struct vg_text_span event; /* empty: a line of another tracer, which has no event name */
+    int64_t lost;              /* LOST: dropped events; 0 if not stated */
+    int32_t cpu;               /* LOST: VG_NONE if not stated */
+    int32_t tid;               /* VG_NONE if the recorder did not know it */
+    int32_t tgid;              /* VG_NONE if not in the line */
+    const char *impossible;    /* EVENT, LOST: why the line is not valid, or NULL; static */
+    struct vg_text_span label; /* EVENT, LOST: trace-cmd's file name; empty if none */
+    struct vg_text_span comm;  /* empty if not known */
+    struct vg_text_span event; /* empty for a line of another tracer, which has no event name */
     struct vg_text_span body;
 };
 
 enum vg_text_kind vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret);
 
-/* Whether a line is the first one of a recording's head, without the name of a file. */
+/* Returns whether a line, without a file name, is the first of a recording's header. */
 bool vg_text_line_is_head(struct vg_text_span text);
 
-/* Whether a line of tracefs's head says that records were overwritten. */
+/* Returns whether a line of tracefs's header says that records were overwritten. */
 bool vg_text_line_is_overwritten(struct vg_text_span text);
 
-/* The CPUs of the host, as a line of a head tells: "#P:8", "cpus=8", "# nrcpus online : 8"; or 0.
- */
+/* Returns the number of host CPUs from a header line, such as "#P:8", "cpus=8" or "# nrcpus online
+ * : 8", or 0. */
 int32_t vg_text_line_host_cpus(struct vg_text_span text);
 
-/* Tells what to do about a line that is not understood, if it is known; else NULL. Static text. */
+/* Returns advice about a line that is not understood, or NULL. Static text. */
 const char *vg_text_line_hint(struct vg_text_span text);
 
-/* Reads the digits at *pos, at most up to end, and moves *pos behind them. False if there are none.
- * What does not fit is INT64_MAX. */
+/* Reads the digits at *pos, at most up to end, and moves *pos behind them. Returns false without
+ * digits. A number that is too large is read as INT64_MAX. */
 bool vg_text_digits(const char **pos, const char *end, int64_t *ret);
 
 static inline bool

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A look at a whole text before it is read, for where records are missing: text tells of a loss
- * only where the records of its CPU go on, which is after what the other CPUs recorded meanwhile.
- * One thread at a time.
+ * Scans a whole text for missing records before it is read. Text reports a loss only where the
+ * records of the CPU resume, after the records of other CPUs from the same period. One thread at a
+ * time.
  */
 #ifndef VG_TRACE_TEXT_SCAN_H
 #define VG_TRACE_TEXT_SCAN_H
@@ -11,16 +11,17 @@
 #include "trace/text-files.h"
 #include "trace/text-lines.h"
 
-/* More losses than these are told where they stand. */
+/* Further losses are reported at their line's position. */
 #define VG_TEXT_LOSSES_MAX 262144
 
-/* Reads the lines, but for lines of files that are not to be read, once more, if it tells of
- * losses at all: the marks of trace-cmd, tracefs and perf ("CPU:3 [LOST 17 EVENTS]"), and
- * "entries-in-buffer/entries-written" of tracefs. What CPUs lost that had recorded something before
- * becomes *ret_losses, struct vg_event in the order of their begins; the others are added to the
- * recording's late CPUs, and its length and GPU events are learnt. *ret_begin_ns: of the text, if
- * there are late CPUs. False: *ret_losses has not all.
- */
+/* If the text reports losses, reads its lines once more, except those of ignored files. It
+ * recognises the marks of trace-cmd, tracefs and perf ("CPU:3 [LOST 17 EVENTS]"), and tracefs's
+ * "entries-in-buffer/entries-written".
+ *
+ * Losses of CPUs with earlier records are stored in *ret_losses, struct vg_event in order of their
+ * starts. Other CPUs are added to the recording's late CPUs; its length and GPU events are then
+ * determined, too, and *ret_begin_ns is the start of the text. Returns false if *ret_losses is
+ * incomplete. */
 bool vg_text_scan(vg_text_lines *lines, struct vg_text_files *files, vg_recording *recording,
                   GArray *ret_losses, int64_t *ret_begin_ns);
 

@@ -28,18 +28,18 @@ enum vg_unpack_result {
 
 typedef struct vg_unpack vg_unpack;
 
-/* Returns NULL if a file that begins with these bytes is not packed. */
+/* Returns NULL if a file that starts with these bytes is not compressed. */
 vg_unpack *vg_unpack_new(const uint8_t *head, size_t len);
 void vg_unpack_free(vg_unpack *unpack); /* NULL is fine */
 
 /* Returns the name of the format. */
 const char *vg_unpack_name(const vg_unpack *unpack);
 
-/* Returns whether another member can begin with this byte. */
+/* Returns whether another member can start with this byte. */
 bool vg_unpack_continues(const vg_unpack *unpack, uint8_t byte);
 
-/* Unpacks from io->in to io->out as much as fits. A call after the end of a member begins the next
- * one. */
+/* Unpacks as much as fits from io->in to io->out. A call after the end of a member starts the
+ * next. */
 enum vg_unpack_result vg_unpack_step(vg_unpack *unpack, struct vg_unpack_io *io,
                                      const char **ret_why);
 

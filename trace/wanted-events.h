@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tracepoints to record so that a recording can be analysed in full, and no others, by the
- * names that tracers have for them. Any thread.
+ * The tracepoints, and no others, that a recording needs for a complete analysis, by their names
+ * in tracers. Any thread.
  */
 #ifndef VG_TRACE_WANTED_EVENTS_H
 #define VG_TRACE_WANTED_EVENTS_H
@@ -16,16 +16,16 @@ enum vg_event_dialect {
     VG_DIALECT_MAX
 };
 
-/* Whether the tracer has the event of this name, which is as the dialect spells it. */
+/* Returns whether the tracer has an event with this name, in the dialect's spelling. */
 typedef bool vg_has_event(const void *data, const char *name);
 
 struct vg_wanted_events {
     GPtrArray *names;   /* char *, static: what to enable */
-    GPtrArray *missing; /* char *, owned: what the recording will lack, for a person to read */
+    GPtrArray *missing; /* char *, owned: what the recording will lack, for users */
 };
 
-/* VG_E_NOT_FOUND if the tracer lacks what nothing can be told without; *ret is then untouched. Else
- * the caller clears it. */
+/* Fails with VG_E_NOT_FOUND if the tracer lacks an indispensable event; *ret is then unchanged.
+ * Otherwise the caller clears it. */
 int vg_wanted_events_find(enum vg_event_dialect dialect, vg_has_event *has, const void *data,
                           struct vg_wanted_events *ret, GError **err);
 void vg_wanted_events_clear(struct vg_wanted_events *events);
