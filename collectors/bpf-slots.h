@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gives watched threads a slot in the memory that the BPF programs read at any moment. A withdrawn
- * slot is not given to another thread before vg_bpf_slots_settle() has been called twice, a window
- * each: by then no program that found it still runs. Works on any memory; one thread at a time.
+ * Assigns watched threads a slot in the memory that the BPF programs may read at any moment. A
+ * withdrawn slot is not reused before vg_bpf_slots_settle() has been called twice, a window apart.
+ * By then no program that found the slot is still running. Works on any memory; one thread at a
+ * time.
  */
 #ifndef VG_COLLECTORS_BPF_SLOTS_H
 #define VG_COLLECTORS_BPF_SLOTS_H
@@ -31,14 +32,14 @@ vg_bpf_slots *vg_bpf_slots_new(const struct vg_bpf_memory *memory);
 void vg_bpf_slots_free(vg_bpf_slots *slots);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_bpf_slots, vg_bpf_slots_free)
 
-/* Watches a thread from now on. 0: all slots are taken. A tid is watched once at most: as a vCPU,
- * or as the main thread of a VM. */
+/* Starts to watch a thread. Returns 0 if all slots are in use. A tid may be watched only once: as
+ * a vCPU or as a VM's main thread. */
 uint32_t vg_bpf_slots_publish(vg_bpf_slots *slots, int32_t tid, uint32_t vm, bool is_vcpu);
 
-/* Ends watching. The record stays as it is until the slot is given to another thread. */
+/* Stops watching. The record is unchanged until the slot is reused. */
 void vg_bpf_slots_withdraw(vg_bpf_slots *slots, uint32_t slot);
 
-/* Is called once a window. told is called for each slot that becomes free. */
+/* Call once per window. told is called for each slot that becomes free. */
 void vg_bpf_slots_settle(vg_bpf_slots *slots, void (*told)(void *data, uint32_t slot), void *data);
 
 unsigned vg_bpf_slots_used(const vg_bpf_slots *slots);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A collector reads the live host, or a recording, and reports. The daemon makes a thread for it,
- * named col-NAME; nothing is shared but the reports. run() returns when vg_thread_stopping(), or
- * when there is nothing more to read. It does not give up on trouble: it reports the state, waits
- * and tries again. It beats (base/thread.h) at least every two seconds, unless a foreign call
- * hangs, which the heartbeat is there to show.
+ * A collector reads the live host, or a recording, and sends reports. The daemon runs it in a
+ * thread named col-NAME; only the reports are shared. run() returns when vg_thread_stopping(), or
+ * when there is nothing more to read. After a failure it does not return: it reports the state,
+ * waits and retries. It sends a heartbeat (base/thread.h) at least every two seconds, unless a
+ * foreign call hangs, which the heartbeat is meant to reveal.
  */
 #ifndef VG_COLLECTORS_COLLECTOR_H
 #define VG_COLLECTORS_COLLECTOR_H
@@ -16,10 +16,10 @@ typedef struct vg_collector vg_collector;
 
 struct vg_collector_ops {
     const char *name;      /* at most 11 bytes: the thread is called col-NAME */
-    bool measures_windows; /* reports windows; a window is complete when all such collectors
-                            * passed it */
+    bool measures_windows; /* reports windows; a window is complete when all such collectors have
+                              passed it */
     void (*run)(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink);
-    /* Wakes run() from a wait that base/thread.h does not know of; any thread. May be NULL. */
+    /* Wakes run() from a wait that base/thread.h does not know of. Any thread. May be NULL. */
     void (*wake)(vg_collector *collector);
     void (*free)(vg_collector *collector); /* after run() has returned */
 };
@@ -27,7 +27,7 @@ struct vg_collector_ops {
 /* Collectors embed this as their first member. */
 struct vg_collector {
     const struct vg_collector_ops *ops;
-    int64_t lag_ns; /* how much later its windows may come than others of the same time */
+    int64_t lag_ns; /* how much later its windows may arrive than others for the same time */
 };
 
 static inline void
@@ -37,11 +37,11 @@ vg_collector_free(vg_collector *collector)
         collector->ops->free(collector);
 }
 
-/* Makes the collector of libvirt's state and events (collectors/libvirt.c). The virt-ev thread,
- * which all connections of the process need, is started with the first one and never ends. proc as
- * above: pids and vCPU threads of domains are found there. sys ("/sys" except in tests) and proc
- * tell what libvirt does not about this machine's GPUs. poll_ns: time after which everything is
- * read again; it is also read after every event. */
+/* Creates the collector of libvirt's state and events (collectors/libvirt.c). The first one starts
+ * the virt-ev thread, which all of the process's connections need and which never ends. The pids
+ * and vCPU threads of domains are found in proc. sys ("/sys" except in tests) and proc provide
+ * what libvirt does not report about this machine's GPUs. Everything is reread after poll_ns and
+ * after every event. */
 vg_collector *vg_libvirt_new(const char *uri, const char *host_name, const char *sys,
                              const char *proc, int64_t poll_ns);
 

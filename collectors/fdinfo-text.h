@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses what the kernel tells of an open file of a DRM device in /proc/PID/fdinfo/FD: the keys of
- * Documentation/gpu/drm-usage-stats.rst. Pure. The text is not trusted more than any other input:
- * odd lines are left out. Any thread.
+ * Parses the kernel's text about an open file of a DRM device in /proc/PID/fdinfo/FD, with the
+ * keys of Documentation/gpu/drm-usage-stats.rst. Pure. The text is not trusted: malformed lines
+ * are ignored. Any thread.
  */
 #ifndef VG_COLLECTORS_FDINFO_TEXT_H
 #define VG_COLLECTORS_FDINFO_TEXT_H
@@ -12,10 +12,11 @@
 
 #include "model/window.h"
 
-/* Limits of one client; more are left out. amdgpu has most, 9 engines and 6 regions. */
+/* Limits of one client; further entries are ignored. amdgpu has the most, 9 engines and 6
+ * regions. */
 #define VG_FDINFO_ENGINES_MAX 32
 #define VG_FDINFO_REGIONS_MAX 32
-/* Longer texts are cut: xe's, the longest, has 2 KiB. */
+/* Longer texts are truncated. The longest is xe's with 2 KiB. */
 #define VG_FDINFO_TEXT_MAX 16384
 
 struct vg_fdinfo_engine {
@@ -24,8 +25,8 @@ struct vg_fdinfo_engine {
     bool has_cycles; /* has both counters of cycles */
     uint64_t busy_ns;
     uint64_t cycles;
-    uint64_t total_cycles; /* cycles that went by in the same time */
-    uint64_t capacity;     /* number of like engines that this one stands for, at least 1 */
+    uint64_t total_cycles; /* cycles that elapsed in the same time */
+    uint64_t capacity;     /* number of identical engines that this entry represents, at least 1 */
 };
 
 struct vg_fdinfo {
@@ -39,11 +40,11 @@ struct vg_fdinfo {
     struct vg_fdinfo_engine engines[VG_FDINFO_ENGINES_MAX]; /* those with a counter */
 };
 
-/* Parses a text that ends with a NUL; false: it is no DRM file. */
+/* Parses a NUL-terminated text. Returns false if it does not describe a DRM file. */
 bool vg_fdinfo_parse(const char *text, struct vg_fdinfo *ret);
 
-/* Whether a text is that of a driver older than the common keys: amdgpu's of Linux 5.14 to 5.18. It
- * does not tell one client from another. */
+/* Returns whether a text is from a driver older than the common keys: amdgpu in Linux 5.14 to
+ * 5.18. Such a text does not identify the client. */
 bool vg_fdinfo_is_old(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A source of the use of GPUs by this host's VMs, for the collector of that (collectors/gpu.c).
- * Several sources may see something at the same time; the collector asks them in its order, so that
- * a later one finds in the window what earlier ones told. Everything happens on the collector's
+ * A source of GPU use by this host's VMs, for the GPU collector (collectors/gpu.c). Several
+ * sources may have data about the same use. The collector queries them in order, so that a later
+ * source finds the results of earlier ones in the window. All functions run on the collector's
  * thread.
  */
 #ifndef VG_COLLECTORS_GPU_SOURCE_H
@@ -19,45 +19,45 @@
 
 typedef struct vg_gpu_source vg_gpu_source;
 
-/* A source waits for an answer for this long at most. */
+/* The maximum time that a source waits for an answer. */
 #define VG_GPU_AWAITS_NS (3 * VG_NS_PER_S)
 
 struct vg_gpu_source_ops {
     const char *name; /* static */
-    /* Tells if there is anything that it could see. Asked before each window; where there is
-     * nothing, this costs next to nothing. Failed attempts are repeated now and then. now_ns is
+    /* Returns whether there is anything to measure. Called before each window; if there is
+     * nothing, the call is cheap. Failed attempts are retried occasionally. now_ns is
      * CLOCK_MONOTONIC, here and below. */
     bool (*ready)(vg_gpu_source *source, int64_t now_ns);
-    /* Samples: called several times in a window while it is ready, when fd() is readable, and right
-     * before read(). NULL: not needed. */
+    /* Takes a sample: called several times per window while the source is ready, when fd() is
+     * readable, and immediately before read(). NULL if not needed. */
     void (*sample)(vg_gpu_source *source, int64_t now_ns);
-    /* Returns a descriptor that is readable, while the source is ready, when take(), or else
-     * sample(), must be called soon, because memory fills up, or an answer has come. NULL: that
-     * never happens. */
+    /* Returns a descriptor. While the source is ready, it becomes readable when take(), or else
+     * sample(), must be called soon, because buffers fill up or an answer has arrived. NULL if
+     * that never happens. */
     int (*fd)(const vg_gpu_source *source);
-    /* Takes answers that have come. NULL: it asks nobody. */
+    /* Reads answers that have arrived. NULL if the source sends no requests. */
     void (*take)(vg_gpu_source *source, int64_t now_ns);
-    /* Asks others what read() is to tell, and returns at once: called when a window ends. NULL: it
-     * asks nobody. */
+    /* Sends the requests that read() needs and returns immediately. Called at the end of a window.
+     * NULL if the source sends no requests. */
     void (*ask)(vg_gpu_source *source, int64_t now_ns);
-    /* Returns until when read() should wait for answers, which take() takes; 0: there is nothing
-     * to wait for. What is read later makes windows longer. NULL: it never waits. */
+    /* Returns the time until which read() should wait for answers, which take() reads, or 0 if
+     * none are pending. Waiting makes windows longer. NULL if the source never waits. */
     int64_t (*awaits)(const vg_gpu_source *source);
-    /* Adds to the window the use since the last call, as far as it is known, up to now, or exactly
-     * to end_ns of the window if it can. Called while it is ready. vms: struct vg_proc_vm *,
-     * borrowed. */
+    /* Adds the known use since the last call to the window. It ends now, or exactly at the
+     * window's end_ns if the source can do so. Called while the source is ready. vms: struct
+     * vg_proc_vm *, borrowed. */
     void (*read)(vg_gpu_source *source, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
                  struct vg_window *window);
-    /* Returns the CPU time that others than this thread spent for it between the last two reads.
-     * NULL: none. */
+    /* Returns the CPU time that other threads spent for the source between the last two reads.
+     * NULL if none do. */
     int64_t (*spent_ns)(const vg_gpu_source *source);
-    /* Returns the time before the window that was read last of which its figures are in no window:
-     * what it reads was silent. NULL: there is none. */
+    /* Returns the time before the last window that no window covers, because the provider of the
+     * data was unresponsive. NULL if that cannot happen. */
     int64_t (*missed_ns)(const vg_gpu_source *source);
-    /* Appends what it sees, or why it sees nothing. Returns true if that is less than it should
-     * be. */
+    /* Appends what the source measures, or why it cannot. Returns true if that is less than it
+     * should be. */
     bool (*describe)(const vg_gpu_source *source, GString *text);
-    /* Releases what belongs to others, on the collector's thread, before that ends. */
+    /* Releases resources of other components, on the collector's thread before it ends. */
     void (*close)(vg_gpu_source *source);
     void (*free)(vg_gpu_source *source);
 };
@@ -65,7 +65,7 @@ struct vg_gpu_source_ops {
 /* Sources embed this as their first member. */
 struct vg_gpu_source {
     const struct vg_gpu_source_ops *ops;
-    enum vg_trouble trouble; /* the code of what describe() says is missing */
+    enum vg_trouble trouble; /* the code of the problem that describe() reports */
 };
 
 static inline void
@@ -75,23 +75,23 @@ vg_gpu_source_free(vg_gpu_source *source)
         source->ops->free(source);
 }
 
-/* Makes the source of what DRM drivers (i915, xe, amdgpu, nouveau, ...) tell of the files that QEMU
- * has open (collectors/gpu-fdinfo.c). It needs to look at processes of others, which is
+/* Creates the source that reads what DRM drivers (i915, xe, amdgpu, nouveau, ...) report about
+ * QEMU's open files (collectors/gpu-fdinfo.c). It must read other users' processes, which requires
  * CAP_SYS_PTRACE. proc and drm are "/proc" and "/sys/class/drm" except in tests. */
 vg_gpu_source *vg_gpu_fdinfo_new(const char *proc, const char *drm);
 
-/* Makes the source of what NVIDIA's library tells of its GPUs, processes and vGPUs
- * (collectors/gpu-nvml.c). library is what dlopen() takes; retry_ns as in struct
+/* Creates the source that reads NVIDIA GPUs, processes and vGPUs through NVIDIA's library
+ * (collectors/gpu-nvml.c). library is passed to dlopen(). retry_ns is as in struct
  * vg_live_options. */
 vg_gpu_source *vg_gpu_nvml_new(const char *proc, const char *library, int64_t retry_ns);
 
-/* Makes the source of what proxies of OpenCL tell of the requests of their clients
- * (collectors/gpu-proxy.c). paths: of the sockets where they are asked, separated by commas. */
+/* Creates the source that queries OpenCL proxies about their clients' requests
+ * (collectors/gpu-proxy.c). paths: the proxies' control sockets, separated by commas. */
 vg_gpu_source *vg_gpu_proxy_new(const char *paths);
 
-/* Makes the source of the render servers of VMs, which serve guests that use Venus
- * (collectors/gpu-venus.c). It is the last one: it tells of their CPU time where no other one knows
- * of work of the VM. proc and drm are "/proc" and "/sys/class/drm" except in tests. */
+/* Creates the source of VMs' render servers, which serve guests that use Venus
+ * (collectors/gpu-venus.c). It comes last: it reports their CPU time if no other source has found
+ * work of the VM. proc and drm are "/proc" and "/sys/class/drm" except in tests. */
 vg_gpu_source *vg_gpu_venus_new(const char *proc, const char *drm);
 
 #endif

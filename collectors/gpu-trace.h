@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GPU requests by tracepoints, as they happen: the source of GPU use that tells who waited for a
- * GPU, besides who used it. It needs CAP_PERFMON (or kernel.perf_event_paranoid=-1), to read
- * tracefs, which is root's, and to be in the host's own pid namespace.
+ * A GPU source that traces requests through tracepoints. It shows which VMs waited for a GPU and
+ * which used it. It requires CAP_PERFMON (or kernel.perf_event_paranoid=-1), read access to
+ * tracefs, which root has, and the host's pid namespace.
  */
 #ifndef VG_COLLECTORS_GPU_TRACE_H
 #define VG_COLLECTORS_GPU_TRACE_H
@@ -21,17 +21,17 @@ struct vg_gpu_rings {
 };
 
 struct vg_gpu_trace_options {
-    const char *proc;                 /* "/proc" but in tests */
-    const char *drm;                  /* "/sys/class/drm" but in tests */
-    const char *tracefs;              /* NULL: its usual place */
-    double budget;                    /* CPU seconds per second that it may take; 0: unlimited */
-    int64_t retry_ns;                 /* first pause after a failure or above the budget; 0: 30 s */
-    const struct vg_gpu_rings *rings; /* NULL: the kernel's */
+    const char *proc;    /* "/proc" but in tests */
+    const char *drm;     /* "/sys/class/drm" but in tests */
+    const char *tracefs; /* NULL for the usual mount point */
+    double budget;       /* CPU seconds per second that it may use; 0 if unlimited */
+    int64_t retry_ns;    /* first pause after a failure or over the budget; 0 for 30 s */
+    const struct vg_gpu_rings *rings; /* NULL for the kernel's */
     void *rings_data;                 /* data for their open() */
 };
 
-/* Makes the source, which comes last of a collector's: it replaces what others told of what it
- * sees. */
+/* Creates the source. It must be the collector's last, because it replaces other sources' data
+ * about what it measures. */
 vg_gpu_source *vg_gpu_trace_new(const struct vg_gpu_trace_options *options);
 
 #endif

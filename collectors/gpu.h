@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells how the VMs of this host use its GPUs, every window: from what several sources
- * (collectors/gpu-source.h) see, each of which may have nothing to see here. Tells nothing of CPUs:
- * its windows complete those of others (struct vg_provenance, besides).
+ * Measures in every window how this host's VMs use its GPUs. The data come from several sources
+ * (collectors/gpu-source.h), any of which may have nothing to measure here. There is no CPU data:
+ * the windows complete those of other collectors (struct vg_provenance, besides).
  *
  *   gpu-fdinfo  DRM files of QEMU: /proc/PID/fdinfo -> fdinfo-text: counters of clients
  *   gpu-nvml    nvml (dlopen, a table of functions) -> nvml-device, nvml-process, nvml-vgpu:
@@ -12,13 +12,12 @@
  *
  *   gpu-venus   render servers of VMs: /proc/PID/stat and status
  *
- * gpu-trace comes after those of drivers, as it takes the place of what the others told of the same
- * VM and GPU (vg_gpu_window_lead()), and gpu-venus is the last one: it counts where they know of
- * nothing.
+ * gpu-trace comes after the driver sources, because it replaces their data about the same VM and
+ * GPU (vg_gpu_window_lead()). gpu-venus comes last: it counts only where they found nothing.
  *
- * Windows end at multiples of window_ns of CLOCK_MONOTONIC, as those of collectors/live.h. There is
- * one also when there is nothing to tell, so that nobody waits for it. Who reads late makes a long
- * one, in which nothing is lost (engine/gather.h cuts it).
+ * Windows end at multiples of window_ns of CLOCK_MONOTONIC, like those of collectors/live.h. Empty
+ * windows are reported, too, so that no other component waits for them. A late reading makes a
+ * long window, in which nothing is lost (engine/gather.h splits it).
  */
 #ifndef VG_COLLECTORS_GPU_H
 #define VG_COLLECTORS_GPU_H
@@ -32,11 +31,11 @@
 struct vg_gpu_options {
     const char *proc; /* "/proc" but in tests */
     int64_t window_ns;
-    vg_window_grid *grid; /* when windows end, which others share; NULL: one of its own */
-    int64_t sample_ns;    /* time between two samples of what is no counter */
+    vg_window_grid *grid; /* window ends shared with other collectors; NULL for a private grid */
+    int64_t sample_ns;    /* interval of samples of values that are not counters */
 };
 
-/* Makes the collector; takes the sources, in the order in which they are asked. */
+/* Creates the collector. Takes the sources, which are queried in this order. */
 vg_collector *vg_gpu_new(const struct vg_gpu_options *options, vg_gpu_source *const *take_sources,
                          unsigned n_sources);
 

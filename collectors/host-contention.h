@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads what the CPUs of the whole host did and how scarce CPU time, memory and disks were, with
- * some eight reads of /proc and /sys a window. One thread.
+ * Reads the CPU use of the whole host and the pressure on CPU time, memory and disks, with about
+ * eight reads of /proc and /sys per window. One thread.
  */
 #ifndef VG_COLLECTORS_HOST_CONTENTION_H
 #define VG_COLLECTORS_HOST_CONTENTION_H
@@ -19,7 +19,7 @@ struct vg_host_contention {
     const char *cgroup; /* "/sys/fs/cgroup" but in tests */
     int64_t tick_ns;    /* unit of /proc/stat */
     bool read;
-    int64_t steal_ns; /* counters at the last reading; -1: not there */
+    int64_t steal_ns; /* counters at the last reading; -1 if not available */
     int64_t busy_ns;
     int64_t pressure_ns;
     int64_t idle_ns;
@@ -27,24 +27,23 @@ struct vg_host_contention {
     struct vg_host_cpus cpus;
 };
 
-/* Begins with the roots, which are "/proc", "/sys/fs/cgroup" and "/sys" except in tests. */
+/* Initialises the state. The roots are "/proc", "/sys/fs/cgroup" and "/sys" except in tests. */
 void vg_host_contention_init(struct vg_host_contention *state, const char *proc, const char *cgroup,
                              const char *sys);
 void vg_host_contention_clear(struct vg_host_contention *state);
 
-/* Reads what happened since the last reading; after the first one, and where the host does not
- * tell, times are -1. own_ns is that of all threads, vCPUs included, which the caller knows. cpus:
- * struct vg_host_cpu, filled. */
+/* Reads the changes since the last reading. Times are -1 in the first reading and if the host does
+ * not report them. own_ns is the time of all threads including vCPUs, which the caller knows.
+ * cpus: struct vg_host_cpu, filled. */
 void vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample *ret,
                              GArray *cpus);
 
-/* Reduces all times that were read of the host to a part of them (0 to 1). */
+/* Reduces all times read from the host to a fraction (0 to 1). */
 void vg_host_contention_cut(struct vg_window *window, double part);
 
-/* Parse texts; -1: the text does not say. Of /proc/stat: ticks of all CPUs that another machine
- * took, ticks in which they were busy here or idle, and the number of threads that run or wait for
- * a CPU; of cpu.pressure: us in which somebody, or everybody, waited. Of /proc/loadavg: false
- * leaves *ret untouched. */
+/* Parse texts. They return -1 if the value is missing. /proc/stat: ticks of all CPUs that were
+ * stolen, busy or idle, and the number of threads that run or wait for a CPU. cpu.pressure: us
+ * during which some or all tasks waited. /proc/loadavg: returns false and leaves *ret unchanged. */
 int64_t vg_host_parse_steal(const char *stat);
 int64_t vg_host_parse_busy(const char *stat);
 int64_t vg_host_parse_runnable(const char *stat);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads what each CPU of the host did, with two reads of /proc a window: busy, idle, stolen, and
- * how long threads waited for it. One thread.
+ * Reads each host CPU's busy, idle and stolen time and how long threads waited for it, with two
+ * reads of /proc per window. One thread.
  */
 #ifndef VG_COLLECTORS_HOST_CPUS_H
 #define VG_COLLECTORS_HOST_CPUS_H
@@ -13,26 +13,26 @@
 
 #include "model/window.h"
 
-/* Zeroed at first; roots are borrowed. */
+/* Initially zeroed; roots are borrowed. */
 struct vg_host_cpus {
     const char *sys;   /* "/sys" but in tests */
     int64_t tick_ns;   /* unit of /proc/stat */
-    GArray *last;      /* struct vg_host_cpu: counters at the last reading; NULL: there was none */
-    GHashTable *nodes; /* CPU -> its NUMA node; NULL: not read yet */
+    GArray *last;      /* struct vg_host_cpu: counters at the last reading; NULL before the first */
+    GHashTable *nodes; /* CPU -> its NUMA node; NULL if not read yet */
 };
 
 void vg_host_cpus_clear(struct vg_host_cpus *state);
 
-/* Fills ret (struct vg_host_cpu) with what happened since the last reading, of each CPU that the
- * text of /proc/stat has; after the first one it is empty. schedstat: the text of /proc/schedstat,
- * or NULL: how long threads waited is not known then. */
+/* Fills ret (struct vg_host_cpu) with the changes since the last reading for each CPU in the text
+ * of /proc/stat; empty in the first reading. schedstat is the text of /proc/schedstat. If it is
+ * NULL, wait times are unknown. */
 void vg_host_cpus_read(struct vg_host_cpus *state, const char *stat, const char *schedstat,
                        GArray *ret);
 
-/* Parses the counters of the CPUs in the texts, in nanoseconds; odd lines are left out. */
+/* Parses the counters of the CPUs in the texts, in nanoseconds. Malformed lines are ignored. */
 void vg_host_cpus_parse(const char *stat, const char *schedstat, int64_t tick_ns, GArray *ret);
 
-/* Adds the CPUs of a list like "0-3,8" to a table that leads from them to this node. */
+/* Adds the CPUs of a list such as "0-3,8" with this node to a table from CPUs to nodes. */
 void vg_host_cpus_parse_node(const char *list, int32_t node, GHashTable *nodes);
 
 #endif

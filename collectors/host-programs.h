@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads how much CPU time each program of the host used, from /proc/PID/stat of all processes.
- * Everything is counted that belongs to no VM, the kernel's own threads included.
+ * Reads each host program's CPU time from /proc/PID/stat of all processes. Everything that does
+ * not belong to a VM is counted, including the kernel's threads.
  *
- * A process that ended between two readings is gone from /proc, but the kernel has added its time
- * to that of the process that waited for it. What a process gained in this way counts as its own,
- * less what was counted already. So `make` is named for compilers that ran for a second each. A
- * parent that lost a VM gains all the time of that VM, which is not the host's; its gain is left
- * out.
+ * A process that ended between two readings is no longer in /proc, but the kernel has added its
+ * time to the process that waited for it. That gain counts as the waiting process's own time,
+ * minus the part already counted. So `make` is charged for compilers that ran for a second each. A
+ * parent whose VM has ended gains the VM's entire time, which is not the host's; this gain is
+ * ignored.
  *
  * One thread.
  */
@@ -21,14 +21,14 @@
 
 typedef struct vg_host_programs vg_host_programs;
 
-/* proc is "/proc" except in tests; borrowed. tick_ns: the unit of times in stat. n_cpus: of the
- * host. */
+/* proc is "/proc" except in tests; borrowed. tick_ns is the unit of times in stat. n_cpus is the
+ * host's number of CPUs. */
 vg_host_programs *vg_host_programs_new(const char *proc, int64_t tick_ns, int64_t n_cpus);
 void vg_host_programs_free(vg_host_programs *programs); /* NULL is fine */
 
-/* Fills window->programs if it is time to read: where the window, of which the end since the epoch
- * is given, ends a period of 10 seconds, and so much time has passed since the last reading that
- * readings take at most a thousandth of a CPU. scan: as of this window. */
+/* Fills window->programs if a reading is due. That is the case if the window, whose end since the
+ * epoch is given, ends a period of 10 seconds. In addition, enough time must have passed that
+ * readings take at most a thousandth of a CPU. scan: of this window. */
 void vg_host_programs_read(vg_host_programs *programs, const vg_proc_scan *scan,
                            int64_t end_epoch_ns, struct vg_window *window);
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures the VMs of this host, every window, with the best source that works: a ladder, whose
- * first rung is the best. A source that fails is left for the next one at once, and tried again
- * after a while that grows each time. The same goes for one that costs more than it may: after some
- * windows above the budget it measures less, after a minute above it even so a cheaper one is
- * taken, and after a minute below half of it, more is measured again. A minute, because the
- * cheapest source does not know who ran while a VM waited.
+ * Measures this host's VMs in every window, with the best source that works. The sources form a
+ * ladder, best first. If a source fails, the next replaces it immediately, and it is retried after
+ * a delay that grows each time.
  *
- * Windows end at multiples of window_ns since the epoch (collectors/window-grid.h). A window in
- * which sources were changed downwards cannot be told, because nothing was measured at its begin;
- * it is missing, and the next one says so.
+ * A source that exceeds the budget is treated alike. After some windows over the budget it reduces
+ * its effort. After another minute over it, a cheaper source replaces it. After a minute below
+ * half the budget, the effort increases again. A whole minute, because the cheapest source cannot
+ * determine what ran while a VM waited.
+ *
+ * Windows end at multiples of window_ns since the epoch (collectors/window-grid.h). A window with
+ * a change to a lower source cannot be reported, because nothing was measured at its start. It is
+ * missing, and the next window says so.
  */
 #ifndef VG_COLLECTORS_LIVE_H
 #define VG_COLLECTORS_LIVE_H
@@ -23,15 +25,16 @@
 struct vg_live_options {
     const char *proc; /* "/proc" but in tests */
     int64_t window_ns;
-    vg_window_grid *grid; /* when windows end, which others share; NULL: one of its own */
-    double budget;        /* CPU seconds per second that measuring may take; 0: unlimited */
-    int64_t retry_ns;     /* first pause before a failed source is tried again; 0: 30 s */
-    int64_t patience_ns;  /* time above the budget before a source is left, and below half of it
-                           * before more is measured; 0: 60 s */
+    vg_window_grid *grid; /* window ends shared with other collectors; NULL for a private grid */
+    double budget;        /* CPU seconds per second that measuring may use; 0 if unlimited */
+    int64_t retry_ns;     /* first delay before a failed source is retried; 0 for 30 s */
+    int64_t patience_ns;  /* time over the budget before a source is replaced, and below half of it
+                             before the effort increases; 0 for 60 s */
 };
 
-/* Returns the cores that measuring may take on a host with so many CPUs: so many per cent of one,
- * or of each CPU, whichever is more; 0: no limit, whatever the other is. */
+/* Returns the number of cores that measuring may use on a host with this number of CPUs: the
+ * larger of a percentage of one CPU and a percentage of each CPU. Returns 0 (no limit) if the
+ * first is 0. */
 static inline double
 vg_live_budget(double percent, double percent_of_each_cpu, long cpus)
 {
@@ -40,7 +43,7 @@ vg_live_budget(double percent, double percent_of_each_cpu, long cpus)
     return MAX(percent, percent_of_each_cpu * (double)cpus) / 100;
 }
 
-/* Makes the collector; takes the sources, best first. */
+/* Creates the collector. Takes the sources, best first. */
 vg_collector *vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_sources,
                           unsigned n_sources);
 

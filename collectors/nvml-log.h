@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts, from the log of NVIDIA's vGPU scheduler, how often an engine was given to somebody, and
- * for how long. The library hands out the newest entries again and again. Pure; one thread.
+ * Counts how often and how long NVIDIA's vGPU scheduler gave out an engine, from its log. The
+ * library returns the newest entries repeatedly. Pure; one thread.
  */
 #ifndef VG_COLLECTORS_NVML_LOG_H
 #define VG_COLLECTORS_NVML_LOG_H
@@ -11,7 +11,7 @@
 
 #include "collectors/nvml.h"
 
-/* Run lists of one device: a vGPU has one for each engine, and a device up to 32 vGPUs. */
+/* Run lists of one device: each vGPU has one per engine, and a device has up to 32 vGPUs. */
 #define VG_NVML_RUNLISTS_MAX 256
 
 struct vg_nvml_runlist {
@@ -20,18 +20,18 @@ struct vg_nvml_runlist {
     unsigned long long run_total;
 };
 
-/* The state of the count; zeroed at first. */
+/* The counter's state; initially zeroed. */
 struct vg_nvml_log_meter {
     bool started;
     unsigned long long time; /* time of the newest entry of all */
     unsigned n_runlists;
     struct vg_nvml_runlist runlists[VG_NVML_RUNLISTS_MAX];
     /* Counts since they were last set to 0. */
-    uint64_t slices; /* at least: more than VG_NVML_LOG_MAX between two readings are lost */
+    uint64_t slices; /* a lower bound: more than VG_NVML_LOG_MAX between two readings are lost */
     int64_t run_ns;
 };
 
-/* Counts new entries. The first call only sets where counting begins. */
+/* Counts new entries. The first call only sets the starting point. */
 void vg_nvml_log_meter_feed(struct vg_nvml_log_meter *meter,
                             const struct vg_nvml_log_entry *entries, unsigned n_entries);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes time of per cent of the recent past, which NVML tells of a device, a process or a vGPU. One
- * thread, the one that calls the library.
+ * Converts percentages of the recent past, which NVML reports for a device, a process or a vGPU,
+ * into time. Only the thread that calls the library.
  */
 #ifndef VG_COLLECTORS_NVML_USE_H
 #define VG_COLLECTORS_NVML_USE_H
@@ -14,7 +14,7 @@
 #include "model/window.h"
 
 enum vg_nvml_engine {
-    VG_NVML_SM,     /* a kernel or a shader ran, whatever the part of the GPU that it took */
+    VG_NVML_SM,     /* a kernel or a shader ran, on any part of the GPU */
     VG_NVML_MEM_BW, /* memory was read or written */
     VG_NVML_ENC,
     VG_NVML_DEC,
@@ -24,47 +24,48 @@ enum vg_nvml_engine {
 /* The names of engines in windows. */
 extern const char *const vg_nvml_engine_names[VG_NVML_ENGINE_MAX];
 
-/* The use that a device, a process or a vGPU makes of the GPU. */
+/* The GPU use of a device, a process or a vGPU. */
 struct vg_nvml_use {
-    double percent[VG_NVML_ENGINE_MAX]; /* last heard; -1: unknown */
+    double percent[VG_NVML_ENGINE_MAX]; /* the last value received; -1 if unknown */
     int64_t heard_ns;
     double busy_ns[VG_NVML_ENGINE_MAX];
-    int64_t span_ns; /* time for which busy_ns is known */
+    int64_t span_ns; /* duration that busy_ns covers */
     int64_t memory_bytes;
     int64_t peak_bytes;
-    bool known; /* was told for some of the span */
+    bool known; /* was reported for part of the span */
 };
 
-/* Something that this device, driver or user cannot have, with the library's answer. */
+/* A feature that this device, driver or user does not support, with the library's result. */
 struct vg_nvml_lack {
     bool lacks;
     int code;
 };
 
-/* The newest time of a sample by the library's clock, which may be set back, and may once be
- * nonsense: it is forgotten if nothing new comes for some time. */
+/* The newest timestamp of a sample by the library's clock. That clock may be set back or return an
+ * absurd value, so the timestamp is discarded if nothing newer arrives for some time. */
 struct vg_nvml_news {
     unsigned long long newest;
     int64_t heard_ns;
 };
 
-/* Sets that nothing is used, and nothing is known. */
+/* Sets all use to zero and unknown. */
 void vg_nvml_use_init(struct vg_nvml_use *use);
 
-/* Counts the time up to now with the percentages that were heard last, or with 0 if nothing was
- * heard for some time. */
+/* Accounts the time until now with the last percentages received, or with 0 if none arrived for
+ * some time. */
 void vg_nvml_use_advance(struct vg_nvml_use *use, int64_t now_ns, int64_t span_ns);
 
-/* Returns the time after which the library is to tell samples. */
+/* Returns the time after which the library should report samples. */
 unsigned long long vg_nvml_news_after(struct vg_nvml_news *news, int64_t now_ns);
 
-/* Tells if a sample of this time is new, and notes it. *last is the time of the one before, of the
- * same user; the same one is often told again. */
+/* Returns whether a sample with this time is new, and records it. *last is the time of the same
+ * user's previous sample; the library often repeats samples. */
 bool vg_nvml_news_is_new(struct vg_nvml_news *news, unsigned long long after,
                          unsigned long long time, unsigned long long *last, int64_t now_ns);
 
-/* Appends the mean as time of a window of this length, which the samples fit into by and large, and
- * begins anew. Where no use was told, memory alone is. Returns false if no use was told. */
+/* Appends the mean as time in a window of this length, which the samples cover approximately, and
+ * starts over. If no use was reported, appends memory only. Returns false if no use was
+ * reported. */
 bool vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns, GArray *gpus);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of NVIDIA's management library that are used here, found at run time: it belongs to the
- * driver and must be of its version, and hosts without the driver do not have it. The layout of
- * data is that of its public ABI, which only ever grows by functions of other names. One thread,
- * although the library would take several.
+ * The parts of NVIDIA's management library that are used here. The library is loaded at run time,
+ * because it belongs to the driver, must match its version, and is missing on hosts without the
+ * driver. Data layouts follow its public ABI, which only grows by functions with new names. One
+ * thread, although the library supports several.
  */
 #ifndef VG_COLLECTORS_NVML_H
 #define VG_COLLECTORS_NVML_H
@@ -12,7 +12,7 @@
 
 #include <glib.h>
 
-/* Return values of its functions; there are more. */
+/* Return values of its functions; others exist. */
 enum vg_nvml_return {
     VG_NVML_SUCCESS = 0,
     VG_NVML_UNINITIALIZED = 1,
@@ -42,7 +42,7 @@ struct vg_nvml_pci {
     char bus_id[32];
 };
 
-/* Per cent of the last 1/6 to 1 s, depending on the product. */
+/* Percentages of the last 1/6 to 1 s, depending on the product. */
 struct vg_nvml_rates {
     unsigned gpu;
     unsigned memory;
@@ -122,7 +122,7 @@ enum vg_nvml_vm_id { VG_NVML_VM_DOMAIN_ID, VG_NVML_VM_UUID };
 #define VG_NVML_LOG_MAX         200
 #define VG_NVML_ENGINE_GRAPHICS 1
 struct vg_nvml_log_entry {
-    unsigned long long time; /* time at which it was taken off */
+    unsigned long long time; /* time at which it was descheduled */
     unsigned long long run_total;
     unsigned long long run; /* run time before that */
     unsigned runlist;
@@ -150,7 +150,7 @@ struct vg_nvml_log {
 };
 
 struct vg_nvml_log_v2 {
-    unsigned engine; /* in */
+    unsigned engine; /* input */
     unsigned policy;
     unsigned avg_factor;
     unsigned timeslice;
@@ -172,7 +172,7 @@ struct vg_nvml_scheduler {
 };
 
 struct vg_nvml_scheduler_v2 {
-    unsigned engine; /* in */
+    unsigned engine; /* input */
     unsigned policy;
     unsigned avg_factor;
     unsigned timeslice;
@@ -190,7 +190,7 @@ struct vg_nvml_scheduler_caps {
     unsigned arr_factor_min;
 };
 
-/* The functions; all but the first five are NULL if the library does not have them. */
+/* The functions. All except the first five are NULL if the library does not have them. */
 struct vg_nvml {
     int (*init)(void);
     int (*shutdown)(void);
@@ -200,7 +200,7 @@ struct vg_nvml {
     const char *(*error_string)(int code);
     int (*get_name)(vg_nvml_handle device, char *name, unsigned size);
     int (*get_rates)(vg_nvml_handle device, struct vg_nvml_rates *rates);
-    /* Tell per cent, and the microseconds over which it is a mean. */
+    /* Report a percentage, and the period in microseconds that it averages. */
     int (*get_encoder_use)(vg_nvml_handle device, unsigned *percent, unsigned *period);
     int (*get_decoder_use)(vg_nvml_handle device, unsigned *percent, unsigned *period);
     int (*get_samples)(vg_nvml_handle device, int sampling, unsigned long long last_time,
@@ -226,29 +226,29 @@ struct vg_nvml {
     int (*get_scheduler_caps)(vg_nvml_handle device, struct vg_nvml_scheduler_caps *caps);
 };
 
-/* Calls a function that may not be there. */
+/* Calls a function that the library may not have. */
 #define VG_NVML_CALL(nvml, function, ...)                                                          \
  ((nvml)->function ? (nvml)->function(__VA_ARGS__) : VG_NVML_FUNCTION_NOT_FOUND)
 
-/* The meaning of an answer for the caller. */
+/* The meaning of a result for the caller. */
 enum vg_nvml_answer {
     VG_NVML_YES,
-    VG_NVML_NOTHING, /* nothing to tell now */
-    VG_NVML_FAILED,  /* failed this time, for a reason that says nothing of the device */
+    VG_NVML_NOTHING, /* no data now */
+    VG_NVML_FAILED,  /* failed this time, for a reason unrelated to the device */
     VG_NVML_NEVER,   /* never works with this device, driver or user */
-    VG_NVML_LOST     /* the device does not answer any more */
+    VG_NVML_LOST     /* the device has stopped responding */
 };
 
-/* Loads the library and finds the functions; it stays loaded for ever. NOT_FOUND: it is not there;
- * EXTERNAL: it is not NVML, or too old. */
+/* Loads the library and finds the functions. It is never unloaded. Fails with VG_E_NOT_FOUND if it
+ * is missing, and with VG_E_EXTERNAL if it is not NVML or too old. */
 int vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err);
 
 enum vg_nvml_answer vg_nvml_answer_of(int code);
 
-/* Returns the library's words for a return value; they are its own. */
+/* Returns the library's own text for a return value. */
 const char *vg_nvml_says(const struct vg_nvml *nvml, int code);
 
-/* Reads per cent; -1: invalid. */
+/* Reads a percentage. Returns -1 if it is not valid. */
 double vg_nvml_percent(int value_type, const union vg_nvml_value *value);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ring of one CPU that the kernel's perf events are written into, as perf_event_open(2) has it:
- * a page that says how far it was written and read, and data behind it. Records are handed out one
- * after the other, whole, also those that wrap around the end. One thread at a time.
+ * One CPU's ring buffer of perf events, as described in perf_event_open(2): a page with the write
+ * and read positions, followed by data. Records are returned one by one and complete, including
+ * those that wrap around the end. One thread at a time.
  */
 #ifndef VG_COLLECTORS_PERF_RING_H
 #define VG_COLLECTORS_PERF_RING_H
@@ -14,7 +14,7 @@
 #include <glib.h>
 #include <linux/perf_event.h>
 
-/* A record's size has 16 bits. */
+/* The maximum size of a record, whose size field has 16 bits. */
 #define VG_PERF_RECORD_MAX 65536
 
 struct vg_perf_ring {
@@ -23,33 +23,32 @@ struct vg_perf_ring {
     uint64_t size;                     /* bytes of data, a power of two */
     uint64_t head;                     /* write position at the last vg_perf_ring_look() */
     uint64_t tail;                     /* read position */
-    char *whole;                       /* room for a record that wraps around the end */
+    char *whole;                       /* buffer for a record that wraps around the end */
 };
 
-/* Sets up a ring that is mapped with 1 + n pages; it stays the caller's. */
+/* Initialises a ring that is mapped with 1 + n pages. The mapping stays the caller's. */
 void vg_perf_ring_init(struct vg_perf_ring *ring, void *mapped, size_t page_bytes,
                        size_t data_bytes);
 void vg_perf_ring_clear(struct vg_perf_ring *ring);
 
-/* Looks what has been written by now. false: it was as good as full, so that something may have
- * been lost that no record tells of yet. */
+/* Reads the write position. Returns false if the ring was nearly full, so that records may have
+ * been lost that no record reports yet. */
 bool vg_perf_ring_look(struct vg_perf_ring *ring);
 
-/* Returns the next of the records seen, good until the next call; NULL: there are no more.
- * *ret_damaged: the data is no record, so everything seen is thrown away. */
+/* Returns the next record, valid until the next call, or NULL if there are no more. Sets
+ * *ret_damaged if the data are not a record; everything seen is then discarded. */
 const struct perf_event_header *vg_perf_ring_next(struct vg_perf_ring *ring, bool *ret_damaged);
 
-/* Gives the room of everything handed out back to the kernel; it must not be looked at any more.
- * vg_perf_ring_next() does so now and then, too. */
+/* Returns the space of all records returned so far to the kernel. They must not be accessed any
+ * more. vg_perf_ring_next() also does this occasionally. */
 void vg_perf_ring_release(struct vg_perf_ring *ring);
 
-/* The contents of all records of our events: PERF_SAMPLE_TID, TIME and CPU; samples also have the
- * raw data. */
+/* The fields of all records: PERF_SAMPLE_TID, TIME and CPU. Samples also have the raw data. */
 #define VG_PERF_SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW)
 
 enum vg_perf_kind {
     VG_PERF_SAMPLE,
-    VG_PERF_LOST,      /* count: records that were lost before this one */
+    VG_PERF_LOST,      /* count: records lost before this record */
     VG_PERF_SWITCH_IN, /* tid runs now, after other_tid */
     VG_PERF_OTHER
 };
@@ -64,7 +63,7 @@ struct vg_perf_parsed {
     size_t raw_size;
 };
 
-/* Parses a record; false: it is too short for what it says it is, or its time is impossible. */
+/* Parses a record. Returns false if it is too short for its type or its time is impossible. */
 bool vg_perf_parse(const struct perf_event_header *header, struct vg_perf_parsed *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names and control groups of those few processes of the host that are reported. Text from
- * /proc is kept as long as a process is asked for. One thread.
+ * The names and control groups of the few host processes that are reported. Text from /proc is
+ * cached while requests for the process continue. One thread.
  */
 #ifndef VG_COLLECTORS_PROCESS_NAMES_H
 #define VG_COLLECTORS_PROCESS_NAMES_H
@@ -13,17 +13,17 @@
 
 typedef struct vg_process_names vg_process_names;
 
-/* Makes an empty list. proc: "/proc" except in tests. */
+/* Creates an empty list. proc is "/proc" except in tests. */
 vg_process_names *vg_process_names_new(const char *proc);
 void vg_process_names_free(vg_process_names *names); /* NULL is fine */
 
-/* Sets comm and cgroup of a process. The name is the one that the kernel's programs saw, which
- * outlives the process, or else that in /proc. Once the process has gone, parts that only /proc
- * tells are missing. seen: VG_BPF_NAMES of them. */
+/* Sets comm and cgroup of a process. The name is the name that the BPF programs saw, which remains
+ * after the process has ended, or else the name in /proc. After the process has ended, data that
+ * only /proc has are missing. seen: VG_BPF_NAMES of them. */
 void vg_process_names_fill(vg_process_names *names, const struct vg_bpf_name *seen,
                            struct vg_lost_process *process);
 
-/* Forgets processes that were not asked for in a while; called once a window. */
+/* Forgets processes that were not requested for a while. Call once per window. */
 void vg_process_names_settle(vg_process_names *names);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replays a recording as if its host were alive: the same windows as `vgpuctl analyze` makes, on
- * the time of the recording. The collector's name is "replay".
+ * Replays a recording as if its host were live. Creates the same windows as `vgpuctl analyze`,
+ * with the recording's times. The collector's name is "replay".
  */
 #ifndef VG_COLLECTORS_REPLAY_H
 #define VG_COLLECTORS_REPLAY_H
@@ -16,20 +16,19 @@
 
 struct vg_replay_options {
     const char *path;
-    double speed; /* 1: real time; 0: as fast as it goes */
+    double speed; /* 1 for real time, 0 for maximum speed */
     int64_t window_ns;
     vg_aliases *aliases;     /* other names of events, or NULL */
-    const char *vm_map_name; /* NULL: none */
+    const char *vm_map_name; /* may be NULL */
     const char *vm_map_text;
     size_t vm_map_size;
 };
 
-/* Opens a recording; it is an error if there are several. options is borrowed for the call. A clock
- * without an epoch begins at the file's time of modification. */
+/* Opens a recording; fails if there are several. options is borrowed during the call. A clock
+ * without an epoch starts at the file's modification time. */
 vg_collector *vg_replay_new(const struct vg_replay_options *options, GError **err);
 
-/* Returns the recorded host's own name, NULL if the recording does not say. Borrowed from the
- * collector. */
+/* Returns the recorded host's name, or NULL if it is not stated. Borrowed from the collector. */
 const char *vg_replay_hostname(const vg_collector *collector);
 
 #endif

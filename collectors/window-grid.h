@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When windows of the living host end: at multiples of their length since the epoch, in UTC, so
- * that windows of two hosts cover the same seconds. Collectors that share a grid get the same times
- * of CLOCK_MONOTONIC, however the clock of this machine is corrected meanwhile. After the clock was
- * set, one window is shorter or longer, by half its length at most. Any thread.
+ * The ends of windows on a live host: multiples of their length since the epoch, in UTC, so that
+ * windows of two hosts cover the same seconds. Collectors that share a grid get the same
+ * CLOCK_MONOTONIC times even if this machine's clock is adjusted in between. After the clock was
+ * set, one window is shorter or longer, by at most half its length. Any thread.
  */
 #ifndef VG_COLLECTORS_WINDOW_GRID_H
 #define VG_COLLECTORS_WINDOW_GRID_H
@@ -25,10 +25,10 @@ struct vg_window_end {
     int64_t offset_ns; /* plus this, it is a multiple of the length since the epoch */
 };
 
-/* Returns the first end after a time of CLOCK_MONOTONIC. */
+/* Returns the first end after a CLOCK_MONOTONIC time. */
 struct vg_window_end vg_window_grid_next(vg_window_grid *grid, int64_t after_ns);
 
-/* Returns the last end that is not after a time. */
+/* Returns the last end at or before a time. */
 struct vg_window_end vg_window_grid_last(vg_window_grid *grid, int64_t at_ns);
 
 #endif
