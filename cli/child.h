@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that is run for us, without a shell: its words are taken as they are. What it prints is
- * kept, it does not get the terminal's signals, and it does not outlive this program. One thread.
+ * Runs a program without a shell: its arguments are passed verbatim. Its output is captured, it
+ * does not receive the terminal's signals, and it is killed when this program ends. One thread.
  */
 #ifndef VG_CLI_CHILD_H
 #define VG_CLI_CHILD_H
@@ -11,28 +11,29 @@
 
 #include <glib.h>
 
-/* Kept of what it prints: the first bytes of stdout, the last bytes of stderr. */
+/* Captured output: the first bytes of stdout, the last bytes of stderr. */
 #define VG_CHILD_OUTPUT_MAX (256 * 1024)
 #define VG_CHILD_ERRORS_MAX 4096
 
 typedef struct vg_child vg_child;
 
-/* Starts argv[0], looked for in PATH, in the locale C. keep_fds stay open in it under the same
- * numbers; its stdin is empty. VG_E_NOT_FOUND if there is no such program. */
+/* Starts argv[0], searched in PATH, in the C locale. keep_fds stay open in it under the same
+ * numbers; its stdin is empty. Fails with VG_E_NOT_FOUND if the program does not exist. */
 vg_child *vg_child_new(const char *const *argv, const int *keep_fds, size_t n_keep, GError **err);
 
-/* Kills it if it runs, and reaps it. NULL is fine. */
+/* Kills it if it runs, and reaps it. NULL is allowed. */
 void vg_child_free(vg_child *child);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_child, vg_child_free)
 
-/* Takes what it prints, for at most timeout_ms, which other_fd (or -1) having something to read
- * shortens; true: it has ended. */
+/* Reads its output for at most timeout_ms, or until other_fd (or -1) is readable. Returns true if
+ * it has ended. */
 bool vg_child_poll(vg_child *child, int other_fd, int timeout_ms);
 
-/* Of one that has ended: whether it ended well. VG_E_EXTERNAL with its last words if not. */
+/* After it has ended: returns whether it succeeded. Fails with VG_E_EXTERNAL and the end of its
+ * stderr otherwise. */
 int vg_child_result(const vg_child *child, GError **err);
 
-/* What it has printed on stdout so far; borrowed. */
+/* Returns its stdout until now; borrowed. */
 const char *vg_child_output(const vg_child *child);
 
 #endif

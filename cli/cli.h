@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every command of vgpuctl shares. A command is a row in the table of cli/main.c and a file
- * cli/cmd-NAME.c. It parses its own arguments with argp, prints its result on stdout through
- * cli/output.h and returns the exit code; messages go to stderr.
+ * Definitions shared by all vgpuctl commands. A command is a row in the table of cli/main.c and a
+ * file cli/cmd-NAME.c. It parses its arguments with argp, prints its result on stdout through
+ * cli/output.h and returns the exit code. Messages go to stderr.
  */
 #ifndef VG_CLI_CLI_H
 #define VG_CLI_CLI_H
@@ -65,15 +65,15 @@ void vg_cli_usage(const struct argp_state *state, const char *fmt, ...) G_GNUC_P
 
 struct vg_policy_config;
 
-/* Reads a configuration file over the defaults; path NULL: the defaults. The caller frees
- * *ret_aliases, which may be NULL afterwards; who reads no traces gives NULL. */
+/* Reads a configuration file on top of the defaults, or only the defaults if path is NULL. The
+ * caller frees *ret_aliases, which may become NULL. Callers that read no traces pass NULL. */
 int vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **ret_aliases,
                        GError **err);
 
-/* Asks on stderr, with "[y/N]" behind the question, and reads the answer from stdin. */
+/* Prints the question on stderr, followed by "[y/N]", and reads the answer from stdin. */
 bool vg_cli_agrees(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
-/* Prints on stdout; an error there (a full disk, a closed pipe) is an error of the command. */
+/* Prints on stdout. A write error (a full disk, a closed pipe) is an error of the command. */
 int vg_cli_print(const char *text, GError **err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `vgpuctl doctor` looks at: one row for each thing that measures, could measure or is needed,
- * how it is, why, and the command that mends it. One thread.
+ * The checks of `vgpuctl doctor`. Each check is a row with its name, its state, the reason, and
+ * the command that fixes it. One thread.
  */
 #ifndef VG_CLI_DOCTOR_H
 #define VG_CLI_DOCTOR_H
@@ -14,63 +14,63 @@
 
 enum vg_health {
     VG_HEALTH_OK,
-    VG_HEALTH_LACKS, /* optional: less is known, or can be done, than could be */
+    VG_HEALTH_LACKS, /* optional: fewer data or functions are available than possible */
     VG_HEALTH_BROKEN,
     VG_HEALTH_MAX
 };
 
 extern const char *const vg_health_names[]; /* "ok", "lacks", "broken" */
 
-/* Appends a row {what, state, why, mend} to checks, an array. mend: a command that can be typed as
- * it is, or NULL. */
+/* Appends a row {what, state, why, mend} to the array checks. mend is a command that can be typed
+ * as is, or NULL. */
 void vg_doctor_add(json_object *checks, const char *what, enum vg_health health, const char *mend,
                    const char *why, ...) G_GNUC_PRINTF(5, 6);
 
-/* How many rows are so. */
+/* Returns the number of rows with this state. */
 unsigned vg_doctor_count(json_object *checks, enum vg_health health);
 
-/* From /v1/host with /metrics, and from /v1/peers. */
+/* Check /v1/host with /metrics, and /v1/peers. */
 void vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics);
 void vg_doctor_read_peers(json_object *checks, json_object *peers);
 
-/* Reports, from /v1/host and /v1/peers, whether migrations to each peer use TLS. */
+/* Checks, in /v1/host and /v1/peers, whether migrations to each peer use TLS. */
 void vg_doctor_read_tls(json_object *checks, json_object *host, json_object *peers);
 
-/* From /v1/proxies. */
+/* Checks /v1/proxies. */
 void vg_doctor_read_proxies(json_object *checks, json_object *document);
 
-/* Reports, from /v1/vms/VM/movable, whether a fault is known of NVIDIA's driver in the guest. */
+/* Reports, from /v1/vms/VM/movable, whether NVIDIA's driver in the guest has a known fault. */
 void vg_doctor_read_guest(json_object *checks, json_object *movable);
 
-/* The same of the driver that this machine has loaded. root: before all paths, "" but in tests. */
+/* The same for this machine's loaded driver. root: prefix of all paths, "" except in tests. */
 void vg_doctor_read_driver(json_object *checks, const char *root);
 
 void vg_doctor_read_alerts(json_object *checks, json_object *host, const char *metrics);
 
-/* Returns the value of a metric without labels; -1: it is not there. */
+/* Returns the value of a metric without labels, or -1 if it does not exist. */
 double vg_doctor_metric(const char *metrics, const char *name);
 
-/* Returns the pid of the process that listens on a unix socket; 0: not known. */
+/* Returns the pid of the process that listens on a unix socket, or 0 if not known. */
 int32_t vg_doctor_find_pid(const char *socket_path);
 
-/* Reports whether the vgpud with this pid, which says that it has this version, runs the installed
- * program. root: before all paths, "" but in tests. */
+/* Checks whether the vgpud with this pid and reported version runs the installed program. root:
+ * prefix of all paths, "" except in tests. */
 void vg_doctor_read_program(json_object *checks, int32_t pid, const char *version,
                             const char *root);
 
-/* Is the clock of this machine kept by others? */
+/* Checks that this machine's clock is synchronised. */
 void vg_doctor_read_clock(json_object *checks);
 
-/* Tells of each GPU of this machine whether VMs could be given it, or what it lacks for that; at
- * most 64 of them. root: before all paths, "" but in tests. */
+/* Checks for each of this machine's GPUs whether it can be assigned to VMs, and what is missing
+ * for that; at most 64 GPUs. root: prefix of all paths, "" except in tests. */
 void vg_doctor_read_cards(json_object *checks, const char *root);
 
-/* Tells what this machine lacks for Vulkan in VMs. root: before all paths, "" but in tests. */
+/* Checks what this machine is missing for Vulkan in VMs. root: prefix of all paths, "" except in
+ * tests. */
 void vg_doctor_read_vulkan(json_object *checks, const char *root);
 
-/* Why vgpud, which should be here behind this socket, does not answer, and whether it could work
- * here. root: before all paths, "" but in tests, which have no systemd and no programs to be run
- * either. */
+/* Finds why the local vgpud at this socket does not answer, and whether it could work here. root:
+ * prefix of all paths, "" except in tests, which also have no systemd and no programs to run. */
 void vg_doctor_look_around(json_object *checks, const char *socket, const char *root);
 
 #endif

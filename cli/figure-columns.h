@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns of the figures that analyses and answers of vgpud have alike, to be put into a table of
- * struct vg_column.
+ * Columns of figures that analyses and vgpud's answers have in common, for tables of struct
+ * vg_column.
  */
 #ifndef VG_CLI_FIGURE_COLUMNS_H
 #define VG_CLI_FIGURE_COLUMNS_H
@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "model/figures.h"
 
-/* The columns of a table of figures, each with a comma behind it. */
+/* The columns of a table of figures, each followed by a comma. */
 #define VG_FIGURE_COLUMN(place, member, kind, unit, lacks, shape, heading, ...)                    \
  VG_FIGURE_COLUMN_##shape(heading, #member, VG_FIGURE_CELL_##unit)
 #define VG_FIGURE_COLUMN_NARROW(heading, member, cell) {heading, member, cell, false},
@@ -24,13 +24,13 @@
 #define VG_FIGURE_CELL_SHARE   VG_CELL_PERCENT
 
 /* clang-format off */
-/* Of a VM or vCPU. */
+/* For a VM or vCPU. */
 #define VG_FIGURE_COLUMNS VG_CPU_FIGURES(VG_FIGURE_COLUMN)
 
-/* Of an engine of a GPU, or its use by somebody. */
+/* For a GPU engine or its use by one VM or process. */
 #define VG_GPU_COLUMNS VG_GPU_FIGURES(VG_FIGURE_COLUMN)
 
-/* Of an entry of lost_to, behind its count. */
+/* For an entry of lost_to, after its count. */
 #define VG_LOSS_ROLE_COLUMNS                                                                       \
     {"BY VCPUS s", "vcpu_ns", VG_CELL_SECONDS, true},                                              \
     {"BY EMULATOR s", "emulator_ns", VG_CELL_SECONDS, true}

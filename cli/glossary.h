@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* A word of the output (a measure, class or rule) and what it means. */
+/* A term in the output (a measurement, class or rule) and its meaning. */
 struct vg_glossary_entry {
     const char *word;
     const char *meaning;
@@ -13,7 +13,7 @@ struct vg_glossary_entry {
 extern const struct vg_glossary_entry vg_glossary[];
 extern const size_t vg_glossary_size;
 
-/* Headings in lower case and without their units, and words that stand in tables. */
+/* Headings in lower case without units, and words in tables. */
 extern const struct vg_glossary_entry vg_glossary_headings[];
 extern const size_t vg_glossary_headings_size;
 

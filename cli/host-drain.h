@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl host drain and undrain: empties a host, and ends that.
+ * vgpuctl host drain and undrain: starts and ends the evacuation of a host.
  */
 #ifndef VG_CLI_HOST_DRAIN_H
 #define VG_CLI_HOST_DRAIN_H
@@ -12,12 +12,12 @@
 
 struct vg_host_drain_args {
     bool dry_run;
-    bool wait;         /* until no VM is moved any more */
-    int64_t timeout_s; /* 0: for ever */
+    bool wait;         /* until no more VMs are being moved */
+    int64_t timeout_s; /* 0 if unlimited */
 };
 
-/* Begins, and prints what becomes of the VMs; with wait, again when it has ended. VG_E_REFUSED if
- * VMs stay, VG_E_TIMEOUT if it took too long. */
+/* Starts the drain and prints the outcome for each VM; with wait, prints it again at the end.
+ * Fails with VG_E_REFUSED if VMs remain, and with VG_E_TIMEOUT if it took too long. */
 int vg_host_drain(const struct vg_online_args *args, const struct vg_host_drain_args *wanted,
                   vg_client *client, GError **err);
 int vg_host_undrain(const struct vg_online_args *args, vg_client *client, GError **err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl host history: what the host did, step by step. Main thread.
+ * vgpuctl host history: the host's activity over time. Main thread.
  */
 #ifndef VG_CLI_HOST_HISTORY_H
 #define VG_CLI_HOST_HISTORY_H
@@ -10,7 +10,7 @@
 
 struct vg_host_history_args {
     struct vg_when_args when;
-    const char *step; /* NULL: whoever is asked chooses */
+    const char *step; /* NULL lets vgpud choose */
     const char *source;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a move of a VM would be: MigrationCheck of the API.
+ * Checks a possible VM move: the API's MigrationCheck.
  */
 #ifndef VG_CLI_MOVE_CHECK_H
 #define VG_CLI_MOVE_CHECK_H
@@ -8,16 +8,16 @@
 #include "cli/output.h"
 #include "client/client.h"
 
-/* body is a MigrationRequest with dry_run. The caller puts *ret. */
+/* Sends body, a MigrationRequest with dry_run. The caller puts *ret. */
 int vg_move_check_ask(vg_client *client, json_object *body, json_object **ret,
                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Prints it. VG_E_REFUSED, then, if something speaks against the move. */
+/* Prints it. Then fails with VG_E_REFUSED if the move is not possible. */
 int vg_move_check_print(json_object *check, enum vg_output_format format,
                         GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* The parts of that: what speaks against the move, in lines for people, which the caller frees; and
- * the error. */
+/* The parts of vg_move_check_print(): the obstacles to the move as lines of text, which the caller
+ * frees, and the error. */
 char *vg_move_check_text(json_object *check);
 int vg_move_check_problems(json_object *check, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options --wait and --timeout, and what a command that had a move begin does then.
+ * The options --wait and --timeout, and their effect after a command has started a move.
  */
 #ifndef VG_CLI_MOVE_OPTIONS_H
 #define VG_CLI_MOVE_OPTIONS_H
@@ -12,18 +12,18 @@
 
 struct vg_move_options {
     bool wait;
-    double timeout_s; /* 0: for ever */
+    double timeout_s; /* 0 if unlimited */
 };
 
 /* Child parser for argp; its input is a struct vg_move_options. */
 extern const struct argp vg_move_options_argp;
 
-/* waits: whether the command waits, for which --timeout is. */
+/* waits: the command waits, so that --timeout is allowed. */
 void vg_move_options_check(const struct vg_move_options *options, bool waits,
                            const struct argp_state *state);
 
-/* With --wait follows the move to its end, else says how to watch it. Prints it in the format. -1
- * where it did not end as wanted. */
+/* With --wait, follows the move to its end; otherwise prints how to watch it. Prints it in the
+ * format. Returns -1 if it did not end as wanted. */
 int vg_move_options_finish(const struct vg_move_options *options, vg_client *client,
                            vg_follow *follow, enum vg_migration_state wanted,
                            enum vg_output_format format, GError **err) G_GNUC_WARN_UNUSED_RESULT;

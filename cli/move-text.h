@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A move of a VM in words, for people. The caller frees all texts; names in them are as they came.
+ * Descriptions of a VM move for people. The caller frees all texts. Names in them are unchanged.
  */
 #ifndef VG_CLI_MOVE_TEXT_H
 #define VG_CLI_MOVE_TEXT_H
@@ -14,7 +14,7 @@
 /* "80 ms", "12.3 s", "3 min 20 s", "1 h 02 min". */
 char *vg_move_text_time(int64_t ns);
 
-/* The same, but "0.1 s" below a second, for columns and for what grows. */
+/* The same, but "0.1 s" below a second, for columns and for growing values. */
 char *vg_move_text_seconds(int64_t ns);
 
 /* "512 MiB", "1.50 GiB", "1.17 TiB". */
@@ -29,24 +29,24 @@ const char *vg_move_text_state(enum vg_migration_state state);
 /* "alpha is on host-b and has its GPUs". */
 char *vg_move_text_where(const vg_migration *move);
 
-/* "downtime 80 ms", or "downtime 1.2 s, the target was 500 ms"; NULL: unknown. */
+/* "downtime 80 ms", or "downtime 1.2 s, the target was 500 ms". NULL if unknown. */
 char *vg_move_text_downtime(const vg_migration *move);
 
-/* "512 MiB of 1.00 GiB (50 %), 128 MiB/s, ETA 4.0 s": of a copy that runs. */
+/* "512 MiB of 1.00 GiB (50 %), 128 MiB/s, ETA 4.0 s": for a running copy. */
 char *vg_move_text_copy(const struct vg_migration_progress *progress);
 
-/* "waits for libvirtd of 'h1': ... since 2026-11-25 19:02:11"; NULL: it does not wait. */
+/* "waits for libvirtd of 'h1': ... since 2026-11-25 19:02:11". NULL if it does not wait. */
 char *vg_move_text_waits(const vg_migration *move);
 
-/* How long it took so far or in all; 0: the times make no sense. */
+/* Returns its duration until now or in total, or 0 if the times are inconsistent. */
 int64_t vg_move_text_took_ns(const vg_migration *move);
 
-/* Text from outside, line by line, each broken at blanks to fit into `width` columns and moved to
- * the right by `indent`. */
+/* Appends external text line by line, wrapped at blanks to `width` columns and indented by
+ * `indent`. */
 void vg_move_text_append_wrapped(GString *to, int indent, int width, const char *text);
 
-/* All that is known of a move, in lines that fit into `width` columns where they can. advice: what
- * to do now, or NULL. */
+/* Describes the whole move in lines that fit `width` columns if possible. advice: what to do now,
+ * or NULL. */
 char *vg_move_text_story(const vg_migration *move, const char *advice, int width);
 
 /* Returns the figures behind a verdict, "all VMs of h1 and h2 lost 1.20 cores in the 300 s before",

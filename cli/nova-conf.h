@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a nova.conf says of vgpud and of nova's scheduler, read as oslo.config reads it: the options
+ * The settings for vgpud and nova's scheduler in a nova.conf, parsed like oslo.config: the options
  * that integrations/nova documents, with its defaults. One thread.
  */
 #ifndef VG_CLI_NOVA_CONF_H
@@ -16,23 +16,24 @@
 #define VG_NOVA_TIMEOUT_MS 250
 
 struct vg_nova_conf {
-    char *path;           /* NULL: there is no file, all are defaults */
-    GPtrArray *endpoints; /* char *, as they are written */
-    char *cafile;         /* NULL: the CAs of the system */
-    char *token_file;     /* NULL: none */
+    char *path;           /* NULL without a file; all values are then defaults */
+    GPtrArray *endpoints; /* char *, as written */
+    char *cafile;         /* NULL for the system's CAs */
+    char *token_file;     /* NULL if not set */
     int64_t timeout_ms;   /* for all endpoints together */
     double stale_limit_s;
     double weight_multiplier;
-    bool available; /* nova finds VgpudFilter */
+    bool available; /* nova can find VgpudFilter */
     bool filter;    /* VgpudFilter is enabled */
-    bool weigher;   /* VgpudWeigher is */
+    bool weigher;   /* VgpudWeigher is enabled */
 };
 
-/* Without a file: no endpoints, the defaults of the package, filter and weigher enabled. */
+/* Sets the values for a missing file: no endpoints, the package's defaults, filter and weigher
+ * enabled. */
 void vg_nova_conf_init(struct vg_nova_conf *conf);
 
-/* VG_E_NOT_FOUND: there is no such file; VG_E_INVALID names the line. *ret is initialised, and to
- * be cleared, either way. */
+/* Fails with VG_E_NOT_FOUND if the file does not exist, or with VG_E_INVALID and the line. *ret is
+ * initialised in either case and must be cleared. */
 int vg_nova_conf_read(const char *path, struct vg_nova_conf *ret, GError **err);
 
 void vg_nova_conf_clear(struct vg_nova_conf *conf);

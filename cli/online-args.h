@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the commands that ask a running vgpud have in common: where it is, the format, and looking
- * again and again.
+ * Arguments common to the commands that query a running vgpud: its address, the format, and
+ * repetition.
  */
 #ifndef VG_CLI_ONLINE_ARGS_H
 #define VG_CLI_ONLINE_ARGS_H
@@ -13,21 +13,21 @@
 #include "cli/output.h"
 #include "client/client.h"
 
-#define VG_WATCH_S 2.0 /* between two looks, if not told */
+#define VG_WATCH_S 2.0 /* default seconds between refreshes */
 
 enum vg_online_object {
     VG_OBJECT_NONE,
     VG_OBJECT_OPTIONAL,
     VG_OBJECT_REQUIRED,
-    VG_OBJECT_BEGINNING /* required; where it is not found, that with which it begins is taken */
+    VG_OBJECT_BEGINNING /* required; a unique prefix is also accepted */
 };
 
-/* What follows the command: "list", "show VM". */
+/* The word after the command, as in "list", "show VM". */
 struct vg_online_verb {
-    const char *name; /* NULL: the command has no verbs; this is then its only one */
+    const char *name; /* NULL if the command has no verbs; this is then the only entry */
     enum vg_online_object object;
-    const char *object_hint; /* how to name one that is required, as a sentence */
-    /* Asks and prints. NULL: the command does it itself. */
+    const char *object_hint; /* how to specify a required object, as a sentence */
+    /* Queries and prints. NULL if the command does so itself. */
     int (*show)(void *data, vg_client *client, GError **err);
 };
 
@@ -35,49 +35,48 @@ struct vg_online_args {
     /* Set by the command before parsing. */
     const struct vg_online_verb *verbs;
     size_t n_verbs;
-    const char *list; /* path of what has the objects of VG_OBJECT_BEGINNING */
-    /* What was parsed. */
+    const char *list; /* path of the list of objects for VG_OBJECT_BEGINNING */
+    /* The results of parsing. */
     const struct vg_online_verb *verb;
-    const char *object; /* NULL: none given */
-    char *whole;        /* set by vg_online_run(): the name that object is the beginning of */
+    const char *object; /* NULL if not given */
+    char *whole;        /* set by vg_online_run(): the full name that object is a prefix of */
     struct vg_remote_args remote;
     enum vg_output_format format;
     bool can_watch; /* set by the command before parsing */
-    bool streams;   /* set by the command before parsing: --count is its own */
+    bool streams;   /* set by the command before parsing: it handles --count itself */
     bool silent;    /* set by the command before parsing: it prints no table */
-    double watch_s; /* > 0: print again so often */
-    int64_t count;  /* how often; 0: for ever */
+    double watch_s; /* seconds between refreshes; 0: print once */
+    int64_t count;  /* number of repetitions; 0 if unlimited */
 };
 
-/* Child parser for argp, also as the only child; its input is a struct vg_online_args. It parses
- * the arguments that the command's own parser leaves. */
+/* Child parser for argp, also as the only child. Its input is a struct vg_online_args. It handles
+ * arguments that the command's own parser does not. */
 extern const struct argp vg_online_argp;
 extern const struct argp_child vg_online_children[];
 
-/* The same for commands that print once, that print events as they come, and that print no table:
- * their help leaves out options that mean nothing to them. */
+/* The same for commands that print once, print events as they arrive, or print no table. Their
+ * help omits options that do not apply. */
 extern const struct argp vg_online_once_argp;
 extern const struct argp_child vg_online_once_children[];
 extern const struct argp_child vg_online_stream_children[];
 extern const struct argp_child vg_online_silent_children[];
 
-/* The parser of a command whose input is a struct vg_online_args and that has no options besides.
- */
+/* The parser for a command that has only these options. Its input is a struct vg_online_args. */
 error_t vg_online_parse_children(int key, char *arg, struct argp_state *state);
 
-/* Calls the verb's show once, or with --watch again and again; on a terminal each time on a clear
- * screen. The exit code. */
+/* Calls the verb's show once, or with --watch repeatedly; a terminal is cleared each time. Returns
+ * the exit code. */
 int vg_online_run(struct vg_online_args *args, void *data);
 
-/* A copy of an array of objects whose members a command may add to, for tables; an empty one if
- * ITEMS is none, as of a vgpud that does not say it. The caller puts it. */
+/* Returns a copy of an array of objects, to which a command may add members for tables. Returns an
+ * empty array if ITEMS is not an array, as with older versions of vgpud. The caller puts it. */
 json_object *vg_online_rows(json_object *items);
 
-/* Adds to a row of a table the time that a member tells in nanoseconds since the epoch, in UTC to
- * the second; nothing where it is null. */
+/* Adds a member's time, in nanoseconds since the epoch, to a table row, in UTC to the second. Adds
+ * nothing if it is null. */
 void vg_online_add_time(json_object *row, const char *name, const char *of);
 
-/* Appends a parameter of a request to its path, escaped; none if value is NULL. */
+/* Appends an escaped request parameter to its path, or nothing if value is NULL. */
 void vg_online_add_parameter(GString *path, const char *name, const char *value);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one way results are printed. A command builds a JSON document, and tables that say which
- * members of which rows a person wants to see; the format chosen does the rest. An object may name
- * members of its own, or by dotted paths of objects in it, in "unknown", which are shown as if they
- * were not there, and in "bounds", before which tables have ">=".
+ * The common way to print results. A command builds a JSON document, and tables that define which
+ * members of which rows to show. The selected format does the rest. An object may list members of
+ * its own, or of objects in it by dotted paths. Those in "unknown" are shown as missing, and
+ * tables show those in "bounds" with ">=".
  */
 #ifndef VG_CLI_OUTPUT_H
 #define VG_CLI_OUTPUT_H
@@ -17,66 +17,66 @@
 enum vg_output_format {
     VG_OUTPUT_TABLE,
     VG_OUTPUT_WIDE, /* a table with every column */
-    VG_OUTPUT_NAME, /* of each row of the first table what its first column has, raw */
+    VG_OUTPUT_NAME, /* the raw value in the first column of each row of the first table */
     VG_OUTPUT_JSON,
     VG_OUTPUT_YAML,
     VG_OUTPUT_CSV, /* the first table, every column, raw values */
     VG_OUTPUT_MAX
 };
 
-/* What a line of VG_CELL_FOLD begins with that is a command. */
+/* Prefix of a VG_CELL_FOLD line that is a command. */
 #define VG_OUTPUT_COMMAND "$ "
 
-/* How a member is shown in a table; CSV always has the raw value. */
+/* The display of a member in a table. CSV always has the raw value. */
 enum vg_cell {
-    VG_CELL_TEXT, /* goes on below where the terminal is too narrow for it */
-    /* A name; VG_OUTPUT_TABLE shows what people call that, where it is there: member "label" beside
+    VG_CELL_TEXT, /* wrapped where the terminal is too narrow for it */
+    /* A name. VG_OUTPUT_TABLE shows the display name if there is one: member "label" beside
      * "name", or "x_label" beside "x". */
     VG_CELL_NAME,
-    VG_CELL_FOLD, /* lines that are made here, which go on below everywhere; commands stay whole */
-    VG_CELL_TIME, /* of a time in UTC, which the heading says: "2026-11-25 12:00:00" */
+    VG_CELL_FOLD, /* lines that are created here and always wrapped; commands are not broken */
+    VG_CELL_TIME, /* a time in UTC, as stated in the heading: "2026-11-25 12:00:00" */
     VG_CELL_COUNT,
-    VG_CELL_SECONDS,      /* of nanoseconds: "2.712" */
-    VG_CELL_MILLISECONDS, /* of nanoseconds: "0.301" */
-    VG_CELL_PERCENT,      /* of a share: "43.6" */
-    VG_CELL_SHARE,        /* of a share or a rate: "0.44" */
-    VG_CELL_MIB,          /* of bytes: "1536" */
-    VG_CELL_LIST,         /* of an array of scalars: "0,1" */
-    VG_CELL_BOUNDS        /* the same; a column of CSV only */
+    VG_CELL_SECONDS,      /* from nanoseconds: "2.712" */
+    VG_CELL_MILLISECONDS, /* from nanoseconds: "0.301" */
+    VG_CELL_PERCENT,      /* from a fraction: "43.6" */
+    VG_CELL_SHARE,        /* from a fraction or a rate: "0.44" */
+    VG_CELL_MIB,          /* from bytes: "1536" */
+    VG_CELL_LIST,         /* from an array of scalars: "0,1" */
+    VG_CELL_BOUNDS        /* the same; only a column of CSV */
 };
 
 struct vg_column {
     const char *header;
-    const char *member; /* dots lead into objects */
+    const char *member; /* a dotted path into objects */
     enum vg_cell cell;
     bool wide; /* only in VG_OUTPUT_WIDE and CSV */
 };
 
 struct vg_table {
-    const char *title; /* NULL: none */
+    const char *title; /* may be NULL */
     json_object *rows; /* an array of objects, borrowed */
     const struct vg_column *columns;
     size_t n_columns;
-    const char *when_empty; /* printed instead of a table without rows; NULL: nothing */
+    const char *when_empty; /* printed instead of an empty table; NULL for nothing */
 };
 
-/* How everything is printed from now on; set once, while arguments are parsed. columns: of the
- * first table, their headings in any case or their members, with commas between; borrowed. A column
- * that is not there is an error of vg_output_print(). */
+/* Set options for all output; call once during parsing. columns: those of the first table, by
+ * heading in any case or by member, separated by commas; borrowed. An unknown column is an error
+ * of vg_output_print(). */
 void vg_output_set_columns(const char *columns);
 void vg_output_set_no_headers(void);
 
-/* VG_E_INVALID naming the formats that there are. */
+/* Fails with VG_E_INVALID and the list of formats. */
 int vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError **err);
 
 /* Prints doc (json, yaml) or the tables (table, wide, csv). */
 int vg_output_print(enum vg_output_format format, json_object *doc, const struct vg_table *tables,
                     size_t n_tables, GError **err);
 
-/* The member of an object that a dotted path leads to, or NULL; borrowed. */
+/* Returns the member of an object at a dotted path, or NULL; borrowed. */
 json_object *vg_output_member(json_object *object, const char *path);
 
-/* Its items; 0 for what is no array, as NULL. */
+/* Returns the number of items, or 0 if it is not an array or NULL. */
 size_t vg_output_length(json_object *array);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pictures that an analysis can make on the way: a trace for the viewer of Perfetto, and the
- * charts of picture/charts.h in two files. One thread at a time.
+ * The pictures that an analysis can produce: a trace for Perfetto's viewer, and the charts of
+ * picture/charts.h in two files. One thread at a time.
  *
- * trace/window-read hands on what the ledgers tell as it happens, so that what is drawn adds up to
- * the figures:
+ * trace/window-read passes on the ledgers' live observations, so that drawings add up to the
+ * figures:
  *
- *   ledger/cpu-ledger-watch  a thread does something else -> viewer-cpu: tracks of vCPUs and CPUs
- *   ledger/gpu-life          a request does something else -> gpu-slices: slices, levels
+ *   ledger/cpu-ledger-watch  a thread's activity changes -> viewer-cpu: tracks of vCPUs and CPUs
+ *   ledger/gpu-life          a request's activity changes -> gpu-slices: slices, levels
  *                             -> viewer-gpu: tracks of engines and queues
  *                             -> charts: intervals (intervals), shares (step-sums)
- *   before each event       charts: what did VMs' vCPUs do since the last step? (a peek)
+ *   before each event       charts: activity of VMs' vCPUs since the last step (a peek)
  *   each window             viewer: counters
  *   at the end              viewer -> trace/perfetto-write; charts-draw -> svg
  */
@@ -21,8 +21,7 @@
 
 typedef struct vg_pictures vg_pictures;
 
-/* Whether there is a place for the files that are named, to know before the work is done. Either
- * may be NULL. */
+/* Checks in advance whether the named files can be created. Either may be NULL. */
 int vg_pictures_check(const char *perfetto, const char *svg_prefix, GError **err);
 
 /* The recording is borrowed. */
@@ -35,7 +34,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_pictures, vg_pictures_free)
 const struct vg_window_watch *vg_pictures_watch(const vg_pictures *pictures);
 int vg_pictures_window(vg_pictures *pictures, const struct vg_window *window, GError **err);
 
-/* The analysis has been done: writes the files. Says on stderr what is not in them. */
+/* Writes the files after the analysis. Reports on stderr what they omit. */
 int vg_pictures_write(vg_pictures *pictures, const struct vg_analysis *analysis, const char *host,
                       GError **err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carries out what a plan proposes for programs that are at a vgpu-proxy, looks what came of it,
- * and takes back what has made it worse.
+ * Carries out a plan's proposals for programs at a vgpu-proxy, checks the results, and reverts
+ * changes that made things worse.
  */
 #ifndef VG_CLI_PLAN_PROXY_H
 #define VG_CLI_PLAN_PROXY_H
@@ -9,8 +9,8 @@
 #include "cli/plan-apply.h"
 #include "model/plan.h"
 
-/* Does, or in a dry run checks, one after the other until one cannot be done. Appends to results
- * what came of each. -1: one was not done, or was taken back. */
+/* Carries out the proposals, or in a dry run checks them, until one fails. Appends each result to
+ * results. Returns -1 if a proposal failed or was reverted. */
 int vg_plan_proxy_apply(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan,
                         json_object *results, GError **err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The VMs of this host while it is recorded, and the VM map made of them. One thread.
+ * This host's VMs during a recording, and the VM map created from them. One thread.
  */
 #ifndef VG_CLI_RECORD_VMS_H
 #define VG_CLI_RECORD_VMS_H
@@ -17,10 +17,10 @@ vg_record_vms *vg_record_vms_new(const char *proc);
 void vg_record_vms_free(vg_record_vms *vms);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_record_vms, vg_record_vms_free)
 
-/* Looks which there are, if it is a second since it did. Those that have gone are remembered. */
+/* Scans for VMs if the last scan was a second ago. VMs that have ended are remembered. */
 void vg_record_vms_look(vg_record_vms *vms, int64_t now_ns);
 
-/* Writes the map; what of it cannot be written is added to notes (char *). */
+/* Writes the map. Anything that cannot be written is added to notes (char *). */
 int vg_record_vms_write(const vg_record_vms *vms, const char *path, GPtrArray *notes, GError **err);
 
 /* [{pid, name, uuid}], in the order of their appearance; the caller owns it. */

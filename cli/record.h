@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `vgpuctl record` is made of: ways to record, which know a tracer each, and what they share.
- * SIGINT, SIGTERM and SIGHUP are blocked and come through a file descriptor: the first one ends the
- * recording early, another one ends what is still done with it. One thread.
+ * The parts of `vgpuctl record`: methods of recording, one per tracer, and common code. SIGINT,
+ * SIGTERM and SIGHUP are blocked and read from a file descriptor. The first signal ends the
+ * recording early, the next also cancels the remaining processing. One thread.
  *
- * trace/wanted-events says which tracepoints, record-*.c how to get them, the best way first:
+ * trace/wanted-events lists the tracepoints; record-*.c obtain them, best method first:
  *
  *   record-lttng    trace/lttng-session (liblttng-ctl) -> CTF
- *   record-perf     child: perf record, told when through a pipe -> perf data convert -> CTF
+ *   record-perf     child: perf record, controlled by a pipe -> perf data convert -> CTF
  *   record-tracefs  an instance's trace_pipe -> text
  *   each of them    record-vms: the names of the VMs; record-dir: the place
  */
@@ -24,23 +24,23 @@
 struct vg_record_context {
     const char *dir; /* absolute; the recording goes there */
     int signal_fd;
-    bool interrupted; /* a signal has come */
-    GPtrArray *notes; /* char *, owned: what a person should know about the recording */
+    bool interrupted; /* a signal has arrived */
+    GPtrArray *notes; /* char *, owned: notes about the recording for the user */
 };
 
-/* A way to record. Its functions are called in the order in which they stand here. */
+/* A method of recording. Its functions are called in the order given here. */
 struct vg_record_way {
     const char *name;
-    const char *trace; /* what `analyze` is to be given, below the directory */
-    /* Begins to record; the way's own, or NULL, and then nothing of it is left but in the
-     * directory. */
+    const char *trace; /* path for `analyze`, below the directory */
+    /* Starts to record. Returns the method's state, or NULL on failure; then only files in the
+     * directory remain. */
     void *(*start)(struct vg_record_context *context, GError **err);
-    /* At least ten times a second; NULL: nothing is to be done meanwhile. 1: there is more to do at
-     * once; else 0, or -1. */
+    /* Called at least ten times a second; NULL if not needed. Returns 1 if there is more to do
+     * immediately, otherwise 0, or -1 on failure. */
     int (*tick)(void *way, struct vg_record_context *context, GError **err);
-    /* Stops, and makes of what was recorded what `analyze` reads. */
+    /* Stops, and converts the recording into the form that `analyze` reads. */
     int (*finish)(void *way, struct vg_record_context *context, uint64_t *ret_lost, GError **err);
-    /* Stops what runs still, and takes away what is not the recording. */
+    /* Stops whatever still runs, and removes files that are not part of the recording. */
     void (*free)(void *way);
 };
 
@@ -51,11 +51,11 @@ extern const struct vg_record_way vg_record_tracefs;
 void vg_record_note(struct vg_record_context *context, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 void vg_record_note_missing(struct vg_record_context *context, const GPtrArray *missing);
 
-/* Waits at most timeout_ms; whether a signal has come since the last call. */
+/* Waits at most timeout_ms. Returns whether a signal has arrived since the last call. */
 bool vg_record_signalled(struct vg_record_context *context, int timeout_ms);
 
-/* Waits for the end of a child that what names, as long as no signal comes and the disk has room;
- * fails if the child does. */
+/* Waits for a child, described by what, to end while no signal arrives and the disk has space.
+ * Fails if the child does. */
 int vg_record_wait(struct vg_record_context *context, vg_child *child, const char *what,
                    int64_t timeout_ns, GError **err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the command line of `vgpuctl simulate` says of the GPU: which one, and how it is shared now.
+ * The GPU options of `vgpuctl simulate`: the GPU, and how it is shared now.
  */
 #ifndef VG_CLI_SIMULATE_OPTIONS_H
 #define VG_CLI_SIMULATE_OPTIONS_H
@@ -10,12 +10,12 @@
 #include "policy/gpumode.h"
 
 struct vg_simulate_options {
-    const char *device; /* NULL: not given */
+    const char *device; /* NULL if not given */
     bool has_platform;
     enum vg_gpumode_platform platform;
     bool has_present;
     enum vg_gpusched_mode present;
-    int64_t timeslice_ns; /* -1: not given; 0: turns without end */
+    int64_t timeslice_ns; /* -1 if not given; 0 for unlimited turns */
     GPtrArray *weights;   /* char *, "VM=N", borrowed from argv */
 };
 
@@ -26,22 +26,23 @@ extern const struct argp vg_simulate_argp;
 void vg_simulate_options_init(struct vg_simulate_options *options);
 void vg_simulate_options_clear(struct vg_simulate_options *options);
 
-/* The first option that was given of those that say how the GPU is shared; NULL: none. */
+/* Returns the first given option that describes how the GPU is shared, or NULL. */
 const char *vg_simulate_options_given(const struct vg_simulate_options *options);
 
-/* NULL: there is none. */
+/* Returns NULL if not found. */
 struct vg_gpusched_vm *vg_simulate_find_vm(const struct vg_gpusched_scenario *scenario,
                                            const char *name);
 
-/* A VM that has been there for long. */
+/* Adds a VM that has existed for long. */
 struct vg_gpusched_vm *vg_simulate_add_vm(struct vg_gpusched_scenario *scenario, const char *name);
 
-/* may_add: a VM that the scenario does not have becomes one without work, else VG_E_NOT_FOUND. */
+/* may_add: a VM that the scenario does not have is added without work; otherwise fails with
+ * VG_E_NOT_FOUND. */
 int vg_simulate_set_weights(struct vg_gpusched_scenario *scenario,
                             const struct vg_simulate_options *options, bool may_add,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Sets mode, turns and weights of the VMs that there are. */
+/* Sets mode, turns and weights of the existing VMs. */
 int vg_simulate_set_present(struct vg_gpusched_scenario *scenario,
                             const struct vg_simulate_options *options,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `placement` and `explain` have in common: the saved snapshots, rule and configuration.
+ * Arguments common to `placement` and `explain`: the saved snapshots, the rule and the
+ * configuration.
  */
 #ifndef VG_CLI_STATE_ARGS_H
 #define VG_CLI_STATE_ARGS_H
@@ -15,10 +16,10 @@
 struct vg_state_args {
     GPtrArray *paths; /* char *, borrowed from argv */
     const char *config_path;
-    const char *rule; /* NULL: as configured */
+    const char *rule; /* NULL for the configured rule */
     struct vg_remote_args remote;
     enum vg_output_format format;
-    /* Made by vg_state_args_load(). */
+    /* Set by vg_state_args_load(). */
     struct vg_policy_config config;
 };
 
@@ -31,8 +32,8 @@ void vg_state_args_clear(struct vg_state_args *args);
 /* Reads the configuration only. */
 int vg_state_args_load_config(struct vg_state_args *args, GError **err);
 
-/* Reads configuration and snapshots, or where none is named that of the running vgpud and its
- * peers: one sealed snapshot of all hosts, or NULL. */
+/* Reads the configuration and the snapshots or, if none are given, the snapshot of the running
+ * vgpud and its peers. Returns one sealed snapshot of all hosts, or NULL. */
 vg_snapshot *vg_state_args_load(struct vg_state_args *args, GError **err);
 
 #endif

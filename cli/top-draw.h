@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Draws what `vgpuctl top` shows on a grid of any size. Pure but for the model's scrolling, which
- * follows what there is room for.
+ * Draws `vgpuctl top` on a grid of any size. Pure, except that it adjusts the model's scrolling to
+ * the available space.
  */
 #ifndef VG_CLI_TOP_DRAW_H
 #define VG_CLI_TOP_DRAW_H
@@ -11,20 +11,20 @@
 #include "cli/grid.h"
 #include "cli/top-model.h"
 
-/* The present, as the model does not know it. */
+/* Current data that are not in the model. */
 struct vg_top_now {
     int64_t epoch_ns;
-    int64_t asking_ns; /* for so long there has been no answer; 0: none is waited for */
+    int64_t asking_ns; /* time without an answer so far; 0 if none is expected */
 };
 
 void vg_top_draw(struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now);
 
-/* The detail of one VM, from the row on to the last but one. */
+/* Draws the details of one VM, from the given row to the last but one. */
 void vg_top_draw_detail(struct vg_top_model *model, vg_grid *grid, int row);
 
 #define VG_TOP_FIGURE_LEN 24
 
-/* A figure in few characters, "-" for NAN; returns buf. decimals are left out of large ones. */
+/* Formats a figure briefly, "-" for NAN; returns buf. Large values have no decimals. */
 const char *vg_top_figure(char buf[VG_TOP_FIGURE_LEN], double value, int decimals);
 
 /* "2.0 s", "3 min", "5 h", "12 d"; returns buf. */

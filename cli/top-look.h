@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One look at vgpud: what its answers say at one time, as plain data. A look is made once and then
- * only read; it belongs to one thread at a time.
+ * A sample of vgpud's state: its answers at one time, as plain data. Immutable after creation; one
+ * thread at a time.
  */
 #ifndef VG_CLI_TOP_LOOK_H
 #define VG_CLI_TOP_LOOK_H
@@ -12,34 +12,34 @@
 #include <glib.h>
 #include <json-c/json.h>
 
-/* Sums since vgpud started, of a VM or vCPU; 0..VG_JSON_INT_MAX. */
+/* Sums of a VM or vCPU since vgpud started; 0..VG_JSON_INT_MAX. */
 struct vg_top_sums {
     int64_t run_ns;
     int64_t guest_ns;
     int64_t preempt_ns;
     int64_t wake_wait_ns;
     int64_t preemptions;
-    int64_t gpu_busy_ns;   /* of all engines */
-    bool gpu_open_known;   /* by one engine at least; older versions of vgpud do not tell */
+    int64_t gpu_busy_ns;   /* all engines together */
+    bool gpu_open_known;   /* for at least one engine; older versions of vgpud do not report it */
     int64_t gpu_open;      /* requests without an end at the end of the newest window */
-    int64_t gpu_oldest_ns; /* age of the oldest of these */
-    int64_t gpu_active_ns; /* in which a request waited or ran */
+    int64_t gpu_oldest_ns; /* age of the oldest of them */
+    int64_t gpu_active_ns; /* time with waiting or running requests */
 };
 
-/* What somebody took of a VM, since vgpud started. */
+/* CPU time that one aggressor took from a VM since vgpud started. */
 struct vg_top_loss {
     char *who;
-    char *label; /* what people call it; NULL: the same */
+    char *label; /* display name; NULL if the same */
     int64_t ns;
     int64_t count;
 };
 
 struct vg_top_vm {
     char *id;
-    char *name;  /* what people call it */
-    char *names; /* all that it is called, in lower case, a line each */
+    char *name;  /* display name */
+    char *names; /* all its names, in lower case, one per line */
     char *state;
-    char *vm_class; /* NULL: it was not measured */
+    char *vm_class; /* NULL if it was not measured */
     int64_t pid;
     struct vg_top_sums sums;
     bool guest_known;
@@ -48,30 +48,30 @@ struct vg_top_vm {
 };
 
 struct vg_top_vcpu {
-    int64_t vcpu; /* -1: not known */
+    int64_t vcpu; /* -1 if not known */
     int64_t tid;
     struct vg_top_sums sums;
 };
 
-/* The CPUs of the host in the newest window, in cores; NAN: nobody tells. */
+/* The host's CPUs in the newest window, in cores; NAN if not reported. */
 struct vg_top_host {
-    bool known; /* false: nothing of it is */
+    bool known; /* false if nothing is known */
     double vms;
     double own;
     double idle;
     double steal;
     double load;        /* of the last minute */
-    double pressure[3]; /* cpu, memory, io: part of the window in which somebody waited */
+    double pressure[3]; /* cpu, memory, io: fraction of the window in which some task waited */
 };
 
-/* A part of vgpud that does not work. */
+/* A component of vgpud that does not work. */
 struct vg_top_part {
     char *name;
     char *state;
     char *reason; /* may be NULL */
 };
 
-/* A process of the host that took CPU time of a VM; name NULL: all others together. */
+/* A host process that took CPU time from a VM. If name is NULL, all others together. */
 struct vg_top_process {
     char *name;
     int64_t pid;
@@ -79,30 +79,30 @@ struct vg_top_process {
     double per_s; /* preemptions */
 };
 
-/* What is only asked of one VM. */
+/* Data that are queried for only one VM. */
 struct vg_top_detail {
     char *id;
-    int64_t begin_ns; /* of the sums, as in the look */
+    int64_t begin_ns; /* of the sums, as in the sample */
     int64_t end_ns;
-    bool gone;                  /* vgpud does not know it any more; nothing else is known then */
+    bool gone;                  /* vgpud no longer knows it, and nothing else is known */
     GArray *vcpus;              /* struct vg_top_vcpu */
     GPtrArray *processes;       /* struct vg_top_process, of the newest window */
-    GPtrArray *start_processes; /* likewise since vgpud started */
-    char *no_history;           /* why there is none; NULL: there is */
+    GPtrArray *start_processes; /* the same since vgpud started */
+    char *no_history;           /* why there is no history; NULL if there is */
     int64_t since_ns;           /* of the history, epoch */
-    int64_t until_ns;           /* likewise */
+    int64_t until_ns;           /* the same */
     GArray *used;               /* struct vg_spark_point, cores */
-    GArray *lost;               /* likewise */
+    GArray *lost;               /* the same */
 };
 
 struct vg_top_look {
     char *boot_id;
     char *host;
-    char *source; /* NULL: nothing was measured yet */
-    int64_t cpus; /* 0: not known */
+    char *source; /* NULL if nothing was measured yet */
+    int64_t cpus; /* 0 if not known */
     bool replay;
     bool replay_ended;
-    int64_t begin_ns; /* of the sums, epoch; begin == end: no window yet */
+    int64_t begin_ns; /* of the sums, epoch; equal to end_ns before the first window */
     int64_t end_ns;
     int64_t window_ns;
     double confidence;
@@ -112,23 +112,22 @@ struct vg_top_look {
     struct vg_top_host use;
     GPtrArray *troubles;          /* struct vg_top_part */
     int64_t alerts;               /* the number of alerts that are raised */
-    char *alert_names;            /* the first of them, with their VMs; NULL: none */
+    char *alert_names;            /* the first of them, with their VMs; may be NULL */
     GPtrArray *vms;               /* struct vg_top_vm */
-    struct vg_top_detail *detail; /* NULL: not asked for */
+    struct vg_top_detail *detail; /* NULL if not requested */
 };
 typedef struct vg_top_look vg_top_look;
 
-/* Of /v1/host, and of the items of /v1/vms. What has another type than it should is 0 or unknown.
- */
+/* Reads /v1/host and the items of /v1/vms. Values of an unexpected type become 0 or unknown. */
 vg_top_look *vg_top_look_new(json_object *host, json_object *vms);
 void vg_top_look_free(vg_top_look *look);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_top_look, vg_top_look_free)
 
-/* Of /v1/vms/{id}, or NULL when it is gone; look: of the same time. */
+/* Reads /v1/vms/{id}; vm is NULL if the VM no longer exists. look: of the same time. */
 struct vg_top_detail *vg_top_detail_new(const vg_top_look *look, const char *id, json_object *vm);
 void vg_top_detail_free(struct vg_top_detail *detail);
 
-/* Of /v1/vms/{id}/samples. */
+/* Reads /v1/vms/{id}/samples. */
 void vg_top_detail_set_history(struct vg_top_detail *detail, json_object *samples);
 
 #endif

@@ -9,8 +9,9 @@
 
 #include "cli/remote-args.h"
 
-/* Shows it until it is left, looking every interval_s seconds; remote as in vg_client_new().
- * *ret_status is then the exit code. false: this terminal cannot; nothing was done. */
+/* Shows it until the user leaves, with a query every interval_s seconds; remote as in
+ * vg_client_new(). Sets *ret_status to the exit code. Returns false without effect if the terminal
+ * is not suitable. */
 bool vg_top_run(const struct vg_remote_args *remote, double interval_s, int *ret_status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `analyze` and `snapshot` have in common on the command line: traces, the part to look at,
- * the names of VMs and host.
+ * Arguments common to `analyze` and `snapshot`: traces, the part to analyse, and the names of VMs
+ * and host.
  */
 #ifndef VG_CLI_TRACE_ARGS_H
 #define VG_CLI_TRACE_ARGS_H
@@ -17,42 +17,43 @@ struct vg_trace_args {
     int64_t begin_ns, end_ns;
     int64_t window_ns;
     const char *vm_map;
-    const char *host;        /* NULL: not given */
-    const char *config_path; /* NULL: not given */
+    const char *host;        /* NULL if not given */
+    const char *config_path; /* NULL if not given */
     bool no_progress;
-    bool may_be_none; /* set by the command before parsing: no trace is fine */
-    /* Made by vg_trace_args_open(). */
+    bool may_be_none; /* set by the command before parsing: traces are optional */
+    /* Set by vg_trace_args_open(). */
     struct vg_policy_config config;
     vg_aliases *aliases; /* or NULL */
-    char *own_vm_map;    /* files of the recording */
+    char *own_vm_map;    /* files in the recording */
     char *own_text;
     char *vm_map_text;
     size_t vm_map_size;
-    char *host_name; /* of the recording that vg_trace_args_options() was called for last */
+    char *host_name; /* of the recording last passed to vg_trace_args_options() */
     struct vg_progress progress;
 };
 
 /* Child parser for argp; its input is a struct vg_trace_args that vg_trace_args_init() prepared. */
 extern const struct argp vg_trace_argp;
 
-/* The same for who has no use for windows and the name of the host. */
+/* The same without the options for windows and the host name. */
 extern const struct argp vg_trace_part_argp;
 
 void vg_trace_args_init(struct vg_trace_args *args);
 void vg_trace_args_clear(struct vg_trace_args *args);
 
-/* Opens the traces and reads what the options name. Recordings in order, the caller owns them. */
+/* Opens the traces and reads the files that the options name. Returns the recordings in order; the
+ * caller owns them. */
 GPtrArray *vg_trace_args_open(struct vg_trace_args *args, GError **err);
 
-/* The analysis of one recording that the arguments ask for; callers add what is their own. */
+/* Returns the analysis options for one recording; callers add their own members. */
 struct vg_analysis_options vg_trace_args_options(struct vg_trace_args *args,
                                                  const vg_recording *recording);
 
-/* A sealed snapshot of the analysed host, as the mean over the part. */
+/* Returns a sealed snapshot of the analysed host, with means over the part. */
 vg_snapshot *vg_trace_args_snapshot(const struct vg_trace_args *args,
                                     const struct vg_analysis *analysis, GError **err);
 
-/* Says on stderr what of the recording could not be read. */
+/* Reports on stderr which parts of the recording could not be read. */
 void vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *analysis);
 
 #endif

@@ -9,14 +9,14 @@
 
 #include "cli/online-args.h"
 
-/* Which VMs are wanted. */
+/* Selects VMs. */
 struct vg_vm_list_args {
-    const char *host;     /* NULL: any */
-    const char *vm_class; /* NULL: any */
-    int64_t limit;        /* 0: none */
+    const char *host;     /* NULL for any */
+    const char *vm_class; /* NULL for any */
+    int64_t limit;        /* 0 if unlimited */
 };
 
-/* Asks for the list and prints it. */
+/* Queries and prints the list. */
 int vg_vm_list_all(const struct vg_online_args *args, const struct vg_vm_list_args *wanted,
                    vg_client *client, GError **err);
 

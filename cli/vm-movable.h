@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `vgpuctl vm show` says of moving a VM: "movable: no, because ...".
+ * The part of `vgpuctl vm show` about moving a VM: "movable: no, because ...".
  */
 #ifndef VG_CLI_VM_MOVABLE_H
 #define VG_CLI_VM_MOVABLE_H
@@ -8,11 +8,11 @@
 #include "client/client.h"
 #include "model/migration.h"
 
-/* The document, which the caller puts; an error makes it an unknown one with the error as reason.
- * NULL: libvirt does not know the VM, or vgpud not the question. */
+/* Returns the document, which the caller puts. After an error, its state is unknown with the error
+ * as reason. Returns NULL if libvirt does not know the VM or vgpud does not support the request. */
 json_object *vg_vm_movable_ask(vg_client *client, const char *vm, const char *uuid);
 
-/* For people, as lines of at most this width; the caller frees it. */
+/* Formats it as lines of at most this width; the caller frees it. */
 char *vg_vm_movable_text(json_object *document, int width);
 
 #endif

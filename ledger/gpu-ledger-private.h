@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the GPU ledger share.
+ * Definitions shared by the files of the GPU ledger.
  */
 #ifndef VG_LEDGER_GPU_LEDGER_PRIVATE_H
 #define VG_LEDGER_GPU_LEDGER_PRIVATE_H
@@ -9,27 +9,27 @@
 #include "ledger/gpu-meter.h"
 #include "ledger/gpu-requests.h"
 
-/* In which order an engine works off what it was given. */
+/* The order in which an engine executes its requests. */
 enum gpu_order {
-    GPU_IN_ORDER,    /* one after the other, as given */
-    GPU_ANY_ORDER,   /* one after the other; a firmware of its own says which is next */
-    GPU_SIDE_BY_SIDE /* it stands for several; those of one context one after the other */
+    GPU_IN_ORDER,    /* one by one, in submission order */
+    GPU_ANY_ORDER,   /* one by one; firmware chooses the next */
+    GPU_SIDE_BY_SIDE /* a group of engines; requests of one context run one by one */
 };
 
 struct gpu_engine {
-    uint16_t device;  /* VG_NAME_NONE: not told yet */
-    bool device_weak; /* it is only the name of the driver */
+    uint16_t device;  /* VG_NAME_NONE if not known yet */
+    bool device_weak; /* it is only the driver's name */
     uint16_t name;
-    bool is_nameless;     /* the name is the address of one */
-    uint32_t same_as;     /* the engine that it is, as came out; GPU_NO_INDEX: itself */
-    uint32_t told_ops;    /* 1 << enum vg_gpu_op: what was told of its requests so far */
-    uint64_t last_global; /* the highest seqno of its own that is done; 0: none */
-    int64_t last_end_ns;  /* of a request; VG_TIME_UNKNOWN: none yet */
-    enum gpu_order order; /* as its requests that run tell */
+    bool is_nameless;     /* the name is the address of a name */
+    uint32_t same_as;     /* the engine that this was found to be; GPU_NO_INDEX if it is unique */
+    uint32_t told_ops;    /* 1 << enum vg_gpu_op: operations of its requests recorded until now */
+    uint64_t last_global; /* the highest completed seqno of the engine itself; 0 if none */
+    int64_t last_end_ns;  /* of a request; VG_TIME_UNKNOWN if none yet */
+    enum gpu_order order; /* as shown by its running requests */
     struct gpu_queue queue;
-    struct gpu_list ring; /* its requests that were not passed, if it is a ring */
-    uint16_t depth;       /* of the last request that the hardware was given; 0: not told */
-    bool counts;          /* that is no constant */
+    struct gpu_list ring; /* if it is a ring, its requests that were not passed */
+    uint16_t depth;       /* of the request that the hardware got last; 0 if unknown */
+    bool counts;          /* depth is not constant */
     struct gpu_meter meter;
 };
 
@@ -37,7 +37,7 @@ struct gpu_engine {
 struct gpu_owner {
     uint32_t process; /* id in the topology */
     char comm[VG_COMM_LEN];
-    struct gpu_union active; /* its requests that waited or ran, on all engines */
+    struct gpu_union active; /* its waiting and running requests on all engines */
 };
 
 /* An owner on an engine. */
@@ -48,14 +48,14 @@ struct gpu_user {
     struct gpu_list open;
 };
 
-/* What an owner has of a device as a whole. */
+/* An owner's vGPU on a device. */
 struct gpu_vgpu {
     uint16_t device;
     int32_t number; /* of the vGPU */
-    int64_t key;    /* of these two, in by_vgpu */
+    int64_t key;    /* of these two, for by_vgpu */
     uint32_t owner;
-    bool bound;       /* to a process that was seen; else to one that stands for the vGPU */
-    uint32_t waiting; /* its requests, on all engines */
+    bool bound; /* to a process that was seen; otherwise to a placeholder process for the vGPU */
+    uint32_t waiting; /* its waiting requests on all engines */
     uint64_t slices[GPU_BOOKS];
     int64_t suspended_ns[GPU_BOOKS];
     int64_t last_ns;
@@ -63,7 +63,7 @@ struct gpu_vgpu {
 
 struct gpu_device {
     bool has_switches;
-    uint32_t current; /* of vgpus, or GPU_NO_INDEX: none of those we know */
+    uint32_t current; /* index in vgpus; GPU_NO_INDEX if it is not a known vGPU */
 };
 
 struct gpu_holding {
@@ -76,12 +76,12 @@ struct gpu_holding {
 /* A power of 2. */
 #define GPU_HINTS 128
 
-/* The last job that a thread was told to give to a ring without a name. */
+/* The last job that a thread was reported to submit to a ring without a name. */
 #define GPU_RING_RUNS 16
 struct gpu_ring_run {
     int32_t tid;
     uint32_t engine;
-    uint64_t id; /* 0: none */
+    uint64_t id; /* 0 if none */
 };
 
 struct vg_gpu_ledger {
@@ -92,35 +92,36 @@ struct vg_gpu_ledger {
     bool windows_only;
     int64_t begin_ns[GPU_BOOKS];
     /* Losses. */
-    int64_t lost_ns;       /* when the recorder told of the newest; INT64_MIN: of none */
-    int64_t lost_until_ns; /* records of some CPU are lost up to here */
-    uint64_t losing[VG_CPU_LIMIT / 64]; /* a bit for each CPU: until it tells something again */
+    int64_t lost_ns;                    /* time of the newest loss report; INT64_MIN without one */
+    int64_t lost_until_ns;              /* some CPU's records are lost up to here */
+    uint64_t losing[VG_CPU_LIMIT / 64]; /* one bit per CPU, set until its next record */
     uint32_t n_losing;
-    uint32_t n_nameless; /* engines that may have a name */
+    uint32_t n_nameless; /* engines that may yet get a name */
     struct gpu_ring_run ring_runs[GPU_RING_RUNS];
     uint32_t told_ops;     /* as of vg_gpu_ledger_tells() */
-    bool lacks_ends;       /* it has ended, and no record told of a request that is done */
+    bool lacks_ends;       /* the recording has ended without any record of a completed request */
     bool tells_workloads;  /* GVT-g does */
-    bool guesses_engines;  /* of jobs that are queued */
-    bool counts_from_zero; /* the scheduler tells how many the hardware has without the new one */
+    bool guesses_engines;  /* of queued jobs */
+    bool counts_from_zero; /* the scheduler reports how many requests the hardware has without the
+                              new one */
     struct gpu_requests requests;
     GPtrArray *engines; /* struct gpu_engine, owned */
-    GPtrArray *owners;  /* struct gpu_owner; NULL: forgotten */
-    GPtrArray *users;   /* struct gpu_user; NULL: forgotten */
-    GPtrArray *vgpus;   /* struct gpu_vgpu; NULL: forgotten */
-    /* Where they were last found: by device and number, device and name, process, owner and engine.
-     * Only hints. */
+    GPtrArray *owners;  /* struct gpu_owner; NULL if forgotten */
+    GPtrArray *users;   /* struct gpu_user; NULL if forgotten */
+    GPtrArray *vgpus;   /* struct gpu_vgpu; NULL if forgotten */
+    /* Caches of the last lookups: by device and number, device and name, process, owner and
+     * engine. Only hints. */
     uint32_t vgpu_hints[GPU_HINTS];
     uint32_t engine_hints[GPU_HINTS];
     uint32_t owner_hints[GPU_HINTS];
     uint32_t user_hints[GPU_HINTS];
     GHashTable *by_process;                  /* process id -> index of owner + 1 */
     GHashTable *by_user;                     /* owner and engine -> index of user + 1 */
-    GHashTable *by_vgpu;                     /* key of vGPU, its own -> index of vGPU + 1 */
+    GHashTable *by_vgpu;                     /* key of a vGPU -> index of vGPU + 1 */
     GHashTable *objects;                     /* struct gpu_object, owned: memory */
     GArray *holdings;                        /* struct gpu_holding */
     struct gpu_device devices[VG_NAMES_MAX]; /* by name */
-    struct gpu_kept *kept;                   /* requests of the window; NULL: nobody wants them */
+    struct gpu_kept *kept;                   /* requests of the window; NULL if not wanted */
     vg_gpu_life_fn *watch;
     void *watch_data;
     vg_gpu_change_fn *watch_stages;
@@ -135,7 +136,7 @@ gpu_ledger_has_all_owners(const struct vg_gpu_ledger *ledger)
     return g_hash_table_size(ledger->by_process) >= VG_GPU_OWNERS_MAX;
 }
 
-/* Some record tells that a request is done, or the recording has such. */
+/* Returns whether the recording has records of completed requests. */
 static inline bool
 gpu_ledger_tells_ends(const struct vg_gpu_ledger *ledger)
 {
@@ -148,7 +149,7 @@ gpu_engine_at(const struct vg_gpu_ledger *ledger, uint32_t index)
     return g_ptr_array_index(ledger->engines, index);
 }
 
-/* The engine that this one has turned out to be. */
+/* Returns the engine that this one was found to be. */
 static inline uint32_t
 gpu_engine_real(const struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -175,41 +176,45 @@ gpu_vgpu_at(const struct vg_gpu_ledger *ledger, uint32_t index)
     return g_ptr_array_index(ledger->vgpus, index);
 }
 
-/* ---- ledger/gpu-owner.c: who is who ---- */
+/* ---- ledger/gpu-owner.c: engines and owners ---- */
 
-/* The engine of a record, made if it is new and there is room; GPU_NO_INDEX: none. */
+/* Returns the engine of a record, created if it is new and there is space. Returns GPU_NO_INDEX if
+ * there is no such engine. */
 uint32_t gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                            bool may_make);
 
-/* The owner of what the event's thread makes, or GPU_NO_INDEX. */
+/* Returns the owner of requests created by the event's thread, or GPU_NO_INDEX. */
 uint32_t gpu_ledger_recorder(struct vg_gpu_ledger *ledger, const struct vg_event *event);
 
-/* That of this process, made if it is new and there is room; comm: of its thread. */
+/* Returns the owner for this process, created if it is new and there is space. comm: of its
+ * thread. */
 uint32_t gpu_ledger_owner(struct vg_gpu_ledger *ledger, struct vg_process *process,
                           const char *comm);
 
-/* The vGPU of the event (its number is > 0), whose owner is found, too; NULL: no room. */
+/* Returns the event's vGPU (its number is > 0) and finds its owner. Returns NULL if there is no
+ * space. */
 struct gpu_vgpu *gpu_ledger_vgpu(struct vg_gpu_ledger *ledger, const struct vg_event *event);
 struct gpu_vgpu *gpu_ledger_find_vgpu(const struct vg_gpu_ledger *ledger, uint16_t device,
                                       int32_t number);
 
-/* An owner on an engine, made if it is new; GPU_NO_INDEX: no owner, or no room. */
+/* Returns the user for an owner and an engine, created if new. Returns GPU_NO_INDEX without an
+ * owner or space. */
 uint32_t gpu_ledger_user(struct vg_gpu_ledger *ledger, uint32_t owner, uint32_t engine);
 
-/* Time passes for it. */
+/* Advances its time. */
 void gpu_vgpu_advance(const struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu, int64_t now_ns);
 
-/* The GPU changes hands. */
+/* Handles a switch of the GPU to another vGPU. */
 void gpu_ledger_switch(struct vg_gpu_ledger *ledger, const struct vg_event *event);
 
-/* After a window: owners and users whose process is gone. */
+/* After a window: forgets owners and users whose process has ended. */
 void gpu_ledger_forget(struct vg_gpu_ledger *ledger);
 
 void gpu_ledger_init_owners(struct vg_gpu_ledger *ledger);
 void gpu_ledger_clear_owners(struct vg_gpu_ledger *ledger);
 uint64_t gpu_ledger_owner_bytes(const struct vg_gpu_ledger *ledger);
 
-/* ---- ledger/gpu-memory.c: memory objects come and go ---- */
+/* ---- ledger/gpu-memory.c: memory objects ---- */
 
 void gpu_memory_init(struct vg_gpu_ledger *ledger);
 void gpu_memory_clear(struct vg_gpu_ledger *ledger);
@@ -217,10 +222,10 @@ void gpu_memory_take(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 void gpu_memory_forget_owner(struct vg_gpu_ledger *ledger, uint32_t owner);
 uint64_t gpu_memory_bytes(const struct vg_gpu_ledger *ledger);
 
-/* ---- ledger/gpu-find.c: which request a record is of; nothing changes ---- */
+/* ---- ledger/gpu-find.c: finds the request of a record, without changes ---- */
 
-/* The requests that the ids of a record, whose engine is given (or GPU_NO_INDEX), name: not always
- * one. */
+/* The requests that match the ids in a record, whose engine is given (or GPU_NO_INDEX). They may
+ * differ. */
 struct gpu_found {
     uint32_t by_id; /* workload, job or seqno of the engine */
     uint32_t by_seqno;
@@ -229,51 +234,54 @@ struct gpu_found {
 struct gpu_found gpu_find(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                           uint32_t engine);
 
-/* An address or a number is used again: the request is another one than that of the record. */
+/* Returns whether an address or a number was reused, so that the record belongs to another
+ * request. */
 bool gpu_find_is_other(const struct vg_gpu_ledger *ledger, uint32_t index,
                        const struct vg_event *event, uint32_t engine);
 
-/* The record's context; GPU_NO_INDEX: none that is known. */
+/* Returns the record's context, or GPU_NO_INDEX if not known. */
 uint32_t gpu_find_context(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                           uint32_t engine);
 
-/* A request of the context that is not before the record's is done. */
+/* Returns whether the record's request, or a later request of its context, is done. */
 bool gpu_find_is_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine);
 
-/* The engine that the record's context is of; GPU_NO_INDEX: none, or that is only a guess. */
+/* Returns the engine that the record's context belongs to, or GPU_NO_INDEX if unknown or only a
+ * guess. */
 uint32_t gpu_find_context_engine(const struct vg_event *event, uint32_t engine);
 
-/* The device, if it is more than the name of a driver. */
+/* Returns the device if it is more than a driver's name. */
 uint16_t gpu_find_device(const struct vg_event *event);
 
-/* ---- ledger/gpu-learn.c: what records tell of a request beside its life ---- */
+/* ---- ledger/gpu-learn.c: attributes of a request from its records ---- */
 
-/* Finds the record's context, or makes it. */
+/* Finds or creates the record's context. */
 uint32_t gpu_learn_context(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                            uint32_t engine);
 
-/* Finds who the record says that the request is for: its vGPU, or the thread that makes it. */
+/* Finds the request's owner: its vGPU, or the thread that creates it. */
 uint32_t gpu_learn_owner(struct vg_gpu_ledger *ledger, const struct vg_event *event);
 
-/* Gives a request of GVT-g whose vGPU nobody told to the vGPU that has the GPU when it runs. */
+/* Assigns a GVT-g request without a reported vGPU to the vGPU that has the GPU when it runs. */
 void gpu_learn_vgpu(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* Takes context and ids of the request's first record. */
+/* Stores context and ids of the request's first record. */
 void gpu_learn_take_context(struct vg_gpu_ledger *ledger, uint32_t index,
                             const struct vg_event *event, uint32_t owner);
 void gpu_learn_take_ids(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event);
 
-/* Tells who says with this record that a job is queued: enum gpu_queued_by, or 0. */
+/* Returns the source that reports with this record that a job is queued: enum gpu_queued_by, or
+ * 0. */
 uint8_t gpu_learn_queued_by(const struct vg_event *event);
 
-/* Takes what a further record of a request says of whose it is, and by what it can be found. */
+/* Stores the owner and ids that a further record of a request reveals. */
 void gpu_learn(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event);
 
-/* Corrects the engine where it was a guess, by a ring or for want of a device. */
+/* Corrects the engine if it was a guess from a ring or a missing device. */
 void gpu_learn_engine(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
                       uint32_t engine);
 
-/* ---- ledger/gpu-life.c: what happens to a request, now ---- */
+/* ---- ledger/gpu-life.c: changes of a request, now ---- */
 
 static inline bool
 gpu_is_waiting(const struct gpu_request *request)
@@ -281,69 +289,69 @@ gpu_is_waiting(const struct gpu_request *request)
     return request->state <= GPU_STATE_READY;
 }
 
-/* A later one of its ring was done after its last record. */
+/* Returns whether a later request of its ring was done after its last record. */
 static inline bool
 gpu_is_passed(const struct gpu_request *request)
 {
     return request->passed_ns != VG_TIME_UNKNOWN;
 }
 
-/* It has been made, and its times are set: it counts from now on, unless it is in doubt. */
+/* Starts to count a new request, whose times are set, unless it is in doubt. */
 void gpu_life_begin(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doubt);
 
-/* It is in this state since then: now, as a record of its own tells, or, as one of another request
- * shows, since a time that is not before its last record. */
+/* Sets its state since a time: now, if its own record shows it, or an earlier time not before its
+ * last record, if another request shows it. */
 void gpu_life_set_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state,
                         int64_t t_ns);
 
-/* The time of the last record of a request that waits. */
+/* Returns the time of the last record of a waiting request. */
 static inline int64_t
 gpu_life_known_ns(const struct gpu_request *request)
 {
     return MAX(request->state_ns, request->given_ns);
 }
 
-/* It is in that state, too, but what it did since its last record is not known. */
+/* Returns it to that state; its activity since its last record is unknown. */
 void gpu_life_resume(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state);
 
-/* It counts for this user from now on; if it had none and has not run, from its beginning on. */
+/* Counts it for this user from now on, or from its start if it had no user and has not run. */
 void gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user);
 void gpu_life_set_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, int32_t vgpu);
 
-/* Its engine was a guess: it has waited for this one. */
+/* Replaces a guessed engine: it has waited for the new engine. */
 void gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engine);
 
-/* It was queued before its first record, which is told only now. */
+/* Sets a queueing time before its first record that was reported only now. */
 void gpu_life_set_queued(struct vg_gpu_ledger *ledger, uint32_t index, int64_t queued_ns);
 
-/* Its end, and what that tells of those before it in its context. */
+/* Handles its end and the consequences for earlier requests of its context. */
 void gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* The driver forgets it: it is done by now. */
+/* The driver releases it, so it is done by now. */
 void gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* It waited, and never will run. */
+/* It waited and will never run. */
 void gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* It was told as another one, too, since then: it was none from then on. */
+/* It was also recorded as another request since then, and is merged into that. */
 void gpu_life_merge(struct vg_gpu_ledger *ledger, uint32_t index, int64_t since_ns);
 
-/* What it does since its last record is not known. */
+/* Marks its activity since its last record as unknown. */
 void gpu_life_doubt(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doubt);
 void gpu_life_doubt_all(struct vg_gpu_ledger *ledger);
-/* No further records will come that show that they were not passed. */
+/* No further records will come that could show that they were not passed. */
 void gpu_life_doubt_passed(struct vg_gpu_ledger *ledger);
 
-/* It is over, and nobody knows since when: it was partial. */
+/* It is over since an unknown time, so it counts as partial. */
 void gpu_life_close(struct vg_gpu_ledger *ledger, uint32_t index);
-/* Those that have been in doubt, or passed, for long. */
+/* Closes requests that have been in doubt or passed for long. */
 void gpu_life_close_old(struct vg_gpu_ledger *ledger);
 
-/* There is no room for it; it is in no count but that of what was dropped. */
+/* Drops it because there is no space. It is counted only as dropped. */
 void gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index);
 
 struct gpu_place {
-    struct gpu_meter *meters[2]; /* of the engine, of the user; or NULL */
+    struct gpu_meter *meters[2]; /* of the engine and the user; may be NULL */
     struct gpu_union *active;    /* of the user's owner */
 };
 
@@ -360,9 +368,9 @@ gpu_life_place(const struct vg_gpu_ledger *ledger, const struct gpu_request *req
     return place;
 }
 
-/* ---- model/gpu-wait.c: requests that wait ---- */
+/* ---- model/gpu-wait.c: waiting requests ---- */
 
-/* Adds a request that waits to those that its meters count, or takes it out of them. */
+/* Adds a waiting request to its meters, or removes it. */
 void gpu_wait_count(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                     bool more);
 struct gpu_stage {
@@ -370,67 +378,65 @@ struct gpu_stage {
     struct gpu_interval interval;
 };
 
-/* The stages of the wait that the request is in, up to then. A record ends one and names it; the
- * last one, which none has ended, is as it may be. */
+/* Returns the stages of the request's current wait up to a time. Each is named after the record
+ * that ended it. The last stage has not ended and is named by `last`. */
 int gpu_wait_stages(const struct gpu_request *request, int64_t until_ns, enum gpu_wait last,
                     struct gpu_stage ret[GPU_WAIT_MAX]);
 
-/* The stage of the wait that the request is in: up to the next of its records that somebody tells.
- */
+/* Returns the current stage of the request's wait: until its next record that is known to be
+ * recorded. */
 enum gpu_wait gpu_wait_next(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 
-/* ---- model/gpu-open.c: what is under way ---- */
+/* ---- model/gpu-open.c: open requests ---- */
 
-/* Adds what is under way to what is read of a book. */
+/* Adds open requests to the results of a book. */
 void gpu_open_read(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind);
 
-/* These books (1 << enum gpu_book_kind) begin now: what was passed or in doubt before is not
- * partial there. */
+/* Starts these books (1 << enum gpu_book_kind): requests that were passed or in doubt before do
+ * not count as partial there. */
 void gpu_open_tell_over(struct vg_gpu_ledger *ledger, unsigned int books);
 
-/* The request, which is in doubt, is closed: adds it as partial, and to the window up to when it
- * was passed. */
+/* Closes a request in doubt: adds it as partial, and to the window up to when it was passed. */
 void gpu_open_close(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 
-/* ---- model/gpu-pass.c: requests of a ring that later ones have passed ---- */
+/* ---- model/gpu-pass.c: requests of a ring passed by later ones ---- */
 
-/* The request has its engine, or another one. */
+/* The request got its engine or a new engine. */
 void gpu_pass_enter(struct vg_gpu_ledger *ledger, uint32_t index);
-/* It leaves its engine, or is no longer among those that are passed. */
+/* The request leaves its engine or the list of passed requests. */
 void gpu_pass_leave(struct vg_gpu_ledger *ledger, uint32_t index);
-/* It is done. */
+/* The request is done: marks earlier ones as passed. */
 void gpu_pass_earlier(struct vg_gpu_ledger *ledger, uint32_t index);
-/* A further record of it has come, which is not its end. */
+/* The request has a further record that is not its end. */
 void gpu_pass_take_back(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* ---- model/gpu-hardware.c: what the hardware was given, of which it runs one ---- */
+/* ---- model/gpu-hardware.c: requests at the hardware, one of them running ---- */
 
-/* A record tells that the hardware is given the request. */
+/* A record says that the hardware gets the request. */
 void gpu_hardware_give(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event);
 
-/* A request of this record would run at once. */
+/* Returns whether a request of this record would run immediately. */
 bool gpu_hardware_is_free(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                           uint32_t engine);
 
-/* A request that was given, and is in no queue, comes last in that of its engine, or of its
- * context, and runs if it is the first there. */
+/* Appends a request that the hardware has to the queue of its engine or context, if it is in no
+ * queue. It runs if it is first. */
 void gpu_hardware_enter(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* The queue of the engine is in the order in which it was given its requests, after some have come
- * from another one. */
+/* Sorts the engine's queue by submission, after requests moved here from another engine. */
 void gpu_hardware_sort(struct vg_gpu_ledger *ledger, uint32_t engine);
 
-/* A record tells that the request is taken off the hardware, uncompleted. */
+/* A record says that the request was removed from the hardware before it completed. */
 void gpu_hardware_take_off(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* A record tells that a request is done that is not the first in its queue. */
+/* A record says that a request is done that is not first in its queue. */
 void gpu_hardware_overtake(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* The request leaves the queue that it is in. */
+/* The request leaves its queue. */
 void gpu_hardware_pass_on(struct vg_gpu_ledger *ledger, uint32_t index, bool is_told);
 
-/* The hardware has the request no longer, if it had: since now, as is told, or since whenever. What
- * is behind it runs. */
+/* The hardware no longer has the request, if it had: since now if that is reported, otherwise
+ * since an unknown time. The next request runs. */
 static inline void
 gpu_hardware_leave(struct vg_gpu_ledger *ledger, uint32_t index, bool is_told)
 {
@@ -438,16 +444,16 @@ gpu_hardware_leave(struct vg_gpu_ledger *ledger, uint32_t index, bool is_told)
         gpu_hardware_pass_on(ledger, index, is_told);
 }
 
-/* ---- ledger/gpu-ring.c: rings that are told by the address of their name ---- */
+/* ---- ledger/gpu-ring.c: rings identified by the address of their name ---- */
 
 bool gpu_ring_is_nameless(const char *name);
 
-/* A job runs, on the engine that is given (or GPU_NO_INDEX): is that one of the rings whose name
- * was not told? Returns the engine that it runs on, by its name where that is known now. */
+/* A job runs on the given engine (or GPU_NO_INDEX). If that is a ring whose name was not known,
+ * returns the engine that it runs on, by name if known now. */
 uint32_t gpu_ring_learn(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                         uint32_t engine);
 
-/* ---- ledger/gpu-tell.c: what is told as it happens ---- */
+/* ---- ledger/gpu-tell.c: live observation ---- */
 
 static inline enum vg_gpu_stage
 gpu_life_stage_of(const struct gpu_request *request)
@@ -467,7 +473,7 @@ gpu_life_stage(const struct gpu_request *request)
     return request->doubt == GPU_DOUBT_NONE ? gpu_life_stage_of(request) : VG_GPU_STAGE_NONE;
 }
 
-/* To an observer, who must be there. */
+/* Reports to an observer, which must exist. */
 void gpu_life_tell_observer(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                             enum vg_gpu_stage stage, int64_t t_ns, bool in_hindsight);
 
@@ -479,33 +485,33 @@ gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request
         gpu_life_tell_observer(ledger, request, stage, t_ns, false);
 }
 
-/* What the request does now. */
+/* Reports the request's current activity. */
 void gpu_life_tell_now(const struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* No further records will come: what is open does nothing that is known. */
+/* At the end of the records: reports that the activity of open requests is unknown. */
 void gpu_life_tell_open(const struct vg_gpu_ledger *ledger);
 
-/* The request had another user or engine, or none. It has the new one either from its beginning on,
- * or since its last record. */
+/* Reports that the request's user or engine has changed, either from its start or since its last
+ * record. */
 void gpu_life_tell_place(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                          bool in_hindsight);
 
-/* The request was another user's, for whom nothing of it is counted yet: for the observer it begins
- * anew. */
+/* Reports a request that belonged to another user, without counts for the new user yet, as if it
+ * started now. */
 void gpu_life_tell_anew(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 
 struct vg_gpu_life gpu_life_tell(const struct vg_gpu_ledger *ledger,
                                  const struct gpu_request *request, int64_t end_ns);
 
-/* ---- ledger/gpu-kept.c: the requests of the open window ---- */
+/* ---- ledger/gpu-kept.c: requests of the open window ---- */
 
 struct gpu_kept *gpu_kept_new(void);
 void gpu_kept_free(struct gpu_kept *kept);
 void gpu_kept_add(struct gpu_kept *kept, const struct vg_gpu_life *life);
 void gpu_kept_begin_window(struct gpu_kept *kept);
 
-/* Calls fn for each, with the number of those before it that are not kept; returns that of those
- * after the last one. */
+/* Calls fn for each, with the number of requests dropped since the previous kept one. Returns the
+ * number dropped after the last. */
 typedef void gpu_kept_fn(void *data, const struct vg_gpu_life *life, uint32_t left_out);
 uint32_t gpu_kept_each(const struct gpu_kept *kept, gpu_kept_fn *fn, void *data);
 

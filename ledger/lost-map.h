@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CPU time lost by one thread, by aggressor: a small open-addressing table that is charged at
- * every context switch a thread waits through. Private to the CPU ledger.
+ * CPU time lost by one thread, by aggressor: a small open-addressing table that is updated at
+ * every context switch while the thread waits. Private to the CPU ledger.
  */
 #ifndef VG_LEDGER_LOST_MAP_H
 #define VG_LEDGER_LOST_MAP_H
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who holds a CPU: the id of a VM's process, or one of these. */
+/* The holder of a CPU: the id of a VM's process, or one of these. */
 #define VG_HOLDER_UNKNOWN     (UINT32_MAX - 1)
 #define VG_HOLDER_IDLE        (UINT32_MAX - 2)
 #define VG_HOLDER_HOST_KERNEL (UINT32_MAX - 3)
 #define VG_HOLDER_HOST_USER   (UINT32_MAX - 4)
-#define VG_HOLDER_LIMIT       (UINT32_MAX - 5) /* idle, and left to it by a thread that could run */
+#define VG_HOLDER_LIMIT       (UINT32_MAX - 5) /* idle, after a thread left it although it could run */
 #define VG_HOLDER_VM_LIMIT    (UINT32_MAX - 16)
 
 struct vg_lost_amount {
@@ -26,21 +26,21 @@ struct vg_lost_amount {
 struct vg_lost_entry {
     uint32_t holder;
     bool used;
-    struct vg_lost_amount total;  /* since the period began */
-    struct vg_lost_amount closed; /* of these, reported in closed windows */
+    struct vg_lost_amount total;  /* since the start of the period */
+    struct vg_lost_amount closed; /* the part already reported in closed windows */
 };
 
 struct vg_lost_map {
-    struct vg_lost_entry *entries; /* capacity of them, some unused; NULL while capacity is 0 */
+    struct vg_lost_entry *entries; /* capacity entries, some unused; NULL while capacity is 0 */
     uint32_t capacity;             /* a power of two, or 0 */
     uint32_t used;
     uint32_t last; /* position of the entry charged last */
 };
 
-/* The same without a look at the entry charged last. */
+/* As vg_lost_map_entry(), without the check of the last entry. */
 struct vg_lost_entry *vg_lost_map_search(struct vg_lost_map *map, uint32_t holder);
 
-/* The entry of a holder, made if it is new; good until the next call. */
+/* Returns a holder's entry, creating it if necessary. Valid until the next call. */
 static inline struct vg_lost_entry *
 vg_lost_map_entry(struct vg_lost_map *map, uint32_t holder)
 {
