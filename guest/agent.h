@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent: its port, its session, one worker for orders, one for looks, and their time limits.
+ * The agent: its port, its session, a worker for orders, a worker for status requests, and their
+ * time limits.
  */
 #ifndef VG_GUEST_AGENT_H
 #define VG_GUEST_AGENT_H
@@ -9,8 +10,8 @@
 
 /* The longest time between two messages about a request that is being worked on. */
 #define VG_GUEST_BEAT_MS 5000
-/* The time from the end of the deadline, and of the time for undoing, until a process that has not
- * ended is given up. */
+/* How long after its deadline, including the time for undoing, a process may run before it is
+ * abandoned. */
 #define VG_GUEST_GRACE_MS 10000
 #define VG_GUEST_LOOK_MS  30000
 

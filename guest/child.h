@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Child processes that end in time or are given up, and waits that a signal ends. For worker
- * processes, which have called vg_guest_child_init(); they follow one child at a time.
+ * Child processes with a time limit, after which they are abandoned, and waits that a signal ends.
+ * For worker processes, which have called vg_guest_child_init(); they handle one child at a
+ * time.
  */
 #ifndef VG_GUEST_CHILD_H
 #define VG_GUEST_CHILD_H
@@ -26,9 +27,9 @@ enum vg_guest_stop {
 struct vg_guest_child_end {
     /* The exit status, or the signal that ended it. */
     int exit, signal;
-    /* It was told to end, because time had run out or the work was cancelled. */
+    /* It was terminated because of a timeout or because the work was cancelled. */
     bool ended_early;
-    /* It did not even end when killed, and is left behind. */
+    /* It did not end even when killed, and is left behind. */
     bool stuck;
     int64_t ms;
     char output[VG_GUEST_OUTPUT_MAX + 1];

@@ -17,15 +17,15 @@ struct vg_guest_config {
     const char *port;
     const char *listen;
     const char *hooks;
-    /* The directory before /sys, /proc and /dev; "" for none. */
+    /* The prefix of /sys, /proc and /dev; "" for none. */
     const char *root;
 
     /* [cuda] unwatched: processes may be released even if it is not known whether they can come
      * back. */
     bool cuda_unwatched_allowed;
-    /* [cuda] forked: forked children of CUDA programs give up the files that they inherited. */
+    /* [cuda] forked: forked children of CUDA programs release the files that they inherited. */
     bool cuda_release_forked;
-    /* [cuda] huge_pages: the kernel gives huge pages while programs are copied. */
+    /* [cuda] huge_pages: the kernel provides huge pages while programs are copied. */
     bool cuda_huge_pages;
     /* [cuda] hold_faults: threads that fault while their process is stopped are held. */
     bool cuda_hold_faults;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of NVIDIA's driver that the agent calls: the checkpoint calls of libcuda.so.1, and
- * those of libnvidia-ml.so.1 that list the GPUs and the processes that use their memory. Both are
- * opened when they are needed, in a process that may hang or crash. The declarations follow their
- * public ABI.
+ * NVIDIA driver functions that the agent calls: the checkpoint functions of libcuda.so.1, and the
+ * functions of libnvidia-ml.so.1 that list the GPUs and the processes using their memory. Both
+ * libraries are opened when needed, in a process that may hang or crash. The declarations follow
+ * their public ABI.
  */
 #ifndef VG_GUEST_CUDA_API_H
 #define VG_GUEST_CUDA_API_H
@@ -39,7 +39,7 @@ struct vg_cuda_pair {
 
 /* The arguments have 64 bytes each; reserved members are zero. */
 struct vg_cuda_lock_args {
-    /* 0 waits for ever. */
+    /* 0 waits indefinitely. */
     unsigned int timeout_ms;
     unsigned int reserved;
     uint64_t reserved_too[7];

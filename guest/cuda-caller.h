@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Processes that call NVIDIA's driver for a worker process (guest/child.h), which has one set of
- * them. Each makes one call at a time, some run side by side, and one whose call hangs is left
- * behind. They have the GPU open themselves, so they must have ended before it leaves.
+ * them. Each makes one call at a time, several run concurrently, and one whose call hangs is left
+ * behind. They have the GPU open themselves, so they must end before it is removed.
  */
 #ifndef VG_GUEST_CUDA_CALLER_H
 #define VG_GUEST_CUDA_CALLER_H
@@ -16,7 +16,7 @@
 
 #define VG_CUDA_GPUS_MAX      16
 #define VG_CUDA_PROCESSES_MAX 256
-/* The maximum number of calls at once; further ones take turns. */
+/* The maximum number of concurrent calls; further calls wait. */
 #define VG_CUDA_CALLERS_MAX 16
 
 enum vg_cuda_op {
@@ -49,23 +49,23 @@ struct vg_cuda_gpus {
     struct vg_cuda_use uses[VG_CUDA_PROCESSES_MAX];
     /* The driver did not answer about a GPU, or there are more uses. */
     bool incomplete;
-    /* The reason if the look failed; otherwise empty. */
+    /* The reason if the query failed; otherwise empty. */
     char why[160];
 };
 
 enum vg_cuda_outcome {
-    /* It has not begun. */
+    /* It has not started. */
     VG_CUDA_WAITS,
     VG_CUDA_UNDER_WAY,
     /* The driver has answered; `result` is its answer. */
     VG_CUDA_ANSWERED,
     /* The calling process has ended, or could not be started. */
     VG_CUDA_CRASHED,
-    /* The calling process hung and was ended. */
+    /* The calling process hung and was killed. */
     VG_CUDA_GIVEN_UP,
     /* The library is there, but cannot be used; `why` has the reason. */
     VG_CUDA_UNUSABLE,
-    /* There is no library that can be loaded; likewise. */
+    /* No library can be loaded; `why` has the reason. */
     VG_CUDA_ABSENT,
 };
 
@@ -87,29 +87,30 @@ struct vg_cuda_call {
     char why[160];
 };
 
-/* Starts up to n processes, which prepare the driver at once, and one that looks at the GPUs. */
+/* Starts up to n processes, which initialise the driver concurrently, and one that queries the
+ * GPUs. */
 void vg_cuda_callers_start(size_t n);
 
-/* Waits for the look at the GPUs, of which each start makes one. Returns 0, or -1 and ret->why. */
+/* Waits for the GPU query that each start makes. Returns 0, or -1 and ret->why. */
 int vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms);
 
-/* What hears of calls: `began` as each begins, by its index, and `ticked` once a second while some
- * are under way. */
+/* Receives the progress of calls: `began` for each call that starts, by its index, and `ticked`
+ * once a second while calls are in progress. */
 struct vg_cuda_listener {
     void (*began)(size_t i);
     void (*ticked)(void);
 };
 
-/* Makes the calls side by side, until all are made, until_ms has passed, or the work is to end.
- * Calls that are then under way go on, and must stay in place until they are settled. The listener
- * may be NULL. */
+/* Makes the calls concurrently, until all are made, until_ms has passed, or the work is to end.
+ * Calls still in progress then continue, and must stay in place until they are settled. The
+ * listener may be NULL. */
 void vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
                          const struct vg_cuda_listener *listener);
 
-/* Waits for the calls of earlier runs that are under way. */
+/* Waits for calls of earlier runs that are still in progress. */
 void vg_cuda_callers_settle(int64_t until_ms);
 
-/* Gives up the calls under way: their processes are killed and replaced. */
+/* Abandons the calls in progress: their processes are killed and replaced. */
 void vg_cuda_callers_abandon(void);
 
 /* Returns whether this process is one of the callers. */

@@ -12,7 +12,7 @@
 #include <json-c/json.h>
 
 enum vg_cuda_driver_action {
-    /* The agent minds it, and nobody else has to do anything. */
+    /* The agent handles it; no other action is needed. */
     VG_CUDA_DRIVER_NOTE,
     /* It may fail, and then nothing is lost. */
     VG_CUDA_DRIVER_WARN,
@@ -21,8 +21,8 @@ enum vg_cuda_driver_action {
 };
 
 struct vg_cuda_driver_fault {
-    /* The first and the last version that is meant, as "595.71.05" or "580"; each includes the
-     * versions that begin so. An empty `to` has no end. */
+    /* The first and the last affected version, such as "595.71.05" or "580"; each includes the
+     * versions with that prefix. An empty `to` means no end. */
     const char *from, *to;
     enum vg_cuda_driver_action action;
     const char *what, *source;
@@ -35,8 +35,8 @@ struct vg_cuda_driver_fault {
  * its major number, or 0. */
 int vg_cuda_driver_read(const char *root, char ret[VG_CUDA_DRIVER_VERSION_MAX]);
 
-/* Returns the next fault of this version after `last`, or the first one if that is NULL; NULL if
- * there is no more. */
+/* Returns the next fault of this version after `last`, or the first if that is NULL. Returns NULL
+ * if there are no more. */
 const struct vg_cuda_driver_fault *vg_cuda_driver_next(const char *version,
                                                        const struct vg_cuda_driver_fault *last);
 

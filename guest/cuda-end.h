@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `vgpu-guestd end PID`, with which a person ends a CUDA program. The program releases its GPUs
- * first, since a version of NVIDIA's driver hangs the machine when a program that was brought back
- * ends with its GPU memory. For a worker process.
+ * `vgpu-guestd end PID`, which lets a user end a CUDA program. The program releases its GPUs
+ * first, because a version of NVIDIA's driver hangs the machine when a restored program ends with
+ * its GPU memory. For a worker process.
  */
 #ifndef VG_GUEST_CUDA_END_H
 #define VG_GUEST_CUDA_END_H

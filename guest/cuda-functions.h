@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of libcuda whose calls are watched, and what is read of each call's arguments. Only
- * calls are seen, and not their results: a probe at a function's end would change the way that the
+ * The libcuda functions whose calls are watched, and the arguments that are read from each call.
+ * Only calls are seen, not results: a probe at a function's end would change the way that the
  * program returns. Pure.
  */
 #ifndef VG_GUEST_CUDA_FUNCTIONS_H
@@ -20,13 +20,13 @@ enum vg_cuda_tie {
     VG_CUDA_TIE_IMPORT = 1 << 0,
     /* It waits for another process's events. */
     VG_CUDA_TIE_EVENT = 1 << 1,
-    /* It has memory that several GPUs write at once (NVLink SHARP). */
+    /* It has memory that several GPUs write concurrently (NVLink SHARP). */
     VG_CUDA_TIE_MULTICAST = 1 << 2,
     /* It uses memory of another interface, such as Vulkan. */
     VG_CUDA_TIE_EXTERNAL = 1 << 3,
     /* It has unified memory. */
     VG_CUDA_TIE_MANAGED = 1 << 4,
-    /* It offered its own memory to others, which by itself is harmless. */
+    /* It offered its own memory to others, which alone is harmless. */
     VG_CUDA_TIE_EXPORT = 1 << 5,
     /* One of its GPUs may access a large allocation of another. No single call makes this tie. */
     VG_CUDA_TIE_PEER = 1 << 6,
@@ -34,7 +34,7 @@ enum vg_cuda_tie {
     VG_CUDA_TIE_POOL = 1 << 7,
 };
 
-/* What a call says, and the values that are read of it. */
+/* The meaning of a call, and the values that are read from it. */
 enum vg_cuda_says {
     /* The call alone makes a tie. Values: the caller. */
     VG_CUDA_SAYS_TIE,
@@ -52,21 +52,21 @@ enum vg_cuda_says {
     VG_CUDA_SAYS_ACCESS,
     /* This context may access another. Values: the caller, that context. */
     VG_CUDA_SAYS_ENABLE,
-    /* No longer. Values: likewise. */
+    /* It no longer may. Values: the same. */
     VG_CUDA_SAYS_DISABLE,
 };
 
 struct vg_cuda_function {
     const char *name;
     enum vg_cuda_says says;
-    /* One of enum vg_cuda_tie, or 0 if the call makes none by itself. */
+    /* One of enum vg_cuda_tie, or 0 if the call alone makes none. */
     unsigned int tie;
 };
 
 extern const struct vg_cuda_function vg_cuda_functions[];
 extern const size_t vg_cuda_functions_n;
 
-/* Returns what is to be read of a call, in the language of guest/perf-rings.h. */
+/* Returns which values to read from a call, in the language of guest/perf-rings.h. */
 const char *vg_cuda_function_values(const struct vg_cuda_function *function);
 
 /* Returns whether only calls whose second value is VG_CUDA_LARGE_BYTES or more are of interest. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the watch has learned of a process from its calls: large allocations, which of its GPUs may
- * access memory of others, and who made the calls. What is freed is not learned, since a call that
- * frees names no size. Pure.
+ * Data that the watch has learned from a process's calls: large allocations, which of its GPUs may
+ * access memory of others, and the libraries that made the calls. Freed memory is not tracked,
+ * because the calls that free have no size. Pure.
  */
 #ifndef VG_GUEST_CUDA_HISTORY_H
 #define VG_GUEST_CUDA_HISTORY_H
@@ -22,8 +22,8 @@ struct vg_cuda_history {
     /* The size of the smallest large allocation, by the calls that allocate for the current
      * context, and by cuMemCreate; 0 if there was none. */
     uint64_t large_bytes, created_bytes;
-    /* Bits of the devices for which cuMemCreate made large ones, and of those that may access
-     * memory by cuMemSetAccess. */
+    /* Bits of the devices where cuMemCreate made large allocations, and of the devices that may
+     * access memory through cuMemSetAccess. */
     uint64_t created_on, access_by;
     /* Contexts that others may access, and how often that was enabled and disabled. */
     struct {
@@ -39,7 +39,7 @@ struct vg_cuda_history {
         char library[VG_CUDA_LIBRARY_NAME_MAX];
     } calls[VG_CUDA_CALLS_MAX];
     uint32_t n_calls;
-    /* How often callers were looked up. */
+    /* The number of callers that were looked up. */
     uint32_t looked_up;
 };
 
@@ -52,8 +52,8 @@ bool vg_cuda_history_wants_caller(const struct vg_cuda_history *history, size_t 
 /* Takes the library that made a call of function i; "" if it is not known. */
 void vg_cuda_history_take_caller(struct vg_cuda_history *history, size_t i, const char *library);
 
-/* Return whether, by its calls alone, a GPU may access a large allocation of another one: one that
- * was made for a context; and one that cuMemCreate made. */
+/* By its calls alone, may a GPU access a large allocation of another GPU? The first function
+ * checks allocations made for a context, the second those made by cuMemCreate. */
 bool vg_cuda_history_has_peer(const struct vg_cuda_history *history);
 bool vg_cuda_history_has_shared(const struct vg_cuda_history *history);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes that use NVIDIA's GPUs with CUDA, the facts about them and their GPUs, and their
- * form as JSON, in which releasing hands them to bringing back. Makes no calls to the driver. For a
- * worker process.
+ * The processes that use NVIDIA's GPUs with CUDA, and the facts about them and their GPUs. Also
+ * their JSON form, which releasing passes to restoring. Makes no driver calls. For a worker
+ * process.
  */
 #ifndef VG_GUEST_CUDA_JOB_H
 #define VG_GUEST_CUDA_JOB_H
@@ -18,15 +18,15 @@
 #include "guest/heir.h"
 #include "guest/work.h"
 
-/* The guest memory that a checkpoint takes for each process, beside the memory that it copies: 480
- * MiB were measured with driver 580. */
+/* The guest memory that a checkpoint takes for each process, in addition to the memory that it
+ * copies: 480 MiB were measured with driver 580. */
 #define VG_CUDA_OVERHEAD_BYTES ((int64_t)480 << 20)
 
 /* The file that lists the processes that were released and are to be brought back. */
 #define VG_CUDA_KEPT_PATH "/run/vgpu-guestd-cuda.json"
 
 enum vg_cuda_movable {
-    /* The question has not been asked yet. */
+    /* It has not been checked yet. */
     VG_CUDA_MOVABLE_UNASKED,
     VG_CUDA_MOVABLE_YES,
     VG_CUDA_MOVABLE_NO,
@@ -72,8 +72,8 @@ struct vg_cuda_process {
     char why[768];
 };
 
-/* The maximum number of heirs at once. These are forked children of the processes, which have the
- * GPUs' files from them and nothing else of the GPUs. */
+/* The maximum number of inheritors: forked children of the processes that have the GPUs' files
+ * from them and no other GPU resources. */
 #define VG_CUDA_HEIRS_MAX 2048
 
 struct vg_cuda_job {
@@ -82,20 +82,21 @@ struct vg_cuda_job {
     size_t n_leaving, leaving[VG_CUDA_GPUS_MAX];
     size_t n;
     struct vg_cuda_process processes[VG_CUDA_PROCESSES_MAX];
-    /* The heirs that can give up their files. */
+    /* The inheritors that can release their files. */
     size_t n_heirs;
     struct vg_guest_heir heirs[VG_CUDA_HEIRS_MAX];
-    /* The numbers of heirs, and of the descriptors and maps that they have or have given up. */
+    /* The numbers of inheritors, and of the descriptors and maps that they have or have
+     * released. */
     size_t given_processes, given_descriptors, given_maps;
 };
 
 /* Finds the processes that have NVIDIA's nodes of the work's devices open or mapped, and their
- * heirs, but leaves out the callers. Returns how many processes there are, which may be more than
- * fit into job. */
+ * inheritors, except for the callers. Returns the number of processes, which may be more than fit
+ * into job. */
 size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
-/* Has the heirs that were found give up their files of the work's devices, by until_ms at the
- * latest. Returns how many did not; each of these has a `why`. */
+/* Makes the inheritors release their files of the work's devices, by until_ms at the latest.
+ * Returns how many did not; each of these has a `why`. */
 size_t vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job,
                            int64_t until_ms);
 
@@ -107,8 +108,8 @@ void vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *
 /* Returns the device memory of the processes. If the driver does not report it for each of them,
  * returns all memory that is in use on the GPUs that leave. */
 int64_t vg_cuda_job_bytes(const struct vg_cuda_job *job);
-/* Finds out on how many GPUs a process has memory, and the most that it has on one: 0 and -1 if the
- * driver does not say. */
+/* Determines on how many GPUs a process has memory, and the most that it has on one: 0 and -1 if
+ * the driver does not report it. */
 void vg_cuda_process_spread(const struct vg_cuda_job *job, const struct vg_cuda_process *process,
                             size_t *ret_gpus, int64_t *ret_most);
 /* Returns the device memory of one process, or -1 if it is not known. */
@@ -125,8 +126,8 @@ void vg_cuda_job_write(const char *root, json_object *kept);
 /* Reads that state. Returns 0, or -1 if the JSON is something else. */
 int vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret);
 
-/* Adds the processes to the member `programs` of a message, and makes the member if need be. told
- * is as for vg_guest_programs_add(). */
+/* Adds the processes to the member `programs` of a message, creating it if necessary. `told` is as
+ * in vg_guest_programs_add(). */
 void vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message,
                       struct vg_guest_told *told);
 

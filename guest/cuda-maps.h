@@ -19,11 +19,11 @@ struct vg_cuda_map {
 /* Puts up to max mappings into ret_maps. Returns how many it found. */
 size_t vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, size_t max);
 
-/* Puts the name of the file whose code is at this address, without its directory; it is empty if
- * there is none. */
+/* Stores the name of the file whose code is at this address, without its directory, or an empty
+ * text. */
 void vg_cuda_maps_name(const char *root, pid_t pid, uint64_t address, char *ret, size_t size);
 
-/* Libraries whose names tell which advice is of use. */
+/* Libraries that determine which advice is useful. */
 enum vg_cuda_library {
     VG_CUDA_LIBRARY_NCCL = 1 << 0,
     VG_CUDA_LIBRARY_TORCH = 1 << 1,
@@ -34,8 +34,8 @@ unsigned int vg_cuda_maps_libraries(const char *root, pid_t pid);
 /* Returns which of them a file of this name is, or 0. */
 unsigned int vg_cuda_maps_library(const char *name);
 
-/* Finds the numbers under which the kernel shows a file in /proc/PID/maps, which on some file
- * systems are not those of stat(). Returns 0, or an errno. */
+/* Finds the device and inode numbers of a file as shown in /proc/PID/maps, which on some file
+ * systems differ from those of stat(). Returns 0, or an errno. */
 int vg_cuda_maps_identify(const char *path, uint64_t *ret_device, uint64_t *ret_inode);
 
 /* Returns whether the last part of this path is libcuda.so, whatever its version. */

@@ -23,12 +23,11 @@ enum {
     VG_CUDA_GPUS_MS = 10000,
     /* The time to let restored processes run, even after the deadline. */
     VG_CUDA_UNLOCK_MS = 5000,
-    /* A state that stands for any. */
+    /* A wildcard for any state. */
     VG_CUDA_ANY_STATE = -2,
 };
 
-/* The processes of this work. If releasing fails, undoing waits for the calls that are under
- * way. */
+/* The processes of this work. If releasing fails, undoing waits for the calls in progress. */
 extern struct vg_cuda_job vg_cuda_work;
 
 /* Makes one call for each process that is in this state, side by side. Returns how many failed. */
@@ -42,7 +41,7 @@ size_t vg_cuda_steps_restore(struct vg_guest_work *work, const struct vg_cuda_pa
 size_t vg_cuda_steps_n(void);
 const struct vg_cuda_call *vg_cuda_steps_call_at(size_t i, struct vg_cuda_process **ret_process);
 
-/* Waits for calls that are under way, rather than making them again. */
+/* Waits for calls in progress, rather than making them again. */
 void vg_cuda_steps_settle(int64_t until_ms);
 
 /* Fails with the first of the last calls that failed, if there is one. Returns -1. `what` completes
@@ -57,8 +56,8 @@ void vg_cuda_steps_tell(struct vg_guest_work *work);
 
 /* ---- the two halves ---- */
 
-/* Asks the driver and the watch about each process. Returns the first that cannot be released and
- * brought back, or NULL. Sets `why` of each. */
+/* Queries the driver and the watch about each process. Returns the first that cannot be released
+ * and restored, or NULL. Sets `why` of each. */
 const struct vg_cuda_process *vg_cuda_release_ask(struct vg_guest_work *work, int64_t until_ms);
 
 /* Compares the guest's free memory with the memory that releasing needs, in bytes. Returns 0, or

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The watch: with uprobes, the agent sees which processes call functions of libcuda that make ties
- * (guest/cuda-functions.h), from its start to its end, in each copy of the library that any process
- * maps, including those in containers. Its records are in a file below /run. Other processes of the
- * agent, and those started by hand, map and read the file, after they have asked the agent to look.
- * The file outlives the agent, so that a new one knows the ties that the last one saw. No BPF is
- * used; the probes are files of the agent and end with it, however it ends.
+ * The watch: with uprobes, the agent observes which processes call libcuda functions that make
+ * ties (guest/cuda-functions.h), from its start to its end, in each copy of the library that any
+ * process maps, including those in containers. Its records are in a file below /run. Other
+ * processes of the agent, and those started manually, request an update from the agent and then
+ * map and read the file. The file outlives the agent, so that a new agent knows the ties that the
+ * previous agent saw. No BPF is used. The probes are files of the agent and end with it, however
+ * it ends.
  */
 #ifndef VG_GUEST_CUDA_WATCH_H
 #define VG_GUEST_CUDA_WATCH_H
@@ -22,18 +23,18 @@
 
 typedef struct vg_cuda_watch vg_cuda_watch;
 
-/* Begins the watch. If there can be none, the file has the reason. The caller ends it. */
+/* Starts the watch. If that is impossible, the file has the reason. The caller ends it. */
 vg_cuda_watch *vg_cuda_watch_start(const struct vg_guest_config *config);
 
-/* Takes the events since the last look, places probes in new copies of the library, and answers
- * those who asked. To be called every VG_CUDA_WATCH_MS, and after SIGUSR2. */
+/* Processes the events since the last call, places probes in new copies of the library, and
+ * answers requests. Call every VG_CUDA_WATCH_MS, and after SIGUSR2. */
 #define VG_CUDA_WATCH_MS 1000
 void vg_cuda_watch_look(vg_cuda_watch *watch);
 
 /* Removes the probes; the file stays. NULL is fine. */
 void vg_cuda_watch_end(vg_cuda_watch *watch);
 
-/* ---- in workers, and in processes started by hand ---- */
+/* ---- in workers, and in processes started manually ---- */
 
 #define VG_CUDA_COPIES_MAX 32
 #define VG_CUDA_SEEN_MAX   1024
@@ -73,30 +74,31 @@ struct vg_cuda_watch_file {
     uint32_t n_copies, n_seen;
     struct vg_cuda_copy copies[VG_CUDA_COPIES_MAX];
     struct vg_cuda_seen seen[VG_CUDA_SEEN_MAX];
-    /* More about each of these processes. A file of the first layout ends here. */
+    /* More data about each of these processes. A file with the first layout ends here. */
     struct vg_cuda_history histories[VG_CUDA_SEEN_MAX];
 };
 
-/* Has the agent look, and copies its records. If there is no agent, or it does not answer, ret->why
- * says so, and known ties are kept. */
+/* Requests an update from the agent and copies its records. If no agent runs or it does not
+ * answer, ret->why says so, and known ties are kept. */
 void vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret);
 
-/* Returns whether all calls of this process that make ties have been seen; it began at `start`.
- * ret_ties has those that were seen, in either case; ret_why has the reason if not all were. */
+/* Returns whether all calls that make ties have been seen of this process, which started at
+ * `start`. ret_ties has the observed ties in either case; ret_why has the reason if some may be
+ * missing. */
 bool vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file, pid_t pid,
                          uint64_t start, unsigned int *ret_ties, char *ret_why, size_t size);
 
-/* Returns what was learned of the calls of this process, which began at `start`; NULL if it made
- * none that count. */
+/* Returns what was learned from the calls of this process, which started at `start`; NULL if it
+ * made no relevant call. */
 const struct vg_cuda_history *vg_cuda_watch_history(const struct vg_cuda_watch_file *file,
                                                     pid_t pid, uint64_t start);
 
-/* Returns the one living process other than `pid` that offered memory to others, or 0 if there is
- * none or more than one. */
+/* Returns the only living process other than `pid` that offered memory to others, or 0 if there is
+ * no such process or several. */
 pid_t vg_cuda_watch_exporter(const char *root, const struct vg_cuda_watch_file *file, pid_t pid);
 
-/* Counts the processes, other than those that is_known() names, that have libcuda mapped and a node
- * of NVIDIA's open. */
+/* Counts the processes, other than those that is_known() accepts, that have libcuda mapped and an
+ * NVIDIA node open. */
 size_t vg_cuda_watch_count_users(const char *root, bool (*is_known)(void *user, pid_t pid),
                                  void *user);
 

@@ -36,15 +36,15 @@ size_t vg_guest_devices_match(const struct vg_guest_device *devices, size_t n,
 /* Describes in words the function that match describes. */
 void vg_guest_match_text(const struct vg_guest_match *match, char *ret, size_t size);
 
-/* Returns whether its class is that of a device that draws or computes. */
+/* Returns whether its class is for graphics or computing. */
 bool vg_guest_device_is_gpu(const struct vg_guest_device *device);
 
 /* Returns whether it is a bridge, with other devices behind it. */
 bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
 
-/* Returns whether the kernel has added it in full. It shows a device before it has given its
- * regions their places, and until then nobody can enable it; the regions have files once it is
- * done. */
+/* Returns whether the kernel has added it completely. The kernel shows a device before it has
+ * assigned addresses to its regions, and until then it cannot be enabled. The regions have files
+ * once that is done. */
 bool vg_guest_device_is_added(const struct vg_guest_device *device);
 
 /* Reads again which driver it has. */
@@ -54,7 +54,7 @@ void vg_guest_device_read_driver(struct vg_guest_device *device);
  * Returns whether that is so. For a worker process (guest/child.h). */
 bool vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms);
 
-/* Returns whether this driver has any devices besides these. */
+/* Returns whether this driver has other devices than these. */
 bool vg_guest_driver_has_others(const char *root, const char *driver,
                                 const struct vg_guest_device *devices, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds where functions of a shared library begin in its file, for uprobes. The file may be hostile
- * (a container's) and may change meanwhile. Any process of the agent.
+ * Finds where functions of a shared library start in its file, for uprobes. The file may be
+ * hostile (a container's) and may change during the call. Any process of the agent.
  */
 #ifndef VG_GUEST_ELF_H
 #define VG_GUEST_ELF_H

@@ -19,20 +19,19 @@ struct vg_guest_hold {
     /* The process and its tracer, and their starts as in struct vg_guest_process. */
     pid_t pid, tracer;
     uint64_t start, tracer_start;
-    /* The number of threads that are held now, and of those that have been held so far. */
+    /* The number of threads that are held now, and the total until now. */
     size_t now, total;
-    /* The tracer has let all threads go, and ends soon. */
+    /* The tracer has released all threads and ends soon. */
     bool ended;
 };
 
-/* Writes the file at once or not at all. root is as for vg_guest_devices_read(). Returns 0, or an
- * errno. */
+/* Writes the file atomically. root is as in vg_guest_devices_read(). Returns 0, or an errno. */
 int vg_guest_hold_write(const char *root, const struct vg_guest_hold *hold);
 
-/* Reads the file of the process pid. Returns 0, or -1 if there is none. */
+/* Reads the file of the process pid. Returns 0, or -1 if it does not exist. */
 int vg_guest_hold_read(const char *root, pid_t pid, struct vg_guest_hold *ret);
 
-/* Removes the files of tracers that have ended. No tracer may be starting meanwhile. */
+/* Removes the files of tracers that have ended. No tracer may be starting concurrently. */
 void vg_guest_holds_sweep(const char *root);
 
 /* Returns whether the tracer still exists. */

@@ -22,9 +22,9 @@ struct vg_guest_hold_maps {
     struct vg_guest_hold_map *maps;
 };
 
-/* Reads the mappings of a thread in place of those that were read before. dir is its directory in
- * /proc. Returns 0, or -1 if it has none, as a thread that has ended. They are
- * kept until this process ends. */
+/* Reads a thread's mappings, replacing any that were read before. dir is its directory in /proc.
+ * Returns 0, or -1 if it has no mappings because it has ended. They are kept until this process
+ * ends. */
 int vg_guest_hold_maps_read(const char *dir, struct vg_guest_hold_maps *ret);
 
 /* Finds the mapping of an address, or NULL. */

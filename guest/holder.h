@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the processes that have nodes of a GPU open or mapped. It cannot see files on their way
+ * Finds the processes that have nodes of a GPU open or mapped. It cannot see files in transit
  * through a socket, nor mappings that a driver has behind an anonymous file. Any process of the
  * agent.
  */
@@ -39,8 +39,8 @@ struct vg_guest_hold {
 size_t vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
                              struct vg_guest_holder *ret_holders, size_t max);
 
-/* Finds the descriptors and then the maps of the nodes that one process or thread has. task is its
- * directory in /proc. Puts the first max into ret_holds, and returns how many there are. */
+/* Finds the descriptors and then the maps of the nodes that a process or thread has. task is its
+ * directory in /proc. Stores the first max in ret_holds, and returns the total number. */
 size_t vg_guest_holds_find(const char *task, const struct vg_guest_nodes *nodes,
                            struct vg_guest_hold *ret_holds, size_t max);
 

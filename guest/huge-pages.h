@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has the kernel give huge pages to all programs while NVIDIA's driver copies GPU memory into that
- * of the guest and back, since that makes copying faster. The owner's setting is restored after
- * each of the two steps, not only when the VM has moved. Otherwise, khugepaged would go on moving
- * memory during the migration, which would copy all of it again, and other programs of the guest
- * would have a setting that nobody chose for the duration of the move.
+ * Makes the kernel provide huge pages to all programs while NVIDIA's driver copies GPU memory to
+ * guest memory and back, because that speeds up copying. The owner's setting is restored after
+ * each of the two steps, not only at the end of the move. Otherwise, khugepaged would keep moving
+ * memory during the migration, which would copy that memory again. Other programs in the guest
+ * would also run with a setting that their owner did not choose.
  */
 #ifndef VG_GUEST_HUGE_PAGES_H
 #define VG_GUEST_HUGE_PAGES_H
 
 #include "guest/conf.h"
 
-/* Keeps the setting below /run and changes it to `always`, unless the configuration says no.
- * Failures are logged; the driver then only takes longer. */
+/* Saves the setting below /run and changes it to `always`, unless the configuration disables that.
+ * Failures are only logged; the driver then takes longer. */
 void vg_guest_huge_pages_begin(const struct vg_guest_config *config);
 
-/* Restores the kept setting, even if the process that kept it has ended since, unless another
- * program has changed the setting meanwhile. */
+/* Restores the saved setting, even if the process that saved it has ended. Leaves the setting
+ * alone if another program has changed it in between. */
 void vg_guest_huge_pages_end(const struct vg_guest_config *config);
 
 #endif

@@ -12,7 +12,7 @@
 /* The maximum length of a line from the host in bytes, without its newline. */
 #define VG_GUEST_LINE_MAX 65536
 
-/* Receives a line, which does not end with a NUL. NULL reports that one was too long and is
+/* Receives a line, which does not end with a NUL. NULL reports that a line was too long and is
  * dropped. Empty lines are skipped. */
 typedef void vg_guest_line_fn(void *user, const char *text, size_t size);
 

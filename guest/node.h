@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files through which programs use a GPU: device nodes that sysfs names below its function,
- * those of its driver, and the function's own files in sysfs. Any process of the agent.
+ * The files through which programs use a GPU: device nodes that sysfs lists below its function,
+ * its driver's nodes, and the function's own files in sysfs. Any process of the agent.
  */
 #ifndef VG_GUEST_NODE_H
 #define VG_GUEST_NODE_H
@@ -19,14 +19,14 @@
 
 struct vg_guest_node {
     char path[VG_GUEST_NODE_PATH_MAX];
-    /* The number of a device node, which is the same wherever the node lies; 0 for another file. */
+    /* The number of a device node, which is independent of the node's path; 0 for another file. */
     dev_t rdev;
-    /* The identity of the file at path; ino is 0 if there is none. */
+    /* The identity of the file at path; ino is 0 if it does not exist. */
     dev_t dev;
     ino_t ino;
     /* It is in sysfs, where a file has the same number in each mount. */
     bool in_sysfs;
-    /* Every user may read it: only whoever has it open for writing holds the device. */
+    /* Every user may read it: only processes that have it open for writing hold the device. */
     bool for_all;
     /* The index of the function that it belongs to. */
     size_t device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two files of the agent's side of programs of OpenCL share: guest/opencl-hub.c has the
- * connections, and guest/opencl-talk.c what programs are told and say.
+ * Definitions shared by the two files of the agent's OpenCL side: guest/opencl-hub.c has the
+ * connections, guest/opencl-talk.c the messages to and from programs.
  */
 #ifndef VG_GUEST_OPENCL_HUB_PRIVATE_H
 #define VG_GUEST_OPENCL_HUB_PRIVATE_H
@@ -15,49 +15,50 @@
 #include "guest/opencl-seen.h"
 
 enum {
-    /* The time after which a program goes on that an earlier agent has stopped, unless somebody
-     * else has it do so; and the pause before this is tried again. */
+    /* How long a program that an earlier agent stopped stays stopped unless another component
+     * resumes it, and the delay before a retry. */
     VG_OPENCL_ORPHAN_MS = 30000,
     VG_OPENCL_WORKERS_MAX = 8,
 };
 
 enum hub_told { HUB_TOLD_NOTHING, HUB_TOLD_PREPARE, HUB_TOLD_RESUME };
 
-/* How far a program has come on its way to another place. */
+/* A program's progress in changing to another place. */
 enum hub_move { HUB_MOVE_NONE, HUB_MOVE_STOPPING, HUB_MOVE_GOING, HUB_MOVE_BACK };
 
 /* A program's connection. */
 struct hub_program {
-    /* 0: this place is free. */
+    /* 0 if this place is free. */
     uint32_t number;
     int fd;
     pid_t pid;
     uint64_t start;
     uid_t uid;
-    /* It has said hello. It stands still. It was told to, by this agent, and not yet to go on. It
-     * has said that this takes long. Its own OpenCL is a proxy's. */
+    /* It has said hello. It is stopped. This agent requested the stop and has not resumed it yet.
+     * A slow resume has been reported. Its own OpenCL is a proxy's. */
     bool is_known, is_released, is_wanted, is_late, is_remote;
-    /* What it has to answer: one `ask`, and one of the others. */
+    /* Outstanding answers: to one `ask`, and to one other request. */
     bool is_asked;
     enum hub_told told;
-    /* The proxy at which it is, or was when it was stopped, empty: at its own OpenCL; the one to
-     * which it was told to go last; and how it comes to another one, and why that failed. */
+    /* place: the proxy that it uses, or used when it was stopped; empty for its own OpenCL.
+     * told_place: the place last requested. move_to, move and why: the new place, progress, and
+     * the reason for a failure. */
     char place[VG_OPENCL_PLACE_MAX], told_place[VG_OPENCL_PLACE_MAX], move_to[VG_OPENCL_PLACE_MAX];
     enum hub_move move;
     char why[256];
-    /* Who had it stopped, or NULL: not for him alone. */
+    /* The worker that had it stopped, or NULL if not for one worker alone. */
     const struct hub_worker *worker;
-    /* As in struct vg_opencl_program; resume_us: when it was told to go on. */
+    /* As in struct vg_opencl_program. resume_us: time of the request to resume. */
     int64_t bytes, stopped_us, release_us, resume_us, return_us, stop_us;
-    /* The time by which it must have said hello, or at which it goes on if nobody else has it do
-     * so; INT64_MAX for never. */
+    /* Deadline for its hello, or the time at which it is resumed if no other component does so;
+     * INT64_MAX for never. */
     int64_t due_ms;
     char line[VG_OPENCL_LINE_MAX];
     size_t used;
 };
 
 struct hub_worker {
-    /* -1: this place is free. */
+    /* -1 if this place is free. */
     int fd;
     bool is_hand;
 };
@@ -67,33 +68,32 @@ struct vg_opencl_hub {
     int epoll_fd, programs_fd, workers_fd;
     struct hub_program programs[VG_OPENCL_PROGRAMS_MAX];
     struct hub_worker workers[VG_OPENCL_WORKERS_MAX];
-    /* The processes that were seen holding a GPU. */
+    /* The processes that were seen to hold a GPU. */
     struct vg_opencl_seen seen;
     uint32_t last_number;
     bool is_full_told;
 };
 
-/* guest/opencl-hub.c. Sends one message, to all workers, or to one; one that does not read is
- * ended.
- */
+/* guest/opencl-hub.c. Send a message to all workers, or to one. A worker that does not read is
+ * disconnected. */
 void vg_opencl_hub_send_all(vg_opencl_hub *hub, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void vg_opencl_hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text);
 
-/* Tells all workers of a program that has come. */
+/* Reports a new program to all workers. */
 void vg_opencl_hub_tell_of(vg_opencl_hub *hub, const struct hub_program *program);
 
 /* Ends a program's connection; why, or NULL, is for the log. */
 void vg_opencl_hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why);
 
-/* guest/opencl-talk.c. Tells a program what a worker wants it to do. */
+/* guest/opencl-talk.c. Sends a worker's request to a program. */
 void vg_opencl_talk_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
                          const char *line);
 
-/* Has a program go on where it was: at once, or as soon as it says that it stands still. */
+/* Resumes a program where it was: immediately, or as soon as it reports that it is stopped. */
 void vg_opencl_talk_let_go_on(vg_opencl_hub *hub, struct hub_program *program);
 
-/* Takes a line that a program says, and may end it for that. */
+/* Handles a line from a program, and may end the connection because of it. */
 void vg_opencl_talk_take(vg_opencl_hub *hub, struct hub_program *program, const char *line);
 
 #endif

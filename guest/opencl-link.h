@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs of OpenCL as a worker process, or a command that a person gives, sees them: those that
- * are connected to the agent that runs (guest/opencl-hub.h), and what they are told and say.
+ * OpenCL programs as seen by a worker process or a manual command: the programs connected to the
+ * running agent (guest/opencl-hub.h), and the messages to and from them.
  */
 #ifndef VG_GUEST_OPENCL_LINK_H
 #define VG_GUEST_OPENCL_LINK_H
@@ -15,18 +15,18 @@
 
 enum vg_opencl_state {
     VG_OPENCL_RUNNING,
-    /* It was told to stop, and has not answered. */
+    /* It was requested to stop, and has not answered. */
     VG_OPENCL_STOPPING,
     VG_OPENCL_RELEASED,
     VG_OPENCL_GONE,
 };
 
-/* How a program has answered what it was asked last. */
+/* A program's answer to the last request. */
 enum vg_opencl_answer {
     VG_OPENCL_SILENT,
     VG_OPENCL_YES,
     VG_OPENCL_NO,
-    /* It neither could be stopped nor could go on. */
+    /* It could neither be stopped nor resumed. */
     VG_OPENCL_LOST,
 };
 
@@ -38,24 +38,25 @@ struct vg_opencl_program {
     char comm[32];
     enum vg_opencl_state state;
     enum vg_opencl_answer answer;
-    /* It runs at a proxy, or was told to go there; that proxy, or the one at which it was before it
-     * was stopped, or empty. Its own OpenCL is a proxy's, as far as it was asked. */
+    /* is_away: it runs at a proxy or was sent there. place: that proxy, or the proxy that it used
+     * before it was stopped, or empty. is_remote: its own OpenCL is a proxy's, as far as it was
+     * queried. */
     bool is_away, is_remote;
     char place[VG_OPENCL_PLACE_MAX];
-    /* It is on its way to another place, which the caller has set. */
+    /* It is changing to another place, which the caller has set. */
     bool is_moving;
     char move_to[VG_OPENCL_PLACE_MAX];
-    /* The agent has seen it holding a GPU. What others say of GPUs has no weight, as everybody may
-     * connect to the agent. */
+    /* The agent has seen it holding a GPU. Statements of other processes about GPUs are ignored,
+     * because any process can connect to the agent. */
     bool is_seen;
-    /* For the caller: it is to be stopped, or to go on; and it is to be told of. */
+    /* For the caller: it is to be stopped or resumed; and it is to be reported. */
     bool is_wanted, is_told;
-    /* Device memory; when it was told to stop, by CLOCK_MONOTONIC, and how long it took to; how
-     * long it took to return, and stood still. Each is -1 if it is not known. */
+    /* Device memory; the time of the stop request by CLOCK_MONOTONIC, and the duration of the
+     * stop; the duration of the return, and of the whole pause. Each is -1 if not known. */
     int64_t bytes, stopped_us, release_us, return_us, stop_us;
-    /* When it was told to go on. */
+    /* The time of the request to resume. */
     int64_t told_us;
-    /* The reason why it cannot be released or does not go on; otherwise empty. */
+    /* The reason why it cannot be released or resumed; otherwise empty. */
     char why[256];
 };
 
@@ -67,28 +68,29 @@ struct vg_opencl_link {
     char message[VG_OPENCL_MESSAGE_MAX];
 };
 
-/* Connects to the agent that runs, and lists its programs. is_hand: what is stopped goes on if this
- * process ends. Returns 0, or -1 if there is none or it does not answer. */
+/* Connects to the running agent and lists its programs. is_hand: stopped programs are resumed if
+ * this process ends. Returns 0, or -1 if no agent runs or it does not answer. */
 int vg_opencl_link_open(struct vg_opencl_link *link, const char *root, bool is_hand);
 void vg_opencl_link_close(struct vg_opencl_link *link);
 
-/* Tells a program a line: `ask`, `prepare MS`, `resume` or `resume at PLACE`; or has the agent have
- * it `move MS PLACE`, until `abort`, which is no question. Its answer is silent from then on. */
+/* Sends a line to a program: `ask`, `prepare MS`, `resume` or `resume at PLACE`. Or makes the
+ * agent perform `move MS PLACE`, until `abort`, which is not answered. The program counts as
+ * silent until it answers. */
 void vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *program,
                          const char *line);
 
-/* Notes, also for later workers, that this process has seen a program holding a GPU. */
+/* Records, also for later workers, that this process has seen a program holding a GPU. */
 void vg_opencl_link_saw(struct vg_opencl_link *link, struct vg_opencl_program *program);
 
-/* Takes what programs have said, also that some have come or gone, and waits for it until until_ms
- * or until the work is to be cancelled. Returns 0, or -1 if the agent has ended: all answers that
- * are missing stay so. */
+/* Handles messages from programs, including new and ended connections, and waits for them until
+ * until_ms or until the work is cancelled. Returns 0, or -1 if the agent has ended: missing
+ * answers then stay missing. */
 int vg_opencl_link_wait(struct vg_opencl_link *link, int64_t until_ms);
 
 /* Counts the programs that are wanted and in this state, and have not answered yet. */
 size_t vg_opencl_link_silent(const struct vg_opencl_link *link);
 
-/* Returns whether a process is connected to the agent that runs as a program of OpenCL. */
+/* Returns whether a process is connected to the running agent as an OpenCL program. */
 bool vg_opencl_link_has(const struct vg_opencl_link *link, pid_t pid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two files that work on programs of OpenCL share: guest/provider-opencl.c and
+ * Definitions shared by the two files that handle OpenCL programs: guest/provider-opencl.c and
  * guest/opencl-switch.c. Within a worker process.
  */
 #ifndef VG_GUEST_OPENCL_PRIVATE_H
@@ -11,23 +11,23 @@
 #include "guest/opencl-link.h"
 #include "guest/work-private.h"
 
-/* The time for a program that has not stopped in time to say that it continues, besides what it
- * copies at that moment. It may hang in its vendor's library, and continues by itself when it no
- * longer does. */
+/* The time for a program that has not stopped in time to report that it continues, in addition to
+ * the time for a copy in progress. It may hang in its vendor's library, and continues on its own
+ * when the library returns. */
 #define VG_OPENCL_STUCK_MS 3000
 
 /* Connects to the agent that runs, once. Returns the programs, or NULL if there is no agent. */
 struct vg_opencl_link *vg_opencl_open(const struct vg_guest_work *work);
 void vg_opencl_close(void);
 
-/* Asks the wanted programs that run whether they could be stopped. Returns the first that could
- * not, or does not say so in time, or NULL. */
+/* Queries the wanted programs that run whether they could be stopped. Returns the first that could
+ * not, or does not answer in time, or NULL. */
 const struct vg_opencl_program *vg_opencl_ask(const struct vg_guest_work *work);
 
-/* Returns how much GPU memory the programs have that are told of. */
+/* Returns the total GPU memory of the reported programs. */
 int64_t vg_opencl_bytes(void);
 
-/* Fails if the guest has too little memory for what the programs that are told of have. */
+/* Fails if the guest has too little memory for the GPU memory of the reported programs. */
 int vg_opencl_check_memory(struct vg_guest_work *work);
 
 /* Adds the programs to a message, those with a problem first. */

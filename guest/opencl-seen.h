@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes that the agent has seen holding a GPU. Any process of the guest may connect as a
- * program of OpenCL. What it says about a GPU counts only if it is one of these. The list is also
- * kept in a file, for an agent that is started anew. For the agent's one thread.
+ * The processes that the agent has seen holding a GPU. Any process in the guest can connect as an
+ * OpenCL program; its statements about a GPU count only if it is in this list. The list is also
+ * stored in a file, for a restarted agent. For the agent's only thread.
  */
 #ifndef VG_GUEST_OPENCL_SEEN_H
 #define VG_GUEST_OPENCL_SEEN_H
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #define VG_OPENCL_SEEN_PATH "/run/vgpu-guestd-opencl-seen"
-/* The maximum number of processes; one more takes the place of the oldest. */
+/* The maximum number of processes; a further one replaces the oldest. */
 #define VG_OPENCL_SEEN_MAX 1024
 
 struct vg_opencl_seen {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has programs of OpenCL that compute at a proxy go on at another one, while the VM stays where it
- * is. Each goes by itself, as soon as it stands still, and one that cannot go on there goes on
- * where it was; the agent itself sees to that (guest/opencl-talk.c), should this process end.
+ * Moves OpenCL programs from one proxy to another, while the VM stays where it is. Each program
+ * changes separately, as soon as it is stopped. A program that cannot run at the new proxy resumes
+ * where it was. The agent ensures this (guest/opencl-talk.c) even if this process ends.
  */
 #ifndef VG_GUEST_OPENCL_SWITCH_H
 #define VG_GUEST_OPENCL_SWITCH_H
@@ -11,8 +11,8 @@
 
 #include "guest/work.h"
 
-/* Does what the work's order wants. Returns 0, or -1 after vg_guest_work_fail(), with whether those
- * that are not there go on where they were. */
+/* Carries out the work's order. Returns 0, or -1 after vg_guest_work_fail(). *ret_undone then says
+ * whether the programs that did not change have resumed where they were. */
 int vg_opencl_switch(struct vg_guest_work *work, bool *ret_undone);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads events of the kernel through perf's rings: files that a process maps as code, and calls of
- * functions by uprobes. Each CPU has two rings, so that many mappings do not displace calls. A
- * uprobe is defined once in tracefs and opened on each CPU: perf's own uprobes would be one more on
- * each CPU, and newer kernels take 20 ms to remove each. Belongs to one thread.
+ * Reads kernel events through perf's ring buffers: files that a process maps as code, and function
+ * calls through uprobes. Each CPU has two rings, so that many mappings do not displace calls. A
+ * uprobe is defined once in tracefs and opened on each CPU. perf's own uprobes would need one per
+ * CPU, and newer kernels take 20 ms to remove each. Belongs to one thread.
  */
 #ifndef VG_GUEST_PERF_RINGS_H
 #define VG_GUEST_PERF_RINGS_H
@@ -35,18 +35,18 @@ struct vg_perf_point {
     /* The place in its file. */
     uint64_t offset;
     uint32_t mark;
-    /* The values that are read of each call, with blanks between: "caller" is the address to which
-     * it returns; "arg1" is its argument 1, where 0 is the first; "+8(arg1)" is the number of 64
-     * bits at 8 bytes after the address that this argument is, or anything if it cannot be read. */
+    /* The values to read from each call, separated by blanks. "caller" is its return address.
+     * "arg1" is argument 1, where 0 is the first. "+8(arg1)" is the 64-bit number 8 bytes after
+     * the address in that argument, or arbitrary if it cannot be read. */
     const char *values;
-    /* Calls whose second value is less are not reported; 0 for all. The kernel leaves them out. */
+    /* Calls whose second value is less are not reported; 0 for all. The kernel filters them. */
     uint64_t at_least;
 };
 
 /* Places a probe in an open file, on each CPU. Returns 0, or an errno with nothing placed. */
 int vg_perf_rings_probe(vg_perf_rings *rings, int file, const struct vg_perf_point *point);
 
-/* Removes all probes whose mark, without the bits of mask, is this. */
+/* Removes all probes whose mark, without the bits in mask, equals this. */
 void vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask);
 
 /* Reports the events since the last call. */

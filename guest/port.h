@@ -17,26 +17,27 @@
 #define VG_GUEST_PENDING_READ 65536
 /* Answers that do not fit into this many bytes are dropped. */
 #define VG_GUEST_PENDING_MAX (4 << 20)
-/* The maximum number of bytes that one call reads. */
+/* The maximum number of bytes read by a call. */
 #define VG_GUEST_READ_MAX 16384
 /* The pause between two attempts, while there is no port or no host on its other side. */
 #define VG_GUEST_PAUSE_MS_MIN 20
 #define VG_GUEST_PAUSE_MS_MAX 500
-/* The kernel learns that a host has gone, and that another one has come, through another queue than
- * the data. For this long after data, it may report the new host as missing. */
+/* The kernel learns that a host has disconnected, and that another has connected, through a
+ * different queue than the data. For this long after data, it may report the new host as
+ * missing. */
 #define VG_GUEST_UNSURE_MS 500
 
 struct vg_guest_port {
     const struct vg_guest_config *config;
-    /* -1 if there is none. wake_fd reports each change of fd once, where poll() would report again
-     * and again that there is no host. */
+    /* -1 if not open. wake_fd reports each change of fd once, where poll() would repeatedly report
+     * that there is no host. */
     int listen_fd, fd, wake_fd;
     /* There is no host on the other side of the virtio port, so that poll() of it means nothing. */
     bool silent;
-    /* The same, except that data has come just now. */
+    /* The same, except that data has just arrived. */
     bool unsure;
     int64_t pause_ms, retry_ms;
-    int64_t sure_ms; /* the time from which the absence of a host is believed */
+    int64_t sure_ms; /* the time from which a missing host is believed */
     /* The failure to open the port has been logged. */
     bool told;
     char *pending;
@@ -56,7 +57,8 @@ struct pollfd vg_guest_port_poll(const struct vg_guest_port *port, int64_t *unti
 /* Handles the events that poll() reported. */
 void vg_guest_port_polled(struct vg_guest_port *port, short events);
 
-/* Reads bytes. Returns how many, 0 for none, or -1 if the host has gone. */
+/* Reads bytes. Returns their number, 0 if none are available, or -1 if the host has
+ * disconnected. */
 int vg_guest_port_read(struct vg_guest_port *port, char *data, size_t size);
 
 /* Queues a line, and adds its newline. */

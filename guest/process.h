@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the processes of the guest from /proc. root is as for vg_guest_devices_read(). Any process
- * of the agent.
+ * Reads the guest's processes from /proc. root is as in vg_guest_devices_read(). Any process of
+ * the agent.
  */
 #ifndef VG_GUEST_PROCESS_H
 #define VG_GUEST_PROCESS_H
@@ -22,11 +22,11 @@ struct vg_guest_process {
 /* Returns 0, or -1 if there is no such process. */
 int vg_guest_process_read(const char *root, pid_t pid, struct vg_guest_process *ret);
 
-/* Returns a number from its status, such as "TracerPid:", or -1 if there is none. dir, here and
- * below, is the directory of a process or thread in /proc. */
+/* Returns a number from its status, such as "TracerPid:", or -1 if not found. dir, here and below,
+ * is the directory of a process or thread in /proc. */
 long vg_guest_process_number(const char *dir, const char *name);
-/* Reads its name, in which a process may put anything: control characters, quotes and backslashes
- * become '?'. It is empty if there is no such process. */
+/* Reads its name, which the process can choose freely: control characters, quotes and backslashes
+ * become '?'. It is empty if the process does not exist. */
 void vg_guest_process_name(const char *dir, char *ret, size_t size);
 /* Returns the letter of its state, or X if it does not exist. */
 char vg_guest_process_state(const char *dir);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The providers have programs let go of a GPU and take it back: the table has a row for each way of
- * doing so. Preparing asks them in the order of the table, resuming and undoing in the opposite
- * one.
+ * The providers make programs release a GPU and take it back. The table has a row for each method.
+ * Preparing calls them in the order of the table, resuming and undoing in the opposite order.
  */
 #ifndef VG_GUEST_PROVIDER_H
 #define VG_GUEST_PROVIDER_H
@@ -20,9 +19,9 @@ struct vg_guest_provider {
     /* The name in hello and status. */
     const char *name;
     /* These run in the agent, for as long as it runs; all may be NULL. load returns a cookie for
-     * the others, or NULL; look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2; ready
-     * is called when the file that fd returns can be read. None may wait. Work is done in other
-     * processes, which begin as copies of the agent, without its files. */
+     * the others, or NULL. look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2.
+     * ready is called when the descriptor returned by fd is readable. None may block. Work is done
+     * in other processes, which start as copies of the agent, without its files. */
     void *(*load)(const struct vg_guest_config *config);
     void (*look)(void *cookie);
     int (*fd)(void *cookie);

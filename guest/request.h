@@ -26,9 +26,9 @@
 #define VG_GUEST_MESSAGE_MAX 256
 /* The size in bytes, with the NUL, of "proxy:" and the path of a socket, or another address. */
 #define VG_GUEST_PLACE_MAX 128
-/* The place of programs that are at no proxy but, if it is one, at their own OpenCL. */
+/* The place of programs that use no proxy, or whose own OpenCL is a proxy's. */
 #define VG_GUEST_PLACE_DIRECT "direct"
-/* The same of a token that is shown to a proxy, which has at least VG_GUEST_TOKEN_MIN bytes. */
+/* The same for a token presented to a proxy, which has at least VG_GUEST_TOKEN_MIN bytes. */
 #define VG_GUEST_TOKEN_MIN 16
 #define VG_GUEST_TOKEN_MAX 65
 
@@ -89,9 +89,9 @@ struct vg_guest_request {
     int64_t deadline_ms;
     size_t n_devices;
     struct vg_guest_match devices[VG_GUEST_DEVICES_MAX];
-    /* Of a preparation: where programs of OpenCL go on meanwhile; empty: nowhere. Of a switch:
-     * where they go on. Of `proxy`: where they find a GPU if the guest has none, and what they show
-     * there. */
+    /* For a preparation: where OpenCL programs run in the meantime; empty for nowhere. For a
+     * switch: where they resume. For `proxy`: where they find a GPU if the guest has none, and the
+     * token for it. */
     char opencl_at[VG_GUEST_PLACE_MAX];
     char token[VG_GUEST_TOKEN_MAX];
 };

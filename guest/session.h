@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides how the agent answers each line, and remembers the state between them: one request of
- * preparing or resuming at a time, its answer, and whether the guest has its GPUs. No I/O, no
- * clock; the caller sends, works and looks. Belongs to one thread.
+ * Decides how the agent answers each line, and stores the state in between: one preparing or
+ * resuming request at a time, its answer, and whether the guest has its GPUs. No I/O, no clock;
+ * the caller sends, works and queries. Belongs to one thread.
  */
 #ifndef VG_GUEST_SESSION_H
 #define VG_GUEST_SESSION_H
@@ -19,17 +19,17 @@ enum vg_guest_state {
     VG_GUEST_IDLE,
     VG_GUEST_PREPARED,
     VG_GUEST_RESUMED,
-    /* Something was begun that could neither be finished nor be undone. */
+    /* A request could be neither completed nor undone. */
     VG_GUEST_FAILED,
     VG_GUEST_STATE_MAX
 };
 
-/* The ways in which an order or a look ends. */
+/* The outcomes of an order or a status request. */
 enum vg_guest_end {
     VG_GUEST_END_DONE,
-    /* It failed, and nothing was begun. */
+    /* It failed without any change. */
     VG_GUEST_END_UNTOUCHED,
-    /* It failed; everything that was begun is undone, and the guest has its GPUs. */
+    /* It failed; every change is undone, and the guest has its GPUs. */
     VG_GUEST_END_UNDONE,
     VG_GUEST_END_BROKEN,
 };
@@ -37,12 +37,12 @@ enum vg_guest_end {
 /* An order to a worker process. */
 struct vg_guest_order {
     struct vg_guest_request request;
-    /* The devices are already in the wanted state, as far as is known: make sure of it, but run no
-     * provider again. */
+    /* The devices are already in the wanted state, as far as is known: verify that, but do not run
+     * providers again. */
     bool already;
     /* The state that the last preparing kept for the resuming, or NULL. Borrowed. */
     json_object *kept;
-    /* For a look: the session's state, and the id of the request that is being worked on, or 0. */
+    /* For a status request: the session's state, and the id of the request in progress, or 0. */
     const char *state;
     int64_t running;
 };
@@ -54,7 +54,7 @@ struct vg_guest_session_ops {
     int (*work)(void *user, const struct vg_guest_order *order);
     int (*look)(void *user, const struct vg_guest_order *order);
     void (*cancel)(void *user);
-    /* Notes where programs of OpenCL find a GPU; empty: nowhere. Returns 0, or an errno. */
+    /* Stores where OpenCL programs find a GPU; empty for nowhere. Returns 0, or an errno. */
     int (*note_proxy)(void *user, const char *at, const char *token, bool *ret_changed);
 };
 
@@ -71,7 +71,7 @@ struct vg_guest_session {
     bool working, looking;
     struct vg_guest_request running, look;
     char *last_progress;
-    /* The request that ended last; its id is 0 if there is none. */
+    /* The request that ended last; its id is 0 before the first. */
     struct vg_guest_request ended;
     char *answer;
     json_object *kept;
@@ -84,12 +84,12 @@ void vg_guest_session_clear(struct vg_guest_session *session);
 /* Takes a line from the host, as a vg_guest_line_fn. */
 void vg_guest_session_line(void *session, const char *text, size_t size);
 
-/* Forgets the agreement with a host that has gone. The work on its order goes on. */
+/* Forgets the agreement with a host that has disconnected. The work on its order continues. */
 void vg_guest_session_hangup(struct vg_guest_session *session);
 
 /* Take the lines that a worker has for the host. */
 void vg_guest_session_progress(struct vg_guest_session *session, const char *line);
-/* Sends the last progress once more, so that the host sees that the agent is alive. */
+/* Repeats the last progress, so that the host sees that the agent is alive. */
 void vg_guest_session_beat(struct vg_guest_session *session);
 void vg_guest_session_ended(struct vg_guest_session *session, enum vg_guest_end end,
                             const char *line);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stops another process with all its threads, has it do system calls, and lets it go on as before:
- * its registers, its signals and whatever its threads wait for are unchanged. On x86-64 only. The
- * process that does this does nothing else, has no other children, and ends afterwards. It must not
- * be killed meanwhile, since the other one would go on with wrong registers.
+ * Stops another process with all its threads, makes it perform system calls, and resumes it as
+ * before: its registers, its signals and its threads' blocked system calls are unchanged. Only on
+ * x86-64. The calling process does nothing else, has no other children, and ends afterwards. It
+ * must not be killed before that, because the other process would resume with wrong registers.
  */
 #ifndef VG_GUEST_TRACEE_H
 #define VG_GUEST_TRACEE_H
@@ -24,12 +24,12 @@
 typedef struct vg_guest_tracee vg_guest_tracee;
 
 /* Stops all threads. Returns NULL and the reason if that cannot be done before until_ms; threads
- * that were stopped go on, at the latest when this process ends. The caller lets the process go.
- * root is as for vg_guest_devices_read(). */
+ * already stopped are resumed, at the latest when this process ends. The caller resumes the
+ * process with vg_guest_tracee_let_go(). root is as in vg_guest_devices_read(). */
 vg_guest_tracee *vg_guest_tracee_stop(const char *root, pid_t pid, int64_t until_ms,
                                       char ret_why[VG_GUEST_TRACEE_WHY_MAX]);
 
-/* Returns the thread that does the calls. */
+/* Returns the thread that performs the calls. */
 pid_t vg_guest_tracee_hand(const vg_guest_tracee *tracee);
 
 /* Has the process do a system call, which must not block. Returns its result, -ESRCH if the process
@@ -40,7 +40,7 @@ long vg_guest_tracee_call(vg_guest_tracee *tracee, long number, const unsigned l
 int vg_guest_tracee_write(const vg_guest_tracee *tracee, unsigned long at, const void *data,
                           size_t size);
 
-/* Lets the process go on, and frees the tracee. Waits for a call that is under way. */
+/* Resumes the process and frees the tracee. Waits for a call in progress. */
 void vg_guest_tracee_let_go(vg_guest_tracee *tracee);
 
 #endif

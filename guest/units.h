@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The units of systemd that are stopped before programs are released (guest/provider-units.c).
+ * The systemd units that are stopped before programs are released (guest/provider-units.c).
  */
 #ifndef VG_GUEST_UNITS_H
 #define VG_GUEST_UNITS_H
@@ -9,8 +9,8 @@
 
 #include "guest/conf.h"
 
-/* Finds the unit of the configuration that a process belongs to, which will be stopped before
- * anything is asked of the process. Returns NULL if there is none. */
+/* Returns the configured unit that a process belongs to, which will be stopped before the process
+ * is queried. Returns NULL if it belongs to no such unit. */
 const char *vg_guest_units_of(const struct vg_guest_config *config, pid_t pid);
 
 #endif

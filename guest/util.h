@@ -27,12 +27,12 @@ char *vg_guest_format(const char *format, ...) __attribute__((format(printf, 1, 
 void vg_guest_put(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Copies at most max bytes from the end of the text, as valid UTF-8 without control characters but
- * newlines: every other byte becomes '?'. */
+/* Copies at most max bytes from the end of the text, as valid UTF-8 without control characters
+ * except newlines: every other byte becomes '?'. */
 char *vg_guest_clean(const char *text, size_t max);
 
-/* Puts what a stranger has said into double quotes, for a sentence or a log: at most max bytes of
- * it, then "...", without control characters; its own double quotes and backslashes become '. */
+/* Quotes untrusted text for a sentence or a log: at most max bytes of it, then "...", without
+ * control characters; its double quotes and backslashes become '. */
 char *vg_guest_quote(const char *text, size_t max);
 
 /* Reads the file's first size - 1 bytes, ends them with a NUL, and drops blanks at their end.
@@ -46,7 +46,7 @@ int vg_guest_write_file(const char *path, const char *text);
 int64_t vg_guest_now_ms(void);
 int64_t vg_guest_now_us(void);
 
-/* Writes to stderr. LOG_ERR means that someone must act, LOG_WARNING that the agent goes on,
+/* Writes to stderr. LOG_ERR means that someone must act, LOG_WARNING that the agent continues,
  * LOG_NOTICE that a state has changed. */
 void vg_guest_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preparing, resuming and looking: the work of one process of the agent for one request. It sends
+ * Preparing, resuming and querying: the work of one process of the agent for one request. It sends
  * the messages for the host through a pipe (guest/worker.h).
  */
 #ifndef VG_GUEST_WORK_H
@@ -15,8 +15,8 @@
 #include "guest/device.h"
 #include "guest/session.h"
 
-/* The time for undoing unfinished work, before or after the deadline, besides the copying of GPU
- * memory (vg_guest_copy_ms()). */
+/* The time for undoing unfinished work, before or after the deadline, excluding the time to copy
+ * GPU memory (vg_guest_copy_ms()). */
 #define VG_GUEST_UNDO_MS 30000
 /* The maximum number of holders that an error or a progress lists, and that a status lists for each
  * GPU. */
@@ -30,7 +30,7 @@
 struct vg_guest_work {
     const struct vg_guest_config *config;
     const struct vg_guest_order *order;
-    /* The pipe to the agent; -1: a person gives the orders, and there is none. */
+    /* The pipe to the agent, or -1 without an agent, if a user gives the orders. */
     int out;
     int64_t began_ms, until_ms;
     /* The functions that were found, in the order of the request. */
@@ -56,44 +56,43 @@ int vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, cons
 void vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What a provider has added to the member `programs` of a message. */
+/* A provider's previous additions to the member `programs` of a message. */
 struct vg_guest_told {
     json_object *message;
     int64_t n, bytes;
 };
 
-/* Adds this many programs with this much GPU memory of a provider to the member `programs` of a
- * message, and makes the member if need be. Returns its list, for programs that are described one
- * by one. told: what this takes the place of if the provider has told this message of them before;
- * or NULL. */
+/* Adds a provider's number of programs and their GPU memory to the member `programs` of a message,
+ * creating it if necessary. Returns its list, for programs that are described individually. `told`
+ * has what this replaces if the provider has added to this message before; may be NULL. */
 json_object *vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t bytes,
                                    struct vg_guest_told *told);
 
-/* Returns the time that is allowed for copying this much GPU memory in one direction, at half a GiB
- * a second. Drivers copy 1 to 8 GiB a second; a program with many small allocations came to 0.3,
- * which the other time of a deadline covers. The host allows as much (vg_guest_allowed_ns() of
- * model/migration.h). */
+/* Returns the time allowed for copying this much GPU memory in one direction, at 0.5 GiB/s.
+ * Drivers copy 1 to 8 GiB/s. A program with many small allocations reached 0.3, which the rest of
+ * the deadline covers. The host allows the same (vg_guest_allowed_ns() of model/migration.h). */
 int64_t vg_guest_copy_ms(int64_t bytes);
 
-/* Lengthens the deadline of a person's command by the time for copying this much GPU memory in one
- * direction. A host counts that into the deadline of its orders. */
+/* Extends the deadline of a manual command by the time for copying this much GPU memory in one
+ * direction. A host includes that in the deadline of its orders. */
 void vg_guest_work_allow_copy(struct vg_guest_work *work, int64_t bytes);
 
-/* Sets the deadline for undoing: the programs that were told may still be copied to the guest's
- * memory, and are then copied back. Tells the agent, which gives up later processes only. */
+/* Sets the deadline for undoing: programs that were requested to stop may still be copied to the
+ * guest's memory, and must then be copied back. Reports this to the agent, which abandons the
+ * process only after that. */
 void vg_guest_work_allow_undo(struct vg_guest_work *work);
 
 /* Returns the guest's MemAvailable in bytes, or -1. */
 int64_t vg_guest_free_memory(const char *root);
 
 /* Returns 0, or -1 with a failure if the time is over or the work is cancelled. `what` names the
- * step at which that was found. */
+ * step that was interrupted. */
 int vg_guest_work_check(struct vg_guest_work *work, const char *what);
 
-/* Tells the host which step begins. more has further members, or is NULL; it is freed. */
+/* Reports a new step to the host. more has further members, or is NULL; it is freed. */
 void vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object *more);
 
-/* Carry out an order, in a process of its own; its lines go to out. */
+/* Carry out an order, in a separate process; its lines are written to out. */
 void vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_order *order,
                        int out);
 void vg_guest_look_run(const struct vg_guest_config *config, const struct vg_guest_order *order,

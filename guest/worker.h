@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker process of the agent. Its reads and writes may block for ever, and its libraries may
- * crash, while the agent goes on. Its lines come back through a pipe, each with a letter before it.
+ * A worker process of the agent. Its reads and writes may block indefinitely, and its libraries
+ * may crash, without affecting the agent. Its lines are sent through a pipe, each with a letter
+ * before it.
  */
 #ifndef VG_GUEST_WORKER_H
 #define VG_GUEST_WORKER_H
@@ -12,7 +13,7 @@
 #include "guest/work.h"
 
 /* The kinds of lines: progress for the host, the state that resuming needs, the milliseconds that
- * undoing may take from now on, or the last line, by how the work ended. */
+ * undoing may take from now on, or the last line, by outcome of the work. */
 enum vg_guest_tag {
     VG_GUEST_TAG_PROGRESS = 'P',
     VG_GUEST_TAG_KEEP = 'K',
@@ -28,19 +29,19 @@ typedef void vg_guest_work_fn(const struct vg_guest_config *config,
 typedef void vg_guest_worker_fn(void *user, enum vg_guest_tag tag, const char *line);
 
 struct vg_guest_worker {
-    /* 0 if there is none. */
+    /* 0 if it is not running. */
     pid_t pid;
     int fd;
     char *data;
     size_t size;
 };
 
-/* Starts a process, which runs `run`. Returns 0, or an errno. The process closes all files but its
- * standard ones and its pipe. */
+/* Starts a process, which runs `run`. Returns 0, or an errno. The process closes all files except
+ * its standard files and its pipe. */
 int vg_guest_worker_start(struct vg_guest_worker *worker, vg_guest_work_fn *run,
                           const struct vg_guest_config *config, const struct vg_guest_order *order);
 
-/* Reads the lines that have come. Returns 1 while the process goes on, 0 once it has ended. */
+/* Reads the lines that have arrived. Returns 1 while the process runs, 0 once it has ended. */
 int vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_line, void *user);
 
 /* Kills the process without waiting for it. */

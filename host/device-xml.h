@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices in the XML of a domain: finds them, and makes the element that is attached elsewhere.
- * Pure; any thread.
+ * Devices in the XML of a domain: finds them, and creates the element for attaching them
+ * elsewhere. Pure; any thread.
  */
 #ifndef VG_HOST_DEVICE_XML_H
 #define VG_HOST_DEVICE_XML_H
@@ -20,11 +20,11 @@ enum vg_domain_device_kind {
 typedef struct vg_domain_device vg_domain_device;
 struct vg_domain_device {
     enum vg_domain_device_kind kind;
-    char *alias; /* NULL if there is none; only live XML has those that libvirt made */
-    /* PCI, "0000:01:00.0", whose bus is libvirt's controller; NULL if there is none */
+    char *alias; /* may be NULL; only live XML has the aliases that libvirt made */
+    /* PCI, "0000:01:00.0", whose bus is libvirt's controller; may be NULL */
     char *guest_address;
-    /* the path of slots, as the guest's sysfs has them: "0000:00/02.1/00.0", which begins with the
-     * root bus; NULL if there is none, or it is unknown */
+    /* the path of slots in the guest's sysfs, such as "0000:00/02.1/00.0", which starts with the
+     * root bus; NULL if unknown or if it has none */
     char *guest_path;
     /* "0000:41:00.0" for PCI, the UUID in lower case for MDEV, otherwise NULL */
     char *source_address;
@@ -32,7 +32,7 @@ struct vg_domain_device {
     char *xml;    /* the element */
 };
 
-/* Lists the devices of a domain, in their order. Returns NULL and sets *err if the XML is no
+/* Lists the devices of a domain, in their order. Returns NULL and sets *err if the XML is not a
  * domain. */
 GPtrArray *vg_domain_devices_read(const char *xml, GError **err);
 
@@ -45,28 +45,28 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_domain_device, vg_domain_device_free)
 bool vg_domain_device_is(const vg_domain_device *device, const char *alias,
                          const char *source_address);
 
-/* Finds the first such device. Returns NULL if there is none; borrowed. */
+/* Returns the first such device, borrowed, or NULL if not found. */
 const vg_domain_device *vg_domain_devices_find(const GPtrArray *devices, const char *alias,
                                                const char *source_address);
 
 /* Returns whether one of these devices of a domain has the guest's address. */
 bool vg_domain_devices_occupy(const GPtrArray *devices, const char *guest_address);
 
-/* Makes the element with this alias, this guest address (NULL for none, so that libvirt finds one)
- * and, if it is not NULL, this source_address. */
+/* Creates the element with this alias, this guest address (NULL to let libvirt choose) and, if it
+ * is not NULL, this source_address. */
 char *vg_device_xml_make(const char *xml, const char *alias, const char *guest_address,
                          const char *source_address, GError **err);
 
-/* Returns a domain without the devices of these aliases or, where an item is not NULL, source
- * addresses; both have n items. *ret_changed: whether it had one of them. Returns NULL and sets
- * *err if the XML is no domain. */
+/* Returns a domain without the devices with these aliases or, if an item is not NULL, source
+ * addresses; both have n items. *ret_changed: whether it had any of them. Returns NULL and sets
+ * *err if the XML is not a domain. */
 char *vg_domain_xml_without(const char *xml, const char *const *aliases,
                             const char *const *source_addresses, size_t n, bool *ret_changed,
                             GError **err);
 
-/* Returns a domain in which the device of aliases[i] or, if that is not NULL, source address
- * from[i] has the source address to[i]; all have n items. *ret_n: how many it has. Returns NULL and
- * sets *err if the XML is no domain, or such a device has no address of the host. */
+/* Returns a domain where each device aliases[i] or, if not NULL, from[i] (a source address) has
+ * the source address to[i]; all have n items. *ret_n: the number of them found. Returns NULL and
+ * sets *err if the XML is not a domain, or such a device has no host address. */
 char *vg_domain_xml_with_sources(const char *xml, const char *const *aliases,
                                  const char *const *from, const char *const *to, size_t n,
                                  size_t *ret_n, GError **err);
@@ -75,11 +75,10 @@ char *vg_domain_xml_with_sources(const char *xml, const char *const *aliases,
 bool vg_domain_xml_overrides(const char *xml, const char *alias, const char *property,
                              const char *value);
 
-/* Returns whether a domain has a virtio port of this name for a program on the host. */
+/* Returns whether a domain has a virtio port with this name for a program on the host. */
 bool vg_domain_xml_has_channel(const char *xml, const char *name);
 
-/* Returns whether libvirt says of that port, in live XML, that no program in the guest has it
- * open. */
+/* Returns whether libvirt reports, in live XML, that no program in the guest has this port open. */
 bool vg_domain_xml_channel_is_closed(const char *xml, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recognises the VMs of managers that start, move and stop VMs by themselves. Pure; any thread.
+ * Recognises VMs of managers that start, move and stop VMs on their own. Pure; any thread.
  */
 #ifndef VG_HOST_DOMAIN_MANAGER_H
 #define VG_HOST_DOMAIN_MANAGER_H
@@ -9,8 +9,8 @@
 
 #include "model/inventory.h"
 
-/* Sets manager and manager_move of a VM, whose name and UUID are read already, by the marks that
- * managers other than nova leave in its domain. Leaves them as they are if there is no mark. */
+/* Sets manager and manager_move of a VM, whose name and UUID must be set, from the marks that
+ * managers other than nova leave in its domain. Leaves them unchanged without a mark. */
 void domain_manager_read(const xmlNode *domain, struct vg_inv_vm *vm);
 
 #endif

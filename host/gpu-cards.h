@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PCI functions that count as GPUs though their class is neither 03 nor 12, as the operator has
- * said, and displays of management controllers, which are none though their class is 03.
+ * PCI functions that count as GPUs by the operator's choice although their class is neither 03 nor
+ * 12, and management controllers' displays, which do not count although their class is 03.
  */
 #ifndef VG_HOST_GPU_CARDS_H
 #define VG_HOST_GPU_CARDS_H
@@ -20,8 +20,8 @@ void vg_gpu_cards_set(const char *text);
 /* Returns whether a PCI id, in lower case, is in the list. Any thread. */
 bool vg_gpu_cards_has(const char *pci_id);
 
-/* Returns whether a PCI id, in lower case, is that of a display chip of a management controller:
- * the console of the host, which no VM is given. Any thread. */
+/* Returns whether a PCI id, in lower case, belongs to a management controller's display chip: the
+ * host's console, which is never assigned to a VM. Any thread. */
 bool vg_gpu_cards_is_display(const char *pci_id);
 
 #endif

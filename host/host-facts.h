@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads facts about this host for which libvirt is not needed. Main thread.
+ * Reads facts about this host without libvirt. Main thread.
  */
 #ifndef VG_HOST_HOST_FACTS_H
 #define VG_HOST_HOST_FACTS_H
@@ -11,9 +11,8 @@
 void vg_host_facts_read(vg_inventory *inventory);
 
 /* Completes an inventory of this machine with these facts where libvirt has reported less. The
- * kernel's MemAvailable is a better measure of free memory than libvirt's figure, but holds for
- * this machine only, while libvirt may describe another one, or an invented one, unless it is_ours.
- */
+ * kernel's MemAvailable measures free memory better than libvirt's figure, but only for this
+ * machine. Unless is_ours, libvirt may describe another machine or an invented one. */
 void vg_host_facts_complete(const vg_inventory *facts, bool is_ours, vg_inventory *inventory);
 
 /* Returns the name of this machine; the caller frees it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads from the XML of a running domain what it needs of another host, and what stands in the way
- * of a move, whatever the host. Pure; any thread.
+ * Reads from the XML of a running domain what it requires of another host, and any obstacles to a
+ * move to any host. Pure; any thread.
  */
 #ifndef VG_HOST_MOVE_XML_H
 #define VG_HOST_MOVE_XML_H
@@ -19,20 +19,20 @@ struct vg_move_needs {
     char *cpu_xml;      /* the <cpu> element; NULL if the domain asks for none */
     bool host_cpu;      /* its CPU is the host's own, whatever that is */
     bool huge_pages;    /* its memory is not a part of the free memory */
-    GPtrArray *paths;   /* struct vg_path_need, in the order of its disks, then what it boots */
+    GPtrArray *paths;   /* struct vg_path_need, in the order of its disks, then boot files */
     GPtrArray *objects; /* struct vg_move_object (host/move-objects.h) */
-    GPtrArray *news;    /* char *, paths of elements that this vgpud does not know */
+    GPtrArray *news;    /* char *, paths of elements unknown to this version of vgpud */
     GPtrArray *disks;   /* char *, the domain's names of its disks, "vda" */
 };
 
-/* Returns NULL and sets *err if the XML is no domain. */
+/* Returns NULL and sets *err if the XML is not a domain. */
 vg_move_needs *vg_move_needs_read(const char *xml, GError **err);
 void vg_move_needs_free(vg_move_needs *needs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_move_needs, vg_move_needs_free)
 
-/* Appends a sentence (char *) to problems for each reason why one of the devices of these aliases,
- * which end with NULL, cannot be unplugged, or not be known by its alias when it is on again.
- * Returns -1 and sets *err if the XML is no domain. */
+/* Appends a sentence (char *) to problems for each reason why a device with one of these aliases,
+ * which end with NULL, cannot be unplugged, or not be recognised by its alias after it is plugged
+ * in again. Returns -1 and sets *err if the XML is not a domain. */
 int vg_move_xml_problems(const char *xml, const char *const *off, GPtrArray *problems,
                          GError **err);
 

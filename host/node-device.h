@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host's devices, as libvirt's node device XML has them, and the GPUs that they make up. Pure;
+ * The host's devices according to libvirt's node device XML, and the GPUs that they form. Pure;
  * any thread.
  */
 #ifndef VG_HOST_NODE_DEVICE_H
@@ -15,11 +15,11 @@
 
 enum vg_node_device_kind {
     VG_NODE_DEVICE_OTHER,
-    /* a PCI function of class 03 (display) or 12 (processing accelerator), or one of those that
-     * count as GPUs (host/gpu-cards.h) */
+    /* a PCI function of class 03 (display) or 12 (processing accelerator), or one that counts as a
+     * GPU (host/gpu-cards.h) */
     VG_NODE_DEVICE_GPU,
     VG_NODE_DEVICE_FUNCTION,  /* another PCI function of a kind that cards with GPUs have */
-    VG_NODE_DEVICE_NEIGHBOUR, /* any other but a bridge: it may be in the IOMMU group of a GPU */
+    VG_NODE_DEVICE_NEIGHBOUR, /* any other except a bridge: it may be in the IOMMU group of a GPU */
     VG_NODE_DEVICE_MDEV,
 };
 
@@ -47,7 +47,7 @@ struct vg_node_device {
     bool inactive;
 };
 
-/* Returns NULL and sets *err if the XML is no node device. */
+/* Returns NULL and sets *err if the XML is not a node device. */
 vg_node_device *vg_node_device_read(const char *xml, GError **err);
 void vg_node_device_free(vg_node_device *device); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node_device, vg_node_device_free)

@@ -13,7 +13,7 @@
 enum vg_virt_news_kind {
     VG_VIRT_NEWS_DOMAIN,  /* something happened to a domain */
     VG_VIRT_NEWS_DEVICES, /* something happened to a device of the host */
-    VG_VIRT_NEWS_CLOSED,  /* the connection is gone */
+    VG_VIRT_NEWS_CLOSED,  /* the connection is closed */
 };
 
 typedef struct vg_virt_news vg_virt_news;
@@ -35,7 +35,7 @@ char *vg_virt_lifecycle_text(int event, int detail);
 
 typedef struct vg_virt_ear vg_virt_ear;
 
-/* Makes it. It may be freed while callbacks are under way. */
+/* Creates the receiver. It may be freed while callbacks are in progress. */
 vg_virt_ear *vg_virt_ear_new(void);
 void vg_virt_ear_free(vg_virt_ear *ear);
 
@@ -44,11 +44,12 @@ void vg_virt_ear_free(vg_virt_ear *ear);
 void vg_virt_ear_attach(vg_virt_ear *ear, virConnectPtr connection);
 void vg_virt_ear_detach(vg_virt_ear *ear, virConnectPtr connection);
 
-/* Returns the next event, or NULL after the time or when closed. If too many came at once, the
- * newest are lost, but never that the connection is gone, nor that something came. */
+/* Returns the next event, or NULL after the timeout or when closed. If too many arrive in a burst,
+ * the newest are dropped, but a closed connection and the fact that something happened are never
+ * lost. */
 vg_virt_news *vg_virt_ear_get(vg_virt_ear *ear, int64_t timeout_ns);
 
-/* Ends a wait for ever. Any thread. */
+/* Ends all waits permanently. Any thread. */
 void vg_virt_ear_close(vg_virt_ear *ear);
 
 #endif

@@ -13,8 +13,8 @@
 
 typedef struct vg_virt_reader vg_virt_reader;
 
-/* Makes a reader. sys and proc are "/sys" and "/proc" except in tests; they have the facts that
- * libvirt does not tell of this machine. */
+/* Creates a reader. sys and proc are "/sys" and "/proc" except in tests; they provide facts that
+ * libvirt does not report about this machine. */
 vg_virt_reader *vg_virt_reader_new(const char *uri, const char *host_name, const char *sys,
                                    const char *proc);
 void vg_virt_reader_free(vg_virt_reader *reader);
@@ -24,9 +24,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_reader, vg_virt_reader_free)
 void vg_virt_reader_forget_host(vg_virt_reader *reader);
 void vg_virt_reader_forget_devices(vg_virt_reader *reader);
 
-/* Reads everything. Returns NULL if the connection does not answer. *ret_missing describes what
- * could not be had besides, or is NULL. Free memory stays as it was while it changes by little,
- * since a figure that changes all the time is no news. */
+/* Reads everything. Returns NULL if the connection does not answer. *ret_missing describes any
+ * data that could not be read, or is NULL. Free memory keeps its old value while it changes
+ * little, because a value that changes constantly is not news. */
 vg_inventory *vg_virt_read(vg_virt_reader *reader, virConnectPtr connection, char **ret_missing,
                            GError **err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A VM map names the VMs of a recording: one line `pid name [uuid]` for each, pid being the process
- * id of its QEMU, or, for trace text that has no process ids, the id of one of its threads. Blank
- * lines and lines that begin with '#' are skipped.
+ * A VM map names the VMs of a recording. It has one line `pid name [uuid]` for each, where pid is
+ * the process id of its QEMU or, for trace text without process ids, the id of one of its threads.
+ * Blank lines and lines that start with '#' are skipped.
  */
 #ifndef VG_HOST_VM_MAP_H
 #define VG_HOST_VM_MAP_H
@@ -20,8 +20,8 @@
 int vg_vm_map_apply(const char *label, const char *text, size_t size, vg_topology *topology,
                     GError **err);
 
-/* Appends the line of a VM, whose uuid may be NULL or empty. Fails with VG_E_INVALID for a name
- * that a map cannot have: one with blanks, or one that vg_topology_name_vm() refuses; map is then
+/* Appends a VM's line; uuid may be NULL or empty. Fails with VG_E_INVALID for a name that a map
+ * cannot contain: a name with blanks, or one that vg_topology_name_vm() refuses. map is then
  * unchanged. */
 int vg_vm_map_append(GString *map, int32_t pid, const char *name, const char *uuid, GError **err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Puts Vulkan (Venus on virtio-gpu) into the XML of a domain, and takes it out again. What was
- * changed is kept in the domain's metadata, so that the change can be taken back when others have
- * changed the domain since. Pure; any thread.
+ * Adds Vulkan (Venus on virtio-gpu) to the XML of a domain, and removes it again. The changes are
+ * recorded in the domain's metadata, so that they can be reverted even if the domain was changed
+ * otherwise in between. Pure; any thread.
  */
 #ifndef VG_HOST_VULKAN_XML_H
 #define VG_HOST_VULKAN_XML_H
@@ -22,10 +22,10 @@
  * a QEMU. */
 #define VG_VULKAN_EMULATORS VG_PKGLIBEXECDIR "/spawn"
 
-/* What the XML of a domain says of Vulkan. */
+/* The Vulkan configuration found in the XML of a domain. */
 struct vg_vulkan_found {
-    bool ours;             /* vgpud has put it in */
-    bool venus;            /* QEMU is told to offer it, whoever has put it in */
+    bool ours;             /* vgpud has added it */
+    bool venus;            /* QEMU is configured to offer it, by vgpud or otherwise */
     bool loose;            /* QEMU is started by one of VG_VULKAN_EMULATORS */
     int64_t hostmem_bytes; /* of ours, or 0 */
 };
@@ -39,17 +39,17 @@ char *vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *requ
 /* Checks that libvirt has kept all that matters of what vg_vulkan_xml_enable() has put in. */
 int vg_vulkan_xml_check(const char *xml, GError **err);
 
-/* Makes the element for the metadata: what made `before` of the domain `after`. */
+/* Creates the element for the metadata, which records the change from `before` to `after`. */
 char *vg_vulkan_xml_note(const char *before, const char *after, int64_t hostmem_bytes,
                          GError **err);
 
-/* Returns the domain without what the note in its metadata says, and without the note. kept: gets
- * sentences (char *) on what stays, as somebody has changed it since. Fails with VG_E_CONFLICT if
- * there is no note. */
+/* Returns the domain without the changes recorded in its metadata, and without the record. kept:
+ * gets sentences (char *) about parts that remain because they were changed since. Fails with
+ * VG_E_CONFLICT if there is no record. */
 char *vg_vulkan_xml_disable(const char *xml, GPtrArray *kept, GError **err);
 
-/* Appends lines of XML (char *) that tell how two domains differ, after "- " and "+ ". The metadata
- * is left out. */
+/* Appends the differences between two domains as lines of XML (char *), after "- " and "+ ". The
+ * metadata is ignored. */
 int vg_vulkan_xml_compare(const char *before, const char *after, GPtrArray *lines, GError **err);
 
 #endif

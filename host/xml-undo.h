@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compares elements of XML, and takes a change of one back that others may have changed since.
- * Pure; any thread, each with documents of its own.
+ * Compares XML elements, and reverts a change of an element that may have been changed otherwise
+ * since. Pure; any thread, each with its own documents.
  */
 #ifndef VG_HOST_XML_UNDO_H
 #define VG_HOST_XML_UNDO_H
 
 #include "host/xml-walk.h"
 
-/* Returns an element with all below it in a form in which two that mean the same are equal:
- * attributes by name, without prefixes, and without blanks around texts. */
+/* Returns an element with its content in a canonical form: attributes sorted by name, without
+ * prefixes, and without blanks around texts. Equivalent elements have equal forms. */
 char *vg_xml_canonical(const xmlNode *node);
 
-/* Returns the child elements of one element (struct of libxml2, borrowed) that another one has not,
- * each as often as it has more of them. Either may be NULL. Those of these names, which end with
- * NULL, are left out. */
+/* Returns the child elements of `one` (libxml2 nodes, borrowed) that `other` does not have;
+ * repeated elements count separately. Either may be NULL. Elements with the names in left_out,
+ * which ends with NULL, are ignored. */
 GPtrArray *vg_xml_only_in(const xmlNode *one, const xmlNode *other, const char *const *left_out);
 
-/* Takes back in an element what made `before` of it `after`, attribute by attribute and child by
- * child: what somebody has changed since stays, with a sentence in kept (char *). Children are
- * known by their name and the attributes name and alias; one that was new and has such an attribute
- * goes whatever its others are now. before may be NULL; an element that is empty then is for the
- * caller to remove. */
+/* Reverts in an element the change from `before` to `after`, attribute by attribute and child by
+ * child. Parts that were changed since remain, with a sentence in kept (char *). Children are
+ * identified by their name and the attributes name and alias. A new child with such an attribute
+ * is removed whatever its other attributes are now. before may be NULL; the caller then removes
+ * the element if it becomes empty. */
 void vg_xml_undo(xmlNode *now, const xmlNode *before, const xmlNode *after, GPtrArray *kept);
 
 /* Returns whether an element has neither attributes nor children. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks through XML that came from outside. Texts are copies in valid UTF-8, without blanks around
- * them, cut to a number of bytes where a character ends; empty ones are NULL. Any thread, each with
- * documents of its own.
+ * Reads XML from external sources. Texts are copies in valid UTF-8, without surrounding blanks,
+ * truncated at a character to a maximum number of bytes; empty texts are NULL. Any thread, each
+ * with its own documents.
  */
 #ifndef VG_HOST_XML_WALK_H
 #define VG_HOST_XML_WALK_H
@@ -27,12 +27,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_xml, vg_xml_free)
 
 const xmlNode *vg_xml_root(const vg_xml *xml);
 
-/* Return the first child element of this name, and the next one with the same name, or NULL if
- * there is none or if node is NULL. Name spaces are ignored. */
+/* Return the first child element with this name, and the next with the same name, or NULL if not
+ * found or if node is NULL. Name spaces are ignored. */
 const xmlNode *vg_xml_child(const xmlNode *node, const char *name);
 const xmlNode *vg_xml_next(const xmlNode *node);
 
-/* Returns the child of a child and so on, by names joined by "/". */
+/* Returns a descendant by a path of names joined by "/". */
 const xmlNode *vg_xml_at(const xmlNode *node, const char *path);
 
 /* These return NULL for a node that is NULL. */
@@ -40,8 +40,8 @@ char *vg_xml_text(const xmlNode *node, size_t max);
 char *vg_xml_attribute(const xmlNode *node, const char *name, size_t max);
 bool vg_xml_attribute_is(const xmlNode *node, const char *name, const char *value);
 
-/* Reads a decimal number, or a hexadecimal one after 0x. Returns fallback if it is absent, no
- * number, or above max. */
+/* Reads a decimal number, or a hexadecimal number after 0x. Returns fallback if it is missing,
+ * malformed, or above max. */
 int64_t vg_xml_number(const xmlNode *node, int64_t max, int64_t fallback);
 int64_t vg_xml_attribute_number(const xmlNode *node, const char *name, int64_t max,
                                 int64_t fallback);
