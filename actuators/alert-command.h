@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Runs the program of [alerts] command for alerts that are raised or cleared: one at a time, in a
- * thread of its own, without privileges, and for a limited time.
+ * separate thread, without privileges, and with a time limit.
  */
 #ifndef VG_ACTUATORS_ALERT_COMMAND_H
 #define VG_ACTUATORS_ALERT_COMMAND_H
@@ -16,22 +16,22 @@
 typedef struct vg_alert_command vg_alert_command;
 
 struct vg_alert_command_stats {
-    uint64_t runs;     /* that were begun */
-    uint64_t failures; /* those that failed, or took too long */
-    uint64_t dropped;  /* alerts for which it was not run, since too many waited */
+    uint64_t runs;     /* started */
+    uint64_t failures; /* failed or timed out */
+    uint64_t dropped;  /* alerts that were dropped because too many were waiting */
 };
 
-/* Makes the runner. host: what VGPUD_ALERT_HOST says. */
+/* Creates the runner. host: the value of VGPUD_ALERT_HOST. */
 vg_alert_command *vg_alert_command_new(const char *host);
-/* Ends the program that runs, and forgets what waits. NULL is fine. */
+/* Kills the running program and drops waiting alerts. NULL is allowed. */
 void vg_alert_command_free(vg_alert_command *command);
 
-/* Sets what is run from now on: a line, as [alerts] command has it, empty for none; and for how
- * long at most. Main thread. */
+/* Sets the program and its time limit: a line as in [alerts] command, empty for none. Main
+ * thread. */
 int vg_alert_command_set(vg_alert_command *command, const char *line, int64_t limit_ns,
                          GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Runs the program for an event, a JSON object, soon. Any thread; does not block. */
+/* Schedules the program for an event, a JSON object. Any thread; does not block. */
 void vg_alert_command_put(vg_alert_command *command, const char *event);
 
 void vg_alert_command_read_stats(vg_alert_command *command, struct vg_alert_command_stats *ret);

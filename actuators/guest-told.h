@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads what a guest's agent tells of the programs that use its GPUs. The guest is not trusted: see
+ * Parses the agent's data about programs that use the guest's GPUs. The guest is not trusted: see
  * actuators/guest-words.h. Pure.
  */
 #ifndef VG_ACTUATORS_GUEST_TOLD_H
@@ -11,8 +11,8 @@
 
 #include "model/migration.h"
 
-/* Adds the programs in a message, or in one provider's part of a status: its member `programs`, or
- * `cuda` from the first agents. *ret_programs may be NULL, and stays NULL if there are none. */
+/* Adds the programs in a message, or in a provider's part of a status: its member `programs`, or
+ * `cuda` from the first agents. *ret_programs may be NULL, and remains NULL without programs. */
 void vg_guest_told_add(json_object *object, struct vg_guest_programs **ret_programs);
 
 /* Appends "; 2 programs with 80 MiB of GPU memory". */

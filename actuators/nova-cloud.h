@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the address of an OpenStack cloud, and vgpud's account there, from the configuration, a
- * file with a password, or a clouds.yaml. No message contains a secret. Any thread.
+ * Reads the address of an OpenStack cloud and vgpud's account there from the configuration, a
+ * password file, or a clouds.yaml. Messages never contain a secret. Any thread.
  */
 #ifndef VG_ACTUATORS_NOVA_CLOUD_H
 #define VG_ACTUATORS_NOVA_CLOUD_H
@@ -25,7 +25,7 @@ struct vg_nova_options {
     const char *application_credential_id;
     const char *application_credential_secret_file;
     const char *region;
-    const char *interface; /* "public", "internal" or "admin"; if empty, that of clouds.yaml */
+    const char *interface; /* "public", "internal" or "admin"; if empty, the value in clouds.yaml */
     const char *cacert;
 };
 
@@ -51,8 +51,8 @@ typedef struct vg_nova_cloud {
 /* Returns whether a cloud is configured at all. */
 bool vg_nova_is_configured(const struct vg_nova_options *options);
 
-/* Reads the files. Returns NULL with VG_E_INVALID if something is missing, contradictory or
- * malformed, or if everybody on this machine can read a file with a secret. */
+/* Reads the files. Returns NULL with VG_E_INVALID if a value is missing, contradictory or
+ * malformed, or if all users of this machine can read a file with a secret. */
 vg_nova_cloud *vg_nova_cloud_read(const struct vg_nova_options *options, GError **err);
 
 /* Overwrites the secrets, and frees the cloud. NULL is fine. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The internals of a vg_nova: requests to Keystone and to the compute API, with a token that is
- * renewed.
+ * The internals of a vg_nova: requests to Keystone and to the compute API, with automatic renewal
+ * of the token.
  */
 #ifndef VG_ACTUATORS_NOVA_SESSION_H
 #define VG_ACTUATORS_NOVA_SESSION_H
@@ -22,7 +22,7 @@ struct vg_nova {
     int64_t poll_ns;
     const atomic_bool *leave;
     CURL *curl;
-    char *token;      /* NULL if there is none yet */
+    char *token;      /* NULL before the first login */
     int64_t renew_ns; /* CLOCK_MONOTONIC, the end of the token's use */
     char *compute;    /* the URL of the compute API, without a slash at its end */
     unsigned minor;   /* the x of the microversion 2.x; 0 if it is not known yet */
@@ -53,16 +53,17 @@ int vg_nova_exchange_refused(const struct vg_nova_exchange *exchange, GError **e
 
 void vg_nova_exchange_clear(struct vg_nova_exchange *exchange);
 
-/* Asks the compute API; path begins with a slash, body is JSON or NULL. Fills the exchange, which
- * the caller clears. Statuses other than 2xx are errors: VG_E_NOT_FOUND (404), VG_E_CONFLICT (409),
- * VG_E_DENIED (401, 403), VG_E_REFUSED (other 4xx), VG_E_BUSY (429), VG_E_EXTERNAL (5xx). */
+/* Sends a request to the compute API. path starts with a slash; body is JSON or NULL. Fills the
+ * exchange, which the caller clears. Statuses other than 2xx are errors: VG_E_NOT_FOUND (404),
+ * VG_E_CONFLICT (409), VG_E_DENIED (401, 403), VG_E_REFUSED (other 4xx), VG_E_BUSY (429),
+ * VG_E_EXTERNAL (5xx). */
 int vg_nova_ask(vg_nova *nova, const char *method, const char *path, const char *body,
                 struct vg_nova_exchange *ret, GError **err);
 
 /* Gets an object, which the caller puts. */
 int vg_nova_get(vg_nova *nova, const char *path, json_object **ret, GError **err);
 
-/* Return members of an answer, or NULL or -1 if one is missing or has another type. Borrowed. */
+/* Return members of an answer, or NULL or -1 if missing or of another type. Borrowed. */
 json_object *vg_nova_member(json_object *object, const char *name);
 const char *vg_nova_text(json_object *object, const char *name);
 int64_t vg_nova_number(json_object *object, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A connection to a host's libvirt, which belongs to the thread of a link (actuators/virt-link.h),
- * and helpers that the verbs share. Whatever is called here may hang as long as libvirt does.
+ * and helpers that the verbs share. Every call here may hang as long as libvirt does.
  */
 #ifndef VG_ACTUATORS_VIRT_HOST_H
 #define VG_ACTUATORS_VIRT_HOST_H
@@ -20,26 +20,26 @@ typedef struct vg_virt_host vg_virt_host;
 struct vg_virt_host {
     char *uri;
     char *root;                  /* the parent directory of sys and proc: "/", except in tests */
-    vg_virt_reboots *reboots;    /* those of the domain, if they are noted; or NULL */
-    virConnectPtr connection;    /* NULL if it was lost, or has not been made yet */
-    atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt was last seen to answer */
+    vg_virt_reboots *reboots;    /* the domain's reboots, if they are recorded; may be NULL */
+    virConnectPtr connection;    /* NULL if it was lost or not opened yet */
+    atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt last answered */
     atomic_bool connecting;      /* the thread is in virConnectOpen() */
-    atomic_bool given_up;        /* the caller no longer waits: change nothing, and return */
-    _Atomic(GError *) hopeless;  /* why the caller is not to wait any longer, or NULL; owned */
+    atomic_bool given_up;        /* the caller no longer waits: make no change, and return */
+    _Atomic(GError *) hopeless;  /* why the caller should stop waiting, or NULL; owned */
 };
 
-/* Records that libvirt has answered. Returns false if the caller no longer waits for that. */
+/* Records that libvirt has answered. Returns false if the caller no longer waits. */
 bool vg_virt_host_goes_on(vg_virt_host *host);
 
 /* Returns the reason in words, a constant, if the domain is paused; otherwise NULL. */
 const char *vg_virt_host_pause(virDomainPtr domain);
 
-/* Has the caller give up the job that runs, which fails with this error. */
+/* Makes the caller abandon the current job, which fails with this error. */
 void vg_virt_host_despair(vg_virt_host *host, const GError *why);
 
 /* Sets *err to the text, followed by libvirt's last error on this thread. The code is
- * VG_E_UNREACHABLE if the connection is gone. Returns -1. The error is read before the arguments
- * are evaluated, as virDomainGetName() and its like drop it. */
+ * VG_E_UNREACHABLE if the connection is lost. Returns -1. The error is read before the arguments
+ * are evaluated, because virDomainGetName() and similar functions clear it. */
 #define vg_virt_host_failed(host, err, ...)                                                        \
  (vg_virt_host_read_error(), vg_virt_host_fail(host, err, __VA_ARGS__))
 
@@ -48,10 +48,10 @@ void vg_virt_host_read_error(void);
 int vg_virt_host_fail(const vg_virt_host *host, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* Re-establishes the connection if it is lost. Every public verb begins with this. */
+/* Reopens the connection if it is lost. Every public verb starts with this. */
 int vg_virt_host_connect(vg_virt_host *host, GError **err);
 
-/* Finds a domain. Fails with VG_E_NOT_FOUND if there is none of this UUID. */
+/* Finds a domain. Fails with VG_E_NOT_FOUND if no domain has this UUID. */
 virDomainPtr vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **err);
 
 /* Returns the XML of a domain. flags: virDomainXMLFlags; 0 means the live XML of a running
@@ -69,12 +69,12 @@ GPtrArray *vg_virt_host_node_devices(vg_virt_host *host, GError **err);
  * other kernel drivers can. */
 bool vg_virt_host_is_plain_vfio(vg_virt_host *host, const char *address);
 
-/* Asks QEMU what speaks against migrating a running domain: its reasons, or why it cannot be asked,
- * or NULL. libvirt calls the domain tainted ("custom-monitor") then. */
+/* Queries QEMU for obstacles to the migration of a running domain. Returns QEMU's reasons, or why
+ * it cannot be queried, or NULL. libvirt then marks the domain as tainted ("custom-monitor"). */
 char *vg_virt_host_ask_qemu(virDomainPtr domain);
 
-/* Makes an inventory of the GPUs among these node devices, and of all domains with their devices;
- * nothing else is filled in. */
+/* Creates an inventory of the GPUs among these node devices, and of all domains with their
+ * devices; nothing else is filled in. */
 vg_inventory *vg_virt_host_inventory(vg_virt_host *host, const GPtrArray *node_devices,
                                      GError **err);
 
@@ -105,8 +105,8 @@ int vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *mig
                          const struct vg_verb *verb, struct vg_migration_progress *ret,
                          GError **err);
 
-/* Returns how long libvirt may need to begin a migration of this domain: longer if QEMU of the
- * target has to allocate or pin all of its memory before. */
+/* Returns how long libvirt may need to start a migration of this domain. It is longer if the
+ * target's QEMU must first allocate or pin all of its memory. */
 int64_t vg_virt_host_begin_ns(vg_virt_host *host, virDomainPtr domain);
 void vg_virt_host_abort(vg_virt_host *host, const char *uuid);
 
@@ -114,7 +114,7 @@ void vg_virt_host_abort(vg_virt_host *host, const char *uuid);
 void vg_virt_host_read_arrival(vg_virt_host *host, const char *uuid,
                                struct vg_migration_progress *progress);
 
-/* Asks the agent of a domain. type is that of an order, or "status"; NULL only says hello.
+/* Sends a request to a domain's agent. type is an order's type, or "status"; NULL only says hello.
  * opencl_at: as for vg_guest_prepare(), or NULL. */
 int vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
                            const GPtrArray *devices, const char *opencl_at,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mediated devices that vgpud makes for VMs that come, as they are made and removed on the thread
- * of a link.
+ * Mediated devices that vgpud creates for arriving VMs, and their removal on the thread of a
+ * link.
  */
 #ifndef VG_ACTUATORS_VIRT_MDEV_H
 #define VG_ACTUATORS_VIRT_MDEV_H
 
 #include "actuators/virt-host.h"
 
-/* Returns a UUID by which vg_mdev_uuid_is_own() knows again, on any host, what was made with it. */
+/* Returns a UUID that vg_mdev_uuid_is_own() recognises on any host as made here. */
 char *vg_mdev_uuid_new(void);
 bool vg_mdev_uuid_is_own(const char *uuid);
 
-/* Makes a mediated device. parent: libvirt's name of the GPU. Returns its UUID, or NULL, with
+/* Creates a mediated device. parent: libvirt's name of the GPU. Returns its UUID, or NULL, with
  * libvirt's last error on this thread. */
 char *vg_virt_host_make_mdev(vg_virt_host *host, const char *parent, const char *type);
 

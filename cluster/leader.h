@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One host of a cluster leads: it has the key /vgpud/CLUSTER/leader, on a lease of four seconds of
- * its own, and writes what it proposes for all hosts to /vgpud/CLUSTER/plan. The first hosts by
- * name look each second whether the key is there, and one of them makes it.
+ * Leader election. The leader of a cluster holds the key /vgpud/CLUSTER/leader, on a separate
+ * lease of four seconds, and writes its proposals for all hosts to /vgpud/CLUSTER/plan. The first
+ * hosts by name check each second whether the key exists; if not, one of them creates it.
  *
- * A leader that was stopped for a while and goes on may not know that another one leads by now. So
- * it writes only in a transaction that compares the revision that made its key, and what it cannot
- * write it does not do. The thread "leader" keeps the lease, "leader-plan" makes proposals.
+ * A leader that was suspended for a while may not know that another host leads by now. So it
+ * writes only in transactions that compare the create revision of its key, and acts only on what
+ * it could write. The thread "leader" renews the lease, "leader-plan" makes proposals.
  */
 #ifndef VG_CLUSTER_LEADER_H
 #define VG_CLUSTER_LEADER_H
@@ -21,9 +21,9 @@ struct vg_leader_options {
     struct vg_etcd_options etcd;
     const char *cluster;
     const char *host;
-    vg_region *region;          /* borrowed: whose hosts there are */
-    int64_t interval_ns;        /* the time between two proposals */
-    vg_leader_propose *propose; /* NULL: the leader only observes */
+    vg_region *region;          /* borrowed: the cluster's hosts */
+    int64_t interval_ns;        /* the interval between proposals */
+    vg_leader_propose *propose; /* NULL if the leader only observes */
     void *data;
 };
 
@@ -31,7 +31,7 @@ typedef struct vg_leader vg_leader;
 
 vg_leader *vg_leader_new(const struct vg_leader_options *options, GError **err);
 
-/* Ends the threads, and gives the key back. NULL is fine. */
+/* Ends the threads and deletes the key. NULL is allowed. */
 void vg_leader_stop(vg_leader *leader);
 void vg_leader_free(vg_leader *leader); /* NULL is fine */
 
