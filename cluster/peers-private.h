@@ -137,8 +137,8 @@ struct peers_reply {
 GPtrArray *peers_request_all(vg_peers *peers, const GPtrArray *names,
                              const struct peers_question *question, int64_t until_ns);
 
-/* cluster/approvals.c: reads the moves that a peer approves. Returns NULL if the answer cannot be
- * read. */
+/* cluster/approvals.c: reads the moves that a peer makes or has proposed. Returns NULL if the
+ * answer cannot be read. */
 GPtrArray *peers_read_approvals(const GString *body);
 
 /* Ends all requests, after the thread has ended. */

@@ -77,7 +77,7 @@ struct vg_peer_view {
     /* sealed; NULL if the peer did not answer, and info->reason says why */
     const vg_snapshot *snapshot;
     int64_t age_ns;       /* of the snapshot; 0 if the peer has just answered */
-    GPtrArray *approvals; /* struct vg_approval, the moves that it makes or has approved; NULL if
+    GPtrArray *approvals; /* struct vg_approval, the moves that it makes or has proposed; NULL if
                              unknown */
     void *held;           /* private: the owner of the snapshot */
 };

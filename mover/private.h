@@ -13,41 +13,42 @@
 struct vg_mover {
     struct vg_mover_parts parts;
     pthread_mutex_t lock;
-    /* held from the checks of a move that begins until it is one of the moves; taken before lock */
+    /* held from the checks of a new move until it is in moves; taken before lock */
     pthread_mutex_t beginning;
     vg_move_settings *settings;
-    vg_thread *resuming;   /* waits for the journal to be readable; NULL if there is no need */
-    GPtrArray *bare;       /* struct vg_bare_vm, the VMs that are without their GPUs */
-    vg_thread *watching;   /* looks whether they get them by hand */
+    vg_thread *resuming;   /* waits for the journal to be readable; NULL if not needed */
+    GPtrArray *bare;       /* struct vg_bare_vm, the VMs without their GPUs */
+    vg_thread *watching;   /* checks whether they get them manually */
     pthread_cond_t raised; /* signalled when there is such a VM */
-    GPtrArray *moves;      /* struct mover_move that have not been forgotten */
-    /* UUIDs, owned, of VMs that are asked without a move; protected by the lock */
+    GPtrArray *moves;      /* struct mover_move that have not been freed */
+    /* UUIDs, owned, of VMs with a guest request outside of a move; protected by the lock */
     GHashTable *asked;
-    GHashTable *unkept; /* places, owned, at which no memory could be kept, and that was said */
-    pthread_cond_t answered; /* signalled when one of them is no longer asked */
+    GHashTable *unkept; /* places, owned, where memory could not be reserved, and that was logged */
+    pthread_cond_t answered; /* signalled when one of these requests has ended */
     atomic_uint writes;
     atomic_uint ends;      /* the number of moves that have ended since the start */
     atomic_bool is_silent; /* the journal has not answered when it was last written to */
     bool ending;           /* protected by the lock: no move begins, and none migrates */
     /* The queue, which the lock protects, too. */
     GPtrArray *queue;      /* struct mover_queued, in the order of their turns */
-    GHashTable *ended_to;  /* host: int64_t, CLOCK_MONOTONIC, when the last move there ended */
+    GHashTable *ended_to;  /* host: int64_t, CLOCK_MONOTONIC, when the last move to it ended */
     pthread_cond_t turned; /* signalled when the turn of one may have come */
-    bool is_turn;          /* the same for one that does not wait at the moment */
-    vg_thread *queueing;   /* begins them; NULL until the queue is started */
+    bool is_turn;          /* the same for a thread that is not waiting at the moment */
+    vg_thread *queueing;   /* starts them; NULL until the queue is enabled */
     const struct vg_mover_turn *turn; /* how they are prepared */
     void *turn_data;
 };
 
-/* A move that waits for its turn. It holds no reservation, no lease and no lock of the cluster. */
+/* A queued move. It holds no reservation, no lease and no lock in the cluster. */
 struct mover_queued {
     struct vg_migration *record; /* protected by the mover's lock, as are the members below */
-    char *request;               /* what was asked for, JSON; NULL: not known */
-    char *why;                   /* why it does not begin now, one sentence */
-    bool is_busy;                /* it begins, or is being removed */
-    bool abort_asked;            /* while it began, or the journal could not be written */
-    int64_t refused_ns; /* CLOCK_MONOTONIC, when it could not begin at its turn; 0: it could */
-    int64_t again_ns;   /* CLOCK_MONOTONIC, when that is tried again */
+    char *request;               /* the request, JSON; NULL if not known */
+    char *why;                   /* why it does not start now, one sentence */
+    bool is_busy;                /* it is being started or removed */
+    bool abort_asked; /* while it was being started, or the journal could not be written */
+    int64_t
+        refused_ns; /* CLOCK_MONOTONIC, when it failed to start at its turn; 0 if it did not fail */
+    int64_t again_ns; /* CLOCK_MONOTONIC, when to retry */
 };
 
 struct mover_move {
@@ -55,60 +56,60 @@ struct mover_move {
     const struct mover_executor *executor;
     vg_move_settings *settings;
     vg_thread *thread;
-    vg_thread *renewing; /* renews the reservation, and waits for nothing else */
+    vg_thread *renewing; /* renews the reservation and does nothing else */
     atomic_bool cancel;
-    atomic_bool leave; /* true once vgpud ends and the next one takes the move up */
-    /* true once no more looks are wanted for a VM whose hosts do not answer */
+    atomic_bool leave; /* true once vgpud ends; the next vgpud resumes the move */
+    /* true once a VM whose hosts do not answer need not be queried any more */
     atomic_bool given_up;
     struct vg_migration *record; /* protected by the lock */
     /* belongs to the thread, except that vg_move_abort() and the state need the lock */
     struct vg_move machine;
     bool ended; /* protected by the lock */
     /* These belong to the thread. */
-    bool is_unsaved;  /* the journal did not take the last record */
-    bool leaves_left; /* a QEMU that waits for a migration that is over does not end */
-    bool called_off;  /* the last migration was, but libvirt may not have ended it yet */
+    bool is_unsaved;  /* the journal did not accept the last record */
+    bool leaves_left; /* a QEMU that waits for a finished migration does not end */
+    bool called_off;  /* the last migration was cancelled, but libvirt may not have ended it yet */
     vg_virt_link *source;
     vg_virt_link *target;
     vg_virt_reboots *reboots; /* of the guest, on both hosts */
-    vg_nova *nova;            /* NULL if it is not connected yet, or if libvirt moves the VM */
-    GPtrArray *paths;         /* struct vg_path_check, borrowed, of a dry run; NULL: not wanted */
-    char *peer_uri;           /* the URI by which this host reaches the target's libvirt */
-    int64_t waits_since_ns;   /* CLOCK_MONOTONIC, while record->waits_for is set */
-    /* These are about the reservation, which is renewed on any thread. */
+    vg_nova *nova;            /* NULL if it is not connected yet, or if libvirt performs the move */
+    GPtrArray *paths;       /* struct vg_path_check, borrowed, for a dry run; NULL if not wanted */
+    char *peer_uri;         /* the URI of the target's libvirt from this host */
+    int64_t waits_since_ns; /* CLOCK_MONOTONIC, while record->waits_for is set */
+    /* Data of the reservation, which any thread may renew. */
     pthread_mutex_t leasing;      /* held while it is renewed; taken before the mover's lock */
-    pthread_mutex_t holding;      /* held while that of the source is; taken after leasing */
+    pthread_mutex_t holding;      /* held while the source's hold is renewed; taken after leasing */
     _Atomic int64_t renew_ns;     /* CLOCK_MONOTONIC, when it must be renewed; 0 for never */
-    int64_t kept_until_ns;        /* the end of the lease, for certain; under leasing */
-    struct vg_reservation *given; /* the newest one, if its devices have not been taken over yet */
+    int64_t kept_until_ns;        /* the guaranteed end of the lease; protected by leasing */
+    struct vg_reservation *given; /* the newest one, if its devices have not been applied yet */
 };
 
 /* The outcome of a verb. */
 struct mover_outcome {
     bool ok;
-    bool may_pass;              /* the cause of the failure, by itself */
-    bool is_final;              /* another try would fail in the same way */
+    bool may_pass;              /* the cause of the failure may disappear without intervention */
+    bool is_final;              /* a retry would fail in the same way */
     struct vg_move_facts facts; /* set by LOOK */
-    const char *stands;         /* set by LOOK if the VM stands still: why, a constant */
+    const char *stands;         /* set by LOOK if the VM is paused: the reason, a constant */
     char *text;                 /* owned */
 };
 
-/* The operations in which libvirt and nova differ. The functions block; a move calls them on its
- * own thread. */
+/* The operations that differ between libvirt and nova. The functions block; a move calls them on
+ * its own thread. */
 struct mover_executor {
-    /* Describes in words what a verb asks of whom; the caller frees it. */
+    /* Describes a verb's request and its recipient; the caller frees the text. */
     char *(*describe)(const struct mover_move *move, enum vg_move_verb verb);
-    /* Runs a verb. Sets the text of *ret and, after a look, its facts. Returns -1 and sets *err if
-     * it failed. */
+    /* Runs a verb. Sets the text of *ret and, for LOOK, its facts. Returns -1 and sets *err if it
+     * failed. */
     int (*do_verb)(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
                    GError **err);
-    /* Adds sentences (char *) about problems; without a peer, only those that this host knows.
-     * Returns -1 and sets *err if the problems cannot be found out. */
+    /* Adds sentences (char *) about problems; without a peer, only problems on this host. Returns
+     * -1 and sets *err if the problems cannot be determined. */
     int (*find_problems)(struct mover_move *move, GPtrArray *problems, GError **err);
     /* Checks that a peer can be the target. The pointer is NULL if every peer can. */
     int (*check_peer)(vg_mover *mover, const char *peer, GError **err);
-    /* Checks that the VM's devices can move with it. gpus: struct vg_move_device, as libvirt has
-     * them, or NULL if libvirt has not been asked yet. */
+    /* Checks that the VM's devices can move with it. gpus: struct vg_move_device according to
+     * libvirt, or NULL if libvirt has not been queried yet. */
     int (*check_devices)(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError **err);
 };
 
@@ -117,38 +118,38 @@ struct mover_executor {
 /* Returns the table of operations of an executor. */
 const struct mover_executor *mover_executor_of(enum vg_migration_executor executor);
 
-/* Frees what has ended, and fails with VG_E_BUSY if no move begins any more. Called while
- * `beginning` is held. */
+/* Frees finished moves, and fails with VG_E_BUSY if no more moves may start. The caller holds
+ * `beginning`. */
 int mover_check_open(vg_mover *mover, GError **err);
 
-/* Makes a move that has done nothing yet from a copy of the record, and starts its thread. */
+/* Creates a move in its initial state from a copy of the record, and starts its thread. */
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);
 int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
 
 /* end.c */
 
-/* Returns whether libvirt or nova does the work of a verb alone, whether vgpud is there or not. */
+/* Returns whether libvirt or nova completes a verb without vgpud. */
 bool mover_is_left_alone(enum vg_move_verb verb);
 
-/* Has the move's thread end where it is, and record nothing more. */
+/* Makes the move's thread end where it is, without recording anything more. */
 void mover_leave(struct mover_move *move);
 
 /* bare.c */
 
-/* Records that the move waits, and for what, or that it goes on. The first sentence of a wait is
+/* Records that the move waits, and what for, or that it continues. The first sentence of a wait is
  * reported as an event. */
 void mover_wait(struct mover_move *move, const char *what);
 void mover_go_on(struct mover_move *move);
 
-/* Raises or clears the alert of a VM without its GPUs, as the move has ended. Called under the
+/* Raises or clears the alert for a VM without its GPUs after the move has ended. Called under the
  * lock. */
 void mover_note_end(struct mover_move *move);
 
-/* Raises the alerts of moves that have ended before this vgpud began. moves: struct vg_migration,
+/* Raises the alerts for moves that ended before this vgpud started. moves: struct vg_migration,
  * newest first. */
 void mover_note_past(vg_mover *mover, const GPtrArray *moves);
 
-/* Clears that alert, as the VM has been given GPUs. */
+/* Clears that alert because the VM has been given GPUs. */
 void mover_note_gpus(vg_mover *mover, const char *uuid);
 
 /* libvirt.c */
@@ -157,18 +158,18 @@ extern const struct mover_executor mover_libvirt;
 
 /* lease.c */
 
-/* Reserves the GPUs: those of the source for the way back, and some of the target. */
+/* Reserves the GPUs: the source's for a return, and suitable ones at the target. */
 int mover_begin_lease(struct mover_move *move, GError **err);
 
-/* Runs the thread that renews the reservation. If the target no longer has it, it is asked for
- * another one; if it cannot give one, the move is turned back unless the VM has switched hosts. */
+/* The thread that renews the reservation. If the target no longer has it, requests another; if the
+ * target cannot provide one, reverts the move unless the VM has switched hosts. */
 void mover_renew_run(vg_thread *self, void *arg);
 
-/* Checks, before the VM gets GPUs of the target, that they are reserved for it, and not for another
+/* Before the VM gets GPUs at the target, checks that they are reserved for it, and not for another
  * VM. Sets the devices. */
 int mover_check_lease(struct mover_move *move, GError **err);
 
-/* Checks the same before the VM gets the source's GPUs again. */
+/* The same check before the VM gets the source's GPUs back. */
 int mover_check_hold(struct mover_move *move, GError **err);
 
 /* Ends the renewals. */
@@ -176,30 +177,30 @@ void mover_end_lease(struct mover_move *move);
 
 /* lock.c */
 
-/* Records a move that begins, once no other host of the cluster can begin one of the same VM. order
- * is NULL if it was queued. Called while `beginning` is held. */
+/* Records a new move, after ensuring that no other host in the cluster can start a move of the
+ * same VM. order is NULL if it was queued. The caller holds `beginning`. */
 int mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
                        const struct vg_mover_order *order, GError **err);
 
-/* Records that a queued move begins. */
+/* Records that a queued move starts. */
 int mover_start_queued(vg_mover *mover, const struct vg_migration *migration, GError **err);
 
-/* Refuses to go on if another host of the cluster moves the VM, too. While etcd cannot be asked,
- * nobody else is known to. */
+/* Fails if another host in the cluster moves the VM, too. If etcd is unreachable, no other host is
+ * known. */
 int mover_check_lock(const struct mover_move *move, GError **err);
 
-/* Lets others move the VM again, as the move has ended. */
+/* Releases the cluster's lock after the move has ended. */
 void mover_unlock(const struct mover_move *move);
 
 /* resume.c */
 
-/* Makes a move from the journal's record, so that its machine knows each verb that was asked for,
- * and the outcome. */
+/* Restores a move from the journal's record, so that its machine knows each executed verb and its
+ * outcome. */
 struct mover_move *mover_replay(vg_mover *mover, const struct vg_migration *migration);
 
 /* look.c */
 
-/* What libvirt of both hosts says of the VM. */
+/* The state of the VM at the libvirt of both hosts. */
 struct mover_views {
     struct vg_domain_look source, target;
     bool source_known, target_known;
@@ -208,60 +209,58 @@ struct mover_views {
 /* Lists the aliases of the GPUs, for vg_virt_look(). */
 GStrv mover_aliases(const struct vg_migration *record);
 
-/* Finds out where the VM is, and sets facts and text. Waits for a migration that is under way, and
- * ends one that was called off. */
+/* Determines where the VM is, and sets facts and text. Waits for a migration in progress, and ends
+ * one that was cancelled. */
 void mover_look(struct mover_move *move, struct mover_outcome *ret);
 
-/* Checks, when all is done, that both hosts are as they should be. */
+/* Checks at the end that both hosts are in the intended state. */
 int mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
-/* Has the VM defined as before on the way back: with its GPUs, and on one host. Returns -1 and sets
- * *err also if the target keeps something that must be removed by hand, with the command that does
- * it. */
+/* During a revert, restores the VM's definition: with its GPUs, and on one host. If something
+ * remains at the target that must be removed manually, also returns -1 and sets *err, with the
+ * command for that. */
 int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
 /* save.c */
 
-/* Finds a move. Returns NULL if it is not here. A resumed move is here twice while its first thread
- * ends; the last one counts. Called under the lock. */
+/* Finds a move. Returns NULL if not found. A resumed move exists twice while its first thread
+ * ends; the later one counts. Called under the lock. */
 struct mover_move *mover_find(vg_mover *mover, const char *id);
 
-/* Finds a move of the queue. Returns NULL if it is not there. Called under the lock. */
+/* Finds a queued move. Returns NULL if not found. Called under the lock. */
 struct mover_queued *mover_queue_find(vg_mover *mover, const char *id);
 
-/* Returns the record of a move that is here or queued, as it is now, or NULL. Called under the
- * lock. */
+/* Returns the current record of an active or queued move, or NULL. Called under the lock. */
 const struct vg_migration *mover_find_record(vg_mover *mover, const char *id);
 
-/* Notes whether the journal has answered a write that is tried again until it does; error is NULL
- * if it took it. */
+/* Records whether the journal has answered a write that is retried until it does; error is NULL on
+ * success. */
 void mover_note_answer(vg_mover *mover, const GError *error);
 
 /* Writes the record to the journal. is_bare: the VM may be without its GPUs, and waits. Returns -1
- * if the journal did not take it; the caller must then take nothing from the VM. */
+ * if the journal did not accept it; the caller must then not take anything from the VM. */
 int mover_save(struct mover_move *move, bool is_bare, GError **err);
 
 /* stuck.c */
 
-/* What is known of a migration that a look waits for; zeroed before. Times are of
- * CLOCK_MONOTONIC. */
+/* The state of a migration that a LOOK waits for; initially zeroed. Times are CLOCK_MONOTONIC. */
 struct mover_stuck {
-    int64_t since_ns;     /* when the look first saw it */
-    int64_t copied_ns;    /* when more was last seen to be copied */
-    int64_t copied_bytes; /* up to then */
-    bool runs;            /* the VM, then */
-    int64_t off_ns;       /* when it was first called off; 0 for not yet */
-    int64_t ended_ns;     /* when QEMU of the other host was last ended */
-    char *why;            /* why that did not work; owned */
+    int64_t since_ns;     /* when it was first seen */
+    int64_t copied_ns;    /* when progress was last seen */
+    int64_t copied_bytes; /* until then */
+    bool runs;            /* the VM ran then */
+    int64_t off_ns;       /* when it was first cancelled; 0 if not yet */
+    int64_t ended_ns;     /* when the other host's QEMU was last ended */
+    char *why;            /* why that failed; owned */
 };
 
-/* Calls the migration off if nobody wants it any longer, or if it does not come to an end. One that
- * has copied nothing ends only with the QEMU that waits for it, which is then ended. Returns true
- * if the VM runs on the target, and what waits for it on the source does not count. */
+/* Cancels the migration if it is no longer wanted, or if it does not end. If nothing was copied,
+ * it ends only together with the QEMU that waits for it, which is then ended. Returns true if the
+ * VM runs on the target, so that a waiting QEMU on the source is irrelevant. */
 bool mover_end_stuck(struct mover_move *move, const struct mover_views *views,
                      struct mover_stuck *stuck);
 
-/* Records for whom the look waits, and the command that ends the waiting. */
+/* Records what is being waited for, and the command that ends the waiting. */
 void mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
                       const struct mover_stuck *stuck, const char *why);
 
@@ -273,128 +272,129 @@ extern const struct mover_executor mover_nova;
 
 /* paths.c */
 
-/* Adds the problems and the doubts about the paths (struct vg_path_need) that the VM needs; without
- * a peer, only those that this host knows. Waits for no file system that does not answer. */
+/* Adds the problems and doubts about the paths (struct vg_path_need) that the VM needs; without a
+ * peer, only problems on this host. Does not wait for unresponsive file systems. */
 void mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *problems);
 
 /* queue.c */
 
-/* Makes the queue, and frees it: its moves stay in the journal. */
+/* Create and free the queue. Its moves remain in the journal. */
 void mover_queue_init(vg_mover *mover);
 void mover_queue_end(vg_mover *mover);
 
-/* Return why a move to a host has to wait for its turn, or NULL if it may begin now; the caller
- * frees the text. Called while `beginning` is held. A failed move that is taken up again: as many
- * are under way as the configuration allows, of this host or to that one with those that peers
- * make. One of the queue: also, another host is to have the place. A new one: also, others come
- * first. */
+/* Return why a move to a host must wait for its turn, or NULL if it may start now; the caller
+ * frees the text. The caller holds `beginning`. For a retried move: the configured maximum is in
+ * progress from this host, or to that host including peers' moves. For a queued move: also,
+ * another host has precedence. For a new move: also, other moves come first. */
 char *mover_queue_why_retry(vg_mover *mover, const char *to);
 char *mover_queue_why_turn(vg_mover *mover, const char *to);
 char *mover_queue_why(vg_mover *mover, const char *to);
 
-/* Puts a move into the queue, once the journal has it; order is NULL if it is taken up again. Fails
- * with VG_E_CONFLICT if the queue is full. Called while `beginning` is held. */
+/* Queues a move, once it is in the journal; order is NULL if it is retried. Fails with
+ * VG_E_CONFLICT if the queue is full. The caller holds `beginning`. */
 int mover_queue_add(vg_mover *mover, struct vg_migration *migration,
                     const struct vg_mover_order *order, const char *why, GError **err);
 
-/* Puts a move into the queue that the journal has there. */
+/* Queues a move that the journal has as queued. */
 void mover_queue_restore(vg_mover *mover, const struct vg_journal_queued *queued);
 
-/* Removes a move from the queue. Returns a copy, which the caller frees, or NULL if it is not
- * there. If the journal cannot be written, the move never begins, and leaves the queue later.
- * Blocks. */
+/* Removes a move from the queue. Returns a copy, which the caller frees, or NULL if not found. If
+ * the journal cannot be written, the move never starts and leaves the queue later. Blocks. */
 struct vg_migration *mover_queue_abort(vg_mover *mover, const char *id);
 
-/* Ends a move that the caller has marked as busy, so that nobody else removes it, and removes it
- * once the journal has that. why: NULL if somebody aborts it. The caller frees the result. */
+/* Ends a move that the caller has marked as busy, so that it is not removed elsewhere, and removes
+ * it once that is in the journal. why: NULL if it is aborted by a user. The caller frees the
+ * result. */
 struct vg_migration *mover_queue_remove(vg_mover *mover, struct mover_queued *queued,
                                         const char *why, GError **err);
 
-/* Lists copies (struct vg_migration) of the moves that are to be looked at now. */
+/* Lists copies (struct vg_migration) of the moves that are due for a check. */
 GPtrArray *mover_queue_due(vg_mover *mover);
 
-/* Notes why a move has no turn now. */
+/* Records why a move has no turn now. */
 void mover_queue_note(vg_mover *mover, const char *id, const char *why);
 
-/* These are called under the lock. The first one returns the move of this VM, or NULL; number has
- * each move say which place it has; leave removes one that has begun. */
+/* Call these under the lock. find_vm returns the move of this VM, or NULL. number sets the
+ * position of each move. leave removes a move that was started. */
 struct mover_queued *mover_queue_find_vm(vg_mover *mover, const char *uuid);
 void mover_queue_number(const vg_mover *mover);
 void mover_queue_leave(vg_mover *mover, struct mover_queued *queued);
 void mover_queue_add_approvals(vg_mover *mover, GPtrArray *list);
 void mover_queue_wake(vg_mover *mover);
-void mover_queue_note_end(vg_mover *mover, const char *to); /* a move there has ended */
+void mover_queue_note_end(vg_mover *mover, const char *to); /* a move to it has ended */
 
 /* settings.c */
 
-/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
+/* Returns the command for an operator of this host that uses the libvirt of the source or the
+ * target. */
 char *mover_command(const struct mover_move *move, bool is_target, const char *verb);
 
-/* Each ends vgpud where a test wants it, as if it were killed just before or after this write. */
+/* Each ends vgpud at a point chosen by a test, as if it were killed just before or after this
+ * write. */
 void mover_begin_write(vg_mover *mover);
 void mover_count_write(vg_mover *mover);
 
 /* reach.c */
 
-/* The longest time that the target's vgpud may take to answer about a reservation. */
+/* The maximum time that the target's vgpud may take to answer about a reservation. */
 #define MOVER_PEER_NS (10 * VG_NS_PER_S)
 
-/* Returns the URI by which this host reaches a peer's libvirt. Fails with VG_E_REFUSED if it is not
+/* Returns the URI of a peer's libvirt from this host. Fails with VG_E_REFUSED if it is not
  * configured. */
 char *mover_peer_uri(vg_mover *mover, const char *peer, GError **err);
 
-/* Return the move's connections, and make them if need be. Return NULL and set *err if they cannot
- * be made. */
+/* Return the move's connections, opening them if necessary. Return NULL and set *err on failure. */
 vg_virt_link *mover_source(struct mover_move *move, GError **err);
 vg_virt_link *mover_target(struct mover_move *move, GError **err);
 
-/* Returns the limits of a verb that begins now. Its progress is written to the record. */
+/* Returns the limits of a verb that starts now. Its progress is written to the record. */
 struct vg_verb mover_verb(struct mover_move *move, int64_t limit_ns);
 
-/* Asks the guest whether it could release the GPUs now, and records what it says of programs. */
+/* Queries the guest whether it could release the GPUs now, and records its programs. */
 void mover_check_programs(struct mover_move *move, GPtrArray *problems);
 
 /* Adds the problem that the guest's agent does not answer. */
 void mover_add_silence(GPtrArray *problems, const char *why);
 
-/* Ends a precheck. Makes an error of the problems, or says that there are none and mentions what is
- * in doubt. */
+/* Ends a precheck. Creates an error from the problems, or reports success with any doubts. */
 int mover_refuse(const struct mover_move *move, const GPtrArray *problems,
                  struct mover_outcome *ret, GError **err);
 
 /* prepare.c */
 
-/* Returns the id of the move that has the VM now, whether of this vgpud or, as a reservation here
- * shows, of another one; one that is queued does not have it. Returns NULL if there is none; the
- * caller frees it. */
+/* Returns the id of the move that has the VM now, of this vgpud or, according to a reservation
+ * here, of another; queued moves do not count. Returns NULL if no move has it; the caller frees
+ * it. */
 char *mover_find_move(vg_mover *mover, const char *uuid);
 
-/* Waits until no other thread asks this guest, and keeps others from asking it until the end. */
+/* Waits until no other thread has a request to this guest, and keeps others from sending one until
+ * the end. */
 void mover_begin_asking(vg_mover *mover, const char *uuid);
 void mover_end_asking(vg_mover *mover, const char *uuid);
 
 /* share.c */
 
-/* Where programs of a VM are to go on. */
+/* Where a VM's programs are to run. */
 struct mover_goal {
     const char *vm, *uuid;
-    const char *place; /* "proxy:tcp:HOST:PORT" and so on; NULL: nowhere */
-    int64_t bytes;     /* GPU memory that they have; -1: what they have at other proxies */
+    const char *place; /* "proxy:tcp:HOST:PORT" etc.; NULL for nowhere */
+    int64_t bytes;     /* GPU memory that they have; -1 for the sum at other proxies */
 };
 
-/* What is kept for them. */
+/* The memory reserved for them. */
 struct mover_share {
-    char *id;      /* owned; NULL: nothing */
-    char *peer;    /* owned: whose proxy keeps it; NULL: one of this host */
-    int64_t bytes; /* the GPU memory that they have; 0: unknown */
+    char *id;      /* owned; NULL if nothing is reserved */
+    char *peer;    /* owned: the peer with the proxy; NULL for a proxy on this host */
+    int64_t bytes; /* the GPU memory that they have; 0 if unknown */
 };
 
-/* Has the proxy at the place keep as much GPU memory as they have. VG_E_CONFLICT: it has too
- * little, and says what there is. Where none can be kept, that is no error. Blocks. */
+/* Makes the proxy at the place reserve as much GPU memory as they have. Fails with VG_E_CONFLICT
+ * if it has too little, and states the amount. Succeeds if no reservation is possible there.
+ * Blocks. */
 int mover_keep_share(vg_mover *mover, const vg_move_settings *settings,
                      const struct mover_goal *goal, struct mover_share *ret, GError **err);
 
-/* They have come, or will not. Blocks. */
+/* Ends the reservation after they have connected or will not. Blocks. */
 void mover_leave_share(vg_mover *mover, const vg_move_settings *settings,
                        struct mover_share *share);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads from the configuration by which proxy VMs of this host use a GPU: [proxy VM].
+ * Reads from the configuration which proxy each of this host's VMs uses: [proxy VM].
  */
 #ifndef VG_MOVER_PROXY_CONFIG_H
 #define VG_MOVER_PROXY_CONFIG_H
@@ -11,10 +11,10 @@
 #define VG_PROXY_TOKEN_MIN 16 /* bytes; docs/vgpu-proxy.8 */
 #define VG_PROXY_TOKEN_MAX 64
 
-/* One group [proxy VM]. Strings are empty where nothing is configured. */
+/* One group [proxy VM]. Strings are empty if not configured. */
 struct vg_proxy_config {
-    struct vg_conf_item item; /* name: that of the VM, or its UUID */
-    char *address;            /* "none": it has none */
+    struct vg_conf_item item; /* name: the VM's name or UUID */
+    char *address;            /* "none" for no proxy */
     char *token_file;
 };
 
@@ -25,10 +25,11 @@ extern const struct vg_conf_key vg_proxy_keys[VG_PROXY_N_KEYS];
   "proxy", vg_proxy_keys, VG_PROXY_N_KEYS, sizeof(struct vg_proxy_config), at, 256                 \
  }
 
-/* Adds a line to errors for each group (struct vg_proxy_config) that cannot be right. */
+/* Adds a line to errors for each invalid group (struct vg_proxy_config). */
 void vg_proxy_config_check(const GPtrArray *proxies, GString *errors);
 
-/* Reads the token in a file that not everybody may read; the caller frees it. Blocks. */
+/* Reads the token from a file that must not be readable by all users; the caller frees it.
+ * Blocks. */
 char *vg_proxy_config_token(const char *path, GError **err);
 
 #endif

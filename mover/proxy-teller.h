@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells guests of this host by which vgpu-proxy their programs use a GPU, as [proxy VM] says: when
- * a VM comes, when its agent or the configuration does, and again and again, for a guest that was
- * started anew has forgotten it. A guest whose group is gone is told that there is none any more,
- * also by the next vgpud: a file has who was told. A thread of its own asks guests and writes that
- * file.
+ * Sends to this host's guests which vgpu-proxy their programs use, as configured in [proxy VM]:
+ * when a VM, its agent or the configuration changes, and periodically, because a restarted guest
+ * has forgotten it. If a VM's group is removed, its guest is informed that it has no proxy any
+ * more. A file stores which VMs were informed, so that this also works after vgpud restarts. A
+ * separate thread sends the requests and writes the file.
  */
 #ifndef VG_MOVER_PROXY_TELLER_H
 #define VG_MOVER_PROXY_TELLER_H
@@ -20,33 +20,33 @@ typedef struct vg_proxy_teller vg_proxy_teller;
 struct vg_vm_here {
     char *name;
     char *uuid;
-    int64_t id; /* of libvirt; -1: it does not run */
+    int64_t id; /* libvirt's; -1 if it does not run */
 };
 
 struct vg_proxy_teller_parts {
     vg_mover *mover;       /* borrowed */
-    const char *directory; /* vgpud's own; copied */
+    const char *directory; /* vgpud's own directory; copied */
     /* Returns the VMs of this host that have a UUID (struct vg_vm_here), which are freed with the
-     * array; NULL: libvirt has not answered yet. Called by the thread; does not block. */
+     * array, or NULL if libvirt has not answered yet. Called by the thread; does not block. */
     GPtrArray *(*list_vms)(void *data);
     void *data;
 };
 
-/* Begins to tell guests. proxies: struct vg_proxy_config, of which nothing is kept. NULL, with
- * *err: there is no thread left. */
+/* Starts the thread. proxies: struct vg_proxy_config, not referenced afterwards. Returns NULL and
+ * *err if the thread cannot be created. */
 vg_proxy_teller *vg_proxy_teller_new(const struct vg_proxy_teller_parts *parts,
                                      const GPtrArray *proxies, GError **err);
 
-/* Takes other groups, of which nothing is kept. Any thread; does not block. */
+/* Sets other groups, not referenced afterwards. Any thread; does not block. */
 void vg_proxy_teller_configure(vg_proxy_teller *teller, const GPtrArray *proxies);
 
-/* Returns struct vg_proxy_guest for each VM that has a group, or still has to be told that it has
- * none. The caller frees the list. Any thread; does not block. */
+/* Returns struct vg_proxy_guest for each VM that has a group, or has yet to be informed that it
+ * has none. The caller frees the list. Any thread; does not block. */
 GPtrArray *vg_proxy_teller_list(vg_proxy_teller *teller);
 
 /* Ends the thread, without waiting for a guest. NULL is fine. */
 void vg_proxy_teller_stop(vg_proxy_teller *teller);
-/* After the last call of any thread. NULL is fine. */
+/* Call after the last call of any thread. NULL is allowed. */
 void vg_proxy_teller_free(vg_proxy_teller *teller);
 
 #endif
