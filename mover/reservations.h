@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reserves GPUs of this host for arriving VMs, and for VMs that have left and may return. All
+ * Reserves this host's GPUs for arriving VMs, and for VMs that have left and may return. All
  * reservations are in the journal; a reservation whose lease has expired no longer counts. Leases
  * are measured by a monotonic clock, and restart when vgpud starts. Any thread. All functions
  * except vg_reservations_taken() and vg_reservations_move_of() block. Those that renew, list and
@@ -28,15 +28,15 @@ typedef int vg_reservations_check(void *data, const char *uuid, const char *othe
  * id.
  *
  * Fails with VG_E_CONFLICT and the reason if no GPU is free, if as many VMs are arriving as the
- * settings allow, or if check, which may be NULL, refuses; with VG_E_DENIED if another client has
- * a reservation for the move; or with VG_E_REFUSED if acting is off. */
+ * settings allow, or if check, which may be NULL, refuses. Fails with VG_E_DENIED if another
+ * client has a reservation for the move, or VG_E_REFUSED if acting is off. */
 int vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
                          struct vg_reservation *reservation, vg_reservations_check *check,
                          void *data, GError **err);
 
-/* Reserves the GPUs of a VM of this host while the VM is away. Fails with VG_E_CONFLICT if one of
- * them is reserved for another VM or used by a running VM. That can happen if the lease of an
- * earlier hold has expired, or a move is retried after it had ended. */
+/* Reserves a VM's GPUs on this host while the VM is away. Fails with VG_E_CONFLICT if one of them
+ * is reserved for another VM or used by a running VM. That can happen if the lease of an earlier
+ * hold has expired, or a move is retried after it had ended. */
 int vg_reservations_hold(vg_reservations *reservations, const struct vg_move_settings *settings,
                          const struct vg_migration *migration, GError **err);
 
@@ -51,7 +51,7 @@ struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, cons
 int vg_reservations_release(vg_reservations *reservations, const struct vg_move_settings *settings,
                             const char *id, const char *client, GError **err);
 
-/* Returns the id that vg_reservations_hold() uses for the GPUs of a move; the caller frees it. */
+/* Returns the id that vg_reservations_hold() uses for a move's GPUs; the caller frees it. */
 char *vg_reservations_hold_id(const char *move_id);
 
 GPtrArray *vg_reservations_list(vg_reservations *reservations, GError **err);
