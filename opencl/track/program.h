@@ -61,17 +61,17 @@ struct vg_cl_program {
     char *options;               /* of the build, compilation or linking; owned; may be NULL */
     struct vg_cl_object **built; /* devices it was built for; owned; NULL for all */
     cl_uint n_built;
-    struct vg_cl_object *
-        *inputs;  /* headers of a compilation, or linked programs; owned; holds a use of each */
+    /* headers of a compilation, or linked programs; owned; holds a use of each */
+    struct vg_cl_object **inputs;
     char **names; /* of headers; owned */
     cl_uint n_inputs;
     cl_uint depth;          /* nesting depth of inputs */
     atomic_uint n_compiled; /* other programs that were compiled with it as a header */
     char **logs; /* build logs, one per device, after the vendor's object was released; owned */
-    size_t
-        *told_sizes; /* sizes of its binaries as last reported to the program; owned; may be NULL */
-    unsigned char *
-        *told; /* binaries of these sizes, after the vendor's were released; owned (binaries.h) */
+    /* sizes of its binaries as last reported to the program; owned; may be NULL */
+    size_t *told_sizes;
+    /* binaries of these sizes, after the vendor's were released; owned (binaries.h) */
+    unsigned char **told;
 };
 
 /* Frees PROGRAM, which may be NULL, and ends its uses of other objects. */

@@ -17,9 +17,9 @@ struct vg_wire_tls {
     gnutls_session_t session;
     int fd;           /* the connection; not owned */
     const char *host; /* the name required in the proxy's certificate; during the handshake */
-    char *
-        fault; /* the reason if the name does not match; during the handshake. The alert to send: */
-    gnutls_alert_description_t alert;
+    /* the reason if the name does not match; during the handshake */
+    char *fault;
+    gnutls_alert_description_t alert; /* the alert to send in that case */
 };
 
 #endif
