@@ -45,7 +45,7 @@ struct vg_online_args {
     bool can_watch; /* set by the command before parsing */
     bool streams;   /* set by the command before parsing: it handles --count itself */
     bool silent;    /* set by the command before parsing: it prints no table */
-    double watch_s; /* seconds between refreshes; 0: print once */
+    double watch_s; /* seconds between refreshes; 0 prints only once */
     int64_t count;  /* number of repetitions; 0 if unlimited */
 };
 

@@ -14,7 +14,7 @@
 /* Current data that are not in the model. */
 struct vg_top_now {
     int64_t epoch_ns;
-    int64_t asking_ns; /* time without an answer so far; 0 if none is expected */
+    int64_t asking_ns; /* time elapsed without an answer; 0 if none is expected */
 };
 
 void vg_top_draw(struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now);

@@ -46,7 +46,7 @@ int vg_peer_reserve_room(vg_peers *peers, const char *peer, const struct vg_prox
 int vg_peer_release_room(vg_peers *peers, const char *peer, const char *id, int64_t limit_ns,
                          GError **err);
 
-/* A request that is forwarded to the vgpud of the VM's host. */
+/* A request that is forwarded to the vgpud on the VM's host. */
 struct vg_peer_order {
     const struct vg_migration_request *request;
     /* the target host's own name, or NULL if the request has it */

@@ -80,7 +80,7 @@ struct vg_bpf_share {
     __u32 charged; /* number of the thread's charges at the last charge */
 };
 
-/* How long a holder had held the CPU at the start of a wait for it. */
+/* The time that a holder had already held the CPU at the start of a wait for it. */
 struct vg_bpf_mark {
     __u64 held_ns;
     __u32 holder;
@@ -174,7 +174,7 @@ struct vg_bpf_cell {
 struct vg_bpf_totals {
     __u64 discontinuities;
     __u64 evictions;
-    __u64 cells_full; /* evicted shares for which no cell was free */
+    __u64 cells_full; /* evicted shares that found no free cell */
     __u64 notes_lost;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A source of CPU time of this host's VMs. The live collector (collectors/live.c) has a ladder of
- * sources. It passes the list of VMs to the source, which fills windows. All functions run on the
- * collector's thread.
+ * A source of the CPU times of VMs on this host. The live collector (collectors/live.c) has a
+ * ladder of sources. It passes the list of VMs to the source, which fills windows. All functions
+ * run on the collector's thread.
  */
 #ifndef VG_COLLECTORS_CPU_SOURCE_H
 #define VG_COLLECTORS_CPU_SOURCE_H

@@ -18,7 +18,7 @@ struct vg_lttng_live_options {
     bool is_here;      /* the traced host is this host, whose /proc shows the VMs */
     bool create;       /* create a session of this host's kernel, and destroy it at the end */
     const char *relay; /* create: net://HOST[:CONTROL[:DATA]], the destination of LTTng's records */
-    int64_t timer_us;  /* create: interval at which LTTng sends them */
+    int64_t timer_us;  /* create: LTTng's interval for sending them */
     int64_t window_ns;
     vg_window_grid
         *grid;      /* is_here: window ends shared with other collectors; NULL for a private grid */

@@ -122,7 +122,7 @@ enum vg_nvml_vm_id { VG_NVML_VM_DOMAIN_ID, VG_NVML_VM_UUID };
 #define VG_NVML_LOG_MAX         200
 #define VG_NVML_ENGINE_GRAPHICS 1
 struct vg_nvml_log_entry {
-    unsigned long long time; /* time at which it was descheduled */
+    unsigned long long time; /* time when it was descheduled */
     unsigned long long run_total;
     unsigned long long run; /* run time before that */
     unsigned runlist;

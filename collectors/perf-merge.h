@@ -49,7 +49,7 @@ void vg_perf_merge_look(vg_perf_merge *merge, uint64_t (*is_full)(void *data, in
  * are later. Losses are VG_EVENT_LOST, from the last record before them to the first after them. */
 bool vg_perf_merge_next(vg_perf_merge *merge, int64_t until_ns, struct vg_event *ret);
 
-/* Returns the space of all events returned so far to the kernel. */
+/* Returns the space of all events returned until now to the kernel. */
 void vg_perf_merge_release(vg_perf_merge *merge);
 
 const struct vg_perf_counts *vg_perf_merge_counts(const vg_perf_merge *merge);

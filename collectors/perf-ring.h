@@ -39,7 +39,7 @@ bool vg_perf_ring_look(struct vg_perf_ring *ring);
  * *ret_damaged if the data are not a record; everything seen is then discarded. */
 const struct perf_event_header *vg_perf_ring_next(struct vg_perf_ring *ring, bool *ret_damaged);
 
-/* Returns the space of all records returned so far to the kernel. They must not be accessed any
+/* Returns the space of all records returned until now to the kernel. They must not be accessed any
  * more. vg_perf_ring_next() also does this occasionally. */
 void vg_perf_ring_release(struct vg_perf_ring *ring);
 

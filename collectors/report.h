@@ -43,7 +43,7 @@ struct vg_report {
     struct vg_window window;
     struct vg_provenance provenance;
     int64_t clock_offset_ns;
-    int32_t cpus; /* host CPUs on which the collector saw activity; 0 if unknown */
+    int32_t cpus; /* host CPUs where the collector saw activity; 0 if unknown */
     /* INVENTORY */
     vg_inventory *inventory;
     /* STATUS */

@@ -10,8 +10,8 @@
 
 /* The longest time between two messages about a request that is being worked on. */
 #define VG_GUEST_BEAT_MS 5000
-/* How long after its deadline, including the time for undoing, a process may run before it is
- * abandoned. */
+/* The time that a process may run beyond its deadline, including the time for undoing, before it
+ * is abandoned. */
 #define VG_GUEST_GRACE_MS 10000
 #define VG_GUEST_LOOK_MS  30000
 

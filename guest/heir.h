@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inheritors are forked children of a program that uses a GPU. They have its GPU files without
- * using them. They release these files: each descriptor then refers to /dev/null, and mappings of
- * the GPU become inaccessible. For a worker process (guest/child.h).
+ * Heirs are forked children of a program that uses a GPU. They have its GPU files without using
+ * them. They release these files: each descriptor then refers to /dev/null, and mappings of the
+ * GPU become inaccessible. For a worker process (guest/child.h).
  */
 #ifndef VG_GUEST_HEIR_H
 #define VG_GUEST_HEIR_H
@@ -14,7 +14,7 @@
 
 #include "guest/node.h"
 
-/* The processes among which inheritors are searched. */
+/* The processes among which heirs are searched. */
 struct vg_guest_heirs {
     /* The directory before /proc, as for vg_guest_devices_read(). */
     const char *root;
@@ -28,7 +28,7 @@ struct vg_guest_heirs {
     size_t n_holders;
 };
 
-/* A process that may be an inheritor. */
+/* A process that may be an heir. */
 struct vg_guest_heir {
     pid_t pid;
     /* inherited: all GPU files that it has come from an ancestor, whether it can release them or

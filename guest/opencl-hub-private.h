@@ -15,8 +15,8 @@
 #include "guest/opencl-seen.h"
 
 enum {
-    /* How long a program that an earlier agent stopped stays stopped unless another component
-     * resumes it, and the delay before a retry. */
+    /* The time after which a program that an earlier agent stopped is resumed, unless another
+     * component resumes it first; and the delay before a retry. */
     VG_OPENCL_ORPHAN_MS = 30000,
     VG_OPENCL_WORKERS_MAX = 8,
 };

@@ -9,7 +9,7 @@
 #include "ledger/gpu-meter.h"
 #include "ledger/gpu-requests.h"
 
-/* The order in which an engine executes its requests. */
+/* How an engine orders its requests. */
 enum gpu_order {
     GPU_IN_ORDER,    /* one by one, in submission order */
     GPU_ANY_ORDER,   /* one by one; firmware chooses the next */

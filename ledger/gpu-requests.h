@@ -33,7 +33,7 @@ enum gpu_doubt {
     GPU_DOUBT_LOST    /* records of it may be lost */
 };
 
-/* The keys by which a request can be found. */
+/* The search keys of a request. */
 enum gpu_key { GPU_KEY_SEQNO, GPU_KEY_ID, GPU_KEY_GLOBAL, GPU_KEY_FENCE, GPU_KEY_MAX };
 
 /* Both the DRM scheduler and its driver report jobs. */

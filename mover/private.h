@@ -200,7 +200,7 @@ struct mover_move *mover_replay(vg_mover *mover, const struct vg_migration *migr
 
 /* look.c */
 
-/* The state of the VM at the libvirt of both hosts. */
+/* The state of the VM according to libvirt on both hosts. */
 struct mover_views {
     struct vg_domain_look source, target;
     bool source_known, target_known;

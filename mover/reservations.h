@@ -56,8 +56,8 @@ char *vg_reservations_hold_id(const char *move_id);
 
 GPtrArray *vg_reservations_list(vg_reservations *reservations, GError **err);
 
-/* Returns the id of the move that GPUs are reserved for with this VM, as currently known, or NULL.
- * The caller frees it. */
+/* Returns the id of the move that has GPUs reserved for this VM, as currently known, or NULL. The
+ * caller frees it. */
 char *vg_reservations_move_of(vg_reservations *reservations, const char *uuid);
 
 /* Returns the PCI addresses and UUIDs of everything currently reserved, as char *, freed with the

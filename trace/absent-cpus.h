@@ -29,7 +29,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_absent_cpus, vg_absent_cpus_free)
 /* Records the CPU of an event and the CPUs that it refers to. */
 void vg_absent_cpus_note(vg_absent_cpus *cpus, const struct vg_event *event);
 
-/* Returns whether there are any, according to the events so far. CPUs that no record refers to are
+/* Returns whether there are any, according to the events read. CPUs that no record refers to are
  * included only at the end. */
 bool vg_absent_cpus_any(const vg_absent_cpus *cpus, const vg_recording *recording, bool at_end);
 

@@ -51,7 +51,7 @@ void ctf_decoder_init_env(const bt_stream *stream, vg_names *names, struct vg_ad
 /* Reads VM names from the environment: vm_PID, vm_PID_uuid. Problems are attributed to file. */
 void ctf_decoder_read_vms(const bt_stream *stream, vg_recording *recording, const char *file);
 
-/* Forgets all event classes, because those of another graph follow. */
+/* Forgets all event classes, because another graph's classes follow. */
 void ctf_decoder_forget_classes(struct ctf_decoder *decoder);
 
 void ctf_clock_describe(struct ctf_clock *clock, const bt_clock_class *from);

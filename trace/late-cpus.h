@@ -25,7 +25,8 @@ struct vg_late_cpu {
 /* Adds a late CPU. If it is added twice, the later time is used. */
 void vg_late_cpus_add(GArray *late, int32_t cpu, int64_t begin_ns);
 
-/* Returns the time from which all CPUs have records, or VG_TIME_UNKNOWN without late CPUs. */
+/* Returns the time when the records of all CPUs have started, or VG_TIME_UNKNOWN without late
+ * CPUs. */
 int64_t vg_late_cpus_covered_ns(const GArray *late);
 
 /* Returns an event for the missing records of a late CPU in a recording that starts at begin_ns. */

@@ -22,7 +22,7 @@ struct vg_lttng_options {
     const char
         *dir; /* absolute path; LTTng creates it and `kernel` below it. NULL for a live session */
     const char *relayd_url;    /* live: net://HOST[:CONTROL_PORT[:DATA_PORT]] */
-    uint32_t live_interval_us; /* live: interval at which records are sent, > 0 */
+    uint32_t live_interval_us; /* live: interval for sending records, > 0 */
     uint64_t subbuf_bytes; /* bytes of a sub-buffer, a power of 2; 0 for VG_LTTNG_SUBBUF_BYTES */
     uint64_t subbufs;      /* sub-buffers per CPU, a power of 2 from 2; 0 for VG_LTTNG_SUBBUFS */
 };

@@ -58,7 +58,7 @@ void vg_arrival_end(struct proxy_arrivals *arrivals, struct proxy_arrival *arriv
  * the next call is due, or -1 if none is. */
 int vg_arrivals_look(struct proxy_arrivals *arrivals);
 
-/* Stops accepting connections and closes those that wait. */
+/* Closes all waiting connections. */
 void vg_arrivals_close(struct proxy_arrivals *arrivals);
 
 /* Called in a client's process: closes and forgets all connections inherited from the proxy. */

@@ -21,9 +21,8 @@ struct proxy_ends {
     uint64_t n;                          /* total number of ends recorded */
 };
 
-/* CLIENT's process has ended with STATUS and resource usage USED. Ends its group. If the process
- * did not end voluntarily, stores the reason, logs it and makes it available at the control
- * socket. */
+/* CLIENT's process has ended with STATUS and resource usage USED. Ends its group. If a signal
+ * ended the process, stores the reason, logs it and makes it available at the control socket. */
 struct rusage;
 void vg_ends_take(struct proxy_ends *ends, struct proxy_groups *groups, struct proxy_client *client,
                   int status, const struct rusage *used);

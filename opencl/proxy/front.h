@@ -44,7 +44,7 @@ void vg_fronts_open(struct proxy_fronts *fronts);
 bool vg_front_check(const struct vg_wire_tls_files *tls);
 
 /* Starts a process that performs the handshake over FD, which it takes over. The process first
- * calls LEAVE with DATA. If the limit for all sockets or for this one is reached, the oldest
+ * calls LEAVE with DATA. If the limit for all sockets or for this socket is reached, the oldest
  * handshake is aborted. */
 void vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd,
                     const char *from, void (*leave)(void *data), void *data);

@@ -19,7 +19,7 @@ struct proxy_groups {
     uint64_t memory;             /* bytes per client; 0 if unlimited */
     int root;                    /* descriptor of the proxy's own group; -1 if none is delegated */
     char path[PROXY_GROUP_PATH]; /* its path, for messages */
-    uint64_t n;                  /* number of groups created so far */
+    uint64_t n;                  /* number of groups ever created */
     uint64_t left[PROXY_GROUPS_LEFT]; /* groups yet to be removed; 0 for a free entry */
 };
 

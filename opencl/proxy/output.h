@@ -24,8 +24,8 @@ void vg_output_free(struct proxy_output *output); /* NULL is fine */
 /* Called in the client's process: redirects its output to FD. */
 bool vg_output_enter(int fd);
 
-/* Returns the descriptor to poll, or -1 if there is nothing to read for up to *MS, which may be
- * reduced. */
+/* Returns the descriptor to poll. Returns -1 if the pipe is closed, or if the rate limit postpones
+ * reading; *MS is then reduced to the remaining time. */
 int vg_output_poll(const struct proxy_output *output, int64_t now, int *ms);
 
 /* Reads what is available or, once the process has ended, the rest. */

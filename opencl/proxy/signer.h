@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The key with which the proxy signs the binaries that it hands out, to recognise them later. Only
+ * The key for signing the binaries that the proxy hands out, and for recognising them later. Only
  * the proxy's own process has the key: forked processes do not inherit its memory. Used by one
  * thread.
  */

@@ -15,9 +15,9 @@
 #define PROXY_TENANTS_MAX 256
 
 struct proxy_sockets {
-    struct proxy_tenant *tenants; /* PROXY_TENANTS_MAX places; those of closed sockets are free */
-    unsigned n;                   /* places used so far */
-    uint64_t n_serials;           /* serials assigned so far */
+    struct proxy_tenant *tenants; /* PROXY_TENANTS_MAX places; a closed socket's place is free */
+    unsigned n;                   /* number of places ever used */
+    uint64_t n_serials;           /* number of serials ever assigned */
     uint64_t memory;              /* default per client */
     unsigned clients_max;         /* default per socket */
     mode_t mode;                  /* permissions of unix sockets */

@@ -13,7 +13,7 @@ struct vg_serve_counts;
 struct tracer_client {
     struct proxy_traced told;
     struct vg_serve_counts *counts; /* shared with the client's process */
-    uint64_t lost;                  /* lost records reported so far */
+    uint64_t lost;                  /* lost records that were already reported */
     unsigned rounds;                /* since it ended */
 };
 

@@ -58,7 +58,7 @@ _Noreturn void vg_serve_end_why(struct vg_serve *serve, const char *why);
 void vg_serve_say_end(struct vg_serve *serve, const char *why);
 
 /* Makes FD the client's new connection. TAKEN is the number of bytes that the client's side has
- * received so far. */
+ * received until now. */
 void vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken);
 
 /* Returns which limit forbids BYTES more of memory. Returns NULL if the client may have them; they
@@ -76,7 +76,7 @@ struct vg_serve_call {
     const char *why;        /* the limit that was exceeded, or NULL */
     struct vg_wire_out out; /* the answer, after its result */
     void *body;             /* owned; NULL if the body is empty */
-    void *data; /* HEAD.data bytes, owned; NULL if there are none. Freed by vg_serve_free_data() */
+    void *data;          /* HEAD.data bytes, owned; NULL if empty. Freed by vg_serve_free_data() */
     unsigned char *room; /* in shared memory, for ROOM_SIZE bytes of the answer; may be NULL */
     size_t room_size;
     const void *answer; /* data of the answer, ... */

@@ -67,7 +67,7 @@ bool vg_wire_link_open(struct vg_wire_link *link, const char *address);
 void vg_wire_link_return(struct vg_wire_link *link);
 void vg_wire_link_stay(struct vg_wire_link *link);
 
-/* What a client gets when it connects. */
+/* Options for a client that connects. */
 struct vg_wire_offer {
     size_t staging; /* bytes of shared memory for data, if the client wants shared memory */
     const unsigned char *id; /* of a new session */
