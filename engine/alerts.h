@@ -22,8 +22,8 @@
 struct vg_alert_rule {
     const char *name;
     double lost_cores; /* the limit, > 0 */
-    int64_t for_ns;    /* the averaging period, > 0 */
-    /* a pattern with * and ? for names, including OpenStack names, or UUIDs; NULL or empty for all
+    int64_t for_ns;    /* the time over which the mean is made, > 0 */
+    /* a pattern with * and ? for names, also those in OpenStack, or UUIDs; NULL or empty for all
      * VMs together */
     const char *vm;
     int64_t clear_for_ns; /* 0 to end with the first window below the limit */
@@ -45,7 +45,7 @@ typedef void vg_alert_told(void *data, const struct vg_alert_change *change);
 
 typedef struct vg_alerts vg_alerts;
 
-/* Creates the alerts; rules are copied. */
+/* Makes the alerts; rules are copied. */
 vg_alerts *vg_alerts_new(const struct vg_alert_rule *rules, size_t n_rules);
 void vg_alerts_free(vg_alerts *alerts); /* NULL is accepted */
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine: its input is window samples, its output is snapshots. There is one step function,
- * with no I/O and no clock; it works alike for recordings and a running daemon. For every VM of
- * every host, it keeps the score, the sums since the VM was first seen, an EWMA of every rate, and
- * a demand profile of at most VG_SNAPSHOT_PROFILE_MAX windows. Live, VMs that were in no window of
- * their host for VG_ENGINE_FORGET_WINDOWS are forgotten, so that memory is bounded by the live
- * VMs. For a recording no VM is forgotten, so that memory is bounded by its VMs.
+ * The engine: window samples in, snapshots out. One step function; no I/O, no clock, the
+ * same for a recording and for a running daemon. It keeps, for every VM of every host, the score,
+ * the sums since the VM was first seen, an EWMA of every rate, and a demand profile of at most
+ * VG_SNAPSHOT_PROFILE_MAX windows. Live, VMs that have not been in a window of their host for
+ * VG_ENGINE_FORGET_WINDOWS are forgotten, so memory is bounded by the VMs alive; of a recording
+ * none is, so memory is bounded by the VMs in it.
  *
- * A VM is identified by its UUID or, while that is not known, by name and pid. When the UUID
- * becomes known, the VM keeps its history.
+ * A VM is recognised by its UUID, or while that is not known by name and pid; when the UUID becomes
+ * known, the VM keeps its history.
  *
  * One thread at a time.
  */
@@ -34,8 +34,8 @@
 #define VG_ENGINE_ODD_WINDOWS 3
 
 enum vg_engine_mode {
-    VG_ENGINE_MEAN, /* means over all windows with the VM, for a recording */
-    VG_ENGINE_LIVE  /* EWMAs, and only for VMs in the newest window of their host */
+    VG_ENGINE_MEAN, /* means over all windows in which the VM was seen, for a recording */
+    VG_ENGINE_LIVE  /* EWMAs, and only of VMs in the newest window of their host */
 };
 
 /* The parts of a snapshot that the engine cannot know. */
@@ -65,14 +65,13 @@ void vg_engine_set_config(vg_engine *engine, const struct vg_policy_config *conf
  * Windows of one host arrive in time order. */
 void vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host);
 
-/* Makes a sealed snapshot of the described hosts. Each description is a host whose name identifies
- * its windows, filled with facts beyond the windows (CPUs, memory, GPUs, ...). Its vms, matched by
- * UUID or name, may add facts about VMs (memory, pinning, groups, vGPUs; a vGPU without
- * measurements gets a use of share 0). They are otherwise not used, unless part->unmeasured is
- * set. If `cpus` of a description is 0, it becomes the highest CPU seen in use plus one.
- * Descriptions are borrowed. If two VMs on a host share a name, "#pid" is appended to it, also in
- * lost_to. Returns NULL with VG_E_INVALID or VG_E_CONFLICT if the descriptions contradict each
- * other. */
+/* Makes a sealed snapshot of the described hosts. Each description is a host whose name tells which
+ * windows belong to it, filled with the facts beyond the windows (CPUs, memory, GPUs, ...). Its
+ * vms, found by UUID or name, may add facts of VMs (memory, pinning, groups, vGPUs: one without a
+ * measured use gets a use of share 0), and are otherwise not used, unless part->unmeasured is set.
+ * If `cpus` of a description is 0, it becomes the highest CPU seen in use plus one. Descriptions
+ * are borrowed. Two VMs of a host that share a name get "#pid" appended, in lost_to, too. Returns
+ * NULL with VG_E_INVALID or VG_E_CONFLICT if the descriptions contradict each other. */
 vg_snapshot *vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
                                 const struct vg_snap_host *const *hosts, size_t n_hosts,
                                 GError **err);

@@ -20,7 +20,7 @@ struct source {
     bool alive;
     bool besides; /* its newest part has no CPU figures */
     int64_t lag_ns;
-    int64_t passed_ns; /* the end of its newest part; INT64_MIN before the first */
+    int64_t passed_ns; /* the end of its newest part; INT64_MIN if there is none yet */
 };
 
 /* A VM of one source, and its name in gathered windows. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's state of a host's proxies; inside the engine only. One thread at a time.
+ * The engine's memory of the proxies of a host; inside the engine only. One thread at a time.
  */
 #ifndef VG_ENGINE_PROXY_TRACK_H
 #define VG_ENGINE_PROXY_TRACK_H
@@ -14,7 +14,7 @@ GPtrArray *vg_proxy_tracks_new(void);
 /* Feeds a window of the host. Missing figures of known proxies count as unknown. */
 void vg_proxy_tracks_feed(GPtrArray *tracks, const struct vg_window *window);
 
-/* Appends struct vg_snap_proxy to a host's list. */
+/* Appends struct vg_snap_proxy to the list of a host. */
 void vg_proxy_tracks_read(const GPtrArray *tracks, GPtrArray *proxies);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's state of one VM; inside the engine only. One thread at a time.
+ * The engine's memory of one VM; inside the engine only. One thread at a time.
  */
 #ifndef VG_ENGINE_VM_TRACK_H
 #define VG_ENGINE_VM_TRACK_H
@@ -17,7 +17,7 @@ struct vg_rate {
 struct vg_loss_track {
     enum vg_aggressor_kind kind;
     uint64_t vm;               /* for the kind VM, the id of its track */
-    char name[VG_VM_NAME_MAX]; /* for the kind VM, its name at the last loss */
+    char name[VG_VM_NAME_MAX]; /* for the kind VM, its name when it last took something */
     struct vg_rate ns;
     struct vg_rate count;
 };
@@ -51,11 +51,11 @@ struct vg_vm_track {
     struct vg_rate preemptions;
     GArray *losses;            /* struct vg_loss_track */
     GArray *uses;              /* struct vg_use_track */
-    GArray *cpus;              /* int32_t, CPUs that it may use or was seen on */
+    GArray *cpus;              /* int32_t, CPUs that it may use, or was seen on */
     int64_t profile_window_ns; /* the length of the windows in the profile */
     uint32_t odd_windows;      /* consecutive windows left out of the profile */
     GArray *profile_cpu;       /* double, the newest last */
-    GArray *profile_gpu;       /* double, -1 if GPU use is unknown */
+    GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
 };
 
 struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t id,
@@ -73,7 +73,7 @@ void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *samp
 void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, unsigned int lacks,
                       struct vg_snap_vm *vm);
 
-/* Returns whether only its GPU use is known, but not its CPU use. */
+/* Returns whether only its GPU use is known, and not its CPU use. */
 bool vg_vm_track_only_gpu(const struct vg_vm_track *track);
 
 #endif

@@ -42,7 +42,7 @@ struct vg_store_reading {
     bool steps;                  /* buckets are steps of the whole host */
     struct vg_store_total names; /* used only for numbers of programs */
     GError *failed;              /* the first failure */
-    /* char *, borrowed: files that could not be read, with the reason; no duplicates */
+    /* char *, borrowed: files that could not be read, with the reason; each once */
     GPtrArray *left_out;
     GArray *spoilt; /* struct vg_store_spoilt, borrowed: files that are no longer read */
 };
@@ -53,7 +53,7 @@ struct vg_store_spoilt {
     int64_t stamp;
 };
 
-/* Prepares a reading. Everything is borrowed; the caller sets source once it is known. */
+/* Prepares a reading. Everything is borrowed; the caller sets source, once it is known. */
 void vg_store_reading_init(struct vg_store_reading *reading, const char *directory,
                            vg_store_pool *pool, const struct vg_history_query *query,
                            GPtrArray *left_out, GArray *spoilt);

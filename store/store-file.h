@@ -93,7 +93,7 @@ int vg_store_file_run(struct vg_store_file *file, enum vg_sql sql, GError **err,
 /* Steps a bound statement until it is done. Returns 0 or -1. */
 int vg_store_file_finish(struct vg_store_file *file, sqlite3_stmt *statement, GError **err);
 
-/* Reads the first column of the first row. Returns 1, or 0 without a row (or if it is NULL), or
+/* Reads the first column of the first row. Returns 1, or 0 if there is no row (or it is NULL), or
  * -1. */
 int vg_store_file_get(struct vg_store_file *file, enum vg_sql sql, int64_t *ret, GError **err,
                       const char *types, ...);

@@ -27,7 +27,7 @@ void vg_store_host_add_window(struct vg_store_host *sum, const struct vg_window 
 int vg_store_host_read(struct vg_store_file *file, int64_t win, struct vg_store_host *sum,
                        GError **err);
 
-/* Inserts the rows for a new row of `win`. Returns 0 or -1. */
+/* Inserts the rows that belong to a new row of `win`. Returns 0 or -1. */
 int vg_store_host_write(struct vg_store_file *file, int64_t win, const struct vg_store_host *host,
                         GError **err);
 

@@ -27,8 +27,8 @@ vg_history_host *vg_store_read_total(const char *directory, vg_store_pool *pool,
                                      const GPtrArray *windows, const struct vg_history_query *query,
                                      GError **ret_failed);
 
-/* Returns the key of the newest VM with this name, in the windows or otherwise in the files; the
- * caller frees it. Returns NULL if not found; *ret_failed is as above. */
+/* Returns the key of the newest VM that had this name, in the windows or otherwise in the files;
+ * the caller frees it. Returns NULL if there was none; *ret_failed is as above. */
 char *vg_store_read_key(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                         const char *name, GError **ret_failed);
 

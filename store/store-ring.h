@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The newest windows, whether on disk or not. The caller holds the lock.
+ * The newest windows, on disk or not yet. The caller locks.
  */
 #ifndef VG_STORE_STORE_RING_H
 #define VG_STORE_STORE_RING_H
@@ -30,7 +30,7 @@ struct vg_store_window *vg_store_ring_next(struct vg_store_ring *ring, const GAr
 void vg_store_ring_done(struct vg_store_ring *ring, struct vg_store_window *take_window,
                         bool committed);
 
-/* Returns whether windows up to this number are uncommitted. */
+/* Returns whether windows up to this number wait. */
 bool vg_store_ring_waits(const struct vg_store_ring *ring, uint64_t number);
 
 /* Returns references to the uncommitted windows, or to all, in put order. */

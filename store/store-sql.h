@@ -16,16 +16,16 @@ enum vg_sql {
     VG_SQL_SOURCE_ADD,
     VG_SQL_SOURCES,    /* -> id, name */
     VG_SQL_VM_FIND,    /* key -> id, name */
-    VG_SQL_VM_OF_NAME, /* name -> key of the newest VM */
+    VG_SQL_VM_OF_NAME, /* name -> key of the newest one */
     VG_SQL_VM_ADD,     /* key, name */
     VG_SQL_VM_RENAME,
     VG_SQL_VM_NAME, /* id -> key, name */
     VG_SQL_AGGRESSOR_FIND,
     VG_SQL_AGGRESSOR_ADD,
     VG_SQL_AGGRESSOR_NAME,   /* id -> name */
-    VG_SQL_WIN_ADD,          /* source, start, end, windows, lost_events */
-    VG_SQL_WIN_AFTER,        /* source, after -> id, start, end */
-    VG_SQL_WIN_RANGE,        /* source, after, to -> id, start, end, windows, lost_events */
+    VG_SQL_WIN_ADD,          /* source, begin, end, windows, lost_events */
+    VG_SQL_WIN_AFTER,        /* source, after -> id, begin, end */
+    VG_SQL_WIN_RANGE,        /* source, after, to -> id, begin, end, windows, lost_events */
     VG_SQL_WIN_NEWEST,       /* source -> end or NULL */
     VG_SQL_WIN_NEWEST_IN,    /* source, after, to -> end or NULL */
     VG_SQL_WIN_NEWEST_OF_VM, /* source, after, to, vm -> end */
@@ -44,7 +44,7 @@ enum vg_sql {
     VG_SQL_LOST_OF_VM,
     VG_SQL_LOSSES,          /* win -> vm, aggressor, ns, count */
     VG_SQL_STALE_ADD,       /* source, end */
-    VG_SQL_STALE_ADD_ALL,   /* unit; for all periods with the end of a window */
+    VG_SQL_STALE_ADD_ALL,   /* unit; for all periods in which windows end */
     VG_SQL_STALE_DELETE,    /* source, end */
     VG_SQL_STALE_LIST,      /* -> name of source, end */
     VG_SQL_STALE_OF_SOURCE, /* source -> end */

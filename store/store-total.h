@@ -24,7 +24,7 @@ struct vg_store_total {
     struct vg_store_win win; /* begin, end, windows and lost_events of the whole period */
     int64_t length_ns;       /* total length of the rows */
     struct vg_store_host host;
-    GPtrArray *vms;      /* struct vg_store_total_vm, in order of appearance */
+    GPtrArray *vms;      /* struct vg_store_total_vm, in the order of appearance */
     GHashTable *by_key;  /* key -> struct vg_store_total_vm */
     GPtrArray *names;    /* names of aggressors by their number here; 0 is "rest" */
     GHashTable *numbers; /* name -> number */

@@ -28,7 +28,7 @@ struct vg_store_sample {
     int64_t windows;
     int64_t flags;
     int64_t gpu_active_ns;
-    struct vg_cpu_figures cpu; /* blocked_ns is computed from the others */
+    struct vg_cpu_figures cpu; /* blocked_ns follows from the others */
 };
 
 /* A row of `lost`. The aggressor is a number assigned by the array's creator; 0 is "rest". */
@@ -69,7 +69,7 @@ void vg_store_losses_add(GArray *losses, uint32_t aggressor, int64_t ns, uint64_
 void vg_store_losses_cut(GArray *losses, int64_t top);
 
 struct vg_store_vm {
-    char *key; /* the UUID, or the name if it has no UUID */
+    char *key; /* the UUID, or the name if there is none */
     char *name;
 };
 
@@ -79,8 +79,8 @@ struct vg_store_cast {
     guint n_slots;
     struct vg_store_vm *slots; /* in order of appearance, with unique keys */
     guint n_samples;
-    guint *slot_of; /* by sample of the window; two processes with the same key share a slot */
-    uint32_t *ids;  /* by sample: the ids in the topology */
+    guint *slot_of; /* by sample of the window; two processes with one key share a slot */
+    uint32_t *ids;  /* by sample, the ids in the topology */
 };
 
 struct vg_store_window {
@@ -110,19 +110,19 @@ void vg_store_window_unref(void *window); /* struct vg_store_window */
 struct vg_store_cast *vg_store_cast_ref(struct vg_store_cast *cast);
 void vg_store_cast_unref(struct vg_store_cast *cast); /* NULL is accepted */
 
-/* Iterates over the samples in the order of the cast's slots. */
+/* Walks the samples in the order of the cast's slots. */
 struct vg_store_cursor {
     const uint8_t *at;
 };
 
-/* Moves to the next sample. losses: struct vg_store_loss, overwritten. */
+/* Moves to the next sample. losses: struct vg_store_loss, which are overwritten. */
 void vg_store_window_next(struct vg_store_cursor *cursor, struct vg_store_sample *ret,
                           GArray *losses);
 
 /* Returns the name of an aggressor in these losses, valid as long as the window. */
 const char *vg_store_window_aggressor(const struct vg_store_window *window, uint32_t aggressor);
 
-/* Returns the slot of a VM in a window, or -1. */
+/* Returns the slot of a VM in a window in memory, or -1. */
 int vg_store_slot_of(const struct vg_store_window *window, const char *vm);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes windows to files of days, and their sums to files of minutes and hours. Called only by
- * the store's thread.
+ * Writes windows into files of days, and their sums into files of minutes and hours. Called by the
+ * store's thread only.
  *
  * A window replaces windows of its source that it overlaps. Each transaction that changes windows
  * records in the same file (table `stale`) the minutes to sum again. The record is removed when the
@@ -14,7 +14,7 @@
 #include "store/store-total.h"
 #include "store/store-window.h"
 
-/* The file of a failure. */
+/* A file with which something failed. */
 struct vg_store_failed {
     enum vg_store_kind kind;
     int64_t stamp;
@@ -35,7 +35,7 @@ struct vg_store_minute {
     struct vg_store_total total;
 };
 
-/* Maximum number of a source's minutes that wait to be summed. */
+/* Minutes of a source that wait to be summed. */
 #define VG_STORE_MINUTES_KEPT 4
 
 /* The state of a source. */

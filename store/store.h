@@ -85,7 +85,7 @@ void vg_store_read_health(vg_store *store, struct vg_store_health *ret);
 /* Returns the thread, whose heartbeat is watched. */
 const vg_thread *vg_store_thread(const vg_store *store);
 
-/* ---- reading: blocks while the disk is read ---- */
+/* ---- reading: blocks for as long as the disk takes ---- */
 
 /* Reads rows (struct vg_history_row, with a clear function) in order of time. Gaps stay gaps: a row
  * starts and ends with the source's first and last window in its step. Fails with VG_E_NOT_FOUND if
