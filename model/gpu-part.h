@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What of a host's GPUs can be given to a VM, whether it is free, and why: the one answer for
- * nova, plans, reservations and moves. Pure; any thread.
+ * The parts of a host's GPUs that can be assigned to a VM, whether each is free, and the reason.
+ * Nova, plans, reservations and moves all use this answer. Pure; any thread.
  */
 #ifndef VG_MODEL_GPU_PART_H
 #define VG_MODEL_GPU_PART_H
@@ -16,58 +16,58 @@
 
 enum vg_gpu_part_kind {
     VG_GPU_PART_WHOLE,
-    VG_GPU_PART_FUNCTION, /* audio, USB: goes with its GPU */
+    VG_GPU_PART_FUNCTION, /* audio, USB: assigned together with its GPU */
     VG_GPU_PART_VF,       /* an SR-IOV virtual function */
     VG_GPU_PART_MDEV,
-    VG_GPU_PART_ROOM, /* mdevs that could still be made */
+    VG_GPU_PART_ROOM, /* mdevs that can still be created */
     VG_GPU_PART_KIND_MAX
 };
 
 enum vg_gpu_part_state {
     VG_GPU_PART_FREE,
     VG_GPU_PART_USED,     /* by a VM, running or not, or by another program */
-    VG_GPU_PART_RESERVED, /* for a VM that comes, or that may come back */
-    VG_GPU_PART_DIVIDED,  /* there are virtual functions or mdevs of it */
-    VG_GPU_PART_HOST,     /* the host works with it */
-    VG_GPU_PART_UNSET,    /* it is not yet what could be given: no vGPU type, or not started */
-    VG_GPU_PART_UNKNOWN,  /* it cannot be told */
+    VG_GPU_PART_RESERVED, /* for a VM that will arrive, or that may return */
+    VG_GPU_PART_DIVIDED,  /* virtual functions or mdevs of it exist */
+    VG_GPU_PART_HOST,     /* in use by the host itself */
+    VG_GPU_PART_UNSET,    /* not assignable yet: no vGPU type, or not started */
+    VG_GPU_PART_UNKNOWN,  /* cannot be determined */
     VG_GPU_PART_STATE_MAX
 };
 
 struct vg_gpu_part {
     enum vg_gpu_part_kind kind;
     char *gpu;     /* PCI address of the GPU */
-    char *address; /* PCI address or UUID; ROOM: NULL */
-    char *type;    /* what it is asked for by. A whole GPU or another function: its PCI id,
-                    * "10de:2331"; mdev: "nvidia-230"; VF: its vGPU type, "nvidia-1153", or, where it
-                    * has none, PCI id and how many there are of the GPU: "8086:56c0:vf7". NULL:
-                    * unknown */
+    char *address; /* PCI address or UUID; NULL for ROOM */
+    char
+        *type; /* the name by which a VM requests it. A whole GPU or another function: its PCI id,
+                * "10de:2331". An mdev: "nvidia-230". A VF: its vGPU type, "nvidia-1153", or without
+                * a type its PCI id and the GPU's number of VFs, "8086:56c0:vf7". NULL if unknown */
     enum vg_gpu_part_state state;
-    int64_t free;     /* how many can be had; more than 1 only of ROOM */
-    char *why;        /* of the state, one sentence without its subject */
-    bool bound;       /* PCI: to a driver that gives it to VMs; libvirt need not do it */
-    bool last;        /* free, but to be taken after the others: the host's driver has it */
-    bool by_function; /* not free for that one of its functions is bound to a driver of the host,
-                       * and for nothing else */
+    int64_t free; /* number available; only ROOM can have more than 1 */
+    char *why;    /* reason for the state: a predicate without its subject */
+    bool bound;   /* PCI: to a driver that passes it to VMs, so that libvirt need not bind it */
+    bool last;    /* free, but only to be used after the others: it is bound to the host's driver */
+    bool by_function; /* not free, only because one of its functions is bound to a host driver */
 };
 
 extern const struct vg_record_type vg_gpu_part_record;
 extern const char *const vg_gpu_part_kind_names[];  /* "gpu", "function", "vf", "mdev", "room" */
 extern const char *const vg_gpu_part_state_names[]; /* "free", "used", ... */
 
-/* Of all GPUs, struct vg_gpu_part, freed with the array; each GPU's lie together, the whole one
- * first. taken: char *, PCI addresses and UUIDs that are reserved; NULL: none. */
+/* Returns the parts of all GPUs, struct vg_gpu_part, freed with the array. The parts of each GPU
+ * are adjacent, with the whole GPU first. taken: char *, reserved PCI addresses and UUIDs, or
+ * NULL. */
 GPtrArray *vg_gpu_parts(const vg_inventory *inventory, const GPtrArray *taken);
 
-/* Puts into the devices of the inventory's VMs which parts of GPUs they are. To be repeated when
- * more is known of the GPUs. */
+/* Sets in each device of the inventory's VMs the GPU part that it is. Must be repeated when more is
+ * known about the GPUs. */
 void vg_gpu_parts_tell_vms(vg_inventory *inventory);
 
-/* The trait by which operators of OpenStack tell vGPU types apart, as nova's manual has it: of
- * "nvidia-11" it is "CUSTOM_NVIDIA_11". Owned by the caller. */
+/* Returns the placement trait with which OpenStack operators distinguish vGPU types, as nova's
+ * manual documents it: "CUSTOM_NVIDIA_11" for "nvidia-11". Owned by the caller. */
 char *vg_gpu_type_trait(const char *type);
 
-/* Whether a type is that of a whole GPU, a PCI id. */
+/* Returns whether a type is a whole GPU, that is, a PCI id. */
 bool vg_gpu_type_is_whole(const char *type);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens on the host, as /v1/events tells it: types, and one of them as it is kept. (What a
- * trace records is model/event.h.) Any thread.
+ * Events of the host as /v1/events reports them: their types, and an event as stored. (For the
+ * events in a trace, see model/event.h.) Any thread.
  */
 #ifndef VG_MODEL_HAPPENING_H
 #define VG_MODEL_HAPPENING_H
@@ -12,42 +12,42 @@
 
 #include <glib.h>
 
-/* Names of the types, NULL at the end. */
+/* Names of the types; ends with NULL. */
 extern const char *const vg_happening_types[];
 
-/* Windows follow each other all the time and are in the store as what they are: they are no events
- * to keep, and nobody is told of them who has not asked. */
+/* Windows arrive constantly and are in the store anyway, so they are not stored as events, and only
+ * clients that request them receive them. */
 #define VG_HAPPENING_WINDOW "window"
 
-/* What somebody has to know at once. */
+/* An event that an operator has to see immediately. */
 #define VG_HAPPENING_ALERT "alert"
 
-/* What happened to the measuring itself. */
+/* An event that concerns measuring itself. */
 #define VG_HAPPENING_MEASURING "measuring"
 
-/* The name in the list, or NULL. */
+/* Returns the entry of the list with this name, or NULL. */
 const char *vg_happening_type(const char *name);
 
-/* Words of it with commas between; the caller frees it. */
+/* Returns the list's words, separated by commas; the caller frees it. */
 char *vg_happening_list_types(void);
 
 struct vg_happening {
-    int64_t id; /* where it is kept; later ones have higher ones */
-    char *boot; /* the run of vgpud */
+    int64_t id; /* id in the journal; increases with time */
+    char *boot; /* id of this run of vgpud */
     uint64_t seq;
     int64_t at_ns;    /* epoch */
-    const char *type; /* one of the list */
+    const char *type; /* an entry of the list */
     char *text;       /* JSON object on one line */
 };
 void vg_happening_free(void *happening); /* NULL is fine */
 
 struct vg_happening_query {
-    int64_t since_ns;       /* at since or later ... */
-    int64_t until_ns;       /* ... and before until */
-    const char *types;      /* words with commas between; NULL: all */
-    const char *after_boot; /* after this one; NULL: from the first */
+    int64_t since_ns;       /* at this time or later ... */
+    int64_t until_ns;       /* ... and before this time */
+    const char *types;      /* words separated by commas; NULL for all types */
+    const char *after_boot; /* only events after this one; NULL to start from the first */
     uint64_t after_seq;
-    const char *upto_boot; /* of this run none with a higher number */
+    const char *upto_boot; /* no event of this run with a higher number */
     uint64_t upto_seq;
     size_t limit;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How often which duration occurred, in buckets whose width grows with the value: below 64 every
- * value has its own, above there are 64 for each power of two, so that what is read out is off by
- * at most 1/128 (0.8 %). Histograms of the same kind of thing may be added. Memory is taken for
- * powers of two that occur: 256 bytes each. One thread at a time.
+ * A histogram of durations, in buckets whose width grows with the value. Below 64 every value has
+ * its own bucket. Above, each power of two has 64 buckets, so a value that is read from it is off
+ * by at most 1/128 (0.8 %). Histograms of the same kind can be added. Only powers of two that occur
+ * take memory, 256 bytes each. One thread at a time.
  *
  * The layout is that of HdrHistogram (G. Tene, hdrhistogram.org) with 64 sub-buckets.
  */
@@ -18,33 +18,33 @@
 #define VG_HISTOGRAM_SUBS     (1 << VG_HISTOGRAM_SUB_BITS)
 #define VG_HISTOGRAM_OCTAVES  (64 - VG_HISTOGRAM_SUB_BITS)
 
-/* A zeroed one is empty. */
+/* An all-zero struct is an empty histogram. */
 struct vg_histogram {
-    uint32_t *octaves[VG_HISTOGRAM_OCTAVES]; /* of VG_HISTOGRAM_SUBS counts, which stop at their
-                                              * largest; NULL: all zero */
+    uint32_t *octaves[VG_HISTOGRAM_OCTAVES]; /* of VG_HISTOGRAM_SUBS counts, which saturate; NULL if
+                                              * all are zero */
     uint64_t count;
     __int128 sum; /* exact */
     int64_t min;  /* exact; 0 if empty */
     int64_t max;
 };
 
-/* value below 0 counts as 0. */
+/* A value below 0 counts as 0. */
 void vg_histogram_add(struct vg_histogram *histogram, int64_t value);
 
-/* The same n times. */
+/* Adds the same value n times. */
 void vg_histogram_add_many(struct vg_histogram *histogram, int64_t value, uint32_t n);
 
 /* sum += more */
 void vg_histogram_merge(struct vg_histogram *sum, const struct vg_histogram *more);
 
-/* The value that part (0..1) of all values do not exceed: of the values in order the one at
- * ceil(part * count), at least the first. 0 if empty. */
+/* Returns the value that a fraction `part` (0..1) of all values do not exceed: in ascending order
+ * the value at position ceil(part * count), at least the first. 0 if empty. */
 int64_t vg_histogram_quantile(const struct vg_histogram *histogram, double part);
 
 /* Rounded; 0 if empty. */
 int64_t vg_histogram_mean(const struct vg_histogram *histogram);
 
-/* Empty again; keeps the memory, which vg_histogram_clear() gives back. */
+/* Empties the histogram, but retains the memory, which vg_histogram_clear() frees. */
 void vg_histogram_reset(struct vg_histogram *histogram);
 void vg_histogram_clear(struct vg_histogram *histogram);
 

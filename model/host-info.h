@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a host tells the others of itself: how it is reached, and a summary of what it does that
- * stays small however many VMs it has. Plain data.
+ * What a host reports about itself to other hosts: how to reach it, and a summary of its activity
+ * whose size does not depend on the number of VMs. Plain data.
  */
 #ifndef VG_MODEL_HOST_INFO_H
 #define VG_MODEL_HOST_INFO_H
@@ -13,18 +13,18 @@
 #include "model/migration-tls.h"
 #include "model/snapshot.h"
 
-/* The maximum size of a summary as text in bytes, and the VMs and steps that it has. */
+/* The maximum size of a summary as text, in bytes, and its number of VMs and steps. */
 #define VG_SUMMARY_TEXT_MAX 2048
 #define VG_SUMMARY_TOP      8
 #define VG_SUMMARY_STEPS    10
 
-/* How a host's vgpud is reached. */
+/* How to reach a host's vgpud. */
 struct vg_host_card {
     char *name;
     char *url;                       /* of its API */
-    char *libvirt_uri;               /* how others reach its libvirt; NULL: not told */
-    enum vg_tls_certs migration_tls; /* of its QEMU, when its vgpud started */
-    char *version;                   /* of its vgpud */
+    char *libvirt_uri;               /* how others connect to its libvirt; NULL if not reported */
+    enum vg_tls_certs migration_tls; /* state of its QEMU's certificates when its vgpud started */
+    char *version;                   /* version of its vgpud */
     char *boot_id;                   /* of this run of vgpud */
     int64_t started_ns;
 };
@@ -38,52 +38,53 @@ struct vg_summary_vm {
 };
 
 struct vg_host_summary {
-    int64_t at_ns; /* epoch, on the clock of that host; 0: there is no summary */
+    int64_t at_ns; /* epoch, by that host's clock; 0 without a summary */
     int64_t cpus;
-    double own;    /* cores that run what is no vCPU */
-    double wanted; /* cores, by all VMs */
-    double lost;   /* of these, those that another host could give */
+    double own;    /* cores used by anything except vCPUs */
+    double wanted; /* cores that all VMs together want */
+    double lost;   /* the part of it that another host could provide */
     int64_t memory_bytes;
     int64_t memory_free_bytes;
     bool maintenance;
     int64_t vms;
     int64_t gpus;
-    int64_t store_bytes; /* of what its vgpud has stored; 0: not told */
-    int64_t gpus_free;   /* places for a vGPU of the type that has most of them, on all GPUs */
+    int64_t store_bytes; /* size of its vgpud's store; 0 if not reported */
+    int64_t gpus_free;   /* free vGPU places on all GPUs, for the type with most of them */
     GArray *classes;     /* int32_t: VMs of each enum vg_vm_class */
     GArray *scores;      /* int32_t: VMs by CPU intensity, in steps of a tenth */
-    GPtrArray *top;      /* struct vg_summary_vm: those that lose most, most first */
+    GPtrArray *top;      /* struct vg_summary_vm: the VMs that lose most, most first */
 };
 
 extern const struct vg_record_type vg_host_summary_record;
 
 void vg_host_summary_free(void *summary); /* NULL is fine */
 
-/* Sums up a host. VMs whose names would take too much room are left out of the top. */
+/* Returns a summary of a host. VMs whose names would take too much space are left out of the
+ * top. */
 struct vg_host_summary *vg_host_summary_of(const struct vg_snap_host *host, int64_t at_ns);
 
-/* Returns whether a summary differs from an older one by more than a band: a tenth of the host's
- * CPUs or memory, or a number of VMs, GPUs or a class. */
+/* Returns whether a summary differs significantly from an older one: by a tenth of the host's CPUs
+ * or memory, or in the number of VMs, GPUs or VMs of a class. */
 bool vg_host_summary_moved(const struct vg_host_summary *before, const struct vg_host_summary *now);
 
 enum vg_host_presence {
-    VG_HOST_ALIVE,  /* it renews its lease, or answered when it was asked last */
-    VG_HOST_STALE,  /* nobody could be asked lately if it does */
-    VG_HOST_SILENT, /* it does not: see the reason */
+    VG_HOST_ALIVE,  /* it renews its lease, or answered the last query */
+    VG_HOST_STALE,  /* no recent information on whether it is alive */
+    VG_HOST_SILENT, /* it does neither: see the reason */
     VG_HOST_PRESENCE_MAX
 };
 
 extern const char *const vg_host_presence_names[];
 
-/* A host, as one vgpud knows it. */
+/* A host as this vgpud knows it. */
 struct vg_host_info {
     struct vg_host_card card;
     enum vg_host_presence state;
-    char *reason;       /* STALE, SILENT: one sentence; else NULL */
-    bool self;          /* it is the host of the vgpud that tells this */
-    int64_t seen_ns;    /* epoch, when it was last known to be alive; 0: never */
-    int64_t summary_ns; /* epoch, on the clock of this host, when the summary was heard; 0: never */
-    bool maintenance;   /* it takes no VMs, as itself or its cluster says */
+    char *reason;       /* STALE, SILENT: one sentence; otherwise NULL */
+    bool self;          /* it is the host of the vgpud that reports this */
+    int64_t seen_ns;    /* epoch, when it was last known to be alive; 0 if never */
+    int64_t summary_ns; /* epoch, by this host's clock, when the summary was received; 0 if never */
+    bool maintenance;   /* it accepts no VMs, according to itself or the cluster */
     struct vg_host_summary summary;
 };
 
@@ -92,7 +93,7 @@ extern const struct vg_record_type vg_host_info_record;
 struct vg_host_info *vg_host_info_new(void);
 void vg_host_info_free(void *info); /* NULL is fine */
 
-/* A VM of any host, as one vgpud knows it. */
+/* A VM of any host, as this vgpud knows it. */
 struct vg_cluster_vm {
     char *host;
     char *name;
@@ -105,7 +106,7 @@ struct vg_cluster_vm {
     double cpu_intensity;
     double gpu_intensity;
     bool gpu_known;
-    int64_t at_ns; /* epoch, when this was known to be so */
+    int64_t at_ns; /* epoch, when this was true */
 };
 
 extern const struct vg_record_type vg_cluster_vm_record;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which VMs took CPU time of which, as a bounded number of counters that never fall. Of each VM
- * that waits, the `top` VMs that took most of it in the last hour get a counter of their own; what
- * all others take counts in "other". A pair counts in "other" until it gets its counter, which
- * begins at 0, and from then on there. A counter ends an hour after its pair left the first, or
- * with the VM that waits; after that its pair counts in "other" again. So all that a VM lost to VMs
- * is in exactly one counter at any time. A VM has at most 2 * top counters besides "other"; until
- * one is free, a new pair stays in "other". One thread at a time.
+ * CPU time that VMs took from each other, as a bounded number of counters that never decrease. For
+ * each waiting VM, the `top` VMs that took most of its time in the last hour have counters of their
+ * own; "other" counts the time taken by the rest. A pair of VMs counts in "other" until it gets a
+ * counter, which starts at 0, and from then on only there. The counter is removed an hour after the
+ * pair left the top, or when the waiting VM is gone; afterwards the pair counts in "other" again.
+ * So at any time, all that a VM lost to other VMs is in exactly one counter. A VM has at most 2 *
+ * top counters in addition to "other"; a new pair stays in "other" until one of them is free. One
+ * thread at a time.
  */
 #ifndef VG_MODEL_LOST_SERIES_H
 #define VG_MODEL_LOST_SERIES_H
@@ -22,7 +23,7 @@
 
 /* A counter. */
 struct vg_lost_serie {
-    uint32_t vm_id;        /* who waited, as in the windows */
+    uint32_t vm_id;        /* the VM that waited; id as in the windows */
     GRefString *aggressor; /* the name of a VM; NULL for "other" */
     int64_t ns;
 };
@@ -33,13 +34,13 @@ typedef struct vg_lost_series vg_lost_series;
 vg_lost_series *vg_lost_series_new(guint top);
 void vg_lost_series_free(vg_lost_series *series); /* NULL is fine */
 
-/* Takes a window. keep: VMs that it does not have are not gone (a recording). */
+/* Processes a window. keep: VMs that it does not contain still exist (a recording). */
 void vg_lost_series_step(vg_lost_series *series, const struct vg_window *window, bool keep);
 
-/* Makes an array of struct vg_lost_serie, by vm_id. The caller unrefs it. */
+/* Returns an array of struct vg_lost_serie, by vm_id. The caller unrefs it. */
 GArray *vg_lost_series_list(const vg_lost_series *series);
 
-/* Finds the first counter of a VM in such an array, which its others follow. */
+/* Returns the index of a VM's first counter in such an array. Its other counters follow. */
 guint vg_lost_series_find(const GArray *list, uint32_t vm_id);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides whether QEMU encrypts what it sends while a VM moves.
+ * Decides whether QEMU encrypts the data that it sends during a migration.
  */
 #ifndef VG_MODEL_MIGRATION_TLS_H
 #define VG_MODEL_MIGRATION_TLS_H
@@ -23,7 +23,7 @@ enum vg_tls_certs {
 
 /* Whether a move uses TLS. */
 enum vg_move_tls {
-    VG_MOVE_TLS_UNKNOWN, /* nova decides, or an older vgpud began the move, without TLS */
+    VG_MOVE_TLS_UNKNOWN, /* nova decides, or an older vgpud started the move, without TLS */
     VG_MOVE_TLS_NO,
     VG_MOVE_TLS_YES,
     VG_MOVE_TLS_MAX
@@ -38,16 +38,16 @@ enum vg_tls_certs vg_tls_certs_of(const char *name);
 
 struct vg_tls_facts {
     enum vg_tls_mode mode;
-    const char *uri; /* by which the source's libvirt reaches the target's */
+    const char *uri; /* how the source's libvirt connects to the target's */
     const char *from, *to;
-    enum vg_tls_certs own;   /* of the source */
-    enum vg_tls_certs other; /* of the target */
+    enum vg_tls_certs own;   /* certificates of the source */
+    enum vg_tls_certs other; /* certificates of the target */
 };
 
 struct vg_tls_choice {
     enum vg_move_tls tls;
-    bool refused; /* TLS is required, and cannot be had */
-    bool warns;   /* memory is sent in clear text for want of certificates */
+    bool refused; /* TLS is required but not available */
+    bool warns;   /* memory is sent in clear text because certificates are missing */
     char *why;    /* one sentence; the caller frees it */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A move of a VM from one host to another, with its GPUs: what was wanted, how far it has come, and
- * how it ended. Plain data described by records; kept by the journal, told by the API.
+ * A move of a VM with its GPUs from one host to another: the request, the progress and the result.
+ * Plain data described by records, stored by the journal and reported by the API.
  */
 #ifndef VG_MODEL_MIGRATION_H
 #define VG_MODEL_MIGRATION_H
@@ -15,32 +15,32 @@
 #include "model/verdict.h"
 
 #define VG_MIGRATION_DEVICES_MAX 16
-#define VG_MIGRATION_STEPS_MAX   100 /* kept of a move */
+#define VG_MIGRATION_STEPS_MAX   100 /* stored per move */
 #define VG_MIGRATION_XML_MAX     65536
 #define VG_MIGRATION_TEXT_MAX    8192
 #define VG_MIGRATION_NAME_MAX    255 /* bytes, in a request */
-/* Of `gpu_during`: vgpud chooses. */
+/* Value of `gpu_during` that lets vgpud choose. */
 #define VG_MIGRATION_PLACE_CHOSEN "proxy"
-#define VG_MIGRATION_PLACE_MAX    128 /* with the NUL, which an agent takes (docs/vgpud-guest.7) */
-#define VG_MIGRATION_ASKER_MAX    512 /* the same: an identity, and the host where it holds */
+#define VG_MIGRATION_PLACE_MAX    128 /* with the NUL, as in an agent (docs/vgpud-guest.7) */
+#define VG_MIGRATION_ASKER_MAX    512 /* likewise: an identity, and the host where it is valid */
 #define VG_MOVABLE_REASONS_MAX    100
-#define VG_GUEST_PROGRAMS_MAX     32 /* that a guest tells of, those with a trouble first */
+#define VG_GUEST_PROGRAMS_MAX     32 /* that a guest reports, those with a problem first */
 
-/* The first nine are the way forward, in this order. */
+/* The first nine are the regular sequence, in this order. */
 enum vg_migration_state {
     VG_MIGRATION_PENDING,
     VG_MIGRATION_PRECHECKING,
-    VG_MIGRATION_RESERVING, /* the target's GPUs, and the source's for a way back */
-    VG_MIGRATION_QUIESCING, /* the guest lets go of its GPUs */
+    VG_MIGRATION_RESERVING, /* the target's GPUs, and the source's in case of a rollback */
+    VG_MIGRATION_QUIESCING, /* the guest releases its GPUs */
     VG_MIGRATION_DETACHING,
     VG_MIGRATION_MIGRATING,
     VG_MIGRATION_ATTACHING,
-    VG_MIGRATION_RESUMING, /* the guest takes the GPUs up */
+    VG_MIGRATION_RESUMING, /* the guest resumes the use of its GPUs */
     VG_MIGRATION_VERIFYING,
-    VG_MIGRATION_ROLLING_BACK, /* what was done is being undone */
+    VG_MIGRATION_ROLLING_BACK, /* completed steps are being undone */
     VG_MIGRATION_DONE,
-    VG_MIGRATION_ROLLED_BACK, /* a step failed; the VM is on the source as it was */
-    VG_MIGRATION_ABORTED,     /* somebody asked for it; the VM is on the source as it was */
+    VG_MIGRATION_ROLLED_BACK, /* a step failed; the VM is on the source as before */
+    VG_MIGRATION_ABORTED,     /* cancelled by a user; the VM is on the source as before */
     VG_MIGRATION_FAILED,      /* see cause, vm_on and gpu */
     VG_MIGRATION_STATE_MAX
 };
@@ -56,9 +56,9 @@ enum vg_migration_place {
     VG_PLACE_UNKNOWN,
     VG_PLACE_SOURCE,
     VG_PLACE_TARGET,
-    VG_PLACE_MOVING,  /* libvirt, or nova, is at it */
-    VG_PLACE_NOWHERE, /* it runs on neither host */
-    VG_PLACE_BOTH,    /* it runs on both: somebody has started it twice */
+    VG_PLACE_MOVING,  /* libvirt or nova is migrating it */
+    VG_PLACE_NOWHERE, /* it is not running on either host */
+    VG_PLACE_BOTH,    /* it is running on both: it was started twice */
     VG_PLACE_MAX
 };
 
@@ -67,31 +67,31 @@ enum vg_migration_gpu {
     VG_GPU_UNKNOWN,
     VG_GPU_ATTACHED,
     VG_GPU_DETACHED,
-    VG_GPU_PARTLY, /* some of several */
+    VG_GPU_PARTLY, /* only some of them */
     VG_GPU_STATE_MAX
 };
 
-/* What has started a move. */
+/* What started a move. */
 enum vg_migration_origin {
-    VG_ORIGIN_REQUEST, /* a person, or another vgpud */
-    VG_ORIGIN_DRAIN,   /* the drain of the host that the VM leaves */
+    VG_ORIGIN_REQUEST, /* a user, or another vgpud */
+    VG_ORIGIN_DRAIN,   /* the drain of the VM's host */
     VG_ORIGIN_MAX
 };
 
-/* The asked_by of a move that a drain has begun: this, and who began the drain. */
+/* Prefix of asked_by for a move that a drain started, before the user who started the drain. */
 #define VG_DRAIN_BY "drain by "
 
-/* Who moves the VM. */
+/* The software that migrates the VM. */
 enum vg_migration_executor {
     VG_EXECUTOR_LIBVIRT,
-    VG_EXECUTOR_NOVA, /* it manages the VM, and is asked to */
+    VG_EXECUTOR_NOVA, /* it manages the VM, and vgpud requests the migration from it */
     VG_EXECUTOR_MAX
 };
 
-/* What becomes of the GPUs meanwhile. */
+/* What happens to the GPUs during a move. */
 enum vg_migration_mode {
-    VG_MODE_DETACH, /* they are unplugged, and others are plugged in on the target */
-    VG_MODE_NATIVE, /* QEMU takes their state along (VFIO migration) */
+    VG_MODE_DETACH, /* they are unplugged, and the target's are plugged in */
+    VG_MODE_NATIVE, /* QEMU transfers their state (VFIO migration) */
     VG_MODE_MAX
 };
 
@@ -102,43 +102,44 @@ enum vg_move_device_kind {
     VG_MOVE_DEVICE_KIND_MAX
 };
 
-/* A GPU that moves with the VM. The hosts have one each. */
+/* A GPU that moves with the VM: a device on each host. */
 struct vg_move_device {
     enum vg_move_device_kind kind;
-    char *type;           /* NAME of [gpu NAME], else as of vg_gpu_part */
-    char *alias;          /* in the domain: "ua-gpu0" */
-    char *function_of;    /* alias of the GPU that it is another function of; NULL: it is a GPU */
-    char *guest_address;  /* PCI, as libvirt has it: "0000:01:00.0"; NULL: none */
-    char *guest_path;     /* slots from the root bus: "00:02.0/00.0"; NULL: unknown */
+    char *type;  /* NAME of [gpu NAME], otherwise as in vg_gpu_part */
+    char *alias; /* in the domain: "ua-gpu0" */
+    char
+        *function_of; /* alias of the GPU that shares its card with this function; NULL for a GPU */
+    char *guest_address;  /* PCI address in libvirt's form, "0000:01:00.0", or NULL */
+    char *guest_path;     /* slots from the root bus, "00:02.0/00.0"; NULL if unknown */
     char *source_address; /* NAMED: NULL; MDEV: UUID; PCI: "0000:41:00.0" */
-    char *target_address; /* likewise, once reserved */
-    bool persistent;      /* the domain's persistent definition has it, too */
-    char *source_xml;     /* the element, as the source's live domain has it */
-    char *target_xml;     /* the element to attach on the target, once reserved */
+    char *target_address; /* likewise, after reservation */
+    bool persistent;      /* also part of the domain's persistent definition */
+    char *source_xml;     /* XML element in the source's live domain */
+    char *target_xml;     /* XML element to attach on the target, after reservation */
 };
 
-/* What was asked of somebody, and what came of it. */
+/* A request to another component, and its result. */
 struct vg_migration_step {
     char *verb; /* "detach" */
     int64_t began_ns;
-    int64_t ended_ns; /* 0: it is not known to have ended */
+    int64_t ended_ns; /* 0 if it is not known to have ended */
     bool ok;
-    bool undoes;     /* it was part of the way back */
-    int64_t attempt; /* how often the move had been taken up again by then */
-    char *asked;     /* in words: "guest0 on h1: detach ua-gpu0" */
-    char *answer;    /* what came back, or the error */
+    bool undoes;     /* part of the rollback */
+    int64_t attempt; /* number of retries of the move before this step */
+    char *asked;     /* the request in words: "guest0 on h1: detach ua-gpu0" */
+    char *answer;    /* the answer or the error */
 };
 
-/* What a host's libvirt says of a VM. */
+/* The state of a VM according to a host's libvirt. */
 enum vg_domain_place {
-    VG_DOMAIN_ABSENT,   /* there is no such domain, or it does not run */
-    VG_DOMAIN_HERE,     /* it runs */
-    VG_DOMAIN_STILL,    /* it is there and stands still, and no migration is under way */
-    VG_DOMAIN_LEAVING,  /* it runs, and a migration to elsewhere is under way */
-    VG_DOMAIN_INCOMING, /* it is being migrated to here, and does not run yet */
+    VG_DOMAIN_ABSENT,   /* no such domain, or not running */
+    VG_DOMAIN_HERE,     /* running */
+    VG_DOMAIN_STILL,    /* paused, and not being migrated */
+    VG_DOMAIN_LEAVING,  /* running, and being migrated to another host */
+    VG_DOMAIN_INCOMING, /* being migrated to this host, and not running yet */
 };
 
-/* How far copying the memory is, as libvirt or nova tells. */
+/* Progress of the memory copy, as libvirt or nova reports it. */
 struct vg_migration_progress {
     int64_t total_bytes;
     int64_t remaining_bytes;
@@ -146,68 +147,69 @@ struct vg_migration_progress {
     int64_t dirty_bytes_per_s;
     int64_t bytes_per_s;
     int64_t iteration;
-    int64_t eta_ns;      /* 0: unknown */
-    int64_t downtime_ns; /* of a migration that has ended, as libvirt measured; 0: unknown */
+    int64_t eta_ns;      /* 0 if unknown */
+    int64_t downtime_ns; /* of a completed migration, as measured by libvirt; 0 if unknown */
     int64_t elapsed_ns;
 };
 
-/* A process of the guest that uses its GPUs, as the guest's agent tells. Times are 0 for what was
- * not done. */
+/* A process in the guest that uses its GPUs, as the guest's agent reports it. Times of steps that
+ * were not done are 0. */
 struct vg_guest_program {
     char *by;    /* the agent's provider that releases it: "cuda" */
-    int64_t pid; /* as the guest sees it */
+    int64_t pid; /* in the guest's pid namespace */
     char *comm;
-    char *state;   /* of docs/vgpud-guest.7: "running", "locked", "released", ... */
-    char *movable; /* whether it could be brought back: "yes", "no", "unknown"; NULL: not told */
-    char *why;     /* what is in the way of releasing it or of bringing it back; NULL: nothing */
-    char *at;      /* the vgpu-proxy at which it computes; NULL: none that it was sent to */
-    int64_t gpu_bytes; /* GPU memory; 0: none, or the driver does not say */
-    int64_t lock_ns;   /* how long the driver took */
+    char *state;   /* as in docs/vgpud-guest.7: "running", "locked", "released", ... */
+    char *movable; /* whether it can be restored: "yes", "no", "unknown"; NULL if not reported */
+    char *why;     /* what prevents releasing or restoring it, or NULL */
+    char *at;      /* the vgpu-proxy that it was switched to, or NULL */
+    int64_t gpu_bytes; /* GPU memory; 0 if none, or not reported by the driver */
+    int64_t lock_ns;   /* time that the driver needed */
     int64_t checkpoint_ns;
     int64_t restore_ns;
     int64_t unlock_ns;
     int64_t
-        stop_ns; /* how long it stood still, on the guest's clock; 0: it still does, or never did */
-    int64_t away_ns;      /* how long before that, until it computed at a proxy; 0: it did not */
-    int64_t held_threads; /* how many of its threads faulted meanwhile and were held */
+        stop_ns; /* how long it was paused, on the guest's clock; 0 if it still is, or never was */
+    int64_t away_ns;      /* the part of that time before it computed at a proxy; 0 if it did not */
+    int64_t held_threads; /* number of its threads that faulted in the meantime and were held */
 };
 
-/* What is known of the programs in the guest that use its GPUs. */
+/* What is known about the guest's programs that use its GPUs. */
 struct vg_guest_programs {
-    char *doing;       /* what the agent is at now, one sentence; NULL: nothing was asked of it */
-    int64_t total;     /* may be more than are listed */
-    int64_t gpu_bytes; /* of all of them, in GPU memory */
-    int64_t forked;    /* children of theirs that have only inherited files of the GPUs, which they
-                        * give up, or gave up: how many */
-    int64_t forked_descriptors; /* what all of these have, or had, of that */
+    char *doing; /* the agent's current work, one sentence; NULL if nothing was requested from it */
+    int64_t total;     /* number of programs; may exceed those in the list */
+    int64_t gpu_bytes; /* GPU memory used by all of them */
+    int64_t forked; /* number of their forked children that merely inherit open GPU files, and close
+                     * them, or have closed them */
+    int64_t forked_descriptors; /* number of those files in all children, now or before */
     int64_t forked_maps;
-    char *driver;             /* version of NVIDIA's driver in the guest; NULL: not told */
-    GPtrArray *driver_faults; /* char *, sentences: what users have reported of this version */
-    GPtrArray *programs;      /* struct vg_guest_program */
+    char *driver; /* version of the guest's NVIDIA driver; NULL if not reported */
+    GPtrArray
+        *driver_faults;  /* char *, sentences: problems that users have reported for this version */
+    GPtrArray *programs; /* struct vg_guest_program */
 };
 
-/* Returns the first program that the driver can never bring back, or NULL. */
+/* Returns the first program that the driver can never restore, or NULL. */
 const struct vg_guest_program *vg_guest_programs_lost(const struct vg_guest_programs *programs);
 
-/* Returns whether another order to resume cannot help any program: some are lost, and no other one
- * waits. Programs that are not listed may wait. */
+/* Returns whether another order to resume would be useless: some programs are lost, and no other
+ * program is waiting. Programs that are not listed may be waiting. */
 bool vg_guest_programs_are_final(const struct vg_guest_programs *programs);
 
-/* Return the time that a guest is allowed for undoing a release, beyond a fixed part, and for an
- * order: least_ns, and the copying. An order to release may have to be undone. Copying is allowed
- * at half a GB of GPU memory a second in one direction. Drivers copied 1 to 8 GiB a second; the
- * exception was JAX with cuda_async, 12 GB of which took 43 s, which least_ns covers. The agent
- * counts alike (guest/work.h). */
+/* Return the time that a guest may take for undoing a release, beyond a fixed part, and for an
+ * order. It is least_ns plus the time for copying; an order to release includes the time to undo
+ * it. The allowance for copying is half a GB of GPU memory per second in one direction. Drivers
+ * copied 1 to 8 GiB per second. The exception was JAX with cuda_async, where 12 GB took 43 s, which
+ * least_ns covers. The agent uses the same formula (guest/work.h). */
 int64_t vg_guest_undo_ns(int64_t gpu_bytes);
 int64_t vg_guest_allowed_ns(int64_t least_ns, int64_t gpu_bytes, bool releases);
 
-/* CPU time that the VM lost to waiting, on average over up to VG_EFFECT_S seconds. */
+/* CPU time that the VM lost to waiting, averaged over up to VG_EFFECT_S seconds. */
 #define VG_EFFECT_S 300
 
 struct vg_migration_effect {
     bool known;
     int64_t lost_cpu_ns_per_s; /* 1e9 is one core */
-    int64_t seconds;           /* that were measured */
+    int64_t seconds;           /* number of seconds measured */
 };
 
 /* The prediction of a plan for a move. */
@@ -228,44 +230,45 @@ struct vg_migration {
     char *uuid;
     char *from; /* host names */
     char *to;
-    char *peer;     /* name of [peer NAME] that is the target */
-    char *plan_id;  /* or NULL */
-    char *undo_of;  /* id of the move that this one takes back, or NULL */
-    char *asked_by; /* person, by identity; "uid:0 at h1" where the vgpud of h1 passed it on */
-    enum vg_migration_origin begun_by; /* not in the API */
-    bool no_agent;                     /* the guest has no agent, or is not to be asked */
+    char *peer;    /* NAME of the target's [peer NAME] */
+    char *plan_id; /* or NULL */
+    char *undo_of; /* id of the move that this one reverses, or NULL */
     char
-        *gpu_during; /* where programs of OpenCL go on without a GPU, "proxy:PATH"; NULL: nowhere */
-    char *gpu_during_why; /* where vgpud has chosen that: why there, or why nowhere; or NULL */
+        *asked_by; /* the user's identity; "uid:0 at h1" if the vgpud of h1 forwarded the request */
+    enum vg_migration_origin begun_by; /* not in the API */
+    bool no_agent;                     /* the guest has no agent, or the agent is not to be used */
+    char *gpu_during;     /* where OpenCL programs continue without a GPU, "proxy:PATH", or NULL */
+    char *gpu_during_why; /* vgpud's reason for choosing that place or none; or NULL */
     enum vg_migration_executor executor;
     enum vg_migration_mode mode;
-    char *mode_why;       /* why this one, one sentence; NULL: there is nothing to say */
-    enum vg_move_tls tls; /* decided once, also for a retry and the way back */
+    char *mode_why;       /* the reason for this mode, one sentence, or NULL */
+    enum vg_move_tls tls; /* decided once, and valid also for retries and the rollback */
     bool tls_warns;       /* as in vg_tls_choice */
-    char *tls_why;        /* one sentence; NULL: an older vgpud began the move */
-    char *nova_from;      /* what nova calls both hosts; NULL: it has not told yet */
+    char *tls_why;        /* one sentence; NULL if an older vgpud started the move */
+    char *nova_from;      /* nova's names for both hosts; NULL until nova has reported them */
     char *nova_to;
     enum vg_migration_state state;
-    char *step; /* verb that runs now, or NULL */
+    char *step; /* verb in progress, or NULL */
     bool abort_asked;
-    int64_t retries;        /* how often it was taken up again after it had failed */
-    char *retried_by;       /* identity, the last time; NULL: never */
-    char *waits_for;        /* why it does not go on now, one sentence; NULL: it does */
+    int64_t retries;        /* number of retries after a failure */
+    char *retried_by;       /* identity of the user who last retried it, or NULL */
+    char *waits_for;        /* what it is waiting for, one sentence; NULL if it is not */
     int64_t waits_since_ns; /* epoch */
-    char *cause;            /* the first failure, one sentence; NULL: none; see below for users */
-    char *left_over;        /* what tidying up could not remove; NULL: nothing; not in the API */
-    char *not_resumed;      /* why a move that had failed was not resumed; likewise */
+    char *cause;       /* the first failure, one sentence, or NULL; for the text that users see, see
+                        * vg_migration_cause() */
+    char *left_over;   /* what the clean-up could not remove, or NULL; not in the API */
+    char *not_resumed; /* why a failed move was not resumed, or NULL; not in the API */
     enum vg_migration_place vm_on;
-    char *stands; /* why the VM stands still where it is: "paused by a user"; NULL: it does not */
+    char *stands; /* why the VM is paused, "paused by a user"; NULL if it is not */
     enum vg_migration_gpu gpu;
-    char *reservation;      /* id, on the target; NULL: none held */
+    char *reservation;      /* id of the reservation held on the target, or NULL */
     int64_t made_ns;        /* epoch */
-    int64_t ended_ns;       /* epoch; 0: not yet */
-    int64_t guest_pause_ns; /* the longest that the guest saw; 0: unknown */
-    /* Programs with a GPU stood still from this time (epoch) on; 0: they have not. */
+    int64_t ended_ns;       /* epoch; 0 if it has not ended */
+    int64_t guest_pause_ns; /* the longest pause that the guest measured; 0 if unknown */
+    /* When GPU programs were paused (epoch); 0 if they were not. */
     int64_t standstill_began_ns;
-    int64_t standstill_ns;     /* for so long; 0: they still do, or never did */
-    int64_t downtime_limit_ns; /* the longest pause that was wanted; 0: there was no limit */
+    int64_t standstill_ns;     /* length of that pause; 0 if it has not ended, or never was */
+    int64_t downtime_limit_ns; /* maximum acceptable pause; 0 for no limit */
     struct vg_migration_progress progress;
     struct vg_guest_programs guest;
     bool predicted;                  /* by a plan: the next one is known */
@@ -282,16 +285,16 @@ struct vg_migration {
     GPtrArray *steps;                  /* struct vg_migration_step, oldest first */
 };
 
-/* A VM that a move has taken its GPUs, and that has not got them back. */
+/* A VM that lost its GPUs to a move and has not got them back. */
 struct vg_bare_vm {
     char *vm;
     char *display_name; /* as vg_migration.display_name */
     char *uuid;
-    char *host; /* on which it is, as far as is known */
-    char *move; /* id of the move that is to be finished */
+    char *host; /* where it is, as far as known */
+    char *move; /* id of the unfinished move */
 };
 
-/* The alert of such a VM. */
+/* Name of the alert for such a VM. */
 #define VG_BARE_ALERT "vm-without-gpu"
 
 enum vg_movable_answer {
@@ -301,32 +304,32 @@ enum vg_movable_answer {
     VG_MOVABLE_MAX
 };
 
-/* Whether a VM could be moved now, as far as its own host and guest can tell: the other host is not
- * looked at. */
+/* Whether a VM could be moved now, as far as its own host and guest know. The target host is not
+ * checked. */
 struct vg_movable {
     char *vm;
-    char *uuid; /* NULL: it has none that is known */
+    char *uuid; /* NULL if unknown */
     enum vg_movable_answer movable;
-    GPtrArray *reasons; /* char *, sentences: all that speaks against it */
-    GPtrArray *doubts;  /* char *, sentences: what may make a move fail, and cannot be told */
+    GPtrArray *reasons; /* char *, sentences: everything that prevents a move */
+    GPtrArray *doubts;  /* char *, sentences: possible causes of failure that cannot be checked */
     GPtrArray *devices; /* struct vg_move_device: GPUs that would move with it */
     struct vg_guest_programs guest;
 };
 typedef struct vg_movable vg_movable;
 
-/* What somebody asks for. Strings may be NULL but for vm and to. */
+/* A request for a move. All strings except vm and to may be NULL. */
 struct vg_migration_request {
     char *vm; /* name or UUID */
     char *to; /* host, or name of a peer */
     bool dry_run;
     bool no_agent;
     char *gpu_during; /* as in struct vg_migration, or VG_MIGRATION_PLACE_CHOSEN */
-    bool forward;     /* if another vgpud has the VM, that one is asked */
-    char *mode;       /* "detach" or "native"; NULL: "native" where that can be */
-    char *plan_id;    /* the move is part of this plan, and is refused if things have changed */
-    char *plan_hash;  /* input_hash of that plan */
+    bool forward;     /* if the VM is on another vgpud's host, forward the request to it */
+    char *mode;       /* "detach" or "native"; NULL for "native" if possible */
+    char *plan_id;   /* the move is part of this plan; it is refused if the situation has changed */
+    char *plan_hash; /* that plan's input_hash */
     char *undo_of;
-    char *on_behalf_of;                /* the person for whom another vgpud asks */
+    char *on_behalf_of;                /* the user for whom another vgpud sends the request */
     char *asked_by;                    /* identity; not part of the document */
     enum vg_migration_origin begun_by; /* not part of the document */
     char *key;                         /* Idempotency-Key; not part of the document */
@@ -370,13 +373,13 @@ extern const char *const vg_move_device_kind_names[];   /* "named", "mdev", "pci
 
 void vg_migration_request_free(void *request); /* NULL is fine */
 
-/* Returns whether text is "proxy:" and a path or an address that an agent takes; the second one
- * fails with VG_E_INVALID unless it is. */
+/* vg_migration_is_place() returns whether text is "proxy:" and a path or an address that an agent
+ * accepts. vg_migration_check_place() fails with VG_E_INVALID if it is not. */
 bool vg_migration_is_place(const char *text);
 int vg_migration_check_place(const char *text, GError **err);
 
-/* Puts take_from in the place of what is in to, but for `doing`, which stays. NULL: changes
- * nothing. */
+/* Replaces the contents of to, except `doing`, with take_from. Does nothing if take_from is
+ * NULL. */
 void vg_guest_programs_replace(struct vg_guest_programs *to, struct vg_guest_programs *take_from);
 void vg_guest_programs_free(void *programs); /* NULL is fine */
 
@@ -386,28 +389,28 @@ struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */
 struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
 
-/* Returns the cause as users see it: the first failure, what is left over, and why the move was not
- * resumed. NULL if there is none of these; the caller frees it. */
+/* Returns the cause as shown to users: the first failure, what is left over, and why the move was
+ * not resumed. NULL if all of these are absent. The caller frees it. */
 char *vg_migration_cause(const struct vg_migration *migration);
 
-/* Returns whether a move waits in the queue of its host: it was asked for, or is to be taken up
- * again, and no step has begun since. The record must have its steps. */
+/* Returns whether a move waits in the queue of its host: it was requested, or is to be retried, and
+ * no step has started since. The record must have its steps. */
 bool vg_migration_is_queued(const struct vg_migration *migration);
 
-/* The newest moves that the vgpud of one host runs or has run. */
+/* The newest moves, current or past, of one host's vgpud. */
 struct vg_host_moves {
     char *host;
-    char *peer;       /* what that vgpud is called as a peer; NULL: it is this one */
-    char *reason;     /* why the moves are not known, as a sentence; NULL: they are */
+    char *peer;       /* that vgpud's name as a peer; NULL for this vgpud */
+    char *reason;     /* why the moves are unknown, one sentence; NULL if they are known */
     GPtrArray *moves; /* struct vg_migration, without their steps, newest first */
 };
 
-/* Returns one without moves, whose members are owned; the caller frees it. */
+/* Returns a record without moves that owns its members. The caller frees it. */
 struct vg_host_moves *vg_host_moves_new(const char *host);
 void vg_host_moves_free(void *moves); /* NULL is fine */
 
-/* Makes an object of what lists and events tell of every move: its id and state, whose it is, and
- * from where to where it goes. The caller puts it. */
+/* Returns an object with the members of a move that lists and events contain: its id, state, VM,
+ * source and target. The caller puts it. */
 json_object *vg_migration_summary(const struct vg_migration *migration);
 
 typedef struct vg_migration vg_migration;

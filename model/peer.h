@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What this vgpud knows of another one, its peer. Plain data.
+ * What this vgpud knows about another vgpud, its peer. Plain data.
  */
 #ifndef VG_MODEL_PEER_H
 #define VG_MODEL_PEER_H
@@ -12,38 +12,38 @@
 #include "model/migration-tls.h"
 
 enum vg_peer_state {
-    VG_PEER_UNKNOWN,     /* it has not been asked yet */
-    VG_PEER_REACHABLE,   /* it answered when it was asked last */
-    VG_PEER_UNREACHABLE, /* it did not: see the reason */
+    VG_PEER_UNKNOWN,     /* not queried yet */
+    VG_PEER_REACHABLE,   /* it answered the last query */
+    VG_PEER_UNREACHABLE, /* it did not answer: see the reason */
     VG_PEER_STATE_MAX
 };
 
-/* Whether a peer may speak for the host whose name it gives. */
+/* Whether a peer is entitled to the host name that it reports. */
 enum vg_host_proof {
     VG_PROOF_UNKNOWN,  /* it has never answered */
     VG_PROOF_PROVED,   /* its configuration or its certificate has this name */
-    VG_PROOF_UNPROVED, /* nothing shows that it is that host */
-    VG_PROOF_DISPUTED, /* another one has a better, or an equal, right to the name */
+    VG_PROOF_UNPROVED, /* nothing proves that it is that host */
+    VG_PROOF_DISPUTED, /* another peer has a better, or equal, claim to the name */
     VG_PROOF_MAX
 };
 
 struct vg_peer_info {
     char *name; /* in the configuration */
     char *url;
-    char *libvirt_uri;    /* NULL: none is configured, or see libvirt_reason */
+    char *libvirt_uri;    /* NULL if none is configured, or see libvirt_reason */
     char *libvirt_reason; /* why there is none for a member of the cluster, or NULL */
     enum vg_peer_state state;
-    char *reason; /* UNREACHABLE: one sentence; else NULL */
-    char *host;   /* what it calls its host; NULL: it has never answered */
+    char *reason; /* UNREACHABLE: one sentence; otherwise NULL */
+    char *host;   /* its host name as reported; NULL if it has never answered */
     enum vg_host_proof host_proof;
-    char *host_reason;               /* UNPROVED, DISPUTED: one sentence; else NULL */
-    char *version;                   /* of its vgpud; NULL likewise */
-    enum vg_tls_certs migration_tls; /* of QEMU on its host */
+    char *host_reason;               /* UNPROVED, DISPUTED: one sentence; otherwise NULL */
+    char *version;                   /* its vgpud's version; NULL if it has never answered */
+    enum vg_tls_certs migration_tls; /* its host's certificates for QEMU */
     bool clock_known;
     int64_t clock_difference_ns; /* its clock minus ours; the error is half of round_trip_ns */
-    int64_t round_trip_ns;       /* of the request by which the clocks were compared */
-    int64_t asked_ns;            /* epoch: end of the last attempt; 0: none */
-    int64_t answered_ns;         /* epoch: of the last one that succeeded; 0: none */
+    int64_t round_trip_ns;       /* round trip of the request that compared the clocks */
+    int64_t asked_ns;            /* epoch, end of the last attempt; 0 before the first */
+    int64_t answered_ns;         /* epoch, end of the last successful attempt; 0 before the first */
     int64_t vms;                 /* in its newest snapshot */
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums over processes of any number in a table of a fixed size. Where there is no room, the process
- * with the least possible sum leaves, and the one that comes inherits that sum as its error
- * ("space- saving": Metwally, Agrawal, El Abbadi, Efficient Computation of Frequent and Top-k
- * Elements in Data Streams, 2005). In whatever order processes come, then:
+ * Sums over any number of processes in a table of fixed size. If the table is full, a new process
+ * replaces the process with the smallest possible sum, and inherits that sum as its error
+ * ("space-saving": Metwally, Agrawal, El Abbadi, Efficient Computation of Frequent and Top-k
+ * Elements in Data Streams, 2005). Then, regardless of the order of processes:
  *
  *   - the true sum of a process in the table is at least ns, and at most ns + error_ns;
  *   - error_ns is at most the sum of all processes divided by the number of rows;
- *   - each process that had more than that is in the table.
+ *   - each process with a larger sum is in the table.
  *
  * One thread at a time.
  */
@@ -18,8 +18,8 @@
 
 #include "model/window.h"
 
-/* Adds a process to the rows (struct vg_lost_process) of a sum, where processes of one name and
- * control group are one row. */
+/* Adds a process to the rows (struct vg_lost_process) of a sum. Processes with the same name and
+ * control group share a row. */
 void vg_process_sum_add(GArray *rows, const struct vg_lost_process *more);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a window was measured: by whom, and how far each of its measures is to be trusted.
+ * How a window was measured: the source of each measure, and how reliable it is.
  */
 #ifndef VG_MODEL_PROVENANCE_H
 #define VG_MODEL_PROVENANCE_H
@@ -9,41 +9,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What may come from different places within one window. */
+/* Measures that may have different sources within one window. */
 enum vg_measure {
     VG_MEASURE_RUN,        /* run_ns and blocked_ns */
     VG_MEASURE_WAIT,       /* preempt_ns + wake_wait_ns */
-    VG_MEASURE_WAIT_KINDS, /* preempt and wake_wait are told apart */
+    VG_MEASURE_WAIT_KINDS, /* preempt and wake_wait are distinguished */
     VG_MEASURE_GUEST,      /* guest_ns, and so hyp_ns */
     VG_MEASURE_EXITS,      /* entries and exits by class */
-    VG_MEASURE_LOST_TO,    /* who ran while somebody waited; else it is all host:unknown */
+    VG_MEASURE_LOST_TO, /* what ran while a vCPU waited; without it, everything is host:unknown */
     VG_MEASURE_MAX
 };
 
 struct vg_measured {
-    const char *source; /* "bpf", "procfs", ...; NULL: not measured */
-    double confidence;  /* 0..1: 1 is every event seen, 0.5 is polled counters */
-    const char *reason; /* why it is not measured, or not better; or NULL */
+    const char *source; /* "bpf", "procfs", ...; NULL if not measured */
+    double confidence;  /* from 0 to 1, where 1 means that every event was seen, and 0.5 polled
+                         * counters */
+    const char *reason; /* why it is not measured, or not better; may be NULL */
 };
 
 #define VG_GPU_SOURCE_SIZE 64
 
-/* Strings that measures point to are static or interned. */
+/* Strings in the measures are static or interned. */
 struct vg_provenance {
-    char source[64]; /* "bpf", "procfs", "replay:NAME": who measured most of it */
-    char
-        series[64]; /* what it is stored and asked for by: "live" whoever measured, "replay:NAME" */
-    /* Who told how GPUs are used: "fdinfo, nvml". Of a part empty: who measured it. Of a whole
-     * window empty: nobody. */
+    char source[64]; /* the main source: "bpf", "procfs", "replay:NAME" */
+    char series[64]; /* name under which it is stored and queried: "live" for any live source,
+                      * "replay:NAME" */
+    /* Sources of GPU figures: "fdinfo, nvml". In a part, empty means the source that measured the
+     * part. In a whole window, empty means that there was no source. */
     char gpu_source[VG_GPU_SOURCE_SIZE];
-    double confidence; /* 0..1, of the whole */
-    int64_t cost_ns; /* CPU time spent for the window: by the collector, and by its programs in the
-                      * kernel where that is known */
-    uint64_t missed; /* windows right before this one that could not be measured */
-    uint64_t gpu_missed; /* windows before this one whose use of GPUs was read too late for them */
-    unsigned level;      /* of effort that was left out to stay within the budget; 0: everything */
-    bool silent;         /* something that was to tell of guests never did */
-    bool besides;        /* tells nothing of CPUs: it completes the windows of others */
+    double confidence;   /* 0..1, of the whole window */
+    int64_t cost_ns;     /* CPU time spent on the window: by the collector and, if known, by its
+                          * programs in the kernel */
+    uint64_t missed;     /* number of preceding windows that could not be measured */
+    uint64_t gpu_missed; /* number of earlier windows whose GPU use was read too late */
+    unsigned level;      /* how much effort was skipped to stay within the budget; 0 for none */
+    bool silent;         /* a source that should have reported guest times never did */
+    bool besides;        /* has no CPU figures: it completes the windows of other sources */
     struct vg_measured measures[VG_MEASURE_MAX];
 };
 
@@ -53,10 +54,10 @@ vg_provenance_knows(const struct vg_provenance *provenance, enum vg_measure meas
     return provenance->measures[measure].source != NULL;
 }
 
-/* Says of all measures that they are of this source. */
+/* Sets this source for all measures. */
 void vg_provenance_set_all(struct vg_provenance *provenance, const char *source, double confidence);
 
-/* Says of a measure why it is not known. */
+/* Marks a measure as unknown, with the reason. */
 void vg_provenance_lacks(struct vg_provenance *provenance, enum vg_measure measure,
                          const char *reason);
 

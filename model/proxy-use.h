@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the clients of one socket of a vgpu-proxy did in a window. Plain data.
+ * Activity of the clients of one vgpu-proxy socket in a window. Plain data.
  */
 #ifndef VG_MODEL_PROXY_USE_H
 #define VG_MODEL_PROXY_USE_H
@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VG_PROXY_USE_TEXT 128 /* bytes with the NUL; longer ones are left out */
+#define VG_PROXY_USE_TEXT 128 /* bytes with the NUL; longer texts are left out */
 
 struct vg_proxy_use {
-    char proxy[VG_PROXY_USE_TEXT]; /* where it is asked */
-    /* why the proxy was not read in this window, and then the rest is empty; empty: it was */
+    char proxy[VG_PROXY_USE_TEXT]; /* its control socket */
+    /* why the proxy was not read in this window (the rest is empty then); empty on success */
     char problem[VG_PROXY_USE_TEXT];
     char socket[VG_PROXY_USE_TEXT];
     char address[VG_PROXY_USE_TEXT]; /* as in struct vg_proxy_socket */
@@ -26,9 +26,11 @@ struct vg_proxy_use {
     int64_t used_bytes;
     int64_t reserved_bytes;
     int64_t clients;
-    bool is_known; /* false: it is its first reading, and nothing is known of the time before */
-    double run;    /* 0..1, of the time since the last reading: its commands ran */
-    double lacked; /* 0..1: it wanted the GPU, and none of its clients had it */
+    bool is_known; /* false for the first reading: nothing is known about the time before it */
+    double
+        run; /* fraction (0..1) of the time since the last reading during which its commands ran */
+    double
+        lacked; /* fraction (0..1) during which it wanted the GPU, and none of its clients had it */
 };
 
 #endif

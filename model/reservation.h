@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GPUs of this host that are kept for a VM: one that comes, or one that left and may come back.
+ * GPUs of this host that are reserved for a VM that will arrive, or that left and may return.
  */
 #ifndef VG_MODEL_RESERVATION_H
 #define VG_MODEL_RESERVATION_H
 
 #include "model/migration.h"
 
-/* Seconds of a lease. */
+/* Limits of a lease, in seconds. */
 #define VG_LEASE_MIN_S 10
 #define VG_LEASE_MAX_S 3600
 
 struct vg_reservation {
     char *id;      /* "res-" and 16 hexadecimal digits */
-    char *move_id; /* of the move that it is for */
+    char *move_id; /* id of the move */
     char *vm;
     char *uuid;
     char *from;      /* host */
-    char *asked_by;  /* identity; NULL: this vgpud itself */
-    bool dry_run;    /* in a request: nothing is kept */
-    int64_t lease_s; /* how long it is kept if nobody renews it */
+    char *asked_by;  /* identity; NULL if this vgpud requested it itself */
+    bool dry_run;    /* in a request: reserve nothing */
+    int64_t lease_s; /* how long the reservation lasts without renewal */
     int64_t made_ns; /* epoch */
     int64_t expires_ns;
     GPtrArray *devices; /* struct vg_move_device */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much a VM wants the CPU and the GPU, window after window, and the class that follows.
+ * How much CPU and GPU a VM wants, window by window, and the resulting class.
  *
- * Both intensities are 0..1. The live reading is an EWMA: each window of length w moves it by
- * 1 - 2^(-w / half_life) of the way to the window's value, and the first window sets it. Windows in
- * which nobody recorded the GPU leave the GPU side as it is.
+ * Both intensities are 0..1. The live reading is an EWMA: each window of length w moves it by 1 -
+ * 2^(-w / half_life) of the way to the window's value, and the first window sets it. Windows
+ * without GPU records leave the GPU side unchanged.
  *
- * Class: the CPU flag is entered at cpu_enter and left below cpu_leave, the GPU flag likewise;
- * none is idle, both are mixed. Before that comes alternating: over the last windows whose GPU
- * side is known (up to VG_SCORE_WINDOWS_MAX, at least alternating_windows), Pearson's correlation
- * of the two intensities is at most alternating_enter while both means are at least
- * alternating_mean; it is left when the correlation rises above alternating_leave or a mean falls
- * below alternating_mean. The class of a recording has no history to hold on to: it is decided with
- * the enter thresholds.
+ * Class: the CPU flag is set at cpu_enter and cleared below cpu_leave; the GPU flag works in the
+ * same way. No flag means idle, both mean mixed. Alternating takes precedence. It considers the
+ * last windows whose GPU side is known: up to VG_SCORE_WINDOWS_MAX, at least alternating_windows.
+ * It is entered if Pearson's correlation of the two intensities is at most alternating_enter and
+ * both means are at least alternating_mean. It is left when the correlation rises above
+ * alternating_leave or a mean falls below alternating_mean. A recording has no previous class, so
+ * only the enter thresholds apply to it.
  *
  * Memory is bounded. One thread at a time; no clock.
  */
@@ -51,7 +51,7 @@ struct vg_score_config {
 struct vg_score_reading {
     double cpu_intensity;
     double gpu_intensity; /* 0 while the GPU side is unknown */
-    bool gpu_known;       /* at least one window told about the GPU */
+    bool gpu_known;       /* the GPU side of at least one window is known */
     enum vg_vm_class vm_class;
 };
 
@@ -62,26 +62,27 @@ vg_score *vg_score_new(const struct vg_score_config *config);
 void vg_score_free(vg_score *score);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_score, vg_score_free)
 
-/* Other thresholds from the next window on; history and class stay. */
+/* Changes the thresholds from the next window on; history and class remain. */
 void vg_score_set_config(vg_score *score, const struct vg_score_config *config);
 
-/* One window of window_ns > 0. Intensities are clamped to 0..1; a window that is not longer than
- * nothing, or whose CPU intensity is not a number, is ignored; a GPU intensity that is not a
- * number counts as unknown. */
+/* Adds one window of window_ns > 0. Intensities are clamped to 0..1. A window without length, or
+ * with a CPU intensity that is not a number, is ignored. A GPU intensity that is not a number
+ * counts as unknown. */
 void vg_score_feed(vg_score *score, int64_t window_ns, double cpu_intensity, double gpu_intensity,
                    bool gpu_known);
 
 void vg_score_read_live(const vg_score *score, struct vg_score_reading *ret);
 
-/* The class of a whole recording: from its intensities, which the caller has better than any mean
- * of windows, and the remembered windows. gpu_intensity is 0 where the GPU side is unknown. */
+/* Returns the class of a whole recording, from its intensities, which the caller knows more
+ * precisely than any mean of windows, and from the remembered windows. gpu_intensity is 0 if the
+ * GPU side is unknown. */
 enum vg_vm_class vg_score_class_of_mean(const vg_score *score, double cpu_intensity,
                                         double gpu_intensity);
 
-/* The weight of a window's value in an EWMA, 0..1: 1 - 2^(-window / half_life). */
+/* Returns the weight of a window's value in an EWMA, 0..1: 1 - 2^(-window / half_life). */
 double vg_ewma_weight(int64_t window_ns, int64_t half_life_ns);
 
-/* active_ns / window_ns clamped to 0..1; 0 for a window without length. */
+/* Returns active_ns / window_ns clamped to 0..1; 0 for a window without length. */
 double vg_gpu_intensity(int64_t active_ns, int64_t window_ns);
 
 /* "idle", "cpu", "gpu", "mixed", "alternating"; the table ends with NULL. */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known of all hosts at one moment: the only input of the policy. Build one (engine, JSON
- * or by hand), vg_snapshot_seal() it, and change it no more; then any number of threads may read
- * it. A sealed snapshot is sorted by name, so whoever walks it gets the same order whatever order
- * it was made in.
+ * The state of all hosts at one moment: the only input of the policy. Build one (engine, JSON or by
+ * hand), vg_snapshot_seal() it, and do not change it afterwards; then any number of threads may
+ * read it. A sealed snapshot is sorted by name, so its order does not depend on how it was built.
  *
  * JSON: schema "vgpud.snapshot", version 1. Within version 1 unknown members are ignored, so that
- * members can be added; a reader refuses a higher version. Shares are nanoseconds per nanosecond:
- * 1.0 is one CPU (or one GPU engine) all the time, and a VM with several vCPUs may pass 1.
+ * members can be added; a reader rejects a higher version. Shares are nanoseconds per nanosecond:
+ * 1.0 is one CPU (or one GPU engine) all the time, so a VM with several vCPUs may exceed 1.
  *
  * Fields, JSON names, ranges and the hash are described once, in model/snapshot-schema.c.
  */
@@ -42,51 +41,52 @@
 #define VG_SNAPSHOT_NAME_MAX       255   /* bytes of a name, NUL not counted */
 #define VG_SNAPSHOT_TEXT_FIELD_MAX 1024  /* bytes of note and problem */
 #define VG_SNAPSHOT_PROFILE_MAX    300   /* windows */
-#define VG_SNAPSHOT_FIGURES_MAX    64    /* names of figures that are unknown, or bounds, of a VM */
-#define VG_SNAPSHOT_PROXIES_MAX    64    /* per host */
+#define VG_SNAPSHOT_FIGURES_MAX    64 /* names of a VM's unknown figures, or of its lower bounds */
+#define VG_SNAPSHOT_PROXIES_MAX    64 /* per host */
 
-/* Cores or engines. Every CPU there can be, eight times over: shares of waiting count every vCPU
- * that waits, so they may pass the number of CPUs. */
+/* Cores or engines. Eight times the maximum number of CPUs: shares of waiting count every waiting
+ * vCPU, so they may exceed the number of CPUs. */
 #define VG_SNAPSHOT_SHARE_MAX (8.0 * VG_CPU_LIMIT)
 
 enum vg_snapshot_source {
     VG_SOURCE_TRACE,   /* measured, from a recording */
     VG_SOURCE_LIVE,    /* measured, by a running daemon */
     VG_SOURCE_EXAMPLE, /* made up */
-    VG_SOURCE_MERGED,  /* several of these: see the hosts */
+    VG_SOURCE_MERGED,  /* several of these; each host has its own source */
     VG_SOURCE_MAX
 };
 
 struct vg_snap_vgpu_type {
-    char *type;   /* "i915-GVTg_V5_4", "nvidia-63"; a whole GPU: its PCI id, "10de:2331" */
-    int64_t free; /* that nobody has, and that could still be made */
-    int64_t made; /* of these, which are there already: others do not take them away */
+    char *type;   /* "i915-GVTg_V5_4", "nvidia-63"; for a whole GPU, its PCI id, "10de:2331" */
+    int64_t free; /* number of instances that are unused, or can still be created */
+    int64_t made; /* the part of `free` that already exists, which other types do not take away */
 };
 
 struct vg_snap_engine {
     char *engine;
-    double share; /* busy, by everybody: what VMs do not explain is the host's own use */
+    double
+        share; /* busy, for any user; the share that VMs do not account for is the host's own use */
 };
 
 struct vg_snap_gpu {
     char *device;
-    int64_t memory_bytes; /* 0: unknown */
+    int64_t memory_bytes; /* 0 if unknown */
     int64_t memory_free_bytes;
     GPtrArray *vgpu_types; /* struct vg_snap_vgpu_type */
-    GPtrArray *engines;    /* struct vg_snap_engine; others are idle */
+    GPtrArray *engines;    /* struct vg_snap_engine; engines not listed are idle */
 };
 
-/* What a VM does on one engine of one GPU. */
+/* A VM's use of one engine of one GPU. */
 struct vg_snap_gpu_use {
     char *device;
     char *engine;
-    char *vgpu_type;      /* NULL: unknown, the VM can then not be placed elsewhere */
+    char *vgpu_type;      /* NULL if unknown; the VM cannot be placed elsewhere then */
     double share;         /* busy */
-    double wait_share;    /* sum of the waits of its requests: may pass 1 */
-    int64_t memory_bytes; /* of the whole vGPU, the same in each entry of a device; 0: unknown */
+    double wait_share;    /* sum of the waits of its requests, so it may exceed 1 */
+    int64_t memory_bytes; /* of the whole vGPU, repeated in each entry of a device; 0 if unknown */
 };
 
-/* CPU time that a VM's vCPUs lost to somebody. */
+/* CPU time that a VM's vCPUs lost to one aggressor. */
 struct vg_snap_loss {
     char *aggressor; /* name of a VM of the same host, "self", "limit", "host:kernel", ... */
     double share;    /* cores lost */
@@ -97,29 +97,28 @@ struct vg_snap_loss {
 struct vg_snap_profile {
     int64_t window_ns;
     GArray *cpu; /* double, cores wanted: run + preempt + wake_wait - lost to "limit" */
-    GArray *gpu; /* double, 0..1: part of the window with GPU work waiting or running; as long as
-                  * cpu, or empty where the GPU side is unknown */
+    GArray *gpu; /* double, 0..1: fraction of the window with GPU work waiting or running; as long
+                  * as cpu, or empty if the GPU side is unknown */
 };
 
 struct vg_snap_vm {
     char *name;
     char *uuid;         /* lower case, or NULL */
-    char *display_name; /* its name in OpenStack, which others may have, too; NULL: it has none */
+    char *display_name; /* its name in OpenStack, which is not unique; or NULL */
     int64_t pid;
     int64_t vcpus;
-    int64_t memory_bytes; /* 0: unknown */
-    GArray *cpus; /* int32_t, ascending: CPUs its vCPUs may use, or (recordings) were seen on;
-                   * empty: any */
+    int64_t memory_bytes; /* 0 if unknown */
+    GArray *cpus; /* int32_t, ascending: CPUs that its vCPUs may use or (in recordings) were seen
+                   * on; empty for any CPU */
     bool pinned;  /* to CPUs or NUMA nodes of its host */
     bool never_move;
-    char
-        *only_cold; /* why it cannot be moved while it runs, one sentence; NULL: nothing is known */
-    char *manager;  /* "oVirt": another program moves it, and vgpud may not; NULL: none is known */
-    bool unmanaged; /* libvirt of its host does not know it, so that nobody can move it */
-    GPtrArray *affinity;      /* char *: groups whose members belong on one host */
+    char *only_cold; /* why it cannot be moved while it runs, one sentence; or NULL */
+    char *manager;   /* another program that moves it, so that vgpud may not, "oVirt"; or NULL */
+    bool unmanaged;  /* its host's libvirt does not know it, so it cannot be moved */
+    GPtrArray *affinity;      /* char *: groups whose members must share a host */
     GPtrArray *anti_affinity; /* char *: groups whose members must be on different hosts */
-    char *cpu_model;          /* that the guest was started with and needs; NULL: any will do */
-    double cpu_limit; /* cores that its CPU quota lets its vCPUs use; 0: no quota is known */
+    char *cpu_model;  /* that the guest was started with and requires; NULL if any model will do */
+    double cpu_limit; /* cores that its CPU quota allows its vCPUs; 0 if no quota is known */
     enum vg_vm_class vm_class;
     double cpu_intensity;
     double gpu_intensity;
@@ -132,38 +131,40 @@ struct vg_snap_vm {
     GPtrArray *gpu; /* struct vg_snap_gpu_use */
     struct vg_snap_profile profile;
     GPtrArray *lost_to; /* struct vg_snap_loss, most first */
-    /* char *: members above that nobody knows, which are 0, empty or a guess, and those that are
-     * lower bounds. */
+    /* char *: members above that are unknown (0, empty or a guess), and those that are lower
+     * bounds. */
     GPtrArray *unknown;
     GPtrArray *bounds;
-    char *problem; /* not NULL: the data of this VM is bad, do not plan with it; why */
+    char *problem; /* why this VM's data is bad and must not be used for planning; NULL if it is
+                    * good */
 };
 
-/* What programs of one VM did by a socket of a vgpu-proxy. */
+/* Activity of one VM's programs on a vgpu-proxy socket. */
 struct vg_snap_proxy_socket {
     char *socket;
-    char *address; /* how programs in a guest reach it; NULL: they do not */
-    char *vm;      /* name or UUID; NULL: nobody has said whose it is */
+    char *address; /* for programs in a guest; NULL if they cannot reach it */
+    char *vm;      /* name or UUID; NULL if not configured */
     int64_t weight;
-    int64_t configured_weight; /* that its proxy was begun with */
-    int64_t memory_bytes;      /* that each program may have; 0: there is no limit */
+    int64_t configured_weight; /* the weight that its proxy was started with */
+    int64_t memory_bytes;      /* limit for each program; 0 for no limit */
     int64_t used_bytes;
-    int64_t reserved_bytes; /* kept for programs that will come */
+    int64_t reserved_bytes; /* reserved for programs that will connect */
     int64_t clients;
-    GArray *run;    /* double, 0..1, window by window: part of the time in which its commands ran */
-    GArray *lacked; /* double, 0..1: in which it wanted the GPU and did not have it */
+    GArray *run; /* double, 0..1, window by window: fraction of the time during which its commands
+                  * ran */
+    GArray *lacked; /* double, 0..1: fraction during which it wanted the GPU and did not have it */
 };
 
 /* A vgpu-proxy, and what its clients did in the last windows. */
 struct vg_snap_proxy {
-    char *at;  /* where it is asked */
-    char *gpu; /* that it serves; NULL: not known, or one of several */
+    char *at;  /* its control socket */
+    char *gpu; /* the GPU that it serves; NULL if unknown, or one of several */
     int64_t gpus;
-    int64_t memory_bytes; /* of that GPU; 0: not known */
-    char *problem;        /* why nothing is known of the newest window; NULL: it is */
+    int64_t memory_bytes; /* of that GPU; 0 if unknown */
+    char *problem;        /* why nothing is known about the newest window; NULL if it is known */
     int64_t window_ns;
-    GArray *known;      /* int32_t, newest last: 1 where the figures of a window are known, or 0 */
-    GPtrArray *sockets; /* struct vg_snap_proxy_socket, whose histories are as long as known */
+    GArray *known; /* int32_t, newest last: 1 if the figures of the window are known, otherwise 0 */
+    GPtrArray *sockets; /* struct vg_snap_proxy_socket, with histories as long as known */
 };
 
 struct vg_snap_host {
@@ -172,21 +173,21 @@ struct vg_snap_host {
     enum vg_snapshot_source source; /* of this host's data; never MERGED */
     int64_t begin_ns;               /* of this host's data, raw clock */
     int64_t end_ns;
-    int64_t age_ns;   /* of this host's data when it was put together with others'; 0: new, or not
-                         known */
-    int64_t cpus;     /* CPUs that VMs may use */
-    double own_share; /* cores that run what is no vCPU; 0: not known, or nothing */
-    char *cpu_model;  /* NULL: unknown */
-    int64_t memory_bytes; /* 0: unknown */
+    int64_t
+        age_ns;   /* age of this host's data when it was merged with others; 0 if new, or unknown */
+    int64_t cpus; /* CPUs that VMs may use */
+    double own_share;     /* cores used by anything except vCPUs; 0 if unknown, or none */
+    char *cpu_model;      /* NULL if unknown */
+    int64_t memory_bytes; /* 0 if unknown */
     int64_t memory_free_bytes;
     bool maintenance;
-    int64_t
-        lost_events; /* dropped by the recorder (live: in the newest window): figures may be low */
-    GPtrArray *gpus; /* struct vg_snap_gpu */
-    GPtrArray *vms;  /* struct vg_snap_vm */
-    GPtrArray *proxies; /* struct vg_snap_proxy */
-    /* How long the last programs stood still that were moved from proxy to proxy from here, as a
-     * mean; 0: none was moved. */
+    int64_t lost_events; /* dropped by the recorder (live: in the newest window), so figures may be
+                          * too low */
+    GPtrArray *gpus;     /* struct vg_snap_gpu */
+    GPtrArray *vms;      /* struct vg_snap_vm */
+    GPtrArray *proxies;  /* struct vg_snap_proxy */
+    /* Mean pause of the programs that were last moved from one proxy to another on this host; 0
+     * without such moves. */
     int64_t proxy_stop_ns;
     int64_t store_bytes; /* of what vgpud has stored; 0: not told */
     uint64_t present;    /* private, the members that its document had */
@@ -227,53 +228,54 @@ struct vg_snap_host *vg_snapshot_add_host(vg_snapshot *snapshot, const char *nam
 struct vg_snap_vm *vg_snap_host_add_vm(struct vg_snap_host *host, const char *name);
 struct vg_snap_gpu *vg_snap_host_add_gpu(struct vg_snap_host *host, const char *device);
 
-/* Sorts, and checks what no single member shows: host names, VM names of a host, VM UUIDs and GPU
- * devices of a host are unique; profiles fit; times are in order. VG_E_CONFLICT for hosts, VMs and
- * UUIDs that are there twice, VG_E_INVALID otherwise. */
+/* Sorts the snapshot, and checks the constraints between members: host names are unique, as are the
+ * VM names, VM UUIDs and GPU devices of a host; profiles have the right length; times are in order.
+ * Fails with VG_E_CONFLICT for duplicate hosts, VMs and UUIDs, otherwise with VG_E_INVALID. */
 int vg_snapshot_seal(vg_snapshot *snapshot, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* A sealed snapshot from JSON text, or NULL and VG_E_INVALID naming the path, or VG_E_CONFLICT as
- * vg_snapshot_seal(). */
+/* Returns a sealed snapshot made from JSON text. On failure, returns NULL with VG_E_INVALID naming
+ * the path, or VG_E_CONFLICT as vg_snapshot_seal() does. */
 vg_snapshot *vg_snapshot_from_json(const char *text, size_t size, GError **err);
 
-/* The caller puts the object; vg_json_to_text() makes text of it. */
+/* The caller puts the object. vg_json_to_text() converts it to text. */
 json_object *vg_snapshot_to_json(const vg_snapshot *snapshot);
 
-/* One sealed snapshot of all hosts of several. The same host, or VM UUID, in two of them is
- * VG_E_CONFLICT naming both labels (file names; the array is as long as parts). Hosts keep their
- * source and times. Clocks are not compared: hosts of different recordings were never together; the
- * offset is kept where all agree, else 0. The order of the parts does not matter. */
+/* Returns one sealed snapshot of the hosts of several snapshots. A host, or a VM's UUID, that
+ * occurs in two of them is VG_E_CONFLICT; the error names both labels (file names; the array is as
+ * long as parts). Hosts keep their source and times. Clocks are not compared, because hosts of
+ * different recordings did not run at the same time. The offset is kept if all parts agree,
+ * otherwise it is 0. The order of the parts is irrelevant. */
 vg_snapshot *vg_snapshot_merge(const vg_snapshot *const *parts, const char *const *labels,
                                size_t n_parts, GError **err);
 
-/* NULL if there is none. A sealed snapshot is searched in logarithmic time. */
+/* Returns the host, or NULL. The search of a sealed snapshot takes logarithmic time. */
 const struct vg_snap_host *vg_snapshot_find_host(const vg_snapshot *snapshot, const char *name);
 
-/* SHA-256 in hex of a sealed snapshot's content, independent of the order and layout of any JSON
- * text it came from. The caller frees it. */
+/* Returns the SHA-256, in hex, of a sealed snapshot's content. It does not depend on the order and
+ * layout of any JSON text that the snapshot came from. The caller frees it. */
 char *vg_snapshot_hash(const vg_snapshot *snapshot);
 
-/* SHA-256 in hex of what a plan relies on and measurement does not change: identity, size,
- * constraints, device types, and for a VM the host it is on. Two snapshots in which these differ
- * have drifted. */
+/* Return the SHA-256, in hex, of the facts that a plan relies on and that measurements do not
+ * change: identity, size, constraints, device types, and for a VM its host. Two snapshots with
+ * different hashes have drifted. The caller frees it. */
 char *vg_snap_vm_facts_hash(const struct vg_snap_host *host, const struct vg_snap_vm *vm);
 char *vg_snap_host_facts_hash(const struct vg_snap_host *host);
 
-/* Cores wanted: run + preempt + wake_wait, without what a CPU quota of the VM's own keeps it from,
- * on whatever host it is. Under contention an upper bound, because a vCPU that waits might, had it
- * run, have gone to sleep earlier. */
+/* Returns the cores that a VM wants: run + preempt + wake_wait, minus what its own CPU quota denies
+ * it on any host. Under contention this is an upper bound, because a waiting vCPU might have gone
+ * to sleep earlier if it had run. */
 double vg_snap_vm_demand(const struct vg_snap_vm *vm);
 
-/* Tells whether a member is unknown. */
+/* Returns whether a member is unknown. */
 bool vg_snap_vm_lacks(const struct vg_snap_vm *vm, const char *member);
 
-/* The same of a measured demand, such as a window of the profile. */
+/* Applies the VM's CPU quota to a measured demand, such as a window of the profile. */
 double vg_snap_vm_cap_demand(const struct vg_snap_vm *vm, double cores);
 
-/* Cores lost to waiting that another host could give it: demand - run. */
+/* Returns the cores lost to waiting that another host could provide: demand - run. */
 double vg_snap_vm_lost(const struct vg_snap_vm *vm);
 
-/* Preemptions per second, without those by its CPU quota. */
+/* Returns the preemptions per second, except those caused by its CPU quota. */
 double vg_snap_vm_preemptions(const struct vg_snap_vm *vm);
 
 #endif

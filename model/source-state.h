@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the sources of one collector are doing: which of them measure, and why others do not. Plain
- * data of whoever holds it.
+ * The state of a collector's sources: which of them measure, and why others do not. Plain data.
  */
 #ifndef VG_MODEL_SOURCE_STATE_H
 #define VG_MODEL_SOURCE_STATE_H
@@ -12,7 +11,7 @@
 
 enum vg_source_state_kind {
     VG_SOURCE_USED,   /* it measures; `reason` may say what */
-    VG_SOURCE_SPARE,  /* it is not needed, for a better one measures */
+    VG_SOURCE_SPARE,  /* not needed, because a better source measures */
     VG_SOURCE_LESS,   /* it measures less than it should; `reason` says why */
     VG_SOURCE_ABSENT, /* it cannot measure here; `reason` says why */
     VG_SOURCE_STATE_KIND_MAX
@@ -27,13 +26,13 @@ struct vg_source_state {
     char *reason;            /* one sentence, or NULL */
 };
 
-/* Of struct vg_source_state *; the caller unrefs it. */
+/* Returns an array of struct vg_source_state *; the caller unrefs it. */
 GPtrArray *vg_source_states_new(void);
 
 void vg_source_states_add(GPtrArray *states, const char *name, enum vg_source_state_kind kind,
                           enum vg_trouble trouble, char *take_reason);
 
-/* A deep copy; NULL of NULL. */
+/* Returns a deep copy, or NULL for NULL. */
 GPtrArray *vg_source_states_copy(const GPtrArray *states);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the topology share.
+ * Internals that the topology's files share.
  */
 #ifndef VG_MODEL_TOPOLOGY_PRIVATE_H
 #define VG_MODEL_TOPOLOGY_PRIVATE_H
@@ -11,7 +11,7 @@
 #define TID_PAGE_SIZE (1 << TID_PAGE_BITS)
 #define TID_PAGES     (VG_TID_LIMIT / TID_PAGE_SIZE + 1)
 
-/* What a VM map said about a process id or thread id. */
+/* A VM map's entry for a process id or thread id. */
 struct vm_name {
     char name[VG_VM_NAME_MAX];
     char uuid[VG_UUID_LEN];
@@ -20,14 +20,14 @@ struct vm_name {
 
 struct vg_topology {
     struct vg_thread **by_tid[TID_PAGES]; /* living threads */
-    GPtrArray *threads;                   /* by slot; NULL: free */
+    GPtrArray *threads;                   /* by slot; NULL if free */
     GArray *free_slots;                   /* uint32_t */
     GPtrArray *ended;                     /* threads that may be released */
     GHashTable *by_pid;                   /* living processes with a known pid */
     GHashTable *vms;                      /* id -> VM or possible VM, owned */
     uint32_t next_id;
     GHashTable *names;   /* pid -> struct vm_name, owned */
-    GHashTable *helpers; /* pid -> GArray of tids that work for it, while it is not known */
+    GHashTable *helpers; /* pid -> GArray of tids that work for it, while the process is unknown */
     bool only_told;
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is who on a host: threads, their processes, and which processes are VMs. Learnt from event
- * contexts, comm fields and process events as they come, so any statement may arrive late, twice
- * or never. A tid or pid that ends and comes back is a new thread or process.
+ * The threads of a host, their processes, and the processes that are VMs. It learns from event
+ * contexts, comm fields and process events in the order of arrival, so a statement may arrive late,
+ * twice or never. A tid or pid that ends and is reused is a new thread or process.
  *
- * Threads and processes are never moved in memory; a pointer stays good until
- * vg_topology_release_dead() (threads) or vg_topology_free(). One thread at a time.
+ * Threads and processes never move in memory. A pointer is valid until vg_topology_release_dead()
+ * (threads) or vg_topology_free(). One thread at a time.
  */
 #ifndef VG_MODEL_TOPOLOGY_H
 #define VG_MODEL_TOPOLOGY_H
@@ -26,18 +26,19 @@
 typedef struct vg_topology vg_topology;
 
 struct vg_process {
-    uint32_t id; /* dense, from 0, never reused; VG_PROCESS_NO_ID until it is asked for */
-    int32_t pid; /* tgid; while it is not known, the tid of the first thread seen */
+    uint32_t id; /* dense, from 0, never reused; VG_PROCESS_NO_ID until requested */
+    int32_t pid; /* tgid; until it is known, the tid of the first thread seen */
     bool pid_known;
     bool is_vm;     /* has a vCPU thread, or was named by a VM map */
-    bool maybe_vm;  /* a comm of QEMU: its waits are worth attributing before a vCPU is seen */
-    bool is_kernel; /* of a thread of the kernel that works for a process that is not known yet */
+    bool maybe_vm;  /* has a QEMU comm: its waits are worth attributing before a vCPU is seen */
+    bool is_kernel; /* has a kernel thread that works for a process not known yet */
     bool ended;
-    char name[VG_VM_NAME_MAX];      /* of the VM, empty if nobody named it */
-    char uuid[VG_UUID_LEN];         /* lower case, empty if unknown */
-    struct vg_process *merged_into; /* not NULL: this was a guess, the truth is there */
-    uint32_t threads;               /* known and not yet released */
-    uint32_t living;                /* of these, not ended */
+    char name[VG_VM_NAME_MAX]; /* name of the VM; empty if unknown */
+    char uuid[VG_UUID_LEN];    /* lower case, empty if unknown */
+    struct vg_process
+        *merged_into; /* not NULL: this process was a guess, and this is the real one */
+    uint32_t threads; /* number of known threads that are not released */
+    uint32_t living;  /* the part of them that has not ended */
 };
 
 struct vg_thread {
@@ -45,94 +46,98 @@ struct vg_thread {
     int32_t tid;
     int32_t vcpu_index; /* n of "CPU n/KVM", or VG_NONE */
     uint8_t kind;       /* enum vg_thread_kind */
-    bool is_vcpu;       /* by its name or because it entered a guest */
+    bool is_vcpu;       /* because of its name, or because it entered a guest */
     bool ended;
-    int32_t
-        works_for; /* of the kernel: the process that its name tells, whose it counts as; or 0 */
+    int32_t works_for; /* kernel thread: the pid in its name, of the process that it is counted for;
+                        * or 0 */
     char comm[VG_COMM_LEN];
-    struct vg_process *process; /* never NULL; may be merged: vg_thread_process() */
+    struct vg_process *process; /* never NULL; may be merged, see vg_thread_process() */
 };
 
 vg_topology *vg_topology_new(void);
 void vg_topology_free(vg_topology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_topology, vg_topology_free)
 
-/* May a VM have this name? Not those that say who else took its CPU time ("self", "limit",
- * "host:kernel"), or that it was many ("rest"). */
+/* Returns whether a VM may have this name. Names of other aggressors ("self", "limit",
+ * "host:kernel") and of their sum ("rest") are reserved. */
 bool vg_is_vm_name(const char *name);
 
-/* One line of a VM map: process `pid` (or thread `pid`, where a trace has no process ids) belongs
- * to VM `name`; uuid may be NULL. Call before the first event. */
+/* Processes a line of a VM map: process `pid` (or thread `pid`, if a trace has no process ids)
+ * belongs to VM `name`; uuid may be NULL. Must be called before the first event. */
 int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,
                         GError **err);
 
-/* The names of VMs that were given to processes or threads of which none was seen: char *, sorted,
- * of the topology. The caller frees the array. */
+/* Returns the VM names whose processes or threads were never seen: char *, sorted, owned by the
+ * topology. The caller frees the array. */
 GPtrArray *vg_topology_unmatched_names(const vg_topology *topology);
 
-/* For who knows from elsewhere which processes are VMs: from now on only vg_topology_tell() makes
- * VMs and vCPUs, no comm and no guest entry does. Call before the first event. */
+/* For callers that know from another source which processes are VMs. From now on, only
+ * vg_topology_tell() creates VMs and vCPUs, not comms or guest entries. Must be called before the
+ * first event. */
 void vg_topology_only_told(vg_topology *topology);
 
 struct vg_told_thread {
     int32_t tid;
-    int32_t pid; /* of its process, which is a VM */
+    int32_t pid; /* of its process, a VM */
     const char *name;
-    const char *uuid; /* or empty */
+    const char *uuid; /* may be empty */
     bool is_vcpu;
     int32_t vcpu_index; /* or VG_NONE */
 };
 
-/* Makes the living thread, if it is new, and its process a VM; may be repeated, as all of it may
- * change. The process, borrowed until it has ended and vg_topology_forget_dead() is called. */
+/* Creates the living thread if it is new, and marks its process as a VM. May be repeated, because
+ * all of it can change. Returns the process, borrowed until it has ended and
+ * vg_topology_forget_dead() is called. */
 const struct vg_process *vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told);
 
-/* The process pid works for a VM, whose process is owner: its threads are the VM's from now on.
- * May be repeated; nothing happens while owner has not been told of. */
+/* Counts the threads of process pid as threads of the VM whose process is owner. May be repeated.
+ * Has no effect until owner is known. */
 void vg_topology_adopt(vg_topology *topology, int32_t pid, int32_t owner);
 
-/* The living thread with this tid (1..VG_TID_LIMIT), made if it is new. Never NULL. */
+/* Returns the living thread with this tid (1..VG_TID_LIMIT), and creates it if it is new. Never
+ * NULL. */
 struct vg_thread *vg_topology_thread(vg_topology *topology, int32_t tid);
 
-/* The living thread with this tid, or NULL. */
+/* Returns the living thread with this tid, or NULL. */
 struct vg_thread *vg_topology_find(const vg_topology *topology, int32_t tid);
 
-/* Learns: comm (NUL-padded, may change), process, kind, "enters guests". Each may be repeated. */
+/* Set what became known: comm (NUL-padded, may change), process, kind, "enters guests". Each may be
+ * repeated. */
 void vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char *comm);
 void vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t pid);
 void vg_topology_set_kind(vg_topology *topology, struct vg_thread *thread,
                           enum vg_thread_kind kind);
 void vg_topology_set_vcpu(vg_topology *topology, struct vg_thread *thread);
 
-/* The thread has exited: its tid may come back as another thread. */
+/* The thread has exited. Its tid may return as another thread. */
 void vg_topology_end(vg_topology *topology, struct vg_thread *thread);
 
-/* Threads that ended and are no vCPUs: calls drop(slot) for each and forgets it, so that a host
- * which forks all day does not grow. vCPU threads and processes with an id stay. */
+/* Calls drop(slot) for each ended thread that is not a vCPU, and forgets it, so that memory use
+ * does not grow on a host that forks constantly. vCPU threads and processes with an id are kept. */
 void vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot),
                               void *data);
 
-/* The same for all threads that ended, and for VMs that have none left, whose ids are then unknown:
- * for who reads windows only, and for ever. */
+/* Does the same for all ended threads, and for VMs without threads, whose ids become unknown. For
+ * callers that only read windows and run indefinitely. */
 void vg_topology_forget_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot),
                              void *data);
 
-/* A VM without threads, for what is known to be some VM's before it is known whose; it stays until
- * it is replaced by that VM, which keeps its own name. */
+/* Adds a VM without threads, for activity that belongs to a VM that is not identified yet. It
+ * exists until that VM, which keeps its own name, replaces it. */
 struct vg_process *vg_topology_add_vm(vg_topology *topology, const char *name);
 void vg_topology_replace_vm(vg_topology *topology, struct vg_process *stand_in,
                             struct vg_process *process);
 
-/* A VM that has this name and has not ended; NULL: there is none. */
+/* Returns a VM with this name that has not ended, or NULL. */
 struct vg_process *vg_topology_vm_named(const vg_topology *topology, const char *name);
 
-/* The process is a VM by what it does, unless only vg_topology_tell() makes VMs. */
+/* Marks a process as a VM because of its behaviour, unless only vg_topology_tell() creates VMs. */
 void vg_topology_make_vm(vg_topology *topology, struct vg_process *process);
 
-/* The id of a process, given to it now if it has none. VMs have one from the start. */
+/* Returns the id of a process, and assigns it first if necessary. VMs have one from the start. */
 uint32_t vg_topology_process_id(vg_topology *topology, struct vg_process *process);
 
-/* Follows merged processes to the one that stands. */
+/* Follows merged processes to the final process. */
 static inline struct vg_process *
 vg_process_resolve(struct vg_process *process)
 {
@@ -147,15 +152,16 @@ vg_thread_process(const struct vg_thread *thread)
     return vg_process_resolve(thread->process);
 }
 
-/* All threads, ended but not yet released ones included, and all processes ever seen that are or
- * may be VMs; in order of first appearance. */
+/* All threads, including those that ended but are not yet released, and all processes seen so far
+ * that are VMs, or may be. In order of first appearance. */
 uint32_t vg_topology_thread_count(const vg_topology *topology); /* slots in use or free */
 struct vg_thread *vg_topology_thread_at(const vg_topology *topology, uint32_t slot); /* or NULL */
 uint32_t vg_topology_process_count(const vg_topology *topology);
 struct vg_process *vg_topology_process_at(const vg_topology *topology,
-                                          uint32_t id); /* NULL: forgotten */
+                                          uint32_t id); /* NULL if forgotten */
 
-/* Name to show: the one given, else "qemu-<pid>". buf of VG_VM_NAME_MAX bytes; returns buf. */
+/* Returns the name to show: the given name, otherwise "qemu-<pid>". buf has VG_VM_NAME_MAX bytes;
+ * returns buf. */
 const char *vg_process_vm_name(const struct vg_process *process, char *buf);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a name or a UUID that a person, a file or another program gives means a VM. Pure; any
+ * Compares a name or UUID from a user, a file or another program with those of a VM. Pure; any
  * thread.
  */
 #ifndef VG_MODEL_VM_NAME_H
@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Returns whether id is the name of a VM, or its UUID, in which case does not matter. Each of the
- * three may be NULL or empty, which matches nothing; a NULL name compares the UUID alone. */
+/* Returns whether id is the name of a VM, or its UUID in upper or lower case. Each of the three may
+ * be NULL or empty, and then matches nothing; if name is NULL, only the UUID is compared. */
 bool vg_vm_is(const char *id, const char *name, const char *uuid);
 
 #endif

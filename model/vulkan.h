@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vulkan for a VM without a GPU of its own (Venus on virtio-gpu): what is asked for, and what it
+ * Vulkan for a VM without a GPU of its own (Venus on virtio-gpu): the request, and the resulting
  * changes in the VM's definition. Plain data.
  */
 #ifndef VG_MODEL_VULKAN_H
@@ -11,16 +11,16 @@
 
 #include "base/record.h"
 
-/* The limits of hostmem, which is the size of a PCI BAR: a power of two. */
+/* Limits of hostmem. It is the size of a PCI BAR, so it must be a power of two. */
 #define VG_VULKAN_HOSTMEM_MIN     (INT64_C(16) << 20)
 #define VG_VULKAN_HOSTMEM_MAX     (INT64_C(1) << 40)
 #define VG_VULKAN_HOSTMEM_DEFAULT (INT64_C(4) << 30)
 
 struct vg_vulkan_request {
     bool enabled;
-    int64_t hostmem_bytes; /* 0: VG_VULKAN_HOSTMEM_DEFAULT */
-    char *render_node;     /* the one on which egl-headless draws; NULL: libvirt takes one */
-    bool loosen_sandbox;   /* QEMU is started by vgpud-qemu-spawn, which lets it start programs */
+    int64_t hostmem_bytes; /* 0 for VG_VULKAN_HOSTMEM_DEFAULT */
+    char *render_node;     /* the node that egl-headless renders on; NULL if libvirt chooses it */
+    bool loosen_sandbox;   /* vgpud-qemu-spawn starts QEMU, with permission to start programs */
     bool dry_run;
 };
 
@@ -29,10 +29,10 @@ struct vg_vulkan_change {
     char *uuid;
     bool enabled; /* afterwards */
     bool dry_run;
-    bool changed;          /* the definition is, or would be, another one */
-    bool running;          /* the VM runs, so that the change holds from its next start on */
+    bool changed;          /* the definition changes, or would change */
+    bool running;          /* the VM is running, so the change takes effect at its next start */
     int64_t hostmem_bytes; /* 0 if not enabled */
-    GPtrArray *changes;    /* char *, lines of XML after "- " (taken away) or "+ " (new) */
+    GPtrArray *changes;    /* char *, lines of XML after "- " (removed) or "+ " (added) */
     GPtrArray *notes;      /* char *, sentences */
 };
 typedef struct vg_vulkan_change vg_vulkan_change;
@@ -40,7 +40,7 @@ typedef struct vg_vulkan_change vg_vulkan_change;
 extern const struct vg_record_type vg_vulkan_request_record;
 extern const struct vg_record_type vg_vulkan_change_record;
 
-/* Fails with VG_E_INVALID, saying what would be right. */
+/* Fails with VG_E_INVALID, with a message that says what is allowed. */
 int vg_vulkan_request_check(const struct vg_vulkan_request *request, GError **err);
 void vg_vulkan_request_free(void *request); /* NULL is fine */
 
