@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the databases of store and journal have in common: the meaning of sqlite's errors. Any
- * thread.
+ * Interpretation of sqlite errors, shared by the databases of store and journal. Any thread.
  */
 #ifndef VG_SCHEMA_DATABASE_H
 #define VG_SCHEMA_DATABASE_H
@@ -10,13 +9,14 @@
 
 #include "base/error.h"
 
-/* Tells if the error means that the file is damaged, or not one of ours. */
+/* Returns whether the error means that the file is damaged, or is not a vgpud database. */
 bool vg_database_is_damaged(int rc);
 
-/* Returns the code of an error, VG_E_IO if it is none that sqlite blames on others or on rights. */
+/* Returns the code of an error. It is VG_E_IO unless sqlite reports a lack of permission or another
+ * user of the file. */
 enum vg_error_code vg_database_code(int rc);
 
-/* Returns what to do about an error, as the end of a sentence; "" if there is no advice. */
+/* Returns what to do about an error, as the end of a sentence, or "". */
 const char *vg_database_advice(int rc);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of this folder as strings that end with a NUL; sizes without it. Made by schema/embed.c
- * into schema/schema.c in the build directory.
+ * Files of this directory as NUL-terminated strings; sizes exclude the NUL. schema/embed.c
+ * generates schema/schema.c from them in the build directory.
  */
 #ifndef VG_SCHEMA_SCHEMA_H
 #define VG_SCHEMA_SCHEMA_H
@@ -12,7 +12,7 @@
 extern const char vg_schema_openapi[];
 extern const size_t vg_schema_openapi_size;
 
-/* schema/journal/ and schema/store/: what each version adds to the one before, in order. */
+/* schema/journal/ and schema/store/: the additions of each version, in order. */
 extern const char vg_schema_state_001[];
 extern const size_t vg_schema_state_001_size;
 extern const char vg_schema_state_002[];
