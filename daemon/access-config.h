@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads from the configuration who may come in: the addresses to listen on, and the roles of
+ * Reads who may connect from the configuration: the addresses to listen on, and the roles of
  * certificates.
  */
 #ifndef VG_DAEMON_ACCESS_CONFIG_H
@@ -9,14 +9,14 @@
 #include "daemon/daemon-config.h"
 #include "model/identity.h"
 
-/* Refuses keys that contradict each other. */
+/* Rejects keys that contradict each other. */
 int vg_access_config_check(const struct vg_daemon_config *config,
                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Splits [api] listen into a list; the caller frees it. */
 GStrv vg_access_config_listen(const struct vg_daemon_config *config);
 
-/* Returns the highest role of a group [role NAME] that has this subject. */
+/* Returns the highest role among the [role NAME] groups with this subject. */
 enum vg_role vg_access_config_role(const struct vg_daemon_config *config, const char *subject);
 
 #endif

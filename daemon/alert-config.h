@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the groups [alert NAME] of a configuration, and reports changes of their alerts.
+ * Reads the [alert NAME] groups of a configuration, and reports changes of their alerts.
  */
 #ifndef VG_DAEMON_ALERT_CONFIG_H
 #define VG_DAEMON_ALERT_CONFIG_H
@@ -14,7 +14,7 @@
 /* The keys of struct vg_alert_config. */
 extern const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS];
 
-/* Adds a line for each group that is incomplete. */
+/* Adds a line for each incomplete group. */
 void vg_alert_config_check(const struct vg_daemon_config *config, GString *errors);
 
 /* Checks [alerts] command. */

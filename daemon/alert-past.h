@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes over the alerts that the run of vgpud before this one had raised.
+ * Restores the alerts that the previous run of vgpud had raised.
  */
 #ifndef VG_DAEMON_ALERT_PAST_H
 #define VG_DAEMON_ALERT_PAST_H
@@ -9,8 +9,8 @@
 #include "daemon/node.h"
 #include "journal/journal.h"
 
-/* Reads from the journal which alerts are raised, and has the node go on with those whose rules are
- * still there; the others end. Called once, when the node has its rules. Blocks. */
+/* Reads the raised alerts from the journal, and passes those whose rules still exist to the node.
+ * The others end. Called once, when the node has its rules. Blocks. */
 void vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements for the API what api/backend.h asks of the daemon. The main thread makes and frees it;
- * any thread may call the functions of the vg_backend.
+ * Implements the interface of api/backend.h for the API. The main thread creates and frees it; any
+ * thread may call the functions of the vg_backend.
  */
 #ifndef VG_DAEMON_BACKEND_H
 #define VG_DAEMON_BACKEND_H
@@ -19,13 +19,13 @@
 #include "policy/policy-conf.h"
 
 struct vg_daemon_backend_parts {
-    vg_node *node; /* borrowed, as are all others but the policy, which is copied */
+    vg_node *node; /* borrowed, as are all others except the policy, which is copied */
     vg_supervisor *supervisor;
     vg_store *store;
     vg_journal *journal;
     vg_event_log *events;
     vg_peers *peers;
-    vg_region *region; /* NULL if this host is in no cluster */
+    vg_region *region; /* NULL if this host is not in a cluster */
     vg_mover *mover;
     vg_reservations *reservations;
     vg_alert_command *alert_command;
@@ -37,7 +37,7 @@ typedef struct vg_daemon_backend vg_daemon_backend;
 vg_daemon_backend *vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts);
 void vg_daemon_backend_free(vg_daemon_backend *backend);
 
-/* Starts what works by itself; stop ends it, before moves can no longer be begun. */
+/* _start: starts the autonomous parts. _stop: ends them, while moves can still be started. */
 int vg_daemon_backend_start(vg_daemon_backend *backend, GError **err);
 void vg_daemon_backend_stop(vg_daemon_backend *backend); /* NULL is fine */
 

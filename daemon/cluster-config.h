@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads from the configuration which cluster this host is a member of, and takes part in it: hosts
- * that etcd tells of become peers of this vgpud.
+ * Reads the cluster of this host from the configuration, and joins it: hosts registered in etcd
+ * become peers of this vgpud.
  */
 #ifndef VG_DAEMON_CLUSTER_CONFIG_H
 #define VG_DAEMON_CLUSTER_CONFIG_H
@@ -13,32 +13,32 @@
 
 #define VG_CLUSTER_N_KEYS 17
 
-/* The keys of group [cluster]; offsets are those of struct vg_daemon_config. */
+/* The keys of the [cluster] group; offsets are those of struct vg_daemon_config. */
 extern const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS];
 
 /* Checks the keys of [cluster] together. */
 int vg_cluster_config_check(const struct vg_daemon_config *config, GError **err);
 
-/* Returns how etcd is asked; strings are borrowed from config. */
+/* Returns the settings for etcd; strings are borrowed from config. */
 struct vg_etcd_options vg_cluster_config_etcd(const struct vg_daemon_config *config);
 
 typedef struct vg_membership vg_membership;
 
-/* Takes part in the cluster that is configured; *ret stays NULL if none is. peers is borrowed, and
- * its members are set from now on. */
+/* Joins the configured cluster; *ret stays NULL if none is configured. peers is borrowed, and its
+ * members are set from now on. */
 int vg_membership_new(const struct vg_daemon_config *config, const char *host, const char *boot_id,
                       vg_peers *peers, vg_membership **ret, GError **err);
 
-/* Returns the region, borrowed, or NULL for no membership. */
+/* Returns the region, borrowed, or NULL if membership is NULL. */
 vg_region *vg_membership_region(const vg_membership *membership);
 
-/* Sums this host up for the others. Main thread; NULL is fine. */
+/* Updates this host's summary for the other hosts. Main thread; NULL is fine. */
 void vg_membership_tick(vg_membership *membership, const vg_view *view);
 
-/* Returns whether its thread shows signs of life. NULL is fine. */
+/* Returns whether its thread is alive. NULL is fine. */
 bool vg_membership_is_alive(const vg_membership *membership, int64_t limit_ns);
 
-/* Ends it: leaves the cluster, and sets no members of peers any more. NULL is fine. */
+/* Leaves the cluster, and stops setting members of peers. NULL is fine. */
 void vg_membership_stop(vg_membership *membership);
 void vg_membership_free(vg_membership *membership); /* NULL is fine */
 

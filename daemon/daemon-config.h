@@ -17,7 +17,7 @@
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
-/* The maximum length of a path in bytes, since sun_path has room for 108. */
+/* The maximum length of a path in bytes: sun_path has 108. */
 #define VG_SOCKET_PATH_MAX 107
 
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
@@ -29,10 +29,10 @@ struct vg_daemon_config {
     struct vg_policy_config policy;
 
     int log_level;   /* an index: VG_LOG_ERR plus this is the level */
-    char *host_name; /* empty for the machine's name, or that in the recording */
+    char *host_name; /* empty for the machine's name, or the name in the recording */
     int64_t window_ns;
     int64_t aggressors;
-    int64_t thread_limit_ns; /* a thread that stays silent for longer counts as hanging */
+    int64_t thread_limit_ns; /* a thread without a heartbeat for longer counts as hung */
 
     char *socket;
     char *socket_mode; /* octal */
@@ -101,11 +101,12 @@ struct vg_daemon_config {
     int64_t peers_refresh_ns;
     int64_t peers_deadline_ns;
 
-    char *cluster_etcd; /* endpoints; empty if this host is in no cluster */
+    char *cluster_etcd; /* endpoints; empty if this host is not in a cluster */
     char *cluster_name;
     char *cluster_url;
     char *cluster_libvirt_uri;
-    char *cluster_uri_template; /* of the others' libvirt; empty: as cluster_libvirt_uri */
+    char *cluster_uri_template; /* for the libvirt of other hosts; if empty, cluster_libvirt_uri
+                                 * applies */
     char *cluster_cert, *cluster_key, *cluster_cacert;
     char *cluster_etcd_cert, *cluster_etcd_key, *cluster_etcd_cacert;
     char *cluster_etcd_user, *cluster_etcd_password_file;
@@ -115,7 +116,7 @@ struct vg_daemon_config {
     int64_t cluster_interval_ns;
 
     bool actions;
-    char *actions_uri; /* empty if others reach libvirt as they reach this host */
+    char *actions_uri; /* empty if others reach libvirt at this host's address */
     int64_t actions_moves;
     int64_t actions_bandwidth; /* MiB/s; 0 for libvirt's default */
     int64_t actions_downtime_ns;
@@ -128,7 +129,7 @@ struct vg_daemon_config {
     GPtrArray *gpus;    /* struct vg_gpu_config */
     GPtrArray *proxies; /* struct vg_proxy_config of mover/proxy-config.h */
 
-    /* a cloud of clouds.yaml; if it is empty, nova_auth_url counts, if that is set */
+    /* the name of a cloud in clouds.yaml; if it is empty, nova_auth_url applies, if set */
     char *nova_cloud;
     char *nova_clouds;
     char *nova_auth_url;
@@ -142,34 +143,34 @@ struct vg_daemon_config {
     char *nova_region;
     int nova_interface; /* index into vg_nova_interface_names */
     char *nova_cacert;
-    char *nova_host; /* empty if nova calls the host as vgpud does */
+    char *nova_host; /* empty if nova uses vgpud's name for the host */
     int64_t nova_poll_ns;
     int64_t nova_deadline_ns;
     GPtrArray *alerts;   /* struct vg_alert_config */
-    char *alert_command; /* an argv; empty: none */
+    char *alert_command; /* an argv; empty if there is no command */
     int64_t alert_command_limit_ns;
 
     char *fault;
     int64_t fault_move_writes;
 };
 
-/* One group [gpu NAME]. */
+/* A [gpu NAME] group. */
 struct vg_gpu_config {
     struct vg_conf_item item;
     char *device_xml; /* the name of a file */
     int64_t slots;
 };
 
-/* One group [alert NAME]. */
+/* An [alert NAME] group. */
 struct vg_alert_config {
     struct vg_conf_item item;
     double lost_cores; /* 0 if it is missing */
     int64_t for_ns;
-    int64_t clear_for_ns; /* 0: as for_ns */
+    int64_t clear_for_ns; /* 0 for the value of for_ns */
     char *vm;             /* a pattern; empty for the host */
 };
 
-/* One group [peer NAME]. Strings are empty where nothing is configured. */
+/* A [peer NAME] group. Strings that are not configured are empty. */
 struct vg_peer_config {
     struct vg_conf_item item;
     char *url;
@@ -178,22 +179,22 @@ struct vg_peer_config {
     char *key;
     char *cacert;
     char *libvirt_uri;
-    char *host;      /* the name of its host; empty if its name or certificate shows it */
-    char *nova_host; /* empty if nova is to be asked */
+    char *host;      /* the name of its host; empty if its name or certificate proves it */
+    char *nova_host; /* empty if nova is to be queried */
 };
 
-/* Reads path (VG_CONFIG_PATH if that is NULL and the file exists) and then conf.d/NAME.conf beside
- * it, in the order of their names; a key in a later file wins. Returns NULL and sets *err, whose
- * message has a line for each mistake in any file: the file, the line, the group, the key and the
+/* Reads path (VG_CONFIG_PATH if path is NULL and that file exists), and then conf.d/NAME.conf in
+ * the same directory, in alphabetical order. A key in a later file wins. On failure, returns NULL
+ * and sets *err. The message has a line for each mistake in any file: file, line, group, key and
  * reason. The caller frees the result. */
 struct vg_daemon_config *vg_daemon_config_load(const char *path, GError **err);
 void vg_daemon_config_free(struct vg_daemon_config *config);
 
-/* Returns all keys with their values, in the form of a file; the caller frees it. */
+/* Returns all keys with their values, in the format of a file; the caller frees it. */
 char *vg_daemon_config_dump(const struct vg_daemon_config *config);
 
-/* Returns "[group] key" for every changed key that is read only when the daemon starts, joined by
- * ", ", or NULL if there is none. The caller frees it. */
+/* Returns "[group] key" for each changed key that is only read when the daemon starts, joined by ",
+ * ", or NULL. The caller frees it. */
 char *vg_daemon_config_needs_restart(const struct vg_daemon_config *now,
                                      const struct vg_daemon_config *next);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs vgpud as a whole: makes all parts, runs the main loop, and ends the parts in the reverse
+ * Runs vgpud as a whole: creates all parts, runs the main loop, and ends the parts in reverse
  * order. Main thread.
  */
 #ifndef VG_DAEMON_DAEMON_H
@@ -14,16 +14,16 @@
 
 struct vg_daemon_options {
     const char *config_path; /* NULL for the default; read again on SIGHUP */
-    /* These come from the command line and override the files; NULL where it has no such option. */
+    /* Command-line options, which override the files; NULL if not given. */
     const char *socket;
     const char *directory;
     const char *host_name;
     const char *log_level;
-    /* These describe a replay. */
+    /* Options for a replay. */
     const char *replay; /* NULL for live measurement */
     double speed;       /* 0 for as fast as possible */
     const char *vm_map;
-    bool until_end; /* end when the recording has been read and stored */
+    bool until_end; /* exit when the recording has been read and stored */
 };
 
 /* Reads the files; options from the command line override them. Returns NULL and sets *err on

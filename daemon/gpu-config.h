@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the collector that the group [gpu] of the configuration asks for. Main thread.
+ * Creates the collector that the configuration's [gpu] group describes. Main thread.
  */
 #ifndef VG_DAEMON_GPU_CONFIG_H
 #define VG_DAEMON_GPU_CONFIG_H
@@ -9,7 +9,7 @@
 #include "collectors/window-grid.h"
 #include "daemon/daemon-config.h"
 
-/* grid: when windows end. Returns NULL if no such collector is configured. */
+/* grid: when windows end. Returns NULL if no GPU source is configured. */
 vg_collector *vg_gpu_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the limits of the rooms from the configuration, from which strings are borrowed.
+ * Derives the options and limits of store, journal and API from the configuration. Strings are
+ * borrowed from it.
  */
 #ifndef VG_DAEMON_LIMITS_H
 #define VG_DAEMON_LIMITS_H
@@ -10,7 +11,7 @@
 #include "journal/journal.h"
 #include "store/store.h"
 
-/* Return the limits as configured. replays: commits of the store are logged. */
+/* Return the configured limits. replays: log the store's commits. */
 struct vg_store_options vg_daemon_store_options(const struct vg_daemon_config *config,
                                                 bool replays);
 struct vg_journal_options vg_daemon_journal_options(const struct vg_daemon_config *config);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Interprets the group [lttng] of the configuration: whether a live session is to be read, and
- * whose host it shows. Main thread.
+ * Interprets the configuration's [lttng] group: whether to read a live session, and whose host it
+ * traces. Main thread.
  */
 #ifndef VG_DAEMON_LTTNG_CONFIG_H
 #define VG_DAEMON_LTTNG_CONFIG_H
@@ -10,14 +10,14 @@
 #include "collectors/window-grid.h"
 #include "daemon/daemon-config.h"
 
-/* Checks that the keys fit together. If not, returns -1 with VG_E_INVALID. */
+/* Checks that the keys are consistent. If not, returns -1 with VG_E_INVALID. */
 int vg_lttng_config_check(const struct vg_daemon_config *config, GError **err);
 
-/* Returns the name of the traced machine if it is another one, which is then measured instead of
- * this one, or NULL. The caller frees it. */
+/* Returns the name of the traced machine if it is another machine, which is then measured instead
+ * of this one. Otherwise returns NULL. The caller frees it. */
 char *vg_lttng_config_elsewhere(const struct vg_daemon_config *config);
 
-/* Makes the collector. Returns NULL without *err if no session is to be read. */
+/* Creates the collector. Returns NULL without setting *err if no session is to be read. */
 vg_collector *vg_lttng_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid,
                                         GError **err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads from the configuration how VMs are moved: [actions] and [gpu NAME].
+ * Reads the settings for moves from the configuration: [actions] and [gpu NAME].
  */
 #ifndef VG_DAEMON_MOVE_CONFIG_H
 #define VG_DAEMON_MOVE_CONFIG_H
@@ -8,7 +8,7 @@
 #include "daemon/daemon-config.h"
 #include "mover/move-settings.h"
 
-/* Adds a line to errors for each group [gpu NAME] that is wrong, or has a wrong file. */
+/* Adds a line to errors for each [gpu NAME] group that is invalid, or has an invalid file. */
 void vg_move_config_check(const struct vg_daemon_config *config, GString *errors);
 
 /* Reads the settings. Returns NULL and sets *err if a device_xml can no longer be read. The caller

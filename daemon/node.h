@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the daemon's knowledge of its host: takes the collectors' reports, gathers windows, steps
- * the engine, hands windows to the store, and publishes views for the API. Belongs to the main
- * thread, but for vg_node_view().
+ * Maintains the state of the host: receives the collectors' reports, gathers windows, runs the
+ * engine, passes windows to the store, and publishes views for the API. Belongs to the main thread,
+ * except vg_node_view().
  */
 #ifndef VG_DAEMON_NODE_H
 #define VG_DAEMON_NODE_H
@@ -23,16 +23,16 @@
 
 struct vg_node_options {
     const char *host; /* the host's name; copied */
-    /* a recording is replayed: means replace EWMAs, and VMs are never forgotten */
+    /* replay of a recording: means replace EWMAs, and VMs are never forgotten */
     bool replay;
-    bool libvirt_is_here; /* what libvirt tells is of this machine, and of no other one */
-    bool elsewhere; /* another machine is measured, and the facts about this one do not apply */
+    bool libvirt_is_here; /* libvirt's reports are about this machine only */
+    bool elsewhere; /* another machine is measured, and facts about this machine do not apply */
     int64_t window_ns;
-    guint
-        aggressors; /* VMs of which each VM has a counter of what they took (model/lost-series.h) */
+    guint aggressors; /* number of VMs for which each VM has a counter of lost time
+                       * (model/lost-series.h) */
     const struct vg_policy_config *policy; /* copied */
     vg_store *store;                       /* borrowed */
-    /* the number of windows that the store keeps while they wait for the disk */
+    /* the number of windows that the store holds in memory until they are written */
     uint64_t memory_windows;
     vg_event_log *events;          /* borrowed */
     vg_reservations *reservations; /* borrowed until the last report or tick */
@@ -45,50 +45,48 @@ vg_node *vg_node_new(const struct vg_node_options *options);
 void vg_node_free(vg_node *node);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node, vg_node_free)
 
-/* Registers a collector whose windows come lag_ns later than those of others; returns its number.
- * While it is alive, which it is at first, the node waits for its windows. */
+/* Registers a collector whose windows arrive lag_ns later than those of others. Returns its number.
+ * A new collector is alive. The node waits for the windows of collectors that are alive. */
 unsigned int vg_node_add_source(vg_node *node, int64_t lag_ns);
 void vg_node_set_alive(vg_node *node, unsigned int source, bool alive);
 
-/* Takes a report of any kind but STATUS. source: for a WINDOW, the number that vg_node_add_source()
- * returned. */
+/* Processes a report of any kind except STATUS. source: for a WINDOW, the number that
+ * vg_node_add_source() returned. */
 void vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report);
 
-/* Closes windows whose grace is over, and updates values that change with time. Called once a
+/* Closes windows whose grace period is over, and updates values that depend on time. Called once a
  * second. */
 void vg_node_tick(vg_node *node);
 
-/* Closes the remaining windows and publishes, once nothing more will come. */
+/* Closes the remaining windows and publishes a view when no more reports will arrive. */
 void vg_node_flush(vg_node *node);
 
 void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);
 
-/* Sets the alert rules from the next window on; copied. Rules that differ from the old ones start
- * afresh. */
+/* Sets the alert rules that apply from the next window on; copied. Changed rules start from
+ * scratch. */
 void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules);
 
-/* Takes over an alert that an earlier run raised; false if there is no such rule now. */
+/* Restores an alert that an earlier run raised. Returns false if its rule no longer exists. */
 bool vg_node_restore_alert(vg_node *node, const struct vg_active_alert *alert);
 
-/* Sets whether the host is in maintenance, as views say within a second. Any thread. */
+/* Sets whether the host is in maintenance. Views show it within a second. Any thread. */
 void vg_node_set_maintenance(vg_node *node, bool maintenance);
 
-/* Returns how long ago, in real time, the last window was closed, or the node was made if there was
- * none. */
+/* Returns the real time since the last window was closed, or since the node was created. */
 int64_t vg_node_age_ns(const vg_node *node);
 bool vg_node_replay_ended(const vg_node *node);
 
 /* Returns whether libvirt has reported anything yet. */
 bool vg_node_has_inventory(const vg_node *node);
 
-/* Returns the id of this run, which lives as long as the node. */
+/* Returns the id of this run, which is valid as long as the node. */
 const char *vg_node_boot_id(const vg_node *node);
 
-/* Returns the newest view, which is never NULL; the caller unrefs it. Any thread. */
+/* Returns the newest view, never NULL; the caller unrefs it. Any thread. */
 vg_view *vg_node_view(vg_node *node);
 
-/* Takes into account for how long programs stood still that went on at another proxy. Any thread.
- */
+/* Records how long programs were paused while they were moved to another proxy. Any thread. */
 void vg_node_note_proxy_stop(vg_node *node, int64_t stop_ns);
 
 #endif

@@ -11,8 +11,8 @@
 /* The values of [nova] interface, ending with NULL. */
 extern const char *const vg_nova_interface_names[];
 
-/* Checks the configuration, and reads the files. Returns -1 and sets *err, which names the group,
- * if it cannot be used. */
+/* Checks the configuration, and reads the files. If they are unusable, returns -1 and sets *err,
+ * which names the group. */
 int vg_nova_config_check(const struct vg_daemon_config *config, GError **err);
 
 /* Reads the settings. Returns NULL if no cloud is configured. The caller frees them. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds configured keys, tokens and passwords that everybody on this machine can read.
+ * Finds configured keys, tokens and passwords that every user on this machine can read.
  */
 #ifndef VG_DAEMON_SECRETS_H
 #define VG_DAEMON_SECRETS_H
 
 #include "daemon/daemon-config.h"
 
-/* Logs a warning for each such file. Returns all of them in one text, which the caller frees; NULL:
- * there is none. */
+/* Logs a warning for each such file. Returns all of them in one text, which the caller frees, or
+ * NULL. */
 char *vg_secrets_check(const struct vg_daemon_config *config);
 
 #endif

@@ -5,8 +5,8 @@
 #ifndef VG_DAEMON_SIGNALS_H
 #define VG_DAEMON_SIGNALS_H
 
-/* Blocks the signals that the main loop takes, and ignores SIGPIPE. Called before there are
- * threads, which inherit this. */
+/* Blocks the signals that the main loop handles, and ignores SIGPIPE. Called before any other
+ * thread is started; threads inherit this. */
 void vg_signals_block(void);
 
 #endif

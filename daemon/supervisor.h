@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starts, watches and stops the collectors and their threads, and knows how each of them is doing.
- * Main thread, but for vg_supervisor_status().
+ * Starts, monitors and stops the collectors and their threads, and records the state of each. Main
+ * thread, except vg_supervisor_status().
  */
 #ifndef VG_DAEMON_SUPERVISOR_H
 #define VG_DAEMON_SUPERVISOR_H
@@ -24,35 +24,35 @@ struct vg_supervisor_options {
     vg_store *store;      /* borrowed; a replay waits for it */
     int64_t thread_limit_ns;
     bool replay;        /* a replay: windows are never dropped, and reading waits */
-    size_t backlog_max; /* a replay waits while more than this many windows wait for the disk */
+    size_t backlog_max; /* a replay pauses while more than this many windows wait for the disk */
 };
 
 vg_supervisor *vg_supervisor_new(const struct vg_supervisor_options *options);
 
 /* Stops the threads. A thread that does not end within some seconds is left running, with
- * everything that it uses; *ret_all_ended is then false, and the process should end without tidying
- * up. */
+ * everything that it uses. *ret_all_ended is then false, and the process should exit without
+ * cleaning up. */
 void vg_supervisor_stop(vg_supervisor *supervisor, bool *ret_all_ended);
 void vg_supervisor_free(vg_supervisor *supervisor);
 
-/* Starts a collector on its thread. optional: the daemon counts as ready even if the collector has
- * never worked, since this host may not have what it looks for. */
+/* Starts a collector on its thread. optional: the daemon is ready even if the collector has never
+ * worked, because this host may not have the hardware or software that it measures. */
 int vg_supervisor_add(vg_supervisor *supervisor, vg_collector *take_collector, bool optional,
                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns whether there is a collector of this name that has given up. */
+/* Returns whether a collector of this name has failed permanently. */
 bool vg_supervisor_has_failed(const vg_supervisor *supervisor, const char *name);
 
 void vg_supervisor_set_thread_limit(vg_supervisor *supervisor, int64_t thread_limit_ns);
 
-/* Return file descriptors that are readable while reports wait, and take up to `most` of these
- * reports into the node. vg_supervisor_take() returns false if there were none. */
+/* _fd returns a file descriptor that is readable while reports wait. _take passes up to `most` of
+ * these reports to the node, and returns false if there were none. */
 enum vg_supervisor_queue { VG_SUPERVISOR_WINDOWS, VG_SUPERVISOR_CONTROL, VG_SUPERVISOR_QUEUES };
 int vg_supervisor_fd(const vg_supervisor *supervisor, enum vg_supervisor_queue queue);
 bool vg_supervisor_take(vg_supervisor *supervisor, enum vg_supervisor_queue queue,
                         unsigned int most);
 
-/* Finds members that hang and members that have come back. Called once a second. */
+/* Detects collectors that hang, and collectors that have recovered. Called once a second. */
 void vg_supervisor_watch(vg_supervisor *supervisor);
 
 /* Adds a struct vg_part_status for each collector. Any thread. */

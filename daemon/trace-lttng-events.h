@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tracepoints of the provider vgpud, in the words of LTTng-UST, which reads this file several
- * times. vgpud-trace(7) says what the fields mean.
+ * The tracepoints of the provider vgpud, in LTTng-UST's notation. LTTng-UST includes this file
+ * several times. vgpud-trace(7) documents the fields.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER vgpud
@@ -22,7 +22,7 @@
 
 # include "daemon/trace-point.h"
 
-/* clang-format would take the fields for separate statements, since no commas separate them. */
+/* clang-format would format the fields as statements, because no commas separate them. */
 /* clang-format off */
 LTTNG_UST_TRACEPOINT_EVENT(vgpud, window_closed,
     LTTNG_UST_TP_ARGS(const struct vg_traced_window *, window),

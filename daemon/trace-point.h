@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The points at which vgpud itself can be traced. A tracer is a shared object that daemon/trace.c
- * loads if the configuration asks for it. Without one, a point is one branch on a pointer that is
- * NULL, and nothing of a tracer is in the process. Only the daemon, which connects the other rooms,
- * has such points. Any thread.
+ * The points where vgpud itself can be traced. A tracer is a shared object that daemon/trace.c
+ * loads if it is configured. Without a tracer, a point is a branch on a NULL pointer, and the
+ * process contains no tracer code. Only the daemon, which connects the other directories, has such
+ * points. Any thread.
  *
  * vgpud and the tracer both include this file, so that they agree on the structs.
  */
@@ -18,7 +18,7 @@
 struct vg_traced_window {
     const char *source; /* "procfs" or "replay:NAME", the most trusted collector */
     int64_t begin_ns;
-    int64_t end_ns; /* the same as in `window committed` in the log */
+    int64_t end_ns; /* as in the log's `window committed` */
     uint32_t vms;
     uint64_t lost_events;
     int64_t cost_ns; /* CPU time that all collectors spent on it */
@@ -26,16 +26,16 @@ struct vg_traced_window {
     int64_t late_ns;
 };
 
-/* In a replay, windows have another clock than this machine. */
+/* In a replay, windows use the recording's clock, not this machine's. */
 #define VG_TRACED_NOT_LATE (-1)
 
 struct vg_traced_score {
     const char *vm;
     const char *uuid; /* "" if it is unknown */
-    int64_t end_ns;   /* the end of the newest window that counts */
+    int64_t end_ns;   /* end of the newest window included */
     double cpu_intensity;
     double gpu_intensity;
-    const char *from; /* the class before; "none" if the VM is new */
+    const char *from; /* the previous class; "none" if the VM is new */
     const char *to;
 };
 
@@ -46,12 +46,12 @@ struct vg_traced_plan {
     uint32_t actions;
     int64_t lost_cpu_ns_per_s; /* the gain of all actions, as in struct vg_plan_gain */
     int64_t gpu_wait_ns_per_s;
-    const char *reason; /* the reason of the first action or, if there is none, why not */
+    const char *reason; /* the reason of the first action or, without actions, why not */
 };
 
 struct vg_traced_queue {
     const char *name; /* "windows", "control", "store" */
-    uint64_t length;  /* the new maximum of items */
+    uint64_t length;  /* the new maximum number of items */
     uint64_t limit;
 };
 
@@ -61,10 +61,10 @@ struct vg_traced_loss {
     uint64_t count;
 };
 
-/* The table that a tracer exports under the name VG_TRACER_SYMBOL. Any thread may call its
- * functions, which do not block. */
+/* The table that a tracer exports as VG_TRACER_SYMBOL. Its functions do not block, and any thread
+ * may call them. */
 struct vg_tracer {
-    const char *version; /* the PACKAGE_VERSION of the vgpud that it belongs to */
+    const char *version; /* PACKAGE_VERSION of the matching vgpud */
     void (*window_closed)(const struct vg_traced_window *window);
     void (*score_changed)(const struct vg_traced_score *score);
     void (*plan_made)(const struct vg_traced_plan *plan);
@@ -77,7 +77,7 @@ struct vg_tracer {
 /* NULL if no tracer is loaded. vg_trace_start() sets it before vgpud starts other threads. */
 extern const struct vg_tracer *vg_tracer;
 
-/* Returns whether it is worth computing the values for a point. */
+/* Returns whether the values for a point need to be computed. */
 static inline bool
 vg_trace_is_on(void)
 {

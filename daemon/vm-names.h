@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Remembers the names that OpenStack gives VMs, and tells what becomes of VMs. One thread.
+ * Remembers the OpenStack names of VMs, and reports events of VMs. One thread.
  */
 #ifndef VG_DAEMON_VM_NAMES_H
 #define VG_DAEMON_VM_NAMES_H
@@ -15,25 +15,27 @@
 
 typedef struct vg_vm_names vg_vm_names;
 
-/* proc: "/proc", or NULL if the windows are of another machine or of a recording. */
+/* proc: "/proc", or NULL if the windows are from another machine or a recording. */
 vg_vm_names *vg_vm_names_new(const char *proc);
 void vg_vm_names_free(vg_vm_names *names); /* NULL is fine */
 
-/* Takes the names of an inventory. Those of the one before are kept for VMs that have just gone. */
+/* Stores the names of an inventory. The previous names are kept for VMs that have just
+ * disappeared. */
 void vg_vm_names_take(vg_vm_names *names, const vg_inventory *inventory);
 
-/* Returns the name of a VM in OpenStack, for engine/alerts: names is a vg_vm_names. NULL if it is
- * not known to have one. The name lasts until the next inventory but one. */
+/* Returns the OpenStack name of a VM, for engine/alerts: names is a vg_vm_names. NULL if no name is
+ * known. The name is valid until the inventory after the next. */
 const char *vg_vm_names_find_sample(void *names, const struct vg_vm_sample *vm);
 
-/* Fills in names and UUIDs that libvirt knows and the collector does not. A process of this machine
- * that says it is a VM of libvirt, and is not libvirt's process, gets a name with its pid and no
- * UUID, so that it is a VM of nobody's. */
+/* Fills in names and UUIDs that libvirt knows but the collector does not. A process of this machine
+ * that claims to be a libvirt VM, but is not libvirt's process, gets a name with its pid and no
+ * UUID, so that it does not count as a known VM. */
 void vg_vm_names_match(vg_vm_names *names, const vg_inventory *inventory, struct vg_window *window);
 
-/* Makes VMs' identities unique. Several processes may say that they are the same VM: in a migration
- * within the host, by mistake, or as a lie. The first one seen keeps the identity; the others get a
- * name with their pid, as does a VM whose name is that of an aggressor that is no VM, or a UUID. */
+/* Makes VMs' identities unique. Several processes may claim to be the same VM: during a migration
+ * within the host, by mistake, or to deceive. The first process seen keeps the identity, and the
+ * others get a name with their pid. The same happens to a VM whose name is reserved for an
+ * aggressor other than a VM, or is a UUID. */
 void vg_vm_names_part(struct vg_window *window);
 
 /* Logs an event of a VM, and adds it to the event log. uuid may be NULL or empty, pid 0. */
