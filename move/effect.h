@@ -7,7 +7,7 @@
 
 #include "model/migration.h"
 
-/* A mean over less measured time than this says nothing. */
+/* A mean over less measured time than this is meaningless. */
 #define VG_EFFECT_MIN_NS INT64_C(5000000000)
 
 struct vg_effect_sum {
@@ -19,8 +19,8 @@ struct vg_effect_sum {
 void vg_effect_add(struct vg_effect_sum *sum, int64_t preempt_ns, int64_t wake_wait_ns,
                    int64_t measured_ns);
 
-/* Fills in the mean. If less than VG_EFFECT_MIN_NS were measured, it is not known, and *ret
- * otherwise stays as it is. */
+/* Sets the mean. If less than VG_EFFECT_MIN_NS was measured, the mean is unknown, and the rest of
+ * *ret is unchanged. */
 void vg_effect_set(const struct vg_effect_sum *sum, struct vg_migration_effect *ret);
 
 #endif

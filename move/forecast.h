@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Predicts how long a move takes, step by step, from what is known before it begins. Pure.
+ * Predicts the duration of a move, step by step, from what is known before it starts. Pure.
  */
 #ifndef VG_MOVE_FORECAST_H
 #define VG_MOVE_FORECAST_H
@@ -9,10 +9,10 @@
 
 #include "move/move.h"
 
-/* The durations of earlier moves: those of the same VM, or otherwise all. */
+/* The durations of earlier moves: of the same VM if there are any, otherwise of all VMs. */
 struct vg_forecast_past {
     /* For each verb, in seconds, without the part that depends on the size of GPU memory; 0 if
-     * unknown. For MIGRATE, the part besides the copying. */
+     * unknown. For MIGRATE, the time in addition to the copying. */
     double took_s[VG_MOVE_VERB_MAX];
     int64_t copied_bytes; /* for this VM; 0 if unknown */
     /* The rates at which the driver copied GPU memory; 0 if unknown. */
@@ -20,27 +20,27 @@ struct vg_forecast_past {
     int64_t bytes_per_s; /* the rate at which memory was copied; 0 if unknown */
 };
 
-/* Learns from moves (struct vg_migration, newest first). uuid is that of the VM. */
+/* Evaluates earlier moves (struct vg_migration, newest first). uuid: of the VM. */
 void vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forecast_past *ret);
 
 /* The sizes and rates that determine the duration. */
 struct vg_forecast_facts {
-    bool native;                   /* as of vg_move */
-    bool is_away;                  /* programs compute at a proxy while there is no GPU */
+    bool native;                   /* as in struct vg_move */
+    bool is_away;                  /* programs compute at a proxy while the VM has no GPU */
     int64_t memory_bytes;          /* the VM's memory */
-    bool has_programs;             /* some of its programs use its GPUs */
+    bool has_programs;             /* some of its programs use GPUs */
     int64_t gpu_bytes;             /* their GPU memory */
     int64_t link_bytes_per_s;      /* the rate of the network between the hosts, > 0 */
-    int64_t bandwidth_bytes_per_s; /* the limit for a migration; 0 for all of the link */
+    int64_t bandwidth_bytes_per_s; /* limit for a migration; 0 for the whole link */
     int64_t stun_ns;               /* the pause at the end of the copying */
-    /* the part of the VM's memory that was touched, while the rest is empty; 0 if unknown */
+    /* the part of the VM's memory that has been touched (the rest is empty); 0 if unknown */
     int64_t touched_bytes;
     /* the rate at which the guest rewrites its memory; 0 if unknown */
     int64_t dirty_bytes_per_s;
     const struct vg_forecast_past *past; /* NULL if nothing is known */
 };
 
-/* The time limits, in nanoseconds, of the steps for which they can be configured. */
+/* The time limits, in nanoseconds, of the steps with configurable limits. */
 struct vg_forecast_limits {
     int64_t guest_ns;
     int64_t unplug_ns;
@@ -57,11 +57,11 @@ struct vg_forecast {
     size_t n;
     struct vg_forecast_step steps[VG_MOVE_VERB_MAX];
     double expected_s; /* the sum of all steps */
-    /* the sum of the steps during which programs with a GPU stand still; 0 without GPUs */
+    /* the sum of the steps during which GPU programs are paused; 0 without GPUs */
     double standstill_s;
 };
 
-/* Fills in the steps of a move that goes forward without a failure. */
+/* Fills in the steps of a move without failures. */
 void vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *facts,
                       const struct vg_forecast_limits *limits, struct vg_forecast *ret);
 
