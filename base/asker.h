@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whoever waits for the answer to a request. What nobody waits for any more is not begun, since the
- * asker may have asked again, elsewhere or for something else.
+ * The client that waits for the answer to a request. A request whose client no longer waits is not
+ * started, because the client may have sent another request in the meantime.
  */
 #ifndef VG_BASE_ASKER_H
 #define VG_BASE_ASKER_H
@@ -12,15 +12,15 @@
 #include <glib.h>
 
 struct vg_asker {
-    bool (*waits)(const void *data); /* false: the asker has gone; any thread */
+    bool (*waits)(const void *data); /* returns false if the client has disconnected; any thread */
     const void *data;
-    int64_t begin_by_ns; /* CLOCK_MONOTONIC: later, the asker has given up */
+    int64_t begin_by_ns; /* CLOCK_MONOTONIC time when the client times out */
 };
 
-/* Tells if the asker still waits; true for NULL. */
+/* Returns whether the client still waits; true for NULL. */
 bool vg_asker_waits(const struct vg_asker *asker);
 
-/* Checks that what was asked for may still be begun; if not: VG_E_TIMEOUT. */
+/* Checks that the request may still be started. If not, fails with VG_E_TIMEOUT. */
 int vg_asker_check(const struct vg_asker *asker, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 #endif

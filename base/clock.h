@@ -19,13 +19,13 @@ int64_t vg_clock_monotonic_ns(void);
 int64_t vg_clock_realtime_ns(void);   /* since the epoch, UTC */
 int64_t vg_clock_thread_cpu_ns(void); /* the CPU time of the calling thread */
 
-/* Does as poll(2), but until a time of CLOCK_MONOTONIC. */
+/* Like poll(2), but waits until a CLOCK_MONOTONIC time. */
 int vg_clock_poll(struct pollfd *fds, unsigned n, int64_t until_ns);
 
 #define VG_UTC_LEN 31 /* The size of "2026-11-20T10:00:00.000000000Z" and a NUL. */
 
-/* Formats a time as RFC 3339 in UTC, with as many decimals as whole ms, us or ns need; returns buf.
- * Years outside of 1678..2262 do not fit into the nanoseconds. */
+/* Formats a time as RFC 3339 in UTC, with the decimals that whole ms, us or ns require; returns
+ * buf. Years outside 1678..2262 do not fit into int64_t nanoseconds. */
 const char *vg_utc_format(int64_t epoch_ns, char buf[VG_UTC_LEN]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values of a configuration as texts. The caller frees them.
+ * Configuration values as text. The caller frees them.
  */
 #ifndef VG_BASE_CONF_TEXT_H
 #define VG_BASE_CONF_TEXT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one error domain of the tree. A function that can fail returns 0 or -1 (or a pointer or
- * NULL) and takes a `GError **err` last; on failure *err is set if err is not NULL, and every
- * `ret_` argument is untouched. Context is added on the way up with g_prefix_error().
- * Any thread.
+ * The only error domain of the tree. A function that can fail returns 0 or -1 (or a pointer or
+ * NULL) and takes a `GError **err` as its last argument. On failure, *err is set if err is not
+ * NULL, and every `ret_` argument is unchanged. Callers add context with g_prefix_error(). Any
+ * thread.
  */
 #ifndef VG_BASE_ERROR_H
 #define VG_BASE_ERROR_H
@@ -19,7 +19,7 @@ enum vg_error_code {
     VG_E_TIMEOUT,
     VG_E_IO,          /* reading or writing failed: disk, pipe, memory map */
     VG_E_EXTERNAL,    /* a library or program that this one uses failed */
-    VG_E_CONFLICT,    /* the request does not fit the present state (stale plan, duplicate) */
+    VG_E_CONFLICT,    /* the request conflicts with the present state (stale plan, duplicate) */
     VG_E_UNREACHABLE, /* the daemon does not answer */
     VG_E_BUG,         /* an invariant of this program does not hold */
     VG_E_MAX
@@ -32,18 +32,18 @@ GQuark vg_error_quark(void);
 /* Sets *err and returns -1, so that a detecting function can `return vg_error(...)`. */
 int vg_error(GError **err, enum vg_error_code code, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
-/* Adds a number to *err, whose meaning is the caller's: a model may have a table of them. It stays
- * with the error whatever is added to the message. Returns -1, as vg_error() does. */
+/* Adds a number to *err whose meaning the caller defines, for example in a table of the model. It
+ * remains with the error when the message is extended. Returns -1, as vg_error() does. */
 int vg_error_set_detail(GError **err, int detail);
 
-/* Returns that number; 0 for NULL, for another domain, and where none was added. */
+/* Returns that number; 0 for NULL, for other domains, and if no number was added. */
 int vg_error_detail(const GError *err);
 
 /* Does the same as vg_error(), with the code derived from errnum, and appends ": <strerror>". */
 int vg_error_errno(GError **err, int errnum, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
-/* Reports to stderr a state that only a mistake in this program, or json-c out of memory, can bring
- * about, and aborts. */
+/* Reports to stderr a state that only a bug in this program, or json-c running out of memory, can
+ * cause, and aborts. */
 _Noreturn void vg_bug(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
 /* Returns the process's exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused

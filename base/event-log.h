@@ -31,21 +31,21 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_event_log, vg_event_log_free)
 /* Appends an event. "seq", "time" (RFC 3339) and "type" are added to the object, which is put. */
 void vg_event_log_add(vg_event_log *log, const char *type, json_object *take_data);
 
-/* Returns the number of the newest event; 0: none yet. */
+/* Returns the number of the newest event, or 0 before the first. */
 uint64_t vg_event_log_newest(vg_event_log *log);
 
-/* Copies the oldest event after `after` (the caller owns the data); false: there is none.
- * *ret_lost: number of events between the two that are gone from the ring. */
+/* Copies the oldest event after `after` (the caller owns the data). Returns false if no such event
+ * exists. *ret_lost: the number of events in between that have been overwritten. */
 bool vg_event_log_next(vg_event_log *log, uint64_t after, struct vg_logged_event *ret,
                        uint64_t *ret_lost);
 
-/* Sets a function that is called for each event, in order and under the log's lock: it must not
- * block, nor call the log. NULL: none. */
+/* Sets a function that is called for each event, in order and while the log is locked. It must not
+ * block or call the log. NULL removes it. */
 void vg_event_log_keep(vg_event_log *log,
                        void (*keep)(void *data, const struct vg_logged_event *event), void *data);
 
-/* Sets the one listener, which is called after each event by the thread that adds it. NULL:
- * none. */
+/* Sets the only listener, which the thread that adds an event calls after each event. NULL removes
+ * it. */
 void vg_event_log_listen(vg_event_log *log, void (*on_event)(void *data), void *data);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strict reading and stable writing of JSON, on json-c. Documents are read through nodes that know
- * where they are, so that every error names its path ("hosts[2].vms[0].name"). json-c keeps only
- * the last of two members with the same name, and cannot tell that there were two, so no decision
- * may rest on the first. Any thread; a json_object tree belongs to one thread at a time.
+ * Strict reading and stable writing of JSON, based on json-c. Documents are read through nodes that
+ * know their position, so that every error names its path ("hosts[2].vms[0].name"). If two members
+ * have the same name, json-c only keeps the last, and cannot report that there were two, so no
+ * decision may depend on the first. Any thread; a json_object tree belongs to one thread at a time.
  */
 #ifndef VG_BASE_JSON_H
 #define VG_BASE_JSON_H
@@ -15,7 +15,8 @@
 #include <glib.h>
 #include <json-c/json.h>
 
-/* Integers read and written stay inside +-2^62, so that sums and differences of two fit. */
+/* Integers are limited to +-2^62 in reading and writing, so that sums and differences of two of
+ * them cannot overflow. */
 #define VG_JSON_INT_MAX (INT64_C(1) << 62)
 
 enum vg_json_need { VG_JSON_REQUIRED, VG_JSON_OPTIONAL };
@@ -30,26 +31,26 @@ struct vg_json_node {
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(json_object, json_object_put)
 
-/* Parses one JSON value other than null, which fills the whole buffer but for white space.
- * max_depth counts nested objects and arrays that are not empty. Fails with VG_E_INVALID and the
- * byte offset if the text has anything that json-c's strict mode refuses (comments, trailing
- * commas, ...), NUL bytes, invalid UTF-8, more than max_size bytes, or deeper nesting. The caller
- * puts the result. */
+/* Parses one JSON value other than null, which fills the whole buffer except for white space.
+ * max_depth counts nested objects and non-empty arrays. Fails with VG_E_INVALID and the byte offset
+ * if the text contains anything that json-c's strict mode rejects (comments, trailing commas, ...),
+ * NUL bytes, invalid UTF-8, more than max_size bytes, or deeper nesting. The caller puts the
+ * result. */
 json_object *vg_json_parse(const char *text, size_t size, size_t max_size, int max_depth,
                            GError **err);
 
 /* Returns the top of a document. */
 struct vg_json_node vg_json_root(json_object *value);
 
-/* Returns item i of a node that holds an array (i < vg_json_length()). */
+/* Returns item i of an array node (i < vg_json_length()). */
 struct vg_json_node vg_json_item(const struct vg_json_node *array, size_t i);
 size_t vg_json_length(const struct vg_json_node *array);
 
 /* Returns "hosts[2].vms[0].name", or "(document)" for the root; the caller frees it. */
 char *vg_json_path(const struct vg_json_node *node);
 
-/* Read a value of the type and inside the range, or fail with VG_E_INVALID, which names path and
- * range. */
+/* Read a value of the type and within the range, or fail with VG_E_INVALID, with path and range in
+ * the message. */
 int vg_json_int64(const struct vg_json_node *node, int64_t min, int64_t max, int64_t *ret,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 int vg_json_double(const struct vg_json_node *node, double min, double max, double *ret,
@@ -63,15 +64,15 @@ int vg_json_object(const struct vg_json_node *node, GError **err) G_GNUC_WARN_UN
 int vg_json_array(const struct vg_json_node *node, size_t max_items,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Finds member `name` of an object. Returns 1 and fills *ret if it is there; 0 if it is OPTIONAL
- * and absent or null; -1 and *err if it is REQUIRED and absent or null, or if the node is no
- * object. name is borrowed. */
+/* Finds member `name` of an object. Returns 1 and fills *ret if the member exists. Returns 0 if it
+ * is OPTIONAL, and absent or null. Returns -1 and sets *err if it is REQUIRED, and absent or null,
+ * or if the node is not an object. name is borrowed. */
 int vg_json_member(const struct vg_json_node *object, const char *name, enum vg_json_need need,
                    struct vg_json_node *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Add members. A double is rounded to 6 decimals, with at least one ("0.25", "1.0"), so that output
- * is the same everywhere; a number that is not finite becomes null. A NULL string becomes null;
- * bytes that are not UTF-8 become U+FFFD. */
+ * is the same everywhere. A number that is not finite becomes null. A NULL string becomes null, and
+ * bytes that are not valid UTF-8 become U+FFFD. */
 void vg_json_add(json_object *object, const char *name, json_object *take_value);
 void vg_json_add_int64(json_object *object, const char *name, int64_t value);
 void vg_json_add_double(json_object *object, const char *name, double value);
@@ -81,13 +82,13 @@ void vg_json_append(json_object *array, json_object *take_value);
 json_object *vg_json_new_double(double value);
 json_object *vg_json_new_string(const char *value);
 
-/* The size of -1.8e308 in digits, the point, 6 decimals and a NUL. */
+/* Size of the text of -1.8e308: digits, the point, 6 decimals and a NUL. */
 #define VG_JSON_DOUBLE_LEN 336
 
 /* Formats a finite double as above; returns buf. */
 const char *vg_json_format_double(char buf[VG_JSON_DOUBLE_LEN], double value);
 
-/* Returns the document as text with a newline at its end, pretty or on one line; the caller frees
+/* Returns the document as text that ends with a newline, pretty or on one line; the caller frees
  * it. */
 char *vg_json_to_text(json_object *value, bool pretty);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records described by data: one table per struct names its members; new, free, copy, JSON in, JSON
- * out and the content hash follow from it. These functions do not touch members that the table does
- * not name, so a struct may have private ones (zero at first; copied as zero).
+ * Records described by data: one table per struct names its members; new, free, copy, JSON input
+ * and output, and the content hash follow from it. These functions do not touch members that the
+ * table does not name, so a struct may have private members (initially zero; zero in copies).
  *
- * Every container member is allocated for the life of its record, so that readers need no NULL
+ * Every container member is allocated for the lifetime of its record, so that readers need no NULL
  * checks: strings may be NULL, arrays never are. A record belongs to one thread until it no longer
- * changes; then any number may read it.
+ * changes; then any number of threads may read it.
  */
 #ifndef VG_BASE_RECORD_H
 #define VG_BASE_RECORD_H
@@ -61,7 +61,7 @@ struct vg_record_type {
     size_t present; /* offset of a uint64_t, a bit for each row; 0 if the struct has none */
 };
 
-/* Entries of tables, for members of struct THIS, which is defined around each table; a member's
+/* Entries of tables, for members of struct THIS, which is defined before each table. A member's
  * name is its name in JSON, except with VG_ROW_NAMED. min and max are as described at
  * vg_field_type. */
 #define VG_ROW_NAMED(name, type, member, flags, min, max, names, record)                           \
@@ -97,15 +97,15 @@ struct vg_record_type {
   sizeof(struct THIS), fields, G_N_ELEMENTS(fields), offsetof(struct THIS, member)                 \
  }
 
-/* Makes a zeroed record with empty containers. */
+/* Creates a zeroed record with empty containers. */
 void *vg_record_new(const struct vg_record_type *type);
 void vg_record_free(const struct vg_record_type *type, void *record);
 void vg_record_clear(const struct vg_record_type *type, void *record);
 void *vg_record_copy(const struct vg_record_type *type, const void *record);
 
-/* Reads a new record from an object; members that the table does not name are ignored. Returns NULL
- * with VG_E_INVALID, which names the path of the first member that is missing, of the wrong type or
- * out of range. */
+/* Reads a new record from an object. Members that the table does not name are ignored. Returns NULL
+ * with VG_E_INVALID, which names the path of the first member that is missing, has the wrong type
+ * or is out of range. */
 void *vg_record_read(const struct vg_record_type *type, const struct vg_json_node *node,
                      GError **err);
 
@@ -123,9 +123,9 @@ bool vg_record_is_present(const struct vg_record_type *type, const void *record,
 /* Writes the members in the order of the table. Doubles are rounded as by vg_json_add_double(). */
 json_object *vg_record_write(const struct vg_record_type *type, const void *record);
 
-/* Feeds the content to a checksum in a canonical form: in the order of the table and of the lists,
- * with doubles as they are written, so that a record that was written and read back has the same
- * hash. facts_only: only members with VG_FIELD_FACT, and everything below them. */
+/* Adds the content to a checksum in a canonical form: in the order of the table and of the lists,
+ * with doubles as they are written. So a record that was written and read back has the same hash.
+ * facts_only: only members with VG_FIELD_FACT, and everything below them. */
 void vg_record_hash(const struct vg_record_type *type, const void *record, bool facts_only,
                     GChecksum *checksum);
 
