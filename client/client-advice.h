@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a vgpud on the network could not be asked, and what to look at then: one table for all that
- * can be in the way.
+ * Why a request to a vgpud on the network failed, and what to check: one table of all possible
+ * causes.
  */
 #ifndef VG_CLIENT_CLIENT_ADVICE_H
 #define VG_CLIENT_CLIENT_ADVICE_H
@@ -14,19 +14,20 @@
 
 #include "client/remote.h"
 
-#define VG_CLIENT_CONNECT_LIMIT_S 10 /* until TLS stands */
+#define VG_CLIENT_CONNECT_LIMIT_S 10 /* for the TLS connection */
 
 struct vg_client_failure {
     const struct vg_remote *remote;
     CURL *curl; /* after the request */
     CURLcode code;
-    long status;          /* of the answer; 0: there is none */
-    json_object *problem; /* the answer; NULL: there is none */
-    const char *words;    /* of libcurl, or the answer's own; for people alone */
+    long status;          /* of the answer, or 0 */
+    json_object *problem; /* the answer, or NULL */
+    const char *words;    /* libcurl's message, or the answer's own; only for people */
     int connect_limit_s;
 };
 
-/* Returns a member of an answer, or NULL: there is none, or it is no object. Borrowed. */
+/* Returns a member of an answer. Returns NULL if the member is absent, or the answer is not an
+ * object. Borrowed. */
 static inline json_object *
 client_member(json_object *answer, const char *name)
 {
@@ -34,8 +35,8 @@ client_member(json_object *answer, const char *name)
                                                          : NULL;
 }
 
-/* Sets *err: VG_E_UNREACHABLE, VG_E_REFUSED, or VG_E_TIMEOUT. false: the table has nothing about
- * it. */
+/* Sets *err to VG_E_UNREACHABLE, VG_E_REFUSED or VG_E_TIMEOUT. Returns false if the table has no
+ * entry for the failure. */
 bool vg_client_advise(const struct vg_client_failure *failure, GError **err);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks a running vgpud, over its unix socket or over the network with TLS. Errors of the daemon
- * keep their meaning (VG_E_NOT_FOUND for 404 and so on); a daemon that cannot be reached is
- * VG_E_UNREACHABLE, and one that does not let us in VG_E_REFUSED, with what to do about it. One
- * thread at a time, where nothing else is said.
+ * Queries a running vgpud, over its unix socket, or over the network with TLS. The daemon's errors
+ * keep their meaning (VG_E_NOT_FOUND for 404 and so on). A daemon that cannot be reached is
+ * VG_E_UNREACHABLE; if it denies access, the error is VG_E_REFUSED and says what to do. One thread
+ * at a time, except where stated.
  */
 #ifndef VG_CLIENT_CLIENT_H
 #define VG_CLIENT_CLIENT_H
@@ -16,35 +16,37 @@
 
 #include "client/remote-names.h"
 
-#define VG_CLIENT_LIMIT_S 60 /* for an answer, where nothing else is set */
+#define VG_CLIENT_LIMIT_S 60 /* default time limit for an answer */
 
 typedef struct vg_client vg_client;
 
-/* Asks nothing yet. NULL: the settings contradict each other, or a file of theirs is no good. */
+/* Creates a client without connecting. Returns NULL if the settings contradict each other, or one
+ * of their files is invalid. */
 vg_client *vg_client_new(const struct vg_remote_args *args, GError **err);
 void vg_client_free(vg_client *client);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_client, vg_client_free)
 
-/* For answers from now on, and for connecting where that is less than its own limit. Not for
- * streams. */
+/* Sets the time limit for later answers, and for connecting if it is less than the connection's own
+ * limit. Not for streams. */
 void vg_client_set_limit(vg_client *client, int limit_s);
 
-/* Any thread: the request that is under way ends within a second, and all later ones at once, with
- * VG_E_UNREACHABLE. Not for streams. */
+/* Any thread: the current request ends within a second, and all later requests end immediately,
+ * with VG_E_UNREACHABLE. Not for streams. */
 void vg_client_interrupt(vg_client *client);
 
-/* path begins with '/' and holds the query. VG_E_EXTERNAL if the answer is no object, or one of the
- * `lists` (ends with NULL) is no array of objects in it. The caller puts *ret. */
+/* path starts with '/' and includes the query. Fails with VG_E_EXTERNAL if the answer is not an
+ * object, or one of the `lists` (ends with NULL) in it is not an array of objects. The caller puts
+ * *ret. */
 int vg_client_get(vg_client *client, const char *path, const char *const *lists, json_object **ret,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 int vg_client_post(vg_client *client, const char *path, json_object *body, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* A POST that must not be done twice, so that it can be tried again. */
+/* A POST that must not be executed twice, so that it can safely be retried. */
 struct vg_client_once {
     const char *key; /* Idempotency-Key */
-    bool sent;       /* out: vgpud may have heard it, also where there is no answer */
-    char *location;  /* out: Location of the answer, or NULL; the caller frees it */
+    bool sent;       /* out: vgpud may have received it, even without an answer */
+    char *location;  /* out: the answer's Location, or NULL; the caller frees it */
 };
 int vg_client_post_once(vg_client *client, const char *path, json_object *body,
                         struct vg_client_once *once, json_object **ret,
@@ -52,27 +54,27 @@ int vg_client_post_once(vg_client *client, const char *path, json_object *body,
 
 int vg_client_delete(vg_client *client, const char *path, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* The text of the answer; the caller frees *ret. */
+/* Returns the text of the answer; the caller frees *ret. */
 int vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* All items of a list, page after page; the caller puts *ret, an array of objects. path has no
+/* Returns all items of a list, page by page; the caller puts *ret, an array of objects. path has no
  * marker yet. */
 int vg_client_list(vg_client *client, const char *path, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* The same, but no more than the first `limit`. */
+/* The same, but at most the first `limit` items. */
 int vg_client_list_some(vg_client *client, const char *path, size_t limit, json_object **ret,
                         GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* start ("/v1/gpus/") and the id, escaped, and rest; the caller frees it. */
+/* Returns start ("/v1/gpus/"), the escaped id and rest; the caller frees it. */
 char *vg_client_path(const char *start, const char *id, const char *rest);
 
-/* The same with "/v1/vms/". */
+/* The same for "/v1/vms/". */
 char *vg_client_vm_path(const char *id, const char *rest);
 
 /* Reads server-sent events until on_event returns false or the daemon ends the stream. Comments are
- * left out; `data` is the event's text. */
+ * skipped; `data` is the event's text. */
 struct vg_client_event {
     const char *id; /* or NULL */
     const char *type;

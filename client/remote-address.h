@@ -9,11 +9,11 @@
 
 #include <glib.h>
 
-/* Read an address, of which the caller frees the parts. Fail with VG_E_INVALID if it is none. */
+/* Parse an address; the caller frees the parts. Fail with VG_E_INVALID if it is not an address. */
 int vg_remote_parse_server(const char *server, char **ret_host, char **ret_port, GError **err);
 int vg_remote_check_server(const char *server, GError **err);
 
-/* Returns whether an address names a port itself. */
+/* Returns whether an address includes a port. */
 bool vg_remote_names_port(const char *server);
 
 #endif

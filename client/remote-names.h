@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What says where a vgpud is and what to show it, and what each of that is called.
+ * The settings for reaching a vgpud and authenticating to it, and their names.
  */
 #ifndef VG_CLIENT_REMOTE_NAMES_H
 #define VG_CLIENT_REMOTE_NAMES_H
@@ -15,7 +15,7 @@ enum vg_remote_key {
     VG_REMOTE_MAX
 };
 
-/* "server" is --server, and the key of a context; "VGPUCTL_SERVER". */
+/* "server" for --server and the key of a context; "VGPUCTL_SERVER". */
 struct vg_remote_name {
     const char *option;
     const char *variable;
@@ -23,12 +23,12 @@ struct vg_remote_name {
 extern const struct vg_remote_name vg_remote_names[VG_REMOTE_MAX];
 
 struct vg_remote_args {
-    const char *values[VG_REMOTE_MAX]; /* NULL: not given; borrowed from argv */
+    const char *values[VG_REMOTE_MAX]; /* NULL if not given; borrowed from argv */
     const char *context;
-    double limit_s; /* for an answer; 0: the default */
+    double limit_s; /* time limit for an answer; 0 for the default */
 };
 
-/* The first option that was given, without "--"; NULL: none. */
+/* Returns the first option given, without "--", or NULL. */
 const char *vg_remote_args_given(const struct vg_remote_args *args);
 
 #endif
