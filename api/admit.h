@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides if a request goes any further: its framing and sizes, its route, who sends it, how often,
- * and with which role.
+ * Decides whether a request is processed further: by its framing and sizes, its route, its sender,
+ * the sender's request rate, and the required role.
  */
 #ifndef VG_API_ADMIT_H
 #define VG_API_ADMIT_H
 
 #include "api/http.h"
 
-/* Looks at a request whose header fields are there, and whose body is not. If it goes no further,
+/* Checks a request whose header fields have arrived, but not its body. If the request is rejected,
  * the answer is set. */
 void http_admit(struct http_exchange *exchange, const char *method, const char *version);
 
-/* Returns how large the body may be; before the route is known, as large as that of any route. */
+/* Returns the maximum size of the body. Until the route is known, it is the maximum of all
+ * routes. */
 int64_t http_body_limit(const struct vg_request *request);
 
-/* Bytes of the URL. */
+/* bytes of the URL */
 #define HTTP_URL_MAX 8192
 
-/* A body of more bytes than this is not read to its end just to be refused. */
+/* A body with more bytes than this is not read completely just to be rejected. */
 #define HTTP_DISCARD_BODY_MAX (16 * 1024 * 1024)
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The API's view of the daemon. The daemon publishes a view after each window; requests read the
- * newest one and never wait for the engine. Functions that take longer (the store, the policy) are
- * called on one of the API's worker threads.
+ * The API's interface to the daemon. The daemon publishes a view after each window; requests read
+ * the newest view and never wait for the engine. Functions that take longer (the store, the policy)
+ * are called on one of the API's worker threads.
  */
 #ifndef VG_API_BACKEND_H
 #define VG_API_BACKEND_H
@@ -38,96 +38,97 @@
 #include "model/vulkan.h"
 #include "model/window.h"
 
-/* The documents of a view, written when first asked for and then kept with it. */
+/* The documents of a view, written on first use and then stored with it. */
 enum vg_view_body { VG_BODY_VMS, VG_BODY_GPUS, VG_BODY_PREEMPTIONS, VG_BODY_SNAPSHOT, VG_BODY_MAX };
 
-/* The state after one window (or after a change of the inventory). Immutable but for the bodies,
- * which are guarded by the lock; counted references. */
+/* The state after one window (or after a change of the inventory). Immutable except for the bodies,
+ * which the lock protects; reference-counted. */
 struct vg_view {
     int refs;            /* atomic */
     uint64_t seq;        /* number of the view; the ETag is "<boot id>-<seq>" */
-    const char *boot_id; /* UUID of this run of the daemon; lives as long as the daemon */
+    const char *boot_id; /* UUID of this run of the daemon; valid as long as the daemon runs */
     bool replay;         /* figures are means over a recording */
-    bool replay_ended;   /* the recording was read to its end */
+    bool replay_ended;   /* the recording has been read to its end */
     int64_t made_ns;     /* epoch */
     int64_t started_ns;  /* epoch; start of the daemon */
     int64_t window_ns;   /* configured length of a window */
     uint64_t windows;    /* windows closed so far */
-    uint64_t late;       /* parts that came after their window was closed */
-    uint64_t duplicates; /* parts that came twice */
-    uint64_t missed; /* windows that could not be measured, or whose use of GPUs came too late */
-    struct vg_provenance provenance; /* provenance of the newest window; empty source: none yet */
-    vg_snapshot *snapshot;           /* this host; sealed */
-    vg_inventory *inventory;         /* never NULL */
-    GHashTable *labels;              /* see vg_view_label(); never NULL */
-    GPtrArray *alerts;               /* struct vg_active_alert; never NULL */
-    size_t alert_rules;              /* number of rules for alerts */
-    GPtrArray *gpu_parts;            /* struct vg_gpu_part of the inventory; never NULL */
-    struct vg_window totals;         /* sums since the start (replay: of all windows) */
-    GArray *lost_series;             /* struct vg_lost_serie; NULL: none yet */
-    struct vg_window newest;         /* newest window; begin == end: none yet. The log has its
-                                      * GPU requests */
-    vg_gpu_log *gpu_log;             /* NULL: no request yet */
-    int64_t clock_offset_ns;         /* raw clock + offset = epoch */
-    pthread_mutex_t lock;            /* guards the bodies */
-    char *bodies[VG_BODY_MAX];       /* JSON text or NULL; never changed once set */
+    uint64_t late;       /* parts that arrived after their window was closed */
+    uint64_t duplicates; /* parts that arrived twice */
+    uint64_t missed;     /* windows that could not be measured, or whose GPU use arrived too late */
+    struct vg_provenance
+        provenance; /* provenance of the newest window; the source is empty before the first */
+    vg_snapshot *snapshot;   /* this host; sealed */
+    vg_inventory *inventory; /* never NULL */
+    GHashTable *labels;      /* see vg_view_label(); never NULL */
+    GPtrArray *alerts;       /* struct vg_active_alert; never NULL */
+    size_t alert_rules;      /* number of rules for alerts */
+    GPtrArray *gpu_parts;    /* struct vg_gpu_part of the inventory; never NULL */
+    struct vg_window totals; /* sums since the start (replay: of all windows) */
+    GArray *lost_series;     /* struct vg_lost_serie; NULL before the first window */
+    struct vg_window
+        newest; /* newest window; begin == end before the first. Its GPU requests are in gpu_log */
+    vg_gpu_log *gpu_log;       /* NULL before the first request */
+    int64_t clock_offset_ns;   /* raw clock + offset = epoch */
+    pthread_mutex_t lock;      /* protects the bodies */
+    char *bodies[VG_BODY_MAX]; /* JSON text or NULL; never changed once set */
     size_t sizes[VG_BODY_MAX];
 };
 typedef struct vg_view vg_view;
 
-/* Makes an empty view with one reference. */
+/* Creates an empty view with one reference. */
 vg_view *vg_view_new(void);
 vg_view *vg_view_ref(vg_view *view);
 void vg_view_unref(vg_view *view); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_view, vg_view_unref)
 
-/* Returns the `id` that paths have for a VM of the snapshot: its UUID, or its name if it has
+/* Returns the `id` that identifies a VM of the snapshot in paths: its UUID, or its name if it has
  * none. */
 const char *vg_view_vm_id(const struct vg_snap_vm *vm);
 
-/* Finds the VM of the view's snapshot by an id (UUID in any case, or name); NULL: there is none. */
+/* Finds a VM of the view's snapshot by an id (UUID in any case, or name). May return NULL. */
 const struct vg_snap_vm *vg_view_find_vm(const vg_view *view, const char *id);
 
-/* Finds the VM that a client means: by an id, or else by a name in OpenStack that no other VM of
- * the host has. VG_E_NOT_FOUND, or VG_E_CONFLICT naming those that are called so. */
+/* Finds the VM that a client means: by an id, or else by a name in OpenStack that is unique on the
+ * host. Fails with VG_E_NOT_FOUND, or with VG_E_CONFLICT, which names the VMs with this name. */
 const struct vg_snap_vm *vg_view_name_vm(const vg_view *view, const char *name, GError **err);
 
-/* Makes the labels of a view from its snapshot. */
+/* Sets the labels of a view from its snapshot. */
 void vg_view_make_labels(vg_view *view);
 
-/* Returns what people call the VM of the view with this name in libvirt: its name in OpenStack,
- * with that of libvirt behind it in brackets where the first one could mean somebody else. Returns
- * the name itself where OpenStack has none, or there is no such VM. */
+/* Returns the label of the view's VM with this name in libvirt: its name in OpenStack, followed by
+ * its libvirt name in brackets if the first is ambiguous. Returns the name itself if it has none in
+ * OpenStack, or the VM does not exist. */
 const char *vg_view_label(const vg_view *view, const char *name);
 
-/* Finds the totals (in view->totals) or newest figures (in view->newest) of a VM; NULL: not
- * there. */
+/* Finds the totals (in view->totals) or newest figures (in view->newest) of a VM. May return
+ * NULL. */
 const struct vg_vm_sample *vg_view_sample(const struct vg_window *window,
                                           const struct vg_snap_vm *vm);
 
-/* One part of the daemon, for /readyz and /metrics. */
+/* A part of the daemon, for /readyz and /metrics. */
 struct vg_part_status {
     const char *name;        /* "collector:procfs", "store", "engine"; static or interned */
     const char *state;       /* "ok", "starting", "degraded", "failed", "ended" */
     bool ready;              /* if false, /readyz answers 503 */
     enum vg_trouble trouble; /* the code of the reason */
     char *reason;            /* one sentence, or NULL */
-    int64_t since_ns;        /* epoch; start of this state; 0: not recorded */
-    GPtrArray *sources; /* struct vg_source_state of a collector; NULL: it has no sources of its
-                         * own */
+    int64_t since_ns;        /* epoch; start of this state; 0 if not recorded */
+    /* struct vg_source_state of a collector; NULL if it has no sources of its own */
+    GPtrArray *sources;
 };
 
 struct vg_part_status *vg_part_status_new(const char *name, const char *state, bool ready,
                                           char *take_reason);
 void vg_part_status_free(void *part);
 
-/* The longest path of a directory that is reported. */
+/* Maximum length of a directory's path in reports. */
 #define VG_DIRECTORY_LEN 4096
 
-/* Figures that are not in the view: counters, gauges, and parts of the configuration. */
+/* Values that are not in the view: counters, gauges, and parts of the configuration. */
 struct vg_daemon_stats {
     struct vg_store_health store;
-    uint64_t queue_dropped; /* reports that were dropped */
+    uint64_t queue_dropped; /* number of dropped reports */
     uint64_t queue_high_water;
     uint64_t reloads;
     uint64_t reload_failures;
@@ -142,83 +143,84 @@ struct vg_daemon_stats {
     int64_t rss_bytes;
     /* The configuration. */
     char store_directory[VG_DIRECTORY_LEN];
-    int64_t raw_days, minute_days, hour_days; /* how long the store keeps windows and their sums */
-    double budget;                            /* budget of measuring, in cores; 0: no limit */
-    bool libvirt, gpu, acting;                /* allowed: ask libvirt, look at GPUs, move VMs */
-    enum vg_tls_mode tls;                     /* of migrations */
-    enum vg_tls_certs migration_tls;          /* QEMU's certificates, now */
+    int64_t raw_days, minute_days, hour_days; /* retention of windows and their sums */
+    double budget;                            /* budget for measuring, in cores; 0 for no limit */
+    bool libvirt, gpu, acting;       /* permissions: query libvirt, measure GPUs, move VMs */
+    enum vg_tls_mode tls;            /* of migrations */
+    enum vg_tls_certs migration_tls; /* QEMU's certificates, now */
 };
 
-/* How it stands with the etcd by which the hosts of a cluster find each other. */
+/* The state of etcd, where the hosts of a cluster find each other. */
 struct vg_cluster_status {
     char *name;                       /* of the cluster */
-    char *endpoint;                   /* the one that is asked */
-    bool known;                       /* etcd answers, and the others see this host there */
-    char *reason;                     /* why not, as a sentence; NULL if it does */
-    int64_t answered_ns;              /* epoch, when it was last read; 0: never */
-    int64_t revision;                 /* of what was read */
-    int64_t puts;                     /* what this vgpud has written since its start */
-    struct vg_cluster_leader *leader; /* owned; NULL: nobody is known to lead */
-    struct vg_proposal *proposal;     /* owned; NULL: nothing was proposed */
+    char *endpoint;                   /* the endpoint in use */
+    bool known;                       /* etcd answers, and shows this host to the others */
+    char *reason;                     /* reason if known is false, one sentence; otherwise NULL */
+    int64_t answered_ns;              /* epoch, when it was last read; 0 before the first time */
+    int64_t revision;                 /* of the data that was read */
+    int64_t puts;                     /* number of writes by this vgpud since its start */
+    struct vg_cluster_leader *leader; /* owned; NULL if no leader is known */
+    struct vg_proposal *proposal;     /* owned; NULL without proposal */
 };
 
-/* What was measured, now and in the past. */
+/* Measurements, current and past. */
 struct vg_backend_measurement {
-    /* Returns the newest view, never NULL; the caller unrefs it. These never block; any
-     * thread, up to read_cluster. */
+    /* Returns the newest view, never NULL; the caller unrefs it. The functions up to read_cluster
+     * never block; any thread. */
     vg_view *(*view)(void *data);
     /* Returns struct vg_part_status; the caller frees the list. */
     GPtrArray *(*status)(void *data);
     void (*stats)(void *data, struct vg_daemon_stats *ret);
     /* Returns struct vg_peer_info; the caller frees the list. */
     GPtrArray *(*list_peers)(void *data);
-    /* Returns struct vg_host_info of all hosts that this vgpud knows, by name; the caller frees the
-     * list. Never blocks; any thread. */
+    /* Returns struct vg_host_info of all known hosts, by name; the caller frees the list. Never
+     * blocks; any thread. */
     GPtrArray *(*list_hosts)(void *data);
-    /* Returns struct vg_cluster_vm of this host (NULL: of all), as far as they are in memory, in no
-     * order; the caller frees the list. Never blocks; any thread. */
+    /* Returns struct vg_cluster_vm of this host (NULL for all hosts), as far as they are in memory,
+     * unsorted; the caller frees the list. Never blocks; any thread. */
     GPtrArray *(*list_cluster_vms)(void *data, const char *host);
-    /* Returns false if this host is in no cluster; else the caller frees the strings. Never blocks;
-     * any thread. */
+    /* Returns false if this host is not in a cluster; otherwise the caller frees the strings. Never
+     * blocks; any thread. */
     bool (*read_cluster)(void *data, struct vg_cluster_status *ret);
-    /* The rest may block; one of the API's workers. Returns the samples of one VM. */
+    /* The functions below may block; one of the API's workers. Returns the samples of one VM. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* Returns the sums of all VMs. */
     vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
     /* Returns the whole host, step by step (struct vg_history_step). */
     GArray *(*steps)(void *data, const struct vg_history_query *query, GError **err);
-    /* Returns the name by which samples() knows the newest VM called so. VG_E_NOT_FOUND: there is
-     * none. */
+    /* Returns the name that samples() uses for the newest VM with this name. Fails with
+     * VG_E_NOT_FOUND. */
     char *(*find_vm)(void *data, const char *name, GError **err);
-    /* Makes one snapshot of this host, as of the view, and of all peers that answer. ret_notes:
-     * char *, sentences on peers that are left out and on doubts. */
+    /* Returns one snapshot of this host, as in the view, and of all peers that answer. ret_notes:
+     * char *, sentences about peers that are left out, and about doubts. */
     vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
-    /* Returns struct vg_proxy_socket of all proxies of a host, NULL: this one; the caller frees the
-     * list. VG_E_NOT_FOUND: there is no such host. */
+    /* Returns struct vg_proxy_socket of all proxies of a host, NULL for this host; the caller frees
+     * the list. Fails with VG_E_NOT_FOUND if there is no such host. */
     GPtrArray *(*list_proxies)(void *data, const char *host, GError **err);
-    /* Returns all that there is to a VM's sockets of these proxies; the caller frees it.
-     * VG_E_NOT_FOUND: it has none, and its guest knows of no proxy. */
+    /* Returns everything about a VM's sockets of these proxies; the caller frees it. Fails with
+     * VG_E_NOT_FOUND if it has no sockets, and its guest knows no proxy. */
     vg_proxy_show *(*show_proxy)(void *data, const char *vm, GError **err);
-    /* Returns struct vg_proxy_guest: which guests are to know of a proxy, and do. */
+    /* Returns struct vg_proxy_guest: the guests that should know a proxy, and whether they do. */
     GPtrArray *(*list_proxy_guests)(void *data);
     /* Returns struct vg_happening, oldest first, as vg_journal_list_events() does. */
     GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
 };
 
-/* Access to the API, and the audit of its use. */
+/* Access to the API, and the audit log of its use. */
 struct vg_backend_access {
-    /* Finds the owner of a token. VG_E_DENIED: nobody's, or expired; VG_E_BUSY: not known now.
-     * These four never block; any thread. */
+    /* Finds the identity of a token. Fails with VG_E_DENIED if it is unknown or has expired, and
+     * with VG_E_BUSY if tokens cannot be checked now. The functions up to list_tokens never block;
+     * any thread. */
     int (*check_token)(void *data, const char *token, struct vg_identity *ret, GError **err);
-    /* Returns the role of clients that show a certificate with this subject. */
+    /* Returns the role of clients with this certificate subject. */
     enum vg_role (*role_of_subject)(void *data, const char *subject);
     /* Lists the hosts in the URLs of peers, without brackets; the caller frees it. */
     GStrv (*list_peer_hosts)(void *data);
-    /* Notes that a request without a known identity was answered with this status. */
+    /* Records that a request without a known identity received this status. */
     void (*note_refusal)(void *data, const char *origin, unsigned status);
     /* Returns struct vg_token, by name; never blocks. */
     GPtrArray *(*list_tokens)(void *data);
-    /* The rest may block. Does what vg_journal_create_token() does. */
+    /* The functions below may block. Does the same as vg_journal_create_token(). */
     char *(*create_token)(void *data, const char *name, enum vg_role role, int64_t expires_ns,
                           GError **err);
     int (*revoke_token)(void *data, const char *name, GError **err);
@@ -227,97 +229,99 @@ struct vg_backend_access {
     GPtrArray *(*list_audit)(void *data, int64_t before, size_t limit, GError **err);
 };
 
-/* Plans, and the questions of schedulers. */
+/* Plans, and queries from schedulers. */
 struct vg_backend_plans {
-    /* Returns the moves that this vgpud runs, or has proposed lately, as struct vg_approval; the
-     * caller frees the list. These two never block; any thread. */
+    /* Returns the moves that this vgpud runs, or has recently proposed, as struct vg_approval; the
+     * caller frees the list. Neither this function nor rate_arrival blocks; any thread. */
     GPtrArray *(*list_approvals)(void *data);
-    /* Fills the answer of a scheduler's question. */
+    /* Sets the answer to a scheduler's query. */
     void (*rate_arrival)(void *data, struct vg_arrival_query *query);
-    /* The rest may block. Makes a plan for this host and all peers with the daemon's policy; it is
-     * committed to the journal when this returns. rule: NULL for the configured one; VG_E_NOT_FOUND
-     * names the rules that there are. *ret_made_ns: when the same plan was made for the first
-     * time. */
+    /* The functions below may block. Makes a plan for this host and all peers with the daemon's
+     * policy. The plan has been committed to the journal when this returns. rule: NULL for the
+     * configured rule; VG_E_NOT_FOUND lists the existing rules. *ret_made_ns: when the same plan
+     * was made for the first time. */
     vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns,
                           GError **err);
-    /* Returns a plan; VG_E_NOT_FOUND if there is none. */
+    /* Returns a plan. Fails with VG_E_NOT_FOUND. */
     struct vg_saved_plan *(*read_plan)(void *data, const char *id, GError **err);
-    /* Returns plans without their text, newest first, made before before_ns (INT64_MAX: all). */
+    /* Returns plans without their text, newest first, made before before_ns (INT64_MAX for all). */
     GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
 };
 
-#define VG_BACKEND_HOSTS 2 /* those that a move needs: of the VM, and the target */
+#define VG_BACKEND_HOSTS 2 /* the hosts that a move involves: the VM's, and the target */
 
-/* Moves of VMs, and GPUs reserved for them. All functions but the first may block. */
+/* Moves of VMs, and GPUs reserved for them. All functions except the first may block. */
 struct vg_backend_moves {
-    /* Names the hosts that a move of this VM would ask, as far as they are known; "" is this one.
-     * The caller frees the names. Never blocks; any thread. */
+    /* Returns the names of the hosts that a move of this VM would contact, as far as known; "" is
+     * this host. The caller frees the names. Never blocks; any thread. */
     void (*find_hosts)(void *data, const char *vm, const char *to, char *ret[VG_BACKEND_HOSTS]);
-    /* Starts a move, or finds the one that was started with the same key (*ret_known). *ret_peer:
-     * the name of the peer that runs it, if that is not this vgpud; the caller frees it. Errors say
-     * why not: VG_E_REFUSED (acting is off, nova has the VM), VG_E_CONFLICT (it is being moved, is
-     * elsewhere, things have changed since the plan), VG_E_NOT_FOUND. */
+    /* Starts a move, or finds the move that was started with the same key (*ret_known). *ret_peer:
+     * the name of the peer that runs it, or NULL for this vgpud; the caller frees it. The errors
+     * are VG_E_REFUSED (actions are disabled, nova manages the VM), VG_E_CONFLICT (the VM is being
+     * moved, is elsewhere, or the situation has changed since the plan) and VG_E_NOT_FOUND. */
     struct vg_migration *(*migrate)(void *data, const struct vg_migration_request *request,
                                     bool *ret_known, char **ret_peer, GError **err);
     /* Returns the reasons against a move, and its steps, as a document; the caller puts it. */
     json_object *(*check_migration)(void *data, const struct vg_migration_request *request,
                                     GError **err);
-    /* Tells if a VM of this host could be moved now: asks the host and the guest, which may take
-     * half a minute. VG_E_NOT_FOUND: this host has no such VM. */
+    /* Checks whether a VM of this host could be moved now. Queries the host and the guest, which
+     * may take half a minute. Fails with VG_E_NOT_FOUND if this host has no such VM. */
     struct vg_movable *(*movable)(void *data, const char *vm, GError **err);
-    /* Returns a move that this peer runs; NULL: this vgpud. */
+    /* Returns a move that this peer runs, or this vgpud if peer is NULL. */
     struct vg_migration *(*read_migration)(void *data, const char *id, const char *peer,
                                            GError **err);
-    /* Lists the VMs (struct vg_bare_vm) that a move has left without their GPUs; the caller frees
-     * the list. Never blocks; any thread. */
+    /* Lists the VMs (struct vg_bare_vm) that lost their GPUs in a move; the caller frees the list.
+     * Never blocks; any thread. */
     GPtrArray *(*list_bare)(void *data);
-    /* Returns moves, newest first, made before before_ns (INT64_MAX: all). *ret_lacks, which the
-     * caller frees, says why some may be missing, or is NULL. */
+    /* Returns moves, newest first, made before before_ns (INT64_MAX for all). *ret_lacks, which the
+     * caller frees, is the reason why moves may be missing, or NULL. */
     GPtrArray *(*list_migrations)(void *data, bool active, int64_t before_ns, size_t limit,
                                   char **ret_lacks, GError **err);
-    /* Returns struct vg_host_moves of this host, the first one, and of all peers, which are asked;
-     * of each up to `limit` moves, the newest ones. */
+    /* Returns struct vg_host_moves: first of this host, then of all peers, which are queried. Each
+     * has up to `limit` moves, the newest. */
     GPtrArray *(*list_all_migrations)(void *data, bool active, size_t limit, GError **err);
     struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
                                             const char *asked_by, GError **err);
-    /* Takes up a move that has failed. VG_E_CONFLICT: it has not, or has left nothing undone. */
+    /* Resumes a failed move. Fails with VG_E_CONFLICT if it has not failed, or has left nothing
+     * undone. */
     struct vg_migration *(*retry_migration)(void *data, const char *id, const char *peer,
                                             const char *asked_by, GError **err);
-    /* Reserves GPUs of this host; fills id, times, and the devices found here. What is reserved
-     * belongs to reservation->asked_by: VG_E_DENIED to change what is somebody else's. */
+    /* Reserves GPUs of this host; sets id, times, and the devices found here. A reservation belongs
+     * to reservation->asked_by. Changes by other clients fail with VG_E_DENIED. */
     int (*reserve)(void *data, struct vg_reservation *reservation, GError **err);
     struct vg_reservation *(*renew)(void *data, const char *id, const char *asked_by,
                                     int64_t lease_s, GError **err);
     int (*release)(void *data, const char *id, const char *asked_by, GError **err);
     GPtrArray *(*list_reservations)(void *data, GError **err);
-    /* Returns how far a host is emptied, or what would be done in a dry run; the caller frees it.
-     * VG_E_NOT_FOUND: it is not being emptied, or there is no such host. */
+    /* Returns the progress of a host's drain, or in a dry run, what would be done; the caller frees
+     * it. Fails with VG_E_NOT_FOUND if the host is not being drained or does not exist. */
     vg_drain *(*read_drain)(void *data, const char *host, bool dry_run, GError **err);
     vg_drain *(*begin_drain)(void *data, const char *host, const char *asked_by, GError **err);
     int (*end_drain)(void *data, const char *host, const char *asked_by, GError **err);
-    /* Looks at paths (char *) of this host: struct vg_path_seen, one for each and in the same
-     * order; the caller frees the list. VG_E_REFUSED: acting is off. */
+    /* Checks paths (char *) on this host. Returns struct vg_path_seen, one for each and in the same
+     * order; the caller frees the list. Fails with VG_E_REFUSED if actions are disabled. */
     GPtrArray *(*look_at_paths)(void *data, const GPtrArray *paths, GError **err);
-    /* Puts Vulkan into the definition of a VM of this host, or takes it out, or tells what that
-     * would change; the caller frees the answer. VG_E_NOT_FOUND: this host has no such VM;
-     * VG_E_REFUSED: acting is off, or OpenStack has the VM; VG_E_CONFLICT: the VM is being moved,
-     * or its definition cannot be changed so. */
+    /* Adds Vulkan to the definition of a VM of this host, or removes it, or only reports the
+     * changes; the caller frees the answer. Fails with VG_E_NOT_FOUND if this host has no such VM.
+     * Fails with VG_E_REFUSED if actions are disabled, or OpenStack manages the VM. Fails with
+     * VG_E_CONFLICT if the VM is being moved, or its definition does not allow the change. */
     vg_vulkan_change *(*set_vulkan)(void *data, const char *vm,
                                     const struct vg_vulkan_request *request, GError **err);
-    /* Sets what a VM's sockets of proxies of this host have; returns them as they are then. The
-     * caller frees the list. VG_E_NOT_FOUND: no socket is this VM's. */
+    /* Sets the limits of a VM's sockets in this host's proxies, and returns the resulting sockets.
+     * The caller frees the list. Fails with VG_E_NOT_FOUND if no socket belongs to this VM. */
     GPtrArray *(*limit_proxy)(void *data, const char *vm, const struct vg_proxy_limit *limit,
                               GError **err);
 
-    /* Has a proxy of this host keep memory for programs that will come. VG_E_NOT_FOUND: none has
-     * the socket; VG_E_CONFLICT: there is too little; VG_E_REFUSED: it keeps none; VG_E_DENIED: the
-     * id is that of another client's. */
+    /* Reserves memory in a proxy of this host for programs that will connect. Fails with
+     * VG_E_NOT_FOUND if no proxy has the socket, VG_E_CONFLICT if there is too little memory,
+     * VG_E_REFUSED if the proxy does not support it, and VG_E_DENIED if the id belongs to another
+     * client. */
     int (*reserve_room)(void *data, const struct vg_proxy_room *room, const char *asked_by,
                         GError **err);
     int (*release_room)(void *data, const char *id, const char *asked_by, GError **err);
 
-    /* Has the VM's programs of OpenCL that are at a vgpu-proxy go on at another place; what came of
-     * it, which the caller frees. Blocks for the guest. */
+    /* Moves the VM's OpenCL programs that use a vgpu-proxy to another place. Returns the result,
+     * which the caller frees. Blocks for the guest. */
     struct vg_proxy_move *(*move_proxy)(void *data, const char *vm,
                                         const struct vg_proxy_move_request *request, GError **err);
 };
@@ -326,8 +330,8 @@ struct vg_backend {
     void *data; /* first argument of the functions */
     const struct vg_backend_measurement *measurement;
     const struct vg_backend_access *access;
-    const struct vg_backend_plans *plans; /* NULL: its routes are answered 501 */
-    const struct vg_backend_moves *moves; /* likewise */
+    const struct vg_backend_plans *plans; /* if NULL, its routes are answered 501 */
+    const struct vg_backend_moves *moves; /* if NULL, its routes are answered 501 */
 };
 
 #endif

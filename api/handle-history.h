@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of VMs and of preemptions over a period of the past, from the store.
+ * Lists of VMs and of preemptions over a past period, from the store.
  */
 #ifndef VG_API_HANDLE_HISTORY_H
 #define VG_API_HANDLE_HISTORY_H
 
 #include "api/request.h"
 
-/* The limit for reading the store; half of what the watchdog of threads allows by default. */
+/* Time limit for reading the store: half of the default limit for hung threads. */
 #define VG_QUERY_LIMIT_NS (10 * VG_NS_PER_S)
 
-/* Tells if the query has a since or an until. */
+/* Returns whether the query has a since or an until. */
 bool vg_period_is_asked(const struct vg_query *query);
 
-/* Sets since_ns and until_ns: by default now, and an hour before until. While a recording is
- * replayed, now is the end of its newest window. VG_E_INVALID names the parameter. */
+/* Sets since_ns and until_ns. By default, until is now, and since an hour earlier. During a replay,
+ * now is the end of the newest window. VG_E_INVALID names the parameter. */
 int vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns the time that counts as now: see above. */
+/* Returns the time that counts as now, as described above. */
 int64_t vg_history_now(const vg_view *view);
 
-/* Returns the key under which windows of a VM are stored: the UUID that a client gives may be
- * libvirt's, which the collectors do not know. vm: NULL if it is not measured now; id: as the
- * client gives it. */
+/* Returns the key of a VM's stored windows. A client may give libvirt's UUID, which the collectors
+ * may not know. vm: NULL if it is not measured now; id: as given by the client. */
 const char *vg_history_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id);
 
-/* Answers with the list of VMs, or of preemptions, of the period. The query's vm and marker are
- * used; the caller has checked their lengths. */
+/* Answers with the list of VMs, or of preemptions, of the period. Uses the query's vm and marker;
+ * the caller has checked their lengths. */
 void vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort sort,
                        size_t limit);
 

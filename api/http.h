@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libmicrohttpd's callbacks: requests come in, answers go out.
+ * libmicrohttpd's callbacks for requests and answers.
  */
 #ifndef VG_API_HTTP_H
 #define VG_API_HTTP_H
@@ -22,7 +22,7 @@ struct http_exchange {
     enum http_phase phase;
     const char *uri_end; /* in libmicrohttpd's buffer */
     bool uri_long;
-    bool early; /* a refusal goes out before the body is read */
+    bool early; /* a refusal is sent before the body is read */
     size_t discarded;
 };
 
@@ -34,7 +34,7 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *connection, co
 void http_on_completed(void *cls, struct MHD_Connection *connection, void **state,
                        enum MHD_RequestTerminationCode why);
 
-/* Stops a connection while its job waits and runs. */
+/* Suspend a connection while its job waits and runs. */
 extern const struct vg_worker_hooks http_job_hooks;
 
 #endif

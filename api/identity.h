@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Authentication and authorisation: on the unix socket by the peer's credentials, over TCP by the
- * certificate of the connection or the bearer token of the request.
+ * Authentication and authorisation: on the unix socket by the peer's credentials, and over TCP by
+ * the connection's certificate or the request's bearer token.
  */
 #ifndef VG_API_IDENTITY_H
 #define VG_API_IDENTITY_H
@@ -10,17 +10,17 @@
 
 struct vg_conn;
 
-/* Settles request->identity. authorization: the header field, or NULL. Returns false if the answer
- * is set, 401 or 503. */
+/* Determines request->identity. authorization: the header field, or NULL. Returns false if the
+ * answer has been set, to 401 or 503. */
 bool vg_identity_settle(struct vg_request *request, struct vg_conn *conn,
                         const char *authorization);
 
-/* Tells if this identity may use the route, which wants this role, and is for peers, too, or not;
- * if it may not, the answer is set, 403. */
+/* Returns whether this identity may use the route. role: the role that the route requires;
+ * is_for_peers: the role peer suffices, too. If it may not, the answer is set to 403. */
 bool vg_identity_may(struct vg_request *request, enum vg_role role, bool is_for_peers);
 
-/* Tells if a client that was let in by a token or a subject still has the role; true if both are
- * NULL, as on the socket, or if it is not known now. Any thread. */
+/* Returns whether the token or certificate subject that admitted a client still has the role.
+ * Returns true if both are NULL (unix socket) or if this cannot be determined now. Any thread. */
 bool vg_identity_holds(const struct vg_backend *backend, const char *token, const char *subject,
                        enum vg_role role);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The listeners of the API: the unix socket, and addresses with TLS.
+ * The API's listeners: the unix socket, and TCP addresses with TLS.
  */
 #ifndef VG_API_LISTEN_H
 #define VG_API_LISTEN_H
@@ -14,7 +14,7 @@ struct vg_listener {
     vg_api *api;
     bool is_tcp;
     struct MHD_Daemon *daemon;
-    int64_t connections; /* connections that we have not ended; with api->lock */
+    int64_t connections; /* connections not shut down by the API; with api->lock */
 };
 
 /* Listens on the addresses of the options, then on the socket. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines of Prometheus' text format 0.0.4. Any thread.
+ * Lines in Prometheus' text format 0.0.4. Any thread.
  */
 #ifndef VG_API_METRICS_TEXT_H
 #define VG_API_METRICS_TEXT_H
@@ -12,14 +12,14 @@ void vg_metrics_family(GString *out, const char *name, const char *type, const c
 /* labels: label="text",..., or NULL. */
 void vg_metrics_value(GString *out, const char *name, const char *labels, double number);
 
-/* A family of one value without labels. */
+/* Writes a family with one value without labels. */
 void vg_metrics_single(GString *out, const char *name, const char *type, const char *help,
                        double number);
 
-/* Writes name="text", with characters escaped that labels may not contain. The caller frees it. */
+/* Returns name="text", with characters escaped that labels may not contain. The caller frees it. */
 char *vg_metrics_label(const char *name, const char *text);
 
-/* Adds what a window has of proxies of OpenCL: struct vg_proxy_use. */
+/* Adds a window's figures of OpenCL proxies: struct vg_proxy_use. */
 void vg_metrics_add_proxies(GString *out, const GArray *proxies);
 
 #endif

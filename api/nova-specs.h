@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the extra specs of a flavor of nova ask of GPUs. Pure; any thread.
+ * GPU requirements in the extra specs of a nova flavor. Pure; any thread.
  */
 #ifndef VG_API_NOVA_SPECS_H
 #define VG_API_NOVA_SPECS_H
@@ -9,11 +9,11 @@
 
 #include "model/arrival.h"
 
-/* Fills class, type, number and traits of GPUs from the object {"KEY": "VALUE", ...}; NULL, or what
- * is not as expected, is as if it were not there. Keys: vgpud:class, vgpud:gpu_type, resources:VGPU
- * and trait:CUSTOM_..., the latter two also of numbered and named groups (resources1:VGPU,
- * trait_GPU:CUSTOM_...). All groups with vGPUs are summed up; a trait counts that all of them have.
- */
+/* Sets class, type, number and traits of GPUs from the object {"KEY": "VALUE", ...}. NULL, and
+ * unexpected values, are ignored. Keys: vgpud:class, vgpud:gpu_type, resources:VGPU and
+ * trait:CUSTOM_..., the latter two also in numbered and named groups (resources1:VGPU,
+ * trait_GPU:CUSTOM_...). The vGPUs of all groups are added up. A trait counts if all of them have
+ * it. */
 void vg_nova_specs_read(json_object *extra_specs, struct vg_arrival_query *query);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page for browsers, which anybody may have who may connect. Any thread.
+ * The web page, which every client that can connect may load. Any thread.
  */
 #ifndef VG_API_PAGE_H
 #define VG_API_PAGE_H
@@ -10,11 +10,11 @@
 
 #include "api/request.h"
 
-/* Has a request for `/` of a browser, by its field Accept (or NULL), ask for the page. Programs get
- * the versions of the interface there. */
+/* Redirects a browser's request for `/` to the page, depending on its Accept field (or NULL).
+ * Programs receive the API versions there. */
 void vg_page_redirect(struct vg_request *request, const char *accept);
 
-/* Tells if the path is a file of the page. */
+/* Returns whether the path is a file of the page. */
 bool vg_page_is_part(const char *path, size_t size);
 
 #endif

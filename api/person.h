@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For whom a request acts: whoever asks, or a person for whom the vgpud of another host asks. Such
- * a vgpud may have been taken over, so that what is recorded always has its identity, and one of
- * the role peer acts for persons only that this host lets do the same.
+ * The user for whom a request acts: the client itself, or a user of another host whose vgpud sends
+ * the request. That vgpud may have been compromised. So its identity is always recorded, and one
+ * with the role peer acts only for users that this host allows the same.
  */
 #ifndef VG_API_PERSON_H
 #define VG_API_PERSON_H
 
 #include "api/request.h"
 
-/* The header field that names the person, where a request has no body for it. */
+/* The header field with the user's identity, for requests without a body for it. */
 #define VG_PERSON_HEADER "X-Vgpud-Person"
 
-/* Returns who asks, as it is recorded: the identity of the client, or "PERSON, says IDENTITY".
- * named is the person that the body names, or NULL: the header field counts. The caller frees the
- * text. Returns NULL and sets *err if the client may not act for that person, or for nobody. */
+/* Returns the requesting user in the form that is recorded: the client's identity, or "PERSON, says
+ * IDENTITY". named is the user named in the body, or NULL to use the header field. The caller frees
+ * the text. Returns NULL and sets *err if the client may not act for that user, or names none. */
 char *vg_person_settle(const struct vg_request *request, const char *named, GError **err);
 
-/* Checks that a client of the role peer asks for nothing that this vgpud would ask another one for:
- * it would lend its own rights. elsewhere: the request is of that kind. */
+/* Checks that a client with the role peer does not request anything that this vgpud would forward
+ * to another vgpud with its own rights. elsewhere: the request is of that kind. */
 int vg_person_check_here(const struct vg_request *request, bool elsewhere, GError **err);
 
 #endif

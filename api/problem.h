@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problems of requests, and their documents (RFC 9457). This is the one place where error codes
- * become HTTP statuses. Any thread.
+ * Problems of requests, and their documents (RFC 9457). This is the only place where error codes
+ * are mapped to HTTP statuses. Any thread.
  */
 #ifndef VG_API_PROBLEM_H
 #define VG_API_PROBLEM_H
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "model/identity.h"
 
-/* The codes of enum vg_error_code come first, in its order. */
+/* The codes of enum vg_error_code come first, in their order. */
 enum vg_problem {
     VG_PROBLEM_METHOD = VG_E_MAX,
     VG_PROBLEM_BODY_LONG,
@@ -30,13 +30,13 @@ struct vg_problem_kind {
     unsigned status;
 };
 
-/* Returns the kind of a problem: one of enum vg_problem or vg_error_code. */
+/* Returns the kind of a problem, from enum vg_problem or vg_error_code. */
 const struct vg_problem_kind *vg_problem_kind(int problem);
 
-/* Returns the code of an error; VG_E_BUG for a foreign one. */
+/* Returns the code of an error; VG_E_BUG for other error domains. */
 int vg_problem_of(const GError *err);
 
-/* Writes the document; the caller frees it. */
+/* Returns the document; the caller frees it. */
 char *vg_problem_text(int problem, enum vg_refusal refusal, const char *detail,
                       const char *instance, const char *request_id);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A request and its answer as handlers see them, independent of libmicrohttpd. A request belongs to
- * the thread that handles it: one of `http`, or the worker while its job runs.
+ * the thread that handles it: an HTTP thread, or the worker while its job runs.
  */
 #ifndef VG_API_REQUEST_H
 #define VG_API_REQUEST_H
@@ -33,12 +33,12 @@ struct vg_route;
 struct vg_request;
 struct vg_wait;
 
-/* The answer to be sent. All zero (status 0): not set yet. */
+/* The answer to send. All zero (status 0) until it is set. */
 struct vg_answer {
     unsigned status;
-    const char *type;  /* NULL: no body */
+    const char *type;  /* NULL without body */
     char *body;        /* owned, unless view is set */
-    const char *fixed; /* or a text that lives as long as the program */
+    const char *fixed; /* or a static text */
     size_t size;
     vg_view *view; /* owned: the view that body belongs to */
     char etag[VG_ETAG_LEN];
@@ -47,10 +47,10 @@ struct vg_answer {
     int retry_after_s;
     bool challenge; /* 401: add WWW-Authenticate */
     bool close;     /* close the connection after this answer */
-    bool page;      /* a file of the page, compressed */
+    bool page;      /* a compressed file of the page */
 };
 
-/* The process on the other side of the socket. */
+/* The process at the other end of the unix socket. */
 struct vg_peer {
     uid_t uid;
     gid_t gid;
@@ -60,65 +60,65 @@ struct vg_peer {
 /* A job: runs on a worker and fills request->answer. */
 typedef void vg_job(struct vg_request *request);
 
-/* The workers. A job may ask another vgpud only for jobs of an earlier lane there, or two that ask
- * each other would deadlock; neither libvirt nor a guest delays requests that only read; and what
- * keeps or ends the moves of others waits for nobody. */
+/* The workers. A job may only query another vgpud for jobs of an earlier lane there; otherwise, two
+ * vgpuds that query each other would deadlock. Neither libvirt nor a guest delays requests that
+ * only read. Requests that other vgpuds need to continue or end their moves wait for no host. */
 enum vg_lane {
     VG_LANE_WORK, /* "api-work": the store, the journal */
-    VG_LANE_KEEP, /* "api-keep": what is reserved already, aborts */
-    VG_LANE_HERE, /* "api-here": libvirt of this host alone */
-    VG_LANE_MOVE, /* "api-move": the start of moves here: libvirt of two hosts, the guest */
-    VG_LANE_ASK,  /* "api-ask": questions to other vgpuds */
+    VG_LANE_KEEP, /* "api-keep": existing reservations, cancellations */
+    VG_LANE_HERE, /* "api-here": only this host's libvirt */
+    VG_LANE_MOVE, /* "api-move": starting moves here: libvirt of two hosts, the guest */
+    VG_LANE_ASK,  /* "api-ask": queries to other vgpuds */
     VG_LANE_MAX
 };
 
 struct vg_request {
     vg_api *api;
-    const struct vg_backend *backend; /* the one of api */
+    const struct vg_backend *backend; /* same as in api */
     char *uri;                        /* path and query, raw */
     const char *method;
     char *id; /* decoded {id} of the path, or NULL */
     const struct vg_route *route;
-    enum vg_role role; /* role that the route wants */
+    enum vg_role role; /* role that the route requires */
     char request_id[VG_REQUEST_ID_LEN];
-    bool openstack_id; /* came as X-Openstack-Request-Id */
-    /* Tells if the client of this request still waits for its answer; one that has closed its side
-     * of the connection does not. Any thread, until the answer is sent. */
+    bool openstack_id; /* received as X-Openstack-Request-Id */
+    /* Returns whether the client of this request still waits for its answer. A client that has
+     * closed its side of the connection does not. Any thread, until the answer has been sent. */
     bool (*waits)(const void *request);
-    struct vg_peer peer; /* peer of the unix socket */
+    struct vg_peer peer; /* peer on the unix socket */
     struct vg_identity identity;
-    char *token, *subject; /* proof of identity over TCP, owned: one of them, or none */
-    const char *origin;    /* "unix", or the client's address; lives as long as the connection */
-    bool audited;          /* audited, or tried */
-    char *object;          /* object of a write, for the audit; owned; NULL: the id */
+    char *token, *subject; /* proof of identity over TCP, owned; at most one of them */
+    const char *origin;    /* "unix", or the client's address; valid as long as the connection */
+    bool audited;          /* an audit entry was written, or attempted */
+    char *object;          /* object of a write, for the audit log; owned; NULL for the id */
     struct vg_query query;
-    GByteArray *body; /* NULL: none yet */
+    GByteArray *body; /* NULL before it arrives */
     char *if_none_match;
     char *last_event_id;
     char *idempotency_key;
     char *person;   /* for whom another vgpud asks, as a header field names him, or NULL */
     char *forecast; /* the header field with the prediction for a move, or NULL */
     struct vg_answer answer;
-    /* For handlers that go on after a pause. */
+    /* For handlers that continue after a pause. */
     vg_job *job;
-    enum vg_lane lane;             /* worker for the job */
-    char *hosts[VG_BACKEND_HOSTS]; /* hosts that the job names, owned, or NULL; "": this one */
-    int64_t begin_by_ns;           /* CLOCK_MONOTONIC, of a job that waits */
+    enum vg_lane lane;             /* lane for the job */
+    char *hosts[VG_BACKEND_HOSTS]; /* hosts of the job, owned, or NULL; "" for this one */
+    int64_t begin_by_ns;           /* CLOCK_MONOTONIC, latest start of a waiting job */
     void *job_data;
     GDestroyNotify job_data_free;
-    struct vg_wait *wait; /* owned: a poll of events */
+    struct vg_wait *wait; /* owned: a poll for events */
     bool streaming;       /* answer with the stream `wait`, which the response then owns */
 };
 
-/* A handler: fills request->answer, sets request->job (and job_data), or begins to wait. */
+/* A handler: fills request->answer, sets request->job (and job_data), or starts a wait. */
 typedef void vg_handler(struct vg_request *request);
 
 void vg_answer_clear(struct vg_answer *answer);
 
-/* Answers that the client is not known. */
+/* Answers that the client is unknown. */
 void vg_answer_nobody(struct vg_request *request, enum vg_refusal refusal, const char *why);
 
-/* Sets an answer about a problem, one of enum vg_problem or vg_error_code. */
+/* Sets an answer about a problem, from enum vg_problem or vg_error_code. */
 void vg_answer_problem(struct vg_request *request, int problem, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 void vg_answer_error(struct vg_request *request, GError *take_err);
@@ -129,22 +129,22 @@ void vg_answer_json(struct vg_request *request, unsigned status, json_object *ta
 /* Answers 200 with the text of a JSON document. */
 void vg_answer_json_text(struct vg_request *request, char *take_text);
 
-/* Answers 200 with a text that lives as long as the program. */
+/* Answers 200 with a static text. */
 void vg_answer_fixed(struct vg_request *request, const char *type, const char *text, size_t size);
 
-/* Adds an ETag to the answer. If the client has that version, the answer becomes a 304; its body
- * stays, for the length that is sent without it (RFC 9110, 8.6). */
+/* Adds an ETag to the answer. If the client has that version, the answer becomes a 304. Its body is
+ * kept to determine the length, which is sent without it (RFC 9110, 8.6). */
 void vg_answer_etag(struct vg_request *request, const char *etag);
 void vg_view_etag(const vg_view *view, char ret[VG_ETAG_LEN]);
 
-/* Answers with a kept document of a view; takes the reference. */
+/* Answers with a stored document of a view; takes the reference. */
 void vg_answer_view(struct vg_request *request, vg_view *take_view, enum vg_view_body body);
 
-/* Replaces the name that OpenStack gives a VM of this host by its id. Other names stay: peers may
- * know them. Fails with VG_E_CONFLICT if several are called so. */
+/* Replaces the OpenStack name of a VM of this host with its id. Other names are kept, because peers
+ * may know them. Fails with VG_E_CONFLICT if the name is ambiguous. */
 int vg_request_name_vm(const struct vg_request *request, char **name, GError **err);
 
-/* Makes "req-" and a random UUID. */
+/* Generates "req-" and a random UUID. */
 void vg_request_id_make(char ret[VG_REQUEST_ID_LEN]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The answer of a request as libmicrohttpd sends it.
+ * A request's answer in the form that libmicrohttpd sends.
  */
 #ifndef VG_API_RESPONSE_H
 #define VG_API_RESPONSE_H
@@ -9,7 +9,7 @@
 
 struct MHD_Response;
 
-/* Makes the response, which takes over what the answer owns. NULL: out of memory. */
+/* Creates the response, which takes over what the answer owns. Returns NULL if out of memory. */
 struct MHD_Response *vg_response_new(struct vg_request *request);
 
 #endif

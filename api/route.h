@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of routes. It agrees with schema/api/openapi.yaml; a test compares them.
+ * The table of routes. It agrees with schema/api/openapi.yaml, which a test verifies.
  */
 #ifndef VG_API_ROUTE_H
 #define VG_API_ROUTE_H
@@ -18,12 +18,12 @@
 enum vg_method {
     VG_GET, /* also HEAD */
     VG_POST,
-    VG_ASK, /* POST of a question: writes nothing, and may have a large body */
+    VG_ASK, /* POST of a query: writes nothing, and may have a large body */
     VG_DELETE,
     VG_METHOD_MAX
 };
 
-/* The table of the backend that a handler calls. */
+/* The backend table that a handler calls. */
 enum vg_route_part { VG_FIGURES, VG_ACCESS, VG_PLANS, VG_MOVES };
 
 struct vg_route {
@@ -32,30 +32,30 @@ struct vg_route {
     enum vg_method method;
     vg_handler *handler;
     const char *const *params;                      /* names of parameters, NULL-terminated */
-    unsigned short statuses[VG_ROUTE_STATUSES_MAX]; /* statuses beyond those of every route; 0 at
-                                                     * the end */
+    unsigned short statuses[VG_ROUTE_STATUSES_MAX]; /* statuses in addition to those of every route;
+                                                     * ends with 0 */
 };
 
-/* Bytes of the body of a question. */
+/* bytes of the body of a query */
 #define VG_LARGE_BODY (1024 * 1024)
 
 extern const struct vg_route vg_routes[];
 extern const size_t vg_n_routes;
 
-/* method.c: return the member of a path in the OpenAPI document ("get", "post", "delete") and the
- * part of an Allow ("GET, HEAD, "); tell if HTTP's method of this name is this one. */
+/* In method.c. Return the member of a path in the OpenAPI document ("get", "post", "delete"), and
+ * the entry in Allow ("GET, HEAD, "). _has returns whether an HTTP method name is this method. */
 const char *vg_method_member(enum vg_method method);
 const char *vg_method_allow(enum vg_method method);
 bool vg_method_has(enum vg_method method, const char *name);
 
-/* Statuses that every route may answer; 0 at the end. */
+/* Statuses that every route may answer; ends with 0. */
 extern const unsigned short vg_route_common_statuses[];
 
 enum vg_match { VG_MATCH_FOUND, VG_MATCH_NO_PATH, VG_MATCH_NO_METHOD, VG_MATCH_INVALID };
 
 /* Finds the route of a raw path (size bytes). *ret_id: the decoded {id}, freed by the caller, or
- * NULL. INVALID: *err. NO_METHOD, and FOUND for OPTIONS with *ret_route NULL: *ret_allow, freed by
- * the caller. */
+ * NULL. For INVALID, sets *err. For NO_METHOD, and for FOUND for OPTIONS with *ret_route NULL, sets
+ * *ret_allow, freed by the caller. */
 enum vg_match vg_route_find(const char *path, size_t size, const char *method,
                             const struct vg_route **ret_route, char **ret_id, char **ret_allow,
                             GError **err);
@@ -95,7 +95,7 @@ vg_handler vg_handle_list_plans;
 vg_handler vg_handle_make_plan;
 vg_handler vg_handle_plan;
 vg_handler vg_handle_events;
-vg_handler vg_handle_past_events; /* called by vg_handle_events if a period is asked for */
+vg_handler vg_handle_past_events; /* called by vg_handle_events if a period is requested */
 vg_handler vg_handle_list_migrations;
 vg_handler vg_handle_start_migration;
 vg_handler vg_handle_migration;

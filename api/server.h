@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of the API: the state that its threads share.
+ * Internals of the API: the state that its threads share.
  */
 #ifndef VG_API_SERVER_H
 #define VG_API_SERVER_H
@@ -23,22 +23,22 @@ struct vg_api {
     const struct vg_backend *backend;
     vg_event_log *events;
     const char *boot_id;
-    int64_t heartbeat_ns; /* longest silence of a stream */
+    int64_t heartbeat_ns; /* maximum time between two messages of a stream */
     vg_socket *socket;
-    vg_tls *tls; /* NULL: no TCP */
+    vg_tls *tls; /* NULL without TCP */
     bool client_required;
     GPtrArray *listeners; /* struct vg_listener, owned */
     enum vg_role *roles;  /* roles of vg_routes, in their order */
-    bool *peers;          /* the role peer may use them, too; in the same order */
+    bool *peers;          /* whether the role peer may use them, too; in the same order */
     vg_worker *workers[VG_LANE_MAX];
     struct vg_http_stats stats;
-    pthread_mutex_t lock; /* guards what follows; taken before that of the event log */
+    pthread_mutex_t lock; /* protects the members below; taken before the event log's lock */
     pthread_cond_t wake;  /* wakes the ticker */
     bool stopping;
     GQueue waits;        /* struct vg_wait */
     GQueue conns;        /* struct vg_conn */
     GHashTable *clients; /* name -> struct vg_client, owned */
-    GHashTable *warned;  /* identities that were warned of a role that they should have */
+    GHashTable *warned;  /* identities that were warned about a role that they should have */
     vg_thread *ticker;
 };
 

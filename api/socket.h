@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The unix socket, and the process on its other side. Nobody can connect before its owner and mode
- * are right, and it is removed only if it is still the one that was made.
+ * The unix socket, and the process at its other end. No client can connect before its owner and
+ * mode are set. It is removed only if it is still the socket that was created.
  */
 #ifndef VG_API_SOCKET_H
 #define VG_API_SOCKET_H
@@ -15,24 +15,25 @@
 
 typedef struct vg_socket vg_socket;
 
-/* Makes the socket. group: NULL or empty leaves that of the process. Errors are those of
+/* Creates the socket. group: NULL or empty for the process's group. Errors are as for
  * vg_api_new(). */
 vg_socket *vg_socket_new(const char *path, unsigned mode, const char *group, GError **err);
 
-/* Checks that a socket could be made: VG_E_CONFLICT if somebody listens there, or if the path is
- * something else. A socket without a listener is removed. */
+/* Checks whether a socket could be created. Fails with VG_E_CONFLICT if a process listens there, or
+ * the path is something else. A socket without a listener is removed. */
 int vg_socket_check(const char *path, GError **err);
 
-/* Removes the socket, if it is still ours. Whoever took the descriptor closes it. NULL is fine. */
+/* Removes the socket if it is still ours. The owner of the descriptor closes it. NULL is fine. */
 void vg_socket_free(vg_socket *socket);
 
-/* Returns the descriptor, which listens and does not block; it belongs to the caller then. */
+/* Returns the descriptor, which listens and does not block, and passes its ownership to the
+ * caller. */
 int vg_socket_take_fd(vg_socket *socket);
 gid_t vg_socket_gid(const vg_socket *socket);
 
 int vg_peer_read(int fd, struct vg_peer *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Tells if the peer was in the group when it connected. */
+/* Returns whether the peer was in the group when it connected. */
 bool vg_peer_has_group(int fd, const struct vg_peer *peer, gid_t group);
 
 #endif

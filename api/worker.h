@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads that run jobs of requests that may block. A host that hangs holds a bounded share of the
- * threads and of the queue, so that jobs that do not name it are not kept waiting. A job whose
- * client has gone, or that has waited for too long, is refused before it begins.
+ * Threads that run jobs of requests that may block. An unresponsive host occupies a limited share
+ * of the threads and of the queue, so that it does not delay jobs for other hosts. A job is refused
+ * before it starts if its client has disconnected, or it has waited for too long.
  */
 #ifndef VG_API_WORKER_H
 #define VG_API_WORKER_H
@@ -12,46 +12,48 @@
 #include "api/request.h"
 #include "base/thread.h"
 
-/* The number of jobs that may wait, and of those that may wait for one host; more are refused. */
+/* The number of jobs that may wait in total, and for one host; further jobs are refused. */
 #define VG_WORKER_QUEUE_MAX      64
 #define VG_WORKER_HOST_QUEUE_MAX 16
 
-/* The number of jobs that may run for one host at once. */
+/* The number of jobs that may run concurrently for one host. */
 #define VG_WORKER_HOST_MAX 4
 
-/* Jobs that readers may ask for have half of each of these, and of the threads, so that they leave
- * the other half to those who move VMs. A worker with one thread makes no difference. */
+/* Jobs that readers can request have half of each of these limits, and of the threads, so that the
+ * other half remains for moves. A worker with one thread does not distinguish them. */
 #define VG_WORKER_READER_SHARE 2
 
-/* The longest wait of a job: less than clients and other vgpuds wait for an answer. */
+/* The maximum wait of a job. It is less than the time that clients and other vgpuds wait for an
+ * answer. */
 #define VG_WORKER_WAIT_NS (INT64_C(15) * 1000000000)
 
 typedef struct vg_worker vg_worker;
 
 struct vg_worker_hooks {
-    /* Suspends the connection until resume(). Called with the worker's lock, before the job can
-     * run. */
+    /* Suspends the connection until resume(). Called with the worker's lock held, before the job
+     * can run. */
     void (*suspend)(struct vg_request *request);
-    /* Runs the job, and what follows it, on one of the threads. */
+    /* Runs the job and its follow-up on one of the threads. */
     void (*run)(struct vg_request *request);
-    /* Resumes the connection; the answer is set. Called on any thread. */
+    /* Resumes the connection; the answer is set. Any thread. */
     void (*resume)(struct vg_request *request);
 };
 
-/* Makes a worker with this many threads at most, whose jobs wait for wait_ns at most. The first
- * thread is made at once, the others when they are needed. */
+/* Creates a worker with at most this many threads, whose jobs wait for at most wait_ns. The first
+ * thread is started immediately, the others when needed. */
 vg_worker *vg_worker_new(const char *name, unsigned threads_max, int64_t wait_ns,
                          const struct vg_worker_hooks *hooks, GError **err);
 
-/* Suspends the request and has its job run. VG_E_BUSY: too many wait, and nothing was done. */
+/* Suspends the request and schedules its job. Fails with VG_E_BUSY if too many jobs wait; nothing
+ * is done then. */
 int vg_worker_put(vg_worker *worker, struct vg_request *request,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Refuses jobs that have waited for too long, or whose clients have gone. Returns when this is to
- * be called again; INT64_MAX: once a job was put. */
+/* Refuses jobs that have waited for too long, or whose clients have disconnected. Returns when to
+ * call it again; INT64_MAX means after the next job is put. */
 int64_t vg_worker_tick(vg_worker *worker, int64_t now_ns);
 
-/* Ends the running jobs, and answers the others that they will not be done. Nothing can be put
+/* Completes the running jobs, and answers the others that they will not be done. No job can be put
  * afterwards. */
 void vg_worker_stop(vg_worker *worker);
 void vg_worker_free(vg_worker *worker); /* NULL is fine */
