@@ -182,8 +182,8 @@ struct vg_event {
             bool no_gpu;      /* the dropped records cannot be about GPU requests */
         } lost;
         struct {
-            uint64_t
-                context; /* of its dma_fence: a timeline on which seqnos only grow; 0 if unknown */
+            /* of its dma_fence: a timeline on which seqnos only grow; 0 if unknown */
+            uint64_t context;
             union {
                 uint64_t seqno;
                 int64_t told_ns; /* with VG_GPU_TOLD_LATE, whose context is 0 */

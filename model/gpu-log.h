@@ -73,8 +73,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_gpu_log, vg_gpu_log_unref)
 
 struct vg_gpu_log_query {
     const char *device; /* spelled as in the log */
-    const char
-        *vm; /* only requests of this VM, by UUID in any case, or by name; NULL for all requests */
+    /* only requests of this VM, by UUID in any case, or by name; NULL for all requests */
+    const char *vm;
     int64_t since_ns; /* moments after this time ... */
     int64_t until_ns; /* ... up to and including this time */
     size_t limit;     /* the maximum number of entries, oldest first; > 0 */
@@ -89,9 +89,9 @@ struct vg_gpu_log_page {
     GArray *entries; /* struct vg_gpu_log_entry, oldest first; point into the log */
     bool more;       /* the limit was reached */
     int64_t next_ns; /* since_ns of the next page */
-    uint64_t
-        left_out; /* requests of any GPU that did not fit into a window, whose next stored request,
-                   * or else the window's last one, has its moment between since_ns and next_ns */
+    /* requests of any GPU that did not fit into a window, whose next stored request, or else the
+     * window's last one, has its moment between since_ns and next_ns */
+    uint64_t left_out;
 };
 
 /* newest_ns: no request up to this moment will be added any more. */

@@ -38,10 +38,10 @@ struct vg_gpu_part {
     enum vg_gpu_part_kind kind;
     char *gpu;     /* PCI address of the GPU */
     char *address; /* PCI address or UUID; NULL for ROOM */
-    char
-        *type; /* the name by which a VM requests it. A whole GPU or another function: its PCI id,
-                * "10de:2331". An mdev: "nvidia-230". A VF: its vGPU type, "nvidia-1153", or without
-                * a type its PCI id and the GPU's number of VFs, "8086:56c0:vf7". NULL if unknown */
+    /* the name by which a VM requests it. A whole GPU or another function: its PCI id,
+     * "10de:2331". An mdev: "nvidia-230". A VF: its vGPU type, "nvidia-1153", or without a type
+     * its PCI id and the GPU's number of VFs, "8086:56c0:vf7". NULL if unknown */
+    char *type;
     enum vg_gpu_part_state state;
     int64_t free; /* number available; only ROOM can have more than 1 */
     char *why;    /* reason for the state: a predicate without its subject */

@@ -107,8 +107,8 @@ struct vg_move_device {
     enum vg_move_device_kind kind;
     char *type;  /* NAME of [gpu NAME], otherwise as in vg_gpu_part */
     char *alias; /* in the domain: "ua-gpu0" */
-    char
-        *function_of; /* alias of the GPU that shares its card with this function; NULL for a GPU */
+    /* alias of the GPU that shares its card with this function; NULL for a GPU */
+    char *function_of;
     char *guest_address;  /* PCI address in libvirt's form, "0000:01:00.0", or NULL */
     char *guest_path;     /* slots from the root bus, "00:02.0/00.0"; NULL if unknown */
     char *source_address; /* NAMED: NULL; MDEV: UUID; PCI: "0000:41:00.0" */
@@ -167,8 +167,8 @@ struct vg_guest_program {
     int64_t checkpoint_ns;
     int64_t restore_ns;
     int64_t unlock_ns;
-    int64_t
-        stop_ns; /* how long it was paused, on the guest's clock; 0 if it still is, or never was */
+    /* how long it was paused, on the guest's clock; 0 if it still is, or never was */
+    int64_t stop_ns;
     int64_t away_ns;      /* the part of that time before it computed at a proxy; 0 if it did not */
     int64_t held_threads; /* number of its threads that faulted in the meantime and were held */
 };
@@ -183,8 +183,8 @@ struct vg_guest_programs {
     int64_t forked_descriptors; /* number of those files in all children, now or before */
     int64_t forked_maps;
     char *driver; /* version of the guest's NVIDIA driver; NULL if not reported */
-    GPtrArray
-        *driver_faults;  /* char *, sentences: problems that users have reported for this version */
+    /* char *, sentences: problems that users have reported for this version */
+    GPtrArray *driver_faults;
     GPtrArray *programs; /* struct vg_guest_program */
 };
 
@@ -233,8 +233,8 @@ struct vg_migration {
     char *peer;    /* NAME of the target's [peer NAME] */
     char *plan_id; /* or NULL */
     char *undo_of; /* id of the move that this one reverses, or NULL */
-    char
-        *asked_by; /* the user's identity; "uid:0 at h1" if the vgpud of h1 forwarded the request */
+    /* the user's identity; "uid:0 at h1" if the vgpud of h1 forwarded the request */
+    char *asked_by;
     enum vg_migration_origin begun_by; /* not in the API */
     bool no_agent;                     /* the guest has no agent, or the agent is not to be used */
     char *gpu_during;     /* where OpenCL programs continue without a GPU, "proxy:PATH", or NULL */

@@ -51,8 +51,8 @@ struct vg_proxy_socket {
     int64_t used_bytes;        /* in buffers and images of all clients */
     int64_t reserved_bytes;    /* reserved for programs that will connect */
     int64_t clients;
-    int64_t
-        held_ns; /* time during which one of its clients had the device, in this number of turns: */
+    /* time during which one of its clients had the device, in this number of turns: */
+    int64_t held_ns;
     int64_t lacked_ns; /* time during which one of its clients wanted the device, but none of them
                         * had it */
     int64_t turns;

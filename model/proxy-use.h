@@ -27,10 +27,10 @@ struct vg_proxy_use {
     int64_t reserved_bytes;
     int64_t clients;
     bool is_known; /* false for the first reading: nothing is known about the time before it */
-    double
-        run; /* fraction (0..1) of the time since the last reading during which its commands ran */
-    double
-        lacked; /* fraction (0..1) during which it wanted the GPU, and none of its clients had it */
+    /* fraction (0..1) of the time since the last reading during which its commands ran */
+    double run;
+    /* fraction (0..1) during which it wanted the GPU, and none of its clients had it */
+    double lacked;
 };
 
 #endif

@@ -64,8 +64,8 @@ struct vg_snap_vgpu_type {
 
 struct vg_snap_engine {
     char *engine;
-    double
-        share; /* busy, for any user; the share that VMs do not account for is the host's own use */
+    /* busy, for any user; the share that VMs do not account for is the host's own use */
+    double share;
 };
 
 struct vg_snap_gpu {
@@ -173,9 +173,9 @@ struct vg_snap_host {
     enum vg_snapshot_source source; /* of this host's data; never MERGED */
     int64_t begin_ns;               /* of this host's data, raw clock */
     int64_t end_ns;
-    int64_t
-        age_ns;   /* age of this host's data when it was merged with others; 0 if new, or unknown */
-    int64_t cpus; /* CPUs that VMs may use */
+    /* age of this host's data when it was merged with others; 0 if new, or unknown */
+    int64_t age_ns;
+    int64_t cpus;         /* CPUs that VMs may use */
     double own_share;     /* cores used by anything except vCPUs; 0 if unknown, or none */
     char *cpu_model;      /* NULL if unknown */
     int64_t memory_bytes; /* 0 if unknown */

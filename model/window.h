@@ -84,8 +84,8 @@ struct vg_gpu_sample {
     unsigned int lacks; /* enum vg_gpu_lack; in a sum, unknown in every window */
     double confidence;  /* records received from its source / (received + lost), 0 to 1 */
     /* Only in a sum; otherwise 0. */
-    int64_t
-        told_ns; /* total length of the windows with this row, over which confidence is averaged */
+    /* total length of the windows with this row, over which confidence is averaged */
+    int64_t told_ns;
     uint64_t most_requests; /* in the window whose latencies these are */
 };
 
@@ -204,8 +204,8 @@ struct vg_host_sample {
     int64_t idle_ns;
     double load[3]; /* mean number of threads that run or wait, over 1, 5 and 15 minutes */
     struct vg_pressure pressure[VG_RESOURCE_MAX]; /* of the whole host */
-    const char
-        *no_pressure; /* why pressure is unknown; static. NULL if it is known, or was not read */
+    /* why pressure is unknown; static. NULL if it is known, or was not read */
+    const char *no_pressure;
     const char *no_cpu_waits; /* the same for wait_ns of CPUs */
 };
 
