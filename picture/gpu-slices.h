@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the GPU ledger tells as it happens, put together for pictures: slices, in each of which a
- * request does one thing for one user on one engine, and how many requests wait and run. What takes
- * no time is no slice. In memory is what is open. One thread at a time.
+ * Converts the GPU ledger's notifications for charts: to slices, in each of which a request does
+ * one thing for one user on one engine, and to the number of requests that wait and run. There are
+ * no slices of zero length. Only open slices are in memory. One thread at a time.
  */
 #ifndef VG_PICTURE_GPU_SLICES_H
 #define VG_PICTURE_GPU_SLICES_H
@@ -10,17 +10,17 @@
 #include "ledger/gpu-ledger.h"
 
 struct vg_gpu_slice {
-    struct vg_gpu_change what; /* t_ns: its begin; stage: one that waits, or RUNNING */
-    int64_t end_ns;            /* after its begin */
-    bool goes_on;              /* the next slice of this request waits, too, for the same user */
-    uint64_t flow;             /* of a wait: to the slice that runs next, which has the same */
+    struct vg_gpu_change what; /* t_ns is its start, stage a waiting stage or RUNNING */
+    int64_t end_ns;            /* after its start */
+    bool goes_on;              /* the request's next slice is also a wait, for the same user */
+    uint64_t flow;             /* for a wait: the same number as in the slice that runs next */
 };
 
 struct vg_gpu_slices_ops {
-    /* Once the request has run, or is over: only then it is sure what it waited for, and for whom.
-     * Of each request in the order of time. */
+    /* Called when the request has run, or is over, because only then is it certain what it waited
+     * for, and for which user. The slices of a request are in the order of time. */
     void (*on_slice)(void *data, const struct vg_gpu_slice *slice);
-    /* One request more, or less, that waits or runs, in the order in which the ledger tells it. */
+    /* One more request, or one fewer, waits or runs. In the order of the ledger's notifications. */
     void (*on_level)(void *data, const struct vg_gpu_change *what, bool more);
 };
 
@@ -39,7 +39,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_gpu_slices, vg_gpu_slices_free)
 
 void vg_gpu_slices_take(vg_gpu_slices *slices, const struct vg_gpu_change *change);
 
-/* Ends what is open. Nothing may follow. */
+/* Ends the open slices. No other call may follow. */
 void vg_gpu_slices_finish(vg_gpu_slices *slices, int64_t end_ns);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures for reports, as stand-alone SVG: 1200 pixels wide, without scripts or fonts of their
- * own, on white, in colours that people tell apart who do not see all of them. Names may be
- * anything; what is too long for its place is cut and whole in a tooltip. Pure: plain arrays in,
- * text out, whatever the locale. All that is passed is borrowed. Any thread.
+ * Charts for reports, as stand-alone SVG. They are 1200 pixels wide, have a white background, no
+ * scripts or embedded fonts, and colours that people with colour blindness can distinguish. Names
+ * may contain anything. A text that is too long for its space is cut, and complete in a tooltip.
+ * Pure: plain arrays in, text out, regardless of the locale. All arguments are borrowed. Any
+ * thread.
  */
 #ifndef VG_PICTURE_SVG_H
 #define VG_PICTURE_SVG_H
@@ -14,14 +15,14 @@
 
 #include <glib.h>
 
-/* So many colours are told apart. Where there are more VMs, those that matter most in a picture
- * have one, and the rest is grey. */
+/* The number of distinct colours. If there are more VMs, those that matter most in a chart get a
+ * colour, and the rest are grey. */
 #define VG_SVG_COLOURS 7
 
-/* No picture is larger, whatever it shows. */
+/* The maximum size of a chart, whatever it shows. */
 #define VG_SVG_BYTES_MAX (INT64_C(2) << 20)
 
-/* What has no place in a picture any more. */
+/* Further panels and rows are left out. */
 #define VG_SVG_PANELS_MAX 8
 #define VG_SVG_ROWS_MAX   64
 
@@ -30,9 +31,9 @@
 
 /* ---- utilisation over time ---- */
 
-/* identity: the same number has the same colour in all of a picture; those below VG_SVG_COLOURS
- * have theirs in every picture in which they have one. values: one for each step, 1 is 100 %; what
- * is no number is a gap. */
+/* identity: the same number has the same colour throughout a chart. Identities below VG_SVG_COLOURS
+ * have the same colour in every chart where they have one. values: one for each step, where 1 is
+ * 100 %; a value that is not a number is a gap. */
 struct vg_svg_series {
     const char *name;
     uint32_t identity;
@@ -40,17 +41,17 @@ struct vg_svg_series {
     size_t n;
 };
 
-/* What has no colour is put together as "others". From 0 to at least 100 %. */
+/* Series without a colour are combined as "others". The scale is from 0 to at least 100 %. */
 struct vg_svg_panel {
     const char *title;
-    bool stacked; /* areas, one upon the other; else lines */
+    bool stacked; /* areas, stacked; otherwise lines */
     const struct vg_svg_series *series;
     size_t n_series;
-    const struct vg_svg_series *total; /* a dark line above all; NULL: none */
+    const struct vg_svg_series *total; /* a dark line on top, or NULL */
 };
 
-/* Panels below each other, which have one time axis. The first value is that of
- * begin_ns..begin_ns + step_ns, in raw trace clock. */
+/* Panels below each other with a common time axis. The first value covers begin_ns..begin_ns +
+ * step_ns, in raw trace clock. */
 struct vg_svg_utilisation {
     const char *title;
     int64_t begin_ns;
@@ -70,24 +71,24 @@ enum vg_svg_kind {
 
 struct vg_svg_interval {
     uint32_t row;
-    uint32_t identity; /* as of a series */
+    uint32_t identity; /* as in a series */
     int64_t begin_ns;
     int64_t end_ns;
     enum vg_svg_kind kind;
     const char *label; /* or NULL */
 };
 
-/* Rows from top to bottom with the intervals in begin_ns..end_ns, which may come in any order and
- * reach beyond; those without length are left out. Some that overlap are drawn one above the other;
- * where more do, the height is their number. Where they are too close together to tell them apart,
- * the height is the share of time. */
+/* Rows from top to bottom with the intervals in begin_ns..end_ns. Intervals may be in any order and
+ * extend beyond that period. Intervals without length are left out. A few overlapping intervals are
+ * drawn above each other. If there are more, the height shows their number. If intervals are too
+ * close together to be distinguished, the height shows the fraction of time. */
 struct vg_svg_timegraph {
     const char *title;
     int64_t begin_ns;
     int64_t end_ns;
     const char *const *rows;
     size_t n_rows;
-    const char *const *names; /* of identities */
+    const char *const *names; /* names of identities */
     size_t n_names;
     const struct vg_svg_interval *intervals;
     size_t n_intervals;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the viewer share.
+ * Internals that the viewer's files share.
  */
 #ifndef VG_PICTURE_VIEWER_PRIVATE_H
 #define VG_PICTURE_VIEWER_PRIVATE_H
@@ -10,9 +10,9 @@
 #include "trace/perfetto-lanes.h"
 #include "trace/perfetto-write.h"
 
-/* A number that changes, written once for each time. */
+/* A changing number, written once for each time. */
 struct viewer_counter {
-    uint64_t track; /* 0: not made yet */
+    uint64_t track; /* 0 until it is created */
     int64_t t_ns;
     int64_t value;
     int64_t written;
@@ -26,8 +26,8 @@ struct viewer_user {
     char *name;
     bool is_vm;
     uint64_t track;
-    struct viewer_counter waits; /* vCPUs that wait for a CPU */
-    uint64_t cpu_track;          /* counters of windows */
+    struct viewer_counter waits; /* number of vCPUs that wait for a CPU */
+    uint64_t cpu_track;          /* counters from windows */
     uint64_t gpu_track;
 };
 
@@ -35,13 +35,14 @@ struct vg_viewer {
     vg_perfetto *trace;
     const vg_recording *recording;
     const vg_topology *topology;
-    GPtrArray *users;       /* struct viewer_user, owned */
-    GHashTable *by_process; /* struct vg_process, also merged ones -> struct viewer_user */
+    GPtrArray *users; /* struct viewer_user, owned */
+    GHashTable
+        *by_process; /* struct vg_process, including merged processes -> struct viewer_user */
     /* viewer-cpu.c */
     GArray *threads; /* struct viewer_thread, by slot */
     GArray *cpus;    /* struct viewer_cpu, by number */
     uint64_t cpus_track;
-    uint32_t early; /* steps kept of all threads */
+    uint32_t early; /* steps stored for all threads */
     uint32_t missing;
     /* viewer-gpu.c */
     vg_gpu_slices *slices;
@@ -53,11 +54,13 @@ struct vg_viewer {
 
 /* ---- viewer-user.c ---- */
 
-/* The VM or process that it is merged into, made if it is new. comm: its name, if it is no VM. */
+/* Returns the user for the process, or for the process that it was merged into; creates it if it is
+ * new. comm: its name if it is not a VM. */
 struct viewer_user *viewer_user(struct vg_viewer *viewer, struct vg_process *process,
                                 const char *comm);
 
-/* A value at a time; those of before the last one count as of that. Written when time goes on. */
+/* Sets a value at a time. A time before the last one counts as the last one. Written when time
+ * advances. */
 void viewer_counter_set(struct vg_viewer *viewer, struct viewer_counter *counter, int64_t t_ns,
                         int64_t value);
 void viewer_counter_write(struct vg_viewer *viewer, struct viewer_counter *counter);
