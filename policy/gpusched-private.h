@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Declarations that the files of the simulator share. gpusched.c has the time, the requests and the
- * engines; a scheduler (struct vg_gpusched_ops) decides which vGPU an engine may serve, and has
- * timers of its own.
+ * Declarations shared by the simulator's files. gpusched.c manages time, requests and engines. A
+ * scheduler (struct vg_gpusched_ops) decides which vGPU an engine may serve, and has its own
+ * timers.
  */
 #ifndef VG_POLICY_GPUSCHED_PRIVATE_H
 #define VG_POLICY_GPUSCHED_PRIVATE_H
@@ -10,15 +10,15 @@
 #include "policy/gpusched.h"
 
 #define VG_SIM_NOBODY (-1)
-#define VG_SIM_IDLE   (-2) /* the idle vGPU of GVT-g */
+#define VG_SIM_IDLE   (-2) /* GVT-g's idle vGPU */
 
 /* xoshiro256** (Blackman, Vigna 2018). */
 struct vg_sim_random {
     uint64_t s[4];
 };
 
-/* Returns whether a name is neither empty nor too long, and has nothing that would garble a line of
- * text. */
+/* Returns whether a name is valid: not empty, not too long, and without characters that would
+ * corrupt a line of text. */
 bool vg_gpusched_is_name(const char *name);
 
 void vg_sim_random_seed(struct vg_sim_random *random, uint64_t seed);
@@ -28,7 +28,7 @@ int64_t vg_sim_draw(struct vg_sim_random *random, const struct vg_gpusched_dist 
 
 struct vg_sim_request {
     int64_t arrival_ns;
-    int64_t left_ns; /* the time that it still has to run */
+    int64_t left_ns; /* remaining run time */
     int64_t ran_ns;
     uint64_t id;
     uint32_t seqno;
@@ -50,7 +50,7 @@ struct vg_sim_lane {
     struct vg_sim_request *ring;
     uint32_t head, length, capacity; /* capacity is a power of two, or 0 */
     uint32_t seqno;
-    bool used;         /* there is a source for it */
+    bool used;         /* it has a source */
     int64_t fair_time; /* for weighted: time / weight */
     struct vg_sim_tally tally;
     GArray *latencies; /* int64_t */
@@ -62,7 +62,7 @@ struct vg_sim_engine {
     enum vg_sim_phase phase;
     int vm; /* the VM whose request is in flight */
     int owner;
-    int64_t until_ns; /* the end of the phase */
+    int64_t until_ns; /* end of the phase */
     int64_t started_ns;
     struct vg_sim_request request;
     struct vg_sim_tally tally;
@@ -73,7 +73,7 @@ enum vg_sim_vm_state { VG_SIM_ABSENT, VG_SIM_STARTED, VG_SIM_STOPPING, VG_SIM_ST
 struct vg_sim_vm {
     const struct vg_gpusched_vm *is;
     enum vg_sim_vm_state state;
-    uint32_t pending; /* requests that wait or are in flight, on all engines */
+    uint32_t pending; /* requests waiting or in flight, on all engines */
     uint32_t in_flight;
     uint32_t first_source, n_sources;
 };
@@ -82,17 +82,17 @@ struct vg_sim_vm {
 struct vg_sim_source {
     uint32_t vm;
     const struct vg_gpusched_job *job; /* NULL for the stream */
-    bool chain;                        /* it is a closed replay, of `engine` */
+    bool chain;                        /* it is a closed replay of `engine` */
     uint8_t engine;
-    uint32_t next;               /* the next request of the stream */
-    bool due;                    /* for a chain: the next one has its time */
+    uint32_t next;               /* index of the stream's next request */
+    bool due;                    /* for a chain: the next request is due */
     uint64_t n_arrived, n_ended; /* for a chain */
     struct vg_sim_random sizes, gaps;
 };
 
 struct vg_sim_arrival {
     int64_t ts_ns;
-    uint64_t order; /* first come, first served among equals */
+    uint64_t order; /* first come, first served for equal times */
     uint32_t source;
 };
 
@@ -108,12 +108,12 @@ struct vg_gpusched_ops {
     void (*clear)(vg_gpusched *sim);
     void (*started)(vg_gpusched *sim, int vm);
     void (*stopped)(vg_gpusched *sim, int vm);
-    /* Called before the request is in the queue, and after it has left the engine. */
+    /* queued is called before the request is in the queue, done after it has left the engine. */
     void (*queued)(vg_gpusched *sim, int vm, uint32_t engine);
     void (*done)(vg_gpusched *sim, int vm, uint32_t engine, int64_t ran_ns);
-    int64_t (*next_ns)(const vg_gpusched *sim); /* its next timer, or INT64_MAX */
-    void (*decide)(vg_gpusched *sim);           /* called after all that happened at this instant */
-    /* Chooses the VM that a free engine may serve; it may have no work there. */
+    int64_t (*next_ns)(const vg_gpusched *sim); /* the time of its next timer, or INT64_MAX */
+    void (*decide)(vg_gpusched *sim);           /* called after all events of this instant */
+    /* Chooses the VM that a free engine may serve. That VM may have no work there. */
     int (*choose)(vg_gpusched *sim, uint32_t engine);
     /* called when a free engine has taken a request */
     void (*taken)(vg_gpusched *sim, int vm, uint32_t engine);
@@ -126,7 +126,7 @@ extern const struct vg_gpusched_ops vg_gpusched_weighted_ops;
 struct vg_gpusched {
     const struct vg_gpusched_scenario *scenario;
     const struct vg_gpusched_ops *ops;
-    void *policy; /* belongs to the ops */
+    void *policy; /* owned by the ops */
     vg_gpusched_emit emit;
     void *emit_data;
 
@@ -154,18 +154,18 @@ vg_sim_lane_of(const vg_gpusched *sim, int vm, uint32_t engine)
 /* Returns whether a VM has work on an engine, waiting or in flight. */
 bool vg_sim_has_work(const vg_gpusched *sim, int vm, uint32_t engine);
 
-/* Emits that another vGPU (a VM, VG_SIM_IDLE, VG_SIM_NOBODY) has the engine, or all. */
+/* Emits the switch of an engine, or of all, to another vGPU (a VM, VG_SIM_IDLE, VG_SIM_NOBODY). */
 void vg_sim_emit_switch(vg_gpusched *sim, uint8_t engine, int prev, int next);
 
-/* Cuts the request in flight, which is then the first of its queue again. */
+/* Preempts the request in flight, which returns to the head of its queue. */
 void vg_sim_preempt(vg_gpusched *sim, uint32_t engine);
 
-/* Takes the earliest of the heap of arrivals. */
+/* Removes and returns the earliest arrival. */
 struct vg_sim_arrival vg_sim_pop_arrival(vg_gpusched *sim);
 
-/* Add the sources of all VMs; make the first arrivals when a VM starts; take the arrival that
- * `source` has now, with its engine and size (0 for none); make the one that an end at this instant
- * brings. */
+/* _add_sources adds the sources of all VMs. _start_sources creates the first arrivals when a VM
+ * starts. _take_arrival takes the current arrival of `source`, and returns its size (0 for none)
+ * and engine. _after_end creates the arrival that the end of a request at this instant triggers. */
 void vg_sim_add_sources(vg_gpusched *sim);
 void vg_sim_start_sources(vg_gpusched *sim, int vm);
 int64_t vg_sim_take_arrival(vg_gpusched *sim, uint32_t source, uint8_t *ret_engine);
