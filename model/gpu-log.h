@@ -89,8 +89,8 @@ struct vg_gpu_log_page {
     GArray *entries; /* struct vg_gpu_log_entry, oldest first; point into the log */
     bool more;       /* the limit was reached */
     int64_t next_ns; /* since_ns of the next page */
-    /* requests of any GPU that did not fit into a window, whose next stored request, or else the
-     * window's last one, has its moment between since_ns and next_ns */
+    /* number of requests of any GPU that were dropped because a window was full, if the next stored
+     * request of that window (or else its last) has its moment between since_ns and next_ns */
     uint64_t left_out;
 };
 

@@ -3,11 +3,11 @@
  * Sums over any number of processes in a table of fixed size. If the table is full, a new process
  * replaces the process with the smallest possible sum, and inherits that sum as its error
  * ("space-saving": Metwally, Agrawal, El Abbadi, Efficient Computation of Frequent and Top-k
- * Elements in Data Streams, 2005). Then, regardless of the order of processes:
+ * Elements in Data Streams, 2005). The following holds for any order of processes.
  *
- *   - the true sum of a process in the table is at least ns, and at most ns + error_ns;
- *   - error_ns is at most the sum of all processes divided by the number of rows;
- *   - each process with a larger sum is in the table.
+ *   - The true sum of a process in the table is at least ns, and at most ns + error_ns.
+ *   - Its error_ns is at most the sum of all processes divided by the number of rows.
+ *   - Each process with a larger sum is in the table.
  *
  * One thread at a time.
  */
