@@ -56,8 +56,9 @@ struct vg_proxy_socket {
     int64_t lacked_ns; /* time during which one of its clients wanted the device, but none of them
                         * had it */
     int64_t turns;
-    int64_t ended;    /* clients that were terminated because they held the device for too long */
-    int64_t commands; /* that arrived while the proxy was being queried; of these: */
+    int64_t ended; /* clients that were terminated because they held the device for too long */
+    /* received while the proxy was watched, or up to ten seconds before; of these: */
+    int64_t commands;
     int64_t done;
     int64_t wait_ns; /* of completed commands */
     int64_t run_ns;
