@@ -46,7 +46,7 @@ struct vg_api_options {
     const char *certificate, *key, *client_ca;
     bool client_required;
     struct vg_api_limits limits;
-    int64_t job_wait_ns;  /* the maximum time that a job waits; 0 for 15 s */
+    int64_t job_wait_ns;  /* the maximum time that a job that may block waits; 0 for 15 s */
     int64_t heartbeat_ns; /* the maximum time between two messages of a stream; 0 for 15 s */
     const struct vg_backend *backend; /* borrowed */
     vg_event_log *events;             /* borrowed */

@@ -7,7 +7,7 @@
  *
  *   - The true sum of a process in the table is at least ns, and at most ns + error_ns.
  *   - Its error_ns is at most the sum of all processes divided by the number of rows.
- *   - Each process with a larger sum is in the table.
+ *   - Each process with a sum above this limit is in the table.
  *
  * One thread at a time.
  */

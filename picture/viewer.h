@@ -6,7 +6,7 @@
  * and end within the part, and a VM's slices add up to its figures.
  *
  * Memory use is constant: open slices, an entry for each thread, VM, CPU and engine, and the recent
- * activity of threads that are not yet known to be vCPUs.
+ * activity of threads that are not yet known to be vCPUs. One thread at a time.
  */
 #ifndef VG_PICTURE_VIEWER_H
 #define VG_PICTURE_VIEWER_H
