@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "engine/departed.h"
 #include "engine/proxy-track.h"
 #include "engine/vm-track.h"
 
@@ -20,6 +21,7 @@ struct host_track {
     double own_ewma;        /* in cores */
     GPtrArray *vms;         /* struct vg_vm_track, owned */
     GPtrArray *proxies;     /* engine/proxy-track.h */
+    GPtrArray *departed;    /* engine/departed.h */
     guint next;             /* where to look for the next sample's first */
 };
 
@@ -42,6 +44,7 @@ free_host(void *data)
     struct host_track *host = data;
     g_ptr_array_free(host->vms, TRUE);
     g_ptr_array_unref(host->proxies);
+    g_ptr_array_unref(host->departed);
     g_free(host);
 }
 
@@ -89,6 +92,7 @@ need_host(vg_engine *engine, const char *name, const struct vg_window *window)
     host->begin_ns = window->begin_ns;
     host->vms = g_ptr_array_new_with_free_func(free_track);
     host->proxies = vg_proxy_tracks_new();
+    host->departed = vg_departed_new();
     g_hash_table_insert(engine->hosts, g_strdup(name), host);
     return host;
 }
@@ -118,6 +122,7 @@ need_vm(vg_engine *engine, struct host_track *host, const struct vg_vm_sample *s
         return track;
     track = vg_vm_track_new(sample, ++engine->n_tracks, engine->mode, &engine->config.score);
     g_ptr_array_add(host->vms, track);
+    vg_departed_remove(host->departed, track->uuid);
     return track;
 }
 
@@ -126,9 +131,12 @@ engine_forget_gone(struct host_track *host)
 {
     for (guint i = host->vms->len; i > 0; i--) {
         const struct vg_vm_track *track = host->vms->pdata[i - 1];
-        if (host->steps - track->last_step > VG_ENGINE_FORGET_WINDOWS)
-            g_ptr_array_remove_index(host->vms, i - 1);
+        if (host->steps - track->last_step <= VG_ENGINE_FORGET_WINDOWS)
+            continue;
+        vg_departed_add(host->departed, track);
+        g_ptr_array_remove_index(host->vms, i - 1);
     }
+    vg_departed_expire(host->departed, host->end_ns);
 }
 
 /* Feeds the share that the host itself takes of its CPUs. */
@@ -169,6 +177,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
         const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
         struct vg_vm_track *track = tracks->pdata[i];
         track->last_step = host->steps;
+        track->last_ns = window->end_ns;
         vg_vm_track_feed(track, sample, window, tracks, engine->config.score.half_life_ns);
     }
     if (engine->mode == VG_ENGINE_LIVE)
@@ -355,7 +364,11 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
         struct vg_vm_track *vm = track->vms->pdata[i];
         if (engine->mode == VG_ENGINE_MEAN || vm->last_step == track->steps)
             g_ptr_array_add(shown, vm);
+        else
+            vg_departed_read_track(vm, track->end_ns, host);
     }
+    if (track)
+        vg_departed_read(track->departed, track->end_ns, host);
     g_autoptr(GHashTable) counted = engine_count_names(shown);
     for (guint i = 0; i < shown->len; i++) {
         struct vg_vm_track *vm_track = shown->pdata[i];

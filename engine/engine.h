@@ -33,6 +33,11 @@
  * the profile starts again with their length. */
 #define VG_ENGINE_ODD_WINDOWS 3
 
+/* The day of a VM is kept live, in means of this length, and is in snapshots from an hour on. */
+#define VG_ENGINE_DAY_NS      (INT64_C(300) * 1000000000)
+#define VG_ENGINE_DAY_WINDOWS 288
+#define VG_ENGINE_DAY_MIN     12
+
 enum vg_engine_mode {
     VG_ENGINE_MEAN, /* means over all windows in which the VM was seen, for a recording */
     VG_ENGINE_LIVE  /* EWMAs, and only of VMs in the newest window of their host */

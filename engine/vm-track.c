@@ -27,6 +27,8 @@ vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t id, enum vg_engine_m
     track->cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
     track->profile_cpu = g_array_new(FALSE, FALSE, sizeof(double));
     track->profile_gpu = g_array_new(FALSE, FALSE, sizeof(double));
+    track->day_cpu = g_array_new(FALSE, FALSE, sizeof(double));
+    track->day_gpu = g_array_new(FALSE, FALSE, sizeof(double));
     return track;
 }
 
@@ -41,6 +43,8 @@ vg_vm_track_free(struct vg_vm_track *track)
     g_array_free(track->cpus, TRUE);
     g_array_free(track->profile_cpu, TRUE);
     g_array_free(track->profile_gpu, TRUE);
+    g_array_free(track->day_cpu, TRUE);
+    g_array_free(track->day_gpu, TRUE);
     g_free(track);
 }
 
@@ -176,9 +180,9 @@ feed_uses(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t 
 }
 
 static void
-push_bounded(GArray *profile, double value)
+push_bounded(GArray *profile, guint max, double value)
 {
-    if (profile->len >= VG_SNAPSHOT_PROFILE_MAX)
+    if (profile->len >= max)
         g_array_remove_index(profile, 0);
     g_array_append_val(profile, value);
 }
@@ -205,9 +209,32 @@ feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64
         g_array_set_size(track->profile_gpu, 0);
         track->profile_window_ns = window_ns;
     }
-    push_bounded(track->profile_cpu, demand_ns / (double)window_ns);
-    push_bounded(track->profile_gpu,
+    push_bounded(track->profile_cpu, VG_SNAPSHOT_PROFILE_MAX, demand_ns / (double)window_ns);
+    push_bounded(track->profile_gpu, VG_SNAPSHOT_PROFILE_MAX,
                  sample->gpu_known ? vg_gpu_intensity(sample->gpu_active_ns, window_ns) : -1);
+}
+
+/* Feeds the day, live only: a recording is judged by all it has. */
+static void
+vm_track_feed_day(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
+                  double demand_ns)
+{
+    const bool gpu_known = sample->gpu_known && track->day_active_ns >= 0;
+
+    if (track->mode != VG_ENGINE_LIVE)
+        return;
+    track->day_ns += window_ns;
+    track->day_demand_ns += demand_ns;
+    track->day_active_ns =
+        gpu_known ? track->day_active_ns + (double)MIN(sample->gpu_active_ns, window_ns) : -1;
+    if (track->day_ns < VG_ENGINE_DAY_NS)
+        return;
+    push_bounded(track->day_cpu, VG_ENGINE_DAY_WINDOWS,
+                 MAX(track->day_demand_ns / (double)track->day_ns, 0));
+    push_bounded(track->day_gpu, VG_ENGINE_DAY_WINDOWS,
+                 track->day_active_ns < 0 ? -1 : track->day_active_ns / (double)track->day_ns);
+    track->day_ns = 0;
+    track->day_demand_ns = track->day_active_ns = 0;
 }
 
 /* Returns whether the VM was seen for only a small part of a window, as one that has just been
@@ -253,9 +280,10 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     rate_add(&track->preemptions, (double)cpu->preemptions, window_ns, weight, first);
     feed_losses(track, sample, window, tracks, first ? 1 : weight);
     feed_uses(track, sample, window_ns, weight, first);
-    feed_profile(track, sample, window_ns,
-                 (double)cpu->run_ns + (double)cpu->preempt_ns + (double)cpu->wake_wait_ns -
-                     vm_track_limited_ns(sample));
+    const double demand_ns = (double)cpu->run_ns + (double)cpu->preempt_ns +
+                             (double)cpu->wake_wait_ns - vm_track_limited_ns(sample);
+    feed_profile(track, sample, window_ns, demand_ns);
+    vm_track_feed_day(track, sample, window_ns, demand_ns);
     vg_score_feed(track->score, window_ns, vg_cpu_figures_intensity(cpu),
                   vg_gpu_intensity(sample->gpu_active_ns, window_ns), sample->gpu_known);
     track->covered_ns += window_ns;
@@ -325,16 +353,34 @@ read_uses(const struct vg_vm_track *track, struct vg_snap_vm *vm)
     }
 }
 
+/* Appends values, and those of the GPU if they are known in all windows. */
+static void
+vm_track_append(const GArray *cpu, const GArray *gpu, struct vg_snap_profile *ret)
+{
+    bool gpu_known = gpu->len > 0;
+
+    g_array_append_vals(ret->cpu, cpu->data, cpu->len);
+    for (guint i = 0; i < gpu->len; i++)
+        gpu_known = gpu_known && g_array_index(gpu, double, i) >= 0;
+    if (gpu_known)
+        g_array_append_vals(ret->gpu, gpu->data, gpu->len);
+}
+
+void
+vg_vm_track_read_day(const struct vg_vm_track *track, struct vg_snap_profile *ret)
+{
+    if (track->day_cpu->len < VG_ENGINE_DAY_MIN)
+        return;
+    ret->window_ns = VG_ENGINE_DAY_NS;
+    vm_track_append(track->day_cpu, track->day_gpu, ret);
+}
+
 static void
 read_profile(const struct vg_vm_track *track, struct vg_snap_vm *vm)
 {
-    bool gpu_known = track->profile_gpu->len > 0;
     vm->profile.window_ns = track->profile_window_ns;
-    g_array_append_vals(vm->profile.cpu, track->profile_cpu->data, track->profile_cpu->len);
-    for (guint i = 0; i < track->profile_gpu->len; i++)
-        gpu_known = gpu_known && g_array_index(track->profile_gpu, double, i) >= 0;
-    if (gpu_known)
-        g_array_append_vals(vm->profile.gpu, track->profile_gpu->data, track->profile_gpu->len);
+    vm_track_append(track->profile_cpu, track->profile_gpu, &vm->profile);
+    vg_vm_track_read_day(track, &vm->day);
 }
 
 /* Reads the score. The mean is that of the times, not of the windows' values, which is what
@@ -383,11 +429,14 @@ vm_track_read_lacks(unsigned int lacks, struct vg_snap_vm *vm)
         vm->gpu_intensity = 0;
         vm->gpu_known = false;
         g_array_set_size(vm->profile.gpu, 0);
+        g_array_set_size(vm->day.gpu, 0);
     }
     if (lacks & (VG_CPU_NO_SWITCHES | VG_CPU_ABSENT_CPUS)) {
         g_ptr_array_set_size(vm->lost_to, 0);
         g_array_set_size(vm->profile.cpu, 0);
         g_array_set_size(vm->profile.gpu, 0);
+        g_array_set_size(vm->day.cpu, 0);
+        g_array_set_size(vm->day.gpu, 0);
     }
 }
 

@@ -56,6 +56,11 @@ struct vg_vm_track {
     uint32_t odd_windows;      /* consecutive windows left out of the profile */
     GArray *profile_cpu;       /* double, the newest last */
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
+    int64_t last_ns;           /* the end of the last window that it was in */
+    GArray *day_cpu, *day_gpu; /* the same for the day */
+    int64_t day_ns;            /* the length that the next mean has, and its sums */
+    double day_demand_ns;
+    double day_active_ns; /* -1 where the GPU side is unknown */
 };
 
 struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t id,
@@ -72,6 +77,9 @@ void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *samp
  * VMs, by the track's id (uint64_t). lacks: what is unknown, enum vg_cpu_lack. */
 void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, unsigned int lacks,
                       struct vg_snap_vm *vm);
+
+/* Appends the day of a VM, if it is long enough. */
+void vg_vm_track_read_day(const struct vg_vm_track *track, struct vg_snap_profile *ret);
 
 /* Returns whether only its GPU use is known, and not its CPU use. */
 bool vg_vm_track_only_gpu(const struct vg_vm_track *track);

@@ -112,12 +112,22 @@ static const struct vg_field vm_fields[] = {
     AMOUNT(preemptions_per_s, REQ, 1e12),
     VG_ROW_LIST(gpu, 0, VG_SNAPSHOT_GPU_USES_MAX, &vg_snap_gpu_use_record),
     VG_ROW_PART(profile, OMIT, &vg_snap_profile_record),
+    VG_ROW_PART(day, OMIT, &vg_snap_profile_record),
     VG_ROW_LIST(lost_to, 0, VG_SNAPSHOT_LOSSES_MAX, &vg_snap_loss_record),
     VG_ROW_STRINGS(unknown, OMIT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_FIGURES_MAX),
     VG_ROW_STRINGS(bounds, OMIT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_FIGURES_MAX),
     TEXT(problem, OMIT),
 };
 const struct vg_record_type vg_snap_vm_record = VG_ROW_TYPE(vm_fields);
+#undef THIS
+
+#define THIS vg_snap_departed
+static const struct vg_field departed_fields[] = {
+    NAME(uuid, REQ),
+    VG_ROW_INT(age_ns, REQ, 0, TIME_MAX),
+    VG_ROW_PART(day, OMIT, &vg_snap_profile_record),
+};
+const struct vg_record_type vg_snap_departed_record = VG_ROW_TYPE(departed_fields);
 #undef THIS
 
 #define THIS vg_snap_proxy_socket
@@ -169,6 +179,7 @@ static const struct vg_field host_fields[] = {
     VG_ROW_LIST(gpus, FACT, VG_SNAPSHOT_GPUS_MAX, &vg_snap_gpu_record),
     VG_ROW_LIST(vms, 0, VG_SNAPSHOT_VMS_MAX, &vg_snap_vm_record),
     VG_ROW_LIST(proxies, OMIT, VG_SNAPSHOT_PROXIES_MAX, &vg_snap_proxy_record),
+    VG_ROW_LIST(departed, OMIT, VG_SNAPSHOT_DEPARTED_MAX, &vg_snap_departed_record),
     VG_ROW_INT(proxy_stop_ns, OMIT, 0, TIME_MAX),
     VG_ROW_INT(store_bytes, OMIT, 0, BYTES_MAX),
 };

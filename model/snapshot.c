@@ -91,6 +91,13 @@ by_device(const void *a, const void *b)
 }
 
 static int
+by_departed(const void *a, const void *b)
+{
+    return strcmp((*(struct vg_snap_departed *const *)a)->uuid,
+                  (*(struct vg_snap_departed *const *)b)->uuid);
+}
+
+static int
 by_type(const void *a, const void *b)
 {
     return strcmp((*(struct vg_snap_vgpu_type *const *)a)->type,
@@ -157,10 +164,22 @@ lower_uuid(char **uuid)
 }
 
 static int
+seal_profile(const struct vg_snap_host *host, const char *vm, const char *name,
+             const struct vg_snap_profile *profile, GError **err)
+{
+    if (profile->gpu->len > 0 && profile->gpu->len != profile->cpu->len)
+        return vg_error(err, VG_E_INVALID,
+                        "host '%s', VM '%s': the %s has %u CPU windows and %u GPU windows",
+                        host->name, vm, name, profile->cpu->len, profile->gpu->len);
+    if (profile->cpu->len > 0 && profile->window_ns <= 0)
+        return vg_error(err, VG_E_INVALID, "host '%s', VM '%s': %s without window_ns", host->name,
+                        vm, name);
+    return 0;
+}
+
+static int
 seal_vm(const struct vg_snap_host *host, struct vg_snap_vm *vm, GError **err)
 {
-    const struct vg_snap_profile *profile = &vm->profile;
-
     lower_uuid(&vm->uuid);
     drop_repeated_numbers(vm->cpus);
     g_ptr_array_sort(vm->affinity, by_string);
@@ -176,14 +195,9 @@ seal_vm(const struct vg_snap_host *host, struct vg_snap_vm *vm, GError **err)
     if (use)
         return vg_error(err, VG_E_INVALID, "host '%s', VM '%s': GPU '%s' engine '%s' twice",
                         host->name, vm->name, use->device, use->engine);
-    if (profile->gpu->len > 0 && profile->gpu->len != profile->cpu->len)
-        return vg_error(err, VG_E_INVALID,
-                        "host '%s', VM '%s': the profile has %u CPU windows and %u GPU windows",
-                        host->name, vm->name, profile->cpu->len, profile->gpu->len);
-    if (profile->cpu->len > 0 && profile->window_ns <= 0)
-        return vg_error(err, VG_E_INVALID, "host '%s', VM '%s': profile without window_ns",
-                        host->name, vm->name);
-    return 0;
+    if (seal_profile(host, vm->name, "profile", &vm->profile, err) < 0)
+        return -1;
+    return seal_profile(host, vm->name, "day", &vm->day, err);
 }
 
 static int
@@ -216,6 +230,17 @@ seal_host(struct vg_snap_host *host, GError **err)
     lower_uuid(&host->uuid);
     g_ptr_array_sort(host->gpus, by_device);
     g_ptr_array_sort(host->vms, by_vm);
+    for (guint i = 0; i < host->departed->len; i++) {
+        struct vg_snap_departed *one = host->departed->pdata[i];
+        lower_uuid(&one->uuid);
+        if (seal_profile(host, one->uuid, "day", &one->day, err) < 0)
+            return -1;
+    }
+    g_ptr_array_sort(host->departed, by_departed);
+    const struct vg_snap_departed *departed = find_twin(host->departed, by_departed);
+    if (departed)
+        return vg_error(err, VG_E_INVALID, "host '%s': departed VM %s twice", host->name,
+                        departed->uuid);
     const struct vg_snap_gpu *gpu = find_twin(host->gpus, by_device);
     if (gpu)
         return vg_error(err, VG_E_INVALID, "host '%s': GPU '%s' twice", host->name, gpu->device);
@@ -453,6 +478,18 @@ vg_snapshot_find_host(const vg_snapshot *snapshot, const char *name)
             return host;
     }
     return NULL;
+}
+
+const struct vg_snap_departed *
+vg_snap_host_find_departed(const struct vg_snap_host *host, const char *uuid)
+{
+    const struct vg_snap_departed key = {.uuid = (char *)uuid}, *key_at = &key;
+
+    if (!uuid || host->departed->len == 0)
+        return NULL;
+    struct vg_snap_departed **found = bsearch(&key_at, host->departed->pdata, host->departed->len,
+                                              sizeof(*host->departed->pdata), by_departed);
+    return found ? *found : NULL;
 }
 
 char *

@@ -43,6 +43,7 @@
 #define VG_SNAPSHOT_PROFILE_MAX    300   /* windows */
 #define VG_SNAPSHOT_FIGURES_MAX    64 /* names of a VM's unknown figures, or of its lower bounds */
 #define VG_SNAPSHOT_PROXIES_MAX    64 /* per host */
+#define VG_SNAPSHOT_DEPARTED_MAX   1000 /* per host */
 
 /* Cores or engines. Eight times the maximum number of CPUs: shares of waiting count every waiting
  * vCPU, so they may exceed the number of CPUs. */
@@ -130,13 +131,21 @@ struct vg_snap_vm {
     double preemptions_per_s;
     GPtrArray *gpu; /* struct vg_snap_gpu_use */
     struct vg_snap_profile profile;
-    GPtrArray *lost_to; /* struct vg_snap_loss, most first */
+    struct vg_snap_profile day; /* over the last 24 h, in longer windows; may be empty */
+    GPtrArray *lost_to;         /* struct vg_snap_loss, most first */
     /* char *: members above that are unknown (0, empty or a guess), and those that are lower
      * bounds. */
     GPtrArray *unknown;
     GPtrArray *bounds;
     char *problem; /* why this VM's data is bad and must not be used for planning; NULL if it is
                     * good */
+};
+
+/* A VM that was on a host in the last 24 h and is no longer there. */
+struct vg_snap_departed {
+    char *uuid;
+    int64_t age_ns;             /* time since it was last seen there */
+    struct vg_snap_profile day; /* as of a VM, up to that time */
 };
 
 /* Activity of one VM's programs on a vgpu-proxy socket. */
@@ -186,6 +195,7 @@ struct vg_snap_host {
     GPtrArray *gpus;     /* struct vg_snap_gpu */
     GPtrArray *vms;      /* struct vg_snap_vm */
     GPtrArray *proxies;  /* struct vg_snap_proxy */
+    GPtrArray *departed; /* struct vg_snap_departed, sorted by UUID */
     /* Mean pause of the programs that were last moved from one proxy to another on this host; 0
      * without such moves. */
     int64_t proxy_stop_ns;
@@ -213,6 +223,7 @@ extern const struct vg_record_type vg_snap_gpu_use_record;
 extern const struct vg_record_type vg_snap_loss_record;
 extern const struct vg_record_type vg_snap_profile_record;
 extern const struct vg_record_type vg_snap_vm_record;
+extern const struct vg_record_type vg_snap_departed_record;
 extern const struct vg_record_type vg_snap_proxy_socket_record;
 extern const struct vg_record_type vg_snap_proxy_record;
 extern const struct vg_record_type vg_snap_host_record;
@@ -250,6 +261,11 @@ vg_snapshot *vg_snapshot_merge(const vg_snapshot *const *parts, const char *cons
 
 /* Returns the host, or NULL. The search of a sealed snapshot takes logarithmic time. */
 const struct vg_snap_host *vg_snapshot_find_host(const vg_snapshot *snapshot, const char *name);
+
+/* Finds a VM that left a host of a sealed snapshot. uuid may be NULL. Returns NULL if it did not.
+ */
+const struct vg_snap_departed *vg_snap_host_find_departed(const struct vg_snap_host *host,
+                                                          const char *uuid);
 
 /* Returns the SHA-256, in hex, of a sealed snapshot's content. It does not depend on the order and
  * layout of any JSON text that the snapshot came from. The caller frees it. */

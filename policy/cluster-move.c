@@ -101,6 +101,8 @@ vg_cluster_move(vg_cluster *cluster, size_t vm_index, size_t to, const struct vg
     cluster_put(cluster, vm_index, to, VG_POOL_FLOATING, fit);
     cluster_promise(cluster, &cluster->hosts[to], vm->vm, fit, 1);
     cluster->hosts[to].moves++;
+    if (cluster->day)
+        vg_cluster_move(cluster->day, vm_index, to, fit);
 }
 
 void
@@ -113,6 +115,8 @@ vg_cluster_move_back(vg_cluster *cluster, size_t vm_index, const struct vg_fit *
     cluster_put(cluster, vm_index, vm->home, vm->home_pool, NULL);
     cluster_leave(&cluster->hosts[vm->home], vm->vm, -1);
     cluster->hosts[vm->home].moves--;
+    if (cluster->day)
+        vg_cluster_move_back(cluster->day, vm_index, fit);
 }
 
 /* Returns the first wave in which a host can take part in one more move. */

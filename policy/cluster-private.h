@@ -12,4 +12,21 @@ struct vg_load *cluster_need_engine(const vg_cluster *cluster, struct vg_host_st
 void cluster_add_load(const vg_cluster *cluster, struct vg_host_state *host,
                       const struct vg_vm_state *vm, double sign);
 
+/* The demand of a VM by windows of the last minutes, or of the day. */
+const struct vg_snap_profile *cluster_profile(const vg_cluster *cluster,
+                                              const struct vg_snap_vm *vm);
+
+/* Checks that all values are finite and not negative. */
+bool cluster_has_amounts(const GArray *values);
+
+/* Returns whether a VM has a day. */
+bool cluster_has_day(const vg_cluster *cluster);
+
+/* Finds what other hosts know of the days of VMs that have left them. */
+void cluster_find_departed(vg_cluster *cluster);
+
+/* Sets the length of windows that most profiles have, the shorter of equally many, and the number
+ * of the longest profile with this length. */
+void cluster_choose_windows(vg_cluster *cluster);
+
 #endif

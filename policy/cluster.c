@@ -24,10 +24,8 @@ find_problem(const struct vg_snap_vm *vm)
               is_amount(vm->wake_wait_share) && is_amount(vm->cpu_limit) &&
               is_amount(vm->preemptions_per_s) && is_amount(vm->gpu_intensity) &&
               vm->memory_bytes >= 0;
-    for (guint i = 0; ok && i < vm->profile.cpu->len; i++)
-        ok = is_amount(g_array_index(vm->profile.cpu, double, i));
-    for (guint i = 0; ok && i < vm->profile.gpu->len; i++)
-        ok = is_amount(g_array_index(vm->profile.gpu, double, i));
+    ok = ok && cluster_has_amounts(vm->profile.cpu) && cluster_has_amounts(vm->profile.gpu) &&
+         cluster_has_amounts(vm->day.cpu) && cluster_has_amounts(vm->day.gpu);
     for (guint i = 0; ok && i < vm->gpu->len; i++) {
         const struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
         ok = is_amount(use->share) && is_amount(use->wait_share) && use->memory_bytes >= 0;
@@ -35,72 +33,12 @@ find_problem(const struct vg_snap_vm *vm)
     return ok ? NULL : g_strdup("a figure is negative or not a number");
 }
 
-/* The window length that most profiles have (of equally many the shorter), and the longest profile
- * of that length. */
 static void
-choose_windows(vg_cluster *cluster)
-{
-    g_autoptr(GHashTable) counts = g_hash_table_new(g_int64_hash, g_int64_equal);
-    guint best_count = 0;
-    for (size_t i = 0; i < cluster->n_vms; i++) {
-        const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
-        if (cluster->vms[i].problem || profile->cpu->len == 0)
-            continue;
-        guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, &profile->window_ns)) + 1;
-        g_hash_table_replace(counts, (void *)&profile->window_ns, GUINT_TO_POINTER(count));
-        if (count > best_count ||
-            (count == best_count && profile->window_ns < cluster->window_ns)) {
-            best_count = count;
-            cluster->window_ns = profile->window_ns;
-        }
-    }
-    cluster->n_windows = 1;
-    for (size_t i = 0; i < cluster->n_vms; i++) {
-        const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
-        if (!cluster->vms[i].problem && profile->window_ns == cluster->window_ns)
-            cluster->n_windows = MAX(cluster->n_windows, profile->cpu->len);
-    }
-}
-
-/* Position of window w in a profile array, or false where it has none. */
-static bool
-profile_at(const vg_cluster *cluster, const struct vg_snap_vm *vm, const GArray *values, size_t w,
-           double *ret)
-{
-    size_t missing = cluster->n_windows - MIN(cluster->n_windows, values->len);
-    if (vm->profile.window_ns != cluster->window_ns || w < missing || values->len == 0)
-        return false;
-    *ret = g_array_index(values, double, w - missing);
-    return true;
-}
-
-double
-vg_vm_cpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t w)
-{
-    double demand = 0;
-    if (vm->problem)
-        return 0;
-    if (profile_at(cluster, vm->vm, vm->vm->profile.cpu, w, &demand))
-        return vg_snap_vm_cap_demand(vm->vm, demand);
-    return vm->cpu_demand;
-}
-
-double
-vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
-                 const struct vg_engine_use *use, size_t w)
-{
-    double active = 0;
-    if (vm->problem)
-        return 0;
-    if (vm->gpu_mean > 0 && profile_at(cluster, vm->vm, vm->vm->profile.gpu, w, &active))
-        return MIN(use->level * active / vm->gpu_mean, 1.0);
-    return use->level;
-}
-
-static void
-init_gpu_uses(struct vg_vm_state *state)
+init_gpu_uses(const vg_cluster *cluster, struct vg_vm_state *state)
 {
     const struct vg_snap_vm *vm = state->vm;
+    const GArray *profile = cluster_profile(cluster, vm)->gpu;
+
     state->uses = g_array_new(FALSE, FALSE, sizeof(struct vg_engine_use));
     for (guint i = 0; i < vm->gpu->len; i++) {
         const struct vg_snap_gpu_use *from = vm->gpu->pdata[i];
@@ -114,8 +52,8 @@ init_gpu_uses(struct vg_vm_state *state)
         };
         g_array_append_val(state->uses, use);
     }
-    for (guint i = 0; i < vm->profile.gpu->len; i++)
-        state->gpu_mean += g_array_index(vm->profile.gpu, double, i) / vm->profile.gpu->len;
+    for (guint i = 0; i < profile->len; i++)
+        state->gpu_mean += g_array_index(profile, double, i) / profile->len;
 }
 
 static void
@@ -139,7 +77,7 @@ init_vms(vg_cluster *cluster)
             if (state->no_demand)
                 cluster->hosts[h].no_demand = state->vm->name;
             state->cpu_demand = vg_snap_vm_demand(state->vm);
-            init_gpu_uses(state);
+            init_gpu_uses(cluster, state);
             g_array_append_val(cluster->hosts[h].vms, next);
         }
     }
@@ -438,10 +376,11 @@ index_groups(GHashTable *groups, const GPtrArray *names, size_t vm)
     }
 }
 
-vg_cluster *
-vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config)
+static vg_cluster *
+cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, bool of_day)
 {
     vg_cluster *cluster = g_new0(vg_cluster, 1);
+    cluster->of_day = of_day;
     cluster->snapshot = snapshot;
     cluster->config = config;
     cluster->n_hosts = snapshot->hosts->len;
@@ -466,13 +405,23 @@ vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *confi
                 ((const struct vg_snap_gpu *)host->gpus->pdata[g])->memory_free_bytes;
     }
     init_vms(cluster);
-    choose_windows(cluster);
+    if (of_day)
+        cluster_find_departed(cluster);
+    cluster_choose_windows(cluster);
     init_loads(cluster);
     for (size_t i = 0; i < cluster->n_vms; i++) {
         index_groups(cluster->affinity, cluster->vms[i].vm->affinity, i);
         index_groups(cluster->anti_affinity, cluster->vms[i].vm->anti_affinity, i);
     }
+    if (!of_day && cluster_has_day(cluster))
+        cluster->day = cluster_new(snapshot, config, true);
     return cluster;
+}
+
+vg_cluster *
+vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config)
+{
+    return cluster_new(snapshot, config, false);
 }
 
 void
@@ -493,7 +442,9 @@ vg_cluster_free(vg_cluster *cluster)
     for (size_t i = 0; i < cluster->n_vms; i++) {
         g_array_free(cluster->vms[i].uses, TRUE);
         g_free(cluster->vms[i].problem);
+        g_clear_pointer(&cluster->vms[i].departed, g_ptr_array_unref);
     }
+    vg_cluster_free(cluster->day);
     g_hash_table_destroy(cluster->affinity);
     g_hash_table_destroy(cluster->anti_affinity);
     g_free(cluster->hosts);

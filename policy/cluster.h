@@ -17,6 +17,7 @@
  *   - A VM's GPU demand on an engine is share + wait_share, but at most the fraction of time in
  *     which it has any GPU work (gpu_intensity, if known), shaped by the GPU profile. Engine use
  *     that no VM explains is a constant load of the host.
+ *   - `day` is the same state over the last 24 h. Each move applies to it, too.
  *
  * VMs with invalid data have no load and no pool, do not affect the length of windows, and are not
  * moved.
@@ -57,11 +58,13 @@ struct vg_engine_use {
 
 struct vg_vm_state {
     const struct vg_snap_vm *vm;
-    size_t home;       /* the host in the snapshot */
-    size_t host;       /* the host after the moves so far */
-    int pool;          /* the pool on `host`, or VG_POOL_FLOATING */
-    int home_pool;     /* the pool on `home` */
-    bool together;     /* moved by the group under evaluation, so it does not block others */
+    size_t home;   /* the host in the snapshot */
+    size_t host;   /* the host after the moves so far */
+    int pool;      /* the pool on `host`, or VG_POOL_FLOATING */
+    int home_pool; /* the pool on `home` */
+    bool together; /* moved by the group under evaluation, so it does not block others */
+    /* struct vg_snap_departed on hosts that it has left, in the day only; may be NULL */
+    GPtrArray *departed;
     char *problem;     /* the problem if its data is invalid, owned; otherwise NULL */
     bool no_demand;    /* its CPU demand is unknown, without even a lower bound */
     bool no_gpu_use;   /* it has a GPU, but its use is unknown */
@@ -94,6 +97,8 @@ struct vg_host_state {
 };
 
 typedef struct vg_cluster {
+    bool of_day;            /* the windows are from `day` of each VM */
+    struct vg_cluster *day; /* the same hosts over the last 24 h; NULL if no VM has a day */
     const vg_snapshot *snapshot;
     const struct vg_policy_config *config;
     int64_t window_ns; /* the length in most profiles; 0 if there is none */

@@ -293,6 +293,45 @@ gate_margin(const vg_cluster *cluster, const struct vg_claim *claim,
     return 1 + (double)claim->oldest->age_ns / (double)cluster->config->stale_ns;
 }
 
+double
+vg_claim_gain(const struct vg_claim *claim)
+{
+    return claim->has_day ? (1 - VG_DAY_WEIGHT) * claim->gain + VG_DAY_WEIGHT * claim->day_gain
+                          : claim->gain;
+}
+
+/* Returns the cores that a move would have won over the last 24 h. */
+static double
+gate_day_gain(const vg_cluster *cluster, const struct vg_move *move)
+{
+    struct vg_move day;
+
+    vg_move_evaluate(cluster->day, move->vm, move->to, &move->fit, &day);
+    return day.weighed;
+}
+
+bool
+vg_gate_return(const vg_cluster *cluster, const struct vg_move *move, char **ret_reason)
+{
+    const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
+    const struct vg_snap_host *to = cluster->hosts[move->to].host;
+    const struct vg_snap_departed *departed = vg_snap_host_find_departed(to, vm->uuid);
+    g_autofree char *day = NULL;
+
+    if (!departed || departed->age_ns > VG_RETURN_NS)
+        return true;
+    if (cluster->day) {
+        const double net = gate_day_gain(cluster, move) - move->cost_cores;
+        if (net >= cluster->config->min_gain - EPSILON && net > EPSILON)
+            return true;
+        day = g_strdup_printf("; over the last day, a return wins %.3f cores after its cost", net);
+    }
+    if (ret_reason)
+        *ret_reason = g_strdup_printf("VM '%s' left host '%s' %.0f min ago%s", vm->name, to->name,
+                                      (double)departed->age_ns / NS_PER_S / 60, day ? day : "");
+    return false;
+}
+
 struct vg_claim
 vg_gate_claim(const vg_cluster *cluster, const struct vg_move *move)
 {
@@ -305,6 +344,8 @@ vg_gate_claim(const vg_cluster *cluster, const struct vg_move *move)
         .most = MIN(vg_predict_wanted(cluster, move->vm),
                     vg_loss_weighed(cluster->config, move->from_before)),
         .oldest = to->age_ns > from->age_ns ? to : from,
+        .has_day = cluster->day != NULL,
+        .day_gain = cluster->day ? gate_day_gain(cluster, move) : 0,
     };
 }
 
@@ -324,7 +365,7 @@ bool
 vg_gate_gain(const vg_cluster *cluster, const struct vg_claim *claim, char **ret_reason)
 {
     const struct vg_snap_host *old;
-    const double gain = claim->gain, net = gain - claim->cost_cores, most = claim->most;
+    const double gain = vg_claim_gain(claim), net = gain - claim->cost_cores, most = claim->most;
     const double margin = gate_margin(cluster, claim, &old);
     const double needed = cluster->config->min_gain * margin;
     /* A move cannot win more than all. */

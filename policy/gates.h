@@ -57,7 +57,24 @@ struct vg_claim {
     double cost_cores;                 /* of all its moves */
     double most;                       /* maximum gain of its VMs on any host */
     const struct vg_snap_host *oldest; /* the host with the oldest figures among its hosts */
+    bool has_day;
+    double day_gain; /* cores, over the last 24 h */
 };
+
+/* The part of a gain that the day decides, where it is known. */
+#define VG_DAY_WEIGHT 0.5
+
+/* A VM does not return to a host within this time after it left. */
+#define VG_RETURN_NS (INT64_C(6) * 3600 * 1000000000)
+
+/* Returns the gain that decides: the mean of both, or the present one. */
+double vg_claim_gain(const struct vg_claim *claim);
+
+/* Checks that a VM does not return within VG_RETURN_NS, unless it would have won enough there over
+ * the last day. If it returns false, *ret_reason, if not NULL, gets a
+ * sentence.
+ */
+bool vg_gate_return(const vg_cluster *cluster, const struct vg_move *move, char **ret_reason);
 
 /* Returns the claim of a single move. */
 struct vg_claim vg_gate_claim(const vg_cluster *cluster, const struct vg_move *move);

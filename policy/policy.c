@@ -291,7 +291,7 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
     const struct vg_claim claim = vg_gate_claim(cluster, move);
     candidate->gain = vg_gain_of(move->gain);
     candidate->cost = move->cost;
-    if (vg_gate_gain(cluster, &claim, &reason)) {
+    if (vg_gate_return(cluster, move, &reason) && vg_gate_gain(cluster, &claim, &reason)) {
         candidate->verdict = VG_CANDIDATE_USEFUL;
         candidate->reason = g_strdup_printf("moving there wins %.3f cores, %.3f after its cost",
                                             move->weighed, move->net);

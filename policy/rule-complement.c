@@ -99,6 +99,8 @@ complement_add_claim(const vg_cluster *cluster, const struct vg_move *move, stru
     const struct vg_claim one = vg_gate_claim(cluster, move);
 
     claim->gain += one.gain;
+    claim->has_day = one.has_day;
+    claim->day_gain += one.day_gain;
     claim->cost_cores += one.cost_cores;
     claim->most += vg_predict_wanted(cluster, move->vm);
     if (!claim->oldest || one.oldest->age_ns > claim->oldest->age_ns)
@@ -125,6 +127,9 @@ complement_evaluate(vg_cluster *cluster, const struct vg_group *group, struct co
         if (!allowed)
             break;
         vg_move_evaluate(cluster, vm, to, &fit, move);
+        allowed = vg_gate_return(cluster, move, NULL);
+        if (!allowed)
+            break;
         complement_add_claim(cluster, move, &ret->claim);
         vg_cluster_move(cluster, vm, to, &fit);
         ret->n++;
@@ -220,6 +225,18 @@ complement_describe_step(const struct complement_group *group, size_t step, char
         so_far < 0 ? -so_far : so_far, so_far < 0 ? "more are" : "less are", text);
 }
 
+/* Appends what a group would have won over the last day. */
+static void
+complement_describe_day(const struct complement_group *group, char **text)
+{
+    if (!group->claim.has_day)
+        return;
+    char *more = g_strdup_printf("%s Over the last day it would have won %.2f cores.", *text,
+                                 group->claim.day_gain);
+    g_free(*text);
+    *text = more;
+}
+
 /* The best other single move. To be asked before the group is carried out. */
 static void
 complement_describe_other(const struct complement *state, const struct vg_group *group,
@@ -227,7 +244,7 @@ complement_describe_other(const struct complement *state, const struct vg_group 
                           struct vg_plan_runner_up *runner_up)
 {
     const vg_cluster *cluster = state->cluster;
-    const double net = chosen->claim.gain - chosen->claim.cost_cores;
+    const double net = vg_claim_gain(&chosen->claim) - chosen->claim.cost_cores;
     struct vg_move move;
     struct vg_fit fit;
     g_autofree char *reason = NULL;
@@ -241,13 +258,14 @@ complement_describe_other(const struct complement *state, const struct vg_group 
     runner_up->gain = vg_gain_of(move.gain);
     if (!vg_gate_gain(cluster, &claim, &runner_up->why))
         return;
-    if (move.net < net - TIE)
+    const double other = vg_claim_gain(&claim) - claim.cost_cores;
+    if (other < net - TIE)
         runner_up->why = g_strdup_printf("after its cost it wins %.3f cores less (%.3f, not %.3f)",
-                                         net - move.net, move.net, net);
-    else if (move.net > net + TIE)
+                                         net - other, other, net);
+    else if (other > net + TIE)
         runner_up->why = g_strdup_printf("it wins more (%.3f cores after its cost, not %.3f), but "
                                          "the moves that follow would win less",
-                                         move.net, net);
+                                         other, net);
     else if (move.vm == chosen->moves[0].vm)
         runner_up->why = g_strdup_printf("it wins the same; host '%s' comes first by name",
                                          cluster->hosts[chosen->moves[0].to].host->name);
@@ -273,6 +291,8 @@ complement_commit(struct complement *state, const struct vg_group *group)
         struct vg_plan_action *action = vg_move_commit(
             state->cluster, &chosen.moves[i], vg_rule_names[VG_RULE_COMPLEMENT], state->plan);
         action->reason.text = complement_describe_step(&chosen, i, text);
+        if (i == 0)
+            complement_describe_day(&chosen, &action->reason.text);
         action->group = state->n_groups;
         if (i == 0)
             action->runner_up = runner_up;

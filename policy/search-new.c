@@ -4,15 +4,19 @@
 #include <string.h>
 
 #include "policy/constraints.h"
-#include "policy/predict.h"
+#include "policy/gates.h"
+#include "policy/rule.h"
 #include "policy/search-private.h"
 
 /* Windows that are searched: up to so many rows of a whole window each, otherwise means. */
 #define WINDOWS_MEAN   30u
 #define ROWS_EXACT_MAX 60000u
+#define DAY_MEAN       48u /* of the day */
 
 /* Floats that are computed together; rows are filled up to a multiple of this. */
 #define LANES 8u
+
+#define NEW_NO_USE G_MAXUINT
 
 /* ---- numbers for names ---- */
 
@@ -42,18 +46,59 @@ new_slot(struct search_host *host, const char *device)
 
 /* ---- VMs ---- */
 
-/* Fills a row with the means of the windows that each of its floats stands for. */
+/* Fills n floats with the means of the windows that each of them represents. */
 static void
-new_fill(const struct search *search, const double *windows, float *row)
+new_fill(const double *windows, size_t n_windows, float *row, size_t n)
 {
-    const size_t n = search->cluster->n_windows;
-
-    for (size_t i = 0; i < search->n_windows; i++) {
-        const size_t from = i * n / search->n_windows, to = (i + 1) * n / search->n_windows;
+    for (size_t i = 0; i < n; i++) {
+        const size_t from = i * n_windows / n, to = (i + 1) * n_windows / n;
         double sum = 0;
         for (size_t w = from; w < to; w++)
             sum += windows[w];
         row[i] = (float)(sum / (double)(to - from));
+    }
+}
+
+/* Fills a row from the loads of the cluster and of its day. */
+static void
+new_fill_load(const struct search *search, const struct vg_load *load, const struct vg_load *day,
+              float *row)
+{
+    new_fill(load->demand, search->cluster->n_windows, row, search->n_live);
+    if (day)
+        new_fill(day->demand, search->cluster->day->n_windows, row + search->n_live,
+                 search->n_windows - search->n_live);
+}
+
+static double
+new_mean(const struct search *search, const float *row)
+{
+    double mean = 0;
+
+    for (size_t i = 0; i < search->n_windows; i++)
+        mean += (double)row[i] * (double)search->weights[i];
+    return mean;
+}
+
+/* Fills a row with the demand of a VM on an engine, or on CPUs (NEW_NO_USE). */
+static void
+new_fill_demand(const struct search *search, size_t vm, guint use, double *windows, float *row)
+{
+    const vg_cluster *clusters[] = {search->cluster, search->cluster->day};
+    size_t first = 0;
+
+    for (size_t c = 0; c < G_N_ELEMENTS(clusters) && clusters[c]; c++) {
+        const vg_cluster *cluster = clusters[c];
+        const struct vg_vm_state *state = &cluster->vms[vm];
+        const size_t n = c == 0 ? search->n_live : search->n_windows - search->n_live;
+        for (size_t w = 0; w < cluster->n_windows; w++)
+            windows[w] =
+                use == NEW_NO_USE
+                    ? vg_vm_cpu_demand(cluster, state, w)
+                    : vg_vm_gpu_demand(cluster, state,
+                                       &g_array_index(state->uses, struct vg_engine_use, use), w);
+        new_fill(windows, cluster->n_windows, row + first, n);
+        first += n;
     }
 }
 
@@ -83,12 +128,10 @@ new_devices(struct search *search, size_t index, double *windows)
         search->uses[row].row = row;
         search->uses[row].engine = (size_t)new_number(search->engines, use->engine);
         device->n_uses++;
-        for (size_t w = 0; w < cluster->n_windows; w++) {
-            windows[w] = vg_vm_gpu_demand(cluster, state, use, w);
-            search->uses[row].mean += windows[w] / (double)cluster->n_windows;
-        }
+        float *demand = search->use_demands + row * search->width;
+        new_fill_demand(search, index, u, windows, demand);
+        search->uses[row].mean = new_mean(search, demand);
         device->mean += search->uses[row].mean;
-        new_fill(search, windows, search->use_demands + row * search->width);
     }
 }
 
@@ -112,11 +155,9 @@ new_vm(struct search *search, size_t index, double *windows)
     vg_predict_cost(cluster, index, &cost);
     vm->cost = vg_cost_cores(cluster->config, &cost);
     vm->wanted = vg_predict_wanted(cluster, index);
-    for (size_t w = 0; w < cluster->n_windows; w++)
-        windows[w] = vg_vm_cpu_demand(cluster, state, w);
-    new_fill(search, windows, search->vm_demands + index * search->width);
-    for (size_t w = 0; w < cluster->n_windows; w++)
-        vm->mean += windows[w] / (double)cluster->n_windows;
+    float *demand = search->vm_demands + index * search->width;
+    new_fill_demand(search, index, NEW_NO_USE, windows, demand);
+    vm->mean = new_mean(search, demand);
     new_devices(search, index, windows);
     g_array_append_val(search->hosts[vm->home].vms, index);
 }
@@ -150,20 +191,28 @@ new_gpus(struct search *search, size_t index)
 static void
 new_loads(struct search *search, size_t index)
 {
-    const struct vg_host_state *state = &search->cluster->hosts[index];
+    const vg_cluster *cluster = search->cluster;
+    const struct vg_host_state *state = &cluster->hosts[index];
+    const struct vg_host_state *day = cluster->day ? &cluster->day->hosts[index] : NULL;
     struct search_host *host = &search->hosts[index];
 
-    new_fill(search, state->floating.demand, search->loads + host->row * search->width);
+    new_fill_load(search, &state->floating, day ? &day->floating : NULL,
+                  search->loads + host->row * search->width);
+    host->mean = new_mean(search, search->loads + host->row * search->width);
     for (guint p = 0; p < state->pools->len; p++) {
         const struct vg_load *pool = &g_array_index(state->pools, struct vg_load, p);
         const size_t row = host->row + 1 + p;
         search->capacities[row] = (float)pool->capacity;
-        new_fill(search, pool->demand, search->loads + row * search->width);
+        new_fill_load(search, pool, day ? &g_array_index(day->pools, struct vg_load, p) : NULL,
+                      search->loads + row * search->width);
+        host->mean += new_mean(search, search->loads + row * search->width);
     }
     for (guint e = 0; e < host->engines->len; e++) {
         const struct vg_load *load = &g_array_index(state->engines, struct vg_load, e);
         struct search_engine *engine = &g_array_index(host->engines, struct search_engine, e);
-        new_fill(search, load->demand, search->loads + engine->row * search->width);
+        new_fill_load(search, load,
+                      day ? vg_host_find_engine(day, load->device, load->engine) : NULL,
+                      search->loads + engine->row * search->width);
     }
 }
 
@@ -174,10 +223,6 @@ new_host(struct search *search, size_t index)
     struct search_host *host = &search->hosts[index];
 
     host->cpus = (float)state->floating.capacity;
-    host->mean = vg_load_mean(search->cluster, &state->floating);
-    for (guint p = 0; p < state->pools->len; p++)
-        host->mean +=
-            vg_load_mean(search->cluster, &g_array_index(state->pools, struct vg_load, p));
     host->n_pools = state->pools->len;
     host->n_gpus = state->host->gpus->len;
     host->accepts = !state->host->maintenance;
@@ -255,19 +300,56 @@ new_bundles(struct search *search)
     }
 }
 
+/* Adds floats for the windows of a cluster, whose weights add up to `weight`. */
+static void
+new_add_windows(struct search *search, const vg_cluster *cluster, size_t means, double weight)
+{
+    const size_t n = cluster->n_windows, first = search->n_windows;
+    const bool exact = n <= means || cluster->n_vms * n <= ROWS_EXACT_MAX;
+
+    search->n_windows += exact ? n : means;
+    search->width = (search->n_windows + LANES - 1) / LANES * LANES;
+    search->weights = g_renew(float, search->weights, search->width);
+    for (size_t i = first; i < search->width; i++) {
+        const size_t k = i - first, floats = search->n_windows - first;
+        search->weights[i] =
+            i < search->n_windows
+                ? (float)(weight * (double)((k + 1) * n / floats - k * n / floats) / (double)n)
+                : 0;
+    }
+}
+
 static void
 new_windows(struct search *search)
 {
     const vg_cluster *cluster = search->cluster;
-    const size_t n = cluster->n_windows;
-    const bool exact = n <= WINDOWS_MEAN || cluster->n_vms * n <= ROWS_EXACT_MAX;
 
-    search->n_windows = exact ? n : WINDOWS_MEAN;
-    search->width = (search->n_windows + LANES - 1) / LANES * LANES;
-    search->weights = g_new0(float, search->width);
-    for (size_t i = 0; i < search->n_windows; i++)
-        search->weights[i] =
-            (float)((i + 1) * n / search->n_windows - i * n / search->n_windows) / (float)n;
+    new_add_windows(search, cluster, WINDOWS_MEAN, cluster->day ? 1 - VG_DAY_WEIGHT : 1);
+    search->n_live = search->n_windows;
+    if (cluster->day)
+        new_add_windows(search, cluster->day, DAY_MEAN, VG_DAY_WEIGHT);
+}
+
+/* Finds the hosts to which VMs may not return. Few VMs have left a host and are on another. */
+static void
+new_returns(struct search *search)
+{
+    const vg_cluster *cluster = search->cluster;
+
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        for (size_t v = 0; cluster->hosts[h].host->departed->len > 0 && v < cluster->n_vms; v++) {
+            const struct search_return one = {v, h};
+            g_autofree char *reason = NULL;
+            struct vg_fit fit;
+            struct vg_move move;
+            if (!vg_snap_host_find_departed(cluster->hosts[h].host, cluster->vms[v].vm->uuid) ||
+                vg_constraints_host(cluster, v, h, &fit, &reason) != VG_CONSTRAINT_NONE)
+                continue;
+            vg_move_evaluate(cluster, v, h, &fit, &move);
+            if (!vg_gate_return(cluster, &move, NULL))
+                g_array_append_val(search->returns, one);
+        }
+    }
 }
 
 struct search *
@@ -282,7 +364,9 @@ search_new(const vg_cluster *cluster, const bool *held)
     search->types = g_hash_table_new(g_str_hash, g_str_equal);
     search->models = g_hash_table_new(g_str_hash, g_str_equal);
     search->moved = g_array_new(FALSE, FALSE, sizeof(size_t));
+    search->returns = g_array_new(FALSE, FALSE, sizeof(struct search_return));
     new_windows(search);
+    new_returns(search);
     for (size_t v = 0; v < cluster->n_vms; v++)
         n_uses += cluster->vms[v].uses->len;
     search->hosts = g_new0(struct search_host, cluster->n_hosts);
@@ -297,7 +381,8 @@ search_new(const vg_cluster *cluster, const bool *held)
     search->capacities = g_new0(float, search->n_rows);
     for (size_t h = 0; h < cluster->n_hosts; h++)
         new_loads(search, h);
-    g_autofree double *windows = g_new0(double, cluster->n_windows);
+    g_autofree double *windows =
+        g_new0(double, MAX(cluster->n_windows, cluster->day ? cluster->day->n_windows : 0));
     for (size_t v = 0; v < cluster->n_vms; v++)
         new_vm(search, v, windows);
     search->n_types = g_hash_table_size(search->types);
@@ -332,6 +417,7 @@ search_free(struct search *search)
     g_hash_table_destroy(search->types);
     g_hash_table_destroy(search->models);
     g_array_free(search->moved, TRUE);
+    g_array_free(search->returns, TRUE);
     g_free(search->weights);
     g_free(search->loads);
     g_free(search->capacities);

@@ -76,6 +76,10 @@ struct search_rank {
     double left;
 };
 
+struct search_return {
+    size_t vm, host;
+};
+
 /* VMs of one host that move together or not at all. */
 struct search_bundle {
     size_t first, n; /* in bundle_vms */
@@ -86,7 +90,8 @@ struct search_bundle {
 struct search {
     const vg_cluster *cluster;
     const bool *held;
-    size_t n_windows, width; /* floats of a row in use, and all */
+    /* Floats of a row: for windows of the cluster, also for its day, and with the padding. */
+    size_t n_live, n_windows, width;
     float *weights;
     size_t n_rows;
     float *loads;
@@ -100,8 +105,9 @@ struct search {
     size_t *bundle_vms;
     size_t n_bundles, n_devices, n_uses, n_types, n_engines;
     GHashTable *engines, *types, *models; /* names to numbers, from 1 */
-    GArray *moved;                        /* size_t: VMs that are not at home, as committed */
-    uint64_t work;                        /* rows looked at */
+    GArray *returns; /* struct search_return: hosts to which VMs may not return */
+    GArray *moved;   /* size_t: VMs that are not at home, as committed */
+    uint64_t work;   /* rows looked at */
     bool any_allowed;
     struct search_rank *ranks; /* all hosts, the most idle first */
     double *engines_left;      /* the most that is left, by number and host */

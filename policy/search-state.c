@@ -274,6 +274,11 @@ search_fits(struct search *search, size_t vm, size_t host_index)
 
     if (host_index == state->home || !host->accepts)
         return false;
+    for (guint i = 0; i < search->returns->len; i++) {
+        const struct search_return *one = &g_array_index(search->returns, struct search_return, i);
+        if (one->vm == vm && one->host == host_index)
+            return false;
+    }
     if (state->model != 0 &&
         (host->model == 0 || (state->model != host->model && state->home_model != host->model)))
         return false;

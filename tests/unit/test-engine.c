@@ -505,6 +505,43 @@ test_longer_windows(void **state)
     }
 }
 
+/* Live, means over 5 minutes from the first hour on, which stay for a day when the VM leaves. */
+static void
+test_day(void **state)
+{
+    static const char uuid[] = "00000000-0000-4000-8000-000000000001";
+
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+    int64_t at = 0;
+    for (int minute = 0; minute < 25 * 60; minute++, at += 60 * S) {
+        const int64_t run_ns = minute % 10 < 5 ? 60 * S : 30 * S;
+        step_one(engine, at, at + 60 * S, "a", 10, uuid, run_ns);
+        if (minute != 58 && minute != 59 && minute != 25 * 60 - 1)
+            continue;
+        g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+        const struct vg_snap_profile *day = &vm_at(snapshot, 0)->day;
+        assert_int_equal(day->cpu->len, minute == 58 ? 0 : minute == 59 ? 12 : 288);
+        for (guint i = 0; i < day->cpu->len; i++)
+            assert_near(g_array_index(day->cpu, double, i), i % 2 == 0 ? 1 : 0.5);
+    }
+    for (int minute = 0; minute <= 24 * 60; minute++, at += 60 * S) {
+        step_one(engine, at, at + 60 * S, "b", 11, "", 0);
+        if (minute > 0 && minute != VG_ENGINE_FORGET_WINDOWS && minute < 24 * 60)
+            continue;
+        g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+        const GPtrArray *departed =
+            ((const struct vg_snap_host *)snapshot->hosts->pdata[0])->departed;
+        assert_int_equal(departed->len, minute < 24 * 60);
+        for (guint i = 0; i < departed->len; i++) {
+            const struct vg_snap_departed *one = departed->pdata[i];
+            assert_string_equal(one->uuid, uuid);
+            assert_int_equal(one->age_ns, (minute + 1) * 60 * S);
+            assert_int_equal(one->day.cpu->len, 288);
+        }
+    }
+}
+
 /* Windows of half the length: two are left out, with the third the profile starts anew. */
 static void
 test_shorter_windows(void **state)
@@ -670,6 +707,7 @@ main(void)
         cmocka_unit_test_setup(test_faded_aggressors, set_up),
         cmocka_unit_test_setup(test_shorter_windows, set_up),
         cmocka_unit_test_setup(test_longer_windows, set_up),
+        cmocka_unit_test_setup(test_day, set_up),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }
