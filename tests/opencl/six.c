@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * six LIBRARY LIBRARY [TURNS]: six programs of OpenCL, each with both libraries in turns of equal
- * work: it writes its data, runs, and reads the result. A line for each: its name, the first
+ * six LIBRARY LIBRARY [TURNS [sums]]: six programs of OpenCL, each with both libraries in turns of
+ * equal work: it writes its data, runs, and reads the result. A line for each: its name, the first
  * library's time of a turn and the second's in ms (medians), the median of their ratios, and
- * whether all results were bit by bit the same.
+ * whether all results were bit by bit the same; with sums, then a line with the name and a sum of
+ * the bits of the first library's last result.
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,8 +262,21 @@ same_results(size_t elements)
     return has_numbers && memcmp(results[0], results[1], elements * sizeof(float)) == 0;
 }
 
+static void
+print_sum(const char *name, size_t elements)
+{
+    uint64_t sum = UINT64_C(14695981039346656037);
+    uint32_t word;
+
+    for (size_t i = 0; i < elements; i++) {
+        memcpy(&word, &results[0][i], sizeof word);
+        sum = (sum ^ word) * UINT64_C(1099511628211);
+    }
+    printf("%s sum %016" PRIx64 "\n", name, sum);
+}
+
 static bool
-run_program(struct run runs[2], size_t what, unsigned turns)
+run_program(struct run runs[2], size_t what, unsigned turns, bool sums)
 {
     static double ms[2][MAX_TURNS], ratios[MAX_TURNS];
     int n = is_cpu(&runs[0].side) ? programs[what].n_cpu : programs[what].n_gpu;
@@ -286,6 +302,8 @@ run_program(struct run runs[2], size_t what, unsigned turns)
         must(runs[i].side.cl->clReleaseKernel(runs[i].kernel), "clReleaseKernel");
     printf("%s %.3f %.3f %.4f %s\n", programs[what].name, median(ms[0], turns),
            median(ms[1], turns), median(ratios, turns), same ? "equal" : "NOT-EQUAL");
+    if (sums)
+        print_sum(programs[what].name, elements);
     return same;
 }
 
@@ -310,7 +328,7 @@ main(int argc, char **argv)
     bool same = true;
 
     if (argc < 3 || turns < 1 || turns > MAX_TURNS) {
-        fprintf(stderr, "usage: %s LIBRARY LIBRARY [TURNS]\n", argv[0]);
+        fprintf(stderr, "usage: %s LIBRARY LIBRARY [TURNS [sums]]\n", argv[0]);
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -325,6 +343,6 @@ main(int argc, char **argv)
     open_run(&runs[0], argv[1]);
     open_run(&runs[1], argv[2]);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-        same = run_program(runs, i, turns) && same;
+        same = run_program(runs, i, turns, argc > 4) && same;
     return same ? 0 : 1;
 }
