@@ -17,6 +17,7 @@
 #include "cli/move-options.h"
 #include "cli/move-text.h"
 #include "cli/online-args.h"
+#include "cli/plan-undo.h"
 
 enum { KEY_ACTIVE = 0xb00, KEY_PEER, KEY_ALL };
 
@@ -226,33 +227,6 @@ migration_retry(void *data, vg_client *client, GError **err)
                             "continues with the step that failed", err);
 }
 
-/* Only a VM that has arrived with its GPUs can be moved back: from everywhere else a new move could
- * not begin. */
-static json_object *
-migration_undo_body(const vg_migration *move, GError **err)
-{
-    const bool has_arrived = vg_migration_has_ended(move->state) &&
-                             move->vm_on == VG_PLACE_TARGET &&
-                             (move->devices->len == 0 || move->gpu == VG_GPU_ATTACHED);
-
-    if (!has_arrived) {
-        g_autofree char *where = vg_move_text_where(move);
-        vg_error(err, VG_E_REFUSED,
-                 "only a move that has brought the VM to its target, with its GPUs, can be undone; "
-                 "%s is %s: %s",
-                 move->id, vg_move_text_state(move->state), where);
-        return NULL;
-    }
-    json_object *body = json_object_new_object();
-    vg_json_add_string(body, "vm", move->uuid);
-    vg_json_add_string(body, "to", move->from);
-    vg_json_add_bool(body, "forward", true);
-    if (move->no_agent)
-        vg_json_add_bool(body, "no_agent", true);
-    vg_json_add_string(body, "undo_of", move->id);
-    return body;
-}
-
 static int
 migration_undo(void *data, vg_client *client, GError **err)
 {
@@ -263,7 +237,7 @@ migration_undo(void *data, vg_client *client, GError **err)
 
     if (vg_follow_open(client, args->online.object, args->peer, &old, err) < 0)
         return -1;
-    g_autoptr(json_object) body = migration_undo_body(old.move, err);
+    g_autoptr(json_object) body = vg_plan_undo_body(old.move, err);
     if (!body)
         return -1;
     vg_follow_catch_begin(client);

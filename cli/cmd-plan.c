@@ -15,6 +15,7 @@
 #include "cli/online-args.h"
 #include "cli/plan-apply.h"
 #include "cli/plan-text.h"
+#include "cli/plan-undo.h"
 #include "model/plan.h"
 
 enum { KEY_DRY_RUN = 0xb00, KEY_YES };
@@ -136,13 +137,28 @@ apply_plan(void *data, vg_client *client, GError **err)
     return vg_plan_apply_run(&apply, client, err);
 }
 
+static int
+cmd_plan_undo(void *data, vg_client *client, GError **err)
+{
+    const struct plan_args *args = data;
+    const struct vg_plan_apply undo = {
+        .plan = args->online.object,
+        .dry_run = args->dry_run,
+        .yes = args->yes,
+        .format = args->online.format,
+    };
+
+    return vg_plan_undo_run(&undo, client, err);
+}
+
 static void
 check_args(const struct plan_args *args, const struct argp_state *state)
 {
-    bool applies = strcmp(args->online.verb->name, "apply") == 0;
+    const char *verb = args->online.verb->name;
+    const bool applies = strcmp(verb, "apply") == 0 || strcmp(verb, "undo") == 0;
 
     if (!applies && (args->dry_run || args->yes))
-        argp_error(state, "--dry-run and --yes belong to `plan apply`");
+        argp_error(state, "--dry-run and --yes belong to `plan apply` and `plan undo`");
     if (applies && !args->dry_run && !args->yes && !isatty(STDIN_FILENO))
         argp_error(state, "cannot ask for confirmation without a terminal; use --yes");
 }
@@ -180,18 +196,20 @@ vg_cmd_plan(int argc, char **argv)
         {"list", VG_OBJECT_NONE, NULL, cmd_plan_show_list},
         {"show", VG_OBJECT_BEGINNING, hint, show_plan},
         {"apply", VG_OBJECT_REQUIRED, hint, apply_plan},
+        {"undo", VG_OBJECT_REQUIRED, hint, cmd_plan_undo},
     };
     static const struct argp_option options[] = {
-        {"dry-run", KEY_DRY_RUN, NULL, 0, "apply: only check each move for obstacles", 1},
-        {"yes", KEY_YES, NULL, 0, "apply: do not ask for confirmation", 1},
+        {"dry-run", KEY_DRY_RUN, NULL, 0, "apply, undo: only check each move for obstacles", 1},
+        {"yes", KEY_YES, NULL, 0, "apply, undo: do not ask for confirmation", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = cmd_plan_parse,
-        .args_doc = "list\nshow PLAN\napply PLAN",
+        .args_doc = "list\nshow PLAN\napply PLAN\nundo PLAN",
         .doc = "Shows the plans that vgpud has made, and executes one: its moves one after the "
-               "other, until one fails. A plan is a proposal; only `apply` changes anything.",
+               "other, until one fails. `undo` moves VMs back whose moves made things worse. A plan "
+               "is a proposal; only `apply` and `undo` change anything.",
         .children = vg_online_once_children,
     };
     struct plan_args args = {

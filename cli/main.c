@@ -25,7 +25,7 @@ static const struct vg_cli_command commands[] = {
     {"top", "a live, full-screen view of the VMs", vg_cmd_top},
     {"alert", "the active alerts", vg_cmd_alert},
     {"events", "events, as they happen or from the past", vg_cmd_events},
-    {"plan", "vgpud's plans: list, show, apply", vg_cmd_plan},
+    {"plan", "vgpud's plans: list, show, apply, undo", vg_cmd_plan},
     {"policy", "whether moves helped: gains predicted and achieved", vg_cmd_policy},
     {"migrate", "move a VM with its GPUs to another host", vg_cmd_migrate},
     {"migration", "moves of VMs: list, show, watch, abort, retry, undo", vg_cmd_migration},

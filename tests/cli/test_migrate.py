@@ -11,6 +11,7 @@ import signal
 import socketserver
 import subprocess
 import threading
+import time
 
 import pytest
 import vgpuctl
@@ -235,7 +236,7 @@ def test_wrong_usage(server):
                         (["migration", "show", "m", "--wait"], "--wait"),
                         (["migration", "abort", "m", "--watch"], "--watch"),
                         (["migration", "list", "--peer=b"], "--peer"),
-                        (["plan", "apply"], "name the plan"),
+                        (["plan", "apply"], "name the plan"), (["plan", "undo"], "name the plan"),
                         (["plan", "list", "--yes"], "--yes"),
                         (["plan", "apply", "p"], "--yes")):
         done = run(server, *args, code=2, stdin="")
@@ -703,6 +704,50 @@ def test_undo(server, tmp_path):
         (_, body, head), = relay.posts()
     assert body == {"vm": UUID, "to": "test-host", "forward": True, "undo_of": FIRST}
     assert len(head["Idempotency-Key"]) == 36
+
+
+# ---- plan undo ----
+
+def worse(plan, **more):
+    """The finished move is one of a plan, and made things worse."""
+    def change(_method, path, answer):
+        status, headers, document = answer
+        if path.startswith("/v1/plans/"):
+            return 200, headers, {"id": plan}
+        if path.startswith("/v1/cluster/migrations"):
+            (item,) = [item for item in document["items"] if item["id"] == FIRST]
+            item.update(plan_id=plan, verdict={**item["verdict"], "result": "worse", "why": "it is crowded"})
+            document["items"] = [item] + ([{**item, "id": "move-other", **more}] if more else [])
+        return status, headers, document
+    return change
+
+
+def test_plan_undo(server, tmp_path):
+    plan = "plan-0123456789abcdef"
+    run(server, "migrate", "alpha", "--to", "host-c")
+    make_done(server)
+    listed = f"{FIRST}: move alpha from host-c back to test-host: it is crowded\n"
+    with Relay(str(tmp_path / "relay"), server, worse(plan)) as relay:
+        done = run(relay, "plan", "undo", "plan-other", "--yes")
+        assert done.stdout == "no move of plan-other is known to have made things worse\n"
+        assert listed in run(relay, "plan", "undo", plan, "--dry-run").stdout
+        assert [body.get("dry_run") for _, body, _ in relay.posts()] == [True]
+        done = run(relay, "plan", "undo", plan, "--yes")
+        assert listed in done.stdout and "alpha is on test-host" in done.stdout
+        _, body, head = relay.posts()[-1]
+        assert body == {"vm": UUID, "to": "test-host", "forward": True, "undo_of": FIRST}
+        assert head["Idempotency-Key"] == "undo/" + FIRST
+
+
+@pytest.mark.parametrize("more, why", [
+    ({"state": "pending", "ended_ns": None}, "the VM is being moved"),
+    ({"undo_of": "move-before", "made_ns": int(time.time() * 1e9) - 10**9}, "undone within the last day")])
+def test_plan_undo_leaves_a_vm_alone(server, tmp_path, more, why):
+    run(server, "migrate", "alpha", "--to", "host-c")
+    make_done(server)
+    with Relay(str(tmp_path / "relay"), server, worse("plan-1", plan_id=None, **more)) as relay:
+        done = run(relay, "plan", "undo", "plan-1", "--yes")
+        assert "leave alpha" in done.stdout and why in done.stdout and relay.posts() == []
 
 
 # ---- plan apply ----
