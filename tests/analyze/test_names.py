@@ -75,7 +75,7 @@ def test_process_ids_where_there_are_none(tmp_path, style):
     vms, err = read(tmp_path, style, "5000 web\n6000 db\n")
     assert sorted(vms) == ["qemu-5011", "qemu-5012", "qemu-6011", "qemu-6012"]
     assert "names the process of 4 vCPU threads" in err
-    assert "nothing in the recording has an id that is given for 'db', 'web'" in err
+    assert "no record has an id that the VM map gives for 'db', 'web'" in err
 
 
 def test_one_vm_of_two(tmp_path):

@@ -63,7 +63,7 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     assert "5 % allowed" in found["vgpud's CPU"]["why"] and "1.0 MiB" in found["vgpud's memory"]["why"]
     # The guest that has a GPU is asked for its driver.
     assert found["guest alpha"]["state"] == "lacks" and "guest beta" not in found
-    assert found["guest alpha"]["why"] == "users report of its NVIDIA driver 570.10: it fails (source)"
+    assert found["guest alpha"]["why"] == "a fault of its NVIDIA driver 570.10 is reported: it fails (source)"
 
 
 def test_faults_of_drivers_are_those_of_the_agent():

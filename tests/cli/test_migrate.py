@@ -134,7 +134,7 @@ def test_without_wait_it_says_how_to_watch_it(server):
     assert done.stderr == "" and done.stdout.splitlines() == [
         f"{FIRST}: alpha from test-host to host-b",
         f"to watch it:      vgpuctl migration watch {FIRST}",
-        f"to turn it back:  vgpuctl migration abort {FIRST}"]
+        f"to cancel it:     vgpuctl migration abort {FIRST}"]
     document = read(server, "migrate", "alpha", "--to", "host-c", "--no-agent")
     assert (document["to"], document["state"], document["no_agent"]) == ("host-c", "pending", True)
     row, = csv.DictReader(io.StringIO(run(
@@ -334,10 +334,10 @@ def test_a_terminal_says_that_there_is_no_news(server, tmp_path):
             terminal(relay, "migrate", "alpha", "--to", "host-b", "--wait") as screen:
         screen.wait("reserve")
         silent.set()
-        screen.wait("no news for")
+        screen.wait("no update for")
         silent.clear()
         assert screen.end() == 0
-        assert "no news" not in screen.screen.text() and "Done after" in screen.screen.text()
+        assert "no update" not in screen.screen.text() and "Done after" in screen.screen.text()
 
 
 def test_the_location_is_followed(server, tmp_path):
@@ -408,7 +408,7 @@ ENDS = [
      "`vgpuctl migrate alpha --to host-b --no-agent` starts again"),
     ("failed", {"vm_on": "target", "gpu": "attached", "cause": "the hook fails"},
      "Failed after", "alpha is on host-b and has its GPUs",
-     f"`vgpuctl migration retry {FIRST}` does what is left, `vgpuctl migration undo {FIRST}` moves the VM back"),
+     f"`vgpuctl migration retry {FIRST}` completes the remaining steps, `vgpuctl migration undo {FIRST}` moves the VM back"),
     ("failed", {"vm_on": "unknown", "gpu": "unknown", "cause": "nobody answers"},
      "Failed after", "it is unknown whether alpha is on test-host or on host-b",
      f"`vgpuctl migration retry {FIRST}` checks again"),
@@ -507,7 +507,7 @@ def test_timeout_is_6_and_the_move_goes_on(server, tmp_path):
     with Relay(str(tmp_path / "relay"), server, move_at("migrating")) as relay:
         err = run(relay, "migrate", "alpha", "--to", "host-b", "--wait", "--timeout=1",
                   code=6).stderr
-    assert "it has not ended after 1 s; the move continues (migrating)" in err
+    assert "it is still running after 1 s; the move continues (migrating)" in err
     assert f"`vgpuctl migration watch {FIRST}`" in err
     assert f"`vgpuctl migration abort {FIRST}`" in err
     assert read(server, "migration", "list", "--active") != []
@@ -593,7 +593,7 @@ def test_watch_of_one_that_has_been_aborted_is_1(server):
     run(server, "migrate", "alpha", "--to", "host-b")
     run(server, "migration", "abort", FIRST, "--wait")
     done = run(server, "migration", "watch", FIRST, code=1)
-    assert "Turning back" in done.stdout and "aborted" in done.stderr
+    assert "Rolling back" in done.stdout and "aborted" in done.stderr
 
 
 @pytest.mark.smoke
@@ -817,7 +817,7 @@ def test_apply_of_what_is_refused(server, tmp_path, plan):
         assert rows == ["done", "refused", "not-begun"]
         assert "move 2 of 3 (alpha to full): host 'full' has no GPU left" in done.stderr
         done = run(relay, "plan", "apply", plan["id"], "--dry-run", code=4)
-        assert done.stdout.count("Nothing speaks against it") == 2
+        assert done.stdout.count("No obstacles found") == 2
         document = read(relay, "plan", "apply", plan["id"], "--dry-run", code=4)
         assert [entry["result"] for entry in document["actions"]] == [
             "possible", "impossible", "possible"]

@@ -510,7 +510,7 @@ def test_disk_that_fills_up(perf, with_):
         ls -A
         exit $code""", "record", "600", "-O", "r", "--with", with_)
     assert done.returncode == 1, done
-    assert "no room for a recording" in done.stderr, done.stderr
+    assert "too little space for a recording" in done.stderr, done.stderr
     assert done.stdout == ""
 
 

@@ -102,10 +102,10 @@ def test_open_connections_go_on(site):
 # name: what is done to the files (shown.pem and shown.key are a new pair before), and words of the
 # message.
 BROKEN = {
-    "cut": (lambda site: os.truncate(site.directory / "shown.pem", 300), ["shown.pem", "no chain of certificates"]),
-    "empty": (lambda site: os.truncate(site.directory / "shown.pem", 0), ["shown.pem", "no chain of certificates"]),
+    "cut": (lambda site: os.truncate(site.directory / "shown.pem", 300), ["shown.pem", "not a PEM certificate chain"]),
+    "empty": (lambda site: os.truncate(site.directory / "shown.pem", 0), ["shown.pem", "not a PEM certificate chain"]),
     "swapped": (lambda site: shutil.copy(site.directory / "shown.key", site.directory / "shown.pem"),
-                ["shown.pem", "no chain of certificates"]),
+                ["shown.pem", "not a PEM certificate chain"]),
     "gone": (lambda site: os.unlink(site.directory / "shown.pem"), ["shown.pem", "No such file"]),
     "key cut": (lambda site: os.truncate(site.directory / "shown.key", 30), ["shown.key", "no private key"]),
     "key gone": (lambda site: os.unlink(site.directory / "shown.key"), ["shown.key", "No such file"]),
@@ -123,9 +123,9 @@ def test_what_is_broken_leaves_the_old_one(site):
             before = len(site.daemon.log())
             # The rest of the configuration is taken, and what is not is told.
             told = site.reload()
-            assert told["taken"] is False and "the certificate is kept as it was" in told["reason"]
+            assert told["taken"] is False and "the certificate remains unchanged" in told["reason"]
             messages = [line for line in site.daemon.log()[before:].splitlines()
-                        if "the certificate is kept as it was reason=" in line]
+                        if "the certificate remains unchanged reason=" in line]
             assert len(messages) == 1, name
             for word in words:
                 assert word in messages[0], (name, messages)

@@ -264,7 +264,7 @@ def test_one_leads(site):
             # What it would have written now, it does not.
             led = site.etcd.pairs("/vgpud/test/")["/vgpud/test/leader"][1]["create_revision"]
             process.send_signal(signal.SIGCONT)
-            wait_for(lambda: "this host leads no more" in site.hosts[first].daemon.log())
+            wait_for(lambda: "this host is no longer the leader" in site.hosts[first].daemon.log())
             pairs = site.etcd.pairs("/vgpud/test/")
             assert pairs["/vgpud/test/leader"][1]["create_revision"] == led
         else:

@@ -18,9 +18,9 @@ NOBODY = 65534
 BROKEN = {
     "alert-command-open-quote": ["[alerts] command", "quot"],
     "alert-command-relative": ["[alerts] command", "'mail'", "absolute"],
-    "alert-without-limit": [":2: [alert web]", "lost_cores is missing"],
+    "alert-without-limit": [":2: [alert web]", "the threshold, is missing"],
     "alias-of-no-event": ["[tracepoints]", "alias", "'sched_switch'", "no GPU event"],
-    "bad-escape": ["[daemon]", "host_name", "cannot be interpreted"],
+    "bad-escape": ["[daemon]", "host_name", "unknown escape sequence"],
     "card-without-device": ["[gpu] cards", "'10de'", "VENDOR:DEVICE"],
     "comment-behind-a-value": ["[store]", "lost_top", "'4 # the default'", "whole number"],
     "days-get-less": ["[store]", "raw_days", "minute_days", "31, 30, 400", "outlive"],
@@ -147,7 +147,7 @@ def test_all_mistakes_are_told_with_file_and_line(conf):
         "conf.d/b.conf:2: [policy] rule: 'fastest' is not one of: complement, paper-threshold",
         "vgpud.conf:3: [api] socket_mode: '999' is not octal permissions like 0660",
         "vgpud.conf:5, conf.d/a.conf:3: [store] raw_days, minute_days, hour_days: 40, 35, 400 must "
-        "not get smaller: sums outlive what they are made of",
+        "not decrease: sums are kept at least as long as their parts",
         "conf.d/b.conf:4: [score] cpu_leave: 0.9 must not be above cpu_enter, which is 0.3",
         "conf.d/b.conf:5: [score] gpu_leave: 0.9 must not be above gpu_enter, which is 0.3"]
 
@@ -164,7 +164,7 @@ def test_what_follows_from_a_mistake_is_not_told_beside_it(conf):
 
 @pytest.mark.parametrize("text, words", [
     ("[live]\nbpf=no\nperf=no\nprocfs=no\n", ["vgpud.conf:2, ", "vgpud.conf:4: [live]",
-                                              "nothing to measure with"]),
+                                              "no source is left"]),
     ("[api]\nsocket_group=no-such-group\n", ["vgpud.conf:2: [api] socket_group", "no-such-group"])])
 def test_what_vgpud_does_not_start_with_is_not_good(conf, tmp_path, text, words):
     path = conf(text)

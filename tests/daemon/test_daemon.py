@@ -272,7 +272,7 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_one_else(tmp_path):
         # The directory is that of the command line, whatever the file says.
         assert later["taken"] is True and later["reason"] == "[daemon] window"
         events.close()
-        assert "configuration is kept as it was" in daemon.log()
+        assert "configuration remains unchanged" in daemon.log()
         metrics = daemon.request("GET", "/metrics")[2].decode()
         assert "reload" in metrics
         daemon.stop()
@@ -496,7 +496,7 @@ def test_vms_that_only_libvirt_knows_are_shown_live(tmp_path, uri, names):
         wait_for(lambda: daemon.request("GET", "/readyz")[0] == 200)
         items = wait_for(lambda: [vm for vm in daemon.get("/v1/vms")["items"] if not vm["pid"]])
         assert [vm["name"] for vm in items] == names
-        assert all("nothing of it is measured" in vm["problem"] for vm in items)
+        assert all("no source measures it" in vm["problem"] for vm in items)
         host = daemon.get("/v1/host")
         assert host["memory_bytes"] >= host["memory_free_bytes"] >= 0
         vm = daemon.get(f"/v1/vms/{names[0]}")
@@ -683,7 +683,7 @@ def test_a_second_process_with_the_uuid_of_a_vm_does_not_take_its_place(tmp_path
             assert known["pid"] == vm.process.pid and known["run_ns"] >= first["run_ns"]
             other = daemon.get(f"/v1/vms/alpha%23{twin.process.pid}")
             assert other["pid"] == twin.process.pid and other["uuid"] is None
-            assert "two processes say they are one VM" in daemon.log()
+            assert "two processes claim to be the same VM" in daemon.log()
         daemon.stop()
 
 
@@ -726,7 +726,7 @@ def test_a_vm_cannot_take_the_name_of_something_else(tmp_path):
             f"/v1/vms/{victim.uuid}/samples?since=-1h&step=raw")["items"]) and len(r) > 4 and r)
         assert statistics.median(row["observed_ns"] / (row["end_ns"] - row["begin_ns"])
                                  for row in rows) < 1.5
-        assert "a VM has a name that means something else" in daemon.log()
+        assert "a VM has a reserved name" in daemon.log()
         daemon.stop()
 
 

@@ -295,7 +295,7 @@ def test_room_of_virtual_functions(node, daemon):
     assert places(running, 1)[0] and not places(running, 7)[0]
     assert offers(running, "0000:41:00.0")["nvidia-562"] == 1
     told = parts(running, "0000:41:00.0")
-    assert told["room"][2:] == (1, "room for at least 1 more; the card's maximum is unknown")
+    assert told["room"][2:] == (1, "capacity for at least 1 more; the card's maximum is unknown")
     assert told["0000:41:00.1"][1::2] == ("unset", "it is not used for a mediated device")
 
 
@@ -308,7 +308,7 @@ def test_room_that_the_driver_tells(node, root):
         file.write("num_heads=4, framebuffer=24576M, max_instance=2\n")
     devices = [wanted("mdev", "nvidia-562", f"ua-gpu{n}") for n in range(3)]
     assert verb(*args, "try-pick", devices=devices[:2])["ok"]
-    assert "no GPU has room for another" in verb(*args, "try-pick", devices=devices)["error"]
+    assert "no GPU has capacity for another" in verb(*args, "try-pick", devices=devices)["error"]
 
 
 def test_without_an_iommu(node, root):

@@ -214,7 +214,7 @@ def test_who_writes_to_etcd_chooses_no_program(site, etcd, tmp_path):
     assert not ran.exists()
     change(etcd, "honest", libvirt_uri="")
     wait_for(lambda: victim.peers()["honest"]["libvirt_uri"] is None)
-    wait_for(lambda: "takes no VMs" in dry_run(victim, "honest"))
+    wait_for(lambda: "accepts no VMs" in dry_run(victim, "honest"))
 
 
 def test_a_cluster_without_a_template(site, etcd):
@@ -243,7 +243,7 @@ def test_a_card_that_names_another_host(site, etcd):
     wait_for(lambda: victim.proofs() == {"evil": "proved", "honest": "disputed"})
     assert "'evil' proves" in victim.peers()["honest"]["host_reason"]
     assert "nothing is moved" in dry_run(victim, "honest")
-    assert "a host of the cluster is not asked" in victim.daemon.log()
+    assert "a host of the cluster is not queried" in victim.daemon.log()
 
 
 # ---- what a peer may do ----
@@ -311,7 +311,7 @@ def test_the_role_of_a_peer(site):
                                    ("POST", "/v1/vms/test/vulkan", {"enabled": True})):
             assert ask(host, method, path, body, **who)[0] == 403, path
         status, answer = ask(host, "POST", "/v1/migrations", {"vm": "test", "to": "x", "dry_run": True}, **who)
-        assert status == 403 and "for a person only" in answer["detail"]
+        assert status == 403 and "only for a person" in answer["detail"]
     log = "which a later version does not accept on this route"
     assert log not in host.daemon.log()
     operator = make_token(host, "old", "operator")

@@ -50,7 +50,7 @@ def test_alerts_are_events_that_are_kept(tmp_path):
         of_one = ctl(daemon, "events", "--since", "-1h", "--vm", "vm-busy", "-o", "json").splitlines()
         assert [(e["type"], e.get("vm") or e["name"]) for e in map(json.loads, of_one) if e["type"] == "alert"] == [("alert", "vm-busy")]
         assert all("vm-busy" in line for line in of_one)
-        assert "nothing happened" in ctl(daemon, "events", "--since", "-1h", "--vm", "vm-nobody")
+        assert "no stored event is from that time" in ctl(daemon, "events", "--since", "-1h", "--vm", "vm-nobody")
         # Other rules: what was raised ends, and says why; the same ones change nothing.
         daemon.process.send_signal(1)
         wait_for(lambda: "configuration reloaded" in daemon.log())
@@ -192,7 +192,7 @@ def test_a_program_is_run_for_alerts(tmp_path):
             event["alert"], event["what"], event["vm"] or "")
         assert float(environment["VGPUD_ALERT_LOST_CORES"]) == event["lost_cores"]
         assert "PATH" in environment and "HOME" not in environment
-    failed = [line for line in log.splitlines() if "command of alerts failed" in line]
+    failed = [line for line in log.splitlines() if "alert command failed" in line]
     assert len(failed) == 2 and all("exit code 1" in f and "nobody answers the phone" in f for f in failed), log
 
 

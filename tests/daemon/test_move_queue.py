@@ -86,7 +86,7 @@ def test_moves_wait_for_their_turn(source):
     status, headers, second = source.daemon.post("/v1/migrations", {"vm": "vm-1", "to": "h2"})
     assert status == 201 and headers["Location"] == "/v1/migrations/" + second["id"]
     assert second["state"] == "pending" and second["steps"] == [] and second["waits_since_ns"] == second["made_ns"]
-    assert second["waits_for"] == ("its turn, as number 1 of 1 in the queue: 1 move is under way, the most that "
+    assert second["waits_for"] == ("its turn, as number 1 of 1 in the queue: 1 move is running, the most that "
                                    "[actions] moves allows"), second
     third = source.move_of("vm-2")
     assert "as number 2 of 2 in the queue" in source.now(third)["waits_for"]
@@ -101,7 +101,7 @@ def test_moves_wait_for_their_turn(source):
     status, _, refused = source.ask("vm-1")
     assert status == 409 and second["id"] in refused["detail"], refused
     assert source.ask("vm-1", dry_run=True)[2]["problems"] == [
-        f"'vm-1' waits to be moved already, by '{second['id']}'"]
+        f"'vm-1' is already waiting to be moved, by '{second['id']}'"]
     assert source.ask("vm-3", dry_run=True)[2]["problems"] == []
     # People see that.
     assert "pending: waits for its turn, as number 1 of 2" in " ".join(source.ctl("migration", "list").split())
@@ -237,7 +237,7 @@ def test_a_journal_that_cannot_be_written(source):
         journal.execute("BEGIN IMMEDIATE")
         status, _, aborted = source.daemon.post(f"/v1/migrations/{second}/abort", {})
         assert status == 202 and aborted["abort_asked"] and aborted["state"] == "pending", aborted
-        assert "it leaves the queue once the journal takes that" in source.now(second)["waits_for"]
+        assert "it leaves the queue once the journal can record it" in source.now(second)["waits_for"]
         source.let_go("vm-0")
         journal.execute("ROLLBACK")
     assert source.ended(second)["state"] == "aborted"
@@ -308,7 +308,7 @@ def test_the_queue_is_full(tmp_path, target):
         assert status == 201, (n, move)
     status, _, refused = source.ask(f"vm-{QUEUE_MAX + 1}")
     assert status == 409 and refused["detail"].startswith(
-        f"{QUEUE_MAX} moves wait for their turn, the most that may"), refused
+        f"{QUEUE_MAX} moves are queued, the maximum"), refused
     source.ctl("migration", "abort", move["id"])
     assert source.ask(f"vm-{QUEUE_MAX + 1}")[0] == 201
     assert source.waiting()[-2:] == [f"vm-{QUEUE_MAX - 1}", f"vm-{QUEUE_MAX + 1}"]

@@ -174,7 +174,7 @@ def test_a_token_that_is_taken_back_is_renewed(source, cloud):
 @pytest.mark.drawn("nova-move")
 def test_a_wrong_password(source, cloud):
     cloud.password = "another"
-    move = end(source, "failed", "source", "Keystone does not know who vgpud is (401)", "vm-nova is on h1")
+    move = end(source, "failed", "source", "Keystone rejected vgpud's credentials (401)", "vm-nova is on h1")
     assert "migrate" not in verbs(move) and cloud.count("GET", "/servers/.*") == 0
 
 
@@ -190,7 +190,7 @@ def test_a_user_without_the_role_admin(source, cloud):
 @pytest.mark.drawn("nova-move")
 def test_nova_too_old(source, cloud):
     cloud.versions = ("2.1", "2.29")
-    end(source, "failed", "source", "nova is too old: it speaks microversions 2.1 to 2.29, and vgpud needs 2.30")
+    end(source, "failed", "source", "nova is too old: it supports microversions 2.1 to 2.29, and vgpud needs 2.30")
     assert cloud.count("POST", ".*/action") == 0
 
 
@@ -290,7 +290,7 @@ def test_nova_does_not_abort_it_at_every_moment(source, cloud):
 def test_its_time_is_up(tmp_path, target, cloud):
     cloud.instance.looks = None
     source = Source(tmp_path, target, cloud, actions="migrate_deadline=5s\n")
-    end(source, "rolled_back", "source", "the time was up while waiting for nova's migration")
+    end(source, "rolled_back", "source", "timed out while waiting for nova's migration")
     assert cloud.instance.migrations[0]["status"] == "cancelled"
     source.daemon.stop()
 
@@ -307,7 +307,7 @@ def test_nova_takes_the_request_up_and_does_not_answer(source, cloud):
 @pytest.mark.drawn("nova-move")
 def test_nova_does_not_answer_and_does_nothing(source, cloud):
     cloud.faults = lambda method, path: "hang" if method == "POST" and path.endswith("/action") else None
-    end(source, "rolled_back", "source", "nova did not answer within 3 s; nova does not move the instance")
+    end(source, "rolled_back", "source", "nova did not answer within 3 s; nova is not moving the instance")
     assert cloud.count("POST", ".*/action") == 1
 
 
@@ -416,7 +416,7 @@ def test_the_credentials_are_gone_after_a_restart(source, cloud):
     source.config = source.config.split("[nova]")[0]
     source.start()
     check(source, source.ended(ident), "failed", "unknown", "vgpud ended during the move (migrate)",
-          "nova is not configured any more")
+          "nova is no longer configured")
 
 
 # ---- what is refused ----

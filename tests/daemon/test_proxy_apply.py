@@ -116,7 +116,7 @@ def goes_and_stays(site, gpu, worse):
         print(change, said)
         assert change["to"] == action["to"] and change["from"] == action["from"]
         if worse:
-            assert code != 0 and change["result"] == "undone" and "so that it was taken back" in said
+            assert code != 0 and change["result"] == "undone" and "so the change was undone" in said
             assert change["waited_after"] > change["waited_before"] + 0.05
         else:
             assert code == 0 and change["result"] == "done" and change["waited_after"] < change["waited_before"]

@@ -127,7 +127,7 @@ def test_agent_is_killed(guest, call):
         shown = subprocess.run([program(), "status", "--sysroot", guest.root], capture_output=True, text=True,
                                check=True).stdout
         assert (f"  held      {worker.pid} (fake-cuda-worke), threads: {2 if call == 'checkpoint' else 0}; "
-                f"`vgpu-guestd restore` brings it back, and `kill {by[0]}` lets the threads go") in shown
+                f"`vgpu-guestd restore` restores it, and `kill {by[0]}` releases the threads") in shown
         [about] = [p for p in host.ask("status")["providers"] if p["name"] == "cuda"]
         assert {(one["pid"], one["tracer"]) for one in about["held"]} == {(worker.pid, by[0]), (other.pid, by[1])}
         done = resume(guest, host)
@@ -195,8 +195,8 @@ def test_traced(guest, host, command):
         wait_for(lambda: traced(worker.pid) > 0)
         guest.show(debugger.pid)
         why = (f"process {worker.pid} (fake-cuda-worke) has a GPU and cannot be released: process {debugger.pid} "
-               f"({command[0]}) traces it, so its threads that fault while it is stopped could not be held; that "
-               "process has to end before (or set hold_faults=no)")
+               f"({command[0]}) traces it, so its threads that fault while it is released could not be held; end "
+               "that process first (or set hold_faults=no)")
         done = prepare(host)
         assert (done["type"], done["code"], done["message"]) == ("error", "unreleasable", why), done
         assert other.runs()

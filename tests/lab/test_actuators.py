@@ -388,13 +388,13 @@ def test_pick_mdev(uuid, tmp_path):
     last = pick(4, UUID % 3, UUID % 4)
     assert last["code"] == CONFLICT and "mdevctl start -u UUID -p 0000:41:00.0" in last["error"]
     last = pick(0, UUID % 3, UUID % 4)
-    assert last["code"] == CONFLICT and "no GPU has room" in last["error"]
+    assert last["code"] == CONFLICT and "no GPU has capacity" in last["error"]
     # A dry run makes none, and sees that there is room: for one, and not for two.
     both = (UUID % 3, UUID % 4)
     assert pick(1, *both, how="try-pick")["ok"] and pick(2, *both, how="try-pick", n=2)["ok"]
     for available, n in ((0, 1), (1, 2)):
         last = pick(available, *both, how="try-pick", n=n)
-        assert last["code"] == CONFLICT and "no GPU has room" in last["error"]
+        assert last["code"] == CONFLICT and "no GPU has capacity" in last["error"]
     last = verb("h2", f"test://{node}", "pick", devices=[{**mdev(9), "type": "nvidia-999"}])
     assert last["code"] == CONFLICT and "no GPU offers" in last["error"]
 

@@ -136,7 +136,7 @@ STAYS = {
     "unreleasable": ("fault state {bad} 801", "cannot release"),
     "tied": ("call {bad} cuMemAllocManaged", "unified memory"),
     "guest-memory": ("memory 64", "memory"),
-    "does-not-stop": ("fault lock {bad} 600", "did not come to an end"),
+    "does-not-stop": ("fault lock {bad} 600", "did not finish"),
     "checkpoint-fails": ("fault checkpoint {bad} 999", "error 999"),
     "checkpoint-hangs": ("fault checkpoint {bad} hang", "had not answered"),
     "checkpoint-crashes": ("fault checkpoint {bad} crash", "crashed"),
@@ -145,7 +145,7 @@ STAYS = {
 WAITS = {
     # After it has moved, for another GPU.
     "other-kind": ("next 4 8.0 NVIDIA A100", "NVIDIA A100 (8.0)"),
-    "too-full": ("next 81540 9.0 NVIDIA H100 80GB HBM3", "of its memory free"),
+    "too-full": ("next 81540 9.0 NVIDIA H100 80GB HBM3", "of free memory"),
     "not-in-driver": ("next none", "NVIDIA's driver"),
 }
 IS_LEFT = {

@@ -107,7 +107,7 @@ def test_it_never_runs_twice(movelab, way, guest):
     wait_for(lambda: 0 < node.migration(move)["progress"]["remaining_bytes"] < 24 << 20, pause=0.001)
     with cut_off(target, "mute"):
         wait_for(lambda: f"'{target}'" in (node.migration(move)["waits_for"] or ""), pause=0.1)
-        assert "the VM is paused, as it may run there" in node.migration(move)["waits_for"]
+        assert "the VM stays paused because it may be running there" in node.migration(move)["waits_for"]
         assert running_on(guest) == [target]
     end = node.ended(move)
     assert end["state"] == "done", end

@@ -77,7 +77,7 @@ def test_a_disk_that_hangs_keeps_no_vm_without_its_gpu(movelab, guest, behind):
         wait_for(lambda: node.migration(move)["state"] == "migrating", pause=0.01)
         lab("exec", "h1", "fsfreeze", "-f", state)
         try:
-            wait_for(lambda: "written down" in (node.migration(move)["waits_for"] or ""), pause=0.1)
+            wait_for(lambda: "to record the step" in (node.migration(move)["waits_for"] or ""), pause=0.1)
             listed = node.daemon.get("/v1/migrations")
             assert [m["id"] for m in listed["items"]] == both and "under way" in listed["incomplete"], listed
             listed = node.daemon.get("/v1/migrations?active=true")

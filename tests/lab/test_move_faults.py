@@ -290,7 +290,7 @@ def test_one_vm_is_moved_once(movelab, way, guest):
         thread.join()
     assert sorted(status for status, _, _ in answers) == [201, 409, 409, 409], answers
     refused = next(answer for status, _, answer in answers if status == 409)
-    assert "moved already" in refused["detail"] or "under way" in refused["detail"]
+    assert "already being moved" in refused["detail"] or "under way" in refused["detail"]
     move = next(answer for status, _, answer in answers if status == 201)
     assert node.ended(move)["state"] == "done"
     check_end(movelab, guest, target)

@@ -74,7 +74,7 @@ def test_turned_back_before_the_switch(movelab, guest):
     move = begin(movelab, guest, "10s")
     lose(movelab, stranger=True)
     end = movelab.nodes["h1"].ended(move)
-    assert end["cause"].startswith("reserve: 'h2' no longer keeps a GPU for the VM"), end
+    assert end["cause"].startswith("reserve: 'h2' no longer reserves a GPU for the VM"), end
     assert "standin" in end["cause"]
     assert "attach" not in [step["verb"] for step in end["steps"]]
     check_home(movelab, guest, end)
@@ -85,7 +85,7 @@ def test_attach_looks_first(movelab, guest):
     move = begin(movelab, guest, "1h")
     lose(movelab, stranger=True)
     end = movelab.nodes["h1"].ended(move)
-    assert end["cause"].startswith("attach: 'h2' no longer keeps a GPU for the VM"), end
+    assert end["cause"].startswith("attach: 'h2' no longer reserves a GPU for the VM"), end
     check_home(movelab, guest, end)
 
 
@@ -116,7 +116,7 @@ def test_target_vgpud_is_gone_for_long(movelab, guest):
     movelab.nodes["h2"].daemon.kill()
     try:
         end = node.ended(move)
-        assert end["cause"].startswith("attach: whether 'h2' still keeps a GPU for the VM is not known"), end
+        assert end["cause"].startswith("attach: it is unknown whether 'h2' still reserves a GPU for the VM"), end
         assert end["state"] == "rolled_back" and running_on(guest) == ["h1"] and has_gpu("h1", guest), end
     finally:
         movelab.start("h2")

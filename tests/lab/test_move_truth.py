@@ -135,7 +135,7 @@ def test_paused_while_it_releases_its_gpu(movelab, guest):
     lab("virsh", "h1", "-q", "suspend", guest)
     end = node.ended(move)
     assert end["state"] == "failed" and end["vm_on"] == "source" and end["stands"] == "paused by a user", end
-    assert "paused by a user" in end["cause"] and "does it run" not in end["cause"], end["cause"]
+    assert "paused by a user" in end["cause"] and "has not answered" not in end["cause"], end["cause"]
     shown = " ".join(run(node, "migration", "show", move["id"]).stdout.split())
     assert f"{guest} is on h1, paused by a user, and has its GPUs" in shown, shown
     assert f"`virsh resume {guest}` on h1 lets the VM continue; then `vgpuctl migration retry" in shown, shown

@@ -138,7 +138,7 @@ def test_at_a_proxy_while_it_moves(movelab, guest, way, undisturbed):
     place = "proxy:/tmp/proxy.sock"
     for bad in ({"gpu_during": "library"}, {"gpu_during": "proxy:" + "x" * 122}, {"gpu_during": "proxy:"}):
         node.move(guest, target, status=400, **bad)
-    assert "agent is not asked" in node.move(guest, target, status=422, no_agent=True, gpu_during=place)["detail"]
+    assert "agent is not used" in node.move(guest, target, status=422, no_agent=True, gpu_during=place)["detail"]
     shown = run(node, "migrate", guest, "--to", target, "--gpu-during", place, "--dry-run").stdout
     assert f"continue at {place}" in shown, shown
     # vgpud chooses the one that it knows, of which this move then has the share.

@@ -85,7 +85,7 @@ def test_nothing_is_copied(movelab, way, guest):
         with within(BARE_S):
             wait_for(lambda: has_gpu(source, guest), 10 * BARE_S, pause=0.5)
         end = node.ended(move)
-    assert end["state"] == "rolled_back" and "got through" in end["cause"], end
+    assert end["state"] == "rolled_back" and "reached" in end["cause"], end
     check_end(movelab, guest, end)
 
 

@@ -113,7 +113,7 @@ def test_the_leader_is_away(cluster, way, fault):
         # nsenter stops with what it has started.
         for pid in (away.daemon.pid(), away.daemon.process.pid):
             os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: "this host leads no more" in away.daemon.log())
+        wait_for(lambda: "this host is no longer the leader" in away.daemon.log())
     else:
         away.start()
     cluster.know()

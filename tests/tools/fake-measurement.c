@@ -28,10 +28,9 @@ add_collectors(GPtrArray *parts)
 
     live->since_ns = FAKE_BEGIN_NS;
     live->sources = vg_source_states_new();
-    vg_source_states_add(
-        live->sources, "bpf", VG_SOURCE_ABSENT, VG_TROUBLE_BPF_DENIED,
-        g_strdup("the kernel does not take the BPF programs (they need CAP_BPF and "
-                 "CAP_PERFMON): Operation not permitted"));
+    vg_source_states_add(live->sources, "bpf", VG_SOURCE_ABSENT, VG_TROUBLE_BPF_DENIED,
+                         g_strdup("the kernel rejects the BPF programs (they need CAP_BPF and "
+                                  "CAP_PERFMON): Operation not permitted"));
     vg_source_states_add(
         live->sources, "perf", VG_SOURCE_ABSENT, VG_TROUBLE_TRACEFS_ABSENT,
         g_strdup("there are no tracepoints; `mount -t tracefs none /sys/kernel/tracing` as root"));
@@ -488,7 +487,8 @@ list_events(void *data, const struct vg_happening_query *query, GError **err)
         return fake_list_happened(query);
     if (query->after_boot && strcmp(query->after_boot, boot) != 0) {
         g_ptr_array_unref(events);
-        vg_error(err, VG_E_NOT_FOUND, "no event is kept of the run '%s'", query->after_boot);
+        vg_error(err, VG_E_NOT_FOUND, "no events of vgpud's run '%s' are stored",
+                 query->after_boot);
         return NULL;
     }
     for (uint64_t i = 1; i <= 3 && events->len < query->limit; i++) {

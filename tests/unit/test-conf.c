@@ -182,7 +182,7 @@ test_all_mistakes(void **state)
         "f:7: unknown group [c]\n"
         "f:10: unknown key 'colour' in [b]\n"
         "f:11: 'wait' is not a key-value pair, a group or a comment\n"
-        "f:12: [b] label: 'a\\qb' has an escape that cannot be interpreted; there are \\s, \\n, "
+        "f:12: [b] label: 'a\\qb' has an unknown escape sequence; valid are \\s, \\n, "
         "\\t, \\r and \\\\";
     struct vg_conf_place places[G_N_ELEMENTS(keys)] = {0};
     struct sample sample = {0};

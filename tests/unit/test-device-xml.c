@@ -204,8 +204,8 @@ test_make_refuses(void **state)
         const char *xml, *guest, *source, *words;
     } cases[] = {
         {SHMEM, NULL, OTHER_UUID, "<shmem>"},
-        {PCI, NULL, OTHER_UUID, "is no PCI address"},
-        {PCI, "slot 3", NULL, "'slot 3' is no PCI address"},
+        {PCI, NULL, OTHER_UUID, "is not a PCI address"},
+        {PCI, "slot 3", NULL, "'slot 3' is not a PCI address"},
         {"<hostdev", NULL, NULL, "malformed XML"},
         {"<!DOCTYPE a><hostdev/>", NULL, NULL, "DOCTYPE"},
     };

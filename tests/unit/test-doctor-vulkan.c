@@ -142,7 +142,7 @@ static const struct {
     const char *path, *text, *what, *words, *mend;
 } missing[] = {
     {MODULE, NULL, "Vulkan: QEMU", "no QEMU here", "apt install qemu-system-modules-opengl"},
-    {MODULE, "virgl_renderer_resource_map", "Vulkan: QEMU", "QEMU 9.2 and newer", ""},
+    {MODULE, "virgl_renderer_resource_map", "Vulkan: QEMU", "QEMU 9.2 or newer", ""},
     {MODULE, "venus", "Vulkan: QEMU", "older than 1.0", ""},
     {VIRGL, NULL, "Vulkan: virglrenderer", "not installed", "apt install libvirglrenderer1"},
     {VIRGL, "virgl_renderer_submit_cmd2", "Vulkan: virglrenderer", "built without Venus", ""},
@@ -154,7 +154,7 @@ static const struct {
     {CONF, "seccomp_sandbox = 1\n", "Vulkan: sandbox", "spawn=deny", ""},
     {CONF, "# seccomp_sandbox = 0\n", "Vulkan: sandbox", "spawn=deny", ""},
     {CONF, NULL, "Vulkan: sandbox", "there is no " SPAWN, ""},
-    {RULES, "/usr/bin/qemu rmix,\n", "Vulkan: AppArmor", "do not let them start",
+    {RULES, "/usr/bin/qemu rmix,\n", "Vulkan: AppArmor", "forbid a program that they need",
      "/usr/libexec/virgl_render_server rix,"},
     {NVIDIA, "550.163.01\n", "Vulkan: driver", "NVIDIA's driver is 550.163", ""},
     {NVIDIA, "570.85\n", "Vulkan: driver", "570.86", ""},

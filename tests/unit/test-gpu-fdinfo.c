@@ -584,7 +584,7 @@ test_clients_without_work(void **state)
     begin(&h, *state);
     put_fd(&h, PID, 5, "/dev/dri/renderD128", "drm-driver: amdgpu\ndrm-client-id: 4\n");
     next(&h);
-    assert_says(&h, false, "1 VM with DRM clients of which no work is reported");
+    assert_says(&h, false, "1 VM with DRM clients that report no work");
     end(&h);
 }
 

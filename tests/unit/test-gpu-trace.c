@@ -1019,7 +1019,7 @@ test_budget(void **state)
         /* fdinfo goes on, as without them. */
         assert_false(h.source->ops->ready(h.source, h.now_ns));
         assert_true(h.source->ops->describe(h.source, g_string_truncate(text, 0)));
-        assert_true(g_str_has_prefix(text->str, "off for a while: with "));
+        assert_true(g_str_has_prefix(text->str, "paused: they took "));
         assert_non_null(strstr(text->str, " more than the budget of 1e-07 %"));
         assert_false(h.source->ops->ready(h.source, h.now_ns + off_ns - 1));
         h.now_ns += off_ns;

@@ -214,7 +214,8 @@ test_answers(void **state)
          "{\"id\":2,\"type\":\"error\",\"code\":\"held\",\"message\":\"at the deadline\","
          "\"undo_error\":\"no driver\"}\n{\"id\":null,\"type\":\"error\",\"code\":\"too-long\"}\n");
     assert_next(talk, VG_GUEST_RESUMED, "has its GPUs again, as before");
-    assert_next(talk, VG_GUEST_ERROR, "at the deadline (held); what was started is not undone: no");
+    assert_next(talk, VG_GUEST_ERROR,
+                "at the deadline (held); the steps already taken are not undone: no");
     assert_next(talk, VG_GUEST_ERROR, "no message (too-long)");
 }
 

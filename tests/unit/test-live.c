@@ -446,7 +446,7 @@ test_budget_is_told(void **state)
     fake_init(&l.last, "last", 1);
     l.best.cost_percent = 3000;
     start(&l, 0.8);
-    wait_for_excess(&l, "by best; with less effort: best took ");
+    wait_for_excess(&l, "by best; reduced detail: best took ");
     wait_for_excess(&l, "by last; not by best: best took ");
     fake_clock_end(l.run);
 }

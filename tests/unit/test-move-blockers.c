@@ -231,7 +231,7 @@ test_venus(void **state)
     assert_true(blocker->sure && blocker->ask_qemu);
     assert_string_equal(blocker->text,
                         "virtio-gpu with Venus cannot be migrated live (by QEMU 10.0): shut the VM "
-                        "down, and start it on the other host, or have it start without (`vgpuctl "
+                        "down and start it on the other host, or remove it from the VM (`vgpuctl "
                         "vulkan disable` if vgpud added it)");
     assert_int_equal(ask(domain, &other, "(by QEMU 8.2.2)"), BLOCKS);
 }

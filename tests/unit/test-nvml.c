@@ -189,8 +189,8 @@ test_no_utilization(void **state)
     next(&h);
     assert_true(says(&h));
     assert_string_equal(h.said->str,
-                        GPU " (X): no utilization: NVML says Not Supported: no vGPU instances: "
-                            "NVML says Not Supported, 0001:02:03.0 (Y): no vGPU instances");
+                        GPU " (X): no utilization: NVML reports Not Supported: no vGPU instances: "
+                            "NVML reports Not Supported, 0001:02:03.0 (Y): no vGPU instances");
     /* The other one is not the worse for it. */
     assert_int_equal(window_gpu_find(h.window.gpus, "0001:02:03.0", "sm")->busy_ns, 500 * MS);
     end(&h);
@@ -472,7 +472,7 @@ test_vgpus_without_utilization(void **state)
     assert_string_equal(
         h.said->str,
         GPU " (X): 1 vGPU, scheduled best effort (could be equal share, fixed share), no scheduler "
-            "log: NVML says Not Supported, no utilization of vGPUs: NVML says Not Supported");
+            "log: NVML reports Not Supported, no vGPU utilization: NVML reports Not Supported");
     end(&h);
 }
 
@@ -607,9 +607,9 @@ test_driver_comes_later(void **state)
     begin(&h, *state, "error 9\n");
     assert_false(h.source->ops->ready(h.source, h.now_ns));
     assert_true(says(&h));
-    assert_string_equal(h.said->str,
-                        "it cannot be started: NVML says Driver Not Loaded; is the driver loaded, "
-                        "and may vgpud see /dev/nvidia*, see vgpud(8)?");
+    assert_string_equal(
+        h.said->str, "it cannot be started: NVML reports Driver Not Loaded; is the driver loaded, "
+                     "and can vgpud access /dev/nvidia*? See vgpud(8)");
     script(&h, "gpu 0:C1:0 X\nrates 50 0\n");
     /* Not at once. */
     h.now_ns += RETRY_NS - 1;
@@ -631,8 +631,9 @@ test_gpu_is_lost(void **state)
     script(&h, "gpu 0:C1:0 X\nrates -15\ngpu 0:2:0 Y\nrates 20 0\n");
     next(&h);
     assert_true(says(&h));
-    assert_string_equal(h.said->str, GPU " (X): lost: NVML says GPU is lost, 0000:02:00.0 (Y): no "
-                                         "vGPU instances");
+    assert_string_equal(h.said->str,
+                        GPU " (X): lost: NVML reports GPU is lost, 0000:02:00.0 (Y): no "
+                            "vGPU instances");
     assert_int_equal(h.window.gpus->len, 4);
     assert_int_equal(window_gpu_find(h.window.gpus, "0000:02:00.0", "sm")->busy_ns, 200 * MS);
     script(&h, "gpu 0:C1:0 X\nrates 50 0\ngpu 0:2:0 Y\nrates 20 0\n");

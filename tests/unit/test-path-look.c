@@ -155,8 +155,8 @@ test_mounts(void **state)
 
     (void)state;
     g_autoptr(GPtrArray) nobody = look_at(names, &options);
-    assert_state(nobody, 0, VG_PATH_UNKNOWN, "cannot find what is mounted");
-    assert_state(nobody, 1, VG_PATH_UNKNOWN, "cannot find what is mounted");
+    assert_state(nobody, 0, VG_PATH_UNKNOWN, "cannot determine what is mounted");
+    assert_state(nobody, 1, VG_PATH_UNKNOWN, "cannot determine what is mounted");
     write_mounts(proc, keep_none);
     g_autoptr(GPtrArray) own = look_at(names, &options);
     assert_state(own, 0, VG_PATH_UNKNOWN, "a mount of its own");

@@ -62,7 +62,7 @@ test_missing(void **state)
     assert_verdict(medium, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_UNTRIED, "/a is closed");
     assert_verdict(variables, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_OK, "libvirt makes /a");
     assert_verdict(variables, NULL, EXT4(.read_only = true), VG_PATH_REFUSED, "read-only there");
-    assert_verdict(variables, NULL, EXT4(), VG_PATH_OK, "not shared as far as seen");
+    assert_verdict(variables, NULL, EXT4(), VG_PATH_OK, "apparently not shared");
     struct vg_path_check *check = vg_path_judge(&disk, NULL, NULL, "h1", "h2");
     assert_int_equal(check->verdict, VG_PATH_UNTRIED);
     vg_path_check_free(check);
@@ -73,12 +73,12 @@ test_kinds(void **state)
 {
     (void)state;
     assert_verdict(disk, NULL, THERE(.kind = VG_PATH_DIRECTORY), VG_PATH_REFUSED, "is a directory");
-    assert_verdict(device, NULL, NFS(), VG_PATH_REFUSED, "no block device");
-    assert_verdict(device, NULL, THERE(.kind = VG_PATH_DIRECTORY), VG_PATH_REFUSED, "no block");
+    assert_verdict(device, NULL, NFS(), VG_PATH_REFUSED, "not a block device");
+    assert_verdict(device, NULL, THERE(.kind = VG_PATH_DIRECTORY), VG_PATH_REFUSED, "not a block");
     assert_verdict(disk, NULL, NFS(.read_only = true), VG_PATH_REFUSED, "read-only there");
     assert_verdict(device, NULL, DEVICE(.read_only = true), VG_PATH_REFUSED, "read-only there");
     assert_verdict(base, NULL, NFS(.read_only = true), VG_PATH_OK, "on nfs4");
-    assert_verdict(kernel, NULL, EXT4(.read_only = true), VG_PATH_OK, "not shared as far as seen");
+    assert_verdict(kernel, NULL, EXT4(.read_only = true), VG_PATH_OK, "apparently not shared");
 }
 
 static void
@@ -110,7 +110,7 @@ test_local(void **state)
     assert_verdict(disk, &here, EXT4(.identity = TEXT("7")), VG_PATH_UNTRIED,
                    "local file system (ext4)");
     assert_verdict(base, &here, EXT4(.size_bytes = 11), VG_PATH_REFUSED, "11 bytes there, and 10");
-    assert_verdict(base, &here, EXT4(.size_bytes = 10), VG_PATH_OK, "not shared as far as seen");
+    assert_verdict(base, &here, EXT4(.size_bytes = 10), VG_PATH_OK, "apparently not shared");
     assert_verdict(kernel, &here, EXT4(.size_bytes = 11), VG_PATH_OK, "not shared");
 }
 

@@ -297,7 +297,7 @@ test_evacuate(void **state)
         vm->never_move = strcmp(cases[i].name, "kept") == 0;
     }
     /* Bad data keeps no VM from leaving. */
-    ((struct vg_snap_vm *)from->vms->pdata[0])->problem = g_strdup("nothing of it is measured");
+    ((struct vg_snap_vm *)from->vms->pdata[0])->problem = g_strdup("no source measures it");
     from->maintenance = true;
     small->memory_bytes = large->memory_bytes = closed->memory_bytes = 8 * GIB;
     small->memory_free_bytes = GIB + GIB / 2;

@@ -472,9 +472,8 @@ test_how_many_come(void **state)
     assert_int_equal(make_of(place, "move-2", false, 9, &again), 0);
     for (int dry_run = 0; dry_run < 2; dry_run++) {
         assert_int_equal(make_of(place, "move-3", dry_run, 9, &words), -1);
-        assert_string_equal(words,
-                            "2 VMs are on their way here already ('guest' from 'there', 'guest' "
-                            "from 'there'); [actions] moves of this host allows 2");
+        assert_string_equal(words, "2 VMs are already moving here ('guest' from 'there', 'guest' "
+                                   "from 'there'); [actions] moves of this host allows 2");
         g_clear_pointer(&words, g_free);
     }
     assert_int_equal(release(place, one), 0);
@@ -542,7 +541,7 @@ test_one_keeps_nobody_out(void **state)
     assert_int_equal(make_by(place, "token:b", "move-b2", false, 9, &ids[2]), -1);
     assert_int_equal(make_by(place, "token:a", "move-a", false, 9, &ids[3]), 0);
     assert_int_equal(make_by(place, "token:c", "move-c", false, 9, &ids[4]), -1);
-    assert_non_null(strstr(ids[4], "3 VMs are on their way here already"));
+    assert_non_null(strstr(ids[4], "3 VMs are already moving here"));
     for (size_t i = 0; i < G_N_ELEMENTS(ids); i++)
         g_free(ids[i]);
 }

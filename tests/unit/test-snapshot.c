@@ -255,7 +255,7 @@ test_refused(void **state)
         {DOC("{\"name\":\"h\",\"vms\":[]}"), "hosts[0].cpus: is missing"},
         {DOC("{\"name\":\"h\",\"cpus\":1,\"source\":\"merged\"}"), "cannot be 'merged'"},
         {DOC("{\"name\":\"h\",\"cpus\":1,\"memory_bytes\":1,\"memory_free_bytes\":2}"),
-         "more memory is free than there is"},
+         "free memory exceeds total memory"},
         {DOC(HOST("h", "{\"name\":\"v\"}")), "hosts[0].vms[0].vcpus: is missing"},
         {DOC(HOST("h", VM_WITH("v", "\"cpus\":[8192]"))),
          "hosts[0].vms[0].cpus[0]: 8192 is out of range (0 to 8191)"},

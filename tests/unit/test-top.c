@@ -482,11 +482,11 @@ test_the_detail(void **state)
     vg_top_draw(&model, grid, &now);
     assert_has(grid, 4, "a  running, class cpu, pid 0, id-a");
     assert_has(grid, 5, "used 0.50 cores, of it in the guest 10 %");
-    assert_has(grid, 6, "lost 0.15 cores; which waits follow a preemption is not known");
+    assert_has(grid, 6, "lost 0.15 cores; which waits followed a preemption is unknown");
     assert_has(grid, 8, "LOST CPU TO");
     assert_has(grid, 9, "host:user                           0.140     93.3      4.5");
     assert_has(grid, 10, "b                                   0.010      6.7      0.5");
-    assert_has(grid, 11, "asking vgpud");
+    assert_has(grid, 11, "querying vgpud");
 
     vg_top_look *look = look_of("boot", 12, second_vms);
     g_autoptr(json_object) samples =

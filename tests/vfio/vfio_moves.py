@@ -139,7 +139,7 @@ NATIVE = override(x_device_dirty_page_tracking="off", enable_migration="on")
 UNTRACKED = override(x_device_dirty_page_tracking="off")
 # Debian's kernel cannot tell what a device writes. Where that is not wanted, QEMU is asked, which knows what
 # the driver of the device lacks; when the device has been plugged in, it is wanted again.
-NO_IOMMUFD, NO_MIGRATION = ["CONFIG_IOMMUFD"] * 2, ["VFIO migration is not supported in kernel", "has not got the"]
+NO_IOMMUFD, NO_MIGRATION = ["CONFIG_IOMMUFD"] * 2, ["VFIO migration is not supported in kernel", "lacks the"]
 
 
 @pytest.mark.parametrize("parent, kind, more, why", [
@@ -365,7 +365,7 @@ def test_vulkan(lab, guest):
     said = " ".join(source.vgpuctl(f"migrate {guest} --to h2 --dry-run", check=False).split())
     tell(f"{guest}: {said}")
     for words in ("virtio-gpu with Venus cannot be migrated live", "QEMU says: virgl is not yet migratable",
-                  "shut the VM down, and start it on the other host", "`vgpuctl vulkan disable`"):
+                  "shut the VM down and start it on the other host", "`vgpuctl vulkan disable`"):
         assert words in said, (words, said)
     end = source.ended(source.move(guest, "h2"))
     assert end["state"] == "failed" and "virtio-gpu with Venus cannot be migrated live" in end["cause"], end
@@ -399,7 +399,7 @@ def test_doctor(lab):
              "while [ $(cat available_instances) != 0 ]; do cat /proc/sys/kernel/random/uuid > create; done")
     try:
         told = host.doctor()
-        assert "no room for another mediated device" in told[MTTY_PARENT]["why"]
+        assert "no capacity for another mediated device" in told[MTTY_PARENT]["why"]
         assert told[MTTY_PARENT]["mend"] == "mdevctl list"
         assert "no driver is bound to it" in told[OTHER_CARD]["why"]
         assert told[OTHER_CARD]["mend"] == f"lspci -k -s {OTHER_CARD}"

@@ -71,7 +71,7 @@ function checkShown(check: api.MigrationCheck): Node[] {
   return [
     el("p", {}, check.problems.length ? "It cannot be moved as things are." : `It can be moved from ${check.from} to ${check.to}. This would take ${
       seconds(1e9 * check.expected_s)}${check.standstill_s ? `, and GPU programs would be paused for ${seconds(1e9 * check.standstill_s)}` : ""}.`),
-    ...list("What speaks against it", check.problems), ...list("What may make it fail", check.doubts), ...list("What was not tried", check.untried),
+    ...list("Obstacles", check.problems), ...list("What may make it fail", check.doubts), ...list("Not checked", check.untried),
     table("Steps it would take", [
       { head: "Step", cell: (step) => step.verb },
       { head: "Expected", number: true, cell: (step) => seconds(1e9 * step.expected_s) },
