@@ -207,9 +207,10 @@ vg_cmd_plan(int argc, char **argv)
         .options = options,
         .parser = cmd_plan_parse,
         .args_doc = "list\nshow PLAN\napply PLAN\nundo PLAN",
-        .doc = "Shows the plans that vgpud has made, and executes one: its moves one after the "
-               "other, until one fails. `undo` moves VMs back whose moves made things worse. A plan "
-               "is a proposal; only `apply` and `undo` change anything.",
+        .doc =
+            "Shows the plans that vgpud has made, and executes one: its moves one after the "
+            "other, until one fails. `undo` moves VMs back whose moves made things worse. A plan "
+            "is a proposal; only `apply` and `undo` change anything.",
         .children = vg_online_once_children,
     };
     struct plan_args args = {

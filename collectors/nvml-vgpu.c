@@ -422,7 +422,7 @@ vg_nvml_vgpus_describe(const vg_nvml_vgpus *vgpus, GString *text)
     if (n == 0) {
         g_string_append(text, ": no vGPU instances");
         if (vgpus->no_list.lacks)
-            g_string_append_printf(text, ": NVML says %s",
+            g_string_append_printf(text, ": NVML reports %s",
                                    vg_nvml_says(vgpus->nvml, vgpus->no_list.code));
         return false;
     }

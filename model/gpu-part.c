@@ -239,7 +239,7 @@ part_judge_vgpu(const struct vg_inv_vf *vf, struct vg_gpu_part *part)
         part_set(
             part, VG_GPU_PART_UNSET,
             g_strdup_printf("no vGPU yet: nvidia/current_vgpu_type is 0%s%s",
-                            *creatable ? ", and one can be created " : ", and none can be created",
+                            *creatable ? ", and it can become " : ", and no type is available",
                             creatable));
 }
 

@@ -358,7 +358,8 @@ reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_
     }
     if (n >= settings->moves + is_one)
         return vg_error(err, VG_E_CONFLICT,
-                        "%" PRId64 "VMs are already moving here (%s); [actions] moves of this host "
+                        "%" PRId64
+                        " VMs are already moving here (%s); [actions] moves of this host "
                         "allows %" PRId64,
                         n, names->str, settings->moves);
     return list ? 0 : -1;

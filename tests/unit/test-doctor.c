@@ -105,9 +105,9 @@ test_bare_machine(void **state)
     (void)state;
     g_autoptr(json_object) checks = look();
 
-    assert_check(checks, "process", VG_HEALTH_BROKEN, "does not run");
+    assert_check(checks, "process", VG_HEALTH_BROKEN, "is not running");
     assert_check(checks, "socket", VG_HEALTH_BROKEN, "No such file");
-    assert_check(checks, "bpf", VG_HEALTH_LACKS, "not known");
+    assert_check(checks, "bpf", VG_HEALTH_LACKS, "unknown");
     assert_check(checks, "tracefs", VG_HEALTH_LACKS, "not mounted");
     assert_check(checks, "kvm", VG_HEALTH_LACKS, "no /dev/kvm");
     assert_check(checks, "libvirt", VG_HEALTH_LACKS, "not installed");
@@ -128,7 +128,7 @@ test_good_machine(void **state)
     write_file("/run/libvirt/libvirt-sock-ro", "");
     g_autoptr(json_object) checks = look();
 
-    assert_check(checks, "process", VG_HEALTH_OK, "process id 77");
+    assert_check(checks, "process", VG_HEALTH_OK, "process 77");
     assert_check(checks, "bpf", VG_HEALTH_OK, "6.1.0-28-amd64");
     assert_check(checks, "tracefs", VG_HEALTH_OK, "mounted");
     assert_check(checks, "kvm", VG_HEALTH_OK, "/dev/kvm");
@@ -339,7 +339,7 @@ test_store(void **state)
         read_host(host, "vgpud_store_free_bytes 5e9\nvgpud_store_windows_dropped_total 3\n");
     g_autoptr(json_object) small = read_host(host, "vgpud_store_free_bytes 1000000");
 
-    assert_check(well, "store", VG_HEALTH_OK, "2.0 MiB in /a b, 4.7 GiB left there; it keeps");
+    assert_check(well, "store", VG_HEALTH_OK, "2.0 MiB in /a b, 4.7 GiB free; it keeps");
     assert_check(lost, "store", VG_HEALTH_LACKS, "3 windows lost");
     assert_check(small, "store", VG_HEALTH_LACKS, "which is little");
     assert_string_equal(
@@ -419,7 +419,7 @@ test_cards(void **state)
     assert_check(checks, "GPU 0000:07:00.0", VG_HEALTH_OK, "bound to habanalabs");
     assert_check(checks, "GPU 0000:08:00.0", VG_HEALTH_LACKS, "no driver");
     assert_mend(checks, "GPU 0000:08:00.0", "lspci -k -s 0000:08:00.0");
-    assert_check(checks, "GPU 0000:09:00.0", VG_HEALTH_LACKS, "no room");
+    assert_check(checks, "GPU 0000:09:00.0", VG_HEALTH_LACKS, "no capacity");
     assert_mend(checks, "GPU 0000:09:00.0", "mdevctl list");
     assert_check(checks, "GPU 0000:0a:00.0", VG_HEALTH_OK, "bound to nvidia");
 }
@@ -492,7 +492,8 @@ test_drivers(void **state)
         {NULL, NULL, NULL, NULL, VG_HEALTH_OK},
         {"580.1", NULL, NULL, "no fault of its NVIDIA driver 580.1 ", VG_HEALTH_OK},
         {"580.1", "note: n (s)", NULL, "is known that prevents moves", VG_HEALTH_OK},
-        {"570.1", "note: n (s)", "warn: w (s)", "NVIDIA driver 570.1: w (s)", VG_HEALTH_LACKS},
+        {"570.1", "note: n (s)", "warn: w (s)", "NVIDIA driver 570.1 is reported: w (s)",
+         VG_HEALTH_LACKS},
         {"595.1", "refuse: r (s)", NULL, "r (s); its agent refuses", VG_HEALTH_LACKS},
     };
     static const char *const hosts[] = {"580.1", "595.71.05", "610.57.04"};

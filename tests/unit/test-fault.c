@@ -239,7 +239,7 @@ test_bad_text(void **state)
         {"drip:0.1", "fault 'drip:0.1': possible are drop:RATE"},
         {"drop", "possible are"},
         {"drop:", "not a rate"},
-        {"drop:1.5", "'1.5' is no rate"},
+        {"drop:1.5", "'1.5' is not a rate"},
         {"drop:-0.1", "not a rate"},
         {"drop:nan", "not a rate"},
         {"drop:0.1x", "not a rate"},

@@ -562,8 +562,7 @@ test_vf_of_vendor_driver(void **state)
     }
     expect(host, "0000:41:00.4", "nvidia-1153", VG_GPU_PART_USED, "'vgpu-1'");
     expect(host, "0000:41:00.5", "nvidia-1153", VG_GPU_PART_FREE, "a vGPU of nvidia");
-    expect(host, "0000:41:00.6", NULL, VG_GPU_PART_UNSET,
-           "it could be made nvidia-1153, nvidia-1160");
+    expect(host, "0000:41:00.6", NULL, VG_GPU_PART_UNSET, "it can become nvidia-1153, nvidia-1160");
     expect(host, "0000:41:00.7", NULL, VG_GPU_PART_UNKNOWN, "its vGPU type is unknown");
     expect_free(host, "nvidia-1153", 1, 1);
     expect_free(host, "nvidia-1160", -1, 0);

@@ -257,9 +257,9 @@ test_no_protocol(void **state)
     static const struct {
         const char *line, *words;
     } cases[] = {
-        {"hello?\n", "no message"},       {"[]\n", "not an object"},
-        {"{\"id\":2\n", "no message"},    {"\xff\n", "no message"},
-        {"{\"id\":2}{\n", "no message"},  {"null\n", "no message"},
+        {"hello?\n", "an invalid message"},      {"[]\n", "not an object"},
+        {"{\"id\":2\n", "an invalid message"},   {"\xff\n", "an invalid message"},
+        {"{\"id\":2}{\n", "an invalid message"}, {"null\n", "an invalid message"},
         {"[[[[[[[[[[[]]]]]]]]]]]\n", ""},
     };
 
@@ -367,7 +367,7 @@ test_status(void **state)
          true, NULL},
         {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false,\"why\":\"153 is OpenCL\"}]",
          "153 is OpenCL", false, NULL},
-        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false}]", "does not say", false, NULL},
+        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false}]", "gave no reason", false, NULL},
         {"\"providers\":[{\"name\":\"cuda\",\"releasable\":null}]", "now", true, NULL},
         {"\"providers\":[{\"name\":\"a\",\"releasable\":true},{\"name\":\"b\",\"releasable\":false,"
          "\"why\":\"7 is lost\"}]",

@@ -151,7 +151,7 @@ test_versions(void **state)
     (void)state;
     assert_int_equal(ask(domain, &debian_12,
                          "'net0' is a vDPA network card of the host: a VM that has one cannot be "
-                         "migrated (by QEMU 7.2): take it off"),
+                         "migrated (by QEMU 7.2): remove it"),
                      BLOCKS);
     assert_int_equal(ask(domain, &libvirt_only, "(by QEMU 7.2)"), BLOCKS);
     assert_int_equal(

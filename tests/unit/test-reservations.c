@@ -494,7 +494,7 @@ test_whose_it_is(void **state)
 
     assert_int_equal(make_by(place, "token:a", "move-1", false, 9, &id), 0);
     assert_int_equal(make_by(place, "token:b", "move-1", false, 9, &words), -1);
-    assert_non_null(strstr(words, "is not one of 'token:b'"));
+    assert_non_null(strstr(words, "does not belong to 'token:b'"));
     assert_int_equal(make_by(place, "token:a", "move-1", false, 9, &again), 0);
     assert_string_equal(id, again);
     g_autoptr(GError) denied = NULL;

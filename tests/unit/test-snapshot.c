@@ -440,13 +440,13 @@ test_duplicates(void **state)
         const char *text;
         const char *message;
     } cases[] = {
-        {DOC(HOST("h", "") "," HOST("h", "")), "host 'h' is there twice"},
+        {DOC(HOST("h", "") "," HOST("h", "")), "host 'h' appears twice"},
         {DOC(HOST("h", VM("v") "," VM("v"))), "host 'h': VM 'v' twice"},
         {DOC(HOST("h", VM_WITH("v", "\"uuid\":\"u\"")) "," HOST("i",
                                                                 VM_WITH("w", "\"uuid\":\"u\""))),
-         "VM 'w': UUID u is there twice"},
+         "VM 'w': UUID u appears twice"},
         {DOC(HOST("h", VM_WITH("v", "\"uuid\":\"aB\"") "," VM_WITH("w", "\"uuid\":\"Ab\""))),
-         "VM 'w': UUID ab is there twice"},
+         "VM 'w': UUID ab appears twice"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) err = NULL;

@@ -54,14 +54,14 @@ static void
 test_what_no_map_can_say(void **state)
 {
     (void)state;
-    assert_refused(2, "my vm", NULL, "'my vm' has blanks");
+    assert_refused(2, "my vm", NULL, "'my vm' contains blanks");
     assert_refused(2, "a\tb", NULL, "blanks");
     assert_refused(2, "a\n3 b", NULL, "blanks");
     assert_refused(2, "", NULL, "1 to");
     assert_refused(2, "self", NULL, "aggressor");
     assert_refused(2, "host:kernel", NULL, "aggressor");
     assert_refused(2, UUID, NULL, "is a UUID");
-    assert_refused(2, "a", "b0c6", "no UUID");
+    assert_refused(2, "a", "b0c6", "not a UUID");
     assert_refused(0, "a", NULL, "process id");
     assert_refused(VG_TID_LIMIT + 1, "a", NULL, "process id");
 }

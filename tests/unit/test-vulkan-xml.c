@@ -332,10 +332,10 @@ test_refused(void **state)
         {"<video><model type='virtio'/><alias name='ua-v'/></video></devices>"
          "<override><device alias='ua-v'><frontend><property name='venus' type='bool' "
          "value='true'/></frontend></device></override><devices>",
-         "not vgpud's"},
+         "vgpud did not add"},
         {"</devices><commandline><arg value='-device'/>"
          "<arg value='virtio-gpu-gl-pci,hostmem=4G,blob=true,venus=true'/></commandline><devices>",
-         "not vgpud's"},
+         "vgpud did not add"},
     };
     const struct vg_vulkan_request request = {.enabled = true};
 
