@@ -95,6 +95,8 @@ class Runner:
             node.reload(self.config(case))
         if self.is_new:
             self.lab.known(source, GUEST)
+            if case.kind == "nova":
+                case.cloud.instance.settle(source)  # the one before may have ended in nova's state ERROR
             # Its agent may not run yet.
             wait_for(case.may_move, pause=0.5)
             self.is_new = False
@@ -182,7 +184,9 @@ class Runner:
             time.sleep(0.02)
         if not self.lab.runs(host):
             case.began = case.lifted = time.monotonic()
-            case.unplugged = host == case.source and running_on(GUEST) == [host] and not has_gpu(host, GUEST)
+            # nova moves a VM that never had a GPU.
+            case.unplugged = self.kind != "nova" and host == case.source and running_on(GUEST) == [host] and \
+                not has_gpu(host, GUEST)
             case.lift()
             self.lab.start(host)
         if not case.move:
