@@ -236,11 +236,10 @@ part_judge_vgpu(const struct vg_inv_vf *vf, struct vg_gpu_part *part)
         part_set(part, VG_GPU_PART_FREE,
                  g_strdup_printf("a vGPU of %s, and not in use", vf->driver));
     else
-        part_set(
-            part, VG_GPU_PART_UNSET,
-            g_strdup_printf("no vGPU yet: nvidia/current_vgpu_type is 0%s%s",
-                            *creatable ? ", and it can become " : ", and no type is available",
-                            creatable));
+        part_set(part, VG_GPU_PART_UNSET,
+                 g_strdup_printf("no vGPU yet: nvidia/current_vgpu_type is 0%s%s",
+                                 *creatable ? ", and it can become " : ", and no type is available",
+                                 creatable));
 }
 
 /* NULL: it cannot be told. NVIDIA's are nothing without a vGPU type, which only its driver tells.

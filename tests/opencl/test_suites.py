@@ -11,7 +11,7 @@ import pytest
 from opencl import SEED, Proxy, Stopped, built, native, need, need_pocl, skip, told
 from ports import free_port
 from settings import HANG_S
-from unixhttp import ROOT
+from unixhttp import ROOT, build_dir
 
 pytestmark = pytest.mark.drawn("suites")
 
@@ -74,7 +74,8 @@ def clblast(folder):
         skip("there is no CLBlast (libclblast-dev)")
     need("cc")
     program = str(folder / "with-clblast")
-    subprocess.run(["cc", "-o", program, f"{HERE}/with-clblast.c", "-lclblast", "-lOpenCL"], check=True, timeout=HANG_S)
+    subprocess.run(["cc", f"-I{build_dir()}", "-o", program, f"{HERE}/with-clblast.c", "-lclblast", "-lOpenCL"],
+                   check=True, timeout=HANG_S)
     return [[program]]
 
 

@@ -4,6 +4,8 @@
  * own: sums stay exact, so that the order of additions does not matter. Prints a sum of each
  * result. Needs libclblast-dev.
  */
+#include "config.h"
+
 #define CL_TARGET_OPENCL_VERSION 120
 #include <stdio.h>
 #include <stdlib.h>

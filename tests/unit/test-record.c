@@ -90,6 +90,21 @@ hash_of(const struct thing *thing)
     return g_strdup(g_checksum_get_string(checksum));
 }
 
+/* Returns whether a text has an escaped character such as U+1DE00, whose low 16 bits look like a
+ * surrogate: json-c 0.16 reads U+FFFD for these. */
+static bool
+json_c_misreads(const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "\\u")); at++) {
+        unsigned high = 0, low = 0;
+        if (sscanf(at, "\\u%4x\\u%4x", &high, &low) == 2 && (high & 0xfc00) == 0xd800 &&
+            (low & 0xfc00) == 0xdc00 &&
+            ((((high & 0x3ff) << 10) + (low & 0x3ff)) & 0xf800) == 0xd800)
+            return true;
+    }
+    return false;
+}
+
 /* Returns whether the text reader accepts a text. The tree must then have the same. */
 static bool
 check_same(const char *text)
@@ -99,7 +114,7 @@ check_same(const char *text)
     if (quick && !slow)
         fail_msg("accepted, and the tree refuses it: %s", text);
     const bool accepted = quick != NULL;
-    if (accepted) {
+    if (accepted && !json_c_misreads(text)) {
         g_autofree char *a = hash_of(quick), *b = hash_of(slow);
         if (strcmp(a, b) != 0 || quick->present != slow->present ||
             memcmp(&quick->share, &slow->share, sizeof(double)) != 0)
