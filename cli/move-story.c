@@ -42,7 +42,7 @@ move_story_times(GString *to, const vg_migration *move, int width)
 {
     char utc[VG_UTC_LEN];
 
-    move_story_line(to, width, "asked:", "%s by %s", move_story_utc(move->made_ns, utc),
+    move_story_line(to, width, "requested:", "%s by %s", move_story_utc(move->made_ns, utc),
                     move->asked_by ? move->asked_by : "by an unknown client");
     if (move->plan_id)
         move_story_line(to, width, "plan:", "%s", move->plan_id);
@@ -66,10 +66,10 @@ move_story_copied(GString *to, const vg_migration *move, int width)
 
     if (move->standstill_ns > 0) {
         g_autofree char *time = vg_move_text_time(move->standstill_ns);
-        move_story_line(to, width, "standstill:", "%s, of programs with a GPU", time);
+        move_story_line(to, width, "paused:", "%s, of programs with a GPU", time);
     } else if (move->standstill_began_ns > 0) {
         char utc[VG_UTC_LEN];
-        move_story_line(to, width, "standstill:", "since %s, of programs with a GPU",
+        move_story_line(to, width, "paused:", "since %s, of programs with a GPU",
                         move_story_utc(move->standstill_began_ns, utc));
     }
     g_autofree char *downtime = vg_move_text_downtime(move);

@@ -553,7 +553,7 @@ def test_list_and_show(server):
                  "from, to:      test-host, host-b",
                  "ended:         2026-11-20T18:40:09Z, after 9.0 s",
                  "now:           alpha is on host-b and has its GPUs",
-                 "standstill:    5.0 s, of programs with a GPU",
+                 "paused:        5.0 s, of programs with a GPU",
                  "downtime:      80 ms; libvirt measured it",
                  "copied:        768 MiB for 1.00 GiB of memory, 2 iterations, 1.0 s",
                  "ua-gpu0        named standin",
@@ -659,10 +659,10 @@ def test_how_far_a_move_is(server, tmp_path):
         assert " migrating: 256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s " in listed[1]
         shown = run(relay, "migration", "show", FIRST).stdout
     assert "copying:       256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s\n" in shown
-    assert "standstill:    since 2026-11-20T18:40:00Z, of programs with a GPU\n" in shown, shown
+    assert "paused:        since 2026-11-20T18:40:00Z, of programs with a GPU\n" in shown, shown
     run(server, "migration", "watch", FIRST)
     shown = run(server, "migration", "show", FIRST).stdout
-    assert shown.index("standstill:    5.0 s, of programs with a GPU\n") < shown.index("downtime:      80 ms;")
+    assert shown.index("paused:        5.0 s, of programs with a GPU\n") < shown.index("downtime:      80 ms;")
     assert " 5.0 s " in run(server, "migration", "list", "-o", "wide").stdout
 
 
