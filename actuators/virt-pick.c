@@ -88,6 +88,24 @@ pick_take(const struct pick *pick, const char *xml, const char *address, GError 
     return 0;
 }
 
+/* Returns whether the device may come from a GPU. */
+static bool
+pick_may_use(const struct pick *pick, const char *gpu)
+{
+    const char *wanted = pick->device->target_gpu;
+
+    return !wanted || g_ascii_strcasecmp(wanted, gpu) == 0;
+}
+
+/* Names the host, and the GPU if only one will do. The caller frees it. */
+static char *
+pick_where(const struct pick *pick)
+{
+    return pick->device->target_gpu
+               ? g_strdup_printf("of the GPU %s on '%s'", pick->device->target_gpu, pick->host->uri)
+               : g_strdup_printf("on '%s'", pick->host->uri);
+}
+
 /* The parts that would do if they were free, with the reasons why they are not. */
 struct pick_reasons {
     GString *text;
@@ -106,15 +124,16 @@ static int
 pick_refuse(const struct pick *pick, struct pick_reasons *reasons, const char *what, GError **err)
 {
     g_autofree char *text = g_string_free(reasons->text, FALSE);
+    g_autofree char *where = pick_where(pick);
 
     if (reasons->n == 0)
-        return vg_error(err, VG_E_CONFLICT, "there is no %s %s on '%s'", what, pick->device->type,
-                        pick->host->uri);
+        return vg_error(err, VG_E_CONFLICT, "there is no %s %s %s", what, pick->device->type,
+                        where);
     g_autofree char *more = reasons->n > REASONS_TOLD
                                 ? g_strdup_printf("; and %u more", reasons->n - REASONS_TOLD)
                                 : g_strdup("");
-    return vg_error(err, VG_E_CONFLICT, "no %s %s is free on '%s'%s%s", what, pick->device->type,
-                    pick->host->uri, text, more);
+    return vg_error(err, VG_E_CONFLICT, "no %s %s is free %s%s%s", what, pick->device->type, where,
+                    text, more);
 }
 
 /* ---- named devices ---- */
@@ -201,13 +220,16 @@ pick_new_mdev(const struct pick *pick, GError **err)
 {
     const char *type = pick->device->type;
     const vg_node_device *last = NULL;
-    g_autofree char *words = NULL;
+    g_autofree char *words = NULL, *where = pick_where(pick);
     bool known = false;
 
     for (unsigned i = 0; i < pick->node_devices->len; i++) {
         const vg_node_device *gpu = pick->node_devices->pdata[i];
         struct vg_inv_mdev_type *offered =
-            gpu->kind == VG_NODE_DEVICE_GPU ? pick_find_type(gpu, type) : NULL;
+            gpu->kind == VG_NODE_DEVICE_GPU &&
+                    pick_may_use(pick, gpu->physical ? gpu->physical : gpu->address)
+                ? pick_find_type(gpu, type)
+                : NULL;
         known = known || offered;
         if (!offered || offered->available < 1 || !gpu->name ||
             (pick->dry_run && !pick_take_room(pick, gpu, type)))
@@ -223,16 +245,17 @@ pick_new_mdev(const struct pick *pick, GError **err)
         virResetLastError();
     }
     if (last)
-        return vg_error(err, VG_E_CONFLICT,
-                        "no mediated device %s is free on '%s', and libvirt cannot create one "
-                        "there (%s): create one with 'mdevctl start -u UUID -p %s -t %s'",
-                        type, pick->host->uri, words, last->address, type);
+        return vg_error(
+            err, VG_E_CONFLICT,
+            "no mediated device %s is free %s, and libvirt cannot create one there (%s): "
+            "create one with 'mdevctl start -u UUID -p %s -t %s'",
+            type, where, words, last->address, type);
     g_autofree char *asleep = pick_name_inactive(pick);
     return vg_error(err, VG_E_CONFLICT,
-                    known ? "no mediated device %s is free on '%s', and no GPU has capacity for "
-                            "another%s"
-                          : "no GPU offers mediated devices %s on '%s'%s",
-                    type, pick->host->uri, asleep);
+                    known
+                        ? "no mediated device %s is free %s, and no GPU has capacity for another%s"
+                        : "no GPU offers mediated devices %s %s%s",
+                    type, where, asleep);
 }
 
 static int
@@ -243,7 +266,7 @@ pick_mdev(const struct pick *pick, GError **err)
     for (unsigned i = 0; i < parts->len; i++) {
         const struct vg_gpu_part *part = parts->pdata[i];
         if (part->kind == VG_GPU_PART_MDEV && part->state == VG_GPU_PART_FREE &&
-            g_strcmp0(part->type, pick->device->type) == 0)
+            g_strcmp0(part->type, pick->device->type) == 0 && pick_may_use(pick, part->gpu))
             return pick_take(pick, pick->device->source_xml, part->address, err);
     }
     return pick_new_mdev(pick, err);
@@ -259,6 +282,7 @@ static bool
 pick_would_do(const struct pick *pick, const struct vg_gpu_part *part)
 {
     return (part->kind == VG_GPU_PART_WHOLE || part->kind == VG_GPU_PART_VF) &&
+           pick_may_use(pick, part->gpu) &&
            (g_strcmp0(part->type, pick->device->type) == 0 ||
             (part->kind == VG_GPU_PART_VF && !part->type));
 }

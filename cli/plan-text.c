@@ -107,6 +107,11 @@ append_action(struct plan_lines *lines, const struct vg_plan_action *action, uns
 
     append_line(lines, "%u. Move %s from %s to %s  (%s%s)", number, vm, action->from, action->to,
                 action->role, wave);
+    for (unsigned i = 0; i < action->gpus->len; i++) {
+        const struct vg_gpu_target *gpu = action->gpus->pdata[i];
+        append_line(lines, "   gpu:       %s, from %s to %s", gpu->type, gpu->from,
+                    gpu->to ? gpu->to : "one that the host chooses");
+    }
     append_line(lines, "   why:       %s", action->reason.text);
     append_line(lines, "   gain:      %s", gain);
     append_line(lines, "   cost:      %.1f s to copy %.1f GiB%s, a pause of %.2f s",

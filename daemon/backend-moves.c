@@ -4,19 +4,15 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
 #include "host/path-look.h"
-#include "model/plan.h"
 #include "move/effect.h"
 #include "move/paths.h"
 #include "move/route.h"
-#include "policy/drift.h"
 
 /* Another vgpud may look at both hosts and the guest before it answers. */
 #define CHECK_LIMIT_NS   (60 * VG_NS_PER_S)
@@ -79,63 +75,6 @@ moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *
         return NULL;
     }
     return owner;
-}
-
-/* ---- checking that the plan still holds ---- */
-
-void
-backend_note_forecast(struct vg_migration *migration, const vg_move_forecast *forecast)
-{
-    migration->predicted = forecast != NULL;
-    if (!forecast)
-        return;
-    g_free(migration->plan_id);
-    g_free(migration->rule);
-    migration->plan_id = g_strdup(forecast->plan_id);
-    migration->rule = g_strdup(forecast->rule);
-    migration->predicted_gain_ns_per_s = forecast->gain_ns_per_s;
-    migration->predicted_gpu_ns_per_s = forecast->gpu_ns_per_s;
-    migration->group = forecast->group;
-    migration->group_moves = forecast->group_moves;
-}
-
-static vg_move_forecast *
-moves_forecast_of(const vg_plan *plan, const struct vg_plan_action *action)
-{
-    vg_move_forecast *forecast = vg_move_forecast_new();
-
-    forecast->plan_id = g_strdup(plan->id);
-    forecast->rule = g_strdup(plan->rule);
-    forecast->gain_ns_per_s = action->gain.lost_cpu_ns_per_s;
-    forecast->gpu_ns_per_s = action->gain.gpu_wait_ns_per_s;
-    forecast->group = action->group;
-    for (guint i = 0; i < plan->actions->len; i++)
-        forecast->group_moves +=
-            ((const struct vg_plan_action *)plan->actions->pdata[i])->group == action->group;
-    return forecast;
-}
-
-vg_move_forecast *
-backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                   const struct vg_migration_request *request, GError **err)
-{
-    struct vg_saved_plan *saved =
-        vg_journal_read_plan(backend->parts.journal, request->plan_id, err);
-
-    if (!saved)
-        return NULL;
-    g_autoptr(vg_plan) plan = vg_plan_from_json(saved->text, strlen(saved->text), err);
-    vg_saved_plan_free(saved);
-    if (!plan)
-        return NULL;
-    const struct vg_plan_action *action =
-        vg_drift_find_action(plan, request->vm, request->to, request->plan_hash, err);
-    if (!action)
-        return NULL;
-    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
-    return vg_drift_check(snapshot, plan, action, err) == 0 ? moves_forecast_of(plan, action)
-                                                            : NULL;
 }
 
 /* ---- the effect of a move ---- */
@@ -302,8 +241,8 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     struct moves_asked asked = {request, key, text, request->forecast};
     struct vg_migration *migration = NULL;
     g_autofree char *peer = NULL;
-    g_autoptr(vg_move_forecast) forecast = NULL;
     bool checks_plan;
+    g_auto(backend_planned) planned = {0};
 
     if (moves_find_known(backend, &asked, &migration, &peer, err) < 0)
         return NULL;
@@ -311,10 +250,12 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
                                          request->plan_id != NULL};
     const enum vg_route route = vg_route_choose(&facts, &checks_plan);
     *ret_known = facts.is_known;
-    if (checks_plan && !(forecast = backend_check_plan(backend, view, request, err)))
+    if (checks_plan && backend_check_plan(backend, view, request, &planned, err) < 0)
         return NULL;
-    if (forecast)
-        asked.forecast = forecast;
+    const struct vg_migration_request wanted = backend_with_gpus(request, &planned);
+    asked.request = &wanted;
+    if (planned.forecast)
+        asked.forecast = planned.forecast;
     switch (route) {
     case VG_ROUTE_HERE:
         return moves_begin_here(backend, vm, &asked, ret_known, err);
@@ -419,24 +360,24 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(vg_path_check_free);
     g_autoptr(GError) no_gpu = NULL;
-    g_autoptr(vg_move_forecast) forecast =
-        request->plan_id ? backend_check_plan(backend, view, request, err) : NULL;
+    g_auto(backend_planned) planned = {0};
 
-    if (request->plan_id && !forecast)
+    if (request->plan_id && backend_check_plan(backend, view, request, &planned, err) < 0)
         return NULL;
+    const struct vg_migration_request wanted = backend_with_gpus(request, &planned);
     if (!vm) {
         struct vg_peer_info *owner = moves_forward_to(backend, request, err);
         if (!owner)
             return NULL;
         g_autofree char *host = moves_target_host(backend, request);
         g_autofree char *asker = moves_asker(backend, request);
-        const struct vg_peer_order order = {request, host, asker, NULL};
+        const struct vg_peer_order order = {&wanted, host, asker, NULL};
         json_object *answer =
             vg_peer_check_move(backend->parts.peers, owner->name, &order, CHECK_LIMIT_NS, err);
         vg_peer_info_free(owner);
         return answer;
     }
-    g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, request, err);
+    g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, &wanted, err);
     if (!migration || vg_mover_check(backend->parts.mover, migration, problems, paths, err) < 0)
         return NULL;
     if (backend_check_gpus(backend, migration, &no_gpu) < 0)

@@ -116,20 +116,36 @@ const struct vg_inv_vm *backend_find_here(const vg_view *view, const char *id);
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
 
-/* Adds to a move what its plan predicted; NULL without a plan. */
-void backend_note_forecast(struct vg_migration *migration, const vg_move_forecast *forecast);
-
-/* Looks up the plan of a request and checks that it still holds. Returns its prediction, which the
- * caller frees. */
-vg_move_forecast *backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                                     const struct vg_migration_request *request, GError **err);
-
 /* Sets the CPU time that the VM lost in the last minutes before its move, from the store. */
 void backend_measure_before(vg_store *store, struct vg_migration *migration);
 
 /* Checks that the target host has free GPUs for the VM. Blocks. */
 int backend_check_gpus(vg_daemon_backend *backend, const struct vg_migration *migration,
                        GError **err);
+
+/* daemon/backend-planned.c */
+
+/* Adds to a move what its plan predicted; NULL without a plan. */
+void backend_note_forecast(struct vg_migration *migration, const vg_move_forecast *forecast);
+
+/* The part of a plan that concerns one move. */
+struct backend_planned {
+    vg_move_forecast *forecast; /* NULL without a plan */
+    GPtrArray *gpus;            /* struct vg_gpu_target, or NULL without a plan */
+};
+
+/* Looks up the plan of a request and checks that it still holds. The caller clears *ret, which is
+ * empty if it fails. */
+int backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
+                       const struct vg_migration_request *request, struct backend_planned *ret,
+                       GError **err);
+void backend_planned_clear(struct backend_planned *planned);
+typedef struct backend_planned backend_planned;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(backend_planned, backend_planned_clear)
+
+/* Returns a request with the GPUs that its plan names, if any. Its members are borrowed. */
+struct vg_migration_request backend_with_gpus(const struct vg_migration_request *request,
+                                              const struct backend_planned *planned);
 
 /* daemon/backend-plans.c */
 extern const struct vg_backend_plans backend_plans;

@@ -67,19 +67,20 @@ queue_prepare_request(vg_daemon_backend *backend, const vg_view *view,
                       const struct vg_migration_request *request, GError **err)
 {
     const struct vg_inv_vm *vm = backend_find_here(view, request->vm);
-    g_autoptr(vg_move_forecast) forecast = NULL;
+    g_auto(backend_planned) planned = {0};
 
     if (!vm) {
         vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM with the UUID %s",
                  request->vm);
         return NULL;
     }
-    if (request->plan_id && !(forecast = backend_check_plan(backend, view, request, err)))
+    if (request->plan_id && backend_check_plan(backend, view, request, &planned, err) < 0)
         return NULL;
-    g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, request, err);
+    const struct vg_migration_request wanted = backend_with_gpus(request, &planned);
+    g_autoptr(vg_migration) migration = backend_prepare_move(backend, vm, &wanted, err);
     if (!migration || backend_check_gpus(backend, migration, err) < 0)
         return NULL;
-    backend_note_forecast(migration, forecast ? forecast : request->forecast);
+    backend_note_forecast(migration, planned.forecast ? planned.forecast : request->forecast);
     backend_measure_before(backend->parts.store, migration);
     return g_steal_pointer(&migration);
 }

@@ -73,6 +73,7 @@ static const struct vg_field device_fields[] = {
     TEXT(guest_address),
     TEXT(guest_path),
     TEXT(source_address),
+    VG_ROW_STRING(target_gpu, VG_FIELD_OMIT, 1, VG_MIGRATION_TEXT_MAX),
     TEXT(target_address),
     VG_ROW_BOOL(persistent, 0),
     VG_ROW_STRING(source_xml, 0, 0, VG_MIGRATION_XML_MAX),
@@ -246,6 +247,7 @@ static const struct vg_field migration_request_fields[] = {
     VG_ROW_STRING(plan_id, 0, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(plan_hash, 0, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(undo_of, 0, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_LIST(gpus, VG_FIELD_OMIT, VG_MIGRATION_DEVICES_MAX, &vg_gpu_target_record),
     VG_ROW_STRING(on_behalf_of, 0, 1, VG_MIGRATION_ASKER_MAX),
 };
 const struct vg_record_type vg_migration_request_record = VG_ROW_TYPE(migration_request_fields);

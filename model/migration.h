@@ -11,6 +11,7 @@
 
 #include "base/asker.h"
 #include "base/record.h"
+#include "model/gpu-target.h"
 #include "model/migration-tls.h"
 #include "model/verdict.h"
 
@@ -112,7 +113,8 @@ struct vg_move_device {
     char *guest_address;  /* PCI address in libvirt's form, "0000:01:00.0", or NULL */
     char *guest_path;     /* slots from the root bus, "00:02.0/00.0"; NULL if unknown */
     char *source_address; /* NAMED: NULL; MDEV: UUID; PCI: "0000:41:00.0" */
-    char *target_address; /* likewise, after reservation */
+    char *target_gpu;     /* PCI address of the target's GPU, or NULL if any will do */
+    char *target_address; /* as source_address, after reservation */
     bool persistent;      /* also part of the domain's persistent definition */
     char *source_xml;     /* XML element in the source's live domain */
     char *target_xml;     /* XML element to attach on the target, after reservation */
@@ -329,6 +331,7 @@ struct vg_migration_request {
     char *plan_id;   /* the move is part of this plan; it is refused if the situation has changed */
     char *plan_hash; /* that plan's input_hash */
     char *undo_of;
+    GPtrArray *gpus;                   /* struct vg_gpu_target: GPUs that the target is to use */
     char *on_behalf_of;                /* the user for whom another vgpud sends the request */
     char *asked_by;                    /* identity; not part of the document */
     enum vg_migration_origin begun_by; /* not part of the document */

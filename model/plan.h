@@ -17,6 +17,7 @@
 #include <glib.h>
 
 #include "base/record.h"
+#include "model/gpu-target.h"
 
 #define VG_PLAN_SCHEMA  "vgpud.plan"
 #define VG_PLAN_VERSION 1
@@ -89,7 +90,8 @@ struct vg_plan_action {
     struct vg_plan_facts facts;
     int64_t wave; /* counted from 1. Actions of a wave may run concurrently, after the earlier waves
                    * are complete; 0 in older plans */
-    int64_t group; /* counted from 1. The actions of a group share one gain; 0 in older plans */
+    int64_t group;   /* counted from 1. The actions of a group share one gain; 0 in older plans */
+    GPtrArray *gpus; /* struct vg_gpu_target, one for each GPU that moves; older plans have none */
 };
 
 /* An action for a VM whose programs use a GPU through vgpu-proxy. These actions precede the moves

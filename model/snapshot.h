@@ -200,6 +200,7 @@ struct vg_snap_host {
      * without such moves. */
     int64_t proxy_stop_ns;
     int64_t store_bytes; /* of what vgpud has stored; 0: not told */
+    bool names_gpus;     /* its vgpud moves VMs to and from the GPU that a plan names */
     uint64_t present;    /* private, the members that its document had */
 };
 
@@ -238,6 +239,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_snapshot, vg_snapshot_free)
 struct vg_snap_host *vg_snapshot_add_host(vg_snapshot *snapshot, const char *name);
 struct vg_snap_vm *vg_snap_host_add_vm(struct vg_snap_host *host, const char *name);
 struct vg_snap_gpu *vg_snap_host_add_gpu(struct vg_snap_host *host, const char *device);
+
+/* Returns whether moves to and from a host can name GPUs. A live host whose vgpud does not report
+ * this has an older version. */
+static inline bool
+vg_snap_host_names_gpus(const struct vg_snap_host *host)
+{
+    return host->names_gpus || host->source != VG_SOURCE_LIVE;
+}
 
 /* Sorts the snapshot, and checks the constraints between members: host names are unique, as are the
  * VM names, VM UUIDs and GPU devices of a host; profiles have the right length; times are in order.

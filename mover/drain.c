@@ -96,8 +96,12 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
                  struct vg_drain_vm *vm)
 {
     g_autofree char *asked_by = g_strconcat(VG_DRAIN_BY, mark->asked_by, NULL);
-    const struct vg_migration_request request = {
-        .vm = vm->uuid, .to = vm->to, .asked_by = asked_by, .begun_by = VG_ORIGIN_DRAIN};
+    g_autoptr(GPtrArray) no_gpus = g_ptr_array_new();
+    const struct vg_migration_request request = {.vm = vm->uuid,
+                                                 .to = vm->to,
+                                                 .gpus = no_gpus,
+                                                 .asked_by = asked_by,
+                                                 .begun_by = VG_ORIGIN_DRAIN};
     g_autoptr(GError) error = NULL;
     g_autoptr(vg_migration) move = drainer->parts.migrate(drainer->parts.data, &request, &error);
 

@@ -49,6 +49,36 @@ lease_reserve(struct mover_move *move, GError **err)
     return given;
 }
 
+/* Has the target reserve GPUs again for a move that is under way. If the GPU that was named has no
+ * place any more, any other is better than none. */
+static struct vg_reservation *
+lease_reserve_any(struct mover_move *move, GError **err)
+{
+    g_autoptr(GError) error = NULL;
+    struct vg_reservation *given = lease_reserve(move, &error);
+    bool was_named = false;
+
+    if (given)
+        return given;
+    pthread_mutex_lock(&move->mover->lock);
+    for (guint i = 0; i < move->record->devices->len; i++) {
+        struct vg_move_device *device = move->record->devices->pdata[i];
+        if (!device->target_gpu || !g_error_matches(error, VG_ERROR, VG_E_CONFLICT))
+            continue;
+        was_named = true;
+        g_clear_pointer(&device->target_gpu, g_free);
+    }
+    pthread_mutex_unlock(&move->mover->lock);
+    if (!was_named) {
+        g_propagate_error(err, g_steal_pointer(&error));
+        return NULL;
+    }
+    vg_log_warn("the GPU that was chosen for a move has no place any more, any other will do id=%s "
+                "reason=\"%s\"",
+                move->record->id, error->message);
+    return lease_reserve(move, err);
+}
+
 /* Returns 1 if the target has extended the reservation, 0 if it no longer has it, or -1 and *err if
  * that is not known. */
 static int
@@ -130,7 +160,7 @@ lease_reserve_again(struct mover_move *move)
 
     if (!lease_is_needed(move))
         return;
-    struct vg_reservation *given = lease_reserve(move, &error);
+    struct vg_reservation *given = lease_reserve_any(move, &error);
     if (given) {
         vg_log_warn("'%s' had lost the reservation of a move's GPUs, and has reserved some again "
                     "id=%s",
@@ -185,7 +215,8 @@ mover_begin_lease(struct mover_move *move, GError **err)
     VG_LOCK_SCOPE(&move->leasing);
     if (lease_hold(move, err) < 0)
         return -1;
-    g_autoptr(vg_reservation) given = lease_reserve(move, err);
+    g_autoptr(vg_reservation) given =
+        move->record->retries > 0 ? lease_reserve_any(move, err) : lease_reserve(move, err);
     if (!given)
         return -1;
     lease_take(move, given);
@@ -221,7 +252,7 @@ mover_check_lease(struct mover_move *move, GError **err)
     }
     if (kept == 0) {
         vg_reservation_free(move->given);
-        move->given = lease_reserve(move, err);
+        move->given = lease_reserve_any(move, err);
         if (!move->given) {
             g_prefix_error(
                 err, "'%s' no longer reserves a GPU for the VM and could not reserve one again: ",

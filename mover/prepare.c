@@ -87,6 +87,45 @@ prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_v
     return prepare_choose_mode(source, mode, migration, err);
 }
 
+/* Returns the PCI address of the GPU that a device of the VM is of, or NULL if that is unknown. */
+static const char *
+prepare_find_gpu(const struct vg_inv_vm *vm, const struct vg_move_device *device)
+{
+    for (guint i = 0; device->source_address && i < vm->devices->len; i++) {
+        const struct vg_inv_device *has = vm->devices->pdata[i];
+        if (g_ascii_strcasecmp(has->address, device->source_address) != 0)
+            continue;
+        return has->parent || device->kind == VG_MOVE_DEVICE_MDEV ? has->parent : has->address;
+    }
+    return NULL;
+}
+
+/* Notes for each device which GPU of the target it is to come from, if the request names one. */
+static int
+prepare_name_gpus(const struct vg_inv_vm *vm, const GPtrArray *targets,
+                  struct vg_migration *migration, GError **err)
+{
+    for (guint t = 0; targets && t < targets->len; t++) {
+        const struct vg_gpu_target *target = targets->pdata[t];
+        bool found = !target->to;
+        for (guint i = 0; target->to && i < migration->devices->len; i++) {
+            struct vg_move_device *device = migration->devices->pdata[i];
+            if (device->kind == VG_MOVE_DEVICE_NAMED || device->function_of ||
+                g_strcmp0(prepare_find_gpu(vm, device), target->from) != 0)
+                continue;
+            g_free(device->target_gpu);
+            device->target_gpu = g_strdup(target->to);
+            found = true;
+        }
+        if (!found)
+            return vg_error(err, VG_E_CONFLICT,
+                            "the VM '%s' has nothing of the GPU %s that could "
+                            "move to the GPU %s",
+                            vm->name, target->from, target->to);
+    }
+    return 0;
+}
+
 /* Decides whether QEMU encrypts what it sends to the target. */
 static int
 prepare_choose_tls(const struct vg_move_settings *settings, const struct vg_peer_info *target,
@@ -201,6 +240,7 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     const int chosen = prepare_choose_tls(settings, target, migration, err);
     vg_peer_info_free(target);
     if (chosen < 0 || prepare_read_gpus(settings, vm, request->mode, migration, err) < 0 ||
+        prepare_name_gpus(vm, request->gpus, migration, err) < 0 ||
         prepare_check_during(migration, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);

@@ -18,6 +18,13 @@ vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target, const
     return device;
 }
 
+bool
+vg_cluster_names_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to)
+{
+    return !vm->vm->display_name && vg_snap_host_names_gpus(cluster->hosts[vm->home].host) &&
+           vg_snap_host_names_gpus(cluster->hosts[to].host);
+}
+
 /* Memory and vGPUs that a VM takes of a host to which it comes, sign 1, or gives back, sign -1. */
 static void
 cluster_promise(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_snap_vm *vm,

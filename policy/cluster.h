@@ -113,10 +113,12 @@ typedef struct vg_cluster {
 
 /* The target's GPU for each of the VM's devices. */
 struct vg_fit {
+    bool named; /* the move names the GPUs; otherwise these are the worst that it may get */
     size_t n_devices;
     struct {
         const char *device; /* the VM's present device */
-        size_t gpu;         /* the target's GPU */
+        const char *type;
+        size_t gpu; /* the target's GPU */
         int64_t memory_bytes;
     } devices[VG_SNAPSHOT_GPU_USES_MAX];
 };
@@ -131,6 +133,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_cluster, vg_cluster_free)
 double vg_vm_cpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t w);
 double vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
                         const struct vg_engine_use *use, size_t w);
+
+/* Returns whether a move of the VM to a host can name the GPUs there: both hosts have a vgpud that
+ * does so, and no OpenStack chooses instead. */
+bool vg_cluster_names_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to);
 
 /* Returns the engine of a host, or NULL if nothing uses it. */
 struct vg_load *vg_host_find_engine(const struct vg_host_state *host, const char *device,

@@ -252,11 +252,15 @@ tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct v
     return VG_CONSTRAINT_GPU_MEMORY;
 }
 
-/* One vGPU for each of the VM's devices, each on the least loaded GPU that can have it. */
+/* One vGPU for each of the VM's devices, each on the least loaded GPU that can have it, or on the
+ * most loaded one if the target chooses. */
 static enum vg_constraint
-check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm,
-           const struct vg_host_state *host, struct vg_fit *fit, char **ret_reason)
+check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to, struct vg_fit *fit,
+           char **ret_reason)
 {
+    const struct vg_host_state *host = &cluster->hosts[to];
+
+    fit->named = vg_cluster_names_gpus(cluster, vm, to);
     for (guint u = 0; u < vm->vm->gpu->len; u++) {
         const struct vg_snap_gpu_use *use = vm->vm->gpu->pdata[u];
         const struct vg_snap_gpu_use *last = u > 0 ? vm->vm->gpu->pdata[u - 1] : NULL;
@@ -273,7 +277,8 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm,
         for (guint g = 0; g < host->host->gpus->len; g++) {
             enum gpu_obstacle obstacle = judge_gpu(host, g, use, fit);
             double load = obstacle == FITS ? gpu_load(cluster, vm, host, fit, g) : 0;
-            if (obstacle == FITS && (best != FITS || load < chosen_load - SAME_LOAD)) {
+            const double less = fit->named ? chosen_load - load : load - chosen_load;
+            if (obstacle == FITS && (best != FITS || less > SAME_LOAD)) {
                 chosen = g;
                 chosen_load = load;
             }
@@ -282,6 +287,7 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm,
         if (best != FITS)
             return tell_gpu(best, vm->vm, use, host->host, ret_reason);
         fit->devices[fit->n_devices].device = use->device;
+        fit->devices[fit->n_devices].type = use->vgpu_type;
         fit->devices[fit->n_devices].gpu = chosen;
         fit->devices[fit->n_devices].memory_bytes = use->memory_bytes;
         fit->n_devices++;
@@ -356,7 +362,7 @@ vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host, struct vg
     constraint =
         check_cpu_model(state->vm, cluster->hosts[state->home].host, target->host, ret_reason);
     if (constraint == VG_CONSTRAINT_NONE)
-        constraint = check_gpus(cluster, state, target, &fit, ret_reason);
+        constraint = check_gpus(cluster, state, host, &fit, ret_reason);
     if (constraint == VG_CONSTRAINT_NONE)
         constraint = check_memory(cluster, state->vm, target, ret_reason);
     if (constraint == VG_CONSTRAINT_NONE)

@@ -132,6 +132,37 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
                          target->name);
 }
 
+/* Names the GPUs of the target. */
+static void
+rule_add_gpus(const vg_cluster *cluster, const struct vg_move *move, struct vg_plan_action *action,
+              vg_plan *plan)
+{
+    const struct vg_snap_host *from = cluster->hosts[move->from].host;
+    const struct vg_snap_host *to = cluster->hosts[move->to].host;
+    const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
+
+    for (size_t i = 0; i < move->fit.n_devices; i++) {
+        const struct vg_snap_gpu *gpu = to->gpus->pdata[move->fit.devices[i].gpu];
+        struct vg_gpu_target *target = vg_record_new(&vg_gpu_target_record);
+        target->type = g_strdup(move->fit.devices[i].type);
+        target->from = g_strdup(move->fit.devices[i].device);
+        target->to = g_strdup(move->fit.named ? gpu->device : NULL);
+        g_ptr_array_add(action->gpus, target);
+    }
+    if (move->fit.n_devices == 0 || move->fit.named)
+        return;
+    if (vm->display_name)
+        vg_plan_add_note(plan,
+                         "OpenStack chooses the GPU for VM '%s' on host '%s': the gain is that "
+                         "with the worst of the free ones",
+                         vm->name, to->name);
+    else
+        vg_plan_add_note(plan,
+                         "vgpud on host '%s' is an older one, so the plan cannot name a GPU for VM "
+                         "'%s' on host '%s': the gain is that with the worst of the free ones",
+                         vg_snap_host_names_gpus(to) ? from->name : to->name, vm->name, to->name);
+}
+
 struct vg_plan_action *
 vg_move_commit(vg_cluster *cluster, const struct vg_move *move, const char *rule, vg_plan *plan)
 {
@@ -155,6 +186,7 @@ vg_move_commit(vg_cluster *cluster, const struct vg_move *move, const char *rule
     action->facts.from = vg_snap_host_facts_hash(from);
     action->facts.to = vg_snap_host_facts_hash(to);
     add_inputs(cluster, move, &action->reason);
+    rule_add_gpus(cluster, move, action, plan);
     add_notes(cluster, move, plan);
     g_ptr_array_add(plan->actions, action);
     vg_cluster_move(cluster, move->vm, move->to, &move->fit);

@@ -147,6 +147,7 @@ new_vm(struct search *search, size_t index, double *windows)
 
     *vm = (struct search_vm){.home = state->home, .host = state->home, .pool = state->pool};
     vm->movable = vg_constraints_vm(cluster, index, &reason) == VG_CONSTRAINT_NONE;
+    vm->names_gpus = !state->vm->display_name && vg_snap_host_names_gpus(home);
     vm->freed_bytes = state->vm->memory_bytes;
     vm->memory_bytes = state->vm->memory_bytes > 0 ? state->vm->memory_bytes
                                                    : cluster->config->assumed_memory_bytes;
@@ -226,6 +227,7 @@ new_host(struct search *search, size_t index)
     host->n_pools = state->pools->len;
     host->n_gpus = state->host->gpus->len;
     host->accepts = !state->host->maintenance;
+    host->names_gpus = vg_snap_host_names_gpus(state->host);
     host->model = state->host->cpu_model ? new_number(search->models, state->host->cpu_model) : 0;
     host->memory_known =
         vg_memory_is_known(state->host->memory_bytes, state->host->memory_free_bytes);

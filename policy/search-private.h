@@ -30,6 +30,7 @@ struct search_vm {
     int pool;          /* on its home */
     size_t bundle;
     bool movable;
+    bool names_gpus;      /* its move can name GPUs, as far as its home and manager are concerned */
     int64_t memory_bytes; /* needed */
     int64_t freed_bytes;  /* where it leaves */
     double cost;          /* cores */
@@ -52,6 +53,7 @@ struct search_host {
     size_t n_pools;
     size_t n_gpus;
     bool accepts; /* not in maintenance */
+    bool names_gpus;
     int model;
     bool memory_known;
     int64_t memory_free;

@@ -235,14 +235,15 @@ state_is_kept_away(const struct search *search, size_t vm, size_t host)
     return false;
 }
 
-/* Finds a GPU for a device, the one asked for least, with those devices of the VM before it placed.
- */
+/* Finds a GPU for a device, the one asked for least (or most, if the target chooses), with those
+ * devices of the VM before it placed. */
 static bool
 state_place_device(struct search *search, const struct search_vm *vm, size_t index,
                    const struct search_host *host)
 {
     struct search_device *device = &search->devices[index];
-    double least = 0;
+    const bool named = vm->names_gpus && host->names_gpus;
+    double chosen = 0;
 
     device->next = SEARCH_NOWHERE;
     for (size_t g = 0; device->type != SEARCH_NOWHERE && g < host->n_gpus; g++) {
@@ -258,9 +259,10 @@ state_place_device(struct search *search, const struct search_vm *vm, size_t ind
         if (host->gpu_free[g * search->n_types + device->type] <= taken ||
             (host->gpu_memory_known[g] && memory > host->gpu_memory_free[g]))
             continue;
-        if (device->next == SEARCH_NOWHERE || load < least - SEARCH_SAME) {
+        const double less = named ? chosen - load : load - chosen;
+        if (device->next == SEARCH_NOWHERE || less > SEARCH_SAME) {
             device->next = g;
-            least = load;
+            chosen = load;
         }
     }
     return device->next != SEARCH_NOWHERE;

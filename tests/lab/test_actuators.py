@@ -349,6 +349,12 @@ def test_pick_pci(uuid):
     assert last["code"] == CONFLICT
     assert "0000:41:00.0: reserved for a VM" in last["error"], last
     assert "0000:42:00.0: not bound to vfio-pci" in last["error"], last
+    # Of a GPU that is named, or not at all.
+    named = {**pci("yes"), "target_gpu": "0000:42:00.0"}
+    [gpu] = done(*host, "pick", devices=[named])["devices"]
+    assert gpu["target_address"] == "0000:42:00.0"
+    last = verb(*host, "pick", "0000:42:00.0", devices=[named])
+    assert last["code"] == CONFLICT and "is free of the GPU 0000:42:00.0 on" in last["error"], last
     last = verb(*host, "pick", devices=[{**pci("yes"), "type": "10de:2330"}])
     assert last["code"] == CONFLICT and "no GPU 10de:2330" in last["error"]
 
@@ -397,6 +403,29 @@ def test_pick_mdev(uuid, tmp_path):
         assert last["code"] == CONFLICT and "no GPU has capacity" in last["error"]
     last = verb("h2", f"test://{node}", "pick", devices=[{**mdev(9), "type": "nvidia-999"}])
     assert last["code"] == CONFLICT and "no GPU offers" in last["error"]
+
+
+def test_pick_mdev_of_the_named_gpu(uuid, tmp_path):
+    """Two GPUs with one mdev each, and room for another."""
+    del uuid
+    node = tmp_path / "node.xml"
+    second = (NODE % (1, "", "")).split("<node>")[1].split("<domain ")[0].replace("0000_41", "0000_42").replace(
+        "<bus>65<", "<bus>66<")
+    mdevs = MDEV % ("a3", 230, UUID % 3) + (MDEV % ("a4", 230, UUID % 4)).replace("0000_41", "0000_42")
+    node.write_text(NODE % (1, second + mdevs, ""))
+
+    def pick(gpu, *taken, how="pick"):
+        return verb("h2", f"test://{node}", how, *taken, devices=[{**mdev(9), "target_gpu": gpu}])
+
+    for gpu, number in (("0000:42:00.0", 4), ("0000:41:00.0", 3)):
+        [device] = pick(gpu)["devices"]
+        assert (device["target_address"], device["target_gpu"]) == (UUID % number, gpu)
+        # A dry run sees the room of this GPU; the test driver can make none, and the other GPU is no answer.
+        assert pick(gpu, UUID % number, how="try-pick")["ok"]
+        last = pick(gpu, UUID % number)
+        assert last["code"] == CONFLICT and f"mdevctl start -u UUID -p {gpu}" in last["error"], last
+    last = pick("0000:43:00.0")
+    assert last["code"] == CONFLICT and "of the GPU 0000:43:00.0 on" in last["error"], last
 
 
 def test_pick_named(uuid, devices):

@@ -146,6 +146,32 @@ assert_not_reserved(const char *answer, int code, const char *text)
     assert_error(&error, code, text);
 }
 
+/* A target that does not know that a GPU can be named gives no answer about it. */
+static void
+test_reserve_named_gpu(void **state)
+{
+    g_autoptr(vg_migration) migration = make_migration();
+    struct vg_move_device *device = migration->devices->pdata[0];
+    g_autoptr(GError) error = NULL;
+    (void)state;
+
+    migration->to = g_strdup("h2");
+    device->target_gpu = g_strdup("0000:af:00.0");
+    sent.answer = GIVEN("\"id\": \"res-1\", ", DEVICE("ua-gpu0", THERE));
+    assert_null(vg_peer_reserve(NULL, "left", migration, 60, LIMIT_NS, &error));
+    assert_error(&error, VG_E_CONFLICT,
+                 "'h2' has an older vgpud, which chooses the GPU itself, and not 0000:af:00.0 as "
+                 "planned; make a new plan");
+    sent.answer =
+        GIVEN("\"id\": \"res-1\", ", DEVICE("ua-gpu0", ", \"target_gpu\": \"0000:af:00.0\"" THERE));
+    g_autoptr(vg_reservation) given =
+        vg_peer_reserve(NULL, "left", migration, 60, LIMIT_NS, &error);
+    assert_null(error);
+    assert_non_null(given);
+    assert_sent("POST", "/v1/reservations");
+    assert_non_null(strstr(sent.body, "\"target_gpu\":\"0000:af:00.0\""));
+}
+
 static void
 test_reserve_answers(void **state)
 {
@@ -247,8 +273,10 @@ test_paths(void **state)
 static void
 test_moves(void **state)
 {
+    g_autoptr(GPtrArray) gpus = g_ptr_array_new();
     struct vg_migration_request request = {.vm = (char *)"guest0",
                                            .to = (char *)"right",
+                                           .gpus = gpus,
                                            .forward = true,
                                            .plan_id = (char *)"plan-1",
                                            .key = (char *)"key-1"};
@@ -357,6 +385,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_reserve, forget_sent),
+        cmocka_unit_test_teardown(test_reserve_named_gpu, forget_sent),
         cmocka_unit_test_teardown(test_reserve_answers, forget_sent),
         cmocka_unit_test_teardown(test_check_gpus, forget_sent),
         cmocka_unit_test_teardown(test_renew_and_release, forget_sent),
