@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/gpu-part.h"
+#include "model/gpu-profile.h"
 #include "model/inventory.h"
 
 #define FREE_MAX 1000000
@@ -62,6 +63,23 @@ describe_part(const struct vg_gpu_part *part, struct vg_snap_gpu *gpu)
         type->made = MIN(type->made + part->free, FREE_MAX);
 }
 
+/* Adds what the names of types state, and the driver that has them. */
+static void
+describe_types(const struct vg_inv_gpu *inventory, struct vg_snap_gpu *gpu)
+{
+    for (guint i = 0; i < inventory->mdev_types->len; i++) {
+        const struct vg_inv_mdev_type *from = inventory->mdev_types->pdata[i];
+        struct vg_snap_vgpu_type *type = describe_need_type(gpu, from->type);
+        if (!type)
+            continue;
+        type->memory_bytes = vg_gpu_profile_bytes(from->name);
+        type->mig = vg_gpu_profile_is_mig(from->name);
+        /* GVT-g makes its types side by side. */
+        if (g_str_has_prefix(from->type, "i915-GVTg"))
+            gpu->profiles = VG_PROFILES_MIXED;
+    }
+}
+
 static void
 describe_gpus(const vg_inventory *inventory, const GPtrArray *taken, struct vg_snap_host *host)
 {
@@ -73,6 +91,14 @@ describe_gpus(const vg_inventory *inventory, const GPtrArray *taken, struct vg_s
         if (part->kind == VG_GPU_PART_WHOLE)
             gpu = vg_snap_host_add_gpu(host, part->gpu);
         describe_part(part, gpu);
+    }
+    for (guint i = 0; i < inventory->gpus->len; i++) {
+        const struct vg_inv_gpu *from = inventory->gpus->pdata[i];
+        for (guint k = 0; k < host->gpus->len; k++) {
+            gpu = host->gpus->pdata[k];
+            if (strcmp(gpu->device, from->device) == 0)
+                describe_types(from, gpu);
+        }
     }
 }
 

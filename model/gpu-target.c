@@ -3,8 +3,6 @@
 
 #include "model/gpu-target.h"
 
-#include <string.h>
-
 #include "model/snapshot.h"
 
 #define THIS vg_gpu_target
@@ -15,14 +13,3 @@ static const struct vg_field target_fields[] = {
 };
 const struct vg_record_type vg_gpu_target_record = VG_ROW_TYPE(target_fields);
 #undef THIS
-
-const struct vg_gpu_target *
-vg_gpu_target_find(const GPtrArray *targets, const char *from)
-{
-    for (guint i = 0; targets && i < targets->len; i++) {
-        const struct vg_gpu_target *target = targets->pdata[i];
-        if (strcmp(target->from, from) == 0)
-            return target;
-    }
-    return NULL;
-}

@@ -6,8 +6,6 @@
 #ifndef VG_MODEL_GPU_TARGET_H
 #define VG_MODEL_GPU_TARGET_H
 
-#include <glib.h>
-
 #include "base/record.h"
 
 struct vg_gpu_target {
@@ -17,8 +15,5 @@ struct vg_gpu_target {
 };
 
 extern const struct vg_record_type vg_gpu_target_record;
-
-/* Returns the target of a GPU in a list of struct vg_gpu_target, or NULL. The list may be NULL. */
-const struct vg_gpu_target *vg_gpu_target_find(const GPtrArray *targets, const char *from);
 
 #endif

@@ -25,11 +25,20 @@ const char *const vg_snapshot_source_names[] = {
     [VG_SOURCE_MERGED] = "merged", [VG_SOURCE_MAX] = NULL,
 };
 
+const char *const vg_profiles_names[] = {
+    [VG_PROFILES_UNKNOWN] = "unknown",
+    [VG_PROFILES_HOMOGENEOUS] = "homogeneous",
+    [VG_PROFILES_MIXED] = "mixed",
+    [VG_PROFILES_MAX] = NULL,
+};
+
 #define THIS vg_snap_vgpu_type
 static const struct vg_field vgpu_type_fields[] = {
     NAME(type, REQ | FACT),
     VG_ROW_INT(free, REQ | FACT, 0, COUNT_MAX),
     VG_ROW_INT(made, OMIT, 0, COUNT_MAX),
+    VG_ROW_INT(memory_bytes, OMIT, 0, BYTES_MAX),
+    VG_ROW_BOOL(mig, OMIT),
 };
 const struct vg_record_type vg_snap_vgpu_type_record = VG_ROW_TYPE(vgpu_type_fields);
 #undef THIS
@@ -45,6 +54,7 @@ const struct vg_record_type vg_snap_engine_record = VG_ROW_TYPE(engine_fields);
 #define THIS vg_snap_gpu
 static const struct vg_field gpu_fields[] = {
     NAME(device, REQ | FACT),
+    VG_ROW_ENUM("profiles", profiles, OMIT, vg_profiles_names),
     VG_ROW_INT(memory_bytes, FACT, 0, BYTES_MAX),
     VG_ROW_INT(memory_free_bytes, 0, 0, BYTES_MAX),
     VG_ROW_LIST(vgpu_types, FACT, VG_SNAPSHOT_VGPU_TYPES_MAX, &vg_snap_vgpu_type_record),

@@ -61,6 +61,8 @@ struct vg_snap_vgpu_type {
     char *type;   /* "i915-GVTg_V5_4", "nvidia-63"; for a whole GPU, its PCI id, "10de:2331" */
     int64_t free; /* number of instances that are unused, or can still be created */
     int64_t made; /* the part of `free` that already exists, which other types do not take away */
+    int64_t memory_bytes; /* of one; 0 if unknown */
+    bool mig;             /* a MIG slice: no other VM can use its engines */
 };
 
 struct vg_snap_engine {
@@ -69,8 +71,17 @@ struct vg_snap_engine {
     double share;
 };
 
+/* Whether a GPU can give vGPUs of several types at a time. */
+enum vg_profiles {
+    VG_PROFILES_UNKNOWN,
+    VG_PROFILES_HOMOGENEOUS,
+    VG_PROFILES_MIXED,
+    VG_PROFILES_MAX
+};
+
 struct vg_snap_gpu {
     char *device;
+    enum vg_profiles profiles;
     int64_t memory_bytes; /* 0 if unknown */
     int64_t memory_free_bytes;
     GPtrArray *vgpu_types; /* struct vg_snap_vgpu_type */
@@ -230,6 +241,7 @@ extern const struct vg_record_type vg_snap_proxy_record;
 extern const struct vg_record_type vg_snap_host_record;
 extern const struct vg_record_type vg_snapshot_record;
 extern const char *const vg_snapshot_source_names[];
+extern const char *const vg_profiles_names[]; /* "unknown", "homogeneous", "mixed" */
 
 vg_snapshot *vg_snapshot_new(enum vg_snapshot_source source);
 void vg_snapshot_free(vg_snapshot *snapshot);

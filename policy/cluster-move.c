@@ -37,35 +37,28 @@ cluster_promise(const vg_cluster *cluster, struct vg_host_state *host, const str
         host->memory_free -= sign * bytes;
     for (size_t i = 0; i < fit->n_devices; i++) {
         const size_t at = fit->devices[i].gpu;
-        const struct vg_snap_gpu *gpu = host->host->gpus->pdata[at];
-        host->gpu_taken[at] += sign;
-        if (vg_memory_is_known(gpu->memory_bytes, gpu->memory_free_bytes))
-            host->gpu_memory_free[at] -= sign * fit->devices[i].memory_bytes;
+        vg_card_put(&host->cards[at], vg_card_type_of(cluster->types, fit->devices[i].type),
+                    fit->devices[i].memory_bytes, sign);
     }
 }
 
 /* Memory and vGPUs that a VM leaves behind, sign 1, or has again, sign -1. */
 static void
-cluster_leave(struct vg_host_state *host, const struct vg_snap_vm *vm, int sign)
+cluster_leave(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_snap_vm *vm,
+              int sign)
 {
     if (vg_memory_is_known(host->host->memory_bytes, host->host->memory_free_bytes))
         host->memory_free += sign * vm->memory_bytes;
     for (guint u = 0; u < vm->gpu->len; u++) {
         const struct vg_snap_gpu_use *use = vm->gpu->pdata[u];
         const struct vg_snap_gpu_use *last = u > 0 ? vm->gpu->pdata[u - 1] : NULL;
-        if (!use->vgpu_type || (last && strcmp(last->device, use->device) == 0))
+        if (last && strcmp(last->device, use->device) == 0)
             continue;
         for (guint g = 0; g < host->host->gpus->len; g++) {
             const struct vg_snap_gpu *gpu = host->host->gpus->pdata[g];
-            const struct vg_left left = {g, use->vgpu_type};
-            if (strcmp(gpu->device, use->device) != 0)
-                continue;
-            if (vg_memory_is_known(gpu->memory_bytes, gpu->memory_free_bytes))
-                host->gpu_memory_free[g] += sign * use->memory_bytes;
-            if (sign > 0)
-                g_array_append_val(host->left, left);
-            else
-                g_array_set_size(host->left, host->left->len - 1);
+            if (strcmp(gpu->device, use->device) == 0)
+                vg_card_put(&host->cards[g], vg_card_type_of(cluster->types, use->vgpu_type),
+                            use->memory_bytes, -sign);
         }
     }
 }
@@ -103,7 +96,7 @@ vg_cluster_move(vg_cluster *cluster, size_t vm_index, size_t to, const struct vg
     struct vg_host_state *source = &cluster->hosts[vm->host];
 
     vm->home_pool = vm->pool;
-    cluster_leave(source, vm->vm, 1);
+    cluster_leave(cluster, source, vm->vm, 1);
     source->moves++;
     cluster_put(cluster, vm_index, to, VG_POOL_FLOATING, fit);
     cluster_promise(cluster, &cluster->hosts[to], vm->vm, fit, 1);
@@ -120,7 +113,7 @@ vg_cluster_move_back(vg_cluster *cluster, size_t vm_index, const struct vg_fit *
     cluster_promise(cluster, &cluster->hosts[vm->host], vm->vm, fit, -1);
     cluster->hosts[vm->host].moves--;
     cluster_put(cluster, vm_index, vm->home, vm->home_pool, NULL);
-    cluster_leave(&cluster->hosts[vm->home], vm->vm, -1);
+    cluster_leave(cluster, &cluster->hosts[vm->home], vm->vm, -1);
     cluster->hosts[vm->home].moves--;
     if (cluster->day)
         vg_cluster_move_back(cluster->day, vm_index, fit);

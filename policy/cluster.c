@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/gpu-profile.h"
 #include "model/window.h"
 #include "policy/cluster-private.h"
 
@@ -33,8 +34,25 @@ find_problem(const struct vg_snap_vm *vm)
     return ok ? NULL : g_strdup("a figure is negative or not a number");
 }
 
+/* Is it a MIG slice? Its engines are its own. */
+static bool
+is_slice(const struct vg_snap_host *host, const struct vg_snap_gpu_use *use)
+{
+    if (vg_gpu_profile_is_mig(use->vgpu_type))
+        return true;
+    for (guint g = 0; use->vgpu_type && g < host->gpus->len; g++) {
+        const struct vg_snap_gpu *gpu = host->gpus->pdata[g];
+        for (guint t = 0; t < gpu->vgpu_types->len; t++) {
+            const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[t];
+            if (type->mig && strcmp(type->type, use->vgpu_type) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static void
-init_gpu_uses(const vg_cluster *cluster, struct vg_vm_state *state)
+init_gpu_uses(const vg_cluster *cluster, const struct vg_snap_host *host, struct vg_vm_state *state)
 {
     const struct vg_snap_vm *vm = state->vm;
     const GArray *profile = cluster_profile(cluster, vm)->gpu;
@@ -48,7 +66,7 @@ init_gpu_uses(const vg_cluster *cluster, struct vg_vm_state *state)
         struct vg_engine_use use = {
             .device = from->device,
             .engine = from->engine,
-            .level = MIN(level, 1.0),
+            .level = is_slice(host, from) ? 0 : MIN(level, 1.0),
         };
         g_array_append_val(state->uses, use);
     }
@@ -77,7 +95,7 @@ init_vms(vg_cluster *cluster)
             if (state->no_demand)
                 cluster->hosts[h].no_demand = state->vm->name;
             state->cpu_demand = vg_snap_vm_demand(state->vm);
-            init_gpu_uses(cluster, state);
+            init_gpu_uses(cluster, cluster->hosts[h].host, state);
             g_array_append_val(cluster->hosts[h].vms, next);
         }
     }
@@ -323,7 +341,7 @@ add_background(const vg_cluster *cluster, struct vg_host_state *host)
 {
     for (guint g = 0; g < host->host->gpus->len; g++) {
         const struct vg_snap_gpu *gpu = host->host->gpus->pdata[g];
-        for (guint e = 0; e < gpu->engines->len; e++) {
+        for (guint e = 0; e < gpu->engines->len && !vg_card_has_slices(gpu); e++) {
             const struct vg_snap_engine *engine = gpu->engines->pdata[e];
             double rest = engine->share;
             for (guint v = 0; v < host->host->vms->len; v++) {
@@ -376,6 +394,20 @@ index_groups(GHashTable *groups, const GPtrArray *names, size_t vm)
     }
 }
 
+/* Gives the types that VMs have numbers, from 1. */
+static void
+number_types(GHashTable *types, const struct vg_snap_host *host)
+{
+    for (guint v = 0; v < host->vms->len; v++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[v];
+        for (guint u = 0; u < vm->gpu->len; u++) {
+            char *type = ((const struct vg_snap_gpu_use *)vm->gpu->pdata[u])->vgpu_type;
+            if (type && !g_hash_table_contains(types, type))
+                g_hash_table_insert(types, type, GUINT_TO_POINTER(g_hash_table_size(types) + 1));
+        }
+    }
+}
+
 static vg_cluster *
 cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, bool of_day)
 {
@@ -385,6 +417,7 @@ cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, 
     cluster->config = config;
     cluster->n_hosts = snapshot->hosts->len;
     cluster->hosts = g_new0(struct vg_host_state, cluster->n_hosts);
+    cluster->types = g_hash_table_new(g_str_hash, g_str_equal);
     cluster->affinity = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_array);
     cluster->anti_affinity = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_array);
     for (size_t h = 0; h < cluster->n_hosts; h++) {
@@ -397,12 +430,14 @@ cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, 
         g_array_set_clear_func(state->engines, load_clear);
         state->vms = g_array_new(FALSE, FALSE, sizeof(size_t));
         state->memory_free = host->memory_free_bytes;
-        state->gpu_memory_free = g_new0(int64_t, host->gpus->len);
-        state->gpu_taken = g_new0(int64_t, host->gpus->len);
-        state->left = g_array_new(FALSE, FALSE, sizeof(struct vg_left));
+        state->packs_gpus = config->gpu_placement == VG_GPU_PLACEMENT_PACK;
+        state->cards = g_new0(struct vg_card, host->gpus->len);
+        number_types(cluster->types, host);
+    }
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        const struct vg_snap_host *host = cluster->hosts[h].host;
         for (guint g = 0; g < host->gpus->len; g++)
-            state->gpu_memory_free[g] =
-                ((const struct vg_snap_gpu *)host->gpus->pdata[g])->memory_free_bytes;
+            vg_card_init(&cluster->hosts[h].cards[g], host, host->gpus->pdata[g], cluster->types);
     }
     init_vms(cluster);
     if (of_day)
@@ -435,9 +470,9 @@ vg_cluster_free(vg_cluster *cluster)
         g_array_free(state->engines, TRUE);
         g_array_free(state->vms, TRUE);
         load_clear(&state->floating);
-        g_free(state->gpu_memory_free);
-        g_free(state->gpu_taken);
-        g_array_free(state->left, TRUE);
+        for (guint g = 0; g < state->host->gpus->len; g++)
+            vg_card_clear(&state->cards[g]);
+        g_free(state->cards);
     }
     for (size_t i = 0; i < cluster->n_vms; i++) {
         g_array_free(cluster->vms[i].uses, TRUE);
@@ -445,6 +480,7 @@ vg_cluster_free(vg_cluster *cluster)
         g_clear_pointer(&cluster->vms[i].departed, g_ptr_array_unref);
     }
     vg_cluster_free(cluster->day);
+    g_hash_table_destroy(cluster->types);
     g_hash_table_destroy(cluster->affinity);
     g_hash_table_destroy(cluster->anti_affinity);
     g_free(cluster->hosts);

@@ -35,6 +35,7 @@
 #include <glib.h>
 
 #include "model/snapshot.h"
+#include "policy/cards.h"
 #include "policy/policy-conf.h"
 
 #define VG_POOL_FLOATING (-1)
@@ -73,27 +74,20 @@ struct vg_vm_state {
     GArray *uses;      /* struct vg_engine_use */
 };
 
-/* A vGPU that a VM leaves behind. */
-struct vg_left {
-    size_t gpu;
-    const char *type;
-};
-
 struct vg_host_state {
     const struct vg_snap_host *host;
     GArray *pools; /* struct vg_load */
     struct vg_load floating;
-    GArray *engines;          /* struct vg_load */
-    GArray *vms;              /* size_t, indices into vms of the cluster, ascending */
-    int64_t memory_free;      /* memory not yet assigned by the plan; if unknown, see host */
-    int64_t *gpu_memory_free; /* per GPU */
-    int64_t *gpu_taken;       /* vGPUs assigned by the plan, per GPU */
-    GArray *left;             /* struct vg_left: vGPUs of VMs that the plan moves away */
-    const char *no_demand;    /* a VM on it whose CPU demand is unknown; NULL if none */
-    int64_t moves;            /* the moves of the plan, in and out */
-    int64_t wave;             /* the last wave in which it takes part, from 1 */
-    int64_t wave_moves;       /* its moves in that wave */
-    int64_t wave_left;        /* the last wave in which a VM leaves it */
+    GArray *engines;       /* struct vg_load */
+    GArray *vms;           /* size_t, indices into vms of the cluster, ascending */
+    int64_t memory_free;   /* memory not yet assigned by the plan; if unknown, see host */
+    struct vg_card *cards; /* one per GPU */
+    bool packs_gpus;       /* gpu_placement is pack here */
+    const char *no_demand; /* a VM on it whose CPU demand is unknown; NULL if none */
+    int64_t moves;         /* the moves of the plan, in and out */
+    int64_t wave;          /* the last wave in which it takes part, from 1 */
+    int64_t wave_moves;    /* its moves in that wave */
+    int64_t wave_left;     /* the last wave in which a VM leaves it */
 };
 
 typedef struct vg_cluster {
@@ -107,6 +101,7 @@ typedef struct vg_cluster {
     struct vg_host_state *hosts;
     size_t n_vms;
     struct vg_vm_state *vms;
+    GHashTable *types;    /* types of the VMs' GPUs -> numbers, from 1 */
     GHashTable *affinity; /* group name -> GArray of size_t, indices into vms */
     GHashTable *anti_affinity;
 } vg_cluster;

@@ -5,12 +5,7 @@
 
 #include <string.h>
 
-#include "model/gpu-part.h"
-
 #define GIB (1024.0 * 1024 * 1024)
-
-/* Loads that are equal on paper differ in the last bits. */
-#define SAME_LOAD 1e-9
 
 static const char *const names[VG_CONSTRAINT_MAX] = {
     [VG_CONSTRAINT_NONE] = "none",
@@ -138,65 +133,26 @@ check_memory(const vg_cluster *cluster, const struct vg_snap_vm *vm,
 /* How far the search for a GPU came: the reason to give is that of the best candidate. */
 enum gpu_obstacle { NO_TYPE, NONE_FREE, NO_MEMORY, FITS };
 
-/* What older snapshots have in place of the PCI id of a VM's whole GPU. */
-#define ANY_WHOLE "passthrough"
-
-/* Whether it is nobody's, as far as an older snapshot tells, which offers no whole GPUs. */
-static bool
-constraints_is_unused(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu)
-{
-    bool unused = gpu->vgpu_types->len == 0;
-
-    for (guint v = 0; v < host->vms->len; v++) {
-        const struct vg_snap_vm *vm = host->vms->pdata[v];
-        for (guint u = 0; u < vm->gpu->len; u++)
-            unused = unused && strcmp(((struct vg_snap_gpu_use *)vm->gpu->pdata[u])->device,
-                                      gpu->device) != 0;
-    }
-    return unused;
-}
-
-int64_t
-vg_constraints_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu,
-                          const char *wanted)
-{
-    const bool any_whole = strcmp(wanted, ANY_WHOLE) == 0;
-
-    for (guint t = 0; t < gpu->vgpu_types->len; t++) {
-        const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[t];
-        if (strcmp(type->type, wanted) == 0 || (any_whole && vg_gpu_type_is_whole(type->type)))
-            return type->free;
-    }
-    if (!any_whole)
-        return -1;
-    return constraints_is_unused(host, gpu);
-}
-
+/* Judges a GPU with those devices of the VM that the fit has put there. */
 static enum gpu_obstacle
-judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_snap_gpu_use *use,
-          const struct vg_fit *fit)
+judge_gpu(const vg_cluster *cluster, const struct vg_host_state *host, size_t gpu_index,
+          const struct vg_snap_gpu_use *use, const struct vg_fit *fit, int64_t *ret_room)
 {
-    const struct vg_snap_gpu *gpu = host->host->gpus->pdata[gpu_index];
-    int64_t free = vg_constraints_count_free(host->host, gpu, use->vgpu_type);
-    if (free < 0)
-        return NO_TYPE;
-    for (guint i = 0; i < host->left->len; i++) {
-        const struct vg_left *left = &g_array_index(host->left, struct vg_left, i);
-        free += left->gpu == gpu_index && strcmp(left->type, use->vgpu_type) == 0;
-    }
-    /* A vGPU of one type usually takes instances of the others away: count every promise. */
-    int64_t taken = host->gpu_taken[gpu_index];
-    int64_t memory_free = host->gpu_memory_free[gpu_index];
+    const size_t type = vg_card_type_of(cluster->types, use->vgpu_type);
+    struct vg_card card;
+
+    vg_card_copy(&host->cards[gpu_index], &card);
     for (size_t i = 0; i < fit->n_devices; i++) {
-        if (fit->devices[i].gpu != gpu_index)
-            continue;
-        taken++;
-        memory_free -= MIN(memory_free, fit->devices[i].memory_bytes);
+        if (fit->devices[i].gpu == gpu_index)
+            vg_card_put(&card, vg_card_type_of(cluster->types, fit->devices[i].type),
+                        fit->devices[i].memory_bytes, 1);
     }
-    if (free <= taken)
-        return NONE_FREE;
-    bool known = vg_memory_is_known(gpu->memory_bytes, gpu->memory_free_bytes);
-    return known && memory_free < use->memory_bytes ? NO_MEMORY : FITS;
+    *ret_room = vg_card_room(&card, type, use->memory_bytes);
+    const bool has_memory = vg_card_has_memory(&card, type, use->memory_bytes);
+    vg_card_clear(&card);
+    if (*ret_room < 0)
+        return NO_TYPE;
+    return *ret_room == 0 ? NONE_FREE : has_memory ? FITS : NO_MEMORY;
 }
 
 /* Of all engines of one of the VM's devices, mean over the windows. */
@@ -212,23 +168,50 @@ device_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const cha
     return sum / (double)cluster->n_windows;
 }
 
-/* What its VMs ask of the GPU, with those devices of the VM that the fit has put there. */
+/* Returns what a device wants of an engine in a window. */
 static double
-gpu_load(const vg_cluster *cluster, const struct vg_vm_state *vm, const struct vg_host_state *host,
-         const struct vg_fit *fit, size_t gpu_index)
+offer_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const char *device,
+             const char *engine, size_t w)
 {
-    const struct vg_snap_gpu *gpu = host->host->gpus->pdata[gpu_index];
     double sum = 0;
+
+    for (guint u = 0; u < vm->uses->len; u++) {
+        const struct vg_engine_use *use = &g_array_index(vm->uses, struct vg_engine_use, u);
+        if (strcmp(use->device, device) == 0 && strcmp(use->engine, engine) == 0)
+            sum += vg_vm_gpu_demand(cluster, vm, use, w);
+    }
+    return sum;
+}
+
+/* Sets what the VMs of a GPU ask of it, with those devices of the VM that the fit has put there,
+ * and what is lost there by one more device. */
+static void
+offer_loads(const vg_cluster *cluster, const struct vg_vm_state *vm,
+            const struct vg_host_state *host, const struct vg_fit *fit, const char *device,
+            struct vg_card_offer *offer)
+{
+    const struct vg_snap_gpu *gpu = host->host->gpus->pdata[offer->gpu];
+
     for (size_t i = 0; i < fit->n_devices; i++) {
-        if (fit->devices[i].gpu == gpu_index)
-            sum += device_demand(cluster, vm, fit->devices[i].device);
+        if (fit->devices[i].gpu == offer->gpu)
+            offer->load += device_demand(cluster, vm, fit->devices[i].device);
     }
     for (guint e = 0; e < host->engines->len; e++) {
         const struct vg_load *load = &g_array_index(host->engines, struct vg_load, e);
-        if (strcmp(load->device, gpu->device) == 0)
-            sum += vg_load_mean(cluster, load);
+        double rise = 0;
+        if (strcmp(load->device, gpu->device) != 0)
+            continue;
+        offer->load += vg_load_mean(cluster, load);
+        for (size_t w = 0; w < cluster->n_windows; w++) {
+            double wanted = load->demand[w];
+            for (size_t i = 0; i < fit->n_devices; i++)
+                if (fit->devices[i].gpu == offer->gpu)
+                    wanted += offer_demand(cluster, vm, fit->devices[i].device, load->engine, w);
+            const double more = offer_demand(cluster, vm, device, load->engine, w);
+            rise += MAX(wanted + more - 1, 0) - MAX(wanted - 1, 0);
+        }
+        offer->rise += rise / (double)cluster->n_windows;
     }
-    return sum;
 }
 
 static enum vg_constraint
@@ -261,6 +244,9 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to, s
     const struct vg_host_state *host = &cluster->hosts[to];
 
     fit->named = vg_cluster_names_gpus(cluster, vm, to);
+    const enum vg_card_choice how = !fit->named        ? VG_CARD_WORST
+                                    : host->packs_gpus ? VG_CARD_PACK
+                                                       : VG_CARD_SPREAD;
     for (guint u = 0; u < vm->vm->gpu->len; u++) {
         const struct vg_snap_gpu_use *use = vm->vm->gpu->pdata[u];
         const struct vg_snap_gpu_use *last = u > 0 ? vm->vm->gpu->pdata[u - 1] : NULL;
@@ -272,23 +258,21 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to, s
             return VG_CONSTRAINT_GPU_TYPE;
         }
         enum gpu_obstacle best = NO_TYPE;
-        size_t chosen = 0;
-        double chosen_load = 0;
+        struct vg_card_offer chosen = {0};
         for (guint g = 0; g < host->host->gpus->len; g++) {
-            enum gpu_obstacle obstacle = judge_gpu(host, g, use, fit);
-            double load = obstacle == FITS ? gpu_load(cluster, vm, host, fit, g) : 0;
-            const double less = fit->named ? chosen_load - load : load - chosen_load;
-            if (obstacle == FITS && (best != FITS || less > SAME_LOAD)) {
-                chosen = g;
-                chosen_load = load;
-            }
+            struct vg_card_offer offer = {.gpu = g, .used = vg_card_is_used(&host->cards[g])};
+            enum gpu_obstacle obstacle = judge_gpu(cluster, host, g, use, fit, &offer.room);
+            if (obstacle == FITS)
+                offer_loads(cluster, vm, host, fit, use->device, &offer);
+            if (obstacle == FITS && (best != FITS || vg_card_offer_is_better(&offer, &chosen, how)))
+                chosen = offer;
             best = MAX(best, obstacle);
         }
         if (best != FITS)
             return tell_gpu(best, vm->vm, use, host->host, ret_reason);
         fit->devices[fit->n_devices].device = use->device;
         fit->devices[fit->n_devices].type = use->vgpu_type;
-        fit->devices[fit->n_devices].gpu = chosen;
+        fit->devices[fit->n_devices].gpu = chosen.gpu;
         fit->devices[fit->n_devices].memory_bytes = use->memory_bytes;
         fit->n_devices++;
     }

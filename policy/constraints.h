@@ -45,11 +45,6 @@ enum vg_constraint vg_constraints_vm(const vg_cluster *cluster, size_t vm, char 
 enum vg_constraint vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host,
                                        struct vg_fit *ret_fit, char **ret_reason);
 
-/* Returns how many vGPUs of a type a GPU of the snapshot can provide, or -1 if it is of another
- * kind. */
-int64_t vg_constraints_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu,
-                                  const char *wanted);
-
 /* Checks whether the host has reached its limit of moves in one wave. ret_reason may be NULL. */
 enum vg_constraint vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason);
 

@@ -19,6 +19,12 @@ const char *const vg_rule_names[] = {
     [VG_RULE_MAX] = NULL,
 };
 
+const char *const vg_gpu_placement_names[] = {
+    [VG_GPU_PLACEMENT_SPREAD] = "spread",
+    [VG_GPU_PLACEMENT_PACK] = "pack",
+    [VG_GPU_PLACEMENT_MAX] = NULL,
+};
+
 /* Where the defaults come from:
  * - classes, half-life, alternating: the project's own choice, tried on recordings;
  * - threshold, hold and minimum gain: the three brakes that keep a balancer from flapping; 0.05
@@ -71,6 +77,8 @@ const struct vg_conf_key vg_policy_keys[] = {
      "Most moves of one wave, in and out together, that a host takes part in."},
     {"policy", "horizon", VG_CONF_DURATION, AT(horizon_ns), "600s", 1, 2592000, NULL,
      "Time over which the cost of a move must pay off."},
+    {"policy", "gpu_placement", VG_CONF_ENUM, AT(gpu_placement), "spread", 0, 0,
+     vg_gpu_placement_names, "spread: the least used GPU; pack: GPUs in use before empty ones."},
     {"policy", "preempt_threshold_per_s", VG_CONF_DOUBLE, AT(preempt_threshold), "10", 0, 1e9, NULL,
      "paper-threshold: preemptions per second above which a CPU-intensive VM moves."},
     {"policy", "paper_max_moves", VG_CONF_INT, AT(paper_max_moves), "1", 0, 1000, NULL,

@@ -12,6 +12,9 @@
 #include "base/conf.h"
 #include "model/score.h"
 
+/* The choice among a host's GPUs for a VM. */
+enum vg_gpu_placement { VG_GPU_PLACEMENT_SPREAD, VG_GPU_PLACEMENT_PACK, VG_GPU_PLACEMENT_MAX };
+
 enum vg_rule_id { VG_RULE_COMPLEMENT, VG_RULE_PAPER_THRESHOLD, VG_RULE_MAX };
 
 /* Thresholds for proposing another mode of a GPU's scheduler. */
@@ -40,6 +43,7 @@ struct vg_policy_config {
     int64_t max_moves;          /* if negative, a share of the hosts, see VG_CONF_COUNT */
     int64_t max_moves_per_host; /* in a wave, in and out together */
     int64_t horizon_ns;
+    enum vg_gpu_placement gpu_placement;
 
     double preempt_threshold; /* preemptions per second */
     int64_t paper_max_moves;
@@ -54,7 +58,8 @@ struct vg_policy_config {
 
 extern const struct vg_conf_key vg_policy_keys[];
 extern const size_t vg_policy_n_keys;
-extern const char *const vg_rule_names[]; /* "complement", "paper-threshold" */
+extern const char *const vg_gpu_placement_names[]; /* "spread", "pack" */
+extern const char *const vg_rule_names[];          /* "complement", "paper-threshold" */
 
 void vg_policy_config_init(struct vg_policy_config *config);
 

@@ -117,8 +117,7 @@ new_devices(struct search *search, size_t index, double *windows)
         if (!last || strcmp(last->device, snap->device) != 0) {
             struct search_device *device = &search->devices[search->n_devices++];
             device->memory_bytes = snap->memory_bytes;
-            device->type = snap->vgpu_type ? (size_t)new_number(search->types, snap->vgpu_type) - 1
-                                           : SEARCH_NOWHERE;
+            device->type = vg_card_type_of(cluster->types, snap->vgpu_type);
             device->home = device->slot = new_slot(&search->hosts[vm->home], use->device);
             device->first_use = search->n_uses;
             vm->n_devices++;
@@ -168,24 +167,13 @@ new_vm(struct search *search, size_t index, double *windows)
 static void
 new_gpus(struct search *search, size_t index)
 {
-    const struct vg_snap_host *snap = search->cluster->hosts[index].host;
+    const struct vg_host_state *state = &search->cluster->hosts[index];
     struct search_host *host = &search->hosts[index];
-    GHashTableIter iter;
-    void *name, *number;
 
-    host->gpu_memory_known = g_new0(bool, host->n_gpus);
-    host->gpu_memory_free = g_new0(int64_t, host->n_gpus);
-    host->gpu_taken = g_new0(int64_t, host->n_gpus);
-    host->gpu_free = g_new0(int64_t, host->n_gpus * search->n_types);
-    for (size_t g = 0; g < host->n_gpus; g++) {
-        const struct vg_snap_gpu *gpu = snap->gpus->pdata[g];
-        host->gpu_memory_known[g] = vg_memory_is_known(gpu->memory_bytes, gpu->memory_free_bytes);
-        host->gpu_memory_free[g] = gpu->memory_free_bytes;
-        g_hash_table_iter_init(&iter, search->types);
-        while (g_hash_table_iter_next(&iter, &name, &number))
-            host->gpu_free[g * search->n_types + (size_t)GPOINTER_TO_INT(number) - 1] =
-                vg_constraints_count_free(snap, gpu, name);
-    }
+    host->packs_gpus = state->packs_gpus;
+    host->cards = g_new0(struct vg_card, host->n_gpus);
+    for (size_t g = 0; g < host->n_gpus; g++)
+        vg_card_copy(&state->cards[g], &host->cards[g]);
 }
 
 /* The loads of a host as the cluster has them. */
@@ -363,7 +351,6 @@ search_new(const vg_cluster *cluster, const bool *held)
     search->cluster = cluster;
     search->held = held;
     search->engines = g_hash_table_new(g_str_hash, g_str_equal);
-    search->types = g_hash_table_new(g_str_hash, g_str_equal);
     search->models = g_hash_table_new(g_str_hash, g_str_equal);
     search->moved = g_array_new(FALSE, FALSE, sizeof(size_t));
     search->returns = g_array_new(FALSE, FALSE, sizeof(struct search_return));
@@ -387,7 +374,6 @@ search_new(const vg_cluster *cluster, const bool *held)
         g_new0(double, MAX(cluster->n_windows, cluster->day ? cluster->day->n_windows : 0));
     for (size_t v = 0; v < cluster->n_vms; v++)
         new_vm(search, v, windows);
-    search->n_types = g_hash_table_size(search->types);
     new_bundles(search);
     for (size_t h = 0; h < cluster->n_hosts; h++)
         new_gpus(search, h);
@@ -406,17 +392,15 @@ search_free(struct search *search)
 {
     for (size_t h = 0; h < search->cluster->n_hosts; h++) {
         struct search_host *host = &search->hosts[h];
-        g_free(host->gpu_memory_known);
-        g_free(host->gpu_memory_free);
-        g_free(host->gpu_taken);
-        g_free(host->gpu_free);
+        for (size_t g = 0; g < host->n_gpus; g++)
+            vg_card_clear(&host->cards[g]);
+        g_free(host->cards);
         g_free(host->slot_load);
         g_ptr_array_free(host->slots, TRUE);
         g_array_free(host->engines, TRUE);
         g_array_free(host->vms, TRUE);
     }
     g_hash_table_destroy(search->engines);
-    g_hash_table_destroy(search->types);
     g_hash_table_destroy(search->models);
     g_array_free(search->moved, TRUE);
     g_array_free(search->returns, TRUE);

@@ -17,7 +17,7 @@ struct search_use {
 
 /* What a VM has of one GPU. */
 struct search_device {
-    size_t type; /* its number; SEARCH_NOWHERE: not known */
+    size_t type; /* vg_card_type_of() */
     int64_t memory_bytes;
     double mean;       /* of what all its engines are asked for */
     size_t home, slot; /* the GPU on the host in the snapshot, and now */
@@ -57,11 +57,9 @@ struct search_host {
     int model;
     bool memory_known;
     int64_t memory_free;
-    bool *gpu_memory_known;
-    int64_t *gpu_memory_free;
-    int64_t *gpu_taken;
-    int64_t *gpu_free; /* by GPU and type; -1: none of that type */
-    GPtrArray *slots;  /* const char *: devices; the GPUs of the snapshot first */
+    struct vg_card *cards; /* one per GPU */
+    bool packs_gpus;
+    GPtrArray *slots; /* const char *: devices; the GPUs of the snapshot first */
     double *slot_load;
     GArray *engines; /* struct search_engine */
     GArray *vms;     /* size_t */
@@ -105,11 +103,11 @@ struct search {
     struct search_host *hosts;
     struct search_bundle *bundles;
     size_t *bundle_vms;
-    size_t n_bundles, n_devices, n_uses, n_types, n_engines;
-    GHashTable *engines, *types, *models; /* names to numbers, from 1 */
-    GArray *returns; /* struct search_return: hosts to which VMs may not return */
-    GArray *moved;   /* size_t: VMs that are not at home, as committed */
-    uint64_t work;   /* rows looked at */
+    size_t n_bundles, n_devices, n_uses, n_engines;
+    GHashTable *engines, *models; /* names to numbers, from 1 */
+    GArray *returns;              /* struct search_return: hosts to which VMs may not return */
+    GArray *moved;                /* size_t: VMs that are not at home, as committed */
+    uint64_t work;                /* rows looked at */
     bool any_allowed;
     struct search_rank *ranks; /* all hosts, the most idle first */
     double *engines_left;      /* the most that is left, by number and host */

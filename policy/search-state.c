@@ -164,14 +164,8 @@ state_add_vm(struct search *search, size_t index, size_t host_index, float sign)
         host->memory_free -= (int64_t)sign * (home ? vm->freed_bytes : vm->memory_bytes);
     for (size_t d = vm->first_device; d < vm->first_device + vm->n_devices; d++) {
         const struct search_device *device = &search->devices[d];
-        if (device->slot >= host->n_gpus)
-            continue;
-        host->gpu_memory_free[device->slot] -= (int64_t)sign * device->memory_bytes;
-        if (!home)
-            host->gpu_taken[device->slot] += (int64_t)sign;
-        else if (device->type != SEARCH_NOWHERE &&
-                 host->gpu_free[device->slot * search->n_types + device->type] >= 0)
-            host->gpu_free[device->slot * search->n_types + device->type] -= (int64_t)sign;
+        if (device->slot < host->n_gpus)
+            vg_card_put(&host->cards[device->slot], device->type, device->memory_bytes, (int)sign);
     }
 }
 
@@ -235,37 +229,77 @@ state_is_kept_away(const struct search *search, size_t vm, size_t host)
     return false;
 }
 
-/* Finds a GPU for a device, the one asked for least (or most, if the target chooses), with those
- * devices of the VM before it placed. */
+/* Returns the engines that are lost on a slot of a host by a device that comes. */
+static double
+state_device_rise(struct search *search, const struct search_device *device,
+                  const struct search_host *host, size_t slot)
+{
+    double rise = 0;
+
+    for (size_t u = device->first_use; u < device->first_use + device->n_uses; u++) {
+        const float *demand = search->use_demands + search->uses[u].row * search->width;
+        for (guint e = 0; e < host->engines->len; e++) {
+            const struct search_engine *engine =
+                &g_array_index(host->engines, struct search_engine, e);
+            if (engine->slot == slot && engine->engine == search->uses[u].engine)
+                rise +=
+                    state_beyond(search, state_load(search, engine->row), demand, 1) - engine->lost;
+        }
+    }
+    return rise;
+}
+
+/* Finds a GPU for a device, with those devices of the VM before it placed and counted in the cards.
+ */
 static bool
 state_place_device(struct search *search, const struct search_vm *vm, size_t index,
                    const struct search_host *host)
 {
     struct search_device *device = &search->devices[index];
-    const bool named = vm->names_gpus && host->names_gpus;
-    double chosen = 0;
+    const enum vg_card_choice how = !(vm->names_gpus && host->names_gpus) ? VG_CARD_WORST
+                                    : host->packs_gpus                    ? VG_CARD_PACK
+                                                                          : VG_CARD_SPREAD;
+    struct vg_card_offer chosen = {0};
 
     device->next = SEARCH_NOWHERE;
-    for (size_t g = 0; device->type != SEARCH_NOWHERE && g < host->n_gpus; g++) {
-        int64_t taken = host->gpu_taken[g], memory = device->memory_bytes;
-        double load = host->slot_load[g];
-        for (size_t d = vm->first_device; d < index; d++) {
-            if (search->devices[d].next != g)
-                continue;
-            taken++;
-            memory += search->devices[d].memory_bytes;
-            load += search->devices[d].mean;
-        }
-        if (host->gpu_free[g * search->n_types + device->type] <= taken ||
-            (host->gpu_memory_known[g] && memory > host->gpu_memory_free[g]))
+    for (size_t g = 0; g < host->n_gpus; g++) {
+        struct vg_card_offer offer = {.gpu = g, .load = host->slot_load[g]};
+        offer.room = vg_card_room(&host->cards[g], device->type, device->memory_bytes);
+        if (offer.room <= 0 ||
+            !vg_card_has_memory(&host->cards[g], device->type, device->memory_bytes))
             continue;
-        const double less = named ? chosen - load : load - chosen;
-        if (device->next == SEARCH_NOWHERE || less > SEARCH_SAME) {
+        for (size_t d = vm->first_device; d < index; d++)
+            offer.load += search->devices[d].next == g ? search->devices[d].mean : 0;
+        if (how == VG_CARD_PACK) {
+            offer.used = vg_card_is_used(&host->cards[g]);
+            offer.rise = state_device_rise(search, device, host, g);
+        }
+        if (device->next == SEARCH_NOWHERE || vg_card_offer_is_better(&offer, &chosen, how)) {
             device->next = g;
-            chosen = load;
+            chosen = offer;
         }
     }
     return device->next != SEARCH_NOWHERE;
+}
+
+/* Places all devices of a VM. */
+static bool
+state_place_devices(struct search *search, const struct search_vm *vm, struct search_host *host)
+{
+    const size_t end = vm->first_device + vm->n_devices;
+    size_t d = vm->first_device;
+
+    for (; d < end && state_place_device(search, vm, d, host); d++) {
+        const struct search_device *device = &search->devices[d];
+        if (d + 1 < end)
+            vg_card_put(&host->cards[device->next], device->type, device->memory_bytes, 1);
+    }
+    const bool all = d == end;
+    for (d = MIN(d, end - 1); vm->n_devices > 1 && d-- > vm->first_device;) {
+        const struct search_device *device = &search->devices[d];
+        vg_card_put(&host->cards[device->next], device->type, device->memory_bytes, -1);
+    }
+    return all;
 }
 
 bool
@@ -286,10 +320,8 @@ search_fits(struct search *search, size_t vm, size_t host_index)
         return false;
     if (host->memory_known && host->memory_free < state->memory_bytes)
         return false;
-    for (size_t d = state->first_device; d < state->first_device + state->n_devices; d++) {
-        if (!state_place_device(search, state, d, host))
-            return false;
-    }
+    if (state->n_devices > 0 && !state_place_devices(search, state, &search->hosts[host_index]))
+        return false;
     return !state_is_kept_away(search, vm, host_index);
 }
 

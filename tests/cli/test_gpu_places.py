@@ -17,16 +17,23 @@ def case(name):
         return json.load(file)
 
 
-def plan_of(snapshot, tmp_path):
-    path = tmp_path / "state.json"
+def plan_of(snapshot, tmp_path, *lines):
+    """lines: more of the configuration, below [policy]."""
+    path, config = tmp_path / "state.json", tmp_path / "policy.conf"
     path.write_text(json.dumps(snapshot))
-    done = subprocess.run([program(), "placement", "--dry-run", "-o", "json", "--state", path],
+    config.write_text("\n".join(["[policy]", *lines, ""]))
+    done = subprocess.run([program(), "placement", "--dry-run", "-o", "json", "--config", config, "--state", path],
                           capture_output=True, check=True, timeout=HANG_S)
     return json.loads(done.stdout)
 
 
 def moves(plan):
     return [(action["vm"], action["to"], [gpu["to"] for gpu in action["gpus"]]) for action in plan["actions"]]
+
+
+def wide(plan_snapshot, tmp_path, *lines):
+    """A plan whose waves and length are not limited."""
+    return plan_of(plan_snapshot, tmp_path, "max_moves_per_plan=10", "max_moves_per_host=10", *lines)
 
 
 def test_gain_is_that_of_the_named_gpu(tmp_path):
@@ -69,3 +76,84 @@ def test_gain_where_nobody_can_name_the_gpu(older, tmp_path):
         for host in snapshot["hosts"]:
             host["names_gpus"] = True
         assert moves(plan_of(snapshot, tmp_path)) == [("A", "t", [GPU1])]
+
+
+def test_a_group_makes_room_for_a_large_profile(tmp_path):
+    """The 24Q of X fits nowhere before one 12Q VM joins the other. That move wins nothing by itself."""
+    plan = plan_of(case("fragmented"), tmp_path)
+    first, second = plan["actions"]
+    assert (first["vm"], first["from"], first["to"]) in (("p", "b", "c"), ("q", "c", "b"))
+    assert (second["vm"], second["to"]) == ("X", first["from"])
+    assert first["group"] == second["group"] and first["wave"] < second["wave"]
+    assert first["gain"]["lost_cpu_ns_per_s"] == 0
+    assert second["gain"]["lost_cpu_ns_per_s"] == 3_000_000_000
+
+
+def test_pack_keeps_the_empty_gpu_for_a_large_profile(tmp_path):
+    """S (12Q) may join u on a half-used GPU, and T (24Q) needs the empty one."""
+    assert moves(wide(case("breadth-first"), tmp_path, "gpu_placement=spread")) == [("S", "t", [GPU1])]
+    assert moves(wide(case("breadth-first"), tmp_path)) == [("S", "t", [GPU1])]
+    plan = wide(case("breadth-first"), tmp_path, "gpu_placement=pack")
+    assert sorted(moves(plan)) == [("S", "t", [GPU0]), ("T", "t", [GPU1])]
+
+
+def test_pack_does_not_share_a_gpu_that_is_busy(tmp_path):
+    """With u at 0.9, S and u would lose 0.1 engines, so that the empty GPU is better."""
+    snapshot = case("breadth-first")
+    snapshot["hosts"][2]["vms"][0]["gpu"][0]["share"] = 0.9
+    snapshot["hosts"][2]["vms"][0]["gpu_intensity"] = 0.9
+    snapshot["hosts"][2]["gpus"][0]["engines"][0]["share"] = 0.9
+    assert moves(wide(snapshot, tmp_path, "gpu_placement=pack"))[0] == ("S", "t", [GPU1])
+
+
+def test_one_type_on_a_homogeneous_gpu(tmp_path):
+    snapshot = case("homogeneous")
+    assert moves(wide(snapshot, tmp_path)) == [("S", "t", [GPU0])]
+    for profiles, n in (("unknown", 1), ("homogeneous", 1), ("mixed", 2)):
+        snapshot["hosts"][2]["gpus"][0]["profiles"] = profiles
+        assert len(wide(snapshot, tmp_path)["actions"]) == n, profiles
+
+
+def test_two_types_of_one_vm_on_a_homogeneous_gpu(tmp_path):
+    snapshot = case("homogeneous-one-vm")
+    assert plan_of(snapshot, tmp_path)["verdict"] == "infeasible"
+    snapshot["hosts"][1]["gpus"][0]["profiles"] = "mixed"
+    assert moves(plan_of(snapshot, tmp_path)) == [("M", "t", [GPU0, GPU0])]
+
+
+def test_types_do_not_overbook_a_gpu(tmp_path):
+    """The memory of the GPU is unknown. It offers 12Q twice or 6Q four times, and three VMs want 6Q."""
+    def types(plan):
+        return [action["gpus"][0]["type"] for action in plan["actions"]]
+    snapshot = case("overbooked-unknown-fb")
+    assert types(wide(snapshot, tmp_path)) == ["6Q"] * 3
+    # While its memory is unknown, a mixed GPU gets one type, too.
+    snapshot["hosts"][0]["gpus"][0]["profiles"] = "mixed"
+    assert types(wide(snapshot, tmp_path)) == ["6Q"] * 3
+    # Its memory has room for two of 12 GiB, or one and two of 6 GiB, or four.
+    snapshot["hosts"][0]["gpus"][0] |= {"memory_bytes": 24 << 30, "memory_free_bytes": 24 << 30}
+    found = types(wide(snapshot, tmp_path))
+    assert sum(int(name[:-1]) for name in found) <= 24 and len(found) == 3
+
+
+def test_slices_do_not_compete(tmp_path):
+    """Four VMs are busy for 0.6 of the time, each in a MIG slice of its own."""
+    snapshot = case("mig")
+    plan = plan_of(snapshot, tmp_path)
+    assert (plan["verdict"], plan["actions"]) == ("nothing-to-do", [])
+    # The same with a type whose name says nothing, if the host reports that it is a slice.
+    def rename(text):
+        for host in snapshot["hosts"]:
+            for gpu in host["gpus"]:
+                gpu["vgpu_types"][0] |= {"type": text, "mig": text == "nvidia-475"}
+            for vm in host["vms"]:
+                vm["gpu"][0]["vgpu_type"] = text
+    rename("nvidia-475")
+    assert plan_of(snapshot, tmp_path)["verdict"] == "nothing-to-do"
+    rename("nvidia-63")
+    assert plan_of(snapshot, tmp_path)["verdict"] == "changes"
+
+
+def test_nothing_is_consolidated_unasked(tmp_path):
+    assert wide(case("consolidate"), tmp_path)["verdict"] == "nothing-to-do"
+    assert wide(case("consolidate"), tmp_path, "gpu_placement=pack")["verdict"] == "nothing-to-do"
