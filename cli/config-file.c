@@ -9,13 +9,16 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/cli.h"
-#include "policy/policy-conf.h"
+#include "policy/host-groups.h"
 
 /* What a file of --config may have. */
 struct file_config {
     struct vg_policy_config policy;
     char *alias;
+    GPtrArray *hosts; /* struct vg_hosts_config */
 };
+
+static const struct vg_conf_list hosts_list = VG_HOSTS_LIST(offsetof(struct file_config, hosts));
 
 static const struct vg_conf_key alias_key = {"tracepoints",
                                              "alias",
@@ -33,7 +36,10 @@ parse_config(const char *path, const char *text, size_t size, struct vg_policy_c
 {
     struct file_config config = {0};
     g_autofree struct vg_conf_key *keys = g_new(struct vg_conf_key, vg_policy_n_keys + 1);
+    const struct vg_conf_schema schema = {keys, vg_policy_n_keys + 1, &hosts_list, 1};
+    g_autofree struct vg_conf_place *places = g_new0(struct vg_conf_place, vg_policy_n_keys + 1);
     g_autoptr(vg_aliases) aliases = NULL;
+    g_autoptr(GString) errors = g_string_new(NULL);
     GError *bad = NULL;
 
     for (size_t i = 0; i < vg_policy_n_keys; i++) {
@@ -42,7 +48,13 @@ parse_config(const char *path, const char *text, size_t size, struct vg_policy_c
     }
     keys[vg_policy_n_keys] = alias_key;
     vg_conf_defaults(keys, vg_policy_n_keys + 1, &config);
-    int status = vg_conf_parse(keys, vg_policy_n_keys + 1, path, text, size, &config, err);
+    vg_conf_lists_init(&hosts_list, 1, &config);
+    int status = vg_conf_parse_some(&schema, path, text, size, &config, places, err);
+    for (size_t i = 0; i <= vg_policy_n_keys; i++)
+        g_free(places[i].file);
+    vg_host_groups_set(&config.policy, config.hosts, errors);
+    if (status == 0 && errors->len > 0)
+        status = vg_error(err, VG_E_INVALID, "%s", errors->str);
     if (status == 0 && vg_policy_config_check(&config.policy, err) < 0) {
         g_prefix_error(err, "%s: ", path);
         status = -1;
@@ -54,6 +66,7 @@ parse_config(const char *path, const char *text, size_t size, struct vg_policy_c
         status = -1;
     }
     vg_conf_clear(keys, vg_policy_n_keys + 1, &config);
+    vg_conf_lists_clear(&hosts_list, 1, &config);
     if (status < 0)
         return -1;
     *ret = config.policy;

@@ -7,9 +7,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "daemon/backend-private.h"
 #include "daemon/trace.h"
+#include "policy/host-groups.h"
 #include "policy/policy.h"
+
+#define VG_LOG_TAG "plans"
 
 /* The number of proposed moves that a scheduler is told to allow, at most, and the time for which
  * they count. */
@@ -82,6 +86,18 @@ plans_tell(vg_daemon_backend *backend, const vg_plan *plan)
     vg_event_log_add(backend->parts.events, "plan", data);
 }
 
+/* Reports a host that matches several groups: a file does not show this. */
+static void
+plans_log_groups(const struct vg_policy_config *policy, const vg_snapshot *snapshot)
+{
+    for (guint i = 0; i < snapshot->hosts->len; i++) {
+        const struct vg_snap_host *host = snapshot->hosts->pdata[i];
+        g_autofree char *doubt = vg_host_groups_doubt(policy, host->name);
+        if (doubt)
+            vg_log_warn_limited("a host matches several groups: %s", doubt);
+    }
+}
+
 static vg_plan *
 plans_make(void *data, const vg_view *view, const char *rule_name, int64_t *ret_made_ns,
            GError **err)
@@ -102,6 +118,7 @@ plans_make(void *data, const vg_view *view, const char *rule_name, int64_t *ret_
     g_autoptr(vg_plan) plan = vg_policy_plan(snapshot, &policy, rule, err);
     if (!plan)
         return NULL;
+    plans_log_groups(&policy, snapshot);
     for (guint i = 0; i < notes->len; i++)
         vg_plan_add_note(plan, "%s", (const char *)notes->pdata[i]);
     g_autoptr(json_object) document = vg_plan_to_json(plan);

@@ -30,6 +30,7 @@
 #define AT(member) offsetof(struct vg_daemon_config, member)
 
 #define FILES_MAX 256
+#define GPUS_MAX  64
 
 static const char *const use_names[] = {"auto", "yes", "no", NULL};
 static const char *const client_names[] = {"optional", "required", NULL};
@@ -254,12 +255,11 @@ static const struct vg_conf_key gpu_keys[] = {
      "Number of VMs on this host that can use the device at the same time."},
 };
 
-#define GPUS_MAX 64
-
 static const struct vg_conf_list own_lists[] = {
     {"alert", vg_alert_keys, VG_ALERT_N_KEYS, sizeof(struct vg_alert_config), AT(alerts),
      VG_ALERTS_MAX},
     {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
+    VG_HOSTS_LIST(AT(hosts)),
     {"peer", vg_peer_keys, VG_PEER_N_KEYS, sizeof(struct vg_peer_config), AT(peers), VG_PEERS_MAX},
     VG_PROXY_LIST(AT(proxies)),
 };
@@ -559,6 +559,7 @@ config_check(struct config_files *files)
     };
     g_autoptr(GError) crossed = NULL;
 
+    vg_host_groups_set(&files->config->policy, files->config->hosts, files->errors);
     vg_alert_config_check(files->config, files->errors);
     vg_peer_config_check(files->config, files->errors);
     vg_proxy_config_check(files->config->proxies, files->errors);

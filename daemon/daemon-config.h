@@ -13,7 +13,7 @@
 #include <glib.h>
 
 #include "base/conf.h"
-#include "policy/policy-conf.h"
+#include "policy/host-groups.h"
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
@@ -146,6 +146,7 @@ struct vg_daemon_config {
     char *nova_host; /* empty if nova uses vgpud's name for the host */
     int64_t nova_poll_ns;
     int64_t nova_deadline_ns;
+    GPtrArray *hosts;    /* struct vg_hosts_config */
     GPtrArray *alerts;   /* struct vg_alert_config */
     char *alert_command; /* an argv; empty if there is no command */
     int64_t alert_command_limit_ns;

@@ -7,6 +7,7 @@
 #include "model/gpu-profile.h"
 #include "model/window.h"
 #include "policy/cluster-private.h"
+#include "policy/host-groups.h"
 
 static bool
 is_amount(double value)
@@ -430,7 +431,8 @@ cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, 
         g_array_set_clear_func(state->engines, load_clear);
         state->vms = g_array_new(FALSE, FALSE, sizeof(size_t));
         state->memory_free = host->memory_free_bytes;
-        state->packs_gpus = config->gpu_placement == VG_GPU_PLACEMENT_PACK;
+        state->packs_gpus =
+            vg_host_groups_gpu_placement(config, host->name) == VG_GPU_PLACEMENT_PACK;
         state->cards = g_new0(struct vg_card, host->gpus->len);
         number_types(cluster->types, host);
     }

@@ -160,10 +160,27 @@ vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *r
     return 0;
 }
 
+/* Appends the groups of hosts to a dump. */
+static char *
+conf_add_groups(const struct vg_policy_config *config, char *take_dump)
+{
+    GString *text = g_string_new(take_dump);
+
+    g_free(take_dump);
+    for (size_t i = 0; i < config->n_host_groups; i++) {
+        const struct vg_host_group *group = &config->host_groups[i];
+        g_string_append_printf(text, "\n[hosts %s]\nmatch=%s\n", group->name, group->match);
+        if (group->has_gpu_placement)
+            g_string_append_printf(text, "gpu_placement=%s\n",
+                                   vg_gpu_placement_names[group->gpu_placement]);
+    }
+    return g_string_free(text, FALSE);
+}
+
 char *
 vg_policy_config_dump(const struct vg_policy_config *config)
 {
-    return vg_conf_dump(vg_policy_keys, vg_policy_n_keys, config);
+    return conf_add_groups(config, vg_conf_dump(vg_policy_keys, vg_policy_n_keys, config));
 }
 
 char *
@@ -173,7 +190,7 @@ vg_policy_config_dump_of_plans(const struct vg_policy_config *config)
 
     while (n < vg_policy_n_keys && strcmp(vg_policy_keys[n].group, "gpu-mode") != 0)
         n++;
-    return vg_conf_dump(vg_policy_keys, n, config);
+    return conf_add_groups(config, vg_conf_dump(vg_policy_keys, n, config));
 }
 
 int

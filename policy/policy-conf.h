@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * All settings of the policy. vg_policy_keys has the keys, defaults, ranges and help texts;
- * vgpud-policy(7) documents them. Plain data without strings: copy by assignment, nothing to
+ * vgpud-policy(7) documents them. Plain data without pointers: copy by assignment, nothing to
  * free.
  */
 #ifndef VG_POLICY_POLICY_CONF_H
 #define VG_POLICY_POLICY_CONF_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/conf.h"
@@ -26,6 +28,17 @@ struct vg_gpumode_config {
     int64_t ignore_worsening_ns; /* a smaller rise of p95 latency does not count */
     double max_model_error;
     int64_t min_requests;
+};
+
+#define VG_HOST_GROUPS_MAX      32
+#define VG_HOST_GROUP_MATCH_MAX 255 /* bytes */
+
+/* A group [hosts NAME]; see policy/host-groups.h. */
+struct vg_host_group {
+    char name[VG_CONF_ITEM_NAME_MAX + 1];
+    char match[VG_HOST_GROUP_MATCH_MAX + 1];
+    bool has_gpu_placement;
+    enum vg_gpu_placement gpu_placement;
 };
 
 struct vg_policy_config {
@@ -54,6 +67,9 @@ struct vg_policy_config {
     int64_t assumed_memory_bytes;
 
     struct vg_gpumode_config gpu_mode;
+
+    size_t n_host_groups;
+    struct vg_host_group host_groups[VG_HOST_GROUPS_MAX]; /* in the order of the file */
 };
 
 extern const struct vg_conf_key vg_policy_keys[];

@@ -9,6 +9,7 @@
 #include "model/vm-name.h"
 #include "policy/constraints.h"
 #include "policy/gates.h"
+#include "policy/host-groups.h"
 #include "policy/proxies.h"
 #include "policy/rule.h"
 
@@ -148,6 +149,21 @@ measured_together(const vg_cluster *cluster)
     return same_source && begin_ns < end_ns;
 }
 
+/* Names a few hosts that match two groups, whose names were unknown when the file was read. */
+static void
+note_groups(const vg_cluster *cluster, vg_plan *plan)
+{
+    guint n = 0;
+
+    for (size_t h = 0; h < cluster->n_hosts && n < HOSTS_NAMED; h++) {
+        g_autofree char *doubt =
+            vg_host_groups_doubt(cluster->config, cluster->hosts[h].host->name);
+        n += doubt != NULL;
+        if (doubt)
+            vg_plan_add_note(plan, "%s", doubt);
+    }
+}
+
 /* Measurements of different times or kinds. */
 static void
 note_times(const vg_cluster *cluster, vg_plan *plan)
@@ -206,6 +222,7 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
     note_losses(cluster, plan);
     note_ages(cluster, rule, plan);
     note_times(cluster, plan);
+    note_groups(cluster, plan);
     if (config->hold_fraction >= 0)
         vg_plan_add_note(plan,
                          "hold_fraction is ignored: what counts is the mean loss over hold and "

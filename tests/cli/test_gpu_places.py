@@ -97,6 +97,37 @@ def test_pack_keeps_the_empty_gpu_for_a_large_profile(tmp_path):
     assert sorted(moves(plan)) == [("S", "t", [GPU0]), ("T", "t", [GPU1])]
 
 
+@pytest.mark.parametrize("groups, packs, doubt", [
+    (["[hosts dense]", "match=t", "gpu_placement=pack"], True, ""),
+    (["[hosts dense]", "match=x* , ?", "gpu_placement=pack"], True, ""),
+    (["[hosts dense]", "match=t2 x ?? s*", "gpu_placement=pack"], False, ""),
+    (["[hosts a]", "match=t", "[hosts b]", "match=*", "gpu_placement=pack"], False,
+     "host 't' belongs to [hosts a], the first group that matches it; it also matches [hosts b]"),
+    (["gpu_placement=pack", "[hosts a]", "match=t", "gpu_placement=spread"], False, ""),
+    (["gpu_placement=pack", "[hosts a]", "match=t", "gpu_placement=policy"], True, ""),
+    (["gpu_placement=pack", "[hosts a]", "match=s1,s2", "gpu_placement=spread"], True, ""),
+])
+def test_placement_of_a_group_of_hosts(groups, packs, doubt, tmp_path):
+    plan = wide(case("breadth-first"), tmp_path, *groups)
+    assert sorted(moves(plan)) == ([("S", "t", [GPU0]), ("T", "t", [GPU1])] if packs else [("S", "t", [GPU1])])
+    assert not doubt or doubt in plan["notes"]
+    assert bool(doubt) == any("also matches" in note for note in plan["notes"])
+
+
+@pytest.mark.parametrize("lines, words", [
+    (["[hosts a]", "gpu_placement=pack"], ":3: [hosts a] match is missing"),
+    (["[hosts a]", "match=[t]"], ":3: [hosts a] match: a pattern has letters"),
+    (["[hosts a]", "match=t", "gpu_placement=full"], ":5: [hosts] gpu_placement: 'full' is not one of"),
+])
+def test_wrong_group_of_hosts(lines, words, tmp_path):
+    config = tmp_path / "policy.conf"
+    config.write_text("\n".join(["[policy]", "", *lines, ""]))
+    done = subprocess.run([program(), "placement", "--dry-run", "--config", config, "--state",
+                           os.path.join(CASES, "breadth-first.json")], capture_output=True, check=False,
+                          text=True, timeout=HANG_S)
+    assert done.returncode == 1 and words in done.stderr, done.stderr
+
+
 def test_pack_does_not_share_a_gpu_that_is_busy(tmp_path):
     """With u at 0.9, S and u would lose 0.1 engines, so that the empty GPU is better."""
     snapshot = case("breadth-first")

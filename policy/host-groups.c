@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/host-groups.h"
+
+#include <string.h>
+
+#define SEPARATORS ", "
+#define PATTERN    G_CSET_A_2_Z G_CSET_a_2_z "0123456789.-_:*?"
+
+#define AT(member) offsetof(struct vg_hosts_config, member)
+
+static const char *const placements[] = {"policy", "spread", "pack", NULL};
+
+const struct vg_conf_key vg_hosts_keys[VG_HOSTS_N_KEYS] = {
+    {"hosts", "match", VG_CONF_STRING, AT(match), "", 0, VG_HOST_GROUP_MATCH_MAX, NULL,
+     "Names of hosts, with * and ?, separated by commas or spaces."},
+    {"hosts", "gpu_placement", VG_CONF_ENUM, AT(gpu_placement), "policy", 0, 0, placements,
+     "gpu_placement of these hosts; policy: as in [policy]."},
+};
+
+void
+vg_host_groups_set(struct vg_policy_config *policy, const GPtrArray *groups, GString *errors)
+{
+    policy->n_host_groups = 0;
+    for (guint i = 0; i < groups->len && i < VG_HOST_GROUPS_MAX; i++) {
+        const struct vg_hosts_config *from = groups->pdata[i];
+        struct vg_host_group *group = &policy->host_groups[policy->n_host_groups++];
+        const size_t length = strlen(from->match);
+        const char *wrong = length == strspn(from->match, SEPARATORS)
+                                ? "match is missing: which hosts belong to the group?"
+                            : length != strspn(from->match, PATTERN SEPARATORS)
+                                ? "match: a pattern has letters, digits, '.', '-', '_', ':', '*' "
+                                  "and '?'"
+                                : NULL;
+        if (wrong)
+            g_string_append_printf(errors, "%s%s:%u: [hosts %s] %s", errors->len > 0 ? "\n" : "",
+                                   from->item.file, from->item.line, from->item.name, wrong);
+        g_strlcpy(group->name, from->item.name, sizeof(group->name));
+        g_strlcpy(group->match, from->match, sizeof(group->match));
+        group->has_gpu_placement = from->gpu_placement > 0;
+        group->gpu_placement = (enum vg_gpu_placement)MAX(from->gpu_placement - 1, 0);
+    }
+}
+
+static bool
+groups_match(const struct vg_host_group *group, const char *host)
+{
+    g_auto(GStrv) patterns = g_strsplit_set(group->match, SEPARATORS, -1);
+
+    for (size_t i = 0; patterns[i]; i++) {
+        if (patterns[i][0] && g_pattern_match_simple(patterns[i], host))
+            return true;
+    }
+    return false;
+}
+
+/* Returns the group of a host, or NULL if no group matches it. */
+static const struct vg_host_group *
+groups_find(const struct vg_policy_config *policy, const char *host)
+{
+    for (size_t i = 0; i < policy->n_host_groups; i++) {
+        if (groups_match(&policy->host_groups[i], host))
+            return &policy->host_groups[i];
+    }
+    return NULL;
+}
+
+enum vg_gpu_placement
+vg_host_groups_gpu_placement(const struct vg_policy_config *policy, const char *host)
+{
+    const struct vg_host_group *group = groups_find(policy, host);
+
+    return group && group->has_gpu_placement ? group->gpu_placement : policy->gpu_placement;
+}
+
+char *
+vg_host_groups_doubt(const struct vg_policy_config *policy, const char *host)
+{
+    const struct vg_host_group *first = groups_find(policy, host);
+    g_autoptr(GString) others = g_string_new(NULL);
+
+    for (size_t i = 0; first && i < policy->n_host_groups; i++) {
+        const struct vg_host_group *group = &policy->host_groups[i];
+        if (group != first && groups_match(group, host))
+            g_string_append_printf(others, "%s[hosts %s]", others->len > 0 ? ", " : "",
+                                   group->name);
+    }
+    if (others->len == 0)
+        return NULL;
+    return g_strdup_printf("host '%s' belongs to [hosts %s], the first group that matches it; it "
+                           "also matches %s",
+                           host, first->name, others->str);
+}
