@@ -13,23 +13,39 @@
 #include "opencl/base/clock.h"
 #include "opencl/icd/entries.h"
 #include "opencl/serve/private.h"
-#include "opencl/serve/turn.h"
 #include "opencl/track/memory.h"
+
+/* A vendor's callback can be many ms late: up to 20 ms with NVIDIA's library. This side therefore
+ * also queries the events before each new command, and after each call that the client waits for.
+ * This is the maximum number of unfinished events per pass; callbacks report the others. */
+#define METER_OPEN_MAX 8
 
 /* A command that has come. */
 struct vg_serve_command {
     struct vg_serve_counts *counts;
     int64_t came, entered; /* when */
-    /* of one that is told of: */
+    int64_t seen;          /* time of the last query that found it unfinished, or 0 */
+    int64_t length;        /* its run time by the vendor's clock, or -1 if unknown */
     struct vg_serve_told_record told;
     struct vg_serve_command *next; /* that was given to the device after it */
-    bool is_told, is_given;
+    struct vg_cl_object *event;    /* in use; NULL until the vendor has the command */
+    uint64_t queue;
+    unsigned n_refs; /* by its call, the list and a callback */
+    bool is_told, is_running;
+    bool is_timed;    /* its queue has profiling times */
+    bool is_in_order; /* the queue executes in order */
+    bool is_heard;    /* its final status is known */
+    bool is_over;     /* it is ready to be counted */
+    bool is_left;     /* the list no longer has it */
 };
 
+static atomic_uint meter_n;                                    /* length of the list */
 static pthread_mutex_t meter_lock = PTHREAD_MUTEX_INITIALIZER; /* of: */
 static int64_t meter_last;                                     /* when a command was done, last */
 static uint32_t meter_number; /* of the last command that was told of */
-static struct vg_serve_command *meter_given, **meter_end = &meter_given; /* and told of */
+static struct vg_serve_command *meter_given, **meter_end = &meter_given; /* at the device */
+static bool meter_is_looking; /* one thread checks the list; only that thread removes commands */
+static bool meter_looks_again;
 
 /* ---- what is told ---- */
 
@@ -72,39 +88,6 @@ meter_tell(struct vg_serve_command *command, enum vg_serve_told_what what, int64
     vg_serve_tell(&command->counts->told, &command->told);
 }
 
-/* COMMAND is at the device, and runs when all before it is done. With the lock. */
-static void
-meter_give(struct vg_serve_command *command)
-{
-    command->is_given = true;
-    meter_tell(command, VG_SERVE_SUBMITTED, command->entered);
-    if (!meter_given)
-        meter_tell(command, VG_SERVE_RUNNING, command->entered);
-    *meter_end = command;
-    meter_end = &command->next;
-}
-
-/* COMMAND is done; what was given after it runs, if nothing before does. With the lock. */
-static void
-meter_take(struct vg_serve_command *command, int64_t now)
-{
-    struct vg_serve_command **link = &meter_given;
-
-    if (command->is_given && meter_given != command)
-        meter_tell(command, VG_SERVE_RUNNING, now);
-    meter_tell(command, command->told.status < 0 ? VG_SERVE_FAILED : VG_SERVE_DONE, now);
-    if (!command->is_given)
-        return;
-    bool was_running = meter_given == command;
-    while (*link != command)
-        link = &(*link)->next;
-    *link = command->next;
-    if (!*link)
-        meter_end = link;
-    if (was_running && meter_given)
-        meter_tell(meter_given, VG_SERVE_RUNNING, now);
-}
-
 /* ---- what is counted ---- */
 
 static void
@@ -113,30 +96,250 @@ meter_count(_Atomic uint64_t *buckets, int64_t ns)
     atomic_fetch_add_explicit(&buckets[vg_serve_took_bucket(ns)], 1, memory_order_relaxed);
 }
 
+/* COMMAND ran from BEGIN to END. With the lock. */
+static void
+meter_add(struct vg_serve_command *command, int64_t begin, int64_t end)
+{
+    struct vg_serve_counts *counts = command->counts;
+    const int64_t wait = begin - command->came, run = end - begin;
+
+    command->told.wait_ns = wait;
+    command->told.run_ns = run;
+    if (command->is_told)
+        meter_tell(command, command->told.status < 0 ? VG_SERVE_FAILED : VG_SERVE_DONE, end);
+    atomic_fetch_add_explicit(&counts->wait_ns, wait, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counts->run_ns, run, memory_order_relaxed);
+    meter_count(counts->took, end - command->came);
+    meter_count(counts->waited, wait);
+    meter_count(counts->ran, run);
+    atomic_fetch_add_explicit(&counts->done, 1, memory_order_release);
+}
+
+/* Without the lock, because it may release the vendor's event. */
+static void
+meter_free(struct vg_serve_command *command)
+{
+    vg_cl_unuse(command->event);
+    free(command);
+}
+
+/* Drops a reference. Returns true if it was the last one. With the lock. */
+static bool
+meter_leave(struct vg_serve_command *command)
+{
+    return --command->n_refs == 0;
+}
+
+/* ---- which commands are done ---- */
+
+/* A pass over the list. An unfinished command of an in-order queue blocks the later ones. */
+struct meter_look {
+    int64_t at;
+    uint64_t queues[METER_OPEN_MAX];
+    unsigned n_queues, n_open;
+};
+
+static bool
+meter_may_be_done(const struct meter_look *look, const struct vg_serve_command *command)
+{
+    if (look->n_open >= METER_OPEN_MAX)
+        return false;
+    for (unsigned i = 0; i < look->n_queues; i++)
+        if (look->queues[i] == command->queue)
+            return false;
+    return true;
+}
+
+static cl_int
+meter_query_status(struct vg_cl_object *event)
+{
+    cl_int status = CL_QUEUED;
+
+    if (vg_cl_dispatch.clGetEventInfo((cl_event)event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                      sizeof status, &status, NULL) != CL_SUCCESS)
+        return CL_QUEUED;
+    return status;
+}
+
+static int64_t
+meter_query_length(struct vg_cl_object *event)
+{
+    cl_ulong begin = 0, end = 0;
+
+    if (vg_cl_dispatch.clGetEventProfilingInfo((cl_event)event, CL_PROFILING_COMMAND_START,
+                                               sizeof begin, &begin, NULL) != CL_SUCCESS ||
+        vg_cl_dispatch.clGetEventProfilingInfo((cl_event)event, CL_PROFILING_COMMAND_END,
+                                               sizeof end, &end, NULL) != CL_SUCCESS ||
+        end < begin || end - begin > INT64_MAX)
+        return -1;
+    return (int64_t)(end - begin);
+}
+
+/* Queries COMMAND, which the list keeps. Releases the lock during the query. */
+static void
+meter_query(struct meter_look *look, struct vg_serve_command *command)
+{
+    bool is_heard = command->is_heard, is_timed = command->is_timed;
+    cl_int status = command->told.status;
+    int64_t length = -1;
+
+    pthread_mutex_unlock(&meter_lock);
+    if (!is_heard)
+        status = meter_query_status(command->event);
+    if (status == CL_COMPLETE && is_timed)
+        length = meter_query_length(command->event);
+    pthread_mutex_lock(&meter_lock);
+    if (is_heard || command->is_heard || status <= CL_COMPLETE) {
+        command->told.status = status <= CL_COMPLETE ? status : command->told.status;
+        command->length = length;
+        command->is_heard = true;
+        command->is_over = true;
+        return;
+    }
+    command->seen = look->at;
+    look->n_open++;
+    if (command->is_in_order)
+        look->queues[look->n_queues++] = command->queue;
+}
+
+/* Counts the commands that are over. Runs do not overlap, start after submission, and do not end
+ * before the last query that found the command unfinished. Commands of unknown length share the
+ * remaining time equally. With the lock. */
+static void
+meter_add_over(int64_t now)
+{
+    int64_t known = 0;
+    unsigned n = 0;
+
+    for (const struct vg_serve_command *command = meter_given; command; command = command->next) {
+        known += command->is_over && command->length > 0 ? command->length : 0;
+        n += command->is_over && command->length < 0;
+    }
+    for (struct vg_serve_command *command = meter_given; command; command = command->next) {
+        if (!command->is_over)
+            continue;
+        int64_t lower = command->entered > meter_last ? command->entered : meter_last;
+        int64_t left = now > lower ? now - lower : 0, run = command->length;
+        if (run >= 0)
+            known -= run;
+        else
+            run = left > known ? (left - known) / n-- : 0;
+        run = run < left ? run : left;
+        int64_t end = lower + run > command->seen ? lower + run : command->seen;
+        int64_t begin = command->length >= 0 ? end - run : lower;
+        meter_last = end > begin ? end : meter_last;
+        if (command->is_told && !command->is_running)
+            meter_tell(command, VG_SERVE_RUNNING, begin);
+        meter_add(command, begin, end);
+    }
+}
+
+/* Removes the commands that are over. Returns those without other references. With the lock. */
+static struct vg_serve_command *
+meter_take_over(void)
+{
+    struct vg_serve_command *unused = NULL, **link = &meter_given, *command;
+
+    while ((command = *link) != NULL) {
+        if (!command->is_over) {
+            link = &command->next;
+            continue;
+        }
+        *link = command->next;
+        command->is_left = true;
+        atomic_fetch_sub(&meter_n, 1);
+        command->next = NULL;
+        if (meter_leave(command)) {
+            command->next = unused;
+            unused = command;
+        }
+    }
+    meter_end = link;
+    return unused;
+}
+
+/* The first command in the list runs. With the lock. */
+static void
+meter_run_first(void)
+{
+    struct vg_serve_command *first = meter_given;
+
+    if (!first || first->is_running)
+        return;
+    first->is_running = true;
+    if (first->is_told)
+        meter_tell(first, VG_SERVE_RUNNING,
+                   first->entered > meter_last ? first->entered : meter_last);
+}
+
+/* Call with the lock; releases it during queries. */
+static void
+meter_look(void)
+{
+    struct meter_look look = {.at = vg_cl_now()};
+
+    for (struct vg_serve_command *command = meter_given; command; command = command->next)
+        if (command->event && (command->is_heard || meter_may_be_done(&look, command))) {
+            meter_query(&look, command);
+        } else if (command->is_heard) {
+            /* The vendor refused it. */
+            command->length = 0;
+            command->is_over = true;
+        }
+    meter_add_over(vg_cl_now());
+    struct vg_serve_command *unused = meter_take_over();
+    meter_run_first();
+    pthread_mutex_unlock(&meter_lock);
+    while (unused) {
+        struct vg_serve_command *command = unused;
+        unused = command->next;
+        meter_free(command);
+    }
+    pthread_mutex_lock(&meter_lock);
+}
+
+/* Call with the lock; releases it during queries. */
+static void
+meter_settle(void)
+{
+    meter_looks_again = true;
+    if (meter_is_looking)
+        return;
+    meter_is_looking = true;
+    while (meter_looks_again) {
+        meter_looks_again = false;
+        meter_look();
+    }
+    meter_is_looking = false;
+}
+
+void
+vg_serve_meter_settle(void)
+{
+    if (atomic_load_explicit(&meter_n, memory_order_relaxed) == 0)
+        return;
+    pthread_mutex_lock(&meter_lock);
+    meter_settle();
+    pthread_mutex_unlock(&meter_lock);
+}
+
+/* ---- calls ---- */
+
+/* COMMAND is done with STATUS. Drops a reference. */
 static void
 meter_done(struct vg_serve_command *command, cl_int status)
 {
-    struct vg_serve_counts *counts = command->counts;
-
     pthread_mutex_lock(&meter_lock);
-    int64_t now = vg_cl_now();
-    /* What was refused has not been there. */
-    int64_t entered = command->entered ? command->entered : now;
-    int64_t begin = entered > meter_last ? entered : meter_last;
-    meter_last = now;
-    command->told.status = status;
-    command->told.wait_ns = begin - command->came;
-    command->told.run_ns = now - begin;
-    if (command->is_told)
-        meter_take(command, now);
+    if (!command->is_heard) {
+        command->told.status = status;
+        command->is_heard = true;
+    }
+    if (!command->is_left)
+        meter_settle();
+    bool is_last = meter_leave(command);
     pthread_mutex_unlock(&meter_lock);
-    atomic_fetch_add_explicit(&counts->wait_ns, begin - command->came, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counts->run_ns, now - begin, memory_order_relaxed);
-    meter_count(counts->took, now - command->came);
-    meter_count(counts->waited, begin - command->came);
-    meter_count(counts->ran, now - begin);
-    atomic_fetch_add_explicit(&counts->done, 1, memory_order_release);
-    free(command);
+    if (is_last)
+        meter_free(command);
 }
 
 static void CL_CALLBACK
@@ -157,20 +360,35 @@ meter_note_device(struct vg_serve_counts *counts, cl_command_queue queue)
                                        counts->device, NULL);
 }
 
+static cl_command_queue_properties
+meter_queue_bits(const struct vg_cl_object *queue)
+{
+    const cl_queue_properties *pair = queue->queue.properties;
+
+    if (queue->queue.is_old)
+        return queue->queue.bits;
+    while (pair && pair[0] && pair[0] != CL_QUEUE_PROPERTIES)
+        pair += 2;
+    return pair && pair[0] ? pair[1] : 0;
+}
+
 void
 vg_serve_meter_came(struct vg_serve_call *call)
 {
     struct vg_serve_counts *counts = vg_serve_counts_of(call->serve);
 
-    if (!counts || !vg_serve_turn_is_command(call->head.op) ||
+    if (!counts || !vg_wire_is_command(call->head.op) ||
         call->head.op == VG_WIRE_OP_SetUserEventStatus)
         return;
     bool is_told = atomic_load_explicit(&counts->told.is_wanted, memory_order_relaxed);
     call->is_metered = is_told || atomic_load_explicit(&counts->is_wanted, memory_order_relaxed);
+    vg_serve_meter_settle();
     struct vg_serve_command *command = call->is_metered ? calloc(1, sizeof *command) : NULL;
     call->is_metered = command != NULL;
     if (!command)
         return;
+    command->n_refs = 1;
+    command->length = -1;
     call->command = command;
     command->counts = counts;
     command->is_told = is_told;
@@ -209,13 +427,15 @@ vg_serve_meter_entered(struct vg_serve_call *call)
 
     if (!command || call->refused)
         return;
-    if (!command->is_told) {
-        command->entered = vg_cl_now();
-        return;
-    }
     pthread_mutex_lock(&meter_lock);
     command->entered = vg_cl_now();
-    meter_give(command);
+    command->n_refs++;
+    if (command->is_told)
+        meter_tell(command, VG_SERVE_SUBMITTED, command->entered);
+    *meter_end = command;
+    meter_end = &command->next;
+    atomic_fetch_add(&meter_n, 1);
+    meter_run_first();
     pthread_mutex_unlock(&meter_lock);
 }
 
@@ -229,12 +449,23 @@ vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_even
         return;
     if (!counts->device[0])
         meter_note_device(counts, queue);
-    if (command->is_told) {
-        pthread_mutex_lock(&meter_lock);
-        command->told.queue = ((const struct vg_cl_object *)queue)->id;
-        pthread_mutex_unlock(&meter_lock);
-    }
-    if (vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, meter_hear, command) == CL_SUCCESS) {
+    const cl_command_queue_properties bits = meter_queue_bits((struct vg_cl_object *)queue);
+    pthread_mutex_lock(&meter_lock);
+    command->told.queue = command->queue = ((const struct vg_cl_object *)queue)->id;
+    command->is_timed = bits & CL_QUEUE_PROFILING_ENABLE;
+    command->is_in_order = !(bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    command->event = vg_cl_use((struct vg_cl_object *)event);
+    command->n_refs++;
+    pthread_mutex_unlock(&meter_lock);
+    bool is_well =
+        vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, meter_hear, command) == CL_SUCCESS;
+    pthread_mutex_lock(&meter_lock);
+    /* If there is no callback, the command is done when its call returns. */
+    bool is_last = meter_leave(command);
+    pthread_mutex_unlock(&meter_lock);
+    if (is_last)
+        meter_free(command);
+    if (is_well) {
         call->is_metered = false;
         call->command = NULL;
     }
@@ -243,10 +474,24 @@ vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_even
 void
 vg_serve_meter_back(struct vg_serve_call *call, cl_int result)
 {
-    if (call->command)
-        meter_done(call->command, result);
+    struct vg_serve_command *command = call->command;
+
     call->is_metered = false;
     call->command = NULL;
+    if (command && !command->entered) {
+        /* A refused command did not reach the device. */
+        pthread_mutex_lock(&meter_lock);
+        int64_t now = vg_cl_now();
+        command->told.status = result;
+        meter_add(command, now, now);
+        pthread_mutex_unlock(&meter_lock);
+        meter_free(command);
+    } else if (command) {
+        meter_done(command, result);
+    }
+    /* The call may have waited for other commands. */
+    if (!(call->head.flags & VG_WIRE_LATER))
+        vg_serve_meter_settle();
 }
 
 /* ---- what goes wrong ---- */

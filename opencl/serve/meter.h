@@ -3,7 +3,9 @@
  * Counters of what a client's commands do at the device, in memory that the client's process
  * shares with the proxy. A command's wait time lasts from its arrival until the device has done
  * everything submitted before it. Its run time lasts from then until it is done. As only one
- * client has the device, time in which two queues run concurrently counts once. Commands are
+ * client has the device, time in which two queues run concurrently counts once. A command is done
+ * when this side first sees that it is, by a callback, a query or a call that waits. If its queue
+ * has profiling times, they say how long it ran. Commands are
  * counted only while the proxy has set is_wanted; otherwise counting costs nothing. Memory use is
  * always reported. While a tracer is attached, the same values are also reported for each
  * command.
@@ -78,6 +80,10 @@ void vg_serve_meter_entered(struct vg_serve_call *call);
 
 /* CALL has submitted a command to the device. EVENT reports its end. */
 void vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_event event);
+
+/* Finds which commands are done, and counts them. Call it after anything that may have waited for
+ * them. Never waits for the device. Any thread. */
+void vg_serve_meter_settle(void);
 
 /* Updates the client's memory and object counts after a call. */
 void vg_serve_meter_have(struct vg_serve *serve);

@@ -16,6 +16,7 @@
 #include "opencl/base/clock.h"
 #include "opencl/base/say.h"
 #include "opencl/icd/entries.h"
+#include "opencl/serve/meter.h"
 #include "opencl/track/callback.h"
 #include "opencl/wire/pass.h"
 
@@ -63,36 +64,6 @@ struct vg_serve_turn {
     unsigned char mac[VG_SHA256_SIZE];
 };
 
-bool
-vg_serve_turn_is_command(unsigned op)
-{
-    switch (op) {
-    case VG_WIRE_OP_EnqueueReadBuffer:
-    case VG_WIRE_OP_EnqueueWriteBuffer:
-    case VG_WIRE_OP_EnqueueCopyBuffer:
-    case VG_WIRE_OP_EnqueueReadImage:
-    case VG_WIRE_OP_EnqueueWriteImage:
-    case VG_WIRE_OP_EnqueueCopyImage:
-    case VG_WIRE_OP_EnqueueCopyImageToBuffer:
-    case VG_WIRE_OP_EnqueueCopyBufferToImage:
-    case VG_WIRE_OP_EnqueueMapBuffer:
-    case VG_WIRE_OP_EnqueueMapImage:
-    case VG_WIRE_OP_EnqueueUnmapMemObject:
-    case VG_WIRE_OP_EnqueueNDRangeKernel:
-    case VG_WIRE_OP_EnqueueTask:
-    case VG_WIRE_OP_EnqueueReadBufferRect:
-    case VG_WIRE_OP_EnqueueWriteBufferRect:
-    case VG_WIRE_OP_EnqueueCopyBufferRect:
-    case VG_WIRE_OP_EnqueueFillBuffer:
-    case VG_WIRE_OP_EnqueueFillImage:
-    case VG_WIRE_OP_EnqueueMigrateMemObjects:
-    case VG_WIRE_OP_SetUserEventStatus:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static void
 turn_say(const struct vg_serve_turn *turn, char what)
 {
@@ -121,6 +92,7 @@ turn_drain(struct vg_serve *serve)
     for (uint64_t at = 1; (queue = vg_serve_next_queue(serve, &at)) != NULL; at++) {
         vg_cl_dispatch.clFinish(queue);
         vg_cl_dispatch.clReleaseCommandQueue(queue);
+        vg_serve_meter_settle();
     }
 }
 
@@ -203,7 +175,7 @@ turn_await(struct vg_serve_turn *turn)
 bool
 vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
 {
-    if (!turn || !vg_serve_turn_is_command(op))
+    if (!turn || !vg_wire_is_command(op))
         return true;
     pthread_mutex_lock(&turn->lock);
     turn->n_waiting++;
@@ -238,7 +210,7 @@ vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
 void
 vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op)
 {
-    if (!turn || !vg_serve_turn_is_command(op))
+    if (!turn || !vg_wire_is_command(op))
         return;
     pthread_mutex_lock(&turn->lock);
     if (vg_cl_user_events_n == 0)

@@ -48,9 +48,6 @@ struct vg_serve_turn;
 struct vg_serve_turn *vg_serve_turn_begin(struct vg_serve *serve,
                                           const struct vg_serve_limits *limits);
 
-/* Returns whether OP may submit work to the device. */
-bool vg_serve_turn_is_command(unsigned op);
-
 /* Call before and after anything that may submit work to the device. TURN may be NULL. Any thread.
  * If enter returns false, too many commands wait: do not submit the work or call leave. */
 bool vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op);
