@@ -690,7 +690,7 @@ def test_a_move_that_waits(server, tmp_path):
     with Relay(str(tmp_path / "relay"), server, change) as relay:
         assert "waits for libvirtd of 'host-b': no route" in run(relay, "migration", "list").stdout
         told = run(relay, "migration", "watch", FIRST).stdout
-    assert "waits since 2026-11-20T18:40:00Z for libvirtd of 'host-b': no route\n" in told and "Done after" in told
+    assert "has waited since 2026-11-20T18:40:00Z for libvirtd of 'host-b': no route\n" in told and "Done after" in told
 
 
 def test_undo(server, tmp_path):

@@ -498,7 +498,7 @@ def on_small_disk(mib, script, *args):
 def test_no_room_to_begin_with(root):
     done = on_small_disk(50, '"$@"; code=$?; ls -A; exit $code', "record", "1", "-O", "r")
     assert done.returncode == 1 and done.stdout == ""
-    assert "no room" in done.stderr and "64 MiB are needed" in done.stderr
+    assert "too little space" in done.stderr and "64 MiB are needed" in done.stderr
 
 
 @pytest.mark.parametrize("with_", sample("full disks", ["perf", "tracefs"], 1))

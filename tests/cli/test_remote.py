@@ -260,7 +260,7 @@ REFUSALS = {
                       {"token-file": expired_token}),
     "revoked-token": (4, ["revoked", "'{token-file}'", "`vgpuctl token list`"],
                       {"token-file": lambda site: site.tokens["revoked"]}),
-    "role-too-low": (4, ["'token:a-reader' has the role reader", "wants the role admin", "`vgpuctl token create"],
+    "role-too-low": (4, ["'token:a-reader' has the role reader", "needs the role admin", "`vgpuctl token create"],
                      {"token-file": lambda site: site.tokens["reader"], "command": ["audit"]}),
     # Client certificates.
     "certificate-without-role": (4, ["no [role] of vgpud has the subject", "certtool -i --infile {cert}"],

@@ -93,7 +93,7 @@ COMMANDS = {
              ["preemptions"], ["preemptions", BUSY], ["preemptions", "--matrix"], ["preemptions", *PAST],
              ["host", "show"], ["host", "cpus"], ["host", "history", *PAST], ["doctor"], ["top", "-n", "1"], ["events", "--since", "-1d"],
              ["plan", "list"], ["placement", "--dry-run"], ["placement", "--explain", BUSY], ["explain", BUSY],
-             ["explain"], ["peer", "list"], ["token", "list"], ["audit"], ["migration", "list"], ["alert", "list"],
+             ["explain"], ["peer", "list"], ["token", "list"], ["audit"], ["migration", "list"], ["alert", "list"], ["policy", "report"],
              ["nova", "check", "--socket"]],
     GPU: [["gpu", "list"], ["gpu", "requests"], ["gpu", "show"], ["vm", "show", BUSY]],
     FAKE: [["vm", "list"], ["vm", "show", "alpha"], ["host", "show"], ["host", "cpus"], ["host", "history"], ["migration", "list"], ["migration", "list", "--all"],

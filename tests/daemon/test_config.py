@@ -24,7 +24,7 @@ BROKEN = {
     "bad-escape": ["[daemon]", "host_name", "unknown escape sequence"],
     "card-without-device": ["[gpu] cards", "'10de'", "VENDOR:DEVICE"],
     "comment-behind-a-value": ["[store]", "lost_top", "'4 # the default'", "whole number"],
-    "days-get-less": ["[store]", "raw_days", "minute_days", "31, 30, 400", "outlive"],
+    "days-get-less": ["[store]", "raw_days", "minute_days", "31, 30, 400", "must not decrease"],
     "directory-relative": ["[store]", "directory", "'vgpud'", "absolute"],
     "endless": ["[libvirt]", "poll", "'inf'", "duration like 30s"],
     "fraction": ["[api]", "streams", "'1.5'", "whole number"],
@@ -292,7 +292,7 @@ def test_changed_dump_reads_back(conf, tmp_path):
 def test_example_is_good_and_shows_the_defaults(tmp_path):
     """What the example has in comments is the default: with the '#' taken away nothing changes."""
     example = os.path.join(vgpuctl.ROOT, "data", "vgpud.conf")
-    assert "good" in run("--check-config", "-c", example).stdout
+    assert "valid" in run("--check-config", "-c", example).stdout
     assert dump(example) == dump("/dev/null")
     with open(example, encoding="utf-8") as file:
         text = re.sub(r"^#([a-z_]+=)", r"\1", file.read(), flags=re.M)

@@ -463,7 +463,7 @@ def test_nova_has_it_elsewhere(source, cloud):
     ("auth_url=ftp://x\nusername=x\nproject_name=p\npassword_file={closed}\n", "auth_url"),
     ("cloud=none\nclouds={yaml}\n", "it has no cloud 'none'"), ("cloud=lax\nclouds={yaml}\n", "verify"),
     ("cloud=half\nclouds={yaml}\n", "the user's password is missing"),
-    ("cloud=half\nclouds={bad}\n", "line 3 is no YAML")])
+    ("cloud=half\nclouds={bad}\n", "line 3 is not YAML")])
 def test_a_configuration_that_cannot_be(tmp_path, what, words):
     files = {"open": SECRET + "\n", "closed": SECRET + "\n", "bad": "clouds:\n  a: [\n",
              "yaml": "clouds:\n  lax: {verify: false}\n  half:\n    auth: {auth_url: 'http://x', username: y}\n"}

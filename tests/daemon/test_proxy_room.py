@@ -169,7 +169,7 @@ def test_two_that_have_a_socket(tmp_path, site, pid):
     with Host(tmp_path / "host", "host", site.near.authority, [site.basic, Older(tmp_path / "again", site.basic, pid)]).daemon as daemon:
         status, said = reserve(type("Two", (), {"daemon": daemon}), site.basic, "one", 1)
         assert status == (422 if pid else 200)
-        assert not pid or f"two vgpu-proxies of this host have the socket '{site.basic.address[VM]}', asked at " in said
+        assert not pid or f"two vgpu-proxies of this host have the socket '{site.basic.address[VM]}': the ones with the control sockets " in said
         assert site.basic.told()["reserved_bytes"] == (0 if pid else MIB) and release(daemon, "one") == (404 if pid else 204)
 
 

@@ -130,7 +130,7 @@ def test_there_and_back(guest, host):
 # What goes wrong with the second of three, and how it is said.
 FAULTS = [
     ("stop", "fail", "unit-failed", "cannot stop dcgm.service: systemctl has exit status 1: Job for dcgm.service failed"),
-    ("show", "fail", "unit-failed", "cannot see whether dcgm.service is active: systemctl has exit status 1"),
+    ("show", "fail", "unit-failed", "cannot determine whether dcgm.service is active: systemctl has exit status 1"),
     ("stop", "hang", "timeout", "the deadline has passed, at: stop of dcgm.service"),
 ]
 

@@ -263,10 +263,10 @@ def test_hosts_that_vgpud_does_not_know(node, tmp_path):
 
 @pytest.mark.parametrize("text, why", [
     ("endpoints = unix:///x\n", ":1: a [GROUP] must precede"),
-    ("[vgpud\n", ":1: '[vgpud' is no [GROUP]"),
+    ("[vgpud\n", ":1: '[vgpud' is not a [GROUP]"),
     ("[vgpud]\nendpoints\n", ":2: 'endpoints' is not KEY = VALUE"),
     ("[vgpud]\n\ntimeout-ms = 0\n", ":3: [vgpud] timeout_ms: a number from 1 to 60000 is wanted, not '0'"),
-    ("[vgpud]\nstale_limit: -1\n", ":2: [vgpud] stale_limit: a number from 0"),
+    ("[vgpud]\nstale_limit: -1\n", ":2: [vgpud] stale_limit: it must be a number of at least 0"),
     ("[vgpud]\nweight_multiplier = much\n", "weight_multiplier: it must be a number, not 'much'"),
     ("[vgpud]\ncafile = $state_path/ca.pem\n", "does not expand $NAME"),
     ("[vgpud]\nendpoints =\n", "names no vgpud"),
