@@ -124,7 +124,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"helped", "Moves with the verdict that they reduced the losses."},
     {"no effect", "Moves with the verdict that they changed the losses too little to matter."},
     {"worse", "Moves with the verdict that they increased the losses."},
-    {"cannot tell", "Moves for which the figures allow no verdict."},
+    {"cannot tell", "Moves whose figures allow no verdict."},
     {"not judged", "Moves without a verdict, such as very recent ones."},
     {"predicted", "The gain that the plans predicted."},
     {"achieved", "The gain that the verdicts measured."},

@@ -75,9 +75,8 @@ static const struct vg_column past_program_columns[] = {
 #define PAST_PROGRAMS_TITLE "CPU time of the host's programs, at least"
 
 #define PAST_REST_NOTE                                                                             \
- "rest: aggressors that took too little of a minute, or a second at the edges, to be stored "      \
- "by "                                                                                             \
- "name.\n"                                                                                         \
+ "rest: aggressors with too little time in a minute, or a second at the edges, to be stored\n"     \
+ "by name.\n"                                                                                      \
  "Named figures are lower bounds; AT MOST adds all of rest.\n"
 
 static int64_t

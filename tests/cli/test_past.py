@@ -179,7 +179,7 @@ def test_who_took_it(tmp_path):
             text = show(*command)
             user = next(line for line in text.splitlines() if "host:user" in line)
             assert user.endswith(" back?up") and "\033" not in text
-            assert "AT MOST" in text and "rest: aggressors that took too little" in text
+            assert "AT MOST" in text and "rest: aggressors with too little time" in text
             assert max(map(len, text.splitlines())) <= 100
         rows = {(r["victim.name"], r["aggressor"]): (r["ns"], r["at_most"], r["mostly"])
                 for r in csv.DictReader(io.StringIO(show("preemptions", "-o", "csv")))}
