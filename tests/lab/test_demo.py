@@ -92,9 +92,9 @@ def check_rolled_back(text):
     assert re.search(r"^\$ vgpuctl migration show (\S+) --peer h2\n\1: rolled back$", text, re.M)
     assert re.search(r"^ +[0-9.]+ s +[0-9.]+ s < reattach ", text, re.M)
     # libvirt of h1 has nothing, that of h2 the VM.
-    lists = text.split("libvirt of both hosts:")[1].split("$ virsh ")[1:]
+    lists = text.split("Both hosts' libvirt:")[1].split("$ virsh ")[1:]
     assert ["demo-vm   running" in of_host for of_host in lists] == [False, True]
-    assert text.endswith("Both hosts are stopped, and nothing of them runs any more.\n")
+    assert text.endswith("Both hosts are stopped, and no process of theirs remains.\n")
 
 
 # Where it is stopped, and how; None: it is not.
