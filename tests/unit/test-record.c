@@ -133,8 +133,7 @@ static const char *const plain[] = {
     "{\"name\":\"a\",\"groups\":[\"x\",\"y\",\"\"],\"cpus\":[0,255],\"values\":[0,1.25,99.999999]}",
     "{\"name\":\"a\",\"groups\":[],\"cpus\":[ ],\"values\":[],\"parts\":[]}",
     "{\"name\":\"a\",\"part\":{\"share\":1,\"name\":\"\"},\"parts\":[{\"share\":2},{\"share\":3}]}",
-    "{\"name\":\"a\",\"more\":{\"x\":[1,{\"y\":null}],\"z\":\"\\u00e9\"},\"less\":[true,false,-0.5]"
-    "}",
+    "{\"name\":\"a\",\"more\":{\"x\":[1,{\"y\":null}],\"z\":\"\\u00e9\"},\"l\":[true,false,-0.5]}",
     "{\"name\":\"a\",\"share\":null,\"groups\":null,\"part\":null}",
     "{\"name\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}",
     "{\"name\":\"\\u00fc\\ud83d\\ude00\"}",
