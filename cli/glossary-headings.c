@@ -120,7 +120,6 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"gain", "The gain of the change."},
     {"rule", "The rule of the plan that proposed the moves; moves without a plan have none."},
     {"moves", "The number of moves."},
-    {"not done", "Moves that failed, were aborted or rolled back."},
     {"helped", "Moves with the verdict that they reduced the losses."},
     {"no effect", "Moves with the verdict that they changed the losses too little to matter."},
     {"worse", "Moves with the verdict that they increased the losses."},
@@ -205,7 +204,8 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"resumed", "How often the program reconnected after its link broke."},
     {"for", "The length of time a program has held the GPU or waited for it."},
     {"objects", "The program's OpenCL objects: buffers, kernels, events and so on."},
-    {"not done", "The program's unfinished commands."},
+    {"not done", "Of a program, its unfinished commands; of moves, those that failed, were aborted "
+                 "or rolled back."},
     {"done", "The program's finished commands."},
     {"connected for", "The length of time the program has been connected."},
     {"last", "The newest of them."},

@@ -14,6 +14,7 @@
 #include "opencl/icd/entries.h"
 #include "opencl/serve/private.h"
 #include "opencl/track/memory.h"
+#include "opencl/wire/commands.h"
 
 /* A vendor's callback can be many ms late: up to 20 ms with NVIDIA's library. This side therefore
  * also queries the events before each new command, and after each call that the client waits for.

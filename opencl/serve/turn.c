@@ -18,6 +18,7 @@
 #include "opencl/icd/entries.h"
 #include "opencl/serve/meter.h"
 #include "opencl/track/callback.h"
+#include "opencl/wire/commands.h"
 #include "opencl/wire/pass.h"
 
 #define TURN_US INT64_C(1000) /* in ns */
