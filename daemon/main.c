@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "collectors/replay.h"
 #include "daemon/daemon.h"
@@ -208,6 +209,8 @@ main(int argc, char **argv)
     struct args args = {.daemon = {.speed = 1}};
     g_autoptr(GError) error = NULL;
 
+    /* Registers the error domain before there are threads. */
+    vg_error_quark();
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     struct vg_daemon_config *config = vg_daemon_read_config(&args.daemon, &error);

@@ -148,8 +148,7 @@ void
 vg_card_copy(const struct vg_card *from, struct vg_card *ret)
 {
     *ret = *from;
-    ret->types = g_new0(struct vg_card_type, from->n_types);
-    memcpy(ret->types, from->types, from->n_types * sizeof(*from->types));
+    ret->types = g_memdup2(from->types, from->n_types * sizeof(*from->types));
 }
 
 static int64_t
