@@ -32,6 +32,14 @@ steps_job_free(void *data)
     g_free(job);
 }
 
+/* A peer needs the figures of the host for verdicts, not the names of its programs. */
+static void
+steps_hide_programs(GArray *steps)
+{
+    for (guint i = 0; i < steps->len; i++)
+        g_clear_pointer(&g_array_index(steps, struct vg_history_step, i).programs, g_array_unref);
+}
+
 static void
 steps_run(struct vg_request *request)
 {
@@ -52,9 +60,12 @@ steps_run(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
+    const bool is_peer = request->identity.role == VG_ROLE_PEER;
+    if (is_peer)
+        steps_hide_programs(steps);
     g_autoptr(GPtrArray) happened =
-        backend->measurement->list_events(backend->data, &events, &error);
-    if (!happened)
+        is_peer ? NULL : backend->measurement->list_events(backend->data, &events, &error);
+    if (!happened && !is_peer)
         g_ptr_array_add(
             job->left_out,
             g_strdup_printf("alerts, and what affected the measurement: %s", error->message));

@@ -517,3 +517,14 @@ def test_a_peer_is_answered_for_this_host_only(tls):
                                ("GET", "/v1/snapshot?peers=true", None)):
         answer = as_peer(tls, method, path, body, person)
         assert answer.status == 403 and "does not forward its requests" in answer.json()["detail"], (method, path, answer.body)
+
+
+def test_a_peer_reads_the_past_without_programs(tls):
+    """It needs the figures of the host for verdicts; programs and alerts are for readers."""
+    path = "/v1/host/history?since=-1h&step=1min"
+    whole, part = (tls.over_tls("GET", path, {"Authorization": f"Bearer {role}-token"}, None).json()["items"]
+                   for role in ("reader", "peer"))
+    assert len(part) == len(whole)
+    assert any(step.get("programs") for step in whole) and any(step.get("alerts") is not None for step in whole)
+    assert not any(step.get("programs") or step.get("alerts") is not None or step.get("happened") for step in part)
+    assert [step.get("run_ns") for step in part] == [step.get("run_ns") for step in whole]
