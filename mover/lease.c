@@ -67,13 +67,14 @@ lease_reserve_any(struct mover_move *move, GError **err)
             continue;
         was_named = true;
         g_clear_pointer(&device->target_gpu, g_free);
+        move->record->predicted = false; /* the plan predicted the named GPU's gain */
     }
     pthread_mutex_unlock(&move->mover->lock);
     if (!was_named) {
         g_propagate_error(err, g_steal_pointer(&error));
         return NULL;
     }
-    vg_log_warn("the GPU that was chosen for a move has no place any more, any other will do id=%s "
+    vg_log_warn("the GPU chosen for a move is no longer available, using any other id=%s "
                 "reason=\"%s\"",
                 move->record->id, error->message);
     return lease_reserve(move, err);
