@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "actuators/guest-devices.h"
-#include "actuators/guest-told.h"
+#include "actuators/guest-programs.h"
 #include "actuators/guest-words.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -283,7 +283,7 @@ talk_read_providers(json_object *object, struct vg_guest_message *ret)
         json_object *provider = vg_guest_words_item(object, "providers", i), *releasable = NULL;
         if (!provider)
             break;
-        vg_guest_told_add(provider, &ret->programs);
+        vg_guest_programs_add(provider, &ret->programs);
         if (!json_object_object_get_ex(provider, "releasable", &releasable) || !releasable ||
             json_object_get_boolean(releasable))
             continue;
@@ -450,7 +450,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     GString *text = g_string_new(NULL);
     g_autofree char *raw = NULL;
 
-    vg_guest_told_add(object, &ret->programs);
+    vg_guest_programs_add(object, &ret->programs);
     switch (kind) {
     case VG_GUEST_PROGRESS:
         talk_put_progress(text, object);
@@ -467,7 +467,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
                                                           : "the guest has its GPUs again");
         if (vg_guest_words_flag(object, "already"))
             g_string_append(text, ", as before");
-        vg_guest_told_append(text, ret->programs);
+        vg_guest_programs_append(text, ret->programs);
         talk_append_hooks(text, object);
         break;
     case VG_GUEST_STATUS:

@@ -110,13 +110,13 @@ row_to_json(struct cpu_row *row, bool counted)
     json_object *object = json_object_new_object();
 
     vg_json_add_int64(object, "cpu", row->cpu);
-    vg_doc_add_told(object, "node", cpu->node);
-    vg_doc_add_told(object, "busy_ns", cpu->busy_ns);
-    vg_doc_add_told(object, "idle_ns", cpu->idle_ns);
-    vg_doc_add_told(object, "steal_ns", cpu->steal_ns);
-    vg_doc_add_told(object, "wait_ns", cpu->wait_ns);
+    vg_doc_add_known(object, "node", cpu->node);
+    vg_doc_add_known(object, "busy_ns", cpu->busy_ns);
+    vg_doc_add_known(object, "idle_ns", cpu->idle_ns);
+    vg_doc_add_known(object, "steal_ns", cpu->steal_ns);
+    vg_doc_add_known(object, "wait_ns", cpu->wait_ns);
     vg_json_add_int64(object, "vms_ns", row->vms_ns);
-    vg_doc_add_told(object, "vms_wait_ns", counted ? row->vms_wait_ns : -1);
+    vg_doc_add_known(object, "vms_wait_ns", counted ? row->vms_wait_ns : -1);
     vg_json_add(object, "vms", json_object_get(row->vms));
     vg_json_add(object, "pinned", json_object_get(row->pinned));
     return object;

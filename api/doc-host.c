@@ -137,7 +137,7 @@ add_time(json_object *object, const char *name, const vg_view *view, const struc
 }
 
 void
-vg_doc_add_told(json_object *object, const char *name, int64_t value)
+vg_doc_add_known(json_object *object, const char *name, int64_t value)
 {
     if (value >= 0)
         vg_json_add_int64(object, name, value);
@@ -165,8 +165,8 @@ pressure_to_json(const struct vg_host_sample *host)
 
     for (unsigned i = 0; i < VG_RESOURCE_MAX; i++) {
         json_object *one = json_object_new_object();
-        vg_doc_add_told(one, "some_ns", host->pressure[i].some_ns);
-        vg_doc_add_told(one, "full_ns", host->pressure[i].full_ns);
+        vg_doc_add_known(one, "some_ns", host->pressure[i].some_ns);
+        vg_doc_add_known(one, "full_ns", host->pressure[i].full_ns);
         vg_json_add(object, vg_resource_name(i), one);
     }
     vg_json_add_string(object, "reason", host->no_pressure);
@@ -189,13 +189,13 @@ host_to_json(const struct vg_window *newest)
     const struct vg_host_sample *host = &newest->host;
     json_object *object = json_object_new_object();
 
-    vg_doc_add_told(object, "vms_ns",
-                    newest->end_ns > newest->begin_ns ? vg_doc_vms_ns(newest) : -1);
-    vg_doc_add_told(object, "steal_ns", host->steal_ns);
-    vg_doc_add_told(object, "pressure_ns", host->pressure_ns);
-    vg_doc_add_told(object, "runnable", host->runnable);
-    vg_doc_add_told(object, "own_ns", host->own_ns);
-    vg_doc_add_told(object, "idle_ns", host->idle_ns);
+    vg_doc_add_known(object, "vms_ns",
+                     newest->end_ns > newest->begin_ns ? vg_doc_vms_ns(newest) : -1);
+    vg_doc_add_known(object, "steal_ns", host->steal_ns);
+    vg_doc_add_known(object, "pressure_ns", host->pressure_ns);
+    vg_doc_add_known(object, "runnable", host->runnable);
+    vg_doc_add_known(object, "own_ns", host->own_ns);
+    vg_doc_add_known(object, "idle_ns", host->idle_ns);
     vg_json_add(object, "load", load_to_json(host));
     vg_json_add(object, "pressure", pressure_to_json(host));
     return object;

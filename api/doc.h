@@ -141,6 +141,6 @@ char *vg_doc_metrics(const vg_view *view, const GPtrArray *parts,
                      int64_t certificate_end_ns, const struct vg_http_stats *http);
 
 /* Adds a figure of the host; null if it is negative, which means unknown. */
-void vg_doc_add_told(json_object *object, const char *name, int64_t value);
+void vg_doc_add_known(json_object *object, const char *name, int64_t value);
 
 #endif

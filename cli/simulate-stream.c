@@ -282,7 +282,8 @@ make_stream(const struct vg_analysis *analysis, const GArray *kept, const struct
             uint16_t device, const struct vg_simulate_options *options)
 {
     const vg_names *names = analysis->recording->names;
-    const char *name = device == VG_NAME_NONE ? VG_GPU_DEVICE_UNTOLD : vg_names_text(names, device);
+    const char *name =
+        device == VG_NAME_NONE ? VG_GPU_DEVICE_UNNAMED : vg_names_text(names, device);
     struct vg_stream *stream = new_stream(name, part->end_ns - part->begin_ns);
     g_autoptr(GArray) engine_names = g_array_new(FALSE, FALSE, sizeof(uint16_t));
     g_autoptr(GHashTable) places = g_hash_table_new(NULL, NULL);

@@ -118,7 +118,7 @@ vg_etcd_grant(vg_etcd *etcd, int64_t ttl_s, int64_t limit_ns, int64_t *ret_lease
 static int
 etcd_take_kept(const GString *text, void *data, GError **err)
 {
-    return vg_etcd_read_kept(text->str, text->len, data, err);
+    return vg_etcd_read_keep_alive(text->str, text->len, data, err);
 }
 
 int

@@ -397,7 +397,7 @@ vg_etcd_read_grant(const char *text, size_t size, int64_t *ret_lease, int64_t *r
 }
 
 int
-vg_etcd_read_kept(const char *text, size_t size, int64_t *ret_ttl_s, GError **err)
+vg_etcd_read_keep_alive(const char *text, size_t size, int64_t *ret_ttl_s, GError **err)
 {
     g_autoptr(json_object) document = wire_parse(text, size, err);
     const struct vg_json_node root = vg_json_root(document);

@@ -98,7 +98,7 @@ int vg_etcd_read_grant(const char *text, size_t size, int64_t *ret_lease, int64_
 
 /* Reads the answer to a keep-alive. The answer for an expired lease also has status 200, but no
  * time to live: fails with VG_E_NOT_FOUND. */
-int vg_etcd_read_kept(const char *text, size_t size, int64_t *ret_ttl_s, GError **err);
+int vg_etcd_read_keep_alive(const char *text, size_t size, int64_t *ret_ttl_s, GError **err);
 
 /* Returns the token for later requests, which the caller frees, or NULL and *err. */
 char *vg_etcd_read_token(const char *text, size_t size, GError **err);

@@ -21,7 +21,7 @@
 #include "collectors/gpu-source.h"
 #include "collectors/gpu-window.h"
 #include "host/proc-scan.h"
-#include "host/proxy-desk.h"
+#include "host/proxy-control.h"
 #include "model/histogram.h"
 #include "model/vm-name.h"
 
@@ -48,7 +48,7 @@ struct reading {
 
 struct proxy {
     char *path;
-    vg_proxy_desk *desk; /* NULL: there is none */
+    vg_proxy_control *control; /* NULL: there is none */
     int64_t retry_ns;
     int64_t asked_ns;  /* and it has not answered; 0: nothing is asked */
     bool is_silent;    /* for longer than a window waits */
@@ -86,7 +86,7 @@ gpu_proxy_free_proxy(void *data)
 {
     struct proxy *proxy = data;
 
-    vg_proxy_desk_close(proxy->desk);
+    vg_proxy_control_close(proxy->control);
     if (proxy->answer)
         g_ptr_array_unref(proxy->answer);
     g_free(proxy->why);
@@ -340,9 +340,9 @@ gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *s
 static void
 gpu_proxy_hang_up(struct source *source, struct proxy *proxy, int64_t now_ns, const GError *why)
 {
-    if (proxy->desk)
-        epoll_ctl(source->epoll_fd, EPOLL_CTL_DEL, vg_proxy_desk_fd(proxy->desk), NULL);
-    g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
+    if (proxy->control)
+        epoll_ctl(source->epoll_fd, EPOLL_CTL_DEL, vg_proxy_control_fd(proxy->control), NULL);
+    g_clear_pointer(&proxy->control, vg_proxy_control_close);
     proxy->asked_ns = 0;
     proxy->is_silent = false;
     proxy->retry_ns = now_ns + RETRY_NS;
@@ -355,10 +355,10 @@ gpu_proxy_open(const struct source *source, struct proxy *proxy, GError **err)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
-    proxy->desk = vg_proxy_desk_open(proxy->path, 0, err);
-    if (!proxy->desk)
+    proxy->control = vg_proxy_control_open(proxy->path, 0, err);
+    if (!proxy->control)
         return -1;
-    if (epoll_ctl(source->epoll_fd, EPOLL_CTL_ADD, vg_proxy_desk_fd(proxy->desk), &event) < 0)
+    if (epoll_ctl(source->epoll_fd, EPOLL_CTL_ADD, vg_proxy_control_fd(proxy->control), &event) < 0)
         return vg_error(err, VG_E_IO, "%s: %s", proxy->path, g_strerror(errno));
     return 0;
 }
@@ -369,10 +369,10 @@ gpu_proxy_ask(struct source *source, struct proxy *proxy, int64_t now_ns)
     g_autoptr(GError) err = NULL;
 
     g_clear_pointer(&proxy->answer, g_ptr_array_unref);
-    if (proxy->asked_ns > 0 || (!proxy->desk && now_ns < proxy->retry_ns))
+    if (proxy->asked_ns > 0 || (!proxy->control && now_ns < proxy->retry_ns))
         return;
-    if ((!proxy->desk && gpu_proxy_open(source, proxy, &err) < 0) ||
-        vg_proxy_desk_ask_list(proxy->desk, &err) < 0) {
+    if ((!proxy->control && gpu_proxy_open(source, proxy, &err) < 0) ||
+        vg_proxy_control_request_list(proxy->control, &err) < 0) {
         gpu_proxy_hang_up(source, proxy, now_ns, err);
         return;
     }
@@ -384,9 +384,9 @@ gpu_proxy_take(struct source *source, struct proxy *proxy, int64_t now_ns)
 {
     g_autoptr(GError) err = NULL;
 
-    if (!proxy->desk)
+    if (!proxy->control)
         return;
-    g_autoptr(GPtrArray) sockets = vg_proxy_desk_take_list(proxy->desk, &err);
+    g_autoptr(GPtrArray) sockets = vg_proxy_control_take_list(proxy->control, &err);
     if (err)
         gpu_proxy_hang_up(source, proxy, now_ns, err);
     if (!sockets)
@@ -463,7 +463,7 @@ gpu_proxy_ready(vg_gpu_source *base, int64_t now_ns)
     (void)now_ns;
     for (unsigned i = 0; i < source->proxies->len; i++) {
         const struct proxy *proxy = source->proxies->pdata[i];
-        if (proxy->desk || access(proxy->path, F_OK) == 0)
+        if (proxy->control || access(proxy->path, F_OK) == 0)
             return true;
     }
     return false;
@@ -522,7 +522,7 @@ gpu_proxy_describe(const vg_gpu_source *base, GString *text)
 
     for (unsigned i = 0; i < source->proxies->len; i++) {
         const struct proxy *proxy = source->proxies->pdata[i];
-        if (!proxy->desk && access(proxy->path, F_OK) != 0)
+        if (!proxy->control && access(proxy->path, F_OK) != 0)
             continue;
         n++;
         if (!proxy->why)
@@ -547,7 +547,7 @@ gpu_proxy_close_source(vg_gpu_source *base)
     for (unsigned i = 0; i < source->proxies->len; i++) {
         struct proxy *proxy = source->proxies->pdata[i];
         proxy->asked_ns = 0;
-        g_clear_pointer(&proxy->desk, vg_proxy_desk_close);
+        g_clear_pointer(&proxy->control, vg_proxy_control_close);
     }
     g_hash_table_remove_all(source->sockets);
 }

@@ -271,11 +271,11 @@ see_vm(struct source *s, const struct vg_proc_vm *seen)
 {
     void *key = GUINT_TO_POINTER(seen->id);
     struct vm *vm = g_hash_table_lookup(s->vms, key);
-    const struct vg_told_thread told = {.tid = seen->pid,
-                                        .pid = seen->pid,
-                                        .name = seen->name,
-                                        .uuid = seen->uuid,
-                                        .vcpu_index = VG_NONE};
+    const struct vg_declared_thread told = {.tid = seen->pid,
+                                            .pid = seen->pid,
+                                            .name = seen->name,
+                                            .uuid = seen->uuid,
+                                            .vcpu_index = VG_NONE};
 
     if (!vm) {
         vm = g_new0(struct vm, 1);
@@ -284,7 +284,7 @@ see_vm(struct source *s, const struct vg_proc_vm *seen)
     }
     vm->seen = *seen;
     vm->seen.vcpus = vm->seen.helpers = NULL;
-    vm->process_id = vg_topology_tell(s->topology, &told)->id;
+    vm->process_id = vg_topology_declare(s->topology, &told)->id;
     vg_proc_vm_adopt_helpers(seen, s->topology);
     vm->generation = s->generation;
 }
@@ -375,7 +375,7 @@ static void
 name_device(const struct source *s, struct vg_gpu_sample *gpu)
 {
     const char *only =
-        strcmp(gpu->device, VG_GPU_DEVICE_UNTOLD) == 0 ? vg_gpu_cards_device(s->cards, "") : NULL;
+        strcmp(gpu->device, VG_GPU_DEVICE_UNNAMED) == 0 ? vg_gpu_cards_device(s->cards, "") : NULL;
 
     if (only)
         g_strlcpy(gpu->device, only, sizeof(gpu->device));
@@ -549,7 +549,7 @@ open_rings(struct source *s, int64_t now_ns, GError **err)
     if (!s->handle)
         return -1;
     s->topology = vg_topology_new();
-    vg_topology_only_told(s->topology);
+    vg_topology_only_declared(s->topology);
     s->ledger = vg_gpu_ledger_new(s->topology, vg_perf_merge_names(s->merge));
     vg_gpu_ledger_windows_only(s->ledger, true);
     vg_gpu_ledger_keep_requests(s->ledger, true);

@@ -35,7 +35,7 @@ struct gpu {
     int64_t cpu_ns; /* of the thread, at the end of the last window */
     bool was_late;  /* the last window ended before it could be read */
     bool is_late;   /* so did this one and the one before */
-    struct vg_told_state told;
+    struct vg_reported_state told;
 };
 
 /* ---- what it says ---- */
@@ -66,8 +66,8 @@ gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *
                              source->trouble, g_strdup(text->str + at));
         less = lacks || less;
     }
-    vg_report_tell_sources(&gpu->told, sink, gpu->base.ops->name,
-                           less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str, states);
+    vg_report_put_sources(&gpu->told, sink, gpu->base.ops->name,
+                          less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str, states);
 }
 
 /* Returns the confidence of the source that lost most. */
@@ -280,8 +280,8 @@ gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *s
     int64_t begin_ns = 0; /* 0: nothing has been read yet */
     struct vg_window_end end = vg_window_grid_next(gpu->grid, vg_clock_monotonic_ns());
 
-    vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
-                         VG_TROUBLE_NONE, "searching for GPUs");
+    vg_report_put_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
+                        VG_TROUBLE_NONE, "searching for GPUs");
     while (wait_for_end(gpu, self, end.at_ns)) {
         /* Who sleeps too long, or waits for a library or an answer, makes one long window of it. */
         const bool was_late = vg_clock_monotonic_ns() >= end.at_ns + gpu->window_ns;

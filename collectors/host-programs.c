@@ -139,7 +139,7 @@ programs_pids_of_vms(const vg_proc_scan *scan)
 
 /* Finds the nearest process above one that ended which is still there, or NULL. */
 static struct program *
-programs_heir(const vg_host_programs *programs, const struct program *ended)
+programs_inheritor(const vg_host_programs *programs, const struct program *ended)
 {
     struct program *above = NULL;
     int32_t pid = ended->parent;
@@ -171,11 +171,12 @@ programs_forget(vg_host_programs *programs)
     g_hash_table_iter_init(&iter, programs->known);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct program *program = value;
-        struct program *heir =
-            programs_has_ended(NULL, value, programs) ? programs_heir(programs, program) : NULL;
-        if (heir) {
-            heir->ended_ticks += program->cpu_ticks + program->child_ticks;
-            heir->lost_vm |= program->of_vm;
+        struct program *inheritor = programs_has_ended(NULL, value, programs)
+                                        ? programs_inheritor(programs, program)
+                                        : NULL;
+        if (inheritor) {
+            inheritor->ended_ticks += program->cpu_ticks + program->child_ticks;
+            inheritor->lost_vm |= program->of_vm;
         }
     }
     g_hash_table_foreach_remove(programs->known, programs_has_ended, programs);

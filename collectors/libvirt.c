@@ -37,14 +37,14 @@ struct virt {
     vg_virt_reader *reader;
     vg_virt_ear *ear;
     char *last_hash; /* of the inventory reported last, or NULL */
-    struct vg_told_state told;
+    struct vg_reported_state told;
 };
 
 static void
 libvirt_tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
                    enum vg_trouble trouble, const char *text)
 {
-    vg_report_tell_state(&v->told, sink, v->base.ops->name, state, trouble, text);
+    vg_report_put_state(&v->told, sink, v->base.ops->name, state, trouble, text);
 }
 
 /* ---- the connection ---- */

@@ -76,7 +76,7 @@ struct live {
     int64_t raised_ns; /* when more was measured last */
     struct vg_live_host host;
     vg_cpu_limits *limits;
-    struct vg_told_state told;
+    struct vg_reported_state told;
 };
 
 static vg_cpu_source *
@@ -328,8 +328,8 @@ static void
 live_tell_state(struct live *live, const struct vg_report_sink *sink, enum vg_collector_state state,
                 const char *text)
 {
-    vg_report_tell_sources(&live->told, sink, live->base.ops->name, state, text,
-                           state == VG_COLLECTOR_STARTING ? NULL : live_sources(live));
+    vg_report_put_sources(&live->told, sink, live->base.ops->name, state, text,
+                          state == VG_COLLECTOR_STARTING ? NULL : live_sources(live));
 }
 
 static void

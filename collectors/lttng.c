@@ -65,7 +65,7 @@ struct lttng {
     vg_window_grid *grid; /* NULL: another host's windows end at multiples of its own clock */
     vg_topology *topology;
     vg_proc_scan *scan; /* NULL: another host is traced */
-    struct vg_told_state told;
+    struct vg_reported_state told;
     int64_t passed_ns; /* end of the newest window; INT64_MIN: there was none yet */
     uint64_t missed;   /* windows, since the first one */
     uint64_t gaps;
@@ -93,7 +93,7 @@ struct reading {
 static void
 lttng_tell_state(const struct reading *reading, enum vg_collector_state state, const char *text)
 {
-    vg_report_tell_state(&reading->lttng->told, reading->sink, NAME, state, VG_TROUBLE_NONE, text);
+    vg_report_put_state(&reading->lttng->told, reading->sink, NAME, state, VG_TROUBLE_NONE, text);
 }
 
 /* ---- what runs in a handler of a signal ---- */
@@ -407,7 +407,7 @@ tell_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t window
         text = g_strdup_printf("the session %s has ended; waiting for a new one", url);
     else
         text = g_strdup_printf("there is no live session %s; waiting for it", url);
-    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_FAILED, VG_TROUBLE_NONE, text);
+    vg_report_put_state(&lttng->told, sink, NAME, VG_COLLECTOR_FAILED, VG_TROUBLE_NONE, text);
 }
 
 static void
@@ -416,8 +416,8 @@ lttng_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink 
     struct lttng *lttng = (struct lttng *)collector;
     int64_t pause_ns = RETRY_MIN_NS;
 
-    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE,
-                         "connecting");
+    vg_report_put_state(&lttng->told, sink, NAME, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE,
+                        "connecting");
     while (!vg_thread_stopping(self)) {
         g_autoptr(GError) error = NULL;
         uint64_t windows = 0;

@@ -173,7 +173,7 @@ vg_perf_watch_begin_anew(vg_perf_watch *watch)
 static void
 tell_thread(vg_topology *topology, struct vm *vm, int32_t tid, bool is_vcpu, int32_t index)
 {
-    const struct vg_told_thread told = {
+    const struct vg_declared_thread told = {
         .tid = tid,
         .pid = vm->pid,
         .name = vm->name,
@@ -182,7 +182,7 @@ tell_thread(vg_topology *topology, struct vm *vm, int32_t tid, bool is_vcpu, int
         .vcpu_index = index,
     };
 
-    vm->process_id = vg_topology_tell(topology, &told)->id;
+    vm->process_id = vg_topology_declare(topology, &told)->id;
 }
 
 /* Its other threads, so that they are known as its own when they run for the first time. Those that

@@ -75,7 +75,7 @@ vg_report_copy(const struct vg_report *report)
 
 /* Puts the report unless it was told before. */
 static void
-report_tell(struct vg_told_state *told, const struct vg_report_sink *sink,
+report_tell(struct vg_reported_state *told, const struct vg_report_sink *sink,
             struct vg_report *take_report)
 {
     g_autoptr(vg_report) report = take_report;
@@ -89,9 +89,9 @@ report_tell(struct vg_told_state *told, const struct vg_report_sink *sink,
 }
 
 void
-vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *sink,
-                       const char *collector, enum vg_collector_state state, const char *text,
-                       GPtrArray *take_sources)
+vg_report_put_sources(struct vg_reported_state *told, const struct vg_report_sink *sink,
+                      const char *collector, enum vg_collector_state state, const char *text,
+                      GPtrArray *take_sources)
 {
     struct vg_report *report = vg_report_status(collector, state, "%s", text);
 
@@ -100,9 +100,9 @@ vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *
 }
 
 void
-vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
-                     const char *collector, enum vg_collector_state state, enum vg_trouble trouble,
-                     const char *text)
+vg_report_put_state(struct vg_reported_state *told, const struct vg_report_sink *sink,
+                    const char *collector, enum vg_collector_state state, enum vg_trouble trouble,
+                    const char *text)
 {
     struct vg_report *report = vg_report_status(collector, state, "%s", text);
 

@@ -79,19 +79,19 @@ struct vg_report_sink {
 };
 
 /* The last reported state of a collector; initially zeroed. text is owned. */
-struct vg_told_state {
+struct vg_reported_state {
     enum vg_collector_state state;
     char *text;
 };
 
 /* Sends a STATUS report if the state has changed. */
-void vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
-                          const char *collector, enum vg_collector_state state,
-                          enum vg_trouble trouble, const char *text);
+void vg_report_put_state(struct vg_reported_state *told, const struct vg_report_sink *sink,
+                         const char *collector, enum vg_collector_state state,
+                         enum vg_trouble trouble, const char *text);
 
 /* The same with the states of its sources. Changes in these must be reflected in the text. */
-void vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *sink,
-                            const char *collector, enum vg_collector_state state, const char *text,
-                            GPtrArray *take_sources);
+void vg_report_put_sources(struct vg_reported_state *told, const struct vg_report_sink *sink,
+                           const char *collector, enum vg_collector_state state, const char *text,
+                           GPtrArray *take_sources);
 
 #endif

@@ -274,7 +274,7 @@ perf_open_source(vg_cpu_source *source, GError **err)
     if (!s->events)
         return -1;
     s->topology = vg_topology_new();
-    vg_topology_only_told(s->topology);
+    vg_topology_only_declared(s->topology);
     s->ledger = vg_cpu_ledger_new(s->topology);
     vg_cpu_ledger_windows_only(s->ledger, true);
     s->watch = vg_perf_watch_new(s->proc, s->tick_ns);

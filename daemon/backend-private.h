@@ -8,7 +8,7 @@
 #include "daemon/backend.h"
 #include "daemon/judge.h"
 #include "mover/drain.h"
-#include "mover/proxy-teller.h"
+#include "mover/proxy-notifier.h"
 
 /* A move that a plan of this vgpud proposes, so that a scheduler should allow it. */
 struct backend_proposal {
@@ -25,10 +25,10 @@ struct backend_room {
 
 struct vg_daemon_backend {
     struct vg_backend ops;
-    vg_drainer *drainer;     /* NULL until the backend is started */
-    vg_judge *judge;         /* NULL until the backend is started */
-    vg_leader *leader;       /* NULL if this host is in no cluster */
-    vg_proxy_teller *teller; /* NULL until the backend is started */
+    vg_drainer *drainer;         /* NULL until the backend is started */
+    vg_judge *judge;             /* NULL until the backend is started */
+    vg_leader *leader;           /* NULL if this host is in no cluster */
+    vg_proxy_notifier *notifier; /* NULL until the backend is started */
     struct vg_daemon_backend_parts parts;
     pthread_mutex_t lock; /* protects the members below */
     struct vg_policy_config policy;

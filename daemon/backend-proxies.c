@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "daemon/backend-private.h"
-#include "host/proxy-desk.h"
+#include "host/proxy-control.h"
 #include "model/vm-name.h"
 #include "mover/proxy-room.h"
 #include "policy/drift.h"
@@ -92,7 +92,7 @@ backend_list_proxy_guests(void *data)
 {
     const vg_daemon_backend *backend = data;
 
-    return vg_proxy_teller_list(backend->teller);
+    return vg_proxy_notifier_list(backend->notifier);
 }
 
 /* Returns whether a name means the VM that is asked for by an id. NULL: libvirt has no such VM. */
@@ -113,9 +113,10 @@ static int
 proxies_limit(const struct vg_proxy_socket *socket, const struct vg_proxy_limit *limit,
               GError **err)
 {
-    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(socket->proxy, PROXIES_ANSWER_NS, err);
+    g_autoptr(vg_proxy_control) control =
+        vg_proxy_control_open(socket->proxy, PROXIES_ANSWER_NS, err);
 
-    return desk ? vg_proxy_desk_set_weight(desk, socket->socket, limit->weight, err) : -1;
+    return control ? vg_proxy_control_set_weight(control, socket->socket, limit->weight, err) : -1;
 }
 
 /* Checks that what a plan proposes for a VM still holds; to: where its programs go, or NULL. Sets
@@ -194,7 +195,7 @@ backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *lim
 static char *
 proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GString *why)
 {
-    g_autoptr(GPtrArray) guests = vg_proxy_teller_list(backend->teller);
+    g_autoptr(GPtrArray) guests = vg_proxy_notifier_list(backend->notifier);
 
     for (guint i = 0; i < guests->len; i++) {
         const struct vg_proxy_guest *guest = guests->pdata[i];
@@ -292,8 +293,10 @@ proxies_add_places(struct vg_proxy_show *show)
 static int
 proxies_add_shown(struct vg_proxy_show *show, const struct vg_proxy_socket *socket, GError **err)
 {
-    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(socket->proxy, PROXIES_ANSWER_NS, err);
-    struct vg_proxy_shown *shown = desk ? vg_proxy_desk_show(desk, socket->socket, err) : NULL;
+    g_autoptr(vg_proxy_control) control =
+        vg_proxy_control_open(socket->proxy, PROXIES_ANSWER_NS, err);
+    struct vg_proxy_shown *shown =
+        control ? vg_proxy_control_show(control, socket->socket, err) : NULL;
 
     if (!shown)
         return -1;
@@ -308,7 +311,7 @@ backend_show_proxy(void *data, const char *id, GError **err)
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     const struct vg_inv_vm *vm = backend_find_here(view, id);
     g_autoptr(GPtrArray) sockets = backend_list_proxies(data, err);
-    g_autoptr(GPtrArray) guests = vg_proxy_teller_list(backend->teller);
+    g_autoptr(GPtrArray) guests = vg_proxy_notifier_list(backend->notifier);
     g_autoptr(vg_proxy_show) show = vg_record_new(&vg_proxy_show_record);
 
     show->vm = g_strdup(vm ? vm->name : id);

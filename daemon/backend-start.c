@@ -16,7 +16,7 @@ start_free_vm(void *data)
     g_free(vm);
 }
 
-/* Lists the VMs of this host for the teller. */
+/* Lists the VMs of this host for the notifier. */
 static GPtrArray *
 start_list_vms(void *data)
 {
@@ -42,15 +42,15 @@ vg_daemon_backend_start(vg_daemon_backend *backend, GError **err)
 {
     if (backend_start_drainer(backend, err) < 0 || backend_start_judge(backend, err) < 0)
         return -1;
-    backend->teller = vg_proxy_teller_new(
-        &(struct vg_proxy_teller_parts){
+    backend->notifier = vg_proxy_notifier_new(
+        &(struct vg_proxy_notifier_parts){
             .mover = backend->parts.mover,
             .directory = backend->access->directory,
             .list_vms = start_list_vms,
             .data = backend,
         },
         backend->access->proxies, err);
-    return backend->teller &&
+    return backend->notifier &&
                    vg_mover_run_queue(backend->parts.mover, &backend_turn, backend, err) == 0
                ? backend_start_leader(backend, err)
                : -1;
@@ -64,5 +64,5 @@ vg_daemon_backend_stop(vg_daemon_backend *backend)
     vg_leader_stop(backend->leader);
     vg_judge_stop(backend->judge);
     vg_drainer_stop(backend->drainer);
-    vg_proxy_teller_stop(backend->teller);
+    vg_proxy_notifier_stop(backend->notifier);
 }

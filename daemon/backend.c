@@ -341,8 +341,8 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
 void
 vg_daemon_backend_set_access(vg_daemon_backend *backend, const struct vg_daemon_config *config)
 {
-    if (backend->teller)
-        vg_proxy_teller_configure(backend->teller, config->proxies);
+    if (backend->notifier)
+        vg_proxy_notifier_configure(backend->notifier, config->proxies);
     char *open_secrets = vg_secrets_check(config);
     VG_LOCK_SCOPE(&backend->lock);
     backend->access = config;
@@ -358,7 +358,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     vg_leader_free(backend->leader);
     vg_judge_free(backend->judge);
     vg_drainer_free(backend->drainer);
-    vg_proxy_teller_free(backend->teller);
+    vg_proxy_notifier_free(backend->notifier);
     g_ptr_array_unref(backend->proposed);
     g_hash_table_unref(backend->rooms);
     backend_arrivals_unref(backend->fleet);

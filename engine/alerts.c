@@ -114,7 +114,7 @@ alert_mean(const struct alert_watch *watch)
 
 static void
 alert_tell(const struct alert_state *state, const struct alert_watch *watch, const char *reason,
-           vg_alert_told *told, void *data)
+           vg_alert_receiver *told, void *data)
 {
     const struct vg_alert_change change = {
         .rule = &state->rule,
@@ -188,7 +188,7 @@ alert_need_watch(struct alert_state *state, const char *key, const char *vm, con
 struct alert_turn {
     int64_t length_ns;
     int64_t end_ns; /* epoch */
-    vg_alert_told *told;
+    vg_alert_receiver *told;
     void *data;
 };
 
@@ -289,7 +289,7 @@ alert_step(struct alert_state *state, const struct vg_window *window, vg_alert_n
 
 void
 vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t offset_ns,
-               vg_alert_names *name, void *names, vg_alert_told *told, void *data)
+               vg_alert_names *name, void *names, vg_alert_receiver *told, void *data)
 {
     const struct alert_turn turn = {
         .length_ns = window->end_ns - window->begin_ns,
@@ -377,7 +377,7 @@ vg_alerts_count_rules(const vg_alerts *alerts)
 }
 
 void
-vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_told *told, void *data)
+vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_receiver *told, void *data)
 {
     for (guint i = 0; i < alerts->states->len; i++) {
         struct alert_state *state = alerts->states->pdata[i];

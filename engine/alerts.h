@@ -41,7 +41,7 @@ struct vg_alert_change {
 };
 
 /* Receives a change, whose contents are borrowed until this returns. */
-typedef void vg_alert_told(void *data, const struct vg_alert_change *change);
+typedef void vg_alert_receiver(void *data, const struct vg_alert_change *change);
 
 typedef struct vg_alerts vg_alerts;
 
@@ -57,7 +57,7 @@ typedef const char *vg_alert_names(void *names, const struct vg_vm_sample *vm);
 /* Processes a closed window. Windows arrive in the order of time. offset_ns: their clock + offset =
  * epoch. */
 void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t offset_ns,
-                    vg_alert_names *name, void *names, vg_alert_told *told, void *data);
+                    vg_alert_names *name, void *names, vg_alert_receiver *told, void *data);
 
 /* Restores an alert that was raised in an earlier run, if its rule still exists. It is not raised
  * again. It ends at the earliest after windows of the rule's time, because losses and VMs are
@@ -71,6 +71,6 @@ void vg_alerts_list(const vg_alerts *alerts, GPtrArray *list);
 size_t vg_alerts_count_rules(const vg_alerts *alerts);
 
 /* Ends all raised alerts. */
-void vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_told *told, void *data);
+void vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_receiver *told, void *data);
 
 #endif

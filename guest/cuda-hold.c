@@ -86,7 +86,7 @@ vg_cuda_hold_check(const struct vg_guest_work *work, struct vg_cuda_job *job)
         struct vg_cuda_process *process = &job->processes[i];
         struct vg_guest_hold hold = {0};
         memcpy(process->unheld, impossible, sizeof impossible);
-        /* An heir is refused by its `keeps`. */
+        /* An inheritor is refused by its `keeps`. */
         bool can = !*impossible && !process->inherited;
         pid_t by = can ? hold_other_tracer(root, process->pid) : 0;
         /* A tracer of the agent's may be left, and is replaced. */

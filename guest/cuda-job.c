@@ -49,7 +49,7 @@ job_process(struct vg_cuda_job *job, pid_t pid)
 
 static void
 job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder *holder,
-        const struct vg_guest_heir *heir)
+        const struct vg_guest_inheritor *inheritor)
 {
     struct vg_cuda_process *process = &job->processes[job->n];
     struct vg_guest_process is;
@@ -69,9 +69,9 @@ job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder 
         return;
     process->start = is.start;
     vg_guest_put(process->comm, sizeof process->comm, "%s", holder->comm);
-    process->ancestor = heir->ancestor;
-    process->inherited = heir->inherited;
-    vg_guest_put(process->keeps, sizeof process->keeps, "%s", heir->why);
+    process->ancestor = inheritor->ancestor;
+    process->inherited = inheritor->inherited;
+    vg_guest_put(process->keeps, sizeof process->keeps, "%s", inheritor->why);
     job->n++;
 }
 
@@ -107,17 +107,17 @@ job_pick_holders(const char *root, struct vg_guest_holder *holders, size_t n, pi
     return picked;
 }
 
-/* Adds a process to the job's heirs if it is one. Returns false if it is none, or keeps its
+/* Adds a process to the job's inheritors if it is one. Returns false if it is none, or keeps its
  * files. */
 static bool
-job_add_heir(struct vg_cuda_job *job, const struct vg_guest_heir *heir)
+job_add_inheritor(struct vg_cuda_job *job, const struct vg_guest_inheritor *inheritor)
 {
-    if (!heir->inherited || *heir->why || job->n_heirs == VG_CUDA_HEIRS_MAX)
+    if (!inheritor->inherited || *inheritor->why || job->n_inheritors == VG_CUDA_INHERITORS_MAX)
         return false;
-    job->heirs[job->n_heirs++] = *heir;
+    job->inheritors[job->n_inheritors++] = *inheritor;
     job->given_processes++;
-    job->given_descriptors += heir->descriptors;
-    job->given_maps += heir->maps;
+    job->given_descriptors += inheritor->descriptors;
+    job->given_maps += inheritor->maps;
     return true;
 }
 
@@ -125,20 +125,21 @@ job_add_heir(struct vg_cuda_job *job, const struct vg_guest_heir *heir)
  * a process. Returns the number of the first kind. */
 static size_t
 job_sort(const struct vg_guest_work *work, struct vg_cuda_job *job,
-         const struct vg_guest_heirs *among, const struct vg_guest_holder *holders)
+         const struct vg_guest_inheritors *among, const struct vg_guest_holder *holders)
 {
     size_t total = 0;
 
     for (size_t i = 0; i < among->n_holders; i++) {
-        struct vg_guest_heir heir = {.pid = holders[i].pid};
-        vg_guest_heir_look(among, &heir);
-        if (heir.inherited && !work->config->cuda_release_forked)
-            vg_guest_put(heir.why, sizeof heir.why, "forked=refuse is in the configuration");
-        if (heir.gone || job_add_heir(job, &heir))
+        struct vg_guest_inheritor inheritor = {.pid = holders[i].pid};
+        vg_guest_inheritor_check(among, &inheritor);
+        if (inheritor.inherited && !work->config->cuda_release_forked)
+            vg_guest_put(inheritor.why, sizeof inheritor.why,
+                         "forked=refuse is in the configuration");
+        if (inheritor.gone || job_add_inheritor(job, &inheritor))
             continue;
         total++;
         if (job->n < VG_CUDA_PROCESSES_MAX)
-            job_add(job, work->config->root, &holders[i], &heir);
+            job_add(job, work->config->root, &holders[i], &inheritor);
     }
     return total;
 }
@@ -151,17 +152,17 @@ vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job)
     vg_guest_auto pid_t *pids = vg_guest_alloc(HOLDERS_MAX * sizeof *pids);
     struct vg_guest_nodes nodes;
 
-    job->n = job->n_heirs = 0;
+    job->n = job->n_inheritors = 0;
     job->given_processes = job->given_descriptors = job->given_maps = 0;
     vg_guest_nodes_read(root, work->devices, work->n_devices, &nodes);
     size_t n = vg_guest_holders_find(root, &nodes, holders, HOLDERS_MAX);
     size_t picked = job_pick_holders(root, holders, n < HOLDERS_MAX ? n : HOLDERS_MAX, pids);
-    const struct vg_guest_heirs among = {.root = root,
-                                         .nodes = &nodes,
-                                         .owners = pids,
-                                         .n_owners = picked,
-                                         .holders = pids,
-                                         .n_holders = picked};
+    const struct vg_guest_inheritors among = {.root = root,
+                                              .nodes = &nodes,
+                                              .owners = pids,
+                                              .n_owners = picked,
+                                              .holders = pids,
+                                              .n_holders = picked};
     size_t total = job_sort(work, job, &among, holders);
     vg_guest_nodes_clear(&nodes);
     for (size_t i = 0; i < job->n; i++)
@@ -172,20 +173,21 @@ vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job)
 size_t
 vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job, int64_t until_ms)
 {
-    size_t n = job->n + job->n_heirs;
+    size_t n = job->n + job->n_inheritors;
     vg_guest_auto pid_t *pids = vg_guest_alloc(n * sizeof *pids);
     struct vg_guest_nodes nodes;
 
     for (size_t i = 0; i < n; i++)
-        pids[i] = i < job->n ? job->processes[i].pid : job->heirs[i - job->n].pid;
+        pids[i] = i < job->n ? job->processes[i].pid : job->inheritors[i - job->n].pid;
     vg_guest_nodes_read(work->config->root, work->devices, work->n_devices, &nodes);
-    const struct vg_guest_heirs among = {.root = work->config->root,
-                                         .nodes = &nodes,
-                                         .owners = pids,
-                                         .n_owners = job->n,
-                                         .holders = pids,
-                                         .n_holders = n};
-    size_t failed = vg_guest_heirs_give_up(&among, job->heirs, job->n_heirs, until_ms);
+    const struct vg_guest_inheritors among = {.root = work->config->root,
+                                              .nodes = &nodes,
+                                              .owners = pids,
+                                              .n_owners = job->n,
+                                              .holders = pids,
+                                              .n_holders = n};
+    size_t failed =
+        vg_guest_inheritors_release(&among, job->inheritors, job->n_inheritors, until_ms);
     vg_guest_nodes_clear(&nodes);
     return failed;
 }

@@ -15,7 +15,7 @@
 #include <json-c/json.h>
 
 #include "guest/cuda-caller.h"
-#include "guest/heir.h"
+#include "guest/inheritor.h"
 #include "guest/work.h"
 
 /* The guest memory that a checkpoint takes for each process, in addition to the memory that it
@@ -72,9 +72,9 @@ struct vg_cuda_process {
     char why[768];
 };
 
-/* The maximum number of heirs: forked children of the processes that have the GPUs' files from
+/* The maximum number of inheritors: forked children of the processes that have the GPUs' files from
  * them and no other GPU resources. */
-#define VG_CUDA_HEIRS_MAX 2048
+#define VG_CUDA_INHERITORS_MAX 2048
 
 struct vg_cuda_job {
     struct vg_cuda_gpus gpus;
@@ -82,20 +82,21 @@ struct vg_cuda_job {
     size_t n_leaving, leaving[VG_CUDA_GPUS_MAX];
     size_t n;
     struct vg_cuda_process processes[VG_CUDA_PROCESSES_MAX];
-    /* The heirs that can release their files. */
-    size_t n_heirs;
-    struct vg_guest_heir heirs[VG_CUDA_HEIRS_MAX];
-    /* The numbers of heirs, and of the descriptors and maps that they have or have released. */
+    /* The inheritors that can release their files. */
+    size_t n_inheritors;
+    struct vg_guest_inheritor inheritors[VG_CUDA_INHERITORS_MAX];
+    /* The numbers of inheritors, and of the descriptors and maps that they have or have released.
+     */
     size_t given_processes, given_descriptors, given_maps;
 };
 
 /* Finds the processes that have NVIDIA's nodes of the work's devices open or mapped, and their
- * heirs, except for the callers. Returns the number of processes, which may be more than fit into
- * job. */
+ * inheritors, except for the callers. Returns the number of processes, which may be more than fit
+ * into job. */
 size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
-/* Makes the heirs release their files of the work's devices, by until_ms at the latest. Returns
- * how many did not; each of these has a `why`. */
+/* Makes the inheritors release their files of the work's devices, by until_ms at the latest.
+ * Returns how many did not; each of these has a `why`. */
 size_t vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job,
                            int64_t until_ms);
 

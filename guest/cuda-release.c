@@ -101,8 +101,8 @@ release_has_process(void *user, pid_t pid)
         if (vg_cuda_work.processes[i].pid == pid)
             return true;
     }
-    for (size_t i = 0; i < vg_cuda_work.n_heirs; i++) {
-        if (vg_cuda_work.heirs[i].pid == pid)
+    for (size_t i = 0; i < vg_cuda_work.n_inheritors; i++) {
+        if (vg_cuda_work.inheritors[i].pid == pid)
             return true;
     }
     return false;
@@ -401,7 +401,7 @@ release_look_again(struct vg_guest_work *work)
 }
 
 static int
-release_refuse_heir(struct vg_guest_work *work, pid_t pid, pid_t ancestor, const char *why)
+release_refuse_inheritor(struct vg_guest_work *work, pid_t pid, pid_t ancestor, const char *why)
 {
     vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", work->config->root, (int)pid);
     char name[32];
@@ -413,21 +413,23 @@ release_refuse_heir(struct vg_guest_work *work, pid_t pid, pid_t ancestor, const
                               (int)pid, name, (int)ancestor, why);
 }
 
-/* Has the heirs that were found give up their files, and counts these files. Returns 0, or -1. */
+/* Has the inheritors that were found give up their files, and counts these files. Returns 0, or -1.
+ */
 static int
 release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
 {
     size_t failed = vg_cuda_job_give_up(work, now, work->until_ms);
     int result = 0;
 
-    for (size_t i = 0; i < now->n_heirs; i++) {
-        const struct vg_guest_heir *heir = &now->heirs[i];
-        bool gave = heir->descriptors + heir->maps > 0;
+    for (size_t i = 0; i < now->n_inheritors; i++) {
+        const struct vg_guest_inheritor *inheritor = &now->inheritors[i];
+        bool gave = inheritor->descriptors + inheritor->maps > 0;
         vg_cuda_work.given_processes += gave ? 1 : 0;
-        vg_cuda_work.given_descriptors += heir->descriptors;
-        vg_cuda_work.given_maps += heir->maps;
-        if (*heir->why)
-            result = release_refuse_heir(work, heir->pid, heir->ancestor, heir->why);
+        vg_cuda_work.given_descriptors += inheritor->descriptors;
+        vg_cuda_work.given_maps += inheritor->maps;
+        if (*inheritor->why)
+            result =
+                release_refuse_inheritor(work, inheritor->pid, inheritor->ancestor, inheritor->why);
     }
     vg_guest_log(LOG_NOTICE,
                  "forked children released files processes=%zu descriptors=%zu maps=%zu failed=%zu",
@@ -450,14 +452,14 @@ release_forked(struct vg_guest_work *work)
     for (;;) {
         const struct vg_cuda_process *keeps = NULL;
         vg_cuda_job_find(work, &now);
-        if (now.n_heirs > 0 && release_have_given_up(work, &now) != 0)
+        if (now.n_inheritors > 0 && release_have_given_up(work, &now) != 0)
             return -1;
         for (size_t i = 0; i < now.n && !keeps; i++)
             keeps = now.processes[i].inherited ? &now.processes[i] : NULL;
         bool late = vg_guest_now_ms() >= until_ms;
         if (keeps && late)
-            return release_refuse_heir(work, keeps->pid, keeps->ancestor, keeps->keeps);
-        if (late || (!keeps && now.n_heirs == 0))
+            return release_refuse_inheritor(work, keeps->pid, keeps->ancestor, keeps->keeps);
+        if (late || (!keeps && now.n_inheritors == 0))
             return vg_guest_work_check(work, "checkpoint");
         if (keeps)
             vg_guest_child_sleep(vg_guest_now_ms() + FORKED_LOOK_MS);

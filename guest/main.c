@@ -17,7 +17,7 @@
 #include "guest/agent.h"
 #include "guest/conf.h"
 #include "guest/cuda-end.h"
-#include "guest/hand.h"
+#include "guest/manual.h"
 #include "guest/status.h"
 #include "guest/util.h"
 
@@ -44,8 +44,8 @@ static const struct {
     const char *name;
     command_fn *run;
 } commands[] = {{"status", vg_guest_status_print},
-                {"try", vg_guest_hand_try},
-                {"restore", vg_guest_hand_restore}};
+                {"try", vg_guest_manual_try},
+                {"restore", vg_guest_manual_restore}};
 
 /* The command that takes the pid of a process. */
 #define COMMAND_END "end"

@@ -525,7 +525,7 @@ vg_guest_tracee_stop(const char *root, pid_t pid, int64_t until_ms,
 }
 
 pid_t
-vg_guest_tracee_hand(const vg_guest_tracee *tracee)
+vg_guest_tracee_caller(const vg_guest_tracee *tracee)
 {
     return tracee->threads[0].tid;
 }

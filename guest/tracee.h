@@ -30,7 +30,7 @@ vg_guest_tracee *vg_guest_tracee_stop(const char *root, pid_t pid, int64_t until
                                       char ret_why[VG_GUEST_TRACEE_WHY_MAX]);
 
 /* Returns the thread that performs the calls. */
-pid_t vg_guest_tracee_hand(const vg_guest_tracee *tracee);
+pid_t vg_guest_tracee_caller(const vg_guest_tracee *tracee);
 
 /* Has the process do a system call, which must not block. Returns its result, -ESRCH if the process
  * has ended, or -ETIME if the call does not end in time. */

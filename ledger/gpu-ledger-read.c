@@ -44,7 +44,7 @@ gpu_read_name_sample(const struct vg_gpu_ledger *ledger, const struct gpu_engine
                      struct vg_gpu_sample *sample)
 {
     const char *device = engine->device == VG_NAME_NONE
-                             ? VG_GPU_DEVICE_UNTOLD
+                             ? VG_GPU_DEVICE_UNNAMED
                              : vg_names_text(ledger->names, engine->device);
 
     g_strlcpy(sample->device, device, sizeof(sample->device));

@@ -520,8 +520,8 @@ gpu_ledger_time(const struct vg_event *event)
 {
     const int64_t told_ns = event->gpu.told_ns;
 
-    return event->gpu.flags & VG_GPU_TOLD_LATE && told_ns > 0 && told_ns <= event->ts_ns &&
-                   event->ts_ns - told_ns <= VG_GPU_TOLD_LATE_NS
+    return event->gpu.flags & VG_GPU_REPORTED_LATE && told_ns > 0 && told_ns <= event->ts_ns &&
+                   event->ts_ns - told_ns <= VG_GPU_REPORTED_LATE_NS
                ? told_ns
                : event->ts_ns;
 }

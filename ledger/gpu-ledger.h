@@ -56,7 +56,7 @@
 
 /* Device name for engines whose records name no device, as DRM scheduler events before Linux 6.17.
  * The kernel uses this name for the scheduler's fences. */
-#define VG_GPU_DEVICE_UNTOLD "drm_sched"
+#define VG_GPU_DEVICE_UNNAMED "drm_sched"
 
 typedef struct vg_gpu_ledger vg_gpu_ledger;
 

@@ -36,7 +36,7 @@ vg_time_sum(int64_t a, int64_t b)
 #define VG_CPU_LIMIT 8192
 
 /* How late a GPU event may be recorded. */
-#define VG_GPU_TOLD_LATE_NS INT64_C(1000000000)
+#define VG_GPU_REPORTED_LATE_NS INT64_C(1000000000)
 
 /* "not in the record" for tids, pids and CPUs. */
 #define VG_NONE (-1)
@@ -131,7 +131,8 @@ enum vg_gpu_flag {
     VG_GPU_SIDE_BY_SIDE =
         256,            /* the reported engine consists of several; each context uses one of them */
     VG_GPU_OF_VM = 512, /* `vgpu` is a number in the table of names, for the name of its VM */
-    VG_GPU_TOLD_LATE = 1024 /* this was true at told_ns, at most VG_GPU_TOLD_LATE_NS earlier */
+    VG_GPU_REPORTED_LATE =
+        1024 /* this was true at told_ns, at most VG_GPU_REPORTED_LATE_NS earlier */
 };
 
 /* The creator of an event guarantees these ranges, because ledgers use the values as indexes. Every
@@ -186,7 +187,7 @@ struct vg_event {
             uint64_t context;
             union {
                 uint64_t seqno;
-                int64_t told_ns; /* with VG_GPU_TOLD_LATE, whose context is 0 */
+                int64_t told_ns; /* with VG_GPU_REPORTED_LATE, whose context is 0 */
             };
             uint64_t id;     /* see id_space */
             uint64_t fence;  /* address of its fence, which is reused after the fence ends; 0 if

@@ -61,14 +61,14 @@ static const struct vg_field proxy_device_fields[] = {
 static const struct vg_record_type proxy_device_record = VG_ROW_TYPE(proxy_device_fields);
 #undef THIS
 
-#define THIS vg_proxy_told
+#define THIS vg_proxy_report
 static const struct vg_field told_fields[] = {
     VG_ROW_INT(pid, VG_FIELD_REQUIRED, 1, INT32_MAX),
     VG_ROW_STRING(confinement, 0, 0, PROXY_TEXT_MAX),
     VG_ROW_LIST(devices, 0, VG_PROXY_DEVICES_MAX, &proxy_device_record),
     VG_ROW_LIST(sockets, 0, VG_PROXY_SOCKETS_MAX, &vg_proxy_socket_record),
 };
-const struct vg_record_type vg_proxy_told_record = VG_ROW_TYPE(told_fields);
+const struct vg_record_type vg_proxy_report_record = VG_ROW_TYPE(told_fields);
 #undef THIS
 
 #define THIS vg_proxy_guest
@@ -120,7 +120,7 @@ proxy_socket_address(const char *socket)
 }
 
 void
-vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_told *told,
+vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_report *told,
                          const char *proxy)
 {
     const struct vg_proxy_device *only = told->devices->len == 1 ? told->devices->pdata[0] : NULL;

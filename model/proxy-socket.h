@@ -74,7 +74,7 @@ struct vg_proxy_device {
 
 /* A proxy's report. Its sockets have only the members that the proxy reports. A report on one
  * socket alone uses another record. */
-struct vg_proxy_told {
+struct vg_proxy_report {
     int64_t pid;
     char *confinement;
     GPtrArray *devices; /* struct vg_proxy_device; owned */
@@ -114,10 +114,10 @@ extern const struct vg_record_type vg_proxy_socket_record;
 extern const struct vg_record_type vg_proxy_limit_record;
 extern const struct vg_record_type vg_proxy_room_record;
 
-extern const struct vg_record_type vg_proxy_told_record;
+extern const struct vg_record_type vg_proxy_report_record;
 
 /* Sets the members that vgpud adds to a socket, from the proxy's report. */
-void vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_told *told,
+void vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_proxy_report *told,
                               const char *proxy);
 
 /* Returns whether an id is valid for a reservation: printable, without blanks. */

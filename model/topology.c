@@ -30,7 +30,7 @@ vg_topology_new(void)
 }
 
 void
-vg_topology_only_told(vg_topology *topology)
+vg_topology_only_declared(vg_topology *topology)
 {
     topology->only_told = true;
 }
@@ -408,7 +408,7 @@ vg_topology_make_vm(vg_topology *topology, struct vg_process *process)
 }
 
 const struct vg_process *
-vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told)
+vg_topology_declare(vg_topology *topology, const struct vg_declared_thread *told)
 {
     struct vg_thread *thread = vg_topology_thread(topology, told->tid);
 

@@ -72,11 +72,11 @@ int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, co
 GPtrArray *vg_topology_unmatched_names(const vg_topology *topology);
 
 /* For callers that know from another source which processes are VMs. From now on, only
- * vg_topology_tell() creates VMs and vCPUs, not comms or guest entries. Must be called before the
- * first event. */
-void vg_topology_only_told(vg_topology *topology);
+ * vg_topology_declare() creates VMs and vCPUs, not comms or guest entries. Must be called before
+ * the first event. */
+void vg_topology_only_declared(vg_topology *topology);
 
-struct vg_told_thread {
+struct vg_declared_thread {
     int32_t tid;
     int32_t pid; /* of its process, a VM */
     const char *name;
@@ -88,7 +88,8 @@ struct vg_told_thread {
 /* Creates the living thread if it is new, and marks its process as a VM. May be repeated, because
  * all of it can change. Returns the process, borrowed until it has ended and
  * vg_topology_forget_dead() is called. */
-const struct vg_process *vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told);
+const struct vg_process *vg_topology_declare(vg_topology *topology,
+                                             const struct vg_declared_thread *told);
 
 /* Counts the threads of process pid as threads of the VM whose process is owner. May be repeated.
  * Has no effect until owner is known. */
@@ -131,7 +132,8 @@ void vg_topology_replace_vm(vg_topology *topology, struct vg_process *stand_in,
 /* Returns a VM with this name that has not ended, or NULL. */
 struct vg_process *vg_topology_vm_named(const vg_topology *topology, const char *name);
 
-/* Marks a process as a VM because of its behaviour, unless only vg_topology_tell() creates VMs. */
+/* Marks a process as a VM because of its behaviour, unless only vg_topology_declare() creates VMs.
+ */
 void vg_topology_make_vm(vg_topology *topology, struct vg_process *process);
 
 /* Returns the id of a process, and assigns it first if necessary. VMs have one from the start. */

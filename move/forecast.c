@@ -275,7 +275,7 @@ vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *
     move.native = facts->native;
     while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX && ret->n < VG_MOVE_VERB_MAX) {
         struct vg_forecast_step *step = &ret->steps[ret->n++];
-        vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &begin : NULL);
+        vg_move_report(&move, true, verb == VG_MOVE_LOOK ? &begin : NULL);
         step->verb = verb;
         step->expected_s = forecast_expected_s(verb, facts);
         step->deadline_s = forecast_deadline_s(verb, facts, limits);

@@ -307,7 +307,7 @@ move_take_failure(struct vg_move *move, enum vg_move_verb verb)
 }
 
 void
-vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts)
+vg_move_report(struct vg_move *move, bool ok, const struct vg_move_facts *facts)
 {
     const enum vg_move_verb verb = move->running;
 
@@ -321,7 +321,7 @@ vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts)
 }
 
 void
-vg_move_told_passing(struct vg_move *move)
+vg_move_failed_for_now(struct vg_move *move)
 {
     const enum vg_move_verb verb = move->running;
     const bool is_repeated =
@@ -334,7 +334,7 @@ vg_move_told_passing(struct vg_move *move)
 }
 
 void
-vg_move_told_final(struct vg_move *move)
+vg_move_failed_finally(struct vg_move *move)
 {
     const enum vg_move_verb verb = move->running;
 
@@ -386,7 +386,7 @@ vg_move_replay(struct vg_move *move, enum vg_move_verb verb, bool ended, bool ok
     /* A verb that was under way may have been done or not. It counts as failed, but not as a
      * try. */
     if (ended)
-        vg_move_told(move, ok, NULL);
+        vg_move_report(move, ok, NULL);
     move->running = VG_MOVE_VERB_MAX;
 }
 

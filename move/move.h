@@ -94,16 +94,16 @@ enum vg_move_verb vg_move_next(struct vg_move *move);
 
 /* Reports the outcome of the verb that vg_move_next() returned. facts: the result of a successful
  * LOOK, otherwise NULL. */
-void vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts);
+void vg_move_report(struct vg_move *move, bool ok, const struct vg_move_facts *facts);
 
 /* Reports that the verb has failed, and that the cause may be temporary, such as a host that does
  * not answer. Attaching on the target, returning and verifying are then retried a few times before
  * the move takes another path. Any other verb has failed. */
-void vg_move_told_passing(struct vg_move *move);
+void vg_move_failed_for_now(struct vg_move *move);
 
 /* Reports that the verb has failed, and that another attempt cannot succeed. It is only tried again
  * after vg_move_retry(). */
-void vg_move_told_final(struct vg_move *move);
+void vg_move_failed_finally(struct vg_move *move);
 
 /* Reports that the guest did not release its GPUs as requested, and has restored its previous
  * state. */

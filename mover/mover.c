@@ -100,12 +100,12 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
     step->answer = g_steal_pointer(&outcome->text);
     g_clear_pointer(&record->step, g_free);
     if (!outcome->ok && outcome->is_final)
-        vg_move_told_final(&move->machine);
+        vg_move_failed_finally(&move->machine);
     else if (!outcome->ok && outcome->may_pass)
-        vg_move_told_passing(&move->machine);
+        vg_move_failed_for_now(&move->machine);
     else
-        vg_move_told(&move->machine, outcome->ok,
-                     outcome->ok && verb == VG_MOVE_LOOK ? &outcome->facts : NULL);
+        vg_move_report(&move->machine, outcome->ok,
+                       outcome->ok && verb == VG_MOVE_LOOK ? &outcome->facts : NULL);
     vg_standstill_end(record, &move->machine, verb, outcome->ok, step->ended_ns);
     if (!record->cause && move->machine.aborted)
         record->cause = g_strdup("it was aborted");

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "host/proxy-desk.h"
+#include "host/proxy-control.h"
 
 /* Who asks can wait longer than a window can. */
 #define ROOM_ANSWER_NS (2 * VG_NS_PER_S)
@@ -25,11 +25,11 @@ room_paths(const char *proxies)
 
 /* Connects to a proxy. *ret is NULL where none is there. */
 static int
-room_open(const char *path, vg_proxy_desk **ret, GError **err)
+room_open(const char *path, vg_proxy_control **ret, GError **err)
 {
     GError *error = NULL;
 
-    *ret = *path ? vg_proxy_desk_open(path, ROOM_ANSWER_NS, &error) : NULL;
+    *ret = *path ? vg_proxy_control_open(path, ROOM_ANSWER_NS, &error) : NULL;
     if (error && g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         g_clear_error(&error);
     if (!error)
@@ -45,11 +45,11 @@ vg_proxy_room_list(const char *proxies, GError **err)
     g_autoptr(GPtrArray) sockets = g_ptr_array_new_with_free_func(vg_proxy_socket_free);
 
     for (unsigned i = 0; paths[i]; i++) {
-        g_autoptr(vg_proxy_desk) desk = NULL;
-        if (room_open(paths[i], &desk, err) < 0)
+        g_autoptr(vg_proxy_control) control = NULL;
+        if (room_open(paths[i], &control, err) < 0)
             return NULL;
-        g_autoptr(GPtrArray) list = desk ? vg_proxy_desk_list(desk, err) : NULL;
-        if (desk && !list)
+        g_autoptr(GPtrArray) list = control ? vg_proxy_control_list(control, err) : NULL;
+        if (control && !list)
             return NULL;
         if (list)
             g_ptr_array_extend_and_steal(sockets, g_steal_pointer(&list));
@@ -60,9 +60,9 @@ vg_proxy_room_list(const char *proxies, GError **err)
 /* Returns the socket of a proxy that is meant, which the caller frees; NULL: it has none, or *err
  * is set. */
 static struct vg_proxy_socket *
-room_find(vg_proxy_desk *desk, const char *name, GError **err)
+room_find(vg_proxy_control *control, const char *name, GError **err)
 {
-    g_autoptr(GPtrArray) sockets = vg_proxy_desk_list(desk, err);
+    g_autoptr(GPtrArray) sockets = vg_proxy_control_list(control, err);
 
     for (guint i = 0; sockets && i < sockets->len; i++) {
         const struct vg_proxy_socket *socket = sockets->pdata[i];
@@ -76,16 +76,17 @@ room_find(vg_proxy_desk *desk, const char *name, GError **err)
  * that is not known of one. VG_E_REFUSED: several have it, as a path that each takes from its own
  * directory. */
 static int
-room_find_all(const GStrv paths, const char *name, vg_proxy_desk **ret_desk,
+room_find_all(const GStrv paths, const char *name, vg_proxy_control **ret_control,
               struct vg_proxy_socket **ret, GError **err)
 {
     GError *error = NULL;
 
     for (unsigned i = 0; paths[i]; i++) {
-        g_autoptr(vg_proxy_desk) desk = NULL;
+        g_autoptr(vg_proxy_control) control = NULL;
         GError **first = error ? NULL : &error;
-        struct vg_proxy_socket *socket =
-            room_open(paths[i], &desk, first) == 0 && desk ? room_find(desk, name, first) : NULL;
+        struct vg_proxy_socket *socket = room_open(paths[i], &control, first) == 0 && control
+                                             ? room_find(control, name, first)
+                                             : NULL;
         if (!socket)
             continue;
         /* One proxy may be known by two paths. */
@@ -103,7 +104,7 @@ room_find_all(const GStrv paths, const char *name, vg_proxy_desk **ret_desk,
             continue;
         }
         *ret = socket;
-        *ret_desk = g_steal_pointer(&desk);
+        *ret_control = g_steal_pointer(&control);
     }
     if (*ret)
         g_clear_error(&error);
@@ -117,12 +118,12 @@ int
 vg_proxy_room_reserve(const char *proxies, const struct vg_proxy_room *room, GError **err)
 {
     g_auto(GStrv) paths = room_paths(proxies);
-    g_autoptr(vg_proxy_desk) desk = NULL;
+    g_autoptr(vg_proxy_control) control = NULL;
     struct vg_proxy_socket *socket = NULL;
-    int status = room_find_all(paths, room->socket, &desk, &socket, err);
+    int status = room_find_all(paths, room->socket, &control, &socket, err);
 
     if (status == 0)
-        status = socket ? vg_proxy_desk_reserve(desk, socket->socket, room, err)
+        status = socket ? vg_proxy_control_reserve(control, socket->socket, room, err)
                         : vg_error(err, VG_E_NOT_FOUND,
                                    "no vgpu-proxy of this host has the socket '%s'", room->socket);
     vg_proxy_socket_free(socket);
@@ -136,11 +137,11 @@ vg_proxy_room_release(const char *proxies, const char *id, GError **err)
     GError *error = NULL;
 
     for (unsigned i = 0; paths[i]; i++) {
-        g_autoptr(vg_proxy_desk) desk = NULL;
+        g_autoptr(vg_proxy_control) control = NULL;
         g_autoptr(GError) one = NULL;
-        if (room_open(paths[i], &desk, &one) == 0 &&
-            (!desk || vg_proxy_desk_release(desk, id, &one) == 0)) {
-            if (!desk)
+        if (room_open(paths[i], &control, &one) == 0 &&
+            (!control || vg_proxy_control_release(control, id, &one) == 0)) {
+            if (!control)
                 continue;
             g_clear_error(&error);
             return 0;

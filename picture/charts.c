@@ -135,7 +135,7 @@ char *
 charts_engine_name(const struct vg_charts *charts, const struct chart_engine *engine)
 {
     const vg_names *names = charts->recording->names;
-    const char *device = engine->device == VG_NAME_NONE ? VG_GPU_DEVICE_UNTOLD
+    const char *device = engine->device == VG_NAME_NONE ? VG_GPU_DEVICE_UNNAMED
                                                         : vg_names_text(names, engine->device);
 
     return g_strdup_printf("%s %s", device, vg_names_text(names, engine->name));

@@ -64,7 +64,7 @@ queue_equal(const void *a, const void *b)
 static const char *
 device_name(const struct vg_viewer *viewer, uint16_t device)
 {
-    return device == VG_NAME_NONE ? VG_GPU_DEVICE_UNTOLD
+    return device == VG_NAME_NONE ? VG_GPU_DEVICE_UNNAMED
                                   : vg_names_text(viewer->recording->names, device);
 }
 

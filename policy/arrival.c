@@ -70,7 +70,7 @@ arrival_make_room(const vg_cluster *cluster, size_t host, struct arrival_room *r
 
     *ret = (struct arrival_room){.left = vg_predict_left(cluster, host),
                                  .wanted = vg_load_mean(cluster, &state->floating),
-                                 .kept = vg_host_kept_text(state),
+                                 .kept = vg_host_pools_text(state),
                                  .free = g_new(double, cluster->n_windows)};
     for (size_t w = 0; w < cluster->n_windows; w++)
         ret->free[w] = vg_predict_free(cluster, host, w);

@@ -212,7 +212,7 @@ vg_predict_free(const vg_cluster *cluster, size_t host, size_t w)
 }
 
 char *
-vg_host_kept_text(const struct vg_host_state *host)
+vg_host_pools_text(const struct vg_host_state *host)
 {
     GString *text = g_string_new(NULL);
 

@@ -43,7 +43,7 @@ double vg_predict_free(const vg_cluster *cluster, size_t host, size_t w);
 
 /* Returns the names of the host's pools separated by commas, "CPU 0, CPUs 4-7", the first ones if
  * there are many; NULL if it has none. The caller frees it. */
-char *vg_host_kept_text(const struct vg_host_state *host);
+char *vg_host_pools_text(const struct vg_host_state *host);
 
 /* Returns the host's loss in cores if every VM could use all of its CPUs. */
 double vg_predict_spread(const vg_cluster *cluster, size_t host);

@@ -168,7 +168,7 @@ describe_target(const vg_cluster *cluster, size_t to, GString *text)
 {
     const struct vg_host_state *host = &cluster->hosts[to];
     const double floating = vg_load_mean(cluster, &host->floating) - host->floating.own;
-    g_autofree char *kept = vg_host_kept_text(host);
+    g_autofree char *kept = vg_host_pools_text(host);
     double wanted = 0;
 
     g_string_append_printf(text, "host '%s' has %.0f CPUs", host->host->name,

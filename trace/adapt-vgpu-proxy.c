@@ -41,7 +41,7 @@ static const struct vg_adapter_field adapt_vgpu_proxy_fields[] = {
 #define PROXY_EVENT(name, op, flags)                                                               \
  {                                                                                                 \
   {name}, VG_EVENT_GPU, adapt_vgpu_proxy_fields, proxy_read_request, op,                           \
-      VG_GPU_OF_VM | VG_GPU_TOLD_LATE | (flags)                                                    \
+      VG_GPU_OF_VM | VG_GPU_REPORTED_LATE | (flags)                                                \
  }
 
 const struct vg_adapter vg_adapt_vgpu_proxy[] = {

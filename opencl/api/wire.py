@@ -273,7 +273,7 @@ def serve_c(head, functions, types):
     table = "[VG_WIRE_OP_HELLO] = vg_serve_hello,\n"
     table += "".join(f"[VG_WIRE_OP_{short(f)}] = serve_{short(f)},\n" for f in ours)
     table += "".join(f"[VG_WIRE_OP_{name}] = vg_serve_{name},\n" for name in HAND + MORE)
-    return (head + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/serve/hand.h"\n#include "opencl/serve/sign.h"\n' +
+    return (head + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/serve/handwritten.h"\n#include "opencl/serve/sign.h"\n' +
             "".join("\n" + serve(f, types) for f in ours) +
             "\nconst vg_serve_function vg_serve_functions[VG_WIRE_OPS] = {\n" + table + "};\n")
 
@@ -369,8 +369,8 @@ def fields_h(head, functions, types):
 
 
 def hand_h(head):
-    return (head + "/*\n * Of the proxy's side, what is by hand.\n */\n"
-            "#ifndef VG_OPENCL_SERVE_HAND_H\n#define VG_OPENCL_SERVE_HAND_H\n\n"
+    return (head + "/*\n * Handlers on the proxy's side that are written by hand.\n */\n"
+            "#ifndef VG_OPENCL_SERVE_HANDWRITTEN_H\n#define VG_OPENCL_SERVE_HANDWRITTEN_H\n\n"
             '#include "opencl/serve/serve.h"\n\n' +
             "".join(f"cl_int vg_serve_{name}(struct vg_serve_call *call);\n" for name in ["hello"] + HAND + MORE) +
             "\n#endif\n")
@@ -381,5 +381,5 @@ def files(head, functions, types):
             ("client/later.h", later_h(head, functions)),
             ("api/fields.h", fields_h(head, functions, types)),
             ("client/ask.c", ask_c(head, functions, types)), ("client/table.c", client_c(head, functions, types)),
-            ("serve/hand.h", hand_h(head)), ("serve/names.c", names_c(head, functions)),
+            ("serve/handwritten.h", hand_h(head)), ("serve/names.c", names_c(head, functions)),
             ("serve/table.c", serve_c(head, functions, types)))

@@ -30,11 +30,11 @@
 #include "opencl/base/say.h"
 #include "opencl/icd/control.h"
 #include "opencl/icd/vendor.h"
+#include "opencl/proxy/acceptor.h"
 #include "opencl/proxy/admit.h"
 #include "opencl/proxy/confine.h"
-#include "opencl/proxy/desk.h"
+#include "opencl/proxy/control.h"
 #include "opencl/proxy/ends.h"
-#include "opencl/proxy/front.h"
 #include "opencl/proxy/look.h"
 #include "opencl/proxy/options.h"
 #include "opencl/proxy/output.h"
@@ -47,9 +47,9 @@
 #include "opencl/serve/turn.h"
 #include "opencl/wire/address.h"
 
-#define PROXY_NOT_CONFINED 3                    /* exit status */
-#define PROXY_KEPT         (32 << 20)           /* bytes */
-#define PROXY_TENANTS      (1 + PROXY_DESK_FDS) /* where they begin among what is polled */
+#define PROXY_NOT_CONFINED 3                       /* exit status */
+#define PROXY_KEPT         (32 << 20)              /* bytes */
+#define PROXY_TENANTS      (1 + PROXY_CONTROL_FDS) /* where they begin among what is polled */
 
 struct proxy {
     struct proxy_confinement confinement;
@@ -59,15 +59,15 @@ struct proxy {
     size_t staging; /* bytes of memory in common with each client */
     struct proxy_sockets sockets;
     struct proxy_share share;
-    struct proxy_desk desk;
+    struct proxy_control control;
     struct proxy_look look;
-    struct proxy_fronts fronts;
+    struct proxy_acceptors acceptors;
     struct proxy_arrivals arrivals;
     struct proxy_groups groups;
     struct proxy_ends ends;
     struct proxy_trace trace;
     bool is_traced, is_grouped;
-    struct pollfd *at; /* the signals, the desk's, the tenants, the clients, the fronts, what
+    struct pollfd *at; /* the signals, the control's, the tenants, the clients, the acceptors, what
                         * the clients write, and the arrivals */
 };
 
@@ -87,11 +87,11 @@ proxy_leave_for(struct proxy *proxy, const struct proxy_tenant *tenant)
         vg_output_free(proxy->share.clients[i].output);
         explicit_bzero(proxy->share.clients[i].session, VG_WIRE_SESSION_ID);
     }
-    vg_desk_leave(&proxy->desk);
+    vg_control_leave(&proxy->control);
     if (proxy->trace.fd >= 0)
         close(proxy->trace.fd);
     close(proxy->signals);
-    vg_fronts_leave(&proxy->fronts);
+    vg_acceptors_leave(&proxy->acceptors);
     vg_arrivals_leave(&proxy->arrivals);
     explicit_bzero(&proxy->ends, sizeof proxy->ends);
     vg_groups_leave(&proxy->groups);
@@ -177,7 +177,7 @@ proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
     client.group.procs = -1;
     client.came = vg_cl_now();
     snprintf(client.from, sizeof client.from, "%s", arrival->from);
-    client.counts = proxy->desk.path || proxy->is_traced ? vg_share_new_counts(&memory) : NULL;
+    client.counts = proxy->control.path || proxy->is_traced ? vg_share_new_counts(&memory) : NULL;
     bool ok = proxy_draw(client.session, sizeof client.session) &&
               socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
               (client.output = vg_output_new(&written)) != NULL &&
@@ -284,25 +284,25 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
         return;
     }
     if (vg_admit_may_fork(tenant))
-        vg_front_begin(&proxy->fronts, tenant, fd, from, proxy_leave, proxy);
+        vg_acceptor_start(&proxy->acceptors, tenant, fd, from, proxy_leave, proxy);
     else
         close(fd); /* it is not accepted then */
 }
 
 /* Takes those who have shaken hands. */
 static void
-proxy_hear_fronts(struct proxy *proxy, const struct pollfd *at, bool is_ending)
+proxy_hear_acceptors(struct proxy *proxy, const struct pollfd *at, bool is_ending)
 {
-    struct proxy_front front;
+    struct proxy_acceptor acceptor;
 
-    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++) {
-        if (!at[i].revents || !vg_front_hear(&proxy->fronts, i, &front))
+    for (unsigned i = 0; i < PROXY_ACCEPTORS_MAX; i++) {
+        if (!at[i].revents || !vg_acceptor_receive(&proxy->acceptors, i, &acceptor))
             continue;
         if (is_ending)
-            close(front.plain);
+            close(acceptor.plain);
         else
-            vg_arrival_begin(&proxy->arrivals, front.tenant, front.plain, front.from,
-                             front.is_known ? front.tenant->vm : NULL);
+            vg_arrival_begin(&proxy->arrivals, acceptor.tenant, acceptor.plain, acceptor.from,
+                             acceptor.is_known ? acceptor.tenant->vm : NULL);
     }
 }
 
@@ -352,11 +352,11 @@ proxy_wait(struct proxy *proxy, int ms)
 {
     struct pollfd *tenants = &proxy->at[PROXY_TENANTS], *clients = tenants + proxy->sockets.n;
     struct pollfd *outputs = clients + proxy->share.n_clients;
-    struct pollfd *fronts = outputs + proxy->share.n_clients;
+    struct pollfd *acceptors = outputs + proxy->share.n_clients;
     const int64_t now = vg_cl_now();
 
     proxy->at[0] = (struct pollfd){.fd = proxy->signals, .events = POLLIN};
-    vg_desk_poll(&proxy->desk, &proxy->at[1]);
+    vg_control_poll(&proxy->control, &proxy->at[1]);
     for (unsigned i = 0; i < proxy->sockets.n; i++) {
         const struct proxy_tenant *tenant = &proxy->sockets.tenants[i];
         const bool may = tenant->listener >= 0 && vg_admit_may_accept(tenant);
@@ -370,9 +370,9 @@ proxy_wait(struct proxy *proxy, int ms)
         outputs[i] =
             (struct pollfd){.fd = vg_output_poll(client->output, now, &ms), .events = POLLIN};
     }
-    vg_fronts_poll(&proxy->fronts, fronts);
-    unsigned n = vg_arrivals_poll(&proxy->arrivals, fronts + PROXY_FRONTS_MAX);
-    nfds_t all = (nfds_t)(fronts - proxy->at) + PROXY_FRONTS_MAX + n;
+    vg_acceptors_poll(&proxy->acceptors, acceptors);
+    unsigned n = vg_arrivals_poll(&proxy->arrivals, acceptors + PROXY_ACCEPTORS_MAX);
+    nfds_t all = (nfds_t)(acceptors - proxy->at) + PROXY_ACCEPTORS_MAX + n;
     return poll(proxy->at, all, ms) >= 0 ? (int)n : -1;
 }
 
@@ -386,7 +386,7 @@ proxy_read(struct proxy *proxy)
         vg_cl_say("the sockets are those that %s has now", proxy->sockets.folder);
     else
         vg_cl_say("the sockets stay as they were");
-    proxy->desk.n_tenants = proxy->sockets.n;
+    proxy->control.n_tenants = proxy->sockets.n;
 }
 
 /* Returns when it was told to stop, and its clients have left. */
@@ -396,13 +396,13 @@ proxy_run(struct proxy *proxy)
     int64_t until = INT64_MAX;
 
     while (until == INT64_MAX || (vg_share_clients_n(&proxy->share, NULL) && vg_cl_now() < until)) {
-        int ms = vg_share_decide(&proxy->share), desk_ms = vg_desk_look(&proxy->desk);
+        int ms = vg_share_decide(&proxy->share), control_ms = vg_control_refresh(&proxy->control);
         struct signalfd_siginfo info;
         int sockets_ms = vg_sockets_look(&proxy->sockets);
         int arrivals_ms = vg_arrivals_look(&proxy->arrivals);
         bool is_to_read = false;
-        if (desk_ms >= 0 && (ms < 0 || ms > desk_ms))
-            ms = desk_ms;
+        if (control_ms >= 0 && (ms < 0 || ms > control_ms))
+            ms = control_ms;
         if (sockets_ms >= 0 && (ms < 0 || ms > sockets_ms))
             ms = sockets_ms;
         if (arrivals_ms >= 0 && (ms < 0 || ms > arrivals_ms))
@@ -415,7 +415,7 @@ proxy_run(struct proxy *proxy)
         /* Those that are there, before others come to their places. */
         struct pollfd *clients = &proxy->at[PROXY_TENANTS + proxy->sockets.n];
         struct pollfd *outputs = clients + proxy->share.n_clients;
-        struct pollfd *fronts = outputs + proxy->share.n_clients;
+        struct pollfd *acceptors = outputs + proxy->share.n_clients;
         for (unsigned i = 0; i < proxy->share.n_clients; i++) {
             if (clients[i].revents)
                 vg_share_hear(&proxy->share, &proxy->share.clients[i]);
@@ -435,12 +435,12 @@ proxy_run(struct proxy *proxy)
             }
         }
         proxy_reap(proxy);
-        proxy_hear_arrivals(proxy, fronts + PROXY_FRONTS_MAX, (unsigned)n_arrivals);
-        proxy_hear_fronts(proxy, fronts, until != INT64_MAX);
+        proxy_hear_arrivals(proxy, acceptors + PROXY_ACCEPTORS_MAX, (unsigned)n_arrivals);
+        proxy_hear_acceptors(proxy, acceptors, until != INT64_MAX);
         for (unsigned i = 0; i < proxy->sockets.n && until == INT64_MAX; i++)
             if (proxy->at[PROXY_TENANTS + i].revents & POLLIN)
                 proxy_accept(proxy, &proxy->sockets.tenants[i]);
-        vg_desk_serve(&proxy->desk, &proxy->at[1]);
+        vg_control_serve(&proxy->control, &proxy->at[1]);
         if (until == INT64_MAX)
             vg_look_begin(&proxy->look, &proxy->confinement, proxy_leave, proxy);
         if (is_to_read && until == INT64_MAX)
@@ -466,7 +466,7 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     proxy->share.n_clients = proxy->clients_max;
     proxy->share.clients = calloc(proxy->share.n_clients, sizeof *proxy->share.clients);
     proxy->at = calloc(PROXY_TENANTS + PROXY_TENANTS_MAX + 2 * proxy->share.n_clients +
-                           PROXY_FRONTS_MAX + PROXY_ARRIVALS_MAX,
+                           PROXY_ACCEPTORS_MAX + PROXY_ARRIVALS_MAX,
                        sizeof *proxy->at);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -478,7 +478,7 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     signal(SIGPIPE, SIG_IGN);
     if (proxy->is_traced)
         vg_trace_begin(&proxy->trace);
-    vg_fronts_open(&proxy->fronts);
+    vg_acceptors_open(&proxy->acceptors);
     vg_arrivals_open(&proxy->arrivals);
     if (proxy->is_grouped)
         vg_groups_open(&proxy->groups);
@@ -499,18 +499,18 @@ proxy_begin(struct proxy *proxy, int n, char **sockets)
     }
     if (!vg_sockets_read(&proxy->sockets, &proxy->share))
         return 2;
-    proxy->desk.tenants = proxy->sockets.tenants;
-    proxy->desk.n_tenants = proxy->sockets.n;
-    proxy->desk.share = &proxy->share;
-    proxy->desk.look = &proxy->look;
-    proxy->desk.limits = &proxy->limits;
-    proxy->desk.clients_max = proxy->clients_max;
-    proxy->desk.linger_s = proxy->linger_s;
-    proxy->desk.staging = proxy->staging;
-    proxy->desk.tls = proxy->sockets.tls;
-    proxy->desk.socket_mode = proxy->sockets.mode;
-    if (!vg_desk_open(&proxy->desk)) {
-        fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->desk.path, strerror(errno));
+    proxy->control.tenants = proxy->sockets.tenants;
+    proxy->control.n_tenants = proxy->sockets.n;
+    proxy->control.share = &proxy->share;
+    proxy->control.look = &proxy->look;
+    proxy->control.limits = &proxy->limits;
+    proxy->control.clients_max = proxy->clients_max;
+    proxy->control.linger_s = proxy->linger_s;
+    proxy->control.staging = proxy->staging;
+    proxy->control.tls = proxy->sockets.tls;
+    proxy->control.socket_mode = proxy->sockets.mode;
+    if (!vg_control_open(&proxy->control)) {
+        fprintf(stderr, "vgpu-proxy: %s: %s\n", proxy->control.path, strerror(errno));
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;
@@ -531,7 +531,7 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
     proxy->limits.memory = mebibytes ? (uint64_t)mebibytes << 20 : UINT64_MAX;
     proxy->sockets.memory = proxy->limits.memory;
     proxy->sockets.mode = (mode_t)numbers[PROXY_MODE];
-    proxy->desk.mode = (mode_t)numbers[PROXY_ASK_MODE];
+    proxy->control.mode = (mode_t)numbers[PROXY_ASK_MODE];
     proxy->limits.objects = numbers[PROXY_OBJECTS];
     proxy->limits.data = (uint64_t)numbers[PROXY_PENDING] << 20;
     proxy->limits.depth = numbers[PROXY_DEPTH];
@@ -547,12 +547,12 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
                                                     .is_strict = options->is_strict,
                                                     .is_unconfined = options->is_unconfined};
     proxy->is_traced = options->is_traced;
-    proxy->desk.path = options->ask;
-    proxy->desk.confinement = &proxy->confinement;
+    proxy->control.path = options->ask;
+    proxy->control.confinement = &proxy->confinement;
     proxy->sockets.folder = options->sockets;
     proxy->sockets.tls = &options->tls;
-    proxy->fronts.tls = &options->tls;
-    proxy->fronts.confinement = &proxy->confinement;
+    proxy->acceptors.tls = &options->tls;
+    proxy->acceptors.confinement = &proxy->confinement;
 }
 
 int
@@ -569,7 +569,7 @@ main(int argc, char **argv)
     if (vendors)
         options.vendors = vendors;
     proxy_set(&proxy, &options);
-    if (options.tls.certificate && !vg_front_check(&options.tls))
+    if (options.tls.certificate && !vg_acceptor_check(&options.tls))
         return 2;
     if (options.tls.key)
         vg_secret_warn(options.tls.key, "a key");
@@ -590,7 +590,7 @@ main(int argc, char **argv)
     if (status == EXIT_SUCCESS)
         proxy_run(&proxy);
     if (status == EXIT_SUCCESS)
-        vg_desk_close(&proxy.desk);
+        vg_control_close(&proxy.control);
     vg_sockets_free(&proxy.sockets);
     free(proxy.share.clients);
     free(proxy.at);

@@ -146,11 +146,12 @@ tracer_compare(const void *a, const void *b)
 static void
 tracer_take(struct tracer_client *client, int64_t now)
 {
-    static struct vg_serve_told_record records[VG_SERVE_TOLD];
+    static struct vg_serve_progress_record records[VG_SERVE_PROGRESS_RECORDS];
     static uint64_t number;
     const unsigned room = TRACER_RECORDS - tracer_has;
     unsigned n =
-        vg_serve_hear(&client->counts->told, records, room < VG_SERVE_TOLD ? room : VG_SERVE_TOLD);
+        vg_serve_progress_read(&client->counts->told, records,
+                               room < VG_SERVE_PROGRESS_RECORDS ? room : VG_SERVE_PROGRESS_RECORDS);
     uint64_t lost = atomic_load(&client->counts->told.lost);
 
     for (unsigned i = 0; i < n; i++) {

@@ -6,7 +6,7 @@
 #define VG_OPENCL_PROXY_TRACER_H
 
 #include "opencl/proxy/trace.h"
-#include "opencl/serve/told.h"
+#include "opencl/serve/progress.h"
 
 struct vg_serve_counts;
 
@@ -18,7 +18,7 @@ struct tracer_client {
 };
 
 struct tracer_record {
-    struct vg_serve_told_record told;
+    struct vg_serve_progress_record told;
     const struct tracer_client *client;
     uint64_t number; /* position in the order of arrival */
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "opencl/icd/entries.h"
-#include "opencl/serve/hand.h"
+#include "opencl/serve/handwritten.h"
 #include "opencl/serve/pinned.h"
 #include "opencl/serve/sign.h"
 

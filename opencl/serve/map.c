@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "opencl/icd/entries.h"
-#include "opencl/serve/hand.h"
+#include "opencl/serve/handwritten.h"
 #include "opencl/serve/memory.h"
 #include "opencl/serve/private.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "opencl/icd/entries.h"
-#include "opencl/serve/hand.h"
+#include "opencl/serve/handwritten.h"
 #include "opencl/serve/pinned.h"
 #include "opencl/wire/image.h"
 

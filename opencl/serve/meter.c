@@ -27,7 +27,7 @@ struct vg_serve_command {
     int64_t came, entered; /* when */
     int64_t seen;          /* time of the last query that found it unfinished, or 0 */
     int64_t length;        /* its run time by the vendor's clock, or -1 if unknown */
-    struct vg_serve_told_record told;
+    struct vg_serve_progress_record told;
     struct vg_serve_command *next; /* that was given to the device after it */
     struct vg_cl_object *event;    /* in use; NULL until the vendor has the command */
     uint64_t queue;
@@ -50,7 +50,7 @@ static bool meter_looks_again;
 
 /* ---- what is told ---- */
 
-static enum vg_serve_told_kind
+static enum vg_serve_progress_kind
 meter_kind(unsigned op)
 {
     switch (op) {
@@ -82,11 +82,11 @@ meter_kind(unsigned op)
 
 /* With the lock. */
 static void
-meter_tell(struct vg_serve_command *command, enum vg_serve_told_what what, int64_t at)
+meter_tell(struct vg_serve_command *command, enum vg_serve_progress_state what, int64_t at)
 {
     command->told.what = (uint8_t)what;
     command->told.at = at;
-    vg_serve_tell(&command->counts->told, &command->told);
+    vg_serve_progress_write(&command->counts->told, &command->told);
 }
 
 /* ---- what is counted ---- */
@@ -518,7 +518,7 @@ vg_serve_meter_link(struct vg_serve_counts *counts, const struct vg_wire_link *l
                   : link->shared ? VG_SERVE_WAY_SHARED
                                  : VG_SERVE_WAY_SOCKET;
     if (link->session)
-        vg_wire_session_tell(link->session, &counts->link);
+        vg_wire_session_publish(link->session, &counts->link);
 }
 
 /* Whether programs ask it to see what there is. */

@@ -15,8 +15,8 @@
 
 #include <stdatomic.h>
 
+#include "opencl/serve/progress.h"
 #include "opencl/serve/serve.h"
-#include "opencl/serve/told.h"
 
 /* Durations are counted in buckets: 32 for each power of two of ns, from 2^10 (1 us) to 2^42 (73
  * minutes). Values outside count in the nearest bucket. */
@@ -57,11 +57,11 @@ struct vg_serve_counts {
     _Atomic uint64_t memory;  /* bytes of memory objects */
     _Atomic uint64_t objects; /* of all types */
     _Atomic unsigned way;     /* enum vg_serve_way */
-    struct vg_wire_session_told link;
+    struct vg_wire_session_state link;
     struct vg_serve_note refused; /* requests beyond the client's limits */
     struct vg_serve_note failed;  /* failed calls, except queries */
     char device[64];              /* name of the first device used; empty if none was yet */
-    struct vg_serve_told told;
+    struct vg_serve_progress told;
 };
 
 /* Counts in *NOTE and stores the text as the latest. One thread at a time. */

@@ -5,7 +5,7 @@
 #include "config.h"
 
 #include "opencl/icd/entries.h"
-#include "opencl/serve/hand.h"
+#include "opencl/serve/handwritten.h"
 #include "opencl/serve/sign.h"
 
 static cl_int

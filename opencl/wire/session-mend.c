@@ -76,7 +76,7 @@ mend_look(struct vg_wire_session *session, uint64_t *n_frames)
 }
 
 void
-vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_told *told)
+vg_wire_session_publish(struct vg_wire_session *session, struct vg_wire_session_state *told)
 {
     pthread_mutex_lock(&session->lock);
     session->told_of = told;

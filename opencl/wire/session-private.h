@@ -76,7 +76,7 @@ struct vg_wire_session {
     uint64_t went_to; /* total bytes taken by both sides when it last resumed */
     int next;         /* a new connection; -1 if none */
     uint64_t next_taken;
-    struct vg_wire_session_told *told_of; /* may be NULL */
+    struct vg_wire_session_state *told_of; /* may be NULL */
 };
 
 /* Call all of these with the lock held. Those that wait release it while they do. */

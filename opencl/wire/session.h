@@ -54,13 +54,13 @@ struct vg_wire_session *vg_wire_session_begin(int fd, const struct vg_wire_sessi
                                               vg_wire_session_again again, void *data);
 
 /* The state of the connection. It can be in memory shared with another process. */
-struct vg_wire_session_told {
+struct vg_wire_session_state {
     _Atomic int64_t broken; /* time of the break by vg_cl_now(); 0 if not broken */
     _Atomic uint64_t n_mended;
 };
 
 /* Updates TOLD, which stays the caller's, from now on. */
-void vg_wire_session_tell(struct vg_wire_session *session, struct vg_wire_session_told *told);
+void vg_wire_session_publish(struct vg_wire_session *session, struct vg_wire_session_state *told);
 
 /* After the first call, the session survives breaks of up to VG_WIRE_OPEN_S, provided that either
  * side takes something every VG_WIRE_RETURN_S. After the second, it survives as long as the proxy

@@ -50,7 +50,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         break;
     case 'k':
-        status = vg_etcd_read_kept(text, size, &a, &error);
+        status = vg_etcd_read_keep_alive(text, size, &a, &error);
         if (status == 0 && a <= 0)
             abort();
         break;

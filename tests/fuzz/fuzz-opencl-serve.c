@@ -364,10 +364,10 @@ end(struct vg_serve *serve)
 
 /* What is told of that has come is told of that it is over, and in the order of time. */
 static void
-check_told(struct vg_serve_told *told)
+check_told(struct vg_serve_progress *told)
 {
-    static struct vg_serve_told_record records[VG_SERVE_TOLD];
-    const unsigned n = vg_serve_hear(told, records, VG_SERVE_TOLD);
+    static struct vg_serve_progress_record records[VG_SERVE_PROGRESS_RECORDS];
+    const unsigned n = vg_serve_progress_read(told, records, VG_SERVE_PROGRESS_RECORDS);
     int stages[VG_SERVE_WHATS] = {0};
 
     for (unsigned i = 0; i < n; i++) {

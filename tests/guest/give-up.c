@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "guest/child.h"
-#include "guest/heir.h"
 #include "guest/holder.h"
+#include "guest/inheritor.h"
 #include "guest/util.h"
 
-enum { HEIRS_MAX = 1024, NODES_MAX = 64, LIMIT_MS = 60000 };
+enum { INHERITORS_MAX = 1024, NODES_MAX = 64, LIMIT_MS = 60000 };
 
 static void
 add_node(struct vg_guest_nodes *nodes, const char *path)
@@ -36,10 +36,11 @@ add_node(struct vg_guest_nodes *nodes, const char *path)
 static size_t
 find_holders(const struct vg_guest_nodes *nodes, pid_t *ret_pids)
 {
-    vg_guest_auto struct vg_guest_holder *holders = vg_guest_alloc(HEIRS_MAX * sizeof *holders);
-    size_t n = vg_guest_holders_find("", nodes, holders, HEIRS_MAX);
+    vg_guest_auto struct vg_guest_holder *holders =
+        vg_guest_alloc(INHERITORS_MAX * sizeof *holders);
+    size_t n = vg_guest_holders_find("", nodes, holders, INHERITORS_MAX);
 
-    n = n < HEIRS_MAX ? n : HEIRS_MAX;
+    n = n < INHERITORS_MAX ? n : INHERITORS_MAX;
     for (size_t i = 0; i < n; i++)
         ret_pids[i] = holders[i].pid;
     return n;
@@ -48,35 +49,36 @@ find_holders(const struct vg_guest_nodes *nodes, pid_t *ret_pids)
 int
 main(int argc, char **argv)
 {
-    static struct vg_guest_heir heirs[HEIRS_MAX];
-    static pid_t holders[HEIRS_MAX];
+    static struct vg_guest_inheritor inheritors[INHERITORS_MAX];
+    static pid_t holders[INHERITORS_MAX];
     static struct vg_guest_node node[NODES_MAX];
     struct vg_guest_nodes nodes = {node, 0};
     size_t n = (size_t)(argc - 4);
 
-    if (argc < 5 || n >= HEIRS_MAX)
+    if (argc < 5 || n >= INHERITORS_MAX)
         return 2;
     for (char *path = strtok(argv[2], ","); path && nodes.n < NODES_MAX; path = strtok(NULL, ","))
         add_node(&nodes, path);
     pid_t owner = atoi(argv[3]);
     for (size_t i = 0; i < n; i++)
-        heirs[i].pid = atoi(argv[4 + i]);
-    struct vg_guest_heirs among = {.root = "",
-                                   .nodes = &nodes,
-                                   .owners = &owner,
-                                   .n_owners = 1,
-                                   .holders = holders,
-                                   .n_holders = find_holders(&nodes, holders)};
+        inheritors[i].pid = atoi(argv[4 + i]);
+    struct vg_guest_inheritors among = {.root = "",
+                                        .nodes = &nodes,
+                                        .owners = &owner,
+                                        .n_owners = 1,
+                                        .holders = holders,
+                                        .n_holders = find_holders(&nodes, holders)};
     vg_guest_child_init();
     if (strcmp(argv[1], "do") == 0)
-        vg_guest_heirs_give_up(&among, heirs, n, vg_guest_now_ms() + LIMIT_MS);
+        vg_guest_inheritors_release(&among, inheritors, n, vg_guest_now_ms() + LIMIT_MS);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(argv[1], "look") == 0)
-            vg_guest_heir_look(&among, &heirs[i]);
-        printf("%d %zu %zu %s\n", (int)heirs[i].pid, heirs[i].descriptors, heirs[i].maps,
-               heirs[i].gone   ? "ended"
-               : *heirs[i].why ? heirs[i].why
-                               : "ok");
+            vg_guest_inheritor_check(&among, &inheritors[i]);
+        printf("%d %zu %zu %s\n", (int)inheritors[i].pid, inheritors[i].descriptors,
+               inheritors[i].maps,
+               inheritors[i].gone   ? "ended"
+               : *inheritors[i].why ? inheritors[i].why
+                                    : "ok");
     }
     return 0;
 }

@@ -274,7 +274,7 @@ def test_generated():
     folder = os.path.join(ROOT, "opencl")
     before = {name: open(os.path.join(folder, name), encoding="utf-8").read()
               for name in ("track/calls.h", "track/calls.c", "icd/entries.c", "api/fields.h", "wire/ops.h",
-                           "client/table.h", "client/later.h", "client/ask.c", "client/table.c", "serve/hand.h",
+                           "client/table.h", "client/later.h", "client/ask.c", "client/table.c", "serve/handwritten.h",
                            "serve/names.c", "serve/table.c")}
     with tempfile.TemporaryDirectory() as out:
         subprocess.run([sys.executable, os.path.join(folder, "api", "generate.py"), out], check=True)

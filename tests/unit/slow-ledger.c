@@ -267,8 +267,8 @@ play_switch(slow_history *h, const struct vg_event *e)
     play_evidence(h, cpu, prev);
     if (prev > 0) {
         /* A thread that exits and comes back in one record is another thread. */
-        int heir = next > 0 ? get_runnable(h, next) : IDLE;
-        play_switch_out(h, cpu, prev, e->sched_switch.prev_state, heir);
+        int inheritor = next > 0 ? get_runnable(h, next) : IDLE;
+        play_switch_out(h, cpu, prev, e->sched_switch.prev_state, inheritor);
     }
     if (next == 0) {
         occupy(h, cpu, IDLE);

@@ -83,13 +83,13 @@ start_vm(struct day *d, struct vm *vm)
     g_snprintf(name, sizeof(name), "vm-%u", d->started);
     g_snprintf(vm->uuid, sizeof(vm->uuid), "6f5a1e00-0000-4000-8000-%012u", d->started++);
     for (int32_t i = 0; i <= VCPUS; i++) {
-        const struct vg_told_thread told = {.tid = vm->pid + i,
-                                            .pid = vm->pid,
-                                            .name = name,
-                                            .uuid = vm->uuid,
-                                            .is_vcpu = i > 0,
-                                            .vcpu_index = i > 0 ? i - 1 : VG_NONE};
-        vg_topology_tell(d->host.topology, &told);
+        const struct vg_declared_thread told = {.tid = vm->pid + i,
+                                                .pid = vm->pid,
+                                                .name = name,
+                                                .uuid = vm->uuid,
+                                                .is_vcpu = i > 0,
+                                                .vcpu_index = i > 0 ? i - 1 : VG_NONE};
+        vg_topology_declare(d->host.topology, &told);
     }
 }
 
@@ -220,7 +220,7 @@ test_hours_of_churn(void **state)
     (void)state;
     vg_policy_config_init(&config);
     d->host.topology = vg_topology_new();
-    vg_topology_only_told(d->host.topology);
+    vg_topology_only_declared(d->host.topology);
     d->host.ledger = vg_cpu_ledger_new(d->host.topology);
     vg_cpu_ledger_windows_only(d->host.ledger, true);
     d->gather = vg_gather_new(S);

@@ -242,9 +242,9 @@ knows_a_lease_that_has_ended(void **state)
     int64_t ttl_s = 0, lease = 0;
 
     (void)state;
-    assert_int_equal(vg_etcd_read_kept(kept, strlen(kept), &ttl_s, NULL), 0);
+    assert_int_equal(vg_etcd_read_keep_alive(kept, strlen(kept), &ttl_s, NULL), 0);
     assert_int_equal(ttl_s, 30);
-    assert_int_equal(vg_etcd_read_kept(gone, strlen(gone), &ttl_s, &error), -1);
+    assert_int_equal(vg_etcd_read_keep_alive(gone, strlen(gone), &ttl_s, &error), -1);
     assert_true(g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND));
     assert_int_equal(ttl_s, 30);
     assert_int_equal(vg_etcd_read_grant(none, strlen(none), &lease, &ttl_s, NULL), -1);

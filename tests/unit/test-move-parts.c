@@ -270,7 +270,7 @@ standstill_when(bool has_gpus, bool has_agent, enum vg_move_verb fails, bool as_
             facts.gpu = VG_GPU_ATTACHED;
         if (ok && verb == VG_MOVE_MIGRATE)
             facts.place = VG_PLACE_TARGET;
-        vg_move_told(&move, ok, ok && verb == VG_MOVE_LOOK ? &facts : NULL);
+        vg_move_report(&move, ok, ok && verb == VG_MOVE_LOOK ? &facts : NULL);
         vg_standstill_end(record, &move, verb, ok, now_s * VG_NS_PER_S);
     }
     return record->standstill_ns / VG_NS_PER_S;

@@ -106,7 +106,7 @@ verbs_when(enum vg_move_verb fails, unsigned n, enum effect effect, enum vg_migr
         else if (effect == HALF)
             world.gpu = VG_GPU_PARTLY;
         const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
-        vg_move_told(&move, ok, ok && verb == VG_MOVE_LOOK ? &facts : NULL);
+        vg_move_report(&move, ok, ok && verb == VG_MOVE_LOOK ? &facts : NULL);
         if (verb != VG_MOVE_LOOK)
             g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
                                    vg_move_verb_names[verb]);
@@ -129,11 +129,11 @@ verbs_when_lost(struct vg_move *move, struct world *world, enum vg_move_verb fai
             g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
                                    vg_move_verb_names[verb]);
         if (!mended && (verb == VG_MOVE_RESUME || verb == VG_MOVE_REVIVE)) {
-            vg_move_told_final(move);
+            vg_move_failed_finally(move);
         } else {
             const bool ok = mended || verb != fails;
             assert_true(!ok || world_change(world, verb));
-            vg_move_told(move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
+            vg_move_report(move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
         }
     }
     return g_string_free(said, FALSE);
@@ -260,7 +260,7 @@ test_native(void **state)
                 facts = (struct vg_move_facts){.place = cases[i].place, .gpu = cases[i].gpu};
             if (verb == VG_MOVE_ATTACH)
                 facts.gpu = VG_GPU_ATTACHED;
-            vg_move_told(&move, verb != cases[i].fails, verb == VG_MOVE_LOOK ? &facts : NULL);
+            vg_move_report(&move, verb != cases[i].fails, verb == VG_MOVE_LOOK ? &facts : NULL);
             if (verb != VG_MOVE_LOOK)
                 g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
                                        vg_move_verb_names[verb]);
@@ -284,7 +284,7 @@ test_guest_as_before(void **state)
         assert_int_not_equal(verb, VG_MOVE_REVIVE);
         if (verb == VG_MOVE_QUIESCE)
             vg_move_guest_as_before(&move);
-        vg_move_told(&move, verb != VG_MOVE_QUIESCE, verb == VG_MOVE_LOOK ? &facts : NULL);
+        vg_move_report(&move, verb != VG_MOVE_QUIESCE, verb == VG_MOVE_LOOK ? &facts : NULL);
     }
     assert_int_equal(vg_move_state(&move), VG_MIGRATION_ROLLED_BACK);
 }
@@ -307,7 +307,7 @@ test_no_way_back(void **state)
         if (ok)
             assert_true(world_change(&world, verb));
         const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
-        vg_move_told(&move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
+        vg_move_report(&move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
     }
     assert_int_equal(reattached, 3);
     assert_int_equal(vg_move_state(&move), VG_MIGRATION_FAILED);
@@ -326,7 +326,7 @@ next_but_look(struct vg_move *move, enum vg_migration_place place, enum vg_migra
     enum vg_move_verb verb;
 
     while ((verb = vg_move_next(move)) == VG_MOVE_LOOK)
-        vg_move_told(move, true, &facts);
+        vg_move_report(move, true, &facts);
     return verb;
 }
 
@@ -341,31 +341,31 @@ test_causes_that_pass(void **state)
     vg_move_init(&move, true, false);
     for (size_t i = 0; i < G_N_ELEMENTS(forward); i++) {
         assert_int_equal(next_but_look(&move, VG_PLACE_SOURCE, VG_GPU_ATTACHED), forward[i]);
-        vg_move_told(&move, true, NULL);
+        vg_move_report(&move, true, NULL);
     }
     /* The target does not answer for a while: the VM stays there, and gets its GPU. */
     struct vg_move passes = move;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(next_but_look(&passes, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_ATTACH);
-        vg_move_told_passing(&passes);
+        vg_move_failed_for_now(&passes);
     }
     assert_int_equal(next_but_look(&passes, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_ATTACH);
-    vg_move_told(&passes, true, NULL);
+    vg_move_report(&passes, true, NULL);
     /* Nor is it a failed move if a host does not answer when all is looked at. */
     for (int i = 0; i < 3; i++) {
         assert_int_equal(next_but_look(&passes, VG_PLACE_TARGET, VG_GPU_ATTACHED), VG_MOVE_VERIFY);
-        vg_move_told_passing(&passes);
+        vg_move_failed_for_now(&passes);
     }
     assert_int_equal(next_but_look(&passes, VG_PLACE_TARGET, VG_GPU_ATTACHED), VG_MOVE_VERIFY);
     assert_false(passes.failed);
     /* It does not answer at all: the VM goes back, for which the source is tried as often. */
     for (int i = 0; i < 4; i++) {
         assert_int_equal(next_but_look(&move, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_ATTACH);
-        vg_move_told_passing(&move);
+        vg_move_failed_for_now(&move);
     }
     for (int i = 0; i < 4; i++) {
         assert_int_equal(next_but_look(&move, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_RETURN);
-        vg_move_told_passing(&move);
+        vg_move_failed_for_now(&move);
     }
     assert_int_equal(next_but_look(&move, VG_PLACE_TARGET, VG_GPU_DETACHED), VG_MOVE_TIDY);
 }
@@ -406,7 +406,7 @@ test_tidy(void **state)
                 ok = false;
                 failing--;
             }
-            vg_move_told(&move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
+            vg_move_report(&move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
             if (verb != VG_MOVE_LOOK)
                 g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
                                        vg_move_verb_names[verb]);
@@ -437,7 +437,7 @@ test_less_to_do(void **state)
             else if (verb == VG_MOVE_MIGRATE)
                 world.place = VG_PLACE_TARGET;
             const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
-            vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
+            vg_move_report(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
             if (verb != VG_MOVE_LOOK)
                 g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
                                        vg_move_verb_names[verb]);
@@ -459,7 +459,7 @@ run_with(struct vg_move *move, struct world *world, const bool fails[VG_MOVE_VER
         if (!fails[verb])
             assert_true(world_change(world, verb));
         const struct vg_move_facts facts = {.place = world->place, .gpu = world->gpu};
-        vg_move_told(move, !fails[verb], verb == VG_MOVE_LOOK ? &facts : NULL);
+        vg_move_report(move, !fails[verb], verb == VG_MOVE_LOOK ? &facts : NULL);
         if (verb != VG_MOVE_LOOK)
             g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
                                    vg_move_verb_names[verb]);
@@ -672,7 +672,7 @@ step(struct run *run, enum vg_move_verb verb)
             return;
         }
         *record = (struct record){verb, true, !fails, run->attempt};
-        vg_move_told(&run->move, !fails, fails ? NULL : &facts);
+        vg_move_report(&run->move, !fails, fails ? NULL : &facts);
         return;
     }
     /* What fails may have had its effect, and what succeeds has. */
@@ -694,7 +694,7 @@ step(struct run *run, enum vg_move_verb verb)
         return;
     }
     *record = (struct record){verb, true, !fails, run->attempt};
-    vg_move_told(&run->move, !fails, NULL);
+    vg_move_report(&run->move, !fails, NULL);
 }
 
 static void
@@ -825,7 +825,7 @@ test_abort_is_too_late(void **state)
             assert_true(vg_move_abort(&move));
         world_change(&world, verb);
         const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
-        vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
+        vg_move_report(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
     }
     assert_int_equal(vg_move_state(&move), VG_MIGRATION_DONE);
 }
@@ -853,7 +853,7 @@ test_turn_back(void **state)
                     world_change(&world, verb);
                 attached = attached || (does && verb == VG_MOVE_ATTACH);
                 const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
-                vg_move_told(&move, does, verb == VG_MOVE_LOOK ? &facts : NULL);
+                vg_move_report(&move, does, verb == VG_MOVE_LOOK ? &facts : NULL);
             }
             assert_false(attached);
             assert_int_equal(vg_move_state(&move), VG_MIGRATION_ROLLED_BACK);

@@ -16,8 +16,8 @@
  * The proxy never waits for a peer: if an answer cannot be sent immediately, it closes the
  * connection. One thread.
  */
-#ifndef VG_OPENCL_PROXY_DESK_H
-#define VG_OPENCL_PROXY_DESK_H
+#ifndef VG_OPENCL_PROXY_CONTROL_H
+#define VG_OPENCL_PROXY_CONTROL_H
 
 #include <poll.h>
 
@@ -27,14 +27,14 @@
 #include "opencl/proxy/share.h"
 #include "opencl/wire/tls.h"
 
-#define PROXY_DESK_FDS 5 /* descriptors to poll: the listener and its connections */
+#define PROXY_CONTROL_FDS 5 /* descriptors to poll: the listener and its connections */
 
 struct proxy_marks;
 
-struct proxy_desk {
+struct proxy_control {
     const char *path; /* NULL if there is no control socket */
     mode_t mode;      /* permissions of the socket */
-    int fds[PROXY_DESK_FDS];
+    int fds[PROXY_CONTROL_FDS];
     struct proxy_tenant *tenants; /* N_TENANTS of them; closed ones are not reported */
     unsigned n_tenants;
     const struct proxy_share *share;
@@ -45,24 +45,24 @@ struct proxy_desk {
     const struct vg_wire_tls_files *tls;
     const struct proxy_confinement *confinement;
     struct proxy_look *look;   /* devices are queried on the first request */
-    struct proxy_marks *marks; /* owned; recent counters of the sockets; desk-tell.c */
+    struct proxy_marks *marks; /* owned; recent counters of the sockets; control-reply.c */
     struct proxy_room *room;   /* owned; reservations for future programs */
     int64_t asked;             /* time of the last request by CLOCK_MONOTONIC; 0 if long ago */
 };
 
-/* Listens at DESK->path, unless that is NULL. Returns false with errno on failure. */
-bool vg_desk_open(struct proxy_desk *desk);
-void vg_desk_close(struct proxy_desk *desk);
+/* Listens at CONTROL->path, unless that is NULL. Returns false with errno on failure. */
+bool vg_control_open(struct proxy_control *control);
+void vg_control_close(struct proxy_control *control);
 
 /* Called in a client's process: closes the descriptors inherited from the proxy. */
-void vg_desk_leave(const struct proxy_desk *desk);
+void vg_control_leave(const struct proxy_control *control);
 
-/* Fills in PROXY_DESK_FDS descriptors to poll, and handles the results. */
-void vg_desk_poll(const struct proxy_desk *desk, struct pollfd *at);
-void vg_desk_serve(struct proxy_desk *desk, const struct pollfd *at);
+/* Fills in PROXY_CONTROL_FDS descriptors to poll, and handles the results. */
+void vg_control_poll(const struct proxy_control *control, struct pollfd *at);
+void vg_control_serve(struct proxy_control *control, const struct pollfd *at);
 
 /* Has clients' activity counted while requests keep coming. Returns the ms until something
  * changes, or -1 if only a request can change it. */
-int vg_desk_look(struct proxy_desk *desk);
+int vg_control_refresh(struct proxy_control *control);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks now and then whether somebody has given VMs by hand the GPUs that a failed move left them
- * without.
+ * Checks periodically whether an operator has manually attached the GPUs that a failed move left
+ * VMs without.
  */
 #include "config.h"
 
@@ -13,12 +13,12 @@
 
 #define VG_LOG_TAG "mover"
 
-/* The time between two looks. */
-#define HAND_LOOK_NS (10 * VG_NS_PER_S)
+/* The time between two checks. */
+#define MANUAL_CHECK_NS (10 * VG_NS_PER_S)
 
 /* Returns whether the VM runs on the host with as many GPUs as the move took away. */
 static bool
-hand_has_gpus(const vg_move_settings *settings, const char *uri, const vg_migration *migration)
+manual_has_gpus(const vg_move_settings *settings, const char *uri, const vg_migration *migration)
 {
     g_autoptr(vg_virt_link) host = uri ? vg_virt_link_open(uri, NULL) : NULL;
     g_autoptr(GPtrArray) gpus =
@@ -29,7 +29,7 @@ hand_has_gpus(const vg_move_settings *settings, const char *uri, const vg_migrat
 
 /* Looks for the VM of a move that has ended, and settles the move if the VM has its GPUs. */
 static void
-hand_look(vg_mover *mover, const char *id)
+manual_look(vg_mover *mover, const char *id)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
     g_autoptr(vg_migration) seen = vg_mover_read(mover, id, NULL);
@@ -37,10 +37,10 @@ hand_look(vg_mover *mover, const char *id)
 
     if (!seen || !vg_migration_has_ended(seen->state))
         return;
-    if (!hand_has_gpus(settings, settings->libvirt_uri, seen)) {
+    if (!manual_has_gpus(settings, settings->libvirt_uri, seen)) {
         g_autofree char *uri = mover_peer_uri(mover, seen->peer, NULL);
         place = VG_PLACE_TARGET;
-        if (!hand_has_gpus(settings, uri, seen))
+        if (!manual_has_gpus(settings, uri, seen))
             return;
     }
     VG_LOCK_SCOPE(&mover->beginning);
@@ -65,7 +65,7 @@ hand_look(vg_mover *mover, const char *id)
 
 /* Waits until there is a VM without its GPUs. */
 static void
-hand_wait(vg_thread *self, vg_mover *mover)
+manual_wait(vg_thread *self, vg_mover *mover)
 {
     VG_LOCK_SCOPE(&mover->lock);
     while (mover->bare->len == 0 && !vg_thread_stopping(self))
@@ -73,22 +73,22 @@ hand_wait(vg_thread *self, vg_mover *mover)
 }
 
 static void
-hand_watch(vg_thread *self, void *arg)
+manual_watch(vg_thread *self, void *arg)
 {
     vg_mover *mover = arg;
 
     for (;;) {
-        hand_wait(self, mover);
-        if (!vg_thread_sleep_until(self, vg_clock_monotonic_ns() + HAND_LOOK_NS))
+        manual_wait(self, mover);
+        if (!vg_thread_sleep_until(self, vg_clock_monotonic_ns() + MANUAL_CHECK_NS))
             return;
         g_autoptr(GPtrArray) bare = vg_mover_bare(mover);
         for (guint i = 0; i < bare->len && !vg_thread_stopping(self); i++)
-            hand_look(mover, ((const struct vg_bare_vm *)bare->pdata[i])->move);
+            manual_look(mover, ((const struct vg_bare_vm *)bare->pdata[i])->move);
     }
 }
 
 static void
-hand_wake(void *arg)
+manual_wake(void *arg)
 {
     vg_mover *mover = arg;
 
@@ -101,7 +101,7 @@ vg_mover_watch(vg_mover *mover)
 {
     g_autoptr(GError) error = NULL;
 
-    mover->watching = vg_thread_new("moves-hand", hand_watch, hand_wake, mover, &error);
+    mover->watching = vg_thread_new("moves-hand", manual_watch, manual_wake, mover, &error);
     if (!mover->watching)
         vg_log_err("%s", error->message);
 }

@@ -6,15 +6,15 @@
  * more. A file stores which VMs were informed, so that this also works after vgpud restarts. A
  * separate thread sends the requests and writes the file.
  */
-#ifndef VG_MOVER_PROXY_TELLER_H
-#define VG_MOVER_PROXY_TELLER_H
+#ifndef VG_MOVER_PROXY_NOTIFIER_H
+#define VG_MOVER_PROXY_NOTIFIER_H
 
 #include "mover/mover.h"
 
 /* The name of the file in vgpud's directory: the UUIDs of VMs, a line each. */
-#define VG_PROXY_TOLD_FILE "proxies-told"
+#define VG_PROXY_INFORMED_FILE "proxies-told"
 
-typedef struct vg_proxy_teller vg_proxy_teller;
+typedef struct vg_proxy_notifier vg_proxy_notifier;
 
 /* A VM of this host. */
 struct vg_vm_here {
@@ -23,7 +23,7 @@ struct vg_vm_here {
     int64_t id; /* libvirt's; -1 if it does not run */
 };
 
-struct vg_proxy_teller_parts {
+struct vg_proxy_notifier_parts {
     vg_mover *mover;       /* borrowed */
     const char *directory; /* vgpud's own directory; copied */
     /* Returns the VMs of this host that have a UUID (struct vg_vm_here), which are freed with the
@@ -34,19 +34,19 @@ struct vg_proxy_teller_parts {
 
 /* Starts the thread. proxies: struct vg_proxy_config, not referenced afterwards. Returns NULL and
  * *err if the thread cannot be created. */
-vg_proxy_teller *vg_proxy_teller_new(const struct vg_proxy_teller_parts *parts,
-                                     const GPtrArray *proxies, GError **err);
+vg_proxy_notifier *vg_proxy_notifier_new(const struct vg_proxy_notifier_parts *parts,
+                                         const GPtrArray *proxies, GError **err);
 
 /* Sets other groups, not referenced afterwards. Any thread; does not block. */
-void vg_proxy_teller_configure(vg_proxy_teller *teller, const GPtrArray *proxies);
+void vg_proxy_notifier_configure(vg_proxy_notifier *notifier, const GPtrArray *proxies);
 
 /* Returns struct vg_proxy_guest for each VM that has a group, or has yet to be informed that it
  * has none. The caller frees the list. Any thread; does not block. */
-GPtrArray *vg_proxy_teller_list(vg_proxy_teller *teller);
+GPtrArray *vg_proxy_notifier_list(vg_proxy_notifier *notifier);
 
 /* Ends the thread, without waiting for a guest. NULL is fine. */
-void vg_proxy_teller_stop(vg_proxy_teller *teller);
+void vg_proxy_notifier_stop(vg_proxy_notifier *notifier);
 /* Call after the last call of any thread. NULL is allowed. */
-void vg_proxy_teller_free(vg_proxy_teller *teller);
+void vg_proxy_notifier_free(vg_proxy_notifier *notifier);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "opencl/proxy/desk-tell.h"
+#include "opencl/proxy/control-reply.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define TELL_FORGET INT64_C(60000000000) /* likewise one that is older */
 
 /* What a socket had at some time. */
-struct tell_mark {
+struct reply_mark {
     int64_t at; /* 0: none */
     int64_t held;
     uint64_t done;
@@ -29,14 +29,14 @@ struct tell_mark {
 
 /* Two for each place of a socket, the newer one first. */
 struct proxy_marks {
-    struct tell_mark of[PROXY_TENANTS_MAX][2];
+    struct reply_mark of[PROXY_TENANTS_MAX][2];
 };
 
 #define TELL_TEXT_MAX   4096 /* bytes */
 #define TELL_NUMBER_MAX (UINT64_C(1) << 62)
 
 static void
-tell_put_text(FILE *file, const char *name, const char *text, size_t most)
+reply_put_text(FILE *file, const char *name, const char *text, size_t most)
 {
     fprintf(file, ",\"%s\":\"", name);
     for (size_t i = 0; i < most && text[i]; i++) {
@@ -51,7 +51,7 @@ tell_put_text(FILE *file, const char *name, const char *text, size_t most)
 
 /* The client's process has written it, whatever that is by now. */
 static void
-tell_copy_device(char *device, const struct vg_serve_counts *counts)
+reply_copy_device(char *device, const struct vg_serve_counts *counts)
 {
     if (!counts->device[0])
         return;
@@ -62,20 +62,21 @@ tell_copy_device(char *device, const struct vg_serve_counts *counts)
 }
 
 static uint64_t
-tell_number(uint64_t number)
+reply_number(uint64_t number)
 {
     return number > TELL_NUMBER_MAX ? TELL_NUMBER_MAX : number;
 }
 
 /* What the tenant's clients did by now. Returns how many there are. */
 static unsigned
-tell_sum(const struct proxy_desk *desk, const struct proxy_tenant *tenant, struct proxy_did *did)
+reply_sum(const struct proxy_control *control, const struct proxy_tenant *tenant,
+          struct proxy_did *did)
 {
     unsigned n = 0;
 
     *did = tenant->did;
-    for (unsigned i = 0; i < desk->share->n_clients; i++) {
-        const struct proxy_client *client = &desk->share->clients[i];
+    for (unsigned i = 0; i < control->share->n_clients; i++) {
+        const struct proxy_client *client = &control->share->clients[i];
         if (client->tenant != tenant || !client->counts)
             continue;
         vg_share_add_did(did, client->counts);
@@ -86,7 +87,7 @@ tell_sum(const struct proxy_desk *desk, const struct proxy_tenant *tenant, struc
 }
 
 static void
-tell_put_took(FILE *file, const struct proxy_did *did)
+reply_put_took(FILE *file, const struct proxy_did *did)
 {
     bool is_first = true;
 
@@ -95,24 +96,24 @@ tell_put_took(FILE *file, const struct proxy_did *did)
         if (!did->took[i])
             continue;
         fprintf(file, "%s{\"ns\":%" PRId64 ",\"commands\":%" PRIu64 "}", is_first ? "" : ",",
-                vg_serve_took_middle(i), tell_number(did->took[i]));
+                vg_serve_took_middle(i), reply_number(did->took[i]));
         is_first = false;
     }
     fputs("]", file);
 }
 
 static void
-tell_device(const struct proxy_desk *desk, const struct proxy_tenant *tenant,
-            char device[sizeof(((struct vg_serve_counts *)NULL)->device)])
+reply_device(const struct proxy_control *control, const struct proxy_tenant *tenant,
+             char device[sizeof(((struct vg_serve_counts *)NULL)->device)])
 {
-    for (unsigned i = 0; i < desk->share->n_clients; i++)
-        if (desk->share->clients[i].tenant == tenant && desk->share->clients[i].counts)
-            tell_copy_device(device, desk->share->clients[i].counts);
+    for (unsigned i = 0; i < control->share->n_clients; i++)
+        if (control->share->clients[i].tenant == tenant && control->share->clients[i].counts)
+            reply_copy_device(device, control->share->clients[i].counts);
 }
 
 /* Null: they are not known yet. */
 static void
-tell_put_devices(FILE *file, const struct proxy_look *look)
+reply_put_devices(FILE *file, const struct proxy_look *look)
 {
     fputs(",\"devices\":", file);
     if (!look->is_known) {
@@ -122,9 +123,9 @@ tell_put_devices(FILE *file, const struct proxy_look *look)
     for (unsigned i = 0; i < look->known.n; i++) {
         const struct proxy_look_device *device = &look->known.devices[i];
         fprintf(file, "%s{\"memory_bytes\":%" PRIu64, i > 0 ? "," : "[",
-                tell_number(device->memory));
-        tell_put_text(file, "name", device->name, sizeof device->name);
-        tell_put_text(file, "pci", device->pci, sizeof device->pci);
+                reply_number(device->memory));
+        reply_put_text(file, "name", device->name, sizeof device->name);
+        reply_put_text(file, "pci", device->pci, sizeof device->pci);
         fputc('}', file);
     }
     fputc(']', file);
@@ -132,9 +133,10 @@ tell_put_devices(FILE *file, const struct proxy_look *look)
 
 /* The files that everybody can read, and that are to be secret. */
 static void
-tell_put_secrets(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+reply_put_secrets(const struct proxy_control *control, const struct proxy_tenant *tenant,
+                  FILE *file)
 {
-    const char *key = vg_wire_address_is_tls(tenant->path) ? desk->tls->key : NULL;
+    const char *key = vg_wire_address_is_tls(tenant->path) ? control->tls->key : NULL;
     char text[2 * VG_SECRET_FAULT + 2] = "";
     size_t size = 0;
 
@@ -143,17 +145,17 @@ tell_put_secrets(const struct proxy_desk *desk, const struct proxy_tenant *tenan
     if (size > 0 && vg_secret_is_open(key))
         size += (size_t)snprintf(text + size, sizeof text - size, "; ");
     vg_secret_fault(key, "a key", text + size);
-    tell_put_text(file, "open_secrets", text, TELL_TEXT_MAX);
+    reply_put_text(file, "open_secrets", text, TELL_TEXT_MAX);
 }
 
 static void
-tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+reply_put_tenant(const struct proxy_control *control, const struct proxy_tenant *tenant, FILE *file)
 {
     struct proxy_did did;
     char device[sizeof(((struct vg_serve_counts *)NULL)->device)] = "";
-    unsigned n = tell_sum(desk, tenant, &did);
+    unsigned n = reply_sum(control, tenant, &did);
 
-    tell_device(desk, tenant, device);
+    reply_device(control, tenant, device);
     fprintf(file,
             "{\"weight\":%u,\"configured_weight\":%u,\"memory_bytes\":%" PRIu64
             ",\"vm_memory_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64
@@ -162,36 +164,36 @@ tell_put_tenant(const struct proxy_desk *desk, const struct proxy_tenant *tenant
             ",\"ended\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"done\":%" PRIu64
             ",\"wait_ns\":%" PRIu64 ",\"run_ns\":%" PRIu64,
             tenant->weight, tenant->configured, tenant->memory == UINT64_MAX ? 0 : tenant->memory,
-            tenant->vm_memory == UINT64_MAX ? 0 : tenant->vm_memory, tell_number(did.used),
-            tell_number(vg_room_sum(desk->room, tenant->path)), n,
-            vg_share_held(desk->share, tenant), vg_share_lacked(tenant), tenant->turns,
-            tenant->ended, tell_number(did.came), tell_number(did.done), tell_number(did.wait_ns),
-            tell_number(did.run_ns));
-    tell_put_text(file, "socket", tenant->path, TELL_TEXT_MAX);
-    tell_put_text(file, "vm", tenant->vm ? tenant->vm : "", TELL_TEXT_MAX);
-    tell_put_text(file, "device", device, sizeof device);
-    tell_put_secrets(desk, tenant, file);
-    tell_put_took(file, &did);
+            tenant->vm_memory == UINT64_MAX ? 0 : tenant->vm_memory, reply_number(did.used),
+            reply_number(vg_room_sum(control->room, tenant->path)), n,
+            vg_share_held(control->share, tenant), vg_share_lacked(tenant), tenant->turns,
+            tenant->ended, reply_number(did.came), reply_number(did.done),
+            reply_number(did.wait_ns), reply_number(did.run_ns));
+    reply_put_text(file, "socket", tenant->path, TELL_TEXT_MAX);
+    reply_put_text(file, "vm", tenant->vm ? tenant->vm : "", TELL_TEXT_MAX);
+    reply_put_text(file, "device", device, sizeof device);
+    reply_put_secrets(control, tenant, file);
+    reply_put_took(file, &did);
     fputs("}", file);
 }
 
 /* ---- what sockets had a little before ---- */
 
 struct proxy_marks *
-vg_desk_new_marks(void)
+vg_control_new_marks(void)
 {
     return calloc(1, sizeof(struct proxy_marks));
 }
 
 static void
-tell_take_mark(const struct proxy_desk *desk, const struct proxy_tenant *tenant,
-               struct tell_mark *mark)
+reply_take_mark(const struct proxy_control *control, const struct proxy_tenant *tenant,
+                struct reply_mark *mark)
 {
     struct proxy_did did;
 
-    tell_sum(desk, tenant, &did);
+    reply_sum(control, tenant, &did);
     mark->at = vg_cl_now();
-    mark->held = vg_share_held(desk->share, tenant);
+    mark->held = vg_share_held(control->share, tenant);
     mark->done = did.done;
     memcpy(mark->took, did.took, sizeof mark->took);
     memcpy(mark->waited, did.waited, sizeof mark->waited);
@@ -200,26 +202,26 @@ tell_take_mark(const struct proxy_desk *desk, const struct proxy_tenant *tenant,
 
 /* Whoever asks keeps what there is now, to be compared with later. */
 static void
-tell_mark_all(const struct proxy_desk *desk)
+reply_mark_all(const struct proxy_control *control)
 {
-    for (unsigned i = 0; i < desk->n_tenants; i++) {
-        struct tell_mark *marks = desk->marks->of[i];
-        if (desk->tenants[i].is_gone) {
+    for (unsigned i = 0; i < control->n_tenants; i++) {
+        struct reply_mark *marks = control->marks->of[i];
+        if (control->tenants[i].is_gone) {
             marks[0].at = marks[1].at = 0; /* the place may be another one's next */
             continue;
         }
         if (marks[0].at && vg_cl_now() - marks[0].at < TELL_LATELY)
             continue;
         marks[1] = marks[0];
-        tell_take_mark(desk, &desk->tenants[i], &marks[0]);
+        reply_take_mark(control, &control->tenants[i], &marks[0]);
     }
 }
 
 /* Returns the newest mark of the tenant's that it can be compared with; NULL: there is none. */
-static const struct tell_mark *
-tell_mark_of(const struct proxy_desk *desk, const struct proxy_tenant *tenant)
+static const struct reply_mark *
+reply_mark_of(const struct proxy_control *control, const struct proxy_tenant *tenant)
 {
-    const struct tell_mark *marks = desk->marks->of[tenant - desk->tenants];
+    const struct reply_mark *marks = control->marks->of[tenant - control->tenants];
 
     for (unsigned i = 0; i < 2; i++) {
         const int64_t age = marks[i].at ? vg_cl_now() - marks[i].at : 0;
@@ -232,28 +234,28 @@ tell_mark_of(const struct proxy_desk *desk, const struct proxy_tenant *tenant)
 /* ---- the share of a window ---- */
 
 static bool
-tell_wants(const struct proxy_desk *desk, const struct proxy_tenant *tenant)
+reply_wants(const struct proxy_control *control, const struct proxy_tenant *tenant)
 {
-    for (unsigned i = 0; i < desk->share->n_clients; i++)
-        if (desk->share->clients[i].tenant == tenant &&
-            (desk->share->clients[i].wants || desk->share->clients[i].has))
+    for (unsigned i = 0; i < control->share->n_clients; i++)
+        if (control->share->clients[i].tenant == tenant &&
+            (control->share->clients[i].wants || control->share->clients[i].has))
             return true;
     return false;
 }
 
 /* Sums of all sockets that had the device, or want it. */
 static void
-tell_put_shares(const struct proxy_desk *desk, FILE *file)
+reply_put_shares(const struct proxy_control *control, FILE *file)
 {
     int64_t held = 0;
     uint64_t weights = 0;
 
-    for (unsigned i = 0; i < desk->n_tenants; i++) {
-        const struct proxy_tenant *tenant = &desk->tenants[i];
-        const struct tell_mark *mark = tenant->is_gone ? NULL : tell_mark_of(desk, tenant);
-        const int64_t had = mark ? vg_share_held(desk->share, tenant) - mark->held : 0;
+    for (unsigned i = 0; i < control->n_tenants; i++) {
+        const struct proxy_tenant *tenant = &control->tenants[i];
+        const struct reply_mark *mark = tenant->is_gone ? NULL : reply_mark_of(control, tenant);
+        const int64_t had = mark ? vg_share_held(control->share, tenant) - mark->held : 0;
         held += had;
-        if (had > 0 || (!tenant->is_gone && tell_wants(desk, tenant)))
+        if (had > 0 || (!tenant->is_gone && reply_wants(control, tenant)))
             weights += tenant->weight;
     }
     fprintf(file, ",\"all_held_ns\":%" PRId64 ",\"weights\":%" PRIu64, held, weights);
@@ -261,15 +263,15 @@ tell_put_shares(const struct proxy_desk *desk, FILE *file)
 
 /* What PART of those counted in NOW and not yet in BEFORE did not exceed; 0: there are none. */
 static int64_t
-tell_quantile(const uint64_t *now, const uint64_t *before, double part)
+reply_quantile(const uint64_t *now, const uint64_t *before, double part)
 {
     uint64_t n = 0, sum = 0;
 
     for (unsigned i = 0; i < VG_SERVE_TOOK; i++)
-        n += now[i] > before[i] ? tell_number(now[i] - before[i]) : 0;
+        n += now[i] > before[i] ? reply_number(now[i] - before[i]) : 0;
     const double rank = part * (double)n;
     for (unsigned i = 0; n > 0 && i < VG_SERVE_TOOK; i++) {
-        sum += now[i] > before[i] ? tell_number(now[i] - before[i]) : 0;
+        sum += now[i] > before[i] ? reply_number(now[i] - before[i]) : 0;
         if (sum > 0 && (double)sum >= rank)
             return vg_serve_took_middle(i);
     }
@@ -277,36 +279,36 @@ tell_quantile(const uint64_t *now, const uint64_t *before, double part)
 }
 
 static void
-tell_put_quantiles(FILE *file, const char *name, const uint64_t *now, const uint64_t *before)
+reply_put_quantiles(FILE *file, const char *name, const uint64_t *now, const uint64_t *before)
 {
     fprintf(file, ",\"%s\":{\"p50_ns\":%" PRId64 ",\"p95_ns\":%" PRId64 ",\"p99_ns\":%" PRId64 "}",
-            name, tell_quantile(now, before, 0.50), tell_quantile(now, before, 0.95),
-            tell_quantile(now, before, 0.99));
+            name, reply_quantile(now, before, 0.50), reply_quantile(now, before, 0.95),
+            reply_quantile(now, before, 0.99));
 }
 
 static void
-tell_put_window(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+reply_put_window(const struct proxy_control *control, const struct proxy_tenant *tenant, FILE *file)
 {
-    const struct tell_mark *mark = tell_mark_of(desk, tenant);
+    const struct reply_mark *mark = reply_mark_of(control, tenant);
     struct proxy_did did;
 
     if (!mark)
         return;
-    tell_sum(desk, tenant, &did);
+    reply_sum(control, tenant, &did);
     fprintf(file, ",\"window\":{\"span_ns\":%" PRId64 ",\"held_ns\":%" PRId64 ",\"done\":%" PRIu64,
-            vg_cl_now() - mark->at, vg_share_held(desk->share, tenant) - mark->held,
-            did.done > mark->done ? tell_number(did.done - mark->done) : 0);
-    tell_put_shares(desk, file);
-    tell_put_quantiles(file, "wait", did.waited, mark->waited);
-    tell_put_quantiles(file, "run", did.ran, mark->ran);
-    tell_put_quantiles(file, "took", did.took, mark->took);
+            vg_cl_now() - mark->at, vg_share_held(control->share, tenant) - mark->held,
+            did.done > mark->done ? reply_number(did.done - mark->done) : 0);
+    reply_put_shares(control, file);
+    reply_put_quantiles(file, "wait", did.waited, mark->waited);
+    reply_put_quantiles(file, "run", did.ran, mark->ran);
+    reply_put_quantiles(file, "took", did.took, mark->took);
     fputs("}", file);
 }
 
 /* ---- one socket ---- */
 
 static int64_t
-tell_age(int64_t at)
+reply_age(int64_t at)
 {
     const int64_t age = at > 0 ? vg_cl_now() - at : 0;
 
@@ -314,50 +316,51 @@ tell_age(int64_t at)
 }
 
 static void
-tell_put_note(FILE *file, const char *name, const struct vg_serve_note *note)
+reply_put_note(FILE *file, const char *name, const struct vg_serve_note *note)
 {
-    fprintf(file, ",\"%s\":{\"times\":%" PRIu64 ",\"ago_ns\":%" PRId64, name, tell_number(note->n),
-            tell_age(note->at));
-    tell_put_text(file, "last", note->text, sizeof note->text - 1);
+    fprintf(file, ",\"%s\":{\"times\":%" PRIu64 ",\"ago_ns\":%" PRId64, name, reply_number(note->n),
+            reply_age(note->at));
+    reply_put_text(file, "last", note->text, sizeof note->text - 1);
     fputs("}", file);
 }
 
 static void
-tell_put_notes(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+reply_put_notes(const struct proxy_control *control, const struct proxy_tenant *tenant, FILE *file)
 {
     struct vg_serve_note refused = tenant->refused, failed = tenant->failed;
 
-    for (unsigned i = 0; i < desk->share->n_clients; i++) {
-        const struct proxy_client *client = &desk->share->clients[i];
+    for (unsigned i = 0; i < control->share->n_clients; i++) {
+        const struct proxy_client *client = &control->share->clients[i];
         if (client->tenant != tenant || !client->counts)
             continue;
         vg_share_add_note(&refused, &client->counts->refused);
         vg_share_add_note(&failed, &client->counts->failed);
     }
-    tell_put_note(file, "refused", &refused);
-    tell_put_note(file, "failed", &failed);
+    reply_put_note(file, "refused", &refused);
+    reply_put_note(file, "failed", &failed);
 }
 
 static void
-tell_put_limits(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+reply_put_limits(const struct proxy_control *control, const struct proxy_tenant *tenant, FILE *file)
 {
     fprintf(file,
             ",\"limits\":{\"clients\":%u,\"vm_clients\":%u,\"objects\":%" PRIu64
             ",\"pending_bytes\":%" PRIu64 ",\"depth\":%u,\"staging_bytes\":%" PRIu64
             ",\"max_kernel_s\":%u,\"linger_s\":%u}",
-            desk->clients_max, tenant->clients_max, desk->limits->objects, desk->limits->data,
-            desk->limits->depth, (uint64_t)desk->staging, desk->limits->max_kernel_s,
-            desk->linger_s);
+            control->clients_max, tenant->clients_max, control->limits->objects,
+            control->limits->data, control->limits->depth, (uint64_t)control->staging,
+            control->limits->max_kernel_s, control->linger_s);
 }
 
 /* By what the socket's programs are known to be those that they should be. */
 static void
-tell_put_identity(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+reply_put_identity(const struct proxy_control *control, const struct proxy_tenant *tenant,
+                   FILE *file)
 {
     const bool is_tls = vg_wire_address_is_tls(tenant->path);
     char text[64];
 
-    if (is_tls && tenant->vm && desk->tls->ca)
+    if (is_tls && tenant->vm && control->tls->ca)
         snprintf(text, sizeof text, "a certificate of the VM%s, in TLS",
                  tenant->has_token ? ", or a token" : "");
     else if (is_tls)
@@ -365,17 +368,17 @@ tell_put_identity(const struct proxy_desk *desk, const struct proxy_tenant *tena
     else if (vg_wire_address_is_clear(tenant->path))
         snprintf(text, sizeof text, "a token, in clear");
     else if (!vg_wire_address_is_far(tenant->path))
-        snprintf(text, sizeof text, "the socket's mode is %04o", (unsigned)desk->socket_mode);
+        snprintf(text, sizeof text, "the socket's mode is %04o", (unsigned)control->socket_mode);
     else if (tenant->cid)
         snprintf(text, sizeof text, "a token, vsock CID %u", tenant->cid);
     else
         snprintf(text, sizeof text, "a token");
-    tell_put_text(file, "identity", text, sizeof text);
+    reply_put_text(file, "identity", text, sizeof text);
     fprintf(file, ",\"listens\":%s", tenant->listener >= 0 ? "true" : "false");
 }
 
 static const char *
-tell_transport(const struct proxy_tenant *tenant, unsigned way)
+reply_transport(const struct proxy_tenant *tenant, unsigned way)
 {
     if (vg_wire_address_is_tls(tenant->path))
         return "tls";
@@ -387,10 +390,10 @@ tell_transport(const struct proxy_tenant *tenant, unsigned way)
 }
 
 static void
-tell_put_program(const struct proxy_client *client, FILE *file)
+reply_put_program(const struct proxy_client *client, FILE *file)
 {
     const struct vg_serve_counts *counts = client->counts;
-    const uint64_t came = tell_number(counts->came), done = tell_number(counts->done);
+    const uint64_t came = reply_number(counts->came), done = reply_number(counts->done);
     const int64_t broken = counts->link.broken;
     const unsigned way = counts->way;
 
@@ -398,37 +401,38 @@ tell_put_program(const struct proxy_client *client, FILE *file)
             "{\"pid\":%d,\"since_ns\":%" PRId64 ",\"broken_ns\":%" PRId64 ",\"resumed\":%" PRIu64
             ",\"device\":\"%s\",\"device_ns\":%" PRId64 ",\"used_bytes\":%" PRIu64
             ",\"objects\":%" PRIu64 ",\"queued\":%" PRIu64 ",\"done\":%" PRIu64,
-            (int)client->pid, tell_age(client->came), tell_age(broken),
-            tell_number(counts->link.n_mended),
+            (int)client->pid, reply_age(client->came), reply_age(broken),
+            reply_number(counts->link.n_mended),
             client->has     ? "has"
             : client->wants ? "waits"
                             : "idle",
-            client->has     ? tell_age(client->given)
-            : client->wants ? tell_age(client->wanted)
+            client->has     ? reply_age(client->given)
+            : client->wants ? reply_age(client->wanted)
                             : 0,
-            tell_number(counts->memory), tell_number(counts->objects),
+            reply_number(counts->memory), reply_number(counts->objects),
             came > done ? came - done : 0, done);
-    tell_put_text(file, "link", !way ? "begins" : broken ? "broken" : "up", 16);
-    tell_put_text(file, "transport", tell_transport(client->tenant, way), 32);
-    tell_put_text(file, "from", client->from, sizeof client->from);
-    tell_put_note(file, "refused", &counts->refused);
-    tell_put_note(file, "failed", &counts->failed);
+    reply_put_text(file, "link", !way ? "begins" : broken ? "broken" : "up", 16);
+    reply_put_text(file, "transport", reply_transport(client->tenant, way), 32);
+    reply_put_text(file, "from", client->from, sizeof client->from);
+    reply_put_note(file, "refused", &counts->refused);
+    reply_put_note(file, "failed", &counts->failed);
     fputs("}", file);
 }
 
 static void
-tell_put_programs(const struct proxy_desk *desk, const struct proxy_tenant *tenant, FILE *file)
+reply_put_programs(const struct proxy_control *control, const struct proxy_tenant *tenant,
+                   FILE *file)
 {
     unsigned n = 0;
 
     fputs(",\"programs\":[", file);
-    for (unsigned i = 0; i < desk->share->n_clients; i++) {
-        const struct proxy_client *client = &desk->share->clients[i];
+    for (unsigned i = 0; i < control->share->n_clients; i++) {
+        const struct proxy_client *client = &control->share->clients[i];
         if (!client->pid || client->tenant != tenant || !client->counts)
             continue;
         if (n++ > 0)
             fputc(',', file);
-        tell_put_program(client, file);
+        reply_put_program(client, file);
     }
     fputs("]", file);
 }
@@ -437,7 +441,7 @@ tell_put_programs(const struct proxy_desk *desk, const struct proxy_tenant *tena
 
 /* Returns a file to write into, which is *FD's, too; NULL, with errno. */
 static FILE *
-tell_open(const struct proxy_desk *desk, int *fd)
+reply_open(const struct proxy_control *control, int *fd)
 {
     *fd = memfd_create("vgpu-proxy", MFD_CLOEXEC);
     int copy = *fd < 0 ? -1 : fcntl(*fd, F_DUPFD_CLOEXEC, 0);
@@ -445,8 +449,8 @@ tell_open(const struct proxy_desk *desk, int *fd)
 
     if (file) {
         fprintf(file, "{\"pid\":%d,\"version\":\"" PACKAGE_VERSION "\",\"confinement\":\"%s\"",
-                (int)getpid(), desk->confinement->is_unconfined ? "none" : "full");
-        tell_put_devices(file, desk->look);
+                (int)getpid(), control->confinement->is_unconfined ? "none" : "full");
+        reply_put_devices(file, control->look);
         return file;
     }
     int error = errno;
@@ -459,44 +463,44 @@ tell_open(const struct proxy_desk *desk, int *fd)
 }
 
 int
-vg_desk_list(struct proxy_desk *desk)
+vg_control_list(struct proxy_control *control)
 {
     int fd;
-    FILE *file = tell_open(desk, &fd);
+    FILE *file = reply_open(control, &fd);
 
     if (!file)
         return -1;
     fputs(",\"sockets\":[", file);
-    for (unsigned i = 0, told = 0; i < desk->n_tenants; i++) {
-        if (desk->tenants[i].is_gone)
+    for (unsigned i = 0, told = 0; i < control->n_tenants; i++) {
+        if (control->tenants[i].is_gone)
             continue;
         if (told++ > 0)
             fputc(',', file);
-        tell_put_tenant(desk, &desk->tenants[i], file);
+        reply_put_tenant(control, &control->tenants[i], file);
     }
     fputs("]}\n", file);
     fclose(file);
-    tell_mark_all(desk);
+    reply_mark_all(control);
     return fd;
 }
 
 int
-vg_desk_show(struct proxy_desk *desk, const struct proxy_tenant *tenant)
+vg_control_show(struct proxy_control *control, const struct proxy_tenant *tenant)
 {
     int fd;
-    FILE *file = tell_open(desk, &fd);
+    FILE *file = reply_open(control, &fd);
 
     if (!file)
         return -1;
     fputs(",\"socket\":", file);
-    tell_put_tenant(desk, tenant, file);
-    tell_put_identity(desk, tenant, file);
-    tell_put_limits(desk, tenant, file);
-    tell_put_window(desk, tenant, file);
-    tell_put_programs(desk, tenant, file);
-    tell_put_notes(desk, tenant, file);
+    reply_put_tenant(control, tenant, file);
+    reply_put_identity(control, tenant, file);
+    reply_put_limits(control, tenant, file);
+    reply_put_window(control, tenant, file);
+    reply_put_programs(control, tenant, file);
+    reply_put_notes(control, tenant, file);
     fputs("}\n", file);
     fclose(file);
-    tell_mark_all(desk);
+    reply_mark_all(control);
     return fd;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "guest/heir.h"
+#include "guest/inheritor.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,18 +41,18 @@ enum {
     TRACERS_MAX = 8,
 };
 
-static void heir_refuse(struct vg_guest_heir *heir, const char *format, ...)
+static void inheritor_refuse(struct vg_guest_inheritor *inheritor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 static void
-heir_refuse(struct vg_guest_heir *heir, const char *format, ...)
+inheritor_refuse(struct vg_guest_inheritor *inheritor, const char *format, ...)
 {
     va_list args;
 
-    if (*heir->why)
+    if (*inheritor->why)
         return;
     va_start(args, format);
-    vsnprintf(heir->why, sizeof heir->why, format, args);
+    vsnprintf(inheritor->why, sizeof inheritor->why, format, args);
     va_end(args);
 }
 
@@ -61,21 +61,22 @@ heir_refuse(struct vg_guest_heir *heir, const char *format, ...)
 /* Compares the given kind of resource of two processes or threads. Returns 0 if they share it, 1 if
  * not, or -1 and sets `why`. */
 static int
-heir_compare(struct vg_guest_heir *heir, pid_t a, pid_t b, int kind, int a_fd, int b_fd)
+inheritor_compare(struct vg_guest_inheritor *inheritor, pid_t a, pid_t b, int kind, int a_fd,
+                  int b_fd)
 {
     long result = syscall(SYS_kcmp, a, b, kind, (long)a_fd, (long)b_fd);
 
     /* With ESRCH, one of them has ended; with EBADF, one has closed the file. */
     if (result >= 0 || errno == ESRCH || errno == EBADF)
         return result == 0 ? 0 : 1;
-    heir_refuse(heir, "the kernel does not report whether it shares its files (kcmp): %s",
-                strerror(errno));
+    inheritor_refuse(inheritor, "the kernel does not report whether it shares its files (kcmp): %s",
+                     strerror(errno));
     return -1;
 }
 
 /* Finds the first thread of a process that has not ended, or 0. */
 static pid_t
-heir_thread(const char *root, pid_t pid)
+inheritor_thread(const char *root, pid_t pid)
 {
     vg_guest_auto char *path = vg_guest_format("%s/proc/%d/task", root, (int)pid);
     DIR *dir = opendir(path);
@@ -102,7 +103,8 @@ struct ancestor {
 
 /* Finds the owners among the ancestors of a process, the nearest first. Returns their number. */
 static size_t
-heir_ancestors(const struct vg_guest_heirs *among, pid_t pid, struct ancestor ret[DEPTH_MAX])
+inheritor_ancestors(const struct vg_guest_inheritors *among, pid_t pid,
+                    struct ancestor ret[DEPTH_MAX])
 {
     size_t n = 0;
 
@@ -118,7 +120,7 @@ heir_ancestors(const struct vg_guest_heirs *among, pid_t pid, struct ancestor re
 }
 
 static void
-heir_know(const struct vg_guest_heirs *among, struct ancestor *ancestor)
+inheritor_know(const struct vg_guest_inheritors *among, struct ancestor *ancestor)
 {
     vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", among->root, (int)ancestor->pid);
 
@@ -133,23 +135,24 @@ heir_know(const struct vg_guest_heirs *among, struct ancestor *ancestor)
 /* Returns whether an ancestor has the same map, or the same open file, which mostly has the same
  * number. */
 static bool
-heir_is_inherited(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
-                  const struct vg_guest_hold *hold, struct ancestor *ancestor)
+inheritor_is_inherited(const struct vg_guest_inheritors *among,
+                       struct vg_guest_inheritor *inheritor, pid_t thread,
+                       const struct vg_guest_hold *hold, struct ancestor *ancestor)
 {
-    bool found = !hold->mapped &&
-                 heir_compare(heir, thread, ancestor->pid, KCMP_FILE, hold->fd, hold->fd) == 0;
+    bool found = !hold->mapped && inheritor_compare(inheritor, thread, ancestor->pid, KCMP_FILE,
+                                                    hold->fd, hold->fd) == 0;
 
-    if (found || *heir->why)
+    if (found || *inheritor->why)
         return found;
-    heir_know(among, ancestor);
+    inheritor_know(among, ancestor);
     for (size_t i = 0; i < ancestor->n && !found; i++) {
         const struct vg_guest_hold *theirs = &ancestor->holds[i];
         if (theirs->mapped != hold->mapped)
             continue;
         found = hold->mapped ? theirs->begin == hold->begin && theirs->end == hold->end &&
                                    theirs->offset == hold->offset
-                             : heir_compare(heir, thread, ancestor->pid, KCMP_FILE, hold->fd,
-                                            theirs->fd) == 0;
+                             : inheritor_compare(inheritor, thread, ancestor->pid, KCMP_FILE,
+                                                 hold->fd, theirs->fd) == 0;
     }
     return found;
 }
@@ -159,53 +162,55 @@ heir_is_inherited(const struct vg_guest_heirs *among, struct vg_guest_heir *heir
  * ancestor has removed its own since; a process with only maps must have them where an ancestor has
  * them. */
 static void
-heir_check_holds(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
-                 const struct vg_guest_hold *holds, size_t n)
+inheritor_check_holds(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
+                      pid_t thread, const struct vg_guest_hold *holds, size_t n)
 {
     struct ancestor ancestors[DEPTH_MAX] = {0};
-    size_t n_ancestors = heir_ancestors(among, heir->pid, ancestors);
+    size_t n_ancestors = inheritor_ancestors(among, inheritor->pid, ancestors);
 
-    heir->ancestor = n_ancestors > 0 ? ancestors[0].pid : 0;
-    for (size_t i = 0; i < n && !*heir->why; i++) {
-        bool found = holds[i].mapped && heir->descriptors > 0;
+    inheritor->ancestor = n_ancestors > 0 ? ancestors[0].pid : 0;
+    for (size_t i = 0; i < n && !*inheritor->why; i++) {
+        bool found = holds[i].mapped && inheritor->descriptors > 0;
         for (size_t k = 0; k < n_ancestors && !found; k++)
-            found = heir_is_inherited(among, heir, thread, &holds[i], &ancestors[k]);
+            found = inheritor_is_inherited(among, inheritor, thread, &holds[i], &ancestors[k]);
         if (!found)
-            heir_refuse(heir, "it has %s %s itself", holds[i].mapped ? "mapped" : "opened",
-                        among->nodes->nodes[holds[i].node].path);
+            inheritor_refuse(inheritor, "it has %s %s itself",
+                             holds[i].mapped ? "mapped" : "opened",
+                             among->nodes->nodes[holds[i].node].path);
     }
-    heir->inherited = !*heir->why;
+    inheritor->inherited = !*inheritor->why;
     for (size_t k = 0; k < n_ancestors; k++)
         free(ancestors[k].holds);
 }
 
 static void
-heir_check_other(struct vg_guest_heir *heir, pid_t thread, pid_t other)
+inheritor_check_other(struct vg_guest_inheritor *inheritor, pid_t thread, pid_t other)
 {
-    if (other <= 0 || other == heir->pid || *heir->why)
+    if (other <= 0 || other == inheritor->pid || *inheritor->why)
         return;
-    if (heir_compare(heir, thread, other, KCMP_VM, 0, 0) == 0)
-        heir_refuse(heir,
-                    "it shares its memory with process %d, like a child that has not executed its "
-                    "program yet",
-                    (int)other);
-    else if (heir_compare(heir, thread, other, KCMP_FILES, 0, 0) == 0)
-        heir_refuse(heir, "it shares its descriptors with process %d", (int)other);
+    if (inheritor_compare(inheritor, thread, other, KCMP_VM, 0, 0) == 0)
+        inheritor_refuse(
+            inheritor,
+            "it shares its memory with process %d, like a child that has not executed its "
+            "program yet",
+            (int)other);
+    else if (inheritor_compare(inheritor, thread, other, KCMP_FILES, 0, 0) == 0)
+        inheritor_refuse(inheritor, "it shares its descriptors with process %d", (int)other);
 }
 
 static void
-heir_check_threads(const char *root, struct vg_guest_heir *heir, pid_t thread)
+inheritor_check_threads(const char *root, struct vg_guest_inheritor *inheritor, pid_t thread)
 {
-    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/task", root, (int)heir->pid);
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/task", root, (int)inheritor->pid);
     DIR *dir = opendir(path);
 
     for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
         vg_guest_auto char *task = vg_guest_format("%s/%s", path, entry->d_name);
         pid_t other = atoi(entry->d_name);
         if (other > 0 && other != thread && !vg_guest_process_ended(task) &&
-            heir_compare(heir, thread, other, KCMP_FILES, 0, 0) != 0 &&
+            inheritor_compare(inheritor, thread, other, KCMP_FILES, 0, 0) != 0 &&
             !vg_guest_process_ended(task))
-            heir_refuse(heir, "its thread %d has descriptors of its own", (int)other);
+            inheritor_refuse(inheritor, "its thread %d has descriptors of its own", (int)other);
     }
     if (dir)
         closedir(dir);
@@ -214,77 +219,79 @@ heir_check_threads(const char *root, struct vg_guest_heir *heir, pid_t thread)
 /* Counts the descriptors and maps of the nodes that a process has, as one of its threads shows
  * them, and checks that all are inherited. Puts them into ret_holds, and returns their number. */
 static size_t
-heir_check(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
-           struct vg_guest_hold ret_holds[HOLDS_MAX])
+inheritor_check(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
+                pid_t thread, struct vg_guest_hold ret_holds[HOLDS_MAX])
 {
     vg_guest_auto char *dir =
-        vg_guest_format("%s/proc/%d/task/%d", among->root, (int)heir->pid, (int)thread);
-    vg_guest_auto char *process = vg_guest_format("%s/proc/%d", among->root, (int)heir->pid);
+        vg_guest_format("%s/proc/%d/task/%d", among->root, (int)inheritor->pid, (int)thread);
+    vg_guest_auto char *process = vg_guest_format("%s/proc/%d", among->root, (int)inheritor->pid);
     size_t n = vg_guest_holds_find(dir, among->nodes, ret_holds, HOLDS_MAX);
 
-    heir->descriptors = heir->maps = 0;
+    inheritor->descriptors = inheritor->maps = 0;
     if (n > HOLDS_MAX) {
-        heir_refuse(heir, "it has %zu descriptors and maps of GPUs, and at most %d can be released",
-                    n, HOLDS_MAX);
+        inheritor_refuse(inheritor,
+                         "it has %zu descriptors and maps of GPUs, and at most %d can be released",
+                         n, HOLDS_MAX);
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
-        heir->descriptors += ret_holds[i].mapped ? 0 : 1;
-        heir->maps += ret_holds[i].mapped ? 1 : 0;
+        inheritor->descriptors += ret_holds[i].mapped ? 0 : 1;
+        inheritor->maps += ret_holds[i].mapped ? 1 : 0;
     }
     if (n == 0)
         return 0;
-    heir_check_holds(among, heir, thread, ret_holds, n);
+    inheritor_check_holds(among, inheritor, thread, ret_holds, n);
     for (size_t i = 0; i < among->n_holders; i++)
-        heir_check_other(heir, thread, among->holders[i]);
-    heir_check_other(heir, thread, (pid_t)vg_guest_process_number(process, "PPid:"));
-    heir_check_threads(among->root, heir, thread);
+        inheritor_check_other(inheritor, thread, among->holders[i]);
+    inheritor_check_other(inheritor, thread, (pid_t)vg_guest_process_number(process, "PPid:"));
+    inheritor_check_threads(among->root, inheritor, thread);
     return n;
 }
 
 /* Removes the reason if the process has ended meanwhile, since it is then no longer in the way. */
 static void
-heir_settle(const char *root, struct vg_guest_heir *heir)
+inheritor_settle(const char *root, struct vg_guest_inheritor *inheritor)
 {
-    heir->gone = heir_thread(root, heir->pid) == 0;
-    if (heir->gone)
-        heir->why[0] = '\0';
+    inheritor->gone = inheritor_thread(root, inheritor->pid) == 0;
+    if (inheritor->gone)
+        inheritor->why[0] = '\0';
 }
 
 static void
-heir_check_stopping(const char *root, struct vg_guest_heir *heir)
+inheritor_check_stopping(const char *root, struct vg_guest_inheritor *inheritor)
 {
-    vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", root, (int)heir->pid);
+    vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", root, (int)inheritor->pid);
     vg_guest_auto char *exe = vg_guest_format("%s/exe", dir);
     vg_guest_auto char *scope = vg_guest_format("%s/proc/sys/kernel/yama/ptrace_scope", root);
     long tracer = vg_guest_process_number(dir, "TracerPid:");
     char head[6];
 
     if (!VG_GUEST_TRACEE_WORKS)
-        heir_refuse(heir, "they can be released only on x86-64");
+        inheritor_refuse(inheritor, "they can be released only on x86-64");
     if (tracer > 0)
-        heir_refuse(heir, "process %ld traces it", tracer);
+        inheritor_refuse(inheritor, "process %ld traces it", tracer);
     /* The fifth byte of a program says whether its addresses have 32 or 64 bits. */
     vg_guest_read_file(exe, head, sizeof head);
     if (head[0] == 0x7f && head[4] == 1)
-        heir_refuse(heir, "it is a 32-bit program");
+        inheritor_refuse(inheritor, "it is a 32-bit program");
     if (vg_guest_read_file(scope, head, sizeof head) == 0 && head[0] == '3')
-        heir_refuse(heir, "the kernel forbids tracing (kernel.yama.ptrace_scope=3)");
+        inheritor_refuse(inheritor, "the kernel forbids tracing (kernel.yama.ptrace_scope=3)");
 }
 
 void
-vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *heir)
+vg_guest_inheritor_check(const struct vg_guest_inheritors *among,
+                         struct vg_guest_inheritor *inheritor)
 {
     vg_guest_auto struct vg_guest_hold *holds = vg_guest_alloc(HOLDS_MAX * sizeof *holds);
-    pid_t thread = heir_thread(among->root, heir->pid);
+    pid_t thread = inheritor_thread(among->root, inheritor->pid);
 
-    *heir = (struct vg_guest_heir){.pid = heir->pid, .gone = thread == 0};
-    if (heir->gone)
+    *inheritor = (struct vg_guest_inheritor){.pid = inheritor->pid, .gone = thread == 0};
+    if (inheritor->gone)
         return;
-    if (heir_check(among, heir, thread, holds) > 0)
-        heir_check_stopping(among->root, heir);
-    if (*heir->why)
-        heir_settle(among->root, heir);
+    if (inheritor_check(among, inheritor, thread, holds) > 0)
+        inheritor_check_stopping(among->root, inheritor);
+    if (*inheritor->why)
+        inheritor_settle(among->root, inheritor);
 }
 
 /* ---- giving up, in one process for each ---- */
@@ -293,14 +300,14 @@ vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *hei
 
 /* Names the error of a system call that a process was made to do. */
 static const char *
-heir_error_word(long result)
+inheritor_error_word(long result)
 {
     return result == -ETIME ? "it does not resume, as if it were frozen" : strerror((int)-result);
 }
 
 /* Returns whether a descriptor of the process is /dev/null, and not another file of this name. */
 static bool
-heir_is_null(const char *root, pid_t pid, pid_t thread, long fd)
+inheritor_is_null(const char *root, pid_t pid, pid_t thread, long fd)
 {
     vg_guest_auto char *path =
         vg_guest_format("%s/proc/%d/task/%d/fd/%ld", root, (int)pid, (int)thread, fd);
@@ -310,7 +317,7 @@ heir_is_null(const char *root, pid_t pid, pid_t thread, long fd)
 }
 
 static bool
-heir_closes_on_exec(const char *root, pid_t pid, pid_t thread, int fd)
+inheritor_closes_on_exec(const char *root, pid_t pid, pid_t thread, int fd)
 {
     vg_guest_auto char *path =
         vg_guest_format("%s/proc/%d/task/%d/fdinfo/%d", root, (int)pid, (int)thread, fd);
@@ -324,24 +331,24 @@ heir_closes_on_exec(const char *root, pid_t pid, pid_t thread, int fd)
 /* Has the process open /dev/null. page is memory of the process, for the name. Returns the
  * descriptor, or -1 and sets `why`. */
 static long
-heir_open_null(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
-               vg_guest_tracee *tracee, unsigned long page)
+inheritor_open_null(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
+                    vg_guest_tracee *tracee, unsigned long page)
 {
     static const char name[] = "/dev/null";
     unsigned long open_args[6] = {(unsigned long)AT_FDCWD, page, O_RDWR | O_CLOEXEC};
 
     if (vg_guest_tracee_write(tracee, page, name, sizeof name) != 0) {
-        heir_refuse(heir, "its memory cannot be written");
+        inheritor_refuse(inheritor, "its memory cannot be written");
         return -1;
     }
     long fd = vg_guest_tracee_call(tracee, SYS_openat, open_args);
     if (fd < 0) {
-        heir_refuse(heir, "it cannot open /dev/null: %s", heir_error_word(fd));
+        inheritor_refuse(inheritor, "it cannot open /dev/null: %s", inheritor_error_word(fd));
         return -1;
     }
-    if (heir_is_null(among->root, heir->pid, vg_guest_tracee_hand(tracee), fd))
+    if (inheritor_is_null(among->root, inheritor->pid, vg_guest_tracee_caller(tracee), fd))
         return fd;
-    heir_refuse(heir, "its /dev/null is another file");
+    inheritor_refuse(inheritor, "its /dev/null is another file");
     unsigned long close_args[6] = {(unsigned long)fd};
     vg_guest_tracee_call(tracee, SYS_close, close_args);
     return -1;
@@ -350,49 +357,50 @@ heir_open_null(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
 /* Replaces a descriptor by /dev/null. A map is replaced by memory that cannot be read or written,
  * so that nothing else can take its place. */
 static void
-heir_replace(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
-             vg_guest_tracee *tracee, const struct vg_guest_hold *hold, long null)
+inheritor_replace(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
+                  vg_guest_tracee *tracee, const struct vg_guest_hold *hold, long null)
 {
-    bool closes = !hold->mapped && heir_closes_on_exec(among->root, heir->pid,
-                                                       vg_guest_tracee_hand(tracee), hold->fd);
+    bool closes =
+        !hold->mapped && inheritor_closes_on_exec(among->root, inheritor->pid,
+                                                  vg_guest_tracee_caller(tracee), hold->fd);
     unsigned long dup_args[6] = {(unsigned long)null, (unsigned long)hold->fd,
                                  closes ? O_CLOEXEC : 0};
     unsigned long map_args[6] = {hold->begin, hold->end - hold->begin, PROT_NONE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
                                  (unsigned long)-1};
 
-    if (*heir->why)
+    if (*inheritor->why)
         return;
     long result = hold->mapped ? vg_guest_tracee_call(tracee, SYS_mmap, map_args)
                                : vg_guest_tracee_call(tracee, SYS_dup3, dup_args);
     if (result < 0 && result > -4096)
-        heir_refuse(heir, "it released %zu descriptors and %zu maps, and then failed: %s",
-                    heir->descriptors, heir->maps, heir_error_word(result));
+        inheritor_refuse(inheritor, "it released %zu descriptors and %zu maps, and then failed: %s",
+                         inheritor->descriptors, inheritor->maps, inheritor_error_word(result));
     else if (hold->mapped)
-        heir->maps++;
+        inheritor->maps++;
     else
-        heir->descriptors++;
+        inheritor->descriptors++;
 }
 
 static void
-heir_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
-             vg_guest_tracee *tracee, const struct vg_guest_hold *holds, size_t n)
+inheritor_give_up(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
+                  vg_guest_tracee *tracee, const struct vg_guest_hold *holds, size_t n)
 {
     unsigned long size = (unsigned long)sysconf(_SC_PAGESIZE);
     unsigned long map_args[6] = {0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                                  (unsigned long)-1};
     long page = vg_guest_tracee_call(tracee, SYS_mmap, map_args);
 
-    heir->descriptors = heir->maps = 0;
+    inheritor->descriptors = inheritor->maps = 0;
     if (page < 0 && page > -4096) {
-        heir_refuse(heir, "it cannot allocate memory: %s", heir_error_word(page));
+        inheritor_refuse(inheritor, "it cannot allocate memory: %s", inheritor_error_word(page));
         return;
     }
-    long null = heir_open_null(among, heir, tracee, (unsigned long)page);
+    long null = inheritor_open_null(among, inheritor, tracee, (unsigned long)page);
     if (null >= 0) {
         unsigned long close_args[6] = {(unsigned long)null};
         for (size_t i = 0; i < n; i++)
-            heir_replace(among, heir, tracee, &holds[i], null);
+            inheritor_replace(among, inheritor, tracee, &holds[i], null);
         vg_guest_tracee_call(tracee, SYS_close, close_args);
     }
     unsigned long unmap_args[6] = {(unsigned long)page, size};
@@ -400,39 +408,39 @@ heir_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
 }
 
 static void
-heir_stop_and_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
-                      int64_t until_ms)
+inheritor_stop_and_give_up(const struct vg_guest_inheritors *among,
+                           struct vg_guest_inheritor *inheritor, int64_t until_ms)
 {
     vg_guest_auto struct vg_guest_hold *holds = vg_guest_alloc(HOLDS_MAX * sizeof *holds);
     int64_t stop_ms = vg_guest_now_ms() + STOP_MS;
     char why[VG_GUEST_TRACEE_WHY_MAX];
 
-    heir_check_stopping(among->root, heir);
-    if (*heir->why)
+    inheritor_check_stopping(among->root, inheritor);
+    if (*inheritor->why)
         return;
-    vg_guest_tracee *tracee =
-        vg_guest_tracee_stop(among->root, heir->pid, stop_ms < until_ms ? stop_ms : until_ms, why);
+    vg_guest_tracee *tracee = vg_guest_tracee_stop(among->root, inheritor->pid,
+                                                   stop_ms < until_ms ? stop_ms : until_ms, why);
 
     if (!tracee) {
-        heir_refuse(heir, "%s", why);
+        inheritor_refuse(inheritor, "%s", why);
         return;
     }
-    size_t n = heir_check(among, heir, vg_guest_tracee_hand(tracee), holds);
-    if (*heir->why)
-        heir->descriptors = heir->maps = 0;
+    size_t n = inheritor_check(among, inheritor, vg_guest_tracee_caller(tracee), holds);
+    if (*inheritor->why)
+        inheritor->descriptors = inheritor->maps = 0;
     else if (n > 0)
-        heir_give_up(among, heir, tracee, holds, n);
+        inheritor_give_up(among, inheritor, tracee, holds, n);
     vg_guest_tracee_let_go(tracee);
 }
 
 #else
 
 static void
-heir_stop_and_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
-                      int64_t until_ms)
+inheritor_stop_and_give_up(const struct vg_guest_inheritors *among,
+                           struct vg_guest_inheritor *inheritor, int64_t until_ms)
 {
     (void)until_ms;
-    heir_check_stopping(among->root, heir);
+    inheritor_check_stopping(among->root, inheritor);
 }
 
 #endif
@@ -440,8 +448,8 @@ heir_stop_and_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *
 /* Runs in a process of its own. No signal ends it before it has let go, and it keeps none of the
  * agent's files but the standard ones. */
 static void
-heir_run_tracer(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, int64_t until_ms,
-                int fd)
+inheritor_run_tracer(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
+                     int64_t until_ms, int fd)
 {
     sigset_t all;
 
@@ -451,59 +459,59 @@ heir_run_tracer(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, 
     if (fd != 3)
         dup2(fd, 3);
     close_range(4, ~0U, 0);
-    heir_stop_and_give_up(among, heir, until_ms);
-    ssize_t put = write(3, heir, sizeof *heir);
-    _exit(put == (ssize_t)sizeof *heir ? 0 : 1);
+    inheritor_stop_and_give_up(among, inheritor, until_ms);
+    ssize_t put = write(3, inheritor, sizeof *inheritor);
+    _exit(put == (ssize_t)sizeof *inheritor ? 0 : 1);
 }
 
 struct tracer {
     pid_t pid;
     int fd;
-    struct vg_guest_heir *heir;
+    struct vg_guest_inheritor *inheritor;
 };
 
-/* Starts a process that has an heir give up its files. Returns 0, or -1 and sets the heir's
- * `why`. */
+/* Starts a process that has an inheritor give up its files. Returns 0, or -1 and sets the
+ * inheritor's `why`. */
 static int
-heir_start_tracer(const struct vg_guest_heirs *among, struct tracer *tracer,
-                  struct vg_guest_heir *heir, int64_t until_ms)
+inheritor_start_tracer(const struct vg_guest_inheritors *among, struct tracer *tracer,
+                       struct vg_guest_inheritor *inheritor, int64_t until_ms)
 {
     int ends[2];
 
-    *tracer = (struct tracer){.heir = heir};
+    *tracer = (struct tracer){.inheritor = inheritor};
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        heir_refuse(heir, "a pipe cannot be made: %s", strerror(errno));
+        inheritor_refuse(inheritor, "a pipe cannot be made: %s", strerror(errno));
         return -1;
     }
     tracer->pid = fork();
     if (tracer->pid == 0)
-        heir_run_tracer(among, heir, until_ms, ends[1]);
+        inheritor_run_tracer(among, inheritor, until_ms, ends[1]);
     close(ends[1]);
     tracer->fd = ends[0];
     if (tracer->pid > 0)
         return 0;
-    heir_refuse(heir, "a process cannot be started: %s", strerror(errno));
+    inheritor_refuse(inheritor, "a process cannot be started: %s", strerror(errno));
     close(ends[0]);
     return -1;
 }
 
 /* Takes the report of a process that has ended or is about to. */
 static void
-heir_end_tracer(const struct tracer *tracer)
+inheritor_end_tracer(const struct tracer *tracer)
 {
-    struct vg_guest_heir told;
+    struct vg_guest_inheritor told;
 
     if (read(tracer->fd, &told, sizeof told) == sizeof told)
-        *tracer->heir = told;
+        *tracer->inheritor = told;
     else
-        heir_refuse(tracer->heir, "the process that should stop it crashed");
+        inheritor_refuse(tracer->inheritor, "the process that should stop it crashed");
     close(tracer->fd);
     waitpid(tracer->pid, NULL, 0);
 }
 
 /* Waits until one process has reported, or the time has come. Returns how many are left. */
 static size_t
-heir_wait_for_tracers(struct tracer *tracers, size_t n, int64_t until_ms)
+inheritor_wait_for_tracers(struct tracer *tracers, size_t n, int64_t until_ms)
 {
     struct pollfd fds[TRACERS_MAX];
     size_t left = 0;
@@ -514,7 +522,7 @@ heir_wait_for_tracers(struct tracer *tracers, size_t n, int64_t until_ms)
     for (size_t i = 0; i < n; i++) {
         struct pollfd now = {.fd = tracers[i].fd, .events = POLLIN};
         if (poll(&now, 1, 0) > 0)
-            heir_end_tracer(&tracers[i]);
+            inheritor_end_tracer(&tracers[i]);
         else
             tracers[left++] = tracers[i];
     }
@@ -522,39 +530,40 @@ heir_wait_for_tracers(struct tracer *tracers, size_t n, int64_t until_ms)
 }
 
 size_t
-vg_guest_heirs_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heirs, size_t n,
-                       int64_t until_ms)
+vg_guest_inheritors_release(const struct vg_guest_inheritors *among,
+                            struct vg_guest_inheritor *inheritors, size_t n, int64_t until_ms)
 {
     struct tracer tracers[TRACERS_MAX];
     size_t n_tracers = 0, next = 0, failed = 0;
     bool late = false;
 
     for (size_t i = 0; i < n; i++)
-        heirs[i] = (struct vg_guest_heir){.pid = heirs[i].pid};
+        inheritors[i] = (struct vg_guest_inheritor){.pid = inheritors[i].pid};
     while (n_tracers > 0 || (next < n && !late)) {
         late = vg_guest_now_ms() >= until_ms || vg_guest_child_stop() == VG_GUEST_STOP_CANCEL;
         while (n_tracers < TRACERS_MAX && next < n && !late) {
-            if (heir_start_tracer(among, &tracers[n_tracers], &heirs[next++], until_ms) == 0)
+            if (inheritor_start_tracer(among, &tracers[n_tracers], &inheritors[next++], until_ms) ==
+                0)
                 n_tracers++;
         }
         if (n_tracers == 0)
             continue;
         if (vg_guest_now_ms() >= until_ms + LATE_MS)
             break;
-        n_tracers = heir_wait_for_tracers(tracers, n_tracers, until_ms + LATE_MS);
+        n_tracers = inheritor_wait_for_tracers(tracers, n_tracers, until_ms + LATE_MS);
     }
     /* These processes are left behind: they end when they have let go of the processes that they
      * stopped. */
     for (size_t i = 0; i < n_tracers; i++) {
-        heir_refuse(tracers[i].heir, "it was stopped and has not resumed yet");
+        inheritor_refuse(tracers[i].inheritor, "it was stopped and has not resumed yet");
         close(tracers[i].fd);
     }
     for (size_t i = 0; i < n; i++) {
         if (i >= next)
-            heir_refuse(&heirs[i], "it was still waiting for its turn");
-        if (*heirs[i].why)
-            heir_settle(among->root, &heirs[i]);
-        failed += *heirs[i].why ? 1 : 0;
+            inheritor_refuse(&inheritors[i], "it was still waiting for its turn");
+        if (*inheritors[i].why)
+            inheritor_settle(among->root, &inheritors[i]);
+        failed += *inheritors[i].why ? 1 : 0;
     }
     return failed;
 }

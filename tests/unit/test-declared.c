@@ -22,7 +22,7 @@ setup(void **state)
 {
     (void)state;
     topology = vg_topology_new();
-    vg_topology_only_told(topology);
+    vg_topology_only_declared(topology);
     ledger = vg_cpu_ledger_new(topology);
     vg_cpu_ledger_windows_only(ledger, true);
     vg_cpu_ledger_begin(ledger, 1000);
@@ -41,14 +41,14 @@ teardown(void **state)
 static const struct vg_process *
 tell(int32_t pid, int32_t tid, bool is_vcpu)
 {
-    const struct vg_told_thread told = {.tid = tid,
-                                        .pid = pid,
-                                        .name = "web",
-                                        .uuid = "",
-                                        .is_vcpu = is_vcpu,
-                                        .vcpu_index = is_vcpu ? 0 : VG_NONE};
+    const struct vg_declared_thread told = {.tid = tid,
+                                            .pid = pid,
+                                            .name = "web",
+                                            .uuid = "",
+                                            .is_vcpu = is_vcpu,
+                                            .vcpu_index = is_vcpu ? 0 : VG_NONE};
 
-    return vg_topology_tell(topology, &told);
+    return vg_topology_declare(topology, &told);
 }
 
 static void

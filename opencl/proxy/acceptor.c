@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "opencl/proxy/front.h"
+#include "opencl/proxy/acceptor.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 
 /* What such a process says: that hands are shaken, and then, by each of the terms that it gets,
  * what is to become of the program. */
-struct front_said {
+struct acceptor_said {
     bool is_shaken; /* and nothing else is said yet */
     bool ok, is_known;
     bool is_for_others; /* the certificate's extended key usage leaves clients out */
@@ -29,22 +29,22 @@ struct front_said {
 };
 
 /* What is configured for the socket. */
-struct front_terms {
+struct acceptor_terms {
     bool has_vm, has_token;
     char vm[PROXY_VM_MAX];
 };
 
 void
-vg_fronts_open(struct proxy_fronts *fronts)
+vg_acceptors_open(struct proxy_acceptors *acceptors)
 {
-    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++)
-        fronts->of[i] = (struct proxy_front){.said = -1, .plain = -1};
+    for (unsigned i = 0; i < PROXY_ACCEPTORS_MAX; i++)
+        acceptors->of[i] = (struct proxy_acceptor){.said = -1, .plain = -1};
 }
 
 /* ---- in the process ---- */
 
 static void
-front_say(int fd, const struct front_said *said)
+acceptor_say(int fd, const struct acceptor_said *said)
 {
     ssize_t n = send(fd, said, sizeof *said, MSG_NOSIGNAL);
 
@@ -53,7 +53,8 @@ front_say(int fd, const struct front_said *said)
 
 /* Finds out whether the client may come. */
 static bool
-front_may_come(struct vg_wire_tls *tls, const struct front_terms *terms, struct front_said *said)
+acceptor_may_come(struct vg_wire_tls *tls, const struct acceptor_terms *terms,
+                  struct acceptor_said *said)
 {
     enum vg_wire_tls_shown shown = VG_WIRE_TLS_NONE;
 
@@ -72,16 +73,16 @@ front_may_come(struct vg_wire_tls *tls, const struct front_terms *terms, struct 
 
 /* Judges the program by what the proxy says is configured now, until that is what it goes by. */
 static bool
-front_agree(struct vg_wire_tls *tls, int fd, struct front_said *said)
+acceptor_agree(struct vg_wire_tls *tls, int fd, struct acceptor_said *said)
 {
-    struct front_terms terms;
+    struct acceptor_terms terms;
 
     said->is_shaken = true;
-    front_say(fd, said);
+    acceptor_say(fd, said);
     said->is_shaken = false;
     while (recv(fd, &terms, sizeof terms, 0) == (ssize_t)sizeof terms) {
-        said->ok = front_may_come(tls, &terms, said);
-        front_say(fd, said);
+        said->ok = acceptor_may_come(tls, &terms, said);
+        acceptor_say(fd, said);
     }
     if (!said->ok)
         vg_wire_tls_refuse(tls, said->why);
@@ -89,11 +90,11 @@ front_agree(struct vg_wire_tls *tls, int fd, struct front_said *said)
 }
 
 static _Noreturn void
-front_serve(const struct proxy_fronts *fronts, const struct proxy_tenant *tenant, int fd, int said,
-            int plain)
+acceptor_serve(const struct proxy_acceptors *acceptors, const struct proxy_tenant *tenant, int fd,
+               int said, int plain)
 {
-    struct vg_wire_tls_files files = *fronts->tls;
-    struct front_said message = {.ok = false};
+    struct vg_wire_tls_files files = *acceptors->tls;
+    struct acceptor_said message = {.ok = false};
     sigset_t none;
 
     sigemptyset(&none);
@@ -106,7 +107,7 @@ front_serve(const struct proxy_fronts *fronts, const struct proxy_tenant *tenant
     if (!tenant->vm)
         files.ca = NULL;
     struct vg_wire_tls *tls = vg_wire_tls_begin(&files, message.why);
-    const char *failed = tls ? vg_proxy_confine(fronts->confinement) : NULL;
+    const char *failed = tls ? vg_proxy_confine(acceptors->confinement) : NULL;
     if (failed) {
         snprintf(message.why, sizeof message.why, "it cannot be confined: %s: %s", failed,
                  strerror(errno));
@@ -115,9 +116,9 @@ front_serve(const struct proxy_fronts *fronts, const struct proxy_tenant *tenant
     }
     bool ok = tls && vg_wire_tls_accept(tls, fd, PROXY_SHAKE_S, message.why);
     if (ok)
-        ok = front_agree(tls, said, &message);
+        ok = acceptor_agree(tls, said, &message);
     else
-        front_say(said, &message);
+        acceptor_say(said, &message);
     close(said);
     if (ok)
         vg_wire_tls_carry(tls, plain);
@@ -127,85 +128,85 @@ front_serve(const struct proxy_fronts *fronts, const struct proxy_tenant *tenant
 /* ---- in the proxy ---- */
 
 static void
-front_end(struct proxy_front *front)
+acceptor_end(struct proxy_acceptor *acceptor)
 {
-    if (front->said >= 0)
-        close(front->said);
-    if (front->plain >= 0)
-        close(front->plain);
-    *front = (struct proxy_front){.said = -1, .plain = -1};
+    if (acceptor->said >= 0)
+        close(acceptor->said);
+    if (acceptor->plain >= 0)
+        close(acceptor->plain);
+    *acceptor = (struct proxy_acceptor){.said = -1, .plain = -1};
 }
 
 /* Whether its socket is still there: it may have been closed, and its place be another one's. */
 static bool
-front_is_stale(const struct proxy_front *front)
+acceptor_is_stale(const struct proxy_acceptor *acceptor)
 {
-    return front->tenant->is_gone || front->tenant->serial != front->serial;
+    return acceptor->tenant->is_gone || acceptor->tenant->serial != acceptor->serial;
 }
 
 static void
-front_say_refused(const struct proxy_front *front, const char *why)
+acceptor_say_refused(const struct proxy_acceptor *acceptor, const char *why)
 {
-    if (!front_is_stale(front))
-        vg_admit_refuse(front->tenant, -1, "", "from %s: %s", front->from, why);
+    if (!acceptor_is_stale(acceptor))
+        vg_admit_refuse(acceptor->tenant, -1, "", "from %s: %s", acceptor->from, why);
 }
 
 static unsigned
-fronts_of(const struct proxy_fronts *fronts, uint64_t serial)
+acceptors_of(const struct proxy_acceptors *acceptors, uint64_t serial)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++)
-        n += fronts->of[i].pid && fronts->of[i].serial == serial;
+    for (unsigned i = 0; i < PROXY_ACCEPTORS_MAX; i++)
+        n += acceptors->of[i].pid && acceptors->of[i].serial == serial;
     return n;
 }
 
 /* Returns a free place, which may have been that of the one that has taken longest: of the same
  * socket, if that has its share of them, or else of the one that has most. */
-static struct proxy_front *
-front_place(struct proxy_fronts *fronts, uint64_t serial)
+static struct proxy_acceptor *
+acceptor_place(struct proxy_acceptors *acceptors, uint64_t serial)
 {
-    struct proxy_front *place = NULL, *oldest = NULL;
-    bool is_full = fronts_of(fronts, serial) >= PROXY_FRONTS_SOCKET;
+    struct proxy_acceptor *place = NULL, *oldest = NULL;
+    bool is_full = acceptors_of(acceptors, serial) >= PROXY_ACCEPTORS_SOCKET;
     unsigned most = 0;
 
-    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++) {
-        struct proxy_front *front = &fronts->of[i];
-        if (!front->pid) {
-            place = front;
+    for (unsigned i = 0; i < PROXY_ACCEPTORS_MAX; i++) {
+        struct proxy_acceptor *acceptor = &acceptors->of[i];
+        if (!acceptor->pid) {
+            place = acceptor;
             continue;
         }
-        unsigned n = fronts_of(fronts, front->serial);
-        if (is_full ? front->serial != serial : n < most)
+        unsigned n = acceptors_of(acceptors, acceptor->serial);
+        if (is_full ? acceptor->serial != serial : n < most)
             continue;
-        if (!oldest || n > most || front->since < oldest->since)
-            oldest = front;
+        if (!oldest || n > most || acceptor->since < oldest->since)
+            oldest = acceptor;
         most = n;
     }
     if (place && !is_full)
         return place;
-    front_say_refused(oldest, "others want to shake hands");
+    acceptor_say_refused(oldest, "others want to shake hands");
     kill(oldest->pid, SIGKILL);
-    front_end(oldest);
+    acceptor_end(oldest);
     return oldest;
 }
 
 void
-vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd, const char *from,
-               void (*leave)(void *data), void *data)
+vg_acceptor_start(struct proxy_acceptors *acceptors, struct proxy_tenant *tenant, int fd,
+                  const char *from, void (*leave)(void *data), void *data)
 {
-    struct proxy_front *front = front_place(fronts, tenant->serial);
+    struct proxy_acceptor *acceptor = acceptor_place(acceptors, tenant->serial);
     int said[2] = {-1, -1}, plain[2] = {-1, -1};
     pid_t pid = -1;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, said) == 0 &&
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plain) == 0)
-        pid = vg_proxy_fork(fronts->confinement);
+        pid = vg_proxy_fork(acceptors->confinement);
     if (pid == 0) {
         leave(data);
         close(said[0]);
         close(plain[0]);
-        front_serve(fronts, tenant, fd, said[1], plain[1]);
+        acceptor_serve(acceptors, tenant, fd, said[1], plain[1]);
     }
     int error = errno;
     close(fd);
@@ -213,83 +214,84 @@ vg_front_begin(struct proxy_fronts *fronts, struct proxy_tenant *tenant, int fd,
         close(said[1]);
     if (plain[1] >= 0)
         close(plain[1]);
-    *front = (struct proxy_front){.pid = pid < 0 ? 0 : pid,
-                                  .said = said[0],
-                                  .plain = plain[0],
-                                  .tenant = tenant,
-                                  .serial = tenant->serial,
-                                  .since = vg_cl_now()};
-    snprintf(front->from, sizeof front->from, "%s", from);
+    *acceptor = (struct proxy_acceptor){.pid = pid < 0 ? 0 : pid,
+                                        .said = said[0],
+                                        .plain = plain[0],
+                                        .tenant = tenant,
+                                        .serial = tenant->serial,
+                                        .since = vg_cl_now()};
+    snprintf(acceptor->from, sizeof acceptor->from, "%s", from);
     if (pid > 0)
         return;
     vg_admit_refuse(tenant, -1, "", "from %s: %s", from, strerror(error));
-    front_end(front);
+    acceptor_end(acceptor);
 }
 
 void
-vg_fronts_poll(const struct proxy_fronts *fronts, struct pollfd *at)
+vg_acceptors_poll(const struct proxy_acceptors *acceptors, struct pollfd *at)
 {
-    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++)
-        at[i] = (struct pollfd){.fd = fronts->of[i].said, .events = POLLIN};
+    for (unsigned i = 0; i < PROXY_ACCEPTORS_MAX; i++)
+        at[i] = (struct pollfd){.fd = acceptors->of[i].said, .events = POLLIN};
 }
 
 /* Has the process judge by what is configured now. */
 static void
-front_send_terms(const struct proxy_front *front)
+acceptor_send_terms(const struct proxy_acceptor *acceptor)
 {
-    const struct proxy_tenant *tenant = front->tenant;
-    struct front_terms terms = {.has_vm = tenant->vm, .has_token = tenant->has_token};
+    const struct proxy_tenant *tenant = acceptor->tenant;
+    struct acceptor_terms terms = {.has_vm = tenant->vm, .has_token = tenant->has_token};
 
     if (tenant->vm)
         snprintf(terms.vm, sizeof terms.vm, "%s", tenant->vm);
-    if (send(front->said, &terms, sizeof terms, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+    if (send(acceptor->said, &terms, sizeof terms, MSG_NOSIGNAL | MSG_DONTWAIT) !=
         (ssize_t)sizeof terms)
-        kill(front->pid, SIGKILL);
+        kill(acceptor->pid, SIGKILL);
 }
 
 bool
-vg_front_hear(struct proxy_fronts *fronts, unsigned place, struct proxy_front *done)
+vg_acceptor_receive(struct proxy_acceptors *acceptors, unsigned place, struct proxy_acceptor *done)
 {
-    struct proxy_front *front = &fronts->of[place];
-    struct front_said said = {.ok = false};
-    ssize_t n = front->pid ? recv(front->said, &said, sizeof said, MSG_DONTWAIT) : -1;
+    struct proxy_acceptor *acceptor = &acceptors->of[place];
+    struct acceptor_said said = {.ok = false};
+    ssize_t n = acceptor->pid ? recv(acceptor->said, &said, sizeof said, MSG_DONTWAIT) : -1;
 
     if (n < 0)
         return false;
     said.why[sizeof said.why - 1] = '\0';
-    const bool is_stale = front_is_stale(front);
+    const bool is_stale = acceptor_is_stale(acceptor);
     /* What was configured when it was judged may be something else by now. */
-    const bool is_late = !said.is_shaken && said.ok && front->revision != front->tenant->revision;
+    const bool is_late =
+        !said.is_shaken && said.ok && acceptor->revision != acceptor->tenant->revision;
     if (n == (ssize_t)sizeof said && !is_stale && (said.is_shaken || is_late)) {
-        front->revision = front->tenant->revision;
-        front_send_terms(front);
+        acceptor->revision = acceptor->tenant->revision;
+        acceptor_send_terms(acceptor);
         return false;
     }
     bool ok = n == (ssize_t)sizeof said && said.ok && !said.is_shaken && !is_stale;
     if (!ok)
-        front_say_refused(front, n == 0 ? "its process has ended" : said.why);
+        acceptor_say_refused(acceptor, n == 0 ? "its process has ended" : said.why);
     if (ok && said.is_for_others)
-        vg_admit_say(front->tenant,
+        vg_admit_say(acceptor->tenant,
                      "%s: the extended key usage of the certificate of '%s', from %s, leaves TLS "
                      "clients out: a later version refuses it",
-                     front->tenant->path, front->tenant->vm, front->from);
+                     acceptor->tenant->path, acceptor->tenant->vm, acceptor->from);
     if (ok) {
-        *done = *front;
+        *done = *acceptor;
         done->is_known = said.is_known;
-        front->plain = -1;
+        acceptor->plain = -1;
     }
-    front_end(front);
+    acceptor_end(acceptor);
     return ok;
 }
 
 void
-vg_fronts_leave(const struct proxy_fronts *fronts)
+vg_acceptors_leave(const struct proxy_acceptors *acceptors)
 {
-    for (unsigned i = 0; i < PROXY_FRONTS_MAX; i++) {
-        if (fronts->of[i].said >= 0)
-            close(fronts->of[i].said);
-        if (fronts->of[i].plain >= 0)
-            close(fronts->of[i].plain);
+    for (unsigned i = 0; i < PROXY_ACCEPTORS_MAX; i++) {
+        if (acceptors->of[i].said >= 0)
+            close(acceptors->of[i].said);
+        if (acceptors->of[i].plain >= 0)
+            close(acceptors->of[i].plain);
     }
 }
 
@@ -297,7 +299,7 @@ vg_fronts_leave(const struct proxy_fronts *fronts)
 
 /* So that the key is nowhere in the memory of the proxy, whose copies clients' processes have. */
 static _Noreturn void
-front_check(const struct vg_wire_tls_files *tls)
+acceptor_check(const struct vg_wire_tls_files *tls)
 {
     char fault[VG_WIRE_TLS_FAULT];
     struct vg_wire_tls_facts facts;
@@ -319,13 +321,13 @@ front_check(const struct vg_wire_tls_files *tls)
 }
 
 bool
-vg_front_check(const struct vg_wire_tls_files *tls)
+vg_acceptor_check(const struct vg_wire_tls_files *tls)
 {
     int status = 0;
     pid_t pid = fork();
 
     if (pid == 0)
-        front_check(tls);
+        acceptor_check(tls);
     while (pid > 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return false;

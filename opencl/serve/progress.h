@@ -6,17 +6,17 @@
  *
  * The reader trusts none of the contents.
  */
-#ifndef VG_OPENCL_SERVE_TOLD_H
-#define VG_OPENCL_SERVE_TOLD_H
+#ifndef VG_OPENCL_SERVE_PROGRESS_H
+#define VG_OPENCL_SERVE_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <stdatomic.h>
 
-#define VG_SERVE_TOLD 4096 /* records; a power of two */
+#define VG_SERVE_PROGRESS_RECORDS 4096 /* records; a power of two */
 
-enum vg_serve_told_what {
+enum vg_serve_progress_state {
     VG_SERVE_QUEUED,    /* it has arrived */
     VG_SERVE_SUBMITTED, /* the client has the device, and the command was passed to the vendor */
     VG_SERVE_RUNNING,   /* all commands submitted before it are done */
@@ -25,7 +25,7 @@ enum vg_serve_told_what {
     VG_SERVE_WHATS,
 };
 
-enum vg_serve_told_kind {
+enum vg_serve_progress_kind {
     VG_SERVE_KERNEL,
     VG_SERVE_READ,
     VG_SERVE_WRITE,
@@ -37,7 +37,7 @@ enum vg_serve_told_kind {
     VG_SERVE_KINDS,
 };
 
-struct vg_serve_told_record {
+struct vg_serve_progress_record {
     int64_t at;              /* ns of CLOCK_MONOTONIC */
     uint64_t request;        /* unique among all clients of this machine */
     uint64_t queue;          /* number of the client's queue; 0 if not known yet */
@@ -47,42 +47,45 @@ struct vg_serve_told_record {
     uint8_t what, kind;
 };
 
-struct vg_serve_told {
+struct vg_serve_progress {
     atomic_bool is_wanted;          /* set by the reader */
     _Atomic uint64_t written, read; /* total numbers of records */
     _Atomic uint64_t lost;          /* records dropped because the ring was full */
-    struct vg_serve_told_record ring[VG_SERVE_TOLD];
+    struct vg_serve_progress_record ring[VG_SERVE_PROGRESS_RECORDS];
 };
 
 /* Only one thread at a time. */
 static inline void
-vg_serve_tell(struct vg_serve_told *told, const struct vg_serve_told_record *record)
+vg_serve_progress_write(struct vg_serve_progress *told,
+                        const struct vg_serve_progress_record *record)
 {
     const uint64_t written = atomic_load_explicit(&told->written, memory_order_relaxed);
 
-    if (written - atomic_load_explicit(&told->read, memory_order_acquire) >= VG_SERVE_TOLD) {
+    if (written - atomic_load_explicit(&told->read, memory_order_acquire) >=
+        VG_SERVE_PROGRESS_RECORDS) {
         atomic_fetch_add_explicit(&told->lost, 1, memory_order_relaxed);
         return;
     }
-    told->ring[written % VG_SERVE_TOLD] = *record;
+    told->ring[written % VG_SERVE_PROGRESS_RECORDS] = *record;
     atomic_store_explicit(&told->written, written + 1, memory_order_release);
 }
 
 /* Reads up to N new records. Ignores impossible ones. */
 static inline unsigned
-vg_serve_hear(struct vg_serve_told *told, struct vg_serve_told_record *records, unsigned n)
+vg_serve_progress_read(struct vg_serve_progress *told, struct vg_serve_progress_record *records,
+                       unsigned n)
 {
     const uint64_t read = atomic_load_explicit(&told->read, memory_order_relaxed);
     const uint64_t written = atomic_load_explicit(&told->written, memory_order_acquire);
     unsigned has = 0;
 
-    if (written - read > VG_SERVE_TOLD) {
+    if (written - read > VG_SERVE_PROGRESS_RECORDS) {
         atomic_store_explicit(&told->read, written, memory_order_release);
         return 0;
     }
     uint64_t at = read;
     for (; at != written && has < n; at++) {
-        records[has] = told->ring[at % VG_SERVE_TOLD];
+        records[has] = told->ring[at % VG_SERVE_PROGRESS_RECORDS];
         has += records[has].what < VG_SERVE_WHATS && records[has].kind < VG_SERVE_KINDS;
     }
     atomic_store_explicit(&told->read, at, memory_order_release);

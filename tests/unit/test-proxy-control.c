@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "host/proxy-desk.h"
+#include "host/proxy-control.h"
 
 struct proxy {
     char *directory, *path;
@@ -56,24 +56,25 @@ static GError *
 proxy_answers(const struct proxy *proxy, enum call call, const char *answer)
 {
     struct vg_proxy_room room = {.id = (char *)"it", .seconds = 60, .memory_bytes = 1 << 20};
-    g_autoptr(vg_proxy_desk) desk = vg_proxy_desk_open(proxy->path, 60 * VG_NS_PER_S, NULL);
+    g_autoptr(vg_proxy_control) control =
+        vg_proxy_control_open(proxy->path, 60 * VG_NS_PER_S, NULL);
     GError *error = NULL;
 
-    assert_non_null(desk);
+    assert_non_null(control);
     const int fd = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC);
     assert_int_equal(send(fd, answer, strlen(answer), 0), strlen(answer));
     switch (call) {
     case RESERVE:
-        vg_proxy_desk_reserve(desk, "/s", &room, &error);
+        vg_proxy_control_reserve(control, "/s", &room, &error);
         break;
     case RELEASE:
-        vg_proxy_desk_release(desk, "it", &error);
+        vg_proxy_control_release(control, "it", &error);
         break;
     case WEIGHT:
-        vg_proxy_desk_set_weight(desk, "/s", 5, &error);
+        vg_proxy_control_set_weight(control, "/s", 5, &error);
         break;
     case SHOW:
-        assert_null(vg_proxy_desk_show(desk, "/s", &error));
+        assert_null(vg_proxy_control_show(control, "/s", &error));
         break;
     }
     close(fd);
@@ -143,5 +144,5 @@ main(void)
         cmocka_unit_test(test_ok),
     };
 
-    return cmocka_run_group_tests_name("proxy-desk", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("proxy-control", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "actuators/guest-told.h"
+#include "actuators/guest-programs.h"
 
 #include "actuators/guest-words.h"
 #include "base/json.h"
@@ -65,7 +65,7 @@ told_add_driver(json_object *driver, struct vg_guest_programs *programs)
 }
 
 void
-vg_guest_told_add(json_object *object, struct vg_guest_programs **ret_programs)
+vg_guest_programs_add(json_object *object, struct vg_guest_programs **ret_programs)
 {
     json_object *told = json_object_object_get(object, "programs");
     const bool old = !told;
@@ -96,7 +96,7 @@ vg_guest_told_add(json_object *object, struct vg_guest_programs **ret_programs)
 }
 
 void
-vg_guest_told_append(GString *text, const struct vg_guest_programs *programs)
+vg_guest_programs_append(GString *text, const struct vg_guest_programs *programs)
 {
     if (programs && programs->total > 0)
         g_string_append_printf(text, "; %lld program%s with %lld MiB of GPU memory",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "guest/hand.h"
+#include "guest/manual.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define HAND_MS 120000
 
 static void
-hand_begin(struct vg_guest_work *work)
+manual_begin(struct vg_guest_work *work)
 {
     size_t n;
     vg_guest_auto struct vg_guest_device *all = vg_guest_devices_read(work->config->root, &n);
@@ -35,7 +35,7 @@ hand_begin(struct vg_guest_work *work)
 }
 
 static const char *
-hand_text(json_object *process, const char *name)
+manual_text(json_object *process, const char *name)
 {
     const char *text = json_object_get_string(json_object_object_get(process, name));
 
@@ -43,34 +43,35 @@ hand_text(json_object *process, const char *name)
 }
 
 static void
-hand_print_process(json_object *process)
+manual_print_process(json_object *process)
 {
     json_object *why = json_object_object_get(process, "why");
 
-    printf("%8s %-15s %-8s %8s %8s %10s %8s %8s%s%s\n", hand_text(process, "pid"),
-           hand_text(process, "comm"), hand_text(process, "state"), hand_text(process, "stop_ms"),
-           hand_text(process, "lock_ms"), hand_text(process, "checkpoint_ms"),
-           hand_text(process, "restore_ms"), hand_text(process, "unlock_ms"), why ? "  " : "",
+    printf("%8s %-15s %-8s %8s %8s %10s %8s %8s%s%s\n", manual_text(process, "pid"),
+           manual_text(process, "comm"), manual_text(process, "state"),
+           manual_text(process, "stop_ms"), manual_text(process, "lock_ms"),
+           manual_text(process, "checkpoint_ms"), manual_text(process, "restore_ms"),
+           manual_text(process, "unlock_ms"), why ? "  " : "",
            why ? json_object_get_string(why) : "");
     if (json_object_get_int64(json_object_object_get(process, "held_threads")) > 0)
         printf("%8s threads that faulted and were held: %s\n", "",
-               hand_text(process, "held_threads"));
+               manual_text(process, "held_threads"));
 }
 
 static void
-hand_print_units(json_object *list)
+manual_print_units(json_object *list)
 {
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         json_object *unit = json_object_array_get_idx(list, i);
         bool ok = json_object_get_boolean(json_object_object_get(unit, "done"));
-        printf("%s %s: %s, %s ms\n", hand_text(unit, "verb"), hand_text(unit, "name"),
-               ok ? "done" : "failed", hand_text(unit, "ms"));
+        printf("%s %s: %s, %s ms\n", manual_text(unit, "verb"), manual_text(unit, "name"),
+               ok ? "done" : "failed", manual_text(unit, "ms"));
     }
 }
 
 /* Prints the outcome for all processes, and the reason for a failure. Returns the exit status. */
 static int
-hand_end(struct vg_guest_work *work)
+manual_end(struct vg_guest_work *work)
 {
     json_object *programs = json_object_object_get(work->details, "programs");
     json_object *list = json_object_object_get(programs, "list");
@@ -82,17 +83,17 @@ hand_end(struct vg_guest_work *work)
         printf("%8s %-15s %-8s %8s %8s %10s %8s %8s  (ms)\n", "pid", "comm", "state", "stop",
                "lock", "checkpoint", "restore", "unlock");
     for (size_t i = 0; i < n; i++)
-        hand_print_process(json_object_array_get_idx(list, i));
+        manual_print_process(json_object_array_get_idx(list, i));
     if (total > (int64_t)n)
         printf("and %lld more\n", (long long)(total - (int64_t)n));
     json_object *forked = json_object_object_get(programs, "forked");
     if (forked)
         printf("forked children that released their files: %s, with descriptors: %s, maps: %s\n",
-               hand_text(forked, "processes"), hand_text(forked, "descriptors"),
-               hand_text(forked, "maps"));
+               manual_text(forked, "processes"), manual_text(forked, "descriptors"),
+               manual_text(forked, "maps"));
     if (total == 0 && !work->failure)
         printf("no CUDA or OpenCL program has a GPU, or none can be reached\n");
-    hand_print_units(json_object_object_get(work->details, "units"));
+    manual_print_units(json_object_object_get(work->details, "units"));
     if (work->failure)
         printf("failed: %s\n",
                json_object_get_string(json_object_object_get(work->failure, "message")));
@@ -102,7 +103,7 @@ hand_end(struct vg_guest_work *work)
 }
 
 static void
-hand_print_holders(const struct vg_guest_work *work)
+manual_print_holders(const struct vg_guest_work *work)
 {
     struct vg_guest_holder holders[VG_GUEST_HOLDERS_MAX];
     struct vg_guest_nodes nodes;
@@ -118,12 +119,12 @@ hand_print_holders(const struct vg_guest_work *work)
 }
 
 /* What a person has released, in this order. */
-static const struct vg_guest_provider *const hand_providers[] = {
+static const struct vg_guest_provider *const manual_providers[] = {
     &vg_guest_provider_units, &vg_guest_provider_opencl, &vg_guest_provider_cuda};
-enum { HAND_PROVIDERS = sizeof hand_providers / sizeof *hand_providers };
+enum { HAND_PROVIDERS = sizeof manual_providers / sizeof *manual_providers };
 
 int
-vg_guest_hand_try(const struct vg_guest_config *config)
+vg_guest_manual_try(const struct vg_guest_config *config)
 {
     struct vg_guest_order order = {.request = {.type = VG_GUEST_PREPARE}};
     struct vg_guest_work work = {.config = config, .order = &order, .out = -1};
@@ -131,37 +132,37 @@ vg_guest_hand_try(const struct vg_guest_config *config)
     int released = 0;
     size_t n = 0;
 
-    hand_begin(&work);
+    manual_begin(&work);
     while (released == 0 && n < HAND_PROVIDERS) {
-        released = hand_providers[n]->prepare(&work, &kept[n]);
+        released = manual_providers[n]->prepare(&work, &kept[n]);
         n++;
     }
     if (released == 0 && json_object_object_get(work.details, "programs"))
-        hand_print_holders(&work);
+        manual_print_holders(&work);
     json_object *failure = work.failure;
     work.failure = NULL;
     work.until_ms = vg_guest_now_ms() + HAND_MS;
     while (n-- > 0) {
-        bool undo = released != 0 || hand_providers[n] == &vg_guest_provider_units;
-        if (kept[n] || hand_providers[n] == &vg_guest_provider_opencl)
-            hand_providers[n]->resume(&work, kept[n], undo);
+        bool undo = released != 0 || manual_providers[n] == &vg_guest_provider_units;
+        if (kept[n] || manual_providers[n] == &vg_guest_provider_opencl)
+            manual_providers[n]->resume(&work, kept[n], undo);
         json_object_put(kept[n]);
     }
     if (failure) {
         json_object_put(work.failure);
         work.failure = failure;
     }
-    return hand_end(&work);
+    return manual_end(&work);
 }
 
 int
-vg_guest_hand_restore(const struct vg_guest_config *config)
+vg_guest_manual_restore(const struct vg_guest_config *config)
 {
     struct vg_guest_order order = {.request = {.type = VG_GUEST_RESUME}};
     struct vg_guest_work work = {.config = config, .order = &order, .out = -1};
 
-    hand_begin(&work);
+    manual_begin(&work);
     for (size_t n = HAND_PROVIDERS; n-- > 0;)
-        hand_providers[n]->resume(&work, NULL, false);
-    return hand_end(&work);
+        manual_providers[n]->resume(&work, NULL, false);
+    return manual_end(&work);
 }

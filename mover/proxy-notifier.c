@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "mover/proxy-teller.h"
+#include "mover/proxy-notifier.h"
 
 #include <string.h>
 
@@ -15,16 +15,16 @@
 #define VG_LOG_TAG "proxy"
 
 /* The time between two looks at what is to be done. */
-#define TELLER_LOOK_NS VG_NS_PER_S
+#define NOTIFIER_LOOK_NS VG_NS_PER_S
 /* The time after which a guest that knows it is told again, as it may have been started anew. */
-#define TELLER_AGAIN_NS (15 * VG_NS_PER_S)
+#define NOTIFIER_AGAIN_NS (15 * VG_NS_PER_S)
 /* The pause after a guest could not be told, which doubles with each try. */
-#define TELLER_PAUSE_NS     (2 * VG_NS_PER_S)
-#define TELLER_PAUSE_MAX_NS (60 * VG_NS_PER_S)
+#define NOTIFIER_PAUSE_NS     (2 * VG_NS_PER_S)
+#define NOTIFIER_PAUSE_MAX_NS (60 * VG_NS_PER_S)
 
-#define TELLER_NONE "none"
+#define NOTIFIER_NONE "none"
 
-struct teller_vm {
+struct notifier_vm {
     char *name;       /* as the group has it, or the UUID of one whose group is gone */
     char *uuid;       /* NULL: not known yet */
     char *address;    /* "none": it has none */
@@ -40,20 +40,20 @@ struct teller_vm {
     int64_t pause_ns;
 };
 
-struct vg_proxy_teller {
-    struct vg_proxy_teller_parts parts;
+struct vg_proxy_notifier {
+    struct vg_proxy_notifier_parts parts;
     char *path; /* of the file with who was told */
     vg_thread *thread;
     atomic_bool cancel;
     pthread_mutex_t lock;
-    GPtrArray *vms;     /* struct teller_vm; replaced by the configuration, under the lock */
+    GPtrArray *vms;     /* struct notifier_vm; replaced by the configuration, under the lock */
     GPtrArray *written; /* UUIDs (char *) that the file has, sorted; the thread's */
 };
 
 static void
-teller_vm_free(void *data)
+notifier_vm_free(void *data)
 {
-    struct teller_vm *vm = data;
+    struct notifier_vm *vm = data;
 
     g_free(vm->name);
     g_free(vm->uuid);
@@ -63,10 +63,10 @@ teller_vm_free(void *data)
     g_free(vm);
 }
 
-static struct teller_vm *
-teller_vm_new(const char *name, const char *address, const char *token_file)
+static struct notifier_vm *
+notifier_vm_new(const char *name, const char *address, const char *token_file)
 {
-    struct teller_vm *vm = g_new0(struct teller_vm, 1);
+    struct notifier_vm *vm = g_new0(struct notifier_vm, 1);
 
     vm->name = g_strdup(name);
     vm->address = g_strdup(address);
@@ -77,56 +77,56 @@ teller_vm_new(const char *name, const char *address, const char *token_file)
 /* ---- the file ---- */
 
 static void
-teller_read(vg_proxy_teller *teller)
+notifier_read(vg_proxy_notifier *notifier)
 {
     g_autofree char *text = NULL;
 
-    if (!g_file_get_contents(teller->path, &text, NULL, NULL))
+    if (!g_file_get_contents(notifier->path, &text, NULL, NULL))
         return;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (unsigned i = 0; lines[i]; i++) {
         if (g_uuid_string_is_valid(lines[i]))
-            g_ptr_array_add(teller->written, g_strdup(lines[i]));
+            g_ptr_array_add(notifier->written, g_strdup(lines[i]));
     }
 }
 
 static int
-teller_compare(const void *a, const void *b)
+notifier_compare(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Writes who knows of a proxy, if that is another than before. */
 static void
-teller_write(vg_proxy_teller *teller)
+notifier_write(vg_proxy_notifier *notifier)
 {
     g_autoptr(GPtrArray) now = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GString) text = g_string_new(NULL), before = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
 
-    pthread_mutex_lock(&teller->lock);
-    for (guint i = 0; i < teller->vms->len; i++) {
-        const struct teller_vm *vm = teller->vms->pdata[i];
+    pthread_mutex_lock(&notifier->lock);
+    for (guint i = 0; i < notifier->vms->len; i++) {
+        const struct notifier_vm *vm = notifier->vms->pdata[i];
         if (vm->uuid && (vm->is_gone || vm->may_know))
             g_ptr_array_add(now, g_strdup(vm->uuid));
     }
-    pthread_mutex_unlock(&teller->lock);
-    g_ptr_array_sort(now, teller_compare);
+    pthread_mutex_unlock(&notifier->lock);
+    g_ptr_array_sort(now, notifier_compare);
     for (guint i = 0; i < now->len; i++)
         g_string_append_printf(text, "%s\n", (char *)now->pdata[i]);
-    for (guint i = 0; i < teller->written->len; i++)
-        g_string_append_printf(before, "%s\n", (char *)teller->written->pdata[i]);
+    for (guint i = 0; i < notifier->written->len; i++)
+        g_string_append_printf(before, "%s\n", (char *)notifier->written->pdata[i]);
     if (g_string_equal(text, before))
         return;
-    if (!g_file_set_contents_full(teller->path, text->str, (gssize)text->len,
+    if (!g_file_set_contents_full(notifier->path, text->str, (gssize)text->len,
                                   G_FILE_SET_CONTENTS_CONSISTENT, 0640, &error)) {
         vg_log_warn_limited("cannot save which guests know their proxy, so the next vgpud cannot "
                             "notify them when it is removed reason=\"%s\"",
                             error->message);
         return;
     }
-    g_ptr_array_unref(teller->written);
-    teller->written = g_steal_pointer(&now);
+    g_ptr_array_unref(notifier->written);
+    notifier->written = g_steal_pointer(&now);
 }
 
 /* ---- a guest ---- */
@@ -134,7 +134,7 @@ teller_write(vg_proxy_teller *teller)
 /* Finds the VM that is meant, one that runs before one that does not. Returns NULL if libvirt of
  * this host has none. */
 static const struct vg_vm_here *
-teller_find(const GPtrArray *all, const struct teller_vm *vm)
+notifier_find(const GPtrArray *all, const struct notifier_vm *vm)
 {
     const struct vg_vm_here *found = NULL;
 
@@ -150,43 +150,43 @@ teller_find(const GPtrArray *all, const struct teller_vm *vm)
 }
 
 static bool
-teller_runs(const struct vg_vm_here *here)
+notifier_runs(const struct vg_vm_here *here)
 {
     return here && here->id >= 0;
 }
 
 /* Has the file say that the guest may know of a proxy, before it does. */
 static void
-teller_note_early(vg_proxy_teller *teller, struct teller_vm *vm)
+notifier_note_early(vg_proxy_notifier *notifier, struct notifier_vm *vm)
 {
     if (vm->may_know)
         return;
-    pthread_mutex_lock(&teller->lock);
+    pthread_mutex_lock(&notifier->lock);
     vm->may_know = true;
-    pthread_mutex_unlock(&teller->lock);
-    teller_write(teller);
+    pthread_mutex_unlock(&notifier->lock);
+    notifier_write(notifier);
 }
 
 /* Asks the guest. Returns 0, or -1 and sets *err to why it does not know. */
 static int
-teller_tell(vg_proxy_teller *teller, struct teller_vm *vm, const char *uuid, GError **err)
+notifier_tell(vg_proxy_notifier *notifier, struct notifier_vm *vm, const char *uuid, GError **err)
 {
-    const bool has_proxy = strcmp(vm->address, TELLER_NONE) != 0;
+    const bool has_proxy = strcmp(vm->address, NOTIFIER_NONE) != 0;
     g_autofree char *at = has_proxy ? g_strconcat("proxy:", vm->address, NULL) : NULL;
     g_autofree char *token = has_proxy ? vg_proxy_config_token(vm->token_file, err) : NULL;
 
     if (has_proxy && !token)
         return -1;
     if (has_proxy)
-        teller_note_early(teller, vm);
-    return vg_mover_tell_proxy(teller->parts.mover, uuid, at, token, &teller->cancel, err);
+        notifier_note_early(notifier, vm);
+    return vg_mover_tell_proxy(notifier->parts.mover, uuid, at, token, &notifier->cancel, err);
 }
 
 static void
-teller_note(vg_proxy_teller *teller, struct teller_vm *vm, const GError *error)
+notifier_note(vg_proxy_notifier *notifier, struct notifier_vm *vm, const GError *error)
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
-    VG_LOCK_SCOPE(&teller->lock);
+    VG_LOCK_SCOPE(&notifier->lock);
     const bool was_told = vm->is_told;
 
     vm->is_told = !error;
@@ -198,20 +198,20 @@ teller_note(vg_proxy_teller *teller, struct teller_vm *vm, const GError *error)
                       error->message);
     }
     vm->pause_ns = !error             ? 0
-                   : vm->pause_ns > 0 ? MIN(2 * vm->pause_ns, TELLER_PAUSE_MAX_NS)
-                                      : TELLER_PAUSE_NS;
-    vm->due_ns = now_ns + (error ? vm->pause_ns : TELLER_AGAIN_NS);
+                   : vm->pause_ns > 0 ? MIN(2 * vm->pause_ns, NOTIFIER_PAUSE_MAX_NS)
+                                      : NOTIFIER_PAUSE_NS;
+    vm->due_ns = now_ns + (error ? vm->pause_ns : NOTIFIER_AGAIN_NS);
     g_free(vm->reason);
     vm->reason = error ? g_strdup(error->message) : NULL;
 }
 
 /* Notes what is seen of a VM. Returns whether it is to be told now. */
 static bool
-teller_is_due(vg_proxy_teller *teller, struct teller_vm *vm, const struct vg_vm_here *here)
+notifier_is_due(vg_proxy_notifier *notifier, struct notifier_vm *vm, const struct vg_vm_here *here)
 {
-    VG_LOCK_SCOPE(&teller->lock);
+    VG_LOCK_SCOPE(&notifier->lock);
 
-    if (!teller_runs(here)) {
+    if (!notifier_runs(here)) {
         vm->is_told = false;
         vm->id = 0;
         g_free(vm->reason);
@@ -234,34 +234,34 @@ teller_is_due(vg_proxy_teller *teller, struct teller_vm *vm, const struct vg_vm_
 /* Returns the VMs of now; they stay as they are while the thread holds them, but for the
  * configuration's next ones, which replace them. */
 static GPtrArray *
-teller_vms(vg_proxy_teller *teller)
+notifier_vms(vg_proxy_notifier *notifier)
 {
-    VG_LOCK_SCOPE(&teller->lock);
-    return g_ptr_array_ref(teller->vms);
+    VG_LOCK_SCOPE(&notifier->lock);
+    return g_ptr_array_ref(notifier->vms);
 }
 
 /* Forgets VMs whose group is gone and that know it, or that do not run here: what they knew is gone
  * with them. */
 static void
-teller_forget(vg_proxy_teller *teller, const GPtrArray *vms, const GPtrArray *all)
+notifier_forget(vg_proxy_notifier *notifier, const GPtrArray *vms, const GPtrArray *all)
 {
-    VG_LOCK_SCOPE(&teller->lock);
+    VG_LOCK_SCOPE(&notifier->lock);
 
-    if (teller->vms != vms)
+    if (notifier->vms != vms)
         return;
     for (guint i = vms->len; i > 0; i--) {
-        const struct teller_vm *vm = vms->pdata[i - 1];
-        if (vm->is_gone && (vm->is_told || !teller_runs(teller_find(all, vm))))
-            g_ptr_array_remove_index(teller->vms, i - 1);
+        const struct notifier_vm *vm = vms->pdata[i - 1];
+        if (vm->is_gone && (vm->is_told || !notifier_runs(notifier_find(all, vm))))
+            g_ptr_array_remove_index(notifier->vms, i - 1);
     }
 }
 
 /* Returns whether a VM whose group is gone has another one, which may name it otherwise. */
 static bool
-teller_has_group(const GPtrArray *vms, const struct vg_vm_here *here)
+notifier_has_group(const GPtrArray *vms, const struct vg_vm_here *here)
 {
     for (guint i = 0; i < vms->len; i++) {
-        const struct teller_vm *vm = vms->pdata[i];
+        const struct notifier_vm *vm = vms->pdata[i];
         if (!vm->is_gone && vg_vm_is(vm->name, here->name, here->uuid))
             return true;
     }
@@ -271,52 +271,52 @@ teller_has_group(const GPtrArray *vms, const struct vg_vm_here *here)
 /* Tells those that are due: first those that no try has failed with, as one that does not answer
  * takes its time. */
 static void
-teller_round(vg_proxy_teller *teller, vg_thread *self, const GPtrArray *all)
+notifier_round(vg_proxy_notifier *notifier, vg_thread *self, const GPtrArray *all)
 {
-    g_autoptr(GPtrArray) vms = teller_vms(teller);
+    g_autoptr(GPtrArray) vms = notifier_vms(notifier);
 
     for (int tried = 0; tried <= 1; tried++) {
         for (guint i = 0; i < vms->len && !vg_thread_stopping(self); i++) {
-            struct teller_vm *vm = vms->pdata[i];
-            const struct vg_vm_here *here = teller_find(all, vm);
-            if (!teller_is_due(teller, vm, here) || (vm->pause_ns > 0) != tried)
+            struct notifier_vm *vm = vms->pdata[i];
+            const struct vg_vm_here *here = notifier_find(all, vm);
+            if (!notifier_is_due(notifier, vm, here) || (vm->pause_ns > 0) != tried)
                 continue;
             g_autoptr(GError) error = NULL;
-            if (!vm->is_gone || !teller_has_group(vms, here))
-                teller_tell(teller, vm, here->uuid, &error);
+            if (!vm->is_gone || !notifier_has_group(vms, here))
+                notifier_tell(notifier, vm, here->uuid, &error);
             if (!vg_thread_stopping(self))
-                teller_note(teller, vm, error);
+                notifier_note(notifier, vm, error);
             vg_thread_beat(self);
         }
     }
-    teller_forget(teller, vms, all);
+    notifier_forget(notifier, vms, all);
 }
 
 static void
-teller_run(vg_thread *self, void *arg)
+notifier_run(vg_thread *self, void *arg)
 {
-    vg_proxy_teller *teller = arg;
+    vg_proxy_notifier *notifier = arg;
 
-    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + TELLER_LOOK_NS)) {
-        g_autoptr(GPtrArray) all = teller->parts.list_vms(teller->parts.data);
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + NOTIFIER_LOOK_NS)) {
+        g_autoptr(GPtrArray) all = notifier->parts.list_vms(notifier->parts.data);
         /* Until libvirt has answered, nobody is known to run here, or not to. */
         if (!all)
             continue;
-        teller_round(teller, self, all);
-        teller_write(teller);
+        notifier_round(notifier, self, all);
+        notifier_write(notifier);
     }
 }
 
 /* ---- other threads ---- */
 
 /* Keeps what is known of a VM whose group says the same as before. */
-static struct teller_vm *
-teller_take_over(const vg_proxy_teller *teller, const struct vg_proxy_config *proxy)
+static struct notifier_vm *
+notifier_take_over(const vg_proxy_notifier *notifier, const struct vg_proxy_config *proxy)
 {
-    struct teller_vm *vm = teller_vm_new(proxy->item.name, proxy->address, proxy->token_file);
+    struct notifier_vm *vm = notifier_vm_new(proxy->item.name, proxy->address, proxy->token_file);
 
-    for (guint i = 0; i < teller->vms->len; i++) {
-        const struct teller_vm *old = teller->vms->pdata[i];
+    for (guint i = 0; i < notifier->vms->len; i++) {
+        const struct notifier_vm *old = notifier->vms->pdata[i];
         if (old->is_gone || strcmp(old->name, vm->name) != 0)
             continue;
         vm->uuid = g_strdup(old->uuid);
@@ -332,10 +332,10 @@ teller_take_over(const vg_proxy_teller *teller, const struct vg_proxy_config *pr
 }
 
 static bool
-teller_has(const GPtrArray *vms, const char *name, const char *uuid)
+notifier_has(const GPtrArray *vms, const char *name, const char *uuid)
 {
     for (guint i = 0; i < vms->len; i++) {
-        const struct teller_vm *vm = vms->pdata[i];
+        const struct notifier_vm *vm = vms->pdata[i];
         if (vg_vm_is(vm->uuid, NULL, uuid) || vg_vm_is(vm->name, name, uuid))
             return true;
     }
@@ -344,49 +344,49 @@ teller_has(const GPtrArray *vms, const char *name, const char *uuid)
 
 /* Adds a VM that was told, and has no group any more. */
 static void
-teller_add_gone(GPtrArray *vms, const char *name, const char *uuid)
+notifier_add_gone(GPtrArray *vms, const char *name, const char *uuid)
 {
-    if (teller_has(vms, name, uuid))
+    if (notifier_has(vms, name, uuid))
         return;
-    struct teller_vm *vm = teller_vm_new(uuid, TELLER_NONE, "");
+    struct notifier_vm *vm = notifier_vm_new(uuid, NOTIFIER_NONE, "");
     vm->uuid = g_strdup(uuid);
     vm->is_gone = true;
     g_ptr_array_add(vms, vm);
 }
 
 void
-vg_proxy_teller_configure(vg_proxy_teller *teller, const GPtrArray *proxies)
+vg_proxy_notifier_configure(vg_proxy_notifier *notifier, const GPtrArray *proxies)
 {
-    GPtrArray *vms = g_ptr_array_new_with_free_func(teller_vm_free);
-    VG_LOCK_SCOPE(&teller->lock);
+    GPtrArray *vms = g_ptr_array_new_with_free_func(notifier_vm_free);
+    VG_LOCK_SCOPE(&notifier->lock);
 
     for (guint i = 0; i < proxies->len; i++)
-        g_ptr_array_add(vms, teller_take_over(teller, proxies->pdata[i]));
-    for (guint i = 0; i < teller->vms->len; i++) {
-        const struct teller_vm *old = teller->vms->pdata[i];
+        g_ptr_array_add(vms, notifier_take_over(notifier, proxies->pdata[i]));
+    for (guint i = 0; i < notifier->vms->len; i++) {
+        const struct notifier_vm *old = notifier->vms->pdata[i];
         if (old->uuid && (old->is_gone || old->may_know))
-            teller_add_gone(vms, old->name, old->uuid);
+            notifier_add_gone(vms, old->name, old->uuid);
     }
-    g_ptr_array_unref(teller->vms);
-    teller->vms = vms;
+    g_ptr_array_unref(notifier->vms);
+    notifier->vms = vms;
 }
 
 /* Adds those whom a vgpud before this one has told. */
 static void
-teller_add_past(vg_proxy_teller *teller)
+notifier_add_past(vg_proxy_notifier *notifier)
 {
-    for (guint i = 0; i < teller->written->len; i++)
-        teller_add_gone(teller->vms, NULL, teller->written->pdata[i]);
+    for (guint i = 0; i < notifier->written->len; i++)
+        notifier_add_gone(notifier->vms, NULL, notifier->written->pdata[i]);
 }
 
 GPtrArray *
-vg_proxy_teller_list(vg_proxy_teller *teller)
+vg_proxy_notifier_list(vg_proxy_notifier *notifier)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(vg_proxy_guest_free);
-    VG_LOCK_SCOPE(&teller->lock);
+    VG_LOCK_SCOPE(&notifier->lock);
 
-    for (guint i = 0; i < teller->vms->len; i++) {
-        const struct teller_vm *vm = teller->vms->pdata[i];
+    for (guint i = 0; i < notifier->vms->len; i++) {
+        const struct notifier_vm *vm = notifier->vms->pdata[i];
         struct vg_proxy_guest *guest = vg_record_new(&vg_proxy_guest_record);
         guest->vm = g_strdup(vm->name);
         guest->uuid = g_strdup(vm->uuid ? vm->uuid : "");
@@ -403,50 +403,50 @@ vg_proxy_teller_list(vg_proxy_teller *teller)
 }
 
 static void
-teller_wake(void *arg)
+notifier_wake(void *arg)
 {
-    vg_proxy_teller *teller = arg;
+    vg_proxy_notifier *notifier = arg;
 
-    atomic_store(&teller->cancel, true);
+    atomic_store(&notifier->cancel, true);
 }
 
-vg_proxy_teller *
-vg_proxy_teller_new(const struct vg_proxy_teller_parts *parts, const GPtrArray *proxies,
-                    GError **err)
+vg_proxy_notifier *
+vg_proxy_notifier_new(const struct vg_proxy_notifier_parts *parts, const GPtrArray *proxies,
+                      GError **err)
 {
-    vg_proxy_teller *teller = g_new0(vg_proxy_teller, 1);
+    vg_proxy_notifier *notifier = g_new0(vg_proxy_notifier, 1);
 
-    teller->parts = *parts;
-    teller->path = g_build_filename(parts->directory, VG_PROXY_TOLD_FILE, NULL);
-    teller->vms = g_ptr_array_new_with_free_func(teller_vm_free);
-    teller->written = g_ptr_array_new_with_free_func(g_free);
-    pthread_mutex_init(&teller->lock, NULL);
-    teller_read(teller);
-    vg_proxy_teller_configure(teller, proxies);
-    teller_add_past(teller);
-    teller->thread = vg_thread_new("proxy-tell", teller_run, teller_wake, teller, err);
-    if (teller->thread)
-        return teller;
-    vg_proxy_teller_free(teller);
+    notifier->parts = *parts;
+    notifier->path = g_build_filename(parts->directory, VG_PROXY_INFORMED_FILE, NULL);
+    notifier->vms = g_ptr_array_new_with_free_func(notifier_vm_free);
+    notifier->written = g_ptr_array_new_with_free_func(g_free);
+    pthread_mutex_init(&notifier->lock, NULL);
+    notifier_read(notifier);
+    vg_proxy_notifier_configure(notifier, proxies);
+    notifier_add_past(notifier);
+    notifier->thread = vg_thread_new("proxy-tell", notifier_run, notifier_wake, notifier, err);
+    if (notifier->thread)
+        return notifier;
+    vg_proxy_notifier_free(notifier);
     return NULL;
 }
 
 void
-vg_proxy_teller_stop(vg_proxy_teller *teller)
+vg_proxy_notifier_stop(vg_proxy_notifier *notifier)
 {
-    if (teller)
-        vg_thread_join(teller->thread);
+    if (notifier)
+        vg_thread_join(notifier->thread);
 }
 
 void
-vg_proxy_teller_free(vg_proxy_teller *teller)
+vg_proxy_notifier_free(vg_proxy_notifier *notifier)
 {
-    if (!teller)
+    if (!notifier)
         return;
-    vg_thread_free(teller->thread);
-    g_ptr_array_unref(teller->vms);
-    g_ptr_array_unref(teller->written);
-    pthread_mutex_destroy(&teller->lock);
-    g_free(teller->path);
-    g_free(teller);
+    vg_thread_free(notifier->thread);
+    g_ptr_array_unref(notifier->vms);
+    g_ptr_array_unref(notifier->written);
+    pthread_mutex_destroy(&notifier->lock);
+    g_free(notifier->path);
+    g_free(notifier);
 }
