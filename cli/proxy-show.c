@@ -173,7 +173,7 @@ show_add_limits(json_object *rows, json_object *shown)
                    show_number(limits, "depth"), NULL);
     show_add_limit(rows, shown, "data of commands, MiB", -1,
                    show_number(limits, "pending_bytes") >> 20, NULL);
-    show_add_limit(rows, shown, "memory in common, MiB", -1,
+    show_add_limit(rows, shown, "shared memory, MiB", -1,
                    show_number(limits, "staging_bytes") >> 20, "none");
     show_add_limit(rows, shown, "longest turn while others wait, s", -1,
                    show_number(limits, "max_kernel_s"), "for ever");

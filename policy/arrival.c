@@ -215,14 +215,14 @@ arrival_describe(const struct vg_arrival *arrival, const struct arrival_room *ro
 
     if (room->kept)
         used = g_snprintf(ret->text, size,
-                          "VMs that keep to %.40s leave %.2f of %.0f CPUs, %.2f are wanted, it "
-                          "wants %.2f more: %.2f cores would be lost",
+                          "VMs pinned to %.40s leave %.2f of %.0f CPUs; %.2f are demanded and the "
+                          "VM demands %.2f more, so %.2f cores would be lost",
                           room->kept, room->left, capacity, room->wanted, arrival->cpu_demand,
                           cpu_lost);
     else
         used = g_snprintf(ret->text, size,
-                          "%.2f of %.0f CPUs are wanted, it wants %.2f more: %.2f cores would be "
-                          "lost",
+                          "VMs demand %.2f of %.0f CPUs and this VM demands %.2f more, so %.2f "
+                          "cores would be lost",
                           room->wanted, capacity, arrival->cpu_demand, cpu_lost);
     if (gpu_busy >= 0 && (size_t)used < size)
         g_snprintf(ret->text + used, size - (size_t)used, "; its GPU is %.0f %% busy",
@@ -272,12 +272,12 @@ vg_arrival_judge(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts
 
     ret->age_ms = MAX(age_ns, 0) / VG_NS_PER_MS;
     if (age_ns > VG_ARRIVAL_STALE_NS) {
-        g_strlcpy(ret->text, "what is known of the host is too old", sizeof(ret->text));
+        g_strlcpy(ret->text, "the figures of the host are too old", sizeof(ret->text));
         return;
     }
     vg_arrival_rate(arrival, hosts, host, config, &score);
     ret->verdict = score.veto && !is_wanted ? VG_ARRIVAL_VETO : VG_ARRIVAL_PASS;
     ret->score = is_wanted ? 1 : score.score;
-    g_strlcpy(ret->text, is_wanted ? "vgpud itself wants this move" : score.text,
+    g_strlcpy(ret->text, is_wanted ? "vgpud itself proposes this move" : score.text,
               sizeof(ret->text));
 }

@@ -32,7 +32,7 @@ find_problem(const struct vg_snap_vm *vm)
         const struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
         ok = is_amount(use->share) && is_amount(use->wait_share) && use->memory_bytes >= 0;
     }
-    return ok ? NULL : g_strdup("a figure is negative or not a number");
+    return ok ? NULL : g_strdup("a value is negative or not a number");
 }
 
 /* Is it a MIG slice? Its engines are its own. */

@@ -44,8 +44,7 @@ check_known(const struct vg_vm_state *vm, char **ret_reason)
         return VG_CONSTRAINT_UNKNOWN_DEMAND;
     }
     if (vm->no_gpu_use) {
-        *ret_reason =
-            g_strdup_printf("VM '%s' has a GPU, and its use of it is unknown", vm->vm->name);
+        *ret_reason = g_strdup_printf("VM '%s' has a GPU whose use is unknown", vm->vm->name);
         return VG_CONSTRAINT_UNKNOWN_GPU;
     }
     return VG_CONSTRAINT_NONE;
@@ -58,7 +57,7 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
 
     if (state->problem) {
         *ret_reason =
-            g_strdup_printf("the data of VM '%s' is bad: %s", state->vm->name, state->problem);
+            g_strdup_printf("the data of VM '%s' is invalid: %s", state->vm->name, state->problem);
         return VG_CONSTRAINT_BAD_DATA;
     }
     const enum vg_constraint constraint = check_known(state, ret_reason);
@@ -69,7 +68,7 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
         return VG_CONSTRAINT_NEVER_MOVE;
     }
     if (state->vm->manager) {
-        *ret_reason = g_strdup_printf("VM '%s' belongs to %s, which alone may move it",
+        *ret_reason = g_strdup_printf("VM '%s' belongs to %s, and only that may move it",
                                       state->vm->name, state->vm->manager);
         return VG_CONSTRAINT_OTHER_MANAGER;
     }
@@ -89,7 +88,7 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
         return VG_CONSTRAINT_PINNED;
     }
     if (state->host != state->home) {
-        *ret_reason = g_strdup_printf("VM '%s' is moved by this plan already", state->vm->name);
+        *ret_reason = g_strdup_printf("this plan already moves VM '%s'", state->vm->name);
         return VG_CONSTRAINT_MOVE_LIMIT;
     }
     return VG_CONSTRAINT_NONE;
@@ -331,7 +330,7 @@ vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host, struct vg
 
     if (state->host == host) {
         *ret_reason =
-            g_strdup_printf("VM '%s' is on host '%s' already", state->vm->name, target->host->name);
+            g_strdup_printf("VM '%s' is already on host '%s'", state->vm->name, target->host->name);
         return VG_CONSTRAINT_SAME_HOST;
     }
     if (target->host->maintenance) {
@@ -366,8 +365,8 @@ vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason)
     if (state->moves < cluster->config->max_moves_per_host)
         return VG_CONSTRAINT_NONE;
     if (ret_reason)
-        *ret_reason = g_strdup_printf("host '%s' takes part in %" G_GINT64_FORMAT
-                                      " of this plan's moves, the most it may",
+        *ret_reason = g_strdup_printf("host '%s' already takes part in %" G_GINT64_FORMAT
+                                      " of this plan's moves, its limit",
                                       state->host->name, state->moves);
     return VG_CONSTRAINT_MOVE_LIMIT;
 }

@@ -56,7 +56,7 @@ vg_drain_note_move(const struct vg_migration *move, struct vg_drain_vm *vm)
     if (!is_queued)
         return;
     g_free(vm->reason);
-    vm->reason = g_strdup_printf("its move waits for %s", move->waits_for);
+    vm->reason = g_strdup_printf("its move is waiting for %s", move->waits_for);
 }
 
 /* Sets what becomes of a VM that is here. */

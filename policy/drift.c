@@ -13,7 +13,7 @@ vg_drift_find_action(const vg_plan *plan, const char *vm, const char *to, const 
                      GError **err)
 {
     if (hash && g_strcmp0(hash, plan->input_hash) != 0) {
-        vg_error(err, VG_E_CONFLICT, "plan '%s' has the input_hash %s, not %s", plan->id,
+        vg_error(err, VG_E_CONFLICT, "the input_hash of plan '%s' is %s, not %s", plan->id,
                  plan->input_hash, hash);
         return NULL;
     }
@@ -48,11 +48,11 @@ vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
     static const char again[] = "; make a new plan";
 
     if (!from || !to)
-        return vg_error(err, VG_E_CONFLICT, "host '%s' of plan '%s' does not answer now%s",
+        return vg_error(err, VG_E_CONFLICT, "host '%s' of plan '%s' does not answer%s",
                         from ? action->to : action->from, plan->id, again);
     if (!vm)
         return vg_error(err, VG_E_CONFLICT,
-                        "the VM '%s' is no longer on '%s', as plan '%s' has it%s", action->vm,
+                        "VM '%s' is no longer on host '%s', as plan '%s' assumes%s", action->vm,
                         action->from, plan->id, again);
     g_autofree char *vm_now = vg_snap_vm_facts_hash(from, vm);
     g_autofree char *from_now = vg_snap_host_facts_hash(from);
@@ -60,12 +60,11 @@ vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
     if (g_strcmp0(vm_now, action->facts.vm) != 0)
         return vg_error(
             err, VG_E_CONFLICT,
-            "the VM '%s' is not as it was when plan '%s' was made (its size, devices or "
-            "constraints)%s",
+            "VM '%s' has changed since plan '%s' was made (its size, devices or constraints)%s",
             action->vm, plan->id, again);
     if (g_strcmp0(from_now, action->facts.from) != 0 || g_strcmp0(to_now, action->facts.to) != 0)
         return vg_error(err, VG_E_CONFLICT,
-                        "host '%s' is not as it was when plan '%s' was made (its size, devices or "
+                        "host '%s' has changed since plan '%s' was made (its size, devices or "
                         "maintenance)%s",
                         g_strcmp0(from_now, action->facts.from) != 0 ? action->from : action->to,
                         plan->id, again);
@@ -80,7 +79,8 @@ vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *othe
         if (g_ptr_array_find_with_equal_func(other->anti_affinity, group, g_str_equal, NULL))
             return vg_error(
                 err, VG_E_CONFLICT,
-                "'%s' of the same anti-affinity group '%s' is being moved; one at a time",
+                "'%s' of the same anti-affinity group '%s' is being moved; members move one at a "
+                "time",
                 other->name, group);
     }
     return 0;
@@ -137,18 +137,18 @@ vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
     if (!from || !from->vm || from->clients == 0 || from_proxy->problem ||
         g_strcmp0(from_proxy->gpu, action->from_gpu) != 0 || !vg_vm_is(from->vm, action->vm, uuid))
         return vg_error(err, VG_E_CONFLICT,
-                        "no program of '%s' is known to be at %s of host '%s' now, as plan '%s' "
-                        "has it%s",
+                        "no program of '%s' is known to use %s of host '%s', as plan '%s' "
+                        "assumes%s",
                         action->vm, action->from, action->from_host, plan->id, again);
     if (!action->to && from->weight != action->weight_before)
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' has the weight %d now, and not %d, as plan '%s' has it%s", action->vm,
-                        (int)from->weight, (int)action->weight_before, plan->id, again);
+                        "'%s' now has weight %d instead of %d, which plan '%s' assumes%s",
+                        action->vm, (int)from->weight, (int)action->weight_before, plan->id, again);
     if (action->to &&
         (!to || !to->vm || to_proxy->problem || g_strcmp0(to_proxy->gpu, action->to_gpu) != 0 ||
          !vg_vm_is(to->vm, action->vm, uuid)))
         return vg_error(err, VG_E_CONFLICT,
-                        "the proxy at %s of host '%s' is not as it was when plan '%s' was made%s",
+                        "the proxy at %s of host '%s' has changed since plan '%s' was made%s",
                         action->to, action->to_host, plan->id, again);
     return 0;
 }

@@ -72,7 +72,7 @@ evacuate_choose(const vg_cluster *cluster, size_t vm, struct vg_move *ret, char 
     else if (refused == 1)
         *ret_reason = g_steal_pointer(&why);
     else
-        *ret_reason = g_strdup_printf("no host can take it: %s, and %u others cannot either", why,
+        *ret_reason = g_strdup_printf("no host can take it: %s; %u other hosts cannot either", why,
                                       refused - 1);
     return false;
 }
@@ -95,7 +95,7 @@ evacuate_place(vg_cluster *cluster, size_t vm)
     evacuation->to = g_strdup(to->name);
     evacuation->seconds = move.cost.migration_s;
     evacuation->reason =
-        g_strdup_printf("host '%s' has room for it, and %.2f cores are lost there by its coming",
+        g_strdup_printf("host '%s' has space for it, but its arrival costs %.2f cores there",
                         to->name, MAX(lost, 0));
     vg_cluster_move(cluster, vm, move.to, &move.fit);
     return evacuation;

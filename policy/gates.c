@@ -113,13 +113,13 @@ describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const
     g_autofree char *lost = NULL, *threshold = NULL;
 
     if (hold->too_short)
-        return g_strdup_printf(", but not for long enough: it must be the mean of the last %.4g s, "
-                               "and %.4g s are recorded",
+        return g_strdup_printf(", but not for long enough: the mean of the last %.4g s counts, and "
+                               "only %.4g s are recorded",
                                (double)cluster->config->hold_ns / NS_PER_S,
                                (double)host_history(cluster, host) * window_s);
     vg_gate_figures(hold->lost, cluster->config->contention_threshold, 2, &lost, &threshold);
-    return g_strdup_printf(", but not for long enough: over the last %.4g s it is %s on average, "
-                           "below the threshold of %s",
+    return g_strdup_printf(", but not for long enough: its mean over the last %.4g s is %s, below "
+                           "the threshold of %s",
                            (double)hold->looked_at * window_s, lost, threshold);
 }
 
@@ -130,7 +130,7 @@ describe_supply(const vg_cluster *cluster, size_t host_index, const struct vg_lo
     const struct vg_host_state *host = &cluster->hosts[host_index];
     if (load != &host->floating || host->pools->len == 0)
         return g_strdup_printf("%.0f there", load->capacity);
-    return g_strdup_printf("%.2f left by VMs bound to CPUs", vg_predict_left(cluster, host_index));
+    return g_strdup_printf("pinned VMs leave %.2f", vg_predict_left(cluster, host_index));
 }
 
 /* "1.00 wanted"; of CPUs that the host itself uses, too, "1.00 wanted by VMs, 0.75 used by the host
@@ -141,8 +141,8 @@ gate_describe_demand(const vg_cluster *cluster, const struct vg_load *load)
     double wanted = vg_load_mean(cluster, load);
 
     if (load->own < VG_GATE_SHOWN)
-        return g_strdup_printf("%.2f wanted", wanted);
-    return g_strdup_printf("%.2f wanted by VMs, %.2f used by the host itself", wanted - load->own,
+        return g_strdup_printf("%.2f demanded", wanted);
+    return g_strdup_printf("VMs demand %.2f, the host itself uses %.2f", wanted - load->own,
                            load->own);
 }
 
@@ -244,8 +244,9 @@ check_waits(const vg_cluster *cluster, size_t host_index, struct vg_contention *
                 history >= vg_gate_windows(cluster->config->hold_ns, cluster->window_ns);
     g_free(ret->what);
     ret->what = g_strdup_printf(
-        "on host '%s' VM '%s' waits %.2f cores for a CPU, but on average there are enough%s",
-        host->host->name, worst->vm->name, lost, ret->held ? "" : ", and not for long enough yet");
+        "on host '%s', VM '%s' loses %.2f cores to waiting, although there are enough CPUs on "
+        "average%s",
+        host->host->name, worst->vm->name, lost, ret->held ? "" : ", but not for long enough yet");
 }
 
 void
@@ -262,11 +263,11 @@ static char *
 describe_net(double gain, double net, double min_gain)
 {
     if (net >= min_gain - EPSILON)
-        return g_strdup_printf("it wins %.3f cores, which is less than its cost", gain);
+        return g_strdup_printf("it gains %.3f cores, less than its cost", gain);
     g_autofree char *net_text = NULL;
     g_autofree char *needed = NULL;
     vg_gate_figures(net, min_gain, 3, &net_text, &needed);
-    return g_strdup_printf("it wins %.3f cores, %s after its cost; %s are needed", gain, net_text,
+    return g_strdup_printf("it gains %.3f cores, %s after its cost; %s are needed", gain, net_text,
                            needed);
 }
 
@@ -276,7 +277,7 @@ describe_fraction(double gain, double most, double fraction)
     g_autofree char *gain_text = NULL;
     g_autofree char *needed = NULL;
     vg_gate_figures(gain, fraction * most, 3, &gain_text, &needed);
-    return g_strdup_printf("it wins %s of the %.3f cores that it could; %.4g %% are needed",
+    return g_strdup_printf("it gains %s of the %.3f cores that are possible; %.4g %% are needed",
                            gain_text, most, fraction * 100);
 }
 
@@ -324,7 +325,8 @@ vg_gate_return(const vg_cluster *cluster, const struct vg_move *move, char **ret
         const double net = gate_day_gain(cluster, move) - move->cost_cores;
         if (net >= cluster->config->min_gain - EPSILON && net > EPSILON)
             return true;
-        day = g_strdup_printf("; over the last day, a return wins %.3f cores after its cost", net);
+        day = g_strdup_printf("; over the last day, a return would gain %.3f cores after its cost",
+                              net);
     }
     if (ret_reason)
         *ret_reason = g_strdup_printf("VM '%s' left host '%s' %.0f min ago%s", vm->name, to->name,
@@ -356,7 +358,7 @@ gate_describe_old(char *take_reason, const struct vg_snap_host *old, double marg
     if (!old)
         return take_reason;
     g_autofree char *reason = take_reason;
-    return g_strdup_printf("%s, %.3g times as much as usual, since the figures of host '%s' are "
+    return g_strdup_printf("%s, %.3g times as much as usual because the figures of host '%s' are "
                            "%.0f s old",
                            reason, margin, old->name, (double)old->age_ns / NS_PER_S);
 }

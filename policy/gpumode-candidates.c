@@ -63,7 +63,8 @@ vg_gpumode_platform_from_name(const char *name, enum vg_gpumode_platform *ret, G
         }
     }
     g_autofree char *known = g_strjoinv(", ", (char **)(void *)vg_gpumode_platform_names);
-    return vg_error(err, VG_E_INVALID, "there is no platform '%s'; there are %s", name, known);
+    return vg_error(err, VG_E_INVALID, "platform '%s' does not exist; the platforms are %s", name,
+                    known);
 }
 
 enum vg_gpumode_platform

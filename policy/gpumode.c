@@ -209,11 +209,11 @@ disbelief(const struct vg_gpumode_advice *advice, const struct vg_gpumode_config
 {
     if (isnan(advice->error))
         return g_strdup_printf("no VM has %" G_GINT64_FORMAT
-                               " requests, which is too little to go by",
+                               " requests, the minimum for a comparison",
                                config->min_requests);
     if (advice->error > config->max_model_error)
-        return g_strdup_printf("the model does not fit the recording: its present mode is "
-                               "simulated wrong by %.0f %%, which is more than %.0f %%",
+        return g_strdup_printf("the model does not fit the recording: the simulation of its "
+                               "present mode is off by %.0f %%, more than the limit of %.0f %%",
                                100 * advice->error, 100 * config->max_model_error);
     return NULL;
 }
@@ -226,7 +226,7 @@ objection(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candid
     double gain = (double)candidate->gain_wait_ns_per_s / NS_PER_S;
 
     if (candidate->price == VG_GPUMODE_NOT_OFFERED && advice->platform == VG_GPUMODE_UNKNOWN)
-        return g_strdup("it is not known what the platform offers; for comparison");
+        return g_strdup("the modes that the platform offers are unknown; for comparison");
     if (candidate->price == VG_GPUMODE_NOT_OFFERED)
         return g_strdup_printf("%s does not offer it; for comparison",
                                vg_gpumode_platform_names[advice->platform]);
@@ -234,7 +234,7 @@ objection(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candid
     if (why)
         return why;
     if (gain < needed_gain(candidate, config))
-        return g_strdup_printf("it wins %.3f s of waiting per second, and %.3f are needed", gain,
+        return g_strdup_printf("it avoids %.3f s of waiting per second; %.3f are needed", gain,
                                needed_gain(candidate, config));
     return worsening(advice, candidate, config);
 }
@@ -284,7 +284,7 @@ propose(struct vg_gpumode_advice *advice, struct vg_gpumode_candidate *best)
 {
     best->proposed = true;
     best->reason = g_strdup_printf("GPU requests wait %.3f s less per second; the worst change of "
-                                   "a p95 latency is %+.3f ms, of '%s'",
+                                   "a p95 latency is %+.3f ms, for '%s'",
                                    (double)best->gain_wait_ns_per_s / NS_PER_S,
                                    (double)best->worst_p95_change_ns / NS_PER_MS,
                                    name_of(advice, best->worst_vm));
@@ -308,9 +308,9 @@ decide(struct vg_gpumode_advice *advice, const struct vg_gpumode_config *config)
     }
     advice->why = disbelief(advice, config);
     if (!advice->why && advice->platform == VG_GPUMODE_UNKNOWN)
-        advice->why = g_strdup("it is not known what the platform offers");
+        advice->why = g_strdup("the modes that the platform offers are unknown");
     if (!advice->why)
-        advice->why = g_strdup("nothing that the platform offers is better by enough");
+        advice->why = g_strdup("no mode that the platform offers is sufficiently better");
 }
 
 struct vg_gpumode_advice *

@@ -156,7 +156,7 @@ read_dist(const node *at, struct vg_gpusched_dist *ret, GError **err)
     if (kind == VG_GPUSCHED_UNIFORM && gpusched_json_number_of(at, "max", time_max, &b, err) < 0)
         return -1;
     if (kind == VG_GPUSCHED_UNIFORM && b < a)
-        return bad_value(at, err, "its max is less than its min");
+        return bad_value(at, err, "max is less than min");
     if (kind == VG_GPUSCHED_LOGNORMAL &&
         gpusched_json_number_of(at, "sigma", VG_GPUSCHED_SIGMA_MAX, &b, err) < 0)
         return -1;
@@ -267,7 +267,7 @@ read_name(const struct vg_gpusched_scenario *scenario, const node *vm_at, const 
         vg_json_string(&at, VG_GPUSCHED_NAME_MAX, ret, err) < 0)
         return -1;
     if (!vg_gpusched_is_name(*ret))
-        return bad_value(&at, err, "is empty or has characters that cannot be printed");
+        return bad_value(&at, err, "is empty or has unprintable characters");
     for (unsigned int i = 0; i < scenario->vms->len; i++) {
         const struct vg_gpusched_vm *other = scenario->vms->pdata[i];
         if (strcmp(other->name, *ret) == 0)
@@ -288,7 +288,7 @@ read_quantum(const node *vm_at, struct vg_gpusched_vm *vm, GError **err)
         0)
         return -1;
     if (vm->quantum_ns > 0 && vm->quantum_ns < VG_GPUSCHED_TIMESLICE_MIN)
-        return bad_value(&at, err, "is less than 100 and not 0 (without end)");
+        return bad_value(&at, err, "is less than 100 and not 0 (unlimited)");
     return 0;
 }
 
@@ -343,7 +343,7 @@ read_vms(struct vg_gpusched_scenario *scenario, const node *top, GError **err)
         vg_json_array(&at, VG_GPUSCHED_VMS_MAX, err) < 0)
         return -1;
     if (vg_json_length(&at) == 0)
-        return bad_value(&at, err, "there must be a VM");
+        return bad_value(&at, err, "at least one VM is required");
     for (size_t i = 0; i < vg_json_length(&at); i++) {
         const node vm = vg_json_item(&at, i);
         if (gpusched_json_read_vm(scenario, &vm, err) < 0)
@@ -365,7 +365,7 @@ read_engines(struct vg_gpusched_scenario *scenario, const node *top, GError **er
     if (vg_json_array(&at, VG_GPUSCHED_ENGINES_MAX, err) < 0)
         return -1;
     if (vg_json_length(&at) == 0)
-        return bad_value(&at, err, "there must be an engine");
+        return bad_value(&at, err, "at least one engine is required");
     scenario->n_engines = 0;
     for (size_t i = 0; i < vg_json_length(&at); i++) {
         const node item = vg_json_item(&at, i);

@@ -100,7 +100,7 @@ vg_gpusched_mode_from_name(const char *name, enum vg_gpusched_mode *ret, GError 
         }
     }
     known = g_strjoinv(", ", (char **)(void *)vg_gpusched_mode_names);
-    return vg_error(err, VG_E_INVALID, "there is no mode '%s'; there are %s", name, known);
+    return vg_error(err, VG_E_INVALID, "mode '%s' does not exist; the modes are %s", name, known);
 }
 
 /* ---- what a simulator needs ---- */
@@ -143,7 +143,7 @@ check_jobs(const struct vg_gpusched_scenario *scenario, const struct vg_gpusched
             (job->loop == VG_GPUSCHED_CLOSED && !good_depth) || !is_good_dist(&job->size) ||
             !is_good_dist(&job->gap))
             return vg_error(err, VG_E_INVALID,
-                            "VM '%s': job %u has an engine, depth, size or time that cannot be",
+                            "VM '%s': job %u has an impossible engine, depth, size or time",
                             vm->name, i);
     }
     return 0;
@@ -224,7 +224,7 @@ check_shares(const struct vg_gpusched_scenario *scenario, GError **err)
     /* The sum of ten times 0.1 is not 1 to the last bit. */
     if (sum + others * VG_GPUSCHED_SHARE_MIN > 1 + 1e-9)
         return vg_error(err, VG_E_INVALID, "the shares of the VMs sum up to %g%s", sum,
-                        others > 0 ? ", which leaves nothing for VMs without one"
+                        others > 0 ? ", which leaves nothing for VMs without a share"
                                    : ", which is more than 1");
     return 0;
 }
@@ -253,7 +253,7 @@ check_engines(const struct vg_gpusched_scenario *scenario, GError **err)
     for (uint32_t e = 0; e < scenario->n_engines; e++) {
         uint32_t bit = UINT32_C(1) << MIN(scenario->engines[e], 31);
         if (scenario->engines[e] >= VG_GPUSCHED_ENGINES_MAX || (seen & bit))
-            return vg_error(err, VG_E_INVALID, "engine %u is unknown or there twice", e);
+            return vg_error(err, VG_E_INVALID, "engine %u is unknown or appears twice", e);
         seen |= bit;
     }
     return 0;

@@ -221,8 +221,8 @@ queue_request(vg_gpusched *sim, uint32_t source, GError **err)
     if (sim->n_waiting >= VG_GPUSCHED_WAITING_MAX)
         return vg_error(err, VG_E_INVALID,
                         "more than %" G_GUINT64_FORMAT
-                        " requests wait at %.6f s, the last one of VM '%s': they arrive faster "
-                        "than they are served",
+                        " requests wait at %.6f s, the last of them from VM '%s': requests arrive "
+                        "faster than they are served",
                         VG_GPUSCHED_WAITING_MAX, (double)sim->now / 1e9, sim->vms[vm].is->name);
     struct vg_sim_request request = {.arrival_ns = sim->now, .source = source};
     request.left_ns = vg_sim_take_arrival(sim, source, &engine);
@@ -399,7 +399,7 @@ vg_gpusched_step(vg_gpusched *sim, GError **err)
     int64_t next = next_instant(sim);
 
     if (sim->failed)
-        return vg_error(err, VG_E_INVALID, "the simulation has failed before");
+        return vg_error(err, VG_E_INVALID, "an earlier step of the simulation failed");
     if (sim->ended)
         return 0;
     sim->now = MIN(next, sim->scenario->duration_ns);

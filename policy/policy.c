@@ -23,7 +23,7 @@ add_skips(const vg_cluster *cluster, vg_plan *plan)
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_vm_state *vm = &cluster->vms[i];
         const char *unknown = vm->no_demand    ? "its CPU demand is unknown"
-                              : vm->no_gpu_use ? "it has a GPU, and its use of it is unknown"
+                              : vm->no_gpu_use ? "it has a GPU whose use is unknown"
                                                : NULL;
         if (!vm->problem && !vm->vm->unmanaged && !unknown)
             continue;
@@ -89,7 +89,7 @@ note_losses(const vg_cluster *cluster, vg_plan *plan)
         return;
     g_autofree char *names = name_hosts(lossy);
     vg_plan_add_note(
-        plan, "%s: the recorder dropped %" G_GINT64_FORMAT " events, the figures may be too low",
+        plan, "%s: the recorder dropped %" G_GINT64_FORMAT " events, so the figures may be too low",
         names, lost);
 }
 
@@ -124,7 +124,7 @@ note_ages(const vg_cluster *cluster, enum vg_rule_id rule, vg_plan *plan)
     g_ptr_array_sort(old, compare_ages);
     g_autofree char *names = name_hosts(old);
     vg_plan_add_note(plan, "%s: the figures are up to %.0f s old%s", names, (double)age_ns / 1e9,
-                     asks_more ? "; moves to and from there must win more" : "");
+                     asks_more ? "; moves to and from this host must gain more" : "");
 }
 
 /* Is there a time at which all hosts were measured, and in the same way? A host whose period has no
@@ -176,8 +176,8 @@ note_times(const vg_cluster *cluster, vg_plan *plan)
                        profile->window_ns != cluster->window_ns;
     }
     if (!measured_together(cluster))
-        vg_plan_add_note(plan, "the hosts were not measured at the same time; their demand is "
-                               "combined as if they had been");
+        vg_plan_add_note(plan, "the hosts were measured at different times; their demands are "
+                               "combined as if measured at the same time");
     if (odd_windows > 0)
         vg_plan_add_note(plan,
                          "%zu VMs have profiles of another window length than most; their "
@@ -225,8 +225,7 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
     note_groups(cluster, plan);
     if (config->hold_fraction >= 0)
         vg_plan_add_note(plan,
-                         "hold_fraction is ignored: what counts is the mean loss over hold and "
-                         "over hold_long");
+                         "hold_fraction is ignored; the mean losses over hold and hold_long count");
     switch (rule) {
     case VG_RULE_COMPLEMENT:
         vg_rule_complement(cluster, plan);
@@ -235,7 +234,7 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         vg_rule_paper_threshold(cluster, plan);
         break;
     case VG_RULE_MAX:
-        vg_error(err, VG_E_BUG, "there is no rule %d", (int)rule);
+        vg_error(err, VG_E_BUG, "rule %d does not exist", (int)rule);
         return NULL;
     }
     vg_proxies_plan(cluster, plan);
@@ -270,9 +269,9 @@ policy_find_called(const vg_cluster *cluster, const char *display_name, size_t *
         *ret = i;
     }
     if (found == 0)
-        return vg_error(err, VG_E_NOT_FOUND, "there is no VM '%s' in the snapshot", display_name);
+        return vg_error(err, VG_E_NOT_FOUND, "the snapshot contains no VM '%s'", display_name);
     if (found > 1)
-        return vg_error(err, VG_E_CONFLICT, "%zu VMs are called '%s' in OpenStack: %s%s", found,
+        return vg_error(err, VG_E_CONFLICT, "%zu VMs have the name '%s' in OpenStack: %s%s", found,
                         display_name, names->str, found > VMS_NAMED ? ", ..." : "");
     return 0;
 }
@@ -289,7 +288,7 @@ policy_find_vm(const vg_cluster *cluster, const char *reference, size_t *ret, GE
         if (found < cluster->n_vms) {
             const char *first = cluster->hosts[cluster->vms[found].home].host->name;
             return vg_error(err, VG_E_CONFLICT,
-                            "VM '%s' is on host '%s' and on host '%s'; say '%s/%s' or its UUID",
+                            "VM '%s' exists on host '%s' and on host '%s'; use '%s/%s' or its UUID",
                             reference, first, host->name, first, reference);
         }
         found = i;
@@ -310,7 +309,7 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
     candidate->cost = move->cost;
     if (vg_gate_return(cluster, move, &reason) && vg_gate_gain(cluster, &claim, &reason)) {
         candidate->verdict = VG_CANDIDATE_USEFUL;
-        candidate->reason = g_strdup_printf("moving there wins %.3f cores, %.3f after its cost",
+        candidate->reason = g_strdup_printf("moving it there gains %.3f cores, %.3f after its cost",
                                             move->weighed, move->net);
         return;
     }

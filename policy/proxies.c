@@ -103,10 +103,10 @@ proxies_need_gpu(struct proxy_state *state, const struct vg_snap_host *host,
         gpu.known[i] = true;
     if (!proxy->gpu)
         gpu.problem = proxy->gpus > 1
-                          ? g_strdup_printf("it serves %d GPUs, and which one a program uses is "
-                                            "not known",
+                          ? g_strdup_printf("it serves %d GPUs, and the GPU that a program uses is "
+                                            "unknown",
                                             (int)proxy->gpus)
-                          : g_strdup("the GPU that it serves is not known yet");
+                          : g_strdup("the GPU that it serves is not yet known");
     g_array_append_val(state->gpus, gpu);
     return state->gpus->len - 1;
 }
@@ -130,14 +130,14 @@ proxies_take_known(const struct proxy_state *state, const struct vg_snap_proxy *
     if (gpu->problem)
         return;
     if (proxy->problem)
-        gpu->problem = g_strdup_printf("its newest figures are not known: %s", proxy->problem);
+        gpu->problem = g_strdup_printf("its most recent figures are unknown: %s", proxy->problem);
     else if (there < wanted && state->cluster->config->hold_ns > 0)
-        gpu->problem = g_strdup_printf(
-            "it is not known for long enough: %.4g s are needed, and %.4g s are recorded",
-            (double)state->cluster->config->hold_ns / NS_PER_S,
-            (double)(there * (size_t)gpu->window_ns) / NS_PER_S);
+        gpu->problem =
+            g_strdup_printf("its history is too short: %.4g s are needed, and %.4g s are recorded",
+                            (double)state->cluster->config->hold_ns / NS_PER_S,
+                            (double)(there * (size_t)gpu->window_ns) / NS_PER_S);
     else if (n < proxies_needed(wanted))
-        gpu->problem = g_strdup_printf("the figures of %zu of its last %zu windows are not known",
+        gpu->problem = g_strdup_printf("the figures of %zu of its last %zu windows are unknown",
                                        wanted - n, wanted);
     else if (gpu->window_ns != proxy->window_ns)
         gpu->problem = g_strdup("its proxies have windows of different lengths");
@@ -314,11 +314,11 @@ proxies_obstacle(const struct proxy_state *state, const struct proxy_client *cli
         return g_strdup_printf("the VM's programs do not reach its socket there, %s",
                                socket->socket);
     if (to->memory_bytes == 0)
-        return g_strdup("its memory is not known");
+        return g_strdup("its memory is unknown");
     if (client->socket->used_bytes > proxies_free(to))
         return g_strdup_printf(
-            "it has too little free memory: of %.0f MiB programs have %.0f, %.0f are reserved for "
-            "others that will come, and these have %.0f",
+            "it has too little free memory: of %.0f MiB, programs use %.0f, others that will "
+            "arrive have reserved %.0f, and these programs use %.0f",
             proxies_mib(to->memory_bytes), proxies_mib(to->used_bytes),
             proxies_mib(to->reserved_bytes), proxies_mib(client->socket->used_bytes));
     if (socket->memory_bytes > 0 && client->socket->used_bytes > socket->memory_bytes)
@@ -387,16 +387,16 @@ proxies_is_held(const struct proxy_state *state, const struct proxy_client *clie
         return false;
     }
     if (gpu->problem) {
-        vg_plan_add_why(state->plan, "of VM '%s' at %s nothing is said: %s", client->vm->name, name,
-                        gpu->problem);
+        vg_plan_add_why(state->plan, "nothing is proposed for VM '%s' at %s: %s", client->vm->name,
+                        name, gpu->problem);
         return false;
     }
     if (proxies_lasts(state, client))
         return true;
     if (client->lacked >= state->cluster->config->contention_threshold)
         vg_plan_add_why(state->plan,
-                        "VM '%s' waits %.2f of the time for %s, but not for long enough: over the "
-                        "last %.4g s it is %.3f on average",
+                        "VM '%s' waits %.2f of the time for %s, but not for long enough: its mean "
+                        "over the last %.4g s is %.3f",
                         client->vm->name, client->lacked, name,
                         (double)vg_gate_hold_long(state->cluster->config) / NS_PER_S,
                         client->lacked_long);
@@ -426,7 +426,7 @@ proxies_try(const struct proxy_state *state, size_t at, bool is_last, struct pro
                             client->vm->name, name, obstacle);
         else if (!obstacle && !proxies_wins(state, &change) && is_last)
             vg_plan_add_why(state->plan,
-                            "programs in VM '%s' would win %.3f GPU engines at %s, which is not "
+                            "programs in VM '%s' would gain %.3f GPU engines at %s, which is not "
                             "enough",
                             client->vm->name, change.net, name);
         if (obstacle || !proxies_wins(state, &change) ||
@@ -475,7 +475,7 @@ proxies_commit_switch(struct proxy_state *state, const struct proxy_switch *chan
     action->reason.rule = g_strdup("proxy-move");
     action->reason.text = g_strdup_printf(
         "VM '%s' waits %.2f of the time for %s (demand %.2f); the demand for %s is %.2f, so its "
-        "programs win %.2f GPU engines there, at a cost of %.3f; they are paused for %.2f s%s",
+        "programs gain %.2f GPU engines there, at a cost of %.3f; they pause for %.2f s%s",
         client->vm->name, client->lacked, here, proxies_mean(from), other, proxies_mean(to),
         change->gain, change->cost, action->cost.stun_s + action->cost.migration_s,
         is_measured ? ", as measured" : ", not measured here yet");

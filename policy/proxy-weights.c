@@ -107,15 +107,15 @@ proxy_weights_find(const struct proxy_client *client, const struct proxy_round *
     for (size_t i = 0; i < round->n; i++)
         others += i == round->who ? 0 : round->weights[i];
     if (wants > equal) {
-        *ret_why = g_strdup("it wants more than an equal part, and has what its weight says");
+        *ret_why = g_strdup("it demands more than an equal share and gets what its weight allows");
         return 0;
     }
     const double weight = ceil(others * wants / (round->all - wants) - PROXIES_EPSILON);
     if (weight <= (double)client->socket->weight)
-        *ret_why = g_strdup("its weight gives it all that it wants: it waits for commands of "
-                            "others to end, which no weight shortens");
+        *ret_why = g_strdup("its weight gives it everything it demands; it waits for other "
+                            "programs' commands to end, which no weight can shorten");
     else if (weight > VG_PROXY_WEIGHT_MAX)
-        *ret_why = g_strdup("there is no weight as large as it needs");
+        *ret_why = g_strdup("the weight that it needs exceeds the maximum");
     return *ret_why ? 0 : (int64_t)weight;
 }
 
@@ -156,7 +156,7 @@ proxy_weights_commit(struct proxy_state *state, struct proxy_client *client, int
         "which gives it %.2f more, and no other VM loses more than %.0f %% of its share",
         client->vm->name, client->lacked, here, client->run, (int)client->socket->weight,
         is_configured ? "its proxy was started with another weight"
-                      : "it wants less than an equal part, which a larger weight gives it",
+                      : "it demands less than an equal share, which a larger weight gives it",
         gain, worst * 100);
     vg_plan_reason_add_input(&action->reason, "vm_gains_share", gain);
     vg_plan_reason_add_input(&action->reason, "others_lose_at_most_part", worst);
@@ -172,8 +172,8 @@ proxies_plan_weight(struct proxy_state *state, struct proxy_client *client)
 
     if (proxies_gpu(state, client->gpu)->n_proxies > 1) {
         vg_plan_add_why(state->plan,
-                        "no weight is proposed for VM '%s': several proxies share its "
-                        "GPU, and none knows of the others",
+                        "no weight is proposed for VM '%s': several proxies share its GPU and do "
+                        "not know of each other",
                         client->vm->name);
         return;
     }
@@ -183,7 +183,7 @@ proxies_plan_weight(struct proxy_state *state, struct proxy_client *client)
         why = g_strdup("no other VM is there now");
     else if (client->socket->configured_weight <= client->socket->weight &&
              !proxy_weights_fit(state, &round))
-        why = g_strdup("what the VMs of its GPU get is not what their weights say");
+        why = g_strdup("the VMs of its GPU do not get the shares that their weights define");
     else
         weight = proxy_weights_find(client, &round, &why);
     if (weight > 0 && proxy_weights_win(state, &round, weight, &gain, &worst)) {
@@ -191,8 +191,8 @@ proxies_plan_weight(struct proxy_state *state, struct proxy_client *client)
         return;
     }
     if (!why)
-        why = g_strdup_printf("with %d it would get %.3f more, and another VM lose %.0f %% of what "
-                              "it has",
+        why = g_strdup_printf("with a weight of %d it would get %.3f more, but another VM would "
+                              "lose %.0f %% of its share",
                               (int)weight, gain, worst * 100);
     vg_plan_add_why(state->plan, "no weight is proposed for VM '%s': %s", client->vm->name, why);
 }

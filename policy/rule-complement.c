@@ -174,14 +174,14 @@ describe_target(const vg_cluster *cluster, size_t to, GString *text)
     g_string_append_printf(text, "host '%s' has %.0f CPUs", host->host->name,
                            host->floating.capacity);
     if (!kept) {
-        g_string_append_printf(text, "; its VMs want %.2f", floating);
+        g_string_append_printf(text, "; its VMs demand %.2f", floating);
         return;
     }
     for (guint p = 0; p < host->pools->len; p++) {
         const struct vg_load *pool = &g_array_index(host->pools, struct vg_load, p);
         wanted += vg_load_mean(cluster, pool) - pool->own;
     }
-    g_string_append_printf(text, ": VMs that keep to %s want %.2f cores there and leave %.2f CPUs",
+    g_string_append_printf(text, ": VMs pinned to %s demand %.2f cores there and leave %.2f CPUs",
                            kept, wanted, vg_predict_left(cluster, to));
     if (floating >= VG_GATE_SHOWN)
         g_string_append_printf(text, "; others want %.2f", floating);
@@ -196,11 +196,11 @@ complement_describe_move(const vg_cluster *cluster, const struct vg_move *move)
     GString *text = g_string_new("");
 
     describe_loss(cluster, move, text);
-    g_string_append_printf(text, ". VM '%s' wants %.2f cores; ", vm->name, vg_snap_vm_demand(vm));
+    g_string_append_printf(text, ". VM '%s' demands %.2f cores; ", vm->name, vg_snap_vm_demand(vm));
     describe_target(cluster, move->to, text);
     if (own >= VG_GATE_SHOWN)
         g_string_append_printf(text, " and it uses %.2f itself", own);
-    g_string_append_printf(text, ", so moving it there wins %.2f cores", move->gain.cpu);
+    g_string_append_printf(text, ", so moving it there gains %.2f cores", move->gain.cpu);
     if (move->gain.gpu > TIE || move->gain.gpu < -TIE)
         g_string_append_printf(text, " and %.2f GPU engines", move->gain.gpu);
     g_string_append_printf(text, " at a cost of %.3f.", move->cost_cores);
@@ -219,8 +219,8 @@ complement_describe_step(const struct complement_group *group, size_t step, char
     for (size_t i = 0; i <= step; i++)
         so_far += group->moves[i].weighed;
     return g_strdup_printf(
-        "Step %zu of %zu, which together win %.2f cores at a cost of %.3f; after "
-        "this step %.2f cores %s lost than before the first. %s",
+        "Step %zu of %zu, which together gain %.2f cores at a cost of %.3f; after this step, %.2f "
+        "cores %s are lost than before the first. %s",
         step + 1, group->n, group->claim.gain, group->claim.cost_cores,
         so_far < 0 ? -so_far : so_far, so_far < 0 ? "more are" : "less are", text);
 }
@@ -231,7 +231,7 @@ complement_describe_day(const struct complement_group *group, char **text)
 {
     if (!group->claim.has_day)
         return;
-    char *more = g_strdup_printf("%s Over the last day it would have won %.2f cores.", *text,
+    char *more = g_strdup_printf("%s Over the last day it would have gained %.2f cores.", *text,
                                  group->claim.day_gain);
     g_free(*text);
     *text = more;
@@ -260,17 +260,17 @@ complement_describe_other(const struct complement *state, const struct vg_group 
         return;
     const double other = vg_claim_gain(&claim) - claim.cost_cores;
     if (other < net - TIE)
-        runner_up->why = g_strdup_printf("after its cost it wins %.3f cores less (%.3f, not %.3f)",
+        runner_up->why = g_strdup_printf("after its cost it gains %.3f cores less (%.3f, not %.3f)",
                                          net - other, other, net);
     else if (other > net + TIE)
-        runner_up->why = g_strdup_printf("it wins more (%.3f cores after its cost, not %.3f), but "
-                                         "the moves that follow would win less",
+        runner_up->why = g_strdup_printf("it gains more (%.3f cores after its cost, not %.3f), but "
+                                         "the moves that follow would gain less",
                                          other, net);
     else if (move.vm == chosen->moves[0].vm)
-        runner_up->why = g_strdup_printf("it wins the same; host '%s' comes first by name",
+        runner_up->why = g_strdup_printf("it gains the same; host '%s' comes first by name",
                                          cluster->hosts[chosen->moves[0].to].host->name);
     else
-        runner_up->why = g_strdup_printf("it wins the same; VM '%s' comes first by name",
+        runner_up->why = g_strdup_printf("it gains the same; VM '%s' comes first by name",
                                          cluster->vms[chosen->moves[0].vm].vm->name);
 }
 
@@ -380,9 +380,9 @@ complement_conclude(struct complement *state)
         vg_plan_add_why(plan, "there is no other host in the snapshot");
     if (state->n_held > 0 &&
         (int64_t)plan->actions->len >= vg_policy_max_moves(cluster->config, cluster->n_hosts)) {
-        vg_plan_add_why(plan, "the plan has %u moves, the most it may", plan->actions->len);
+        vg_plan_add_why(plan, "the plan has %u moves, its limit", plan->actions->len);
         if (state->found.n_more > 0)
-            vg_plan_add_why(plan, "%zu further moves would win %.2f cores after their cost",
+            vg_plan_add_why(plan, "%zu further moves would gain %.2f cores after their cost",
                             state->found.n_more, state->found.more_cores);
     }
     complement_describe_failed(state);
@@ -401,8 +401,8 @@ add_spread_notes(const vg_cluster *cluster, vg_plan *plan)
         double spread = vg_predict_spread(cluster, host);
         if (lost - spread >= cluster->config->contention_threshold && lost - spread > TIE)
             vg_plan_add_note(plan,
-                             "on host '%s' %.2f of the %.2f cores lost could be had without a "
-                             "migration: its VMs use only some of its %.0f CPUs",
+                             "on host '%s', %.2f of the %.2f lost cores could be recovered without "
+                             "a migration because its VMs use only some of its %.0f CPUs",
                              cluster->hosts[host].host->name, lost - spread, lost,
                              cluster->hosts[host].floating.capacity);
     }

@@ -62,7 +62,7 @@ vg_paper_judge_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
     const struct vg_snap_vm *snap = cluster->vms[vm].vm;
     bool over = is_over_threshold(cluster, &cluster->vms[vm]);
     if (snap->vm_class != VG_CLASS_CPU)
-        *ret_reason = g_strdup_printf("VM '%s' is of class %s, the rule moves class cpu only",
+        *ret_reason = g_strdup_printf("VM '%s' has class %s; the rule moves only class cpu",
                                       snap->name, vg_vm_class_names[snap->vm_class]);
     else
         *ret_reason = describe_preemptions(cluster, snap, over);
@@ -219,7 +219,7 @@ commit(vg_cluster *cluster, size_t vm, size_t target, const struct vg_fit *fit, 
     if (!(move.net > 0))
         vg_plan_add_note(plan,
                          "the contention model does not expect the move of VM '%s' to pay off: it "
-                         "wins %.3f cores, %.3f after its cost",
+                         "gains %.3f cores, %.3f after its cost",
                          cluster->vms[vm].vm->name, move.weighed, move.net);
     vg_plan_reason_add_input(&action->reason, "vm_cpu_intensity",
                              cluster->vms[vm].vm->cpu_intensity);
@@ -265,7 +265,7 @@ conclude(const vg_cluster *cluster, const GArray *victims, int64_t limit,
         vg_plan_add_why(plan, "no CPU-intensive VM is preempted more than %.1f times per second",
                         cluster->config->preempt_threshold);
     else if (limit == 0)
-        vg_plan_add_why(plan, "the plan may have no moves");
+        vg_plan_add_why(plan, "the plan may not contain moves");
     else if (cluster->n_hosts == 1)
         vg_plan_add_why(plan, "there is no other host in the snapshot");
     if (n_moves > 0 && victims->len > n_moves && (int64_t)n_moves >= limit)

@@ -120,7 +120,7 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
 {
     const struct vg_snap_host *target = cluster->hosts[move->to].host;
     if (move->cost.memory_assumed)
-        vg_plan_add_note(plan, "the memory of VM '%s' is not known; %.1f GiB are assumed",
+        vg_plan_add_note(plan, "the memory of VM '%s' is unknown; %.1f GiB are assumed",
                          cluster->vms[move->vm].vm->name,
                          (double)cluster->config->assumed_memory_bytes / (1024.0 * 1024 * 1024));
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
@@ -128,7 +128,7 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
         vg_plan_add_note(plan, "the CPU quota of VM '%s' lets it use %.2f cores on every host",
                          vm->name, vm->cpu_limit);
     if (!vg_memory_is_known(target->memory_bytes, target->memory_free_bytes))
-        vg_plan_add_note(plan, "the memory of host '%s' is not known and was not checked",
+        vg_plan_add_note(plan, "the memory of host '%s' is unknown and was not checked",
                          target->name);
 }
 
@@ -153,13 +153,13 @@ rule_add_gpus(const vg_cluster *cluster, const struct vg_move *move, struct vg_p
         return;
     if (vm->display_name)
         vg_plan_add_note(plan,
-                         "OpenStack chooses the GPU for VM '%s' on host '%s': the gain is that "
-                         "with the worst of the free ones",
+                         "OpenStack chooses the GPU for VM '%s' on host '%s': the stated gain is "
+                         "that of the worst free GPU",
                          vm->name, to->name);
     else
         vg_plan_add_note(plan,
-                         "vgpud on host '%s' is an older one, so the plan cannot name a GPU for VM "
-                         "'%s' on host '%s': the gain is that with the worst of the free ones",
+                         "vgpud on host '%s' is older, so the plan cannot name a GPU for VM '%s' "
+                         "on host '%s': the stated gain assumes the worst free GPU",
                          vg_snap_host_names_gpus(to) ? from->name : to->name, vm->name, to->name);
 }
 

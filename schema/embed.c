@@ -70,7 +70,7 @@ convert_mapping(yaml_document_t *doc, const yaml_node_t *node)
             embed_fail("line %zu: a key that is no text", key->start_mark.line + 1);
         const char *name = (const char *)key->data.scalar.value;
         if (json_object_object_get_ex(object, name, NULL))
-            embed_fail("line %zu: '%s' is there twice", key->start_mark.line + 1, name);
+            embed_fail("line %zu: '%s' appears twice", key->start_mark.line + 1, name);
         json_object_object_add(object, name,
                                convert(doc, yaml_document_get_node(doc, pair->value)));
     }

@@ -460,7 +460,7 @@ note_aside(struct vg_store_reading *r)
         vg_store_dir_list_aside(r->directory, VG_STORE_WINDOWS, r->whole.from_ns, r->whole.to_ns);
 
     for (guint i = 0; i < names->len; i++) {
-        g_autofree char *why = g_strdup_printf("'%s/%s' is a damaged file that was moved aside",
+        g_autofree char *why = g_strdup_printf("'%s/%s' is a damaged file; it was moved aside",
                                                r->directory, (const char *)names->pdata[i]);
         store_leave_out(r, why);
     }

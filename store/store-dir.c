@@ -45,8 +45,7 @@ vg_store_dir_lock(const char *directory, GError **err)
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)
             vg_error(err, VG_E_BUSY,
-                     "another vgpud (pid %d) stores in '%s': one of them needs "
-                     "another directory",
+                     "another vgpud (pid %d) uses '%s'; one of them needs another directory",
                      store_dir_holder_of(fd), directory);
         else
             vg_error_errno(err, errno, "cannot lock '%s'", path);

@@ -104,7 +104,7 @@ vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError *
     if (is_too_late(file)) {
         sqlite3_reset(statement);
         return vg_error(err, VG_E_TIMEOUT,
-                        "reading '%s' takes too long: ask for a shorter time, or a step of whole "
+                        "reading '%s' takes too long; request a shorter time, or a step of whole "
                         "minutes or hours",
                         file->path);
     }
@@ -344,13 +344,12 @@ check_version(struct vg_store_file *file, GError **err)
         return -1;
     if (file->version > newest)
         return vg_error(err, VG_E_CONFLICT,
-                        "cannot %s '%s': it has version %d, this program knows versions up to %d; "
-                        "a newer vgpud wrote it",
+                        "cannot %s '%s': a newer vgpud wrote it: it has version %d, and this "
+                        "program reads versions up to %d",
                         verb, file->path, file->version, newest);
     if (file->version < 0 || (file->version == 0) != (tables == 0))
-        return vg_error(err, VG_E_INVALID,
-                        "cannot %s '%s': it is a database, but not one of vgpud's", verb,
-                        file->path);
+        return vg_error(err, VG_E_INVALID, "cannot %s '%s': it is a database, but not vgpud's",
+                        verb, file->path);
     if (file->version == 0 && !file->writing)
         return vg_error(err, VG_E_NOT_FOUND, "'%s' has no tables yet", file->path);
     return 0;

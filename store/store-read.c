@@ -233,7 +233,7 @@ check_query(const struct vg_history_query *query, bool steps, GError **err)
     if ((steps || query->step_ns != 0) &&
         (query->step_ns < VG_NS_PER_S || query->step_ns > VG_HISTORY_STEP_MAX_NS))
         return vg_error(err, VG_E_INVALID,
-                        "a step has to be 1 s to 366 days, or 0 for windows as they are");
+                        "a step must be 1 s to 366 days, or 0 for unmerged windows");
     return 0;
 }
 
@@ -248,13 +248,13 @@ store_read_once(struct vg_store_reading *r, const GPtrArray *windows, GError **e
     r->source = query->source ? query->source : chosen;
     if (r->source && !vg_store_collect(r, windows))
         vg_error(err, VG_E_INVALID,
-                 "that would be more than %d rows: ask for a larger step or a shorter time",
+                 "the result would have more than %d rows; request a larger step or a shorter time",
                  VG_HISTORY_ROWS_MAX);
     else
         rows = r->steps ? store_read_take_steps(r) : take_rows(r);
     if (!r->steps && rows && rows->len == 0 && !store_read_is_known(r, windows)) {
         g_clear_pointer(&rows, g_array_unref);
-        vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
+        vg_error(err, VG_E_NOT_FOUND, "nothing is stored about VM '%s'", query->vm);
     }
     r->source = NULL;
     return rows;

@@ -198,7 +198,7 @@ store_read(vg_store *store, store_reader *read, const struct vg_history_query *q
     /* What is missing in the second answer counts: a first failure may have been of a moment. */
     if (kept && (failed_again ? kept->len > 0 : failed || kept->len > 0 || !rows)) {
         if (failed_again)
-            vg_log_warn_limited("a history without what cannot be read: %s", failed_again->message);
+            vg_log_warn_limited("the history lacks unreadable data: %s", failed_again->message);
         g_clear_pointer(&rows, g_array_unref);
         return kept;
     }
@@ -242,7 +242,7 @@ vg_store_read_host(vg_store *store, const struct vg_history_query *query, GError
             g_ptr_array_set_size(query->left_out, 0);
         host = vg_store_read_total(store->directory, store->readers, all, query, &failed);
         if (failed && host->windows > 0) {
-            vg_log_warn_limited("sums of a host without what cannot be read: %s", failed->message);
+            vg_log_warn_limited("the sums of a host lack unreadable data: %s", failed->message);
             g_clear_error(&failed);
         }
     }
@@ -265,6 +265,6 @@ vg_store_find_vm(vg_store *store, const char *name, GError **err)
     if (!key && failed)
         vg_error(err, VG_E_IO, "%s", failed->message);
     else if (!key)
-        vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", name);
+        vg_error(err, VG_E_NOT_FOUND, "nothing is stored about VM '%s'", name);
     return key;
 }

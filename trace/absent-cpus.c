@@ -169,7 +169,7 @@ vg_absent_cpus_tell(const vg_absent_cpus *cpus, vg_recording *recording)
         return;
     g_autofree char *names = vg_absent_cpus_text(list);
     vg_recording_problem(recording, recording->name, 0,
-                         "no records of CPU %s are here, on which threads are woken: how long they "
-                         "wait and run there is not known",
+                         "CPU %s has no records, but threads are woken there, so their wait and "
+                         "run times there are unknown",
                          names);
 }

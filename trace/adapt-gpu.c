@@ -240,12 +240,12 @@ vg_gpu_read_fence(const struct vg_binding *binding, const void *record, struct v
 }
 
 const struct vg_adapter_need vg_adapt_gpu_needs[] = {
-    {.event = "an end of a request (dma_fence_signaled, i915_request_out; see vgpuctl-traces(5))",
+    {.event = "the end of a request (dma_fence_signaled, i915_request_out; see vgpuctl-traces(5))",
      .types = VG_SEEN_GPU(VG_GPU_DONE) | VG_SEEN_GPU(VG_GPU_RETIRED),
      .lack = VG_CPU_NO_GPU_ENDS,
      .with = VG_SEEN_GPU(VG_GPU_QUEUED) | VG_SEEN_GPU(VG_GPU_SUBMITTED) |
              VG_SEEN_GPU(VG_GPU_READY) | VG_SEEN_GPU(VG_GPU_RUNNING),
-     .beside = "the work of GPUs",
+     .beside = "GPU activity",
      .only_with = true},
     {0},
 };

@@ -149,9 +149,9 @@ check_event(const vg_aliases *aliases, const struct pair *event, GError **err)
     const struct vg_adapter *adapter = vg_adapter_find(event->ours);
 
     if (!adapter || adapter->type != VG_EVENT_GPU)
-        return vg_error(err, VG_E_INVALID, "'%s' is no GPU event that is understood", event->ours);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a supported GPU event", event->ours);
     if (vg_aliases_find(aliases, event->theirs))
-        return vg_error(err, VG_E_INVALID, "'%s' is there twice", event->theirs);
+        return vg_error(err, VG_E_INVALID, "'%s' appears twice", event->theirs);
     if (aliases->list->len >= VG_ALIASES_MAX)
         return vg_error(err, VG_E_INVALID, "more than %d events", VG_ALIASES_MAX);
     return 0;

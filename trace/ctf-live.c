@@ -203,7 +203,7 @@ on_stream_beginning(struct ctf_live *live, const bt_stream *bt)
         stream->shift_ns = shift_of(live, &stream->decoder.clock);
     else
         vg_recording_problem(&live->base, ctf_live_path_of(live), VG_NONE,
-                             "a stream has no clock, its events cannot be placed in time");
+                             "a stream has no clock, so the times of its events are unknown");
 }
 
 static void
@@ -222,8 +222,8 @@ ctf_live_reject(struct ctf_live *live, struct live_stream *stream, const char *w
     live->base.rejected++;
     if (!stream->reject_told)
         vg_recording_problem(&live->base, ctf_live_path_of(live), VG_NONE,
-                             "records of stream %u are left out, the first for: %s", stream->index,
-                             why);
+                             "records of stream %u are ignored, the first because of: %s",
+                             stream->index, why);
     stream->reject_told = true;
 }
 
@@ -337,8 +337,8 @@ on_packet_beginning(struct ctf_live *live, const bt_message *message)
         !stream->cpu_told) {
         stream->cpu_told = true;
         vg_recording_problem(&live->base, ctf_live_path_of(live), VG_NONE,
-                             "the packets of stream %u do not name their CPU, so what ran and "
-                             "waited is unknown",
+                             "the packets of stream %u do not name their CPU, so the threads that "
+                             "ran and waited are unknown",
                              stream->index);
     }
     stream->any_packet = true;

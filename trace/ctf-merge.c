@@ -380,8 +380,8 @@ ctf_merge_find_short(struct ctf_merge *merge, const struct ctf_end *ends)
             continue;
         stream->stops_early = true;
         vg_recording_problem(merge->recording, stream->path, stream->file.size,
-                             "the file ends here with a full packet, %.3f s before others of its "
-                             "trace: packets are missing",
+                             "the file ends here with a full packet, %.3f s before other files of "
+                             "its trace, so packets are missing",
                              (double)(end_ns - ends[i].ns) / 1e9);
     }
 }

@@ -391,8 +391,9 @@ ctf_packet_check_version(const uint8_t *text, GError **err)
     if (text[0] != RECORD_SEPARATOR)
         return 0;
     return vg_error(err, VG_E_INVALID,
-                    "this trace is CTF 2, and only CTF 1.8 is read; convert it with babeltrace2 "
-                    "2.1: `babeltrace2 TRACE -c sink.ctf.fs -p 'path=\"NEW\",ctf-version=\"1\"'`");
+                    "this trace is CTF 2, but only CTF 1.8 is supported; convert it with "
+                    "babeltrace2 2.1: `babeltrace2 TRACE -c sink.ctf.fs -p "
+                    "'path=\"NEW\",ctf-version=\"1\"'`");
 }
 
 int
@@ -420,7 +421,7 @@ ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err)
         *ret_offset = offset;
         if (pread(file.fd, head, sizeof(head), offset) != sizeof(head))
             return vg_error(err, VG_E_INVALID,
-                            "the metadata is cut in the packet header at %" G_GINT64_FORMAT,
+                            "the metadata is truncated in the packet header at %" G_GINT64_FORMAT,
                             offset);
         int64_t content = metadata_u32(head + METADATA_CONTENT_AT, swapped) / 8;
         int64_t size = metadata_u32(head + METADATA_SIZE_AT, swapped) / 8;
@@ -430,7 +431,7 @@ ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err)
                             "the metadata packet at %" G_GINT64_FORMAT " is damaged", offset);
         if (size > file.size - offset)
             return vg_error(err, VG_E_INVALID,
-                            "the metadata is cut in the packet at %" G_GINT64_FORMAT, offset);
+                            "the metadata is truncated in the packet at %" G_GINT64_FORMAT, offset);
         offset += size;
     }
     return 0;

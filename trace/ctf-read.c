@@ -123,12 +123,12 @@ vg_ctf_tree_add(struct vg_ctf_tree *tree, const char *path, GError **err)
     find_traces(tree, path, 0, found);
     if (found->len == 0 && tree->troubles->len > troubles) {
         const struct vg_trace_problem *trouble = g_ptr_array_index(tree->troubles, troubles);
-        return vg_error(err, VG_E_DENIED, "no CTF trace to be seen in '%s': %s: %s", path,
+        return vg_error(err, VG_E_DENIED, "cannot search '%s' for CTF traces: %s: %s", path,
                         trouble->file, trouble->what);
     }
     if (found->len == 0)
         return vg_error(err, VG_E_NOT_FOUND,
-                        "no CTF trace in '%s': no directory in it holds a file named 'metadata'",
+                        "no CTF trace in '%s': no directory in it contains a file named 'metadata'",
                         path);
     g_ptr_array_sort(found, compare_strings);
     g_ptr_array_extend_and_steal(tree->dirs, g_steal_pointer(&found));
@@ -209,7 +209,7 @@ leave_copies_out(struct ctf_recording *recording, struct ctf_trace *trace)
         const char *original = head ? g_hash_table_lookup(originals, head) : NULL;
         if (original) {
             vg_recording_problem(&recording->base, path, 0,
-                                 "left out: it starts with the same packet as '%s'", original);
+                                 "ignored: it starts with the same packet as '%s'", original);
             g_bytes_unref(head);
             continue;
         }
@@ -236,7 +236,8 @@ tell_missing_streams(struct ctf_recording *recording, const struct ctf_trace *tr
         g_autofree char *path = g_build_filename(trace->dir, stream, NULL);
         if (!g_file_test(path, G_FILE_TEST_EXISTS))
             vg_recording_problem(&recording->base, path, 0,
-                                 "the stream file is missing, its index '%s' is there", name);
+                                 "the stream file is missing, although its index '%s' exists",
+                                 name);
     }
     if (dir)
         g_dir_close(dir);
@@ -437,7 +438,7 @@ open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
         return;
     if (!has_private_place(trace, &place_error)) {
         vg_recording_problem(&recording->base, trace->dir, 0,
-                             "the trace cannot be read as a whole (%s), nor file by file: %s",
+                             "the trace can be read neither as a whole (%s) nor file by file: %s",
                              error ? error->message : "several files make one stream",
                              place_error->message);
         return;
@@ -446,9 +447,9 @@ open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
     prime(recording, 0);
     if (!is_any_described(recording))
         vg_recording_problem(&recording->base, metadata, 0,
-                             "no stream of this trace can be read: %s; if the metadata is at "
-                             "fault, 'babeltrace2 %s' names the line",
-                             error ? error->message : "none is sound", trace->dir);
+                             "no stream of this trace can be read: %s; if the metadata is invalid, "
+                             "'babeltrace2 %s' names the line",
+                             error ? error->message : "all are damaged", trace->dir);
 }
 
 /* ---- recordings ---- */
@@ -602,7 +603,7 @@ open_one(struct ctf_recording *recording, const char *dir, GPtrArray *recordings
     const char *original = trace->paths->len > 0 ? g_hash_table_lookup(copies, print) : NULL;
 
     if (original)
-        vg_recording_problem(&recording->base, dir, 0, "left out: a copy of the trace in '%s'",
+        vg_recording_problem(&recording->base, dir, 0, "ignored: a copy of the trace in '%s'",
                              original);
     else
         g_hash_table_insert(copies, g_strdup(print), g_strdup(dir));

@@ -58,9 +58,8 @@ vg_ctf_check_room(const struct vg_ctf_tree *tree, GError **err)
         need <= limit.rlim_cur)
         return 0;
     return vg_error(err, VG_E_INVALID,
-                    "reading %" G_GUINT64_FORMAT " stream files takes %" G_GUINT64_FORMAT
-                    " file descriptors, but this process may have %" G_GUINT64_FORMAT
-                    ": raise the limit (`ulimit -n %" G_GUINT64_FORMAT
-                    "`), or name fewer traces at a time",
+                    "reading %" G_GUINT64_FORMAT " stream files needs %" G_GUINT64_FORMAT
+                    " file descriptors, but the limit of this process is %" G_GUINT64_FORMAT
+                    ": raise the limit (`ulimit -n %" G_GUINT64_FORMAT "`), or name fewer traces",
                     streams, need, (guint64)limit.rlim_cur, need);
 }

@@ -102,7 +102,7 @@ check_class(const struct vg_ctf_class *class, GError **err)
     size_t n = 0;
 
     if (!class->name[0] || !g_utf8_validate(class->name, -1, NULL))
-        return vg_error(err, VG_E_INVALID, "the name of a class of records is UTF-8 text");
+        return vg_error(err, VG_E_INVALID, "a record class must have a UTF-8 name");
     for (const struct vg_ctf_field *f = class->fields; f->name; f++) {
         if (++n > VG_CTF_FIELDS_MAX)
             return vg_error(err, VG_E_INVALID, "%s has more than %d fields", class->name,
@@ -128,7 +128,8 @@ check_env(const struct vg_ctf_env *env, GHashTable *names, GError **err)
         return vg_error(err, VG_E_INVALID, "'%s' in a trace's environment is not UTF-8 text",
                         env->name);
     if (!g_hash_table_add(names, (void *)env->name))
-        return vg_error(err, VG_E_INVALID, "'%s' is twice in a trace's environment", env->name);
+        return vg_error(err, VG_E_INVALID, "'%s' appears twice in a trace's environment",
+                        env->name);
     return 0;
 }
 
@@ -139,7 +140,7 @@ ctf_plan_check(const struct vg_ctf_plan *plan, GError **err)
 
     /* The sum of offset and time must stay below 2^63. */
     if (plan->clock_offset_ns >= VG_TIME_MAX || plan->clock_offset_ns <= -VG_TIME_MAX)
-        return vg_error(err, VG_E_INVALID, "%" PRId64 " ns is no offset of a clock",
+        return vg_error(err, VG_E_INVALID, "%" PRId64 " ns is not a valid clock offset",
                         plan->clock_offset_ns);
     for (size_t i = 0; i < plan->n_classes; i++) {
         if (check_class(&plan->classes[i], err) < 0)
@@ -182,7 +183,7 @@ check_record(struct ctf_source *source, GError **err)
     size_t bytes = RECORD_HEAD_BYTES;
 
     if (record->class >= plan->n_classes)
-        return vg_error(err, VG_E_INVALID, "is of no known class (%u)", record->class);
+        return vg_error(err, VG_E_INVALID, "has an unknown class (%u)", record->class);
     if (record->ts_ns < 0 || record->ts_ns >= VG_TIME_MAX)
         return vg_error(err, VG_E_INVALID, "has the impossible time %" PRId64 " ns", record->ts_ns);
     if (record->ts_ns < source->last_ns)

@@ -49,7 +49,7 @@ ctf_stream_describe(struct ctf_stream *stream, const bt_stream *bt)
     learn_path(stream, bt);
     if (!stream->decoder.clock_key)
         vg_recording_problem(stream->recording, ctf_stream_path_of(stream), 0,
-                             "the stream has no clock, its events cannot be placed in time");
+                             "the stream has no clock, so the times of its events are unknown");
     if (stream->trace->env_known)
         return;
     stream->trace->env_known = true;
@@ -104,11 +104,10 @@ queue_commit(struct ctf_stream *stream)
         if (event->type != VG_EVENT_LOST)
             stream->recording->backwards++;
         if (!stream->backwards_told)
-            vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
-                                 packet_offset(stream),
-                                 "time runs backwards by %" G_GINT64_FORMAT
-                                 " ns; events are taken at the stream's last time",
-                                 stream->last_ts - event->ts_ns);
+            vg_recording_problem(
+                stream->recording, ctf_stream_path_of(stream), packet_offset(stream),
+                "time runs backwards by %" G_GINT64_FORMAT " ns; events get the stream's last time",
+                stream->last_ts - event->ts_ns);
         stream->backwards_told = true;
         event->ts_ns = stream->last_ts;
     }
@@ -150,7 +149,7 @@ ctf_stream_reject(struct ctf_stream *stream, const char *why)
         return;
     stream->reject_told = true;
     vg_recording_problem(stream->recording, ctf_stream_path_of(stream), packet_offset(stream),
-                         "records of the packet here are left out, the first for: %s", why);
+                         "records of this packet are ignored, the first because of: %s", why);
 }
 
 static void
@@ -353,8 +352,8 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         if (!stream->cpu_told)
             vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
                                  packet_offset(stream),
-                                 "the packets do not name their CPU, so what ran and waited is "
-                                 "unknown");
+                                 "the packets do not name their CPU, so the threads that ran and "
+                                 "waited are unknown");
         stream->cpu_told = true;
     } else if (stream->cpu == VG_NONE) {
         vg_recording_problem(stream->recording, ctf_stream_path_of(stream), packet_offset(stream),
@@ -469,7 +468,7 @@ resume_at(struct ctf_stream *stream, int64_t from)
             ctf_segment_next(&stream->trace->layout, stream->path, from, &stream->segment, &error);
         if (found == 1 && stream->segment.offset > from)
             vg_recording_problem(stream->recording, stream->path, from,
-                                 "%" G_GINT64_FORMAT " bytes cannot be read: no packet starts here",
+                                 "%" G_GINT64_FORMAT " bytes are unreadable: no packet starts here",
                                  stream->segment.offset - from);
         if (found < 1) {
             if (error || from < ctf_file_size(stream->path))
@@ -493,12 +492,12 @@ tell_damage(struct ctf_stream *stream, int64_t offset, const GError *error, size
     if (is_cut(stream))
         vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
                              stream->segment.offset + stream->segment.length,
-                             "the file is cut here, in the packet at %" G_GINT64_FORMAT
-                             "; the last event before is left out",
+                             "the file is truncated here, in the packet at %" G_GINT64_FORMAT
+                             "; the event before it is ignored",
                              stream->segment.offset);
     else
         vg_recording_problem(stream->recording, ctf_stream_path_of(stream), offset,
-                             "damaged packet, %zu events before the damage are left out: %s",
+                             "damaged packet; %zu events before the damage are ignored: %s",
                              dropped, error ? error->message : "");
 }
 
@@ -548,7 +547,7 @@ on_cut_end(struct ctf_stream *stream)
         vg_recording_problem(
             stream->recording, ctf_stream_path_of(stream),
             stream->segment.offset + stream->segment.length,
-            "the file is cut here, in the padding of the packet at %" G_GINT64_FORMAT
+            "the file is truncated here, in the padding of the packet at %" G_GINT64_FORMAT
             "; that packet lost no events",
             stream->segment.offset);
     else

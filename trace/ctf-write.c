@@ -76,7 +76,7 @@ make_dir(const char *path, bool *ret_made, GError **err)
         return vg_error_errno(err, errno, "cannot make the directory '%s'", path);
     DIR *dir = opendir(path);
     if (!dir && errno == ENOTDIR)
-        return vg_error(err, VG_E_CONFLICT, "'%s' exists and is no directory", path);
+        return vg_error(err, VG_E_CONFLICT, "'%s' exists and is not a directory", path);
     if (!dir)
         return vg_error_errno(err, errno, "cannot read the directory '%s'", path);
     bool empty = is_empty(dir);
@@ -110,7 +110,7 @@ make_memory(struct place *place, const struct vg_ctf_plan *plan, GError **err)
     place->memory = memfd_create("metadata", MFD_CLOEXEC);
     if (place->memory < 0 || ftruncate(place->memory, metadata_bytes_max(plan)) != 0 ||
         ftruncate(place->memory, 0) != 0)
-        return vg_error_errno(err, errno, "no memory for the metadata of '%s'", place->dir);
+        return vg_error_errno(err, errno, "out of memory for the metadata of '%s'", place->dir);
     return 0;
 }
 
@@ -381,11 +381,12 @@ replace_uuid(const struct place *place, GString *metadata, GError **err)
     g_ptr_array_add(paths, place->part_stream);
     ctf_layout_learn(&layout, place->part, paths);
     if (layout.n_uuids == 0)
-        return vg_error(err, VG_E_EXTERNAL, "babeltrace2 gave the trace '%s' no UUID", place->dir);
+        return vg_error(err, VG_E_EXTERNAL, "babeltrace2 did not give the trace '%s' a UUID",
+                        place->dir);
     g_autofree char *random = uuid_to_text(layout.uuids[0]);
     char *at = strstr(metadata->str, random);
     if (!at)
-        return vg_error(err, VG_E_EXTERNAL, "the UUID of the trace '%s' is not found", place->dir);
+        return vg_error(err, VG_E_EXTERNAL, "the UUID of the trace '%s' was not found", place->dir);
     memset(at, '0', UUID_TEXT_LENGTH);
     g_checksum_update(digest, (const guchar *)metadata->str, (gssize)metadata->len);
     if (for_each_packet(place, &layout, digest_head, digest, err) < 0)

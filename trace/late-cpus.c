@@ -73,7 +73,7 @@ vg_late_cpus_tell(vg_recording *recording, int64_t begin_ns)
         length_ns > 0 ? g_strdup_printf(" of %.3f s", (double)length_ns / 1e9) : g_strdup("");
     vg_recording_problem(
         recording, recording->name, 0,
-        "the records of CPU %s start late: all CPUs are recorded only from %.3f s%s on (other CPUs "
-        "without records at first count as idle)",
+        "the records of CPU %s start late, so all CPUs are recorded only from %.3f s%s on (other "
+        "CPUs count as idle until their first record)",
         names->str, after_s, of);
 }

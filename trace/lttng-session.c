@@ -33,7 +33,7 @@ hint_of(enum lttng_error_code code)
         return "; start it: `systemctl start lttng-sessiond` or `lttng-sessiond --daemonize`, as "
                "root";
     case LTTNG_ERR_KERN_NA:
-        return "; it needs the modules of LTTng (Debian: lttng-modules-dkms) in the running kernel";
+        return "; it needs LTTng's kernel modules (Debian: lttng-modules-dkms)";
     case LTTNG_ERR_NEED_ROOT_SESSIOND:
     case LTTNG_ERR_EPERM:
         return "; it needs root or the group `tracing`";
@@ -67,7 +67,7 @@ create(vg_lttng_session *session, const struct vg_lttng_options *options, GError
                            session->name, options->relayd_url, NULL, options->live_interval_us);
 
     if (!descriptor)
-        return vg_error(err, VG_E_INVALID, "LTTng takes no session into '%s'",
+        return vg_error(err, VG_E_INVALID, "LTTng cannot create a session in '%s'",
                         options->dir ? options->dir : options->relayd_url);
     int code = (int)lttng_create_session_ext(descriptor);
     lttng_session_descriptor_destroy(descriptor);
@@ -75,7 +75,7 @@ create(vg_lttng_session *session, const struct vg_lttng_options *options, GError
         return lttng_failed(err, code, "create a session");
     session->exists = true;
     session->handle = lttng_create_handle(session->name, &domain);
-    return session->handle ? 0 : vg_error(err, VG_E_EXTERNAL, "LTTng gives no handle");
+    return session->handle ? 0 : vg_error(err, VG_E_EXTERNAL, "cannot create an LTTng handle");
 }
 
 static int
@@ -89,7 +89,7 @@ add_channel(const vg_lttng_session *session, const struct vg_lttng_options *opti
     struct lttng_channel *channel = lttng_channel_create(&session->handle->domain);
 
     if (!channel)
-        return vg_error(err, VG_E_EXTERNAL, "LTTng gives no channel");
+        return vg_error(err, VG_E_EXTERNAL, "cannot create an LTTng channel");
     g_strlcpy(channel->name, CHANNEL, sizeof(channel->name));
     channel->attr.subbuf_size =
         options->subbuf_bytes ? options->subbuf_bytes : VG_LTTNG_SUBBUF_BYTES;
@@ -102,7 +102,7 @@ add_channel(const vg_lttng_session *session, const struct vg_lttng_options *opti
         struct lttng_event_context context = {.ctx = contexts[i]};
         code = lttng_add_context(session->handle, &context, NULL, CHANNEL);
         if (code < 0)
-            return lttng_failed(err, code, "record who causes an event");
+            return lttng_failed(err, code, "record the process of an event");
     }
     return 0;
 }
@@ -239,11 +239,11 @@ vg_lttng_session_stop(vg_lttng_session *session, int64_t timeout_ns, GError **er
         return lttng_failed(err, code, "stop recording");
     while ((code = lttng_data_pending(session->name)) == 1) {
         if (vg_clock_monotonic_ns() >= deadline_ns)
-            return vg_error(err, VG_E_TIMEOUT, "LTTng has not written all of it after %.1f s",
+            return vg_error(err, VG_E_TIMEOUT, "LTTng has not written all data after %.1f s",
                             (double)timeout_ns / 1e9);
         g_usleep(PENDING_POLL_US);
     }
-    return code < 0 ? lttng_failed(err, code, "report whether all is written") : 0;
+    return code < 0 ? lttng_failed(err, code, "report whether all data is written") : 0;
 }
 
 int

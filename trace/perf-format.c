@@ -124,7 +124,7 @@ vg_perf_format_parse(const char *text, const char *where, GError **err)
             format->n_fields++;
     }
     if (!format->name[0] || id == 0 || format->n_fields == 0) {
-        vg_error(err, VG_E_INVALID, "'%s' is no format of a tracepoint: it has no %s", where,
+        vg_error(err, VG_E_INVALID, "'%s' is not a tracepoint format: it has no %s", where,
                  !format->name[0] ? "name"
                  : id == 0        ? "ID"
                                   : "fields");
@@ -258,13 +258,13 @@ vg_tracefs_root(GError **err)
     }
     if (denied) {
         vg_error(err, VG_E_DENIED,
-                 "cannot read '%s': tracefs is root's alone, unless it is mounted with gid= and "
-                 "mode= for others; run as root, or with CAP_DAC_READ_SEARCH",
+                 "cannot read '%s': only root can read tracefs unless it is mounted with gid= and "
+                 "mode=; run as root or with CAP_DAC_READ_SEARCH",
                  roots[0]);
     } else {
         vg_error(err, VG_E_NOT_FOUND,
-                 "there are no tracepoints in '%s'; `mount -t tracefs none %s` as root, if the "
-                 "kernel has them",
+                 "'%s' contains no tracepoints; if the kernel supports them, run `mount -t tracefs "
+                 "none %s` as root",
                  roots[0], roots[0]);
         vg_error_set_detail(err, VG_TROUBLE_TRACEFS_ABSENT);
     }

@@ -254,7 +254,8 @@ vg_perfetto_open(const char *path, int64_t clock_offset_ns, GError **err)
     trace->packet = g_string_new(NULL);
     trace->scratch = g_string_new(NULL);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        vg_error(err, VG_E_INVALID, "'%s' is no file that a trace could replace", path);
+        vg_error(err, VG_E_INVALID, "'%s' is not a regular file, so a trace cannot replace it",
+                 path);
         return NULL;
     }
     trace->temporary = g_strdup_printf("%s.XXXXXX", path);
@@ -265,7 +266,7 @@ vg_perfetto_open(const char *path, int64_t clock_offset_ns, GError **err)
     }
     trace->file = fdopen(fd, "w");
     if (!trace->file)
-        vg_bug("no memory for '%s'", path);
+        vg_bug("out of memory for '%s'", path);
     trace->buffer = g_malloc(BUFFER_BYTES);
     setvbuf(trace->file, trace->buffer, _IOFBF, BUFFER_BYTES);
     write_head(trace);

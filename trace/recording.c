@@ -116,22 +116,22 @@ vg_recording_add_vm(vg_recording *recording, const char *file, int32_t pid, cons
         return;
     }
     if (vg_topology_name_vm(unused, pid, name, uuid, &error) < 0) {
-        vg_recording_problem(recording, file, VG_NONE, "a VM is left without its name: %s",
-                             error->message);
+        vg_recording_problem(recording, file, VG_NONE, "a VM has no name: %s", error->message);
         return;
     }
     if (known) {
         if (strcmp(known->name, name) != 0 ||
             g_ascii_strcasecmp(known->uuid, uuid ? uuid : "") != 0)
             vg_recording_problem(recording, file, VG_NONE,
-                                 "process %d is VM '%s' here, but was '%s', which it stays", pid,
-                                 name, known->name);
+                                 "process %d is VM '%s' here, but was '%s' before; it keeps the "
+                                 "first name",
+                                 pid, name, known->name);
         return;
     }
     if (recording->vms->len == VG_RECORDING_VMS_MAX) {
         vg_recording_problem(recording, file, VG_NONE,
-                             "more than %d VMs have names; '%s' is left without",
-                             VG_RECORDING_VMS_MAX, name);
+                             "more than %d VMs have names; '%s' is ignored", VG_RECORDING_VMS_MAX,
+                             name);
         return;
     }
     g_strlcpy(vm.name, name, sizeof(vm.name));

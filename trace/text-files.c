@@ -120,8 +120,8 @@ text_files_decide(struct vg_text_files *files, vg_recording *recording)
         if (!rows[i].is_taken)
             vg_recording_problem(recording, recording->name, 0,
                                  "%" G_GUINT64_FORMAT
-                                 " lines are from '%s', a different machine than '%s': they are "
-                                 "left out; for their figures, convert that file separately",
+                                 " lines are from '%s', a different machine than '%s', and are "
+                                 "ignored; for their figures, convert that file separately",
                                  rows[i].lines, rows[i].name, rows[host].name);
         all &= rows[i].is_taken;
     }
@@ -178,8 +178,8 @@ text_files_meet(struct vg_text_files *files, struct vg_text_span name)
     file->is_taken = files->is_one || files->rows->len == 1;
     if (!file->is_taken)
         vg_recording_problem(files->recording, files->recording->name, 0,
-                             "lines of '%s' are left out: whether it is of the same machine as "
-                             "'%s' is known only where the text is in a file",
+                             "lines of '%s' are ignored: whether it is the same machine as '%s' "
+                             "can only be determined if the text is in a file",
                              file->name, g_array_index(files->rows, struct text_file, 0).name);
     return file;
 }

@@ -49,8 +49,8 @@ static const struct foreign utf16_little = {"UTF-16 text", "convert it",
                                             "iconv -f UTF-16LE -t UTF-8"};
 static const struct foreign utf16_big = {"UTF-16 text", "convert it", "iconv -f UTF-16BE -t UTF-8"};
 static const struct foreign text_foreign_json = {
-    "JSON", "give the recording that it was made of: trace text, `perf script` text or CTF", NULL};
-static const struct foreign text_foreign_cr = {"text whose lines end with a carriage return alone",
+    "JSON", "use the original recording instead: trace text, `perf script` text or CTF", NULL};
+static const struct foreign text_foreign_cr = {"text whose lines end with only a carriage return",
                                                "convert it", "tr '\\r' '\\n' <"};
 
 /* UTF-16 without its mark: every other byte is zero. */

@@ -305,9 +305,9 @@ static void
 check_possible(struct vg_text_line *line)
 {
     if (line->cpu >= VG_CPU_LIMIT)
-        line->impossible = "a CPU number that no kernel has";
+        line->impossible = "an impossible CPU number";
     else if (line->tid > VG_TID_LIMIT || line->tgid > VG_TID_LIMIT)
-        line->impossible = "a thread id that no kernel hands out";
+        line->impossible = "an impossible thread id";
 }
 
 /* "PERF_RECORD_LOST lost 17" in the place of an event; older versions call that event "unknown". */
@@ -575,13 +575,13 @@ vg_text_line_hint(struct vg_text_span text)
         int64_t number;
         bool is_time = read_time(&behind, end, &number) == VG_TEXT_EVENT && p - text.s > 2;
         if (is_time && is_latency_column(text.s, p))
-            return "this is the latency format: make the text with trace-cmd report without -l";
+            return "this is the latency format: create the text with trace-cmd report without -l";
         if (is_time && !memchr(text.s, '[', (size_t)(p - text.s)))
-            return "the line has no CPU: make the text with `perf script -F +cpu`";
+            return "the line has no CPU: create the text with `perf script -F +cpu`";
         behind = p;
         if (vg_text_digits(&behind, end, &number) && starts_with(behind, end, "us") &&
             memchr(behind, ':', MIN(4, (size_t)(end - behind))))
-            return "this is the latency format: make the text with `echo nolatency-format > "
+            return "this is the latency format: create the text with `echo nolatency-format > "
                    "trace_options`, or trace-cmd report without -l";
     }
     return NULL;

@@ -65,7 +65,7 @@ vg_text_lines_new(vg_text_source *source_take, vg_recording *recording)
     if (parts.repeats > 0)
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%u of the %u recordings in this text start before others of the same "
-                             "CPUs end: their records up to that end are left out as duplicates",
+                             "CPUs end; their records up to that end are ignored as duplicates",
                              parts.repeats, parts.list->len);
     vg_text_lines *lines = text_lines_make(source_take, parts.list, parts.tells_loss);
     g_clear_pointer(&parts.list, g_array_unref);
@@ -110,7 +110,7 @@ text_lines_begin_part(vg_text_lines *lines)
     lines->n_begun++;
     cursor.source = vg_text_source_part(lines->source, part->begin, part->end, &error);
     if (!cursor.source) {
-        lines->error = g_strdup_printf("%u of the text's parts are of the same time: %s",
+        lines->error = g_strdup_printf("%u parts of the text cover the same time: %s",
                                        lines->cursors->len + 1, error->message);
         return;
     }

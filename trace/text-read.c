@@ -343,7 +343,7 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
         if (keep_line_problem(recording))
             vg_recording_problem(
                 &recording->base, recording->base.name, raw->offset,
-                "zero bytes instead of text; the lines where they start and end are left out");
+                "zero bytes instead of text; the lines where they start and end are ignored");
         return VG_TEXT_UNKNOWN;
     }
     enum vg_text_kind kind = vg_text_line_parse(raw->text, &line);
@@ -435,8 +435,8 @@ text_next(vg_recording *base, struct vg_event *ret_event, GError **err)
             text_read_finish(recording);
         if (recording->is_mixed)
             return vg_error(err, VG_E_INVALID,
-                            "%s: a recording starts before the previous one ends, as where per_cpu "
-                            "files are joined: put the text into a file",
+                            "%s: a recording starts before the previous one ends, for example "
+                            "because per_cpu files were joined; put the text into a file",
                             base->name);
     }
 }
@@ -493,7 +493,8 @@ probe(struct text_recording *recording, GError **err)
             return vg_error(err, VG_E_INVALID,
                             "%s: times at byte %" G_GINT64_FORMAT
                             " are bare counts, not seconds; record with a clock that counts "
-                            "seconds, as `echo mono > trace_clock` or `trace-cmd record -C mono`",
+                            "seconds, for example `echo mono > trace_clock` or `trace-cmd record "
+                            "-C mono`",
                             name, raw.offset);
         understood |= kind == VG_TEXT_HEADER || kind == VG_TEXT_LOST;
         if (recording->queue->len > 0)
@@ -505,7 +506,7 @@ probe(struct text_recording *recording, GError **err)
     if (!why)
         why = recording->hint;
     return vg_error(err, VG_E_INVALID,
-                    "%s: no line of tracefs, trace-cmd report or perf script text found%s%s", name,
+                    "%s: found no line of tracefs, trace-cmd report or perf script text%s%s", name,
                     why ? "; " : "", why ? why : "");
 }
 

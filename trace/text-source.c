@@ -44,7 +44,7 @@ struct vg_text_source {
 static void
 damaged(vg_text_source *source, const char *what, const char *detail)
 {
-    source->damage = g_strdup_printf("%s (%s), the rest is not analysed", what, detail);
+    source->damage = g_strdup_printf("%s (%s); the rest is not analysed", what, detail);
     source->at_end = true;
 }
 

@@ -139,7 +139,7 @@ xz_step(vg_unpack *unpack, struct vg_unpack_io *io, const char **ret_why)
     if (ret == LZMA_OK || ret == LZMA_BUF_ERROR)
         return VG_UNPACK_MORE;
     if (ret == LZMA_MEMLIMIT_ERROR || ret == LZMA_MEM_ERROR)
-        *ret_why = "unpacking it takes too much memory";
+        *ret_why = "unpacking it needs too much memory";
     else
         *ret_why = ret == LZMA_OPTIONS_ERROR ? "unknown compression options" : "bad data";
     return VG_UNPACK_DAMAGED;

@@ -39,20 +39,20 @@ struct wanted {
 static const struct wanted wanted[] = {
     {{{"sched:sched_switch"}, {"sched_switch"}}, "who runs", PART_ESSENTIAL},
     {{{"sched:sched_wakeup", "sched:sched_waking"}, {"sched_wakeup", "sched_waking"}},
-     "how long a thread that was woken waits",
+     "the wait times of woken threads",
      PART_USEFUL},
     {{{"sched:sched_wakeup_new"}, {"sched_wakeup_new"}}, NULL, PART_USEFUL},
     {{{"sched:sched_migrate_task"}, {"sched_migrate_task"}},
-     "which CPU a thread waits for after it was moved",
+     "the CPU for which a migrated thread waits",
      PART_USEFUL},
     {{{"sched:sched_process_fork"}, {"sched_process_fork"}}, NULL, PART_USEFUL},
     {{{"sched:sched_process_exec"}, {"sched_process_exec"}}, NULL, PART_USEFUL},
     {{{"sched:sched_process_exit"}, {"sched_process_exit"}}, NULL, PART_USEFUL},
     {{{"sched:sched_process_free"}, {"sched_process_free"}}, NULL, PART_USEFUL},
     {{{"task:task_rename"}, {NULL}}, NULL, PART_USEFUL},
-    {{{NULL}, {"lttng_statedump_process_state"}}, "the names of processes that sleep", PART_USEFUL},
+    {{{NULL}, {"lttng_statedump_process_state"}}, "the names of sleeping processes", PART_USEFUL},
     {{{"kvm:kvm_entry"}, {"kvm_x86_entry", "kvm_entry"}}, "time in the guest", PART_USEFUL},
-    {{{"kvm:kvm_exit"}, {"kvm_x86_exit", "kvm_exit"}}, "exits of the guest", PART_USEFUL},
+    {{{"kvm:kvm_exit"}, {"kvm_x86_exit", "kvm_exit"}}, "guest exits", PART_USEFUL},
 
     /* GPU requests. Up to four events for each; a switch of GVT-g's vGPUs is one for each of dozens
      * of registers (render_mmio), and a command of a guest one (gvt_command): these are left out.
@@ -122,10 +122,10 @@ vg_wanted_events_find(enum vg_event_dialect dialect, vg_has_event *has, const vo
             continue;
         if (wanted[i].part == PART_ESSENTIAL) {
             vg_wanted_events_clear(&found);
-            return vg_error(err, VG_E_NOT_FOUND, "there is no tracepoint %s, which shows %s",
+            return vg_error(err, VG_E_NOT_FOUND, "tracepoint %s, which shows %s, does not exist",
                             spellings[0], wanted[i].without);
         }
-        g_ptr_array_add(found.missing, g_strdup_printf("%s: there is no tracepoint %s",
+        g_ptr_array_add(found.missing, g_strdup_printf("%s: tracepoint %s does not exist",
                                                        wanted[i].without, spellings[0]));
     }
     *ret = found;

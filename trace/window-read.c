@@ -187,23 +187,23 @@ tell_gpu_limits(vg_window_reader *reader)
     if (stats.dropped > 0)
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "of GPU requests, contexts and memory objects %" G_GUINT64_FORMAT
-                             " were dropped before they ended: no more than %d, %d and %d are kept",
+                             " were dropped before they ended: at most %d, %d and %d are stored",
                              stats.dropped, VG_GPU_OPEN_REQUESTS_MAX, VG_GPU_CONTEXTS_MAX,
                              VG_GPU_OBJECTS_MAX);
     if (stats.begun > 0 && stats.done == 0)
         vg_recording_problem(recording, recording->name, 0,
                              "of %" G_GUINT64_FORMAT
-                             " GPU requests that started, none is done: check that their ends were "
-                             "recorded, in a form that vgpuctl-traces(5) lists%s",
+                             " GPU requests that started, none is done; check that their ends were "
+                             "recorded in a form that vgpuctl-traces(5) lists%s",
                              stats.begun,
-                             stats.lacks_ends ? "; without them it is unknown how many are done "
-                                                "or open, and how long they ran"
+                             stats.lacks_ends ? "; without them, the numbers of completed and open "
+                                                "requests and their run times are unknown"
                                               : "");
     if (stats.unattributed > 0)
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%" G_GUINT64_FORMAT
-                             " records of GPU requests are in no figure, or not in their user's: "
-                             "at most %d engines and %d users of them are distinguished",
+                             " records of GPU requests are missing from some or all figures: at "
+                             "most %d engines and %d users of them are distinguished",
                              stats.unattributed, VG_GPU_ENGINES_MAX, VG_GPU_USERS_MAX);
 }
 
@@ -233,8 +233,8 @@ end_part(vg_window_reader *reader, GError **err)
     if (!recording->has_switch && !recording->has_gpu)
         vg_recording_problem(
             recording, recording->name, 0,
-            "no sched_switch was found: who ran and who waited is not known; is it "
-            "recorded, and is the trace of a form that vgpuctl-traces(5) names?");
+            "no sched_switch was found, so run and wait times are unknown; check that it was "
+            "recorded in a form that vgpuctl-traces(5) lists");
     tell_gpu_limits(reader);
     reader->part_end = reader->beyond ? reader->options.end_ns : reader->last;
     skip_silence(reader, reader->part_end);

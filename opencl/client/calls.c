@@ -481,6 +481,6 @@ vg_wire_EnqueueNativeKernel(cl_command_queue command_queue, vg_cl_native_kernel 
     (void)event;
     if (!user_func)
         return CL_INVALID_VALUE;
-    vg_cl_say("a function of the program cannot be run by a proxy");
+    vg_cl_say("a proxy cannot run the program's own native functions");
     return CL_INVALID_OPERATION;
 }

@@ -54,8 +54,8 @@ vg_wire_connect(const char *address, const char **why)
         client->batch = malloc(VG_WIRE_BATCH);
     if (!client || !client->batch || !vg_wire_link_open(&client->link, address)) {
         *why = vg_wire_fault_text() ? vg_wire_fault_text()
-               : errno == EACCES ? "it takes another token or another VM, or is of another version"
-               : errno == EUSERS ? "it has as many clients as it may"
+               : errno == EACCES    ? "it expects another token or VM, or has another version"
+               : errno == EUSERS    ? "it has its maximum number of clients"
                : errno == ETIMEDOUT ? "it does not answer"
                                     : strerror(errno);
         if (client)
@@ -98,7 +98,7 @@ vg_wire_why(struct vg_wire_client *client)
     bool is_broken = client->is_broken;
     pthread_mutex_unlock(&client->lock);
     const char *why = is_broken ? vg_wire_link_why(&client->link) : NULL;
-    return !is_broken || why ? why : "it has ended, or does not answer";
+    return !is_broken || why ? why : "it has exited or does not answer";
 }
 
 cl_platform_id *

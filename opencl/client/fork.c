@@ -87,7 +87,8 @@ void
 vg_wire_fork_say(struct vg_wire_client *client)
 {
     if (client->is_inherited && !client->has_said)
-        vg_cl_say("this process was forked from a program whose OpenCL is a proxy's, or was "
-                  "stopped then: the program's objects do not work here, only new contexts do");
+        vg_cl_say("this process was forked from a program that used OpenCL through a proxy or was "
+                  "stopped at the time; inherited OpenCL objects do not work here, but new "
+                  "contexts do");
     client->has_said = true;
 }

@@ -20,7 +20,7 @@ vg_wire_client_break(struct vg_wire_client *client)
     pthread_mutex_lock(&client->lock);
     if (!client->is_broken && !client->is_closing && client->is_staying &&
         !vg_wire_link_has_left(&client->link))
-        vg_cl_say("the proxy is gone%s%s: OpenCL does not work any more in this program",
+        vg_cl_say("the proxy has disappeared%s%s; OpenCL no longer works in this program",
                   why ? ", as " : "", why ? why : "");
     client->is_broken = true;
     for (struct vg_wire_call *call = client->waiting; call; call = call->next) {
@@ -211,9 +211,9 @@ receive_event(struct vg_wire_client *client, const struct vg_wire_head *head)
 static bool
 receive_end(const struct vg_wire_head *head)
 {
-    vg_cl_say("the proxy ends this program's OpenCL: %s %" PRIu64 " s%s",
+    vg_cl_say("the proxy terminated this program's OpenCL: %s %" PRIu64 " s%s",
               head->op == VG_WIRE_LONG ? "a command took longer than"
-                                       : "its main process, which hangs, has not given the GPU for",
+                                       : "its main process hangs and has not assigned the GPU for",
               head->number, head->op == VG_WIRE_LONG ? " while others waited" : "");
     return false;
 }
@@ -228,7 +228,7 @@ receive_ended(struct vg_wire_client *client, const struct vg_wire_head *head)
         return false;
     for (char *at = why; *at; at++)
         *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
-    vg_cl_say("the proxy ends this program's OpenCL: %s", why);
+    vg_cl_say("the proxy terminated this program's OpenCL: %s", why);
     return false;
 }
 

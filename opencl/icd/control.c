@@ -133,10 +133,10 @@ control_watch_run(void *data)
     if (!watch->has_ended) {
         const char *last = watch->s->last;
         watch->has_told = true;
-        vg_cl_say("%s does not come back%s%s: the program waits", watch->who,
+        vg_cl_say("%s does not return%s%s; the program waits", watch->who,
                   last && *last ? " after " : "", last ? last : "");
         if (watch->control)
-            control_tell(watch->control, "%s %s does not come back%s%s", watch->word, watch->who,
+            control_tell(watch->control, "%s %s does not return%s%s", watch->word, watch->who,
                          last && *last ? " after " : "", last ? last : "");
     }
     pthread_mutex_unlock(&watch->lock);
@@ -333,11 +333,11 @@ control_resume_alone(void)
 
     snprintf(place, sizeof place, "%s", vg_cl_place());
     if (control_return(NULL, &s, place) || (*place && control_return(NULL, &s, ""))) {
-        vg_cl_say("there is no agent: the program continues on its own");
+        vg_cl_say("no agent is running; the program continues without one");
         vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();
     } else {
-        vg_cl_log("there is no agent, and the program cannot continue on its own: %s", s.reason);
+        vg_cl_log("no agent is running, and the program cannot continue without one: %s", s.reason);
     }
 }
 

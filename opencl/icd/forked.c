@@ -153,7 +153,7 @@ forked_renew(struct vg_wire_object *root)
         forked_leave_objects();
         const char *wrong = forked_connect(&vendors[v]);
         if (wrong)
-            vg_cl_say("this forked process gets no link of its own to %s: %s",
+            vg_cl_say("this forked process cannot connect to %s: %s",
                       vg_cl_vendor_where(&vendors[v]), wrong);
         has_link = has_link || !wrong;
     }

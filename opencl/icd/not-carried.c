@@ -8,13 +8,13 @@
 cl_int CL_API_CALL
 vg_cl_not_carried(void)
 {
-    vg_cl_say("a function of an extension was called that is not carried");
+    vg_cl_say("the program called an extension function that is not supported");
     return CL_INVALID_OPERATION;
 }
 
 void *CL_API_CALL
 vg_cl_none_carried(void)
 {
-    vg_cl_say("a function of an extension was called that is not carried");
+    vg_cl_say("the program called an extension function that is not supported");
     return NULL;
 }

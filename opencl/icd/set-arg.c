@@ -70,8 +70,9 @@ set_tell(struct vg_cl_object *kernel, cl_uint i, const struct vg_cl_object *obje
 {
     if (kernel->track->numbers != VG_CL_NUMBERS_SEEN &&
         !atomic_exchange(&kernel->kernel.is_told, true))
-        vg_cl_say("kernel %s: argument %u is treated as %s, whose address it is; if it is a "
-                  "number, results are wrong: the vendor does not report the type",
+        vg_cl_say("kernel %s: argument %u equals the address of %s and is treated as this object; "
+                  "if it is a number, results are wrong, because the vendor does not report "
+                  "argument types",
                   kernel->kernel.name, i, object->type == VG_CL_MEM ? "an image" : "a sampler");
 }
 

@@ -38,7 +38,7 @@ switch_wait_for_calls(struct vg_cl_switch *s)
         if (vg_cl_is_over(s)) {
             char why[VG_CL_REASON];
             snprintf(why, sizeof why, "%s", s->reason);
-            return vg_cl_fail(s, "a call of OpenCL had not ended when %.128s", why);
+            return vg_cl_fail(s, "an OpenCL call had not returned when %.128s", why);
         }
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
@@ -114,8 +114,8 @@ switch_can_unload(struct vg_cl_switch *s)
 
     for (cl_uint i = 0; i < n; i++)
         if (!vendors[i].path)
-            return vg_cl_fail(s, "the loader holds the vendor's library, not this library: it is a "
-                                 "layer");
+            return vg_cl_fail(s, "this library was loaded as a layer, so the loader holds the "
+                                 "vendor's library");
     return true;
 }
 
@@ -181,7 +181,7 @@ switch_go_on(struct vg_cl_switch *s)
         vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;
     }
-    vg_cl_fail(s, "it cannot continue either: %.200s", back.reason);
+    vg_cl_fail(s, "it cannot continue: %.200s", back.reason);
     switch_stay();
     switch_is_stopped = true;
     return VG_CL_LOST;
@@ -205,11 +205,11 @@ vg_cl_can_stop(struct vg_cl_switch *s)
     char path[128];
 
     if (vg_cl_is_ending())
-        return vg_cl_fail(s, "the program ends");
+        return vg_cl_fail(s, "the program is exiting");
     if (!switch_can_unload(s))
         return false;
     return !vg_cl_nodes_are_shared(path, sizeof path) ||
-           vg_cl_fail(s, "the program uses GPUs by %s, too", path);
+           vg_cl_fail(s, "the program also uses GPUs through %s", path);
 }
 
 /* Who wants it stopped sees it end, in most cases before the time is over. */
@@ -218,7 +218,7 @@ switch_await_end(struct vg_cl_switch *s)
 {
     while (!vg_cl_is_over(s))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    vg_cl_fail(s, "the program ends, but has not ended yet");
+    vg_cl_fail(s, "the program is exiting");
     return VG_CL_GOES_ON;
 }
 
@@ -245,7 +245,7 @@ switch_stop(struct vg_cl_switch *s)
     }
     vg_cl_step(s, "waiting for commands");
     if (!vg_cl_writer_open(&switch_stream, switch_room())) {
-        vg_cl_fail(s, "there is no memory for the program's state");
+        vg_cl_fail(s, "out of memory for the program's state");
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         return VG_CL_GOES_ON;
     }
@@ -258,7 +258,7 @@ switch_stop(struct vg_cl_switch *s)
     switch_unload();
     vg_cl_step(s, "unloading");
     if (vg_cl_nodes_are_used(path, sizeof path)) {
-        vg_cl_fail(s, "%s stays loaded: the program may use it, too", path);
+        vg_cl_fail(s, "%s stays loaded because the program may use it", path);
         return switch_go_on(s);
     }
     vg_cl_nodes_let_go();
@@ -285,9 +285,9 @@ vg_cl_stop(struct vg_cl_switch *s)
     vg_wire_set_patience(NULL, NULL);
     const char *why = stopped == VG_CL_GOES_ON ? vg_cl_vendors_why() : NULL;
     if (why)
-        vg_cl_fail(s, "the proxy is lost with all that it had there, as %s", why);
+        vg_cl_fail(s, "the program's state in the proxy is lost: %s", why);
     else if (stopped == VG_CL_GOES_ON && vg_cl_vendors_are_cut())
-        vg_cl_fail(s, "the link to its proxy is broken");
+        vg_cl_fail(s, "the connection to its proxy is broken");
     return stopped;
 }
 
@@ -300,7 +300,7 @@ vg_cl_resume(struct vg_cl_switch *s, const char *place)
         return true;
     vg_cl_step(s, "");
     if (!vg_cl_vendors_send(place))
-        return vg_cl_fail(s, "'%.64s' is no proxy", place);
+        return vg_cl_fail(s, "'%.64s' is not a proxy", place);
     if (!switch_reload(s))
         return switch_stay();
     vg_cl_step(s, "loading");

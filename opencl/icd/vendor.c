@@ -187,7 +187,7 @@ vg_cl_vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n)
     *n = 0;
     cl_int error = get ? get(0, NULL, n) : CL_PLATFORM_NOT_FOUND_KHR;
     if (error != CL_SUCCESS || *n == 0) {
-        vg_cl_log("%s gives no platforms: OpenCL's error %d", vg_cl_vendor_where(vendor), error);
+        vg_cl_log("%s reports no platforms: OpenCL error %d", vg_cl_vendor_where(vendor), error);
         return NULL;
     }
     cl_platform_id *platforms = calloc(*n, sizeof *platforms);
@@ -365,7 +365,7 @@ vendor_compare(struct vg_cl_track *track, cl_uint i, cl_device_id real)
     free(now.extensions);
     if (!lack)
         return NULL;
-    snprintf(lacking, sizeof lacking, "the device has less than the former one: %s", lack);
+    snprintf(lacking, sizeof lacking, "the device offers less than the previous one: %s", lack);
     return lacking;
 }
 
@@ -378,7 +378,7 @@ vendor_find_again(struct vg_cl_track *track, cl_platform_id platform)
     track->platform->real = platform;
     track->is_other = false;
     cl_device_id *reals = vendor_devices(track->cl, platform, &n);
-    const char *wrong = n < track->n_devices ? "there are fewer devices than before" : NULL;
+    const char *wrong = n < track->n_devices ? "fewer devices are available than before" : NULL;
     for (cl_uint i = 0; !wrong && i < track->n_devices; i++) {
         track->devices[i]->real = reals[i];
         wrong = vendor_compare(track, i, reals[i]);
@@ -412,7 +412,7 @@ vendor_find_all_again(struct vg_cl_vendor *vendor, const cl_platform_id *platfor
     const char *wrong = NULL;
 
     if (!vendor->place[0] && n < vendor->n_tracks)
-        return "there are fewer platforms than before";
+        return "fewer platforms are available than before";
     for (cl_uint i = 0; !wrong && i < vendor->n_tracks; i++) {
         struct vg_cl_track *track = vendor->tracks[i];
         cl_platform_id platform =

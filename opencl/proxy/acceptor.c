@@ -66,7 +66,9 @@ acceptor_may_come(struct vg_wire_tls *tls, const struct acceptor_terms *terms,
     if (said->is_known || (shown == VG_WIRE_TLS_NONE && terms->has_token))
         return true;
     if (shown == VG_WIRE_TLS_NONE)
-        snprintf(said->why, sizeof said->why, "the program has shown no certificate of the VM '%s'",
+        snprintf(said->why, sizeof said->why,
+                 "the program did not present a certificate of VM "
+                 "'%s'",
                  terms->vm);
     return false;
 }
@@ -185,7 +187,7 @@ acceptor_place(struct proxy_acceptors *acceptors, uint64_t serial)
     }
     if (place && !is_full)
         return place;
-    acceptor_say_refused(oldest, "others want to shake hands");
+    acceptor_say_refused(oldest, "too many TLS handshakes are in progress");
     kill(oldest->pid, SIGKILL);
     acceptor_end(oldest);
     return oldest;
@@ -269,11 +271,11 @@ vg_acceptor_receive(struct proxy_acceptors *acceptors, unsigned place, struct pr
     }
     bool ok = n == (ssize_t)sizeof said && said.ok && !said.is_shaken && !is_stale;
     if (!ok)
-        acceptor_say_refused(acceptor, n == 0 ? "its process has ended" : said.why);
+        acceptor_say_refused(acceptor, n == 0 ? "its process has exited" : said.why);
     if (ok && said.is_for_others)
         vg_admit_say(acceptor->tenant,
-                     "%s: the extended key usage of the certificate of '%s', from %s, leaves TLS "
-                     "clients out: a later version refuses it",
+                     "%s: the extended key usage of the certificate of '%s', from %s, does not "
+                     "include TLS clients; a future version will reject it",
                      acceptor->tenant->path, acceptor->tenant->vm, acceptor->from);
     if (ok) {
         *done = *acceptor;
@@ -311,12 +313,12 @@ acceptor_check(const struct vg_wire_tls_files *tls)
         _exit(EXIT_FAILURE);
     }
     if (!facts.is_for_servers)
-        vg_cl_say("the extended key usage of the certificate in '%s' leaves TLS servers out: later "
-                  "versions of the library refuse it",
+        vg_cl_say("the extended key usage of the certificate in '%s' does not include TLS servers; "
+                  "future versions of the library will reject it",
                   tls->certificate);
     if (now > facts.end || now < facts.begin)
         vg_cl_say("the certificate in '%s' %s: clients will reject it", tls->certificate,
-                  now > facts.end ? "has expired" : "is not good yet");
+                  now > facts.end ? "has expired" : "is not valid yet");
     _exit(EXIT_SUCCESS);
 }
 

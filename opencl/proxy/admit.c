@@ -59,7 +59,7 @@ admit_may_say(struct proxy_tenant *tenant)
         return false;
     }
     if (tenant->n_unsaid)
-        vg_cl_say("%s: %llu more lines were left out", tenant->path,
+        vg_cl_say("%s: %llu more messages were suppressed", tenant->path,
                   (unsigned long long)tenant->n_unsaid);
     tenant->n_unsaid = 0;
     return true;
@@ -165,9 +165,8 @@ static void
 arrival_drop(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
 {
     if (!arrival_is_stale(arrival))
-        vg_admit_refuse(arrival->tenant, arrival->fd,
-                        "too many connections of this VM wait to be served",
-                        "one that waits, from %s, as more come", arrival->from);
+        vg_admit_refuse(arrival->tenant, arrival->fd, "too many connections of this VM are waiting",
+                        "a waiting program from %s, because more are arriving", arrival->from);
     vg_arrival_end(arrivals, arrival);
 }
 
@@ -240,21 +239,23 @@ arrival_refuse(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
     const bool is_tls = vg_wire_address_is_tls(tenant->path);
 
     if (errno == EACCES && tenant->has_token)
-        vg_admit_refuse(tenant, arrival->fd, "it takes another token",
-                        "a program with another token, from %s", arrival->from);
+        vg_admit_refuse(tenant, arrival->fd, "it expects another token",
+                        "a program with a wrong token, from %s", arrival->from);
     else if (errno == EACCES && is_tls)
-        vg_admit_refuse(tenant, arrival->fd, "it takes a certificate of its VM, and none was shown",
+        vg_admit_refuse(tenant, arrival->fd,
+                        "it requires a certificate of its VM, and none was "
+                        "presented",
                         "a program without a certificate of '%s', from %s",
                         tenant->vm ? tenant->vm : "", arrival->from);
     else if (errno == EACCES)
-        vg_admit_refuse(tenant, arrival->fd, "it accepts no client, as it has no token",
-                        "a program from %s, as the socket has no token", arrival->from);
+        vg_admit_refuse(tenant, arrival->fd, "it has no token and therefore accepts no client",
+                        "a program from %s, because the socket has no token", arrival->from);
     else if (errno == EPROTONOSUPPORT)
         vg_admit_refuse(tenant, arrival->fd, "it does not accept TLS: its address starts with tcp:",
-                        "one who speaks TLS, which this address does not, from %s", arrival->from);
+                        "a TLS client from %s, which this address does not accept", arrival->from);
     else if (errno == EPROTO)
         vg_admit_refuse(tenant, arrival->fd, "it does not know this version of the library",
-                        "one who does not speak as the library does, from %s", arrival->from);
+                        "a client from %s that uses another protocol", arrival->from);
     else
         vg_admit_refuse(tenant, -1, "",
                         "a program from %s that disconnected before it had "
@@ -303,8 +304,8 @@ vg_arrivals_look(struct proxy_arrivals *arrivals)
             continue;
         }
         if (left <= 0) {
-            vg_admit_refuse(arrival->tenant, arrival->fd, "nothing came from this program in time",
-                            "one who says nothing for %d s, from %s", PROXY_ARRIVAL_S,
+            vg_admit_refuse(arrival->tenant, arrival->fd, "the program sent nothing in time",
+                            "a client that sent nothing for %d s, from %s", PROXY_ARRIVAL_S,
                             arrival->from);
             vg_arrival_end(arrivals, arrival);
             continue;

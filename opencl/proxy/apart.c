@@ -93,7 +93,7 @@ vg_apart_map(void)
     snprintf(gids, sizeof gids, "%u %u 1\n", apart_user.gid, apart_user.gid);
     bool ok = apart_write("/proc/self/setgroups", "deny") &&
               apart_write("/proc/self/uid_map", uids) && apart_write("/proc/self/gid_map", gids);
-    return ok ? NULL : "its numbers in the user namespace";
+    return ok ? NULL : "its IDs in the user namespace";
 }
 
 /* What is mounted over, so that not even names can be found, and sockets that have a path not be
@@ -158,7 +158,7 @@ vg_apart_mount(const struct proxy_reach *reach, const char *user)
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (mkdir(folders[i], 0755) < 0 || (is_other && chown(folders[i], uid, gid) < 0))
             return folders[i];
-    return apart_hide(reach) ? NULL : "mounting over what is not a client's";
+    return apart_hide(reach) ? NULL : "hiding files from clients";
 }
 
 bool

@@ -108,7 +108,7 @@ confine_apart(const struct proxy_confinement *confinement, const struct proxy_re
     if (!vg_landlock_confine(reach->rules, reach->n))
         return "Landlock";
     if (!confine_move_in())
-        return "its private folder";
+        return "its private directory";
     return vg_apart_drop() ? NULL : "its capabilities";
 }
 

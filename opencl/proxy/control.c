@@ -78,7 +78,7 @@ control_accept(struct proxy_control *control)
     if (fd < 0)
         return;
     if (vg_peer_is_own(fd, vg_proxy_client_uid(control->confinement))) {
-        vg_cl_say("%s: one who is, or may be, a client's process is refused", control->path);
+        vg_cl_say("%s: refused a connection that may come from a client's process", control->path);
         close(fd);
         return;
     }
@@ -170,7 +170,7 @@ control_reserve(const struct proxy_control *control, const char *text, char *ans
     text += length + 1;
     if (!control_read_number(&text, PROXY_ROOM_S_MAX, &seconds) ||
         !control_read_number(&text, PROXY_ROOM_MIB_MAX, &mib))
-        return "error invalid: it is 'reserve ID SECONDS MIB SOCKET', of up to 86400 s";
+        return "error invalid: the syntax is 'reserve ID SECONDS MIB SOCKET', with at most 86400 s";
     if (!control_find(control, text))
         return CONTROL_NO_SOCKET;
     snprintf(wanted.path, sizeof wanted.path, "%s", text);
@@ -185,7 +185,7 @@ static void
 control_answer_file(struct proxy_control *control, unsigned i, int file)
 {
     control->asked = vg_cl_now();
-    control_answer(control, i, file >= 0 ? "ok" : "error failed: there is no memory", file);
+    control_answer(control, i, file >= 0 ? "ok" : "error failed: out of memory", file);
     if (file >= 0)
         close(file);
 }

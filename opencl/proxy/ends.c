@@ -43,15 +43,14 @@ vg_ends_take(struct proxy_ends *ends, struct proxy_groups *groups, struct proxy_
     if (client->why_ended)
         snprintf(why, sizeof why, "%s", client->why_ended);
     else if (had_no_memory)
-        snprintf(why, sizeof why, "it took more than the %u MiB of the host's memory that it may",
-                 mib);
+        snprintf(why, sizeof why, "it exceeded its limit of %u MiB of host memory", mib);
     else
-        snprintf(why, sizeof why, "its process crashed (signal %d), with %ld MiB of memory", signal,
-                 used->ru_maxrss >> 10);
+        snprintf(why, sizeof why, "its process crashed (signal %d) while using %ld MiB of memory",
+                 signal, used->ru_maxrss >> 10);
     ends_add(ends, client->session, why);
-    vg_admit_say(client->tenant, "the process %d of a client was ended by signal %d: %s",
+    vg_admit_say(client->tenant, "client process %d was terminated by signal %d: %s",
                  (int)client->pid, signal, why);
-    vg_serve_note(&client->tenant->failed, "a program was ended: %s", why);
+    vg_serve_note(&client->tenant->failed, "a program was terminated: %s", why);
 }
 
 const char *

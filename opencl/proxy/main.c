@@ -147,7 +147,7 @@ proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wi
     struct vg_serve *serve = ok ? vg_serve_begin(&link, &limits) : NULL;
     ok = serve && vg_serve_run(serve);
     if (vg_wire_link_why(&link))
-        vg_cl_say("a client is disconnected, as %s", vg_wire_link_why(&link));
+        vg_cl_say("a client is disconnected: %s", vg_wire_link_why(&link));
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -249,15 +249,14 @@ proxy_admit(struct proxy *proxy, struct proxy_arrival *arrival)
         return;
     }
     if (vg_share_clients_n(&proxy->share, NULL) >= proxy->clients_max)
-        snprintf(why, sizeof why, "it has as many clients as it may, which are %u",
-                 proxy->clients_max);
+        snprintf(why, sizeof why, "it has its maximum of %u clients", proxy->clients_max);
     else if (vg_share_clients_n(&proxy->share, tenant) >= tenant->clients_max)
-        snprintf(why, sizeof why, "it has as many clients as it may of this VM, which are %u",
+        snprintf(why, sizeof why, "it has its maximum of %u clients for this VM",
                  tenant->clients_max);
     else if (!vg_admit_may_fork(tenant))
         return; /* a little later */
     if (*why)
-        vg_admit_refuse(tenant, arrival->fd, why, "a program from %s, as %s", arrival->from, why);
+        vg_admit_refuse(tenant, arrival->fd, why, "a program from %s: %s", arrival->from, why);
     else
         proxy_take(proxy, arrival, is_known);
     vg_arrival_end(&proxy->arrivals, arrival);
@@ -274,7 +273,7 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
     vg_admit_accepted(tenant);
     vg_peer_describe(fd, from);
     if (tenant->cid && vg_peer_cid(fd) != tenant->cid) {
-        vg_admit_refuse(tenant, fd, "it takes another VM", "a client of another VM than %u: %s",
+        vg_admit_refuse(tenant, fd, "it serves another VM", "a client of a VM other than %u: %s",
                         tenant->cid, from);
         close(fd);
         return;
@@ -381,11 +380,11 @@ static void
 proxy_read(struct proxy *proxy)
 {
     if (!proxy->sockets.folder)
-        vg_cl_say("there is no folder of sockets (--sockets) to be read again");
+        vg_cl_say("nothing to reload: --sockets is not set");
     else if (vg_sockets_read(&proxy->sockets, &proxy->share))
-        vg_cl_say("the sockets are those that %s has now", proxy->sockets.folder);
+        vg_cl_say("reloaded the sockets from %s", proxy->sockets.folder);
     else
-        vg_cl_say("the sockets stay as they were");
+        vg_cl_say("the sockets are unchanged");
     proxy->control.n_tenants = proxy->sockets.n;
 }
 
@@ -576,8 +575,8 @@ main(int argc, char **argv)
     if (!vg_proxy_confine_check(&proxy.confinement))
         return PROXY_NOT_CONFINED;
     if (options.is_unconfined)
-        vg_cl_say("clients' processes are not confined (--unconfined): they can read what this "
-                  "user can, and end each other");
+        vg_cl_say("clients' processes are not confined (--unconfined): they can read this user's "
+                  "files and kill each other");
     /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
     unsetenv("VGPU_OPENCL");
     unsetenv("VGPU_OPENCL_AS_GPU");

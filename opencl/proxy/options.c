@@ -21,8 +21,7 @@ static const char options_usage[] =
     "  --allow-binaries   accept programs that were compiled elsewhere\n"
     "  --ask=SOCKET       control socket, for queries and changes of weights\n"
     "  --ask-mode=OCTAL   permissions of the control socket (0600)\n"
-    "  --binary-key=FILE  the key of binaries that this proxy takes, as it has made them; made "
-    "if\n"
+    "  --binary-key=FILE  the binary key that this proxy takes, as it has made them; made if\n"
     "                     missing (a new one at each start)\n"
     "  --clients=NUMBER   most clients at a time, of all sockets (64)\n"
     "  --build=SECONDS    time limit for the build of a program (600; 0 for none)\n"
@@ -82,7 +81,7 @@ options_number(const char *text, int base, unsigned most, unsigned *number)
     errno = 0;
     unsigned long value = strtoul(text, &end, base);
     if (errno || end == text || *end || *text == '-' || value > most) {
-        fprintf(stderr, "vgpu-proxy: '%s' is no number up to %u\n", text, most);
+        fprintf(stderr, "vgpu-proxy: '%s' is not a number up to %u\n", text, most);
         return false;
     }
     *number = (unsigned)value;
@@ -95,8 +94,8 @@ options_check_tls(const struct vg_wire_tls_files *tls)
 {
     if (!tls->certificate == !tls->key && (tls->certificate || !tls->ca))
         return true;
-    fputs("vgpu-proxy: --tls-certificate and --tls-key belong together, and --tls-client-ca to "
-          "them\n",
+    fputs("vgpu-proxy: --tls-certificate needs --tls-key and vice versa; --tls-client-ca needs "
+          "both\n",
           stderr);
     return false;
 }

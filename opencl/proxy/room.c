@@ -76,8 +76,8 @@ room_refuse(const struct proxy_room *room, uint64_t used, uint64_t others, uint6
     const struct proxy_look_device *device = &room->look->known.devices[0];
 
     snprintf(text, size,
-             "refused %.63s has %llu MiB; programs use %llu, and %llu are reserved for programs "
-             "that will arrive: %llu more are too many",
+             "refused %.63s has %llu MiB; programs use %llu and %llu are reserved for programs "
+             "that will arrive, so %llu more do not fit",
              device->name, ROOM_MIB(device->memory), ROOM_MIB(used), ROOM_MIB(others),
              ROOM_MIB(needed));
     return text;
@@ -92,7 +92,7 @@ vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted, c
 
     vg_look_want(room->look);
     if (!room->look->is_known || (known->n == 1 && all == 0))
-        return "error unsupported: the memory of its device is not known";
+        return "error unsupported: the memory of its device is unknown";
     if (known->n != 1)
         return "error unsupported: it serves several devices, and a program may use any of them";
     room_tidy(room);

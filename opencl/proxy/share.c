@@ -253,7 +253,7 @@ vg_share_hear(struct proxy_share *share, struct proxy_client *client)
         share_sign(share, client, &sign);
     } else {
         if (n > 0)
-            client->why_ended = "its process said to the proxy what it cannot have meant";
+            client->why_ended = "its process sent the proxy invalid data";
         kill(client->pid, SIGKILL);
         close(client->fd);
         client->fd = -1;
@@ -513,13 +513,13 @@ vg_share_decide(struct proxy_share *share)
     if (holder && holder->asked && !share->max_kernel_s)
         return -1;
     if (holder && holder->asked && left <= 0) {
-        vg_cl_say("the process %d of a client keeps the device for longer than %u s: it is ended",
+        vg_cl_say("client process %d has held the device for more than %u s; terminating it",
                   (int)holder->pid, share->max_kernel_s);
         holder->tenant->ended++;
         vg_serve_note(&holder->tenant->failed,
-                      "a program kept the device for longer than %u s, and was ended",
+                      "a program held the device for more than %u s and was terminated",
                       share->max_kernel_s);
-        holder->why_ended = "it kept the device from others for too long (--max-kernel)";
+        holder->why_ended = "it held the device for too long while others waited (--max-kernel)";
         kill(holder->pid, SIGKILL);
         holder->asked = vg_cl_now(); /* until it is gone */
         left = SHARE_SLACK;

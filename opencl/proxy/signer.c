@@ -54,7 +54,7 @@ signer_read(const struct proxy_signer *signer, const char *path, int fd)
     struct stat st;
 
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        fprintf(stderr, "vgpu-proxy: %s: the key of binaries is no regular file\n", path);
+        fprintf(stderr, "vgpu-proxy: %s: the binary key is not a regular file\n", path);
         return false;
     }
     while (all < (ssize_t)sizeof bytes &&
@@ -64,7 +64,7 @@ signer_read(const struct proxy_signer *signer, const char *path, int fd)
     if (n < 0)
         fprintf(stderr, "vgpu-proxy: %s: %s\n", path, strerror(errno));
     else if (!ok)
-        fprintf(stderr, "vgpu-proxy: %s: a key of binaries has %d to %d bytes\n", path,
+        fprintf(stderr, "vgpu-proxy: %s: a binary key must have %d to %d bytes\n", path,
                 PROXY_KEY_MIN, PROXY_KEY_MAX);
     vg_sha256_begin(&hash);
     vg_sha256_add(&hash, bytes, ok ? (size_t)all : 0);
@@ -82,7 +82,8 @@ vg_signer_open(struct proxy_signer *signer, const char *path)
     signer->key = key == MAP_FAILED ? NULL : key;
     if (!signer->key || madvise(key, page, MADV_DONTFORK) != 0 ||
         madvise(key, page, MADV_DONTDUMP) != 0) {
-        fprintf(stderr, "vgpu-proxy: memory for the key of binaries: %s\n", strerror(errno));
+        fprintf(stderr, "vgpu-proxy: cannot allocate memory for the binary key: %s\n",
+                strerror(errno));
         return false;
     }
     if (!path)
@@ -96,7 +97,7 @@ vg_signer_open(struct proxy_signer *signer, const char *path)
     }
     bool ok = signer_read(signer, path, fd);
     close(fd);
-    vg_secret_warn(path, "the key of binaries");
+    vg_secret_warn(path, "the binary key");
     return ok;
 }
 

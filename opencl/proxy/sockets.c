@@ -42,7 +42,7 @@ sockets_number(const char *text, unsigned most, unsigned *number, char fault[SOC
     errno = 0;
     unsigned long value = strtoul(text, &end, 10);
     if (errno || end == text || *end || *text == '-' || value > most) {
-        snprintf(fault, SOCKETS_FAULT, "'%s' is no number up to %u", text, most);
+        snprintf(fault, SOCKETS_FAULT, "'%s' is not a number up to %u", text, most);
         return false;
     }
     *number = (unsigned)value;
@@ -90,7 +90,7 @@ sockets_word(struct proxy_tenant *tenant, const char *word, char fault[SOCKETS_F
             vg_secret_warn(tenant->token_file, "a token");
         return tenant->has_token;
     }
-    snprintf(fault, SOCKETS_FAULT, "'%s' is nothing that a socket has", word);
+    snprintf(fault, SOCKETS_FAULT, "'%s' is not a property of a socket", word);
     return false;
 }
 
@@ -123,8 +123,8 @@ sockets_parse(const struct proxy_sockets *sockets, char *text, struct proxy_tena
          (is_tls && sockets->tls->ca && tenant->vm)))
         return true;
     snprintf(fault, SOCKETS_FAULT,
-             "a socket has a path, a weight, clients and memory, and one that is not "
-             "of this machine a token, or TLS with --tls-client-ca and a VM");
+             "a socket has a path, a weight, clients and memory; a network socket also needs a "
+             "token, or TLS with --tls-client-ca and a VM");
     return false;
 }
 
@@ -157,7 +157,7 @@ sockets_listen(const struct proxy_sockets *sockets, struct proxy_tenant *tenant)
                            ? vg_wire_address_listen(tenant->path)
                            : vg_proxy_listen(tenant->path, SOCK_STREAM, sockets->mode);
     if (tenant->listener >= 0 && vg_wire_address_is_clear(tenant->path))
-        vg_cl_say("%s: what goes by it, the token too, is in clear; at a tls address it is not",
+        vg_cl_say("%s: all data, including the token, is unencrypted; a tls address encrypts it",
                   tenant->path);
     return tenant->listener >= 0;
 }
@@ -228,7 +228,7 @@ vg_sockets_tell(const struct proxy_sockets *sockets, const struct proxy_share *s
         const struct proxy_tenant *tenant = &sockets->tenants[i];
         if (tenant->is_gone)
             continue;
-        vg_cl_say("%s: weight %u, had the device for %.6f s in %llu turns, %llu ended",
+        vg_cl_say("%s: weight %u, had the device for %.6f s in %llu turns, %llu terminated",
                   tenant->path, tenant->weight, (double)vg_share_held(share, tenant) / 1e9,
                   (unsigned long long)tenant->turns, (unsigned long long)tenant->ended);
     }
@@ -321,7 +321,7 @@ sockets_read_line(const struct proxy_sockets *sockets, struct sockets_next *next
     tenant->text = text;
     const struct proxy_tenant *same = sockets_find(sockets->tenants, sockets->n, tenant->path);
     if (sockets_find(next->tenants, next->n, tenant->path) || (same && !same->text)) {
-        snprintf(fault, SOCKETS_FAULT, "the socket '%s' is there already", tenant->path);
+        snprintf(fault, SOCKETS_FAULT, "the socket '%s' already exists", tenant->path);
         free(text);
         return false;
     }
@@ -398,7 +398,7 @@ sockets_has_clients(const struct proxy_share *share, const struct proxy_tenant *
 static void
 sockets_remove(const struct proxy_share *share, struct proxy_tenant *tenant)
 {
-    vg_cl_say("%s: closed, as the folder does not have it any more", tenant->path);
+    vg_cl_say("%s: closed because its file was removed", tenant->path);
     sockets_unlisten(tenant);
     tenant->is_gone = true;
     for (unsigned i = 0; i < share->n_clients; i++)
@@ -467,7 +467,7 @@ vg_sockets_read(struct proxy_sockets *sockets, const struct proxy_share *share)
             place->serial = ++sockets->n_serials;
             if (sockets_listen(sockets, place))
                 continue;
-            vg_cl_say("%s: %s; it is tried again", place->path, strerror(errno));
+            vg_cl_say("%s: %s; trying again", place->path, strerror(errno));
             sockets->retry = vg_cl_now() + SOCKETS_RETRY;
         } else {
             vg_cl_say("%s: there are more than %d sockets", next->tenants[i].path,

@@ -37,7 +37,7 @@ trace_run(int fd)
         execl(path, TRACE_PROGRAM, (char *)NULL);
         execl(VG_PKGLIBEXECDIR "/" TRACE_PROGRAM, TRACE_PROGRAM, (char *)NULL);
     }
-    vg_cl_say("nothing is traced with LTTng, as " TRACE_PROGRAM " cannot be run: %s",
+    vg_cl_say("nothing is traced with LTTng because " TRACE_PROGRAM " cannot be run: %s",
               strerror(errno));
     _exit(127);
 }
@@ -83,7 +83,8 @@ vg_trace_tell(struct proxy_trace *trace, const struct proxy_client *client, int 
     snprintf(told.socket, sizeof told.socket, "%s", tenant->path);
     if (trace->fd < 0 || vg_wire_pass(trace->fd, &told, sizeof told, memory, MSG_DONTWAIT))
         return;
-    vg_cl_say("LTTng tracing has ended, as " TRACE_PROGRAM " takes nothing: %s", strerror(errno));
+    vg_cl_say("LTTng tracing has stopped because " TRACE_PROGRAM " takes nothing: %s",
+              strerror(errno));
     trace_leave(trace);
 }
 
@@ -94,6 +95,6 @@ vg_trace_is_gone(struct proxy_trace *trace, pid_t pid)
         return false;
     trace->pid = 0;
     trace_leave(trace);
-    vg_cl_say(TRACE_PROGRAM " has exited: LTTng tracing has ended");
+    vg_cl_say(TRACE_PROGRAM " has exited; LTTng tracing has stopped");
     return true;
 }

@@ -206,8 +206,8 @@ main(void)
         bool is_wanted = tracer_is_wanted();
         if (is_wanted != tracer_is_traced) {
             tracer_is_traced = is_wanted;
-            vg_cl_say(is_wanted ? "an LTTng session records commands"
-                                : "no LTTng session records commands any more");
+            vg_cl_say(is_wanted ? "an LTTng session is recording commands"
+                                : "no LTTng session is recording commands any more");
             for (unsigned i = 0; i < tracer_n; i++)
                 tracer_want(tracer_clients[i]);
         }

@@ -216,7 +216,7 @@ vg_serve_CreateProgramWithBinary(struct vg_serve_call *call)
     if (!calls_may_load(call->serve, n, devices, lengths, binaries)) {
         for (uint64_t i = 0; i < n; i++)
             status[i] = CL_INVALID_BINARY;
-        call->why = "a program that was compiled elsewhere, or for another VM or device";
+        call->why = "a program binary that was compiled elsewhere, or for another VM or device";
         vg_wire_put_list(&call->out, status, n * sizeof *status);
         return CL_INVALID_BINARY;
     }

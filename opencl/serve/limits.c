@@ -37,11 +37,11 @@ vg_serve_may_not_have(const struct vg_serve *serve, uint64_t bytes)
     uint64_t has = vg_cl_mem_bytes();
 
     if (has > serve->limits.memory || bytes > serve->limits.memory - has)
-        return "more memory than it may have";
+        return "more memory than its limit";
     if (limits_claim(serve, has + bytes))
         return NULL;
     vg_serve_settle_memory(serve);
-    return "more memory than its VM's programs may have together";
+    return "more memory than the limit that its VM's programs share";
 }
 
 void

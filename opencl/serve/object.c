@@ -192,7 +192,7 @@ vg_serve_new(struct vg_serve_call *call)
         call->in.is_bad = true;
     if (!call->in.is_bad && id && serve->n_objects >= serve->limits.objects) {
         call->refused = CL_OUT_OF_HOST_MEMORY;
-        call->why = "more objects than it may have";
+        call->why = "more objects than its limit";
         call->in.is_bad = true;
     }
     pthread_mutex_unlock(&serve->lock);

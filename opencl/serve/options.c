@@ -93,7 +93,7 @@ vg_serve_check_options(struct vg_serve_call *call, const char *options, cl_int e
         if (!options_is_refused(option))
             continue;
         if (counts)
-            vg_serve_note(&counts->refused, "the option '%s' of a compiler", option);
+            vg_serve_note(&counts->refused, "the compiler option '%s'", option);
         return error;
     }
     return CL_SUCCESS;

@@ -16,7 +16,7 @@
 #include "opencl/track/memory.h"
 
 #define SERVE_THREADS_MAX 512 /* of calls that wait */
-#define SERVE_WHY_DATA    "more data of commands that are not done than it may have"
+#define SERVE_WHY_DATA    "more data of unfinished commands than its limit"
 
 /* ---- calls ---- */
 
@@ -64,7 +64,7 @@ serve_do(void *data)
     bool is_in = !call->refused && vg_serve_turn_enter(serve->turn, call->head.op);
     if (!is_in && !call->refused) {
         call->refused = CL_OUT_OF_RESOURCES;
-        call->why = "more commands than it may give before an event is set";
+        call->why = "more commands that wait for an event than its limit";
     }
     vg_serve_meter_entered(call);
     if (!call->is_beside)
@@ -83,7 +83,7 @@ serve_do(void *data)
         pthread_mutex_lock(&serve->lock);
         serve->is_bad = true;
         pthread_mutex_unlock(&serve->lock);
-        vg_cl_say("a client sent what is no message: %u", call->head.op);
+        vg_cl_say("a client sent an invalid message: %u", call->head.op);
         vg_serve_break(serve);
     } else {
         vg_serve_meter_result(call, result);
@@ -138,7 +138,7 @@ serve_begin(struct vg_serve_call *call)
     pthread_mutex_lock(&serve->lock);
     if (serve->n_threads >= SERVE_THREADS_MAX) {
         call->refused = CL_OUT_OF_RESOURCES;
-        call->why = "more calls that wait than it may have";
+        call->why = "more waiting calls than its limit";
     }
     pthread_mutex_unlock(&serve->lock);
     if (!call->refused && !vg_serve_take_bytes(serve, call->head.size)) {
@@ -157,7 +157,7 @@ serve_begin(struct vg_serve_call *call)
         pthread_detach(thread);
         return;
     }
-    vg_cl_say("there is no thread for a call that waits");
+    vg_cl_say("cannot start a thread for a waiting call");
     call->in.is_bad = true;
     vg_serve_break(serve);
     pthread_mutex_lock(&serve->lock);
@@ -231,7 +231,7 @@ serve_receive(struct vg_serve *serve)
     bool ok = head.size <= VG_WIRE_BODY_MAX && head.op < VG_WIRE_OPS &&
               vg_serve_functions[head.op] && head.data <= VG_WIRE_DATA_MAX;
     if (!ok) {
-        vg_cl_say("a client sent what is no message: %u, %u bytes", head.op, head.size);
+        vg_cl_say("a client sent an invalid message: %u, %u bytes", head.op, head.size);
         serve->is_bad = true;
     }
     call->body = ok && head.size ? malloc(head.size) : NULL;
@@ -295,17 +295,17 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_mutex_init(&serve->lock, NULL);
     /* The vendor's library is loaded from here on. */
     if (limits->turns >= 0 && !vg_serve_watch_begin(serve)) {
-        vg_cl_say("there is no thread to watch a client's process");
+        vg_cl_say("cannot start the thread that watches a client's process");
         return NULL;
     }
     if (!serve_add_roots(serve)) {
-        vg_cl_say("there is no device of OpenCL");
+        vg_cl_say("there is no OpenCL device");
         return NULL;
     }
     if (limits->turns >= 0)
         serve->turn = vg_serve_turn_begin(serve, limits);
     if (limits->turns >= 0 && !serve->turn) {
-        vg_cl_say("there is no thread for a client's turns");
+        vg_cl_say("cannot start the thread for a client's turns");
         return NULL;
     }
     vg_serve_meter_link(serve->limits.counts, link);

@@ -166,7 +166,7 @@ turn_await(struct vg_serve_turn *turn)
         !turn->wants || vg_cl_now() - turn->beat < TURN_BEAT)
         return;
     if (turn->n_unheard++ >= VG_WIRE_OPEN_S) {
-        vg_cl_say("the proxy has said nothing for %d s: its client is ended", VG_WIRE_OPEN_S);
+        vg_cl_say("the proxy has sent nothing for %d s; terminating its client", VG_WIRE_OPEN_S);
         vg_serve_end(turn->serve, VG_WIRE_MUTE, VG_WIRE_OPEN_S);
     }
     turn->beat = vg_cl_now();

@@ -49,9 +49,9 @@ watch_end(struct vg_serve_watch *watch, const char *what, unsigned limit_s, cons
     char why[128];
 
     snprintf(why, sizeof why, "a build took more than %u s%s (%s)", limit_s, what, option);
-    vg_cl_say("%s: its client is ended", why);
+    vg_cl_say("%s; terminating its client", why);
     if (serve->limits.counts)
-        vg_serve_note(&serve->limits.counts->failed, "%s, and its program was ended", why);
+        vg_serve_note(&serve->limits.counts->failed, "%s, so its program was terminated", why);
     vg_serve_end_why(serve, why);
 }
 

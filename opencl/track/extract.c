@@ -32,7 +32,7 @@ extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
     bool is_over = false;
 
     if (cl->clEnqueueMarkerWithWaitList(queue->real, 0, NULL, &marker) != CL_SUCCESS)
-        return vg_cl_fail(s, "a queue takes no marker");
+        return vg_cl_fail(s, "a queue does not accept a marker");
     cl->clFlush(queue->real);
     while (!is_over && status > CL_COMPLETE) {
         if (cl->clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
@@ -52,7 +52,7 @@ extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
     cl->clReleaseEvent(marker);
     return is_over ? vg_cl_fail(s, "commands were still running or waiting for an event when %s",
                                 s->is_aborted && s->is_aborted(s->data) ? "it was aborted"
-                                                                        : "the time was over")
+                                                                        : "its time limit expired")
                    : true;
 }
 
@@ -95,14 +95,14 @@ extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_co
     bool is_used = !mem->mem.parent && mem->mem.is_written && vg_cl_mem_is_in_place(mem);
 
     if (!vg_cl_copier_get(copier, mem))
-        return vg_cl_fail(s, "a context takes no other queue");
+        return vg_cl_fail(s, "a context does not accept another queue");
     if (is_used && !vg_cl_read_back(s, copier, mem))
         return false;
     vg_cl_writer_begin(writer, VG_CL_MEM, mem->id);
     vg_cl_state_put_mem(writer, mem, size);
     unsigned char *to = size ? vg_cl_put_room(writer, size) : NULL;
     if (size && !to)
-        vg_cl_fail(s, "there is no room for memory of %zu bytes", size);
+        vg_cl_fail(s, "there is no space for memory of %zu bytes", size);
     if (size && (!to || !vg_cl_read_content(s, copier, mem, region, size, to)))
         return false;
     vg_cl_writer_end(writer);
@@ -185,7 +185,7 @@ extract_event(struct vg_cl_switch *s, struct vg_cl_object *event)
     cl_int error = cl->clGetEventInfo(event->real, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                       sizeof event->event.status, &event->event.status, NULL);
     if (error != CL_SUCCESS)
-        return vg_cl_fail(s, "an event's status is not known: OpenCL's error %d", error);
+        return vg_cl_fail(s, "the status of an event is unknown: OpenCL error %d", error);
     for (cl_uint i = 0; has_times && i < 5; i++)
         has_times = cl->clGetEventProfilingInfo(event->real, CL_PROFILING_COMMAND_QUEUED + i,
                                                 sizeof *times, &times[i], NULL) == CL_SUCCESS;
@@ -294,9 +294,8 @@ extract_can(struct vg_cl_switch *s)
         bool in_place = vg_cl_mem_is_in_place(root);
         for (const struct vg_cl_map *map = o->mem.maps; map; map = map->next)
             if (!map->is_shadow && (!in_place || o->mem.image))
-                return vg_cl_fail(s,
-                                  "memory that the host may not read or write, or an image in the "
-                                  "program's own memory, is mapped");
+                return vg_cl_fail(s, "the program has mapped an image in its own memory, or memory "
+                                     "that the host may not read or write");
     }
     return true;
 }
@@ -333,7 +332,7 @@ vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
     if (copier.queue)
         copier.cl->clReleaseCommandQueue(copier.queue);
     if (ok && !vg_cl_writer_finish(writer))
-        ok = vg_cl_fail(s, "the stream has no more room");
+        ok = vg_cl_fail(s, "the stream is full");
     /* What was asked of a proxy whose link is broken was not answered then. */
     ok = ok && !vg_cl_is_over(s);
     if (ok)

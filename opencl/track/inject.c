@@ -99,7 +99,7 @@ inject_small(struct vg_cl_switch *s, struct vg_cl_object *object)
         error = vg_cl_sampler_make(object);
     }
     return error == CL_SUCCESS ||
-           vg_cl_fail(s, "%s cannot be made again: OpenCL's error %d", what, error);
+           vg_cl_fail(s, "%s cannot be recreated: OpenCL error %d", what, error);
 }
 
 /* ---- memory ---- */
@@ -175,7 +175,8 @@ inject_map(struct vg_cl_switch *s, const struct vg_cl_object *mem)
                                            map->size, 0, NULL, NULL, &error)
                   : NULL;
         if (pointer != map->pointer)
-            ok = vg_cl_fail(s, "memory cannot be mapped where it was: OpenCL's error %d", error);
+            ok = vg_cl_fail(s, "memory cannot be mapped at its previous address: OpenCL error %d",
+                            error);
     }
     if (queue)
         cl->clReleaseCommandQueue(queue);
@@ -194,7 +195,7 @@ inject_mem(struct vg_cl_switch *s, struct vg_cl_object *mem, struct vg_cl_reader
         error = inject_write(mem, state.n_content, state.content);
     s->n_bytes += state.n_content;
     if (error != CL_SUCCESS)
-        return vg_cl_fail(s, "memory of %zu bytes cannot be made again: OpenCL's error %d",
+        return vg_cl_fail(s, "memory of %zu bytes cannot be recreated: OpenCL error %d",
                           mem->mem.size, error);
     return inject_map(s, mem);
 }
@@ -239,10 +240,8 @@ inject_kernel(struct vg_cl_switch *s, struct vg_cl_object *kernel, struct vg_cl_
             return vg_cl_fail(s, "the stream is damaged: an argument of '%s'", state.name);
         error = inject_arg(kernel, (cl_uint)i, &arg, index);
     }
-    return error == CL_SUCCESS || vg_cl_fail(s,
-                                             "the kernel '%s' cannot be made again: OpenCL's "
-                                             "error %d",
-                                             state.name, error);
+    return error == CL_SUCCESS ||
+           vg_cl_fail(s, "kernel '%s' cannot be recreated: OpenCL error %d", state.name, error);
 }
 
 /* An event that is over stays without the vendor's, unless others may still wait for it to fail. */
@@ -260,7 +259,7 @@ inject_event(struct vg_cl_switch *s, struct vg_cl_object *event, struct vg_cl_re
     if (error == CL_SUCCESS && state.status < 0)
         error = event->track->cl->clSetUserEventStatus(event->real, (cl_int)state.status);
     return error == CL_SUCCESS ||
-           vg_cl_fail(s, "an event cannot be made again: OpenCL's error %d", error);
+           vg_cl_fail(s, "an event cannot be recreated: OpenCL error %d", error);
 }
 
 /* ---- all ---- */
@@ -300,7 +299,7 @@ inject_all_of(struct vg_cl_switch *s, const struct vg_cl_reader *start,
             continue;
         struct vg_cl_object *object = inject_find(index, record.id, type);
         if (!object)
-            return vg_cl_fail(s, "the stream has an object that the program has not");
+            return vg_cl_fail(s, "the stream has an object that the program does not have");
         if (!object->real && inject_is_now(object, walk) &&
             !inject_record(s, object, &record, index))
             return false;
@@ -323,7 +322,8 @@ inject_list_programs(struct vg_cl_switch *s, const struct vg_cl_reader *start,
         struct vg_cl_object *object =
             record.type == VG_CL_PROGRAM ? inject_find(index, record.id, VG_CL_PROGRAM) : NULL;
         if (record.type == VG_CL_PROGRAM && (!object || rebuild->n == index->n))
-            return vg_cl_fail(s, "the stream has a program that is not there, or has one twice");
+            return vg_cl_fail(s, "the stream has an OpenCL program that does not exist, or has one "
+                                 "twice");
         if (object && !object->real)
             rebuild->programs[rebuild->n++] =
                 (struct vg_cl_rebuilt){.object = object, .content = record.content};
@@ -374,7 +374,7 @@ vg_cl_inject(struct vg_cl_switch *s, const void *base, size_t size)
     struct inject_index index;
 
     if (!vg_cl_reader_open(&reader, base, size))
-        return vg_cl_fail(s, "the stream is of another version, or damaged");
+        return vg_cl_fail(s, "the stream is damaged or has another version");
     if (!inject_index_make(&index))
         return vg_cl_fail(s, "there is no memory");
     bool ok = inject_types(s, &reader, &index, first, 2);

@@ -123,7 +123,7 @@ vg_cl_read_content(struct vg_cl_switch *s, const struct vg_cl_copier *copier,
         size_t n = size - at < chunk ? size - at : chunk;
         cl_int error = read_part(copier, mem, region, at, n, to + at);
         if (error != CL_SUCCESS)
-            return vg_cl_fail(s, "reading memory of %zu bytes failed: OpenCL's error %d", size,
+            return vg_cl_fail(s, "reading memory of %zu bytes failed: OpenCL error %d", size,
                               error);
         s->n_bytes += n;
     }
@@ -220,5 +220,5 @@ vg_cl_read_back(struct vg_cl_switch *s, const struct vg_cl_copier *copier,
         s->n_bytes += mem->mem.size;
     }
     return error == CL_SUCCESS ||
-           vg_cl_fail(s, "reading the program's own memory back failed: OpenCL's error %d", error);
+           vg_cl_fail(s, "reading back the program's own memory failed: OpenCL error %d", error);
 }

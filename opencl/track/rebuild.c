@@ -240,11 +240,11 @@ rebuild_fail(struct vg_cl_rebuild *r, const char *what, cl_int error)
     pthread_mutex_lock(&r->lock);
     if (!r->failed && error == CL_INVALID_BINARY)
         snprintf(r->reason, sizeof r->reason,
-                 "the binary of a program is not accepted: a proxy takes those of its own "
-                 "--binary-key, for one VM, device and driver");
+                 "the proxy rejected a program binary: it accepts only those signed with its own "
+                 "--binary-key for the same VM, device and driver");
     else if (!r->failed)
-        snprintf(r->reason, sizeof r->reason, "a program cannot be %s again: OpenCL's error %d",
-                 what, (int)error);
+        snprintf(r->reason, sizeof r->reason, "a program cannot be %s again: OpenCL error %d", what,
+                 (int)error);
     r->failed = true;
     pthread_mutex_unlock(&r->lock);
 }

@@ -108,7 +108,7 @@ session_pause(struct vg_wire_session *session)
     vg_wire_session_sleep(session, &session->changed, SESSION_SECOND);
     if (session->state == SESSION_DOWN &&
         vg_cl_now() - session->broken > vg_wire_session_most(session) + SESSION_SLACK)
-        vg_wire_session_over(session, "it cannot be reached any more");
+        vg_wire_session_over(session, "it is no longer reachable");
 }
 
 void
@@ -221,7 +221,7 @@ session_take_head(struct vg_wire_session *session)
 
     session->in_has = 0;
     if (in->taken - session->kept.begin > session->frame_end - session->kept.begin) {
-        vg_wire_session_over(session, "it has taken what was not sent");
+        vg_wire_session_over(session, "it has acknowledged data that was not sent");
         return;
     }
     session->kept.begin = in->taken;
@@ -238,7 +238,7 @@ session_take_raw(struct vg_wire_session *session, const unsigned char *bytes, si
         if (session->in_left) {
             n = size < session->in_left ? size : session->in_left;
             if (session_used(&session->came) + n > VG_WIRE_SESSION_KEPT) {
-                vg_wire_session_over(session, "it has sent more than it may");
+                vg_wire_session_over(session, "it has sent more than the limit");
                 return;
             }
             session_put(&session->came, bytes, n);

@@ -68,7 +68,7 @@ mend_look(struct vg_wire_session *session, uint64_t *n_frames)
         vg_wire_session_down(session);
     else if (session->again && session->is_staying &&
              mend_is_silent(session, VG_WIRE_OPEN_S * MEND_SECOND))
-        vg_wire_session_over(session, "nothing comes from it any more");
+        vg_wire_session_over(session, "it has stopped sending");
     /* What is not read must not fill the way to who is stopped. */
     session->is_beating = !has_spoken && (session->again || !mend_is_silent(session, MEND_MUTE));
     vg_wire_session_push(session);
@@ -135,7 +135,7 @@ mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
         session->told_of->n_mended++;
         session->told_of->broken = 0;
     }
-    vg_cl_log("the link to the other side is mended after %.1f s",
+    vg_cl_log("reconnected to the peer after %.1f s",
               (double)(session->heard - session->broken) / 1e9);
     pthread_cond_broadcast(&session->changed);
     vg_wire_session_flush(session);
@@ -148,8 +148,8 @@ mend_why(struct vg_wire_session *session)
     const char *fault = vg_wire_fault_text();
 
     if (!fault)
-        return "it cannot be reached any more";
-    snprintf(session->fault, sizeof session->fault, "it cannot be reached any more: %s", fault);
+        return "it is no longer reachable";
+    snprintf(session->fault, sizeof session->fault, "it is no longer reachable: %s", fault);
     return session->fault;
 }
 
@@ -160,8 +160,8 @@ mend_why_ended(struct vg_wire_session *session)
     const char *fault = vg_wire_fault_text();
 
     if (!fault)
-        return "it does not know this program any more";
-    snprintf(session->fault, sizeof session->fault, "it has ended this program: %s", fault);
+        return "it no longer knows this program";
+    snprintf(session->fault, sizeof session->fault, "it has terminated this program: %s", fault);
     return session->fault;
 }
 
@@ -184,7 +184,7 @@ mend_by_connecting(struct vg_wire_session *session)
         if (fd >= 0)
             close(fd);
         if (fd >= 0 && session->state == SESSION_DOWN)
-            vg_wire_session_over(session, "it has taken what was not sent");
+            vg_wire_session_over(session, "it has acknowledged data that was not sent");
         else if (error == ESRCH || error == EPROTO)
             vg_wire_session_over(session, mend_why_ended(session));
         else if (vg_cl_now() - session->broken >= vg_wire_session_most(session))
@@ -222,7 +222,7 @@ mend_by_waiting(struct vg_wire_session *session)
         if (fd >= 0)
             close(fd);
         else if (left <= 0)
-            vg_wire_session_over(session, "it has not come back");
+            vg_wire_session_over(session, "it has not reconnected");
         else
             vg_wire_session_sleep(session, &session->work, left);
     }
@@ -266,7 +266,7 @@ vg_wire_session_run(void *data)
         } else {
             close(session->fd);
             session->fd = -1;
-            vg_cl_log("the link to the other side is broken");
+            vg_cl_log("the connection to the peer is broken");
             if (session->again)
                 mend_by_connecting(session);
             else

@@ -51,8 +51,7 @@ tls_read_files(struct vg_wire_tls *tls, const struct vg_wire_tls_files *files,
         result = gnutls->gnutls_certificate_set_x509_trust_file(tls->credentials, files->ca,
                                                                 GNUTLS_X509_FMT_PEM);
         if (result <= 0) {
-            snprintf(fault, VG_WIRE_TLS_FAULT, "there is no certificate of a CA in '%s': %s",
-                     files->ca,
+            snprintf(fault, VG_WIRE_TLS_FAULT, "'%s' contains no CA certificate: %s", files->ca,
                      access(files->ca, R_OK) != 0 ? strerror(errno)
                      : result < 0                 ? gnutls->gnutls_strerror(result)
                                                   : "it is empty");
@@ -65,7 +64,9 @@ tls_read_files(struct vg_wire_tls *tls, const struct vg_wire_tls_files *files,
                                                           files->key, GNUTLS_X509_FMT_PEM);
     if (result >= 0)
         return true;
-    snprintf(fault, VG_WIRE_TLS_FAULT, "the certificate in '%s' and the key in '%s' are no use: %s",
+    snprintf(fault, VG_WIRE_TLS_FAULT,
+             "the certificate in '%s' and the key in '%s' cannot be "
+             "used: %s",
              files->certificate, files->key,
              access(files->certificate, R_OK) != 0 || access(files->key, R_OK) != 0
                  ? strerror(errno)
@@ -96,7 +97,7 @@ tls_new(unsigned flags, const struct vg_wire_tls_files *files, char fault[VG_WIR
     const char *wrong = NULL;
     int result = gnutls->gnutls_priority_set_direct(tls->session, TLS_PRIORITY, &wrong);
     if (result != 0)
-        snprintf(fault, VG_WIRE_TLS_FAULT, "this GnuTLS has no TLS 1.3: %s",
+        snprintf(fault, VG_WIRE_TLS_FAULT, "this version of GnuTLS does not support TLS 1.3: %s",
                  gnutls->gnutls_strerror(result));
     if (result != 0 || !tls_read_files(tls, files, fault)) {
         vg_wire_tls_free(tls);
@@ -155,18 +156,17 @@ tls_say_failed(const struct vg_wire_tls *tls, int result, char fault[VG_WIRE_TLS
     const struct tls_library *gnutls = tls->gnutls;
 
     if (result == GNUTLS_E_FATAL_ALERT_RECEIVED)
-        snprintf(fault, VG_WIRE_TLS_FAULT, "the other side ends the handshake of TLS: %s",
+        snprintf(fault, VG_WIRE_TLS_FAULT, "the peer aborted the TLS handshake: %s",
                  gnutls->gnutls_alert_get_name(gnutls->gnutls_alert_get(tls->session)));
     else if (result == GNUTLS_E_PREMATURE_TERMINATION || result == GNUTLS_E_PUSH_ERROR ||
              result == GNUTLS_E_PULL_ERROR)
         snprintf(fault, VG_WIRE_TLS_FAULT,
-                 "the other side hangs up in the handshake of TLS, as one does that does not speak "
-                 "it");
+                 "the peer disconnected during the TLS handshake, so it may not use TLS");
     else if (result == GNUTLS_E_UNEXPECTED_PACKET || result == GNUTLS_E_UNEXPECTED_PACKET_LENGTH ||
              result == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
-        snprintf(fault, VG_WIRE_TLS_FAULT, "the other side does not speak TLS");
+        snprintf(fault, VG_WIRE_TLS_FAULT, "the peer does not use TLS");
     else
-        snprintf(fault, VG_WIRE_TLS_FAULT, "the handshake of TLS fails: %s",
+        snprintf(fault, VG_WIRE_TLS_FAULT, "the TLS handshake failed: %s",
                  gnutls->gnutls_strerror(result));
 }
 
@@ -187,7 +187,7 @@ tls_shake_hands(struct vg_wire_tls *tls, int64_t until, char fault[VG_WIRE_TLS_F
             return false;
         }
         if (result == GNUTLS_E_AGAIN && !tls_wait(tls->fd, is_out ? POLLOUT : POLLIN, until)) {
-            snprintf(fault, VG_WIRE_TLS_FAULT, "the handshake of TLS has not come to its end: %s",
+            snprintf(fault, VG_WIRE_TLS_FAULT, "the TLS handshake did not complete: %s",
                      strerror(errno));
             return false;
         }
@@ -239,13 +239,12 @@ tls_is_good(struct vg_wire_tls *tls, const char *whose, char fault[VG_WIRE_TLS_F
     else if (status & GNUTLS_CERT_EXPIRED)
         snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate has expired", whose);
     else if (status & GNUTLS_CERT_NOT_ACTIVATED)
-        snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate is not good yet", whose);
+        snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate is not valid yet", whose);
     else if (status & GNUTLS_CERT_SIGNER_NOT_FOUND)
-        snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate is of a CA that is not known here",
-                 whose);
+        snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate was issued by an unknown CA", whose);
     else if (gnutls->gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text,
                                                                   0) == 0)
-        snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate is not good: %.*s", whose,
+        snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate is not valid: %.*s", whose,
                  (int)text.size, text.data);
     free(text.data); /* gnutls_malloc is malloc, unless somebody has changed it */
     return false;
@@ -352,18 +351,18 @@ vg_wire_tls_accept(struct vg_wire_tls *tls, int fd, int limit_s, char fault[VG_W
 
     tls_use(tls, fd);
     if (!tls_wait(fd, POLLIN, until)) {
-        snprintf(fault, VG_WIRE_TLS_FAULT, "it has said nothing for %d s", limit_s);
+        snprintf(fault, VG_WIRE_TLS_FAULT, "it has sent nothing for %d s", limit_s);
         return false;
     }
     ssize_t n = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0) {
-        snprintf(fault, VG_WIRE_TLS_FAULT, "it closed the connection before it said anything");
+        snprintf(fault, VG_WIRE_TLS_FAULT, "it closed the connection before it sent anything");
         return false;
     }
     if (first != TLS_FIRST) {
         vg_wire_arrival_refuse(fd,
                                "it accepts only TLS: its address starts with tls:, not with tcp:");
-        snprintf(fault, VG_WIRE_TLS_FAULT, "it speaks in clear, and not TLS");
+        snprintf(fault, VG_WIRE_TLS_FAULT, "it does not use TLS");
         return false;
     }
     return tls_shake_hands(tls, until, fault);
@@ -456,7 +455,7 @@ vg_wire_tls_read_facts(const char *path, struct vg_wire_tls_facts *facts,
                      gnutls->gnutls_strerror(result));
         gnutls->gnutls_x509_crt_deinit(certificate);
     } else if (n == 0) {
-        snprintf(fault, VG_WIRE_TLS_FAULT, "'%s' has no certificate: it is empty", path);
+        snprintf(fault, VG_WIRE_TLS_FAULT, "'%s' has no certificate: the file is empty", path);
     }
     if (fd >= 0)
         close(fd);

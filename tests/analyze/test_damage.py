@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every way in which a stream file can be spoilt: the program ends, invents nothing, analyses the
+"""Every way in which a stream file can be spoilt: the program is exiting, invents nothing, analyses the
 rest and says what it could not read."""
 import itertools
 import json

@@ -310,7 +310,7 @@ def test_names_of_the_trace_that_no_vm_can_have(tmp_path):
     assert all(v["name"] == f"qemu-{v['pid']}" for v in doc["vms"])
     assert len(doc["trace"]["problems"]) == 3
     for problem in doc["trace"]["problems"]:
-        assert problem["file"].endswith("/metadata") and "without its name" in problem["what"]
+        assert problem["file"].endswith("/metadata") and "has no name" in problem["what"]
     check_identities(doc)
 
 

@@ -121,7 +121,7 @@ def test_no_ends_at_all(tmp_path, form):
     for key in ("busy_ns", "exec_ns", "share", "requests", "open", "open_oldest_ns", "latency_p50_ns", "partial"):
         assert gpu[key] is None, key
     [problem] = doc["trace"]["problems"]
-    assert "unknown how many are done or open, and how long they ran" in problem["what"]
+    assert "the numbers of completed and open requests and their run times are unknown" in problem["what"]
     table = output(path)
     head = next(i for i, line in enumerate(table) if "OLDEST s" in line)
     assert table[head + 1].split()[3:6] == ["gfx", "-", "-"]

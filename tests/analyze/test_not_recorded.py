@@ -176,7 +176,7 @@ def test_a_cpu_that_records_name(tmp_path, style, named):
     # Between CPUs 1 and 3 there is another one.
     check_absent(done, [cpu])
     assert [p["what"] for p in done.doc()["trace"]["problems"]] == [
-        f"no records of CPU {cpu} are here, on which threads are woken: how long they wait and run there is not known"]
+        f"CPU {cpu} has no records, but threads are woken there, so their wait and run times there are unknown"]
     # The same through a pipe, which cannot be read ahead.
     if style in HEADS:
         check_absent(vgpuctl.analyze("/dev/stdin", "--vm-map", tmp_path / "map", stdin=text(events, style)), [cpu])
@@ -308,7 +308,7 @@ def test_no_ends_of_gpu_requests(tmp_path, ends):
     vms = {vm["name"]: vm for vm in doc["vms"]}
     assert {vm["gpu_known"] for vm in vms.values()} == {ends}
     assert ("gpu_intensity" in vms["a"].get("unknown", [])) == (vms["a"]["gpu_intensity"] is None) == (not ends)
-    told = "the work of GPUs was recorded without an end of a request" in done.err
+    told = "GPU activity was recorded without the end of a request" in done.err
     assert told == (not ends) and ("all figures of GPU requests are unknown" in done.err) == told
     snapshot = json.loads(subprocess.run(
         [vgpuctl.program(), "snapshot", "--host", "h", "--vm-map", str(names), str(path)], capture_output=True,

@@ -415,7 +415,7 @@ def test_refused(tmp_path):
             ([lttng, "--perfetto", tmp_path], 1, "Is a directory"),
             ([lttng, "--perfetto", tmp_path / "no" / "p"], 1, "No such file"),
             ([lttng, "--svg", tmp_path / "no" / "p"], 1, "No such file"),
-            ([lttng, "--perfetto", "/dev/null"], 1, "is no file"),
+            ([lttng, "--perfetto", "/dev/null"], 1, "is not a regular file"),
             # What was there stays.
             ([lttng, "--perfetto", out, "--svg", out, "--begin", 10**15], 1, "before --begin")):
         done = vgpuctl.analyze(*args)

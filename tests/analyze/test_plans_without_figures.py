@@ -100,7 +100,7 @@ def test_a_gpu_of_unknown_use_stays(tmp_path):
     assert moves(plan(tmp_path / "s", hosts({"gpu": gpu}, {}))) == [("one", "b")]
     document = plan(tmp_path / "s", hosts({"gpu": gpu, "unknown": ["gpu"]}, {}))
     assert moves(document) == []
-    assert {"vm": "one", "host": "a", "reason": "it has a GPU, and its use of it is unknown"} in document["skipped"]
+    assert {"vm": "one", "host": "a", "reason": "it has a GPU whose use is unknown"} in document["skipped"]
 
 
 @pytest.mark.drawn("previous")

@@ -70,7 +70,7 @@ def test_gain_where_nobody_can_name_the_gpu(older, tmp_path):
     plan = plan_of(snapshot, tmp_path)
     assert moves(plan) == [("A", "t", [None])]
     assert plan["actions"][0]["gain"]["gpu_wait_ns_per_s"] == 700_000_000
-    assert any("the worst of the free ones" in note for note in plan["notes"])
+    assert any("the worst free GPU" in note for note in plan["notes"])
     if older != "OpenStack":
         assert any(f"vgpud on host '{older}' is an older one" in note for note in plan["notes"])
         for host in snapshot["hosts"]:

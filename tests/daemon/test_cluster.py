@@ -196,7 +196,7 @@ def test_what_is_old_is_told(site):
     wait_for(lambda: not any("'host-c' is left out" in note for note in notes_of(b)))
     # What was said within twice [peers] refresh, a second here, is not asked for again, but has an age, too.
     told = wait_for(lambda: of_age(b))
-    assert "moves to and from there must win more" in told
+    assert "moves to and from this host must gain more" in told
     c.daemon.kill()
     wait_for(lambda: int(re.search(r"up to (\d+) s old", of_age(b) or "up to 0 s old")[1]) > 3)
     assert "'host-c'" in of_age(b)

@@ -20,7 +20,7 @@ BROKEN = {
     "alert-command-relative": ["[alerts] command", "'mail'", "absolute"],
     "alert-without-limit": [":2: [alert web]", "the threshold, is missing"],
     "hosts-without-match": [":1: [hosts gpu]", "match is missing"],
-    "alias-of-no-event": ["[tracepoints]", "alias", "'sched_switch'", "no GPU event"],
+    "alias-of-no-event": ["[tracepoints]", "alias", "'sched_switch'", "not a supported GPU event"],
     "bad-escape": ["[daemon]", "host_name", "unknown escape sequence"],
     "card-without-device": ["[gpu] cards", "'10de'", "VENDOR:DEVICE"],
     "comment-behind-a-value": ["[store]", "lost_top", "'4 # the default'", "whole number"],

@@ -255,7 +255,7 @@ def test_a_plan_that_no_longer_holds(site):
     finally:
         site.nodes["b"].daemon.process.send_signal(signal.SIGCONT)
     site.a.reload(QUIET + site.known["b"] + site.known["c"])
-    wait_for(lambda: "answer now" not in site.a.daemon.post("/v1/migrations", wanted)[2]["detail"])
+    wait_for(lambda: "does not answer" not in site.a.daemon.post("/v1/migrations", wanted)[2]["detail"])
 
 
 def test_peers_that_cannot_be_asked(site):

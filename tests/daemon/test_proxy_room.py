@@ -86,7 +86,7 @@ def test_two_vgpuds_and_an_operator(tmp_path, site):
         assert reserve(second, site.basic, "second", 1)[0] == 200
         for host in site.near, second:
             status, said = reserve(host, site.basic, "third", 1, "other")
-            assert status == 409 and f"and {left} are reserved for programs that will arrive: 1 more are too many" in said, said
+            assert status == 409 and f"and {left} are reserved for programs that will arrive, so 1 more do not fit" in said, said
         assert site.basic.ask(f"reserve operator 60 1 {site.basic.address[VM]}").startswith("refused ")
         assert reserve(site.near, site.pthread, "elsewhere", 1)[0] == 200 and reserve(second, site.pthread, "none", 1)[0] == 404
         for host, name in (second, "first"), (site.near, "second"), (site.near, "elsewhere"):
@@ -107,7 +107,7 @@ def test_a_move(site, its, where):
     wait_for(lambda: site.near.daemon.post(f"/v1/vms/{UUID}/proxy/move", {"to": to})[0] == 409)
     said = site.near.ctl("proxy", "move", VM, "--to", to, code=5)
     assert f"has too little GPU memory for programs in '{VM}'" in said and f"{left - 7} are reserved for programs that will arrive" in said, said
-    assert "8 more are too many" in said and free(gpu) == 7
+    assert "8 more do not fit" in said and free(gpu) == 7
     assert gpu.ask(f"reserve operator 600 {left - 8} {gpu.address[VM]}") == "ok"
     assert "has no channel" in site.near.ctl("proxy", "move", VM, "--to", to, code=3)
     assert free(gpu) == 8 and gpu.ask("release operator") == "ok" and free(gpu) == left

@@ -92,7 +92,7 @@ static void
 liar_comes_back(uint64_t taken, uint64_t claims)
 {
     if (!side_has_lied && (taken > liar.at || taken < liar.told))
-        side_die("it has taken what was not sent");
+        side_die("it has acknowledged data that was not sent");
     liar.at = liar.told = taken;
     liar.seen = liar.acked = claims;
     liar.left = liar.in_has = liar.owes = 0;

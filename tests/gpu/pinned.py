@@ -164,7 +164,7 @@ def main():
     before = used_mib()
     pinned = side.pin(memory.at, ALL, 0)
     times("in common, with a buffer over it", side, memory.at)
-    print(f"its buffer takes {used_mib() - before} MiB of the GPU's, memory in common is {memory.resident_mib()} MiB")
+    print(f"its buffer takes {used_mib() - before} MiB of the GPU's, shared memory is {memory.resident_mib()} MiB")
     side.unpin(pinned)
     for name, flags in (("to be written anew", INVALIDATES), ("to be written", WRITES), ("to be read", READS)):
         memory.ask("write", 0, ALL, 77)

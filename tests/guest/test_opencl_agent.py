@@ -169,7 +169,7 @@ def test_a_command_that_ends_halfway(guest, agent):
 # ---- what goes wrong: see the table in docs/vgpu-opencl.7 ----
 
 BEFORE = {
-    "cuda": ("unreleasable", "the program uses GPUs by CUDA, too"),
+    "cuda": ("unreleasable", "the program also uses GPUs through CUDA"),
     "own": ("opencl-failed", "is still open or mapped"),
     "hang-unload": ("timeout", "has not answered in time"),
 }
@@ -236,7 +236,7 @@ def test_one_dies(guest, agent, host, fault):
 
 
 AFTER = {
-    "none": ("opencl-failed", "fewer platforms than before"),
+    "none": ("opencl-failed", "fewer platforms are available than before"),
     "hang-load": ("timeout", "the vendor's library does not come back"),
 }
 
@@ -293,7 +293,7 @@ def test_no_agent_comes(guest):
             connected(agent, 1)
             assert prepare(host)["type"] == "prepared"
             guest.write("faults", "none")
-        wait_for(lambda: "cannot continue on its own: " in guest.read("opencl.log"))
+        wait_for(lambda: "cannot continue without one: " in guest.read("opencl.log"))
         assert not one.holds()
         guest.write("faults", "")
         wait_for(one.holds)

@@ -78,7 +78,7 @@ def test_at_random_moments(tmp_path, guest):
             done = host.ask("switch", deadline_ms=LONG_MS, opencl_at=place)
             # Others than this one may be stopped at no moment.
             if done["type"] == "error":
-                assert done["undone"] and re.search("is mapped|the program ends", done["message"]), done
+                assert done["undone"] and re.search("is mapped|the program is exiting", done["message"]), done
             its = told(done)[one.pid]
             assert its.get("at", "direct") == place, done
             stops.append(its["stop_ms"])

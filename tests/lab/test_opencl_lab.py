@@ -225,7 +225,7 @@ def it_waits(movelab, guest, way, good, bad, fault):
     """The VM is there, and one program stands still and is told of; it goes on when the VM has moved back, or
     by hand."""
     source, target = way
-    words = {"none": "fewer platforms than before", "hang-load": "it has not answered in time"}[fault]
+    words = {"none": "fewer platforms are available than before", "hang-load": "it has not answered in time"}[fault]
     shorten(movelab, source, fault)
     bad.tell(source, "fault", fault)
     move = moved(movelab, guest, source, target)

@@ -186,7 +186,7 @@ class Stopped:
                 break
             assert answer.startswith("resumed"), answer
             answer = self.say("ask")
-            if not answer or answer.endswith("the program ends"):
+            if not answer or answer.endswith("the program is exiting"):
                 break
             assert answer.startswith("is away" if place else ("is running", "is remote")), answer
         return stops, refusals

@@ -88,7 +88,7 @@ def test_it_works(node, tmp_path):
     assert 0 < endpoint["time_ms"] < endpoint["limit_ms"] == 60_000
     host, = got["hosts"]
     assert host["name"] == HOST and host["verdict"] == "pass" and host["passes"]
-    assert host["score"] == host["weight"] and host["age_ms"] >= 0 and "VMs that keep to CPU 0 leave 1.00 of 2 CPUs" in host["reason"]
+    assert host["score"] == host["weight"] and host["age_ms"] >= 0 and "VMs pinned to CPU 0 leave 1.00 of 2 CPUs" in host["reason"]
     table = check("--config", path, "--hosts", f"nobody, {HOST}").stdout
     for word in ("enabled_filters", "VgpudFilter", "weight_classes", node.url, "answers", HOST, "unknown"):
         assert word in table

@@ -79,7 +79,7 @@ def test_cuts(tmp_path):
         # It stays a client for as long as another one takes.
         program.send_signal(signal.SIGSTOP)
         refused = subprocess.run(CALLS, env=link.environment(), capture_output=True, timeout=HANG_S, check=False)
-        assert refused.returncode != 0 and b"it has as many clients as it may" in refused.stderr
+        assert refused.returncode != 0 and b"it has its maximum number of clients" in refused.stderr
         seen = link.relay.n_connections
         link.relay.cut_each([chance.randrange(1, 20000) for _ in range(most)])
         program.send_signal(signal.SIGCONT)
@@ -172,7 +172,7 @@ def test_stops(tmp_path):
             if n:
                 link.relay.cut()
             begun = time.monotonic()
-            assert stopped.say("prepare 3000") == "refused the link to its proxy is broken"
+            assert stopped.say("prepare 3000") == "refused the connection to its proxy is broken"
             assert time.monotonic() - begun < 20
             link.relay.silence(False)
             for _ in range(3):
@@ -206,7 +206,7 @@ def test_a_return_to_who_does_not_answer(tmp_path, how):
             assert said.startswith("late the proxy does not come back"), said
             said = stopped.lines.readline().strip()
         print(f"{said}, after {time.monotonic() - begun:.0f} s")
-        why = {"stopped": "it does not answer", "silent": "it cannot be reached any more"}[how]
+        why = {"stopped": "it does not answer", "silent": "it is no longer reachable"}[how]
         assert said == f"failed proxy:tcp:127.0.0.1:{link.relay.port}: {why}"
         link.relay.silence(False)
         link.proxy.process.send_signal(signal.SIGCONT)
@@ -313,7 +313,7 @@ def test_for_good(tmp_path, how):
             link.relay.close()
             assert "cannot be reached" in said_once(program)
             wait_for(lambda: not link.proxy.children())
-            assert "it has not come back" in link.proxy.log.read_text()
+            assert "it has not reconnected" in link.proxy.log.read_text()
             return
         if how == "killed":
             os.kill(link.proxy.children()[0], signal.SIGKILL)
@@ -322,7 +322,7 @@ def test_for_good(tmp_path, how):
             with Link(tmp_path / "other") as other:
                 link.relay.target = other.relay.target
                 link.relay.cut()
-                assert "does not know this program" in said_once(program)
+                assert "no longer knows this program" in said_once(program)
         if how == "killed":
             assert "its process crashed (signal 9)" in said_once(program)
         wait_for(lambda: not link.proxy.children())
@@ -474,7 +474,7 @@ def test_whose_session_it_is(tmp_path):
         with Raw(ports[1], tokens[1], first.session, len(answer)) as thief:
             assert thief.session == bytes(16)
         with Raw(ports[0], tokens[1], first.session, len(answer)) as thief:
-            assert thief.welcome.startswith(b"VPREFUS1it takes another token")
+            assert thief.welcome.startswith(b"VPREFUS1it expects another token")
         with Raw(ports[0], tokens[0], os.urandom(16), len(answer)) as thief:
             assert thief.session == bytes(16)
         for taken in (len(answer) + 1, (1 << 64) - 1):

@@ -205,8 +205,8 @@ def test_places_that_do_not_serve(tmp_path, proxy):
     program = [built("tests/opencl/random-calls"), "2", "3000", "2"]
     os.makedirs(tmp_path / "program")
     with Stopped(tmp_path / "program", program) as stopped, socket.socket(socket.AF_UNIX) as silent:
-        places = {f"proxy:{tmp_path}/nobody": "No such file", "library": "is no proxy",
-                  "proxy:" + "x" * 130: "File name too long", "proxy:" + "x" * 200: "is no proxy"}
+        places = {f"proxy:{tmp_path}/nobody": "No such file", "library": "is not a proxy",
+                  "proxy:" + "x" * 130: "File name too long", "proxy:" + "x" * 200: "is not a proxy"}
         if FULL:
             silent.bind(str(tmp_path / "silent"))
             silent.listen(1)
@@ -315,7 +315,7 @@ def test_x264(tmp_path):
         done = subprocess.run(argv, env=proxy.environment(VGPU_OPENCL_AS_GPU="1"), stderr=subprocess.PIPE, timeout=HANG_S,
                               check=True, cwd=tmp_path)
     assert b"OpenCL acceleration enabled" in done.stderr and b"encoded 40 frames" in done.stderr
-    assert b"OpenCL error" not in done.stderr and b"proxy is gone" not in done.stderr
+    assert b"OpenCL error" not in done.stderr and b"proxy has disappeared" not in done.stderr
 
 
 LARGE = """
@@ -406,7 +406,7 @@ def test_the_proxy_is_gone(tmp_path):
             # The end of its stdin is its own, and may come before the error.
             assert program.wait(timeout=HANG_S) == 1
             _, said = program.communicate(timeout=HANG_S)
-    assert b"the proxy is gone" in said
+    assert b"the proxy has disappeared" in said
 
 
 def test_sigterm_waits_for_clients(tmp_path):
@@ -547,7 +547,7 @@ def test_whose_main_process_hangs(tmp_path, way):
                 close(program)
                 continue
             output_of_it, said = program.communicate()
-            assert output_of_it == b"-2\n" and b"its main process, which hangs, has not given the GPU for 30 s" in said, said
+            assert output_of_it == b"-2\n" and b"its main process hangs and has not assigned the GPU for 30 s" in said, said
         with proxy.backlogged(STEPS, **environment) as another:
             assert another.stdout.readline() == b"there\n"
             close(another)
@@ -628,24 +628,24 @@ def test_a_folder_of_sockets(tmp_path):
         assert [p.stdout.readline() for p in programs] == ["ready\n"] * 2
         (folder / "a.conf").write_text(f"{tmp_path}/a.sock,vm=a,weight=5\n")
         (folder / "b.conf").write_text(f"tcp:127.0.0.1:{port},vm=b,token={token}\n{tmp_path}/c.sock,vm=c\n")
-        told_of = read_again(f"tcp:127.0.0.1:{port}: Address already in use; it is tried again")
+        told_of = read_again(f"tcp:127.0.0.1:{port}: Address already in use; trying again")
         assert told_of == {"": (proxy.path, 1), "a": (f"{tmp_path}/a.sock", 5), "b": (f"tcp:127.0.0.1:{port}", 1),
                            "c": (f"{tmp_path}/c.sock", 1)}
         taken_port.close()
         (folder / "bad.conf").write_text(f"\n{tmp_path}/d.sock,color=1\n")
         (folder / "a.conf").unlink()
-        assert read_again("the sockets stay as they were") == told_of
-        assert f"{folder}/bad.conf:2: 'color=1' is nothing that a socket has" in proxy.log.read_text()
+        assert read_again("the sockets are unchanged") == told_of
+        assert f"{folder}/bad.conf:2: 'color=1' is not a property of a socket" in proxy.log.read_text()
         (folder / "bad.conf").write_text(f"{proxy.path}\n")
-        assert read_again("the sockets stay as they were") == told_of
+        assert read_again("the sockets are unchanged") == told_of
         (folder / "bad.conf").unlink()
-        assert sorted(read_again("closed, as the folder")) == ["", "b", "c"]
-        assert programs[1].wait(HANG_S) == 1 and "the proxy is gone" in programs[1].communicate()[1]
+        assert sorted(read_again("closed because its file")) == ["", "b", "c"]
+        assert programs[1].wait(HANG_S) == 1 and "the proxy has disappeared" in programs[1].communicate()[1]
         assert not os.path.exists(tmp_path / "a.sock")
         wait_for(lambda: f"tcp:127.0.0.1:{port}: listening now" in proxy.log.read_text())
         # Its place is taken again.
         (folder / "a.conf").write_text(f"{tmp_path}/again.sock,vm=a\n")
-        assert read_again("the sockets are those that")["a"] == (f"{tmp_path}/again.sock", 1)
+        assert read_again("reloaded the sockets from")["a"] == (f"{tmp_path}/again.sock", 1)
         programs.append(program("again.sock"))
         assert programs[2].stdout.readline() == "ready\n"
         (tmp_path / "wait").unlink()
@@ -666,7 +666,7 @@ def test_tcp_without_the_token(tmp_path, far):
         with socket.create_connection(("127.0.0.1", int(proxy.path.rpartition(":")[2])), HANG_S) as connection:
             connection.sendall(LINK + struct.pack("<QQ", way, 0) + (bytes(64) + bytes(24) if way == 3 else b""))
             said = connection.recv(192, socket.MSG_WAITALL)
-            assert said.rstrip(b"\0") == b"VPREFUS1it takes another token" and not connection.recv(1)
+            assert said.rstrip(b"\0") == b"VPREFUS1it expects another token" and not connection.recv(1)
 
 
 # ---- what a client may do ----
@@ -841,7 +841,7 @@ def test_a_program_of_a_cached_binary_moves(tmp_path):
             assert [program.process.stdout.readline().decode().strip() for _ in LOADED] == LOADED
             assert program.say(PREPARE).startswith("released")
             failed = program.say(f"resume at proxy:{three.path}")
-            assert failed.startswith("failed") and "the binary of a program is not accepted" in failed, failed
+            assert failed.startswith("failed") and "the proxy rejected a program binary" in failed, failed
             assert "--binary-key" in failed
             assert program.say(f"resume at proxy:{two.path}").startswith("resumed")
             program.process.stdin.write(b"\n")
@@ -896,7 +896,7 @@ def test_the_key_of_binaries(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     os.chmod(tmp_path / "short", 0o600)
     for name, words in (("short", "has 32 to 4096 bytes"), ("long", "has 32 to 4096 bytes"), ("nowhere/key", "No such file"),
-                        (".", "is no regular file")):
+                        (".", "is not a regular file")):
         done = subprocess.run([built("vgpu-proxy"), f"--binary-key={tmp_path}/{name}", str(tmp_path / "a.sock")],
                               capture_output=True, text=True, timeout=HANG_S, check=False)
         assert done.returncode == 2 and words in done.stderr, (name, done)
@@ -904,7 +904,7 @@ def test_the_key_of_binaries(tmp_path):
     (tmp_path / "key").write_bytes(key)
     os.chmod(tmp_path / "key", 0o644)
     with Proxy(tmp_path, f"--binary-key={tmp_path}/key") as proxy:
-        wait_for(lambda: "holds the key of binaries" in proxy.log.read_text())
+        wait_for(lambda: "holds the binary key" in proxy.log.read_text())
         with subprocess.Popen([sys.executable, "-c", WAITING], env=proxy.environment(), stdout=subprocess.PIPE) as program:
             assert program.stdout.readline() == b"there\n"
             secret = hashlib.sha256(key).digest()
@@ -1005,7 +1005,7 @@ def test_hostile_clients(proxy):
 
 
 class Shared:
-    """The program's side of memory in common, as opencl/wire/link-shared.c lays it out, by which to lie."""
+    """The program's side of shared memory, as opencl/wire/link-shared.c lays it out, by which to lie."""
     RING, BLOCK = 1 << 20, 64 << 10
 
     def __init__(self, proxy):
@@ -1064,7 +1064,7 @@ def head(op, flags, data, at, body=b""):
 LIES = ("written", "taken", "area", "area-end", "unaligned", "both", "shrink", "no-hello", "hole")
 
 
-@pytest.mark.parametrize("lie", sample("memory in common", LIES, 4))
+@pytest.mark.parametrize("lie", sample("shared memory", LIES, 4))
 def test_memory_in_common(tmp_path, lie):
     """What a client does to the memory that it has in common with its process ends it at the most."""
     with Proxy(tmp_path) as proxy:

@@ -158,7 +158,7 @@ def test_trace(home, sessions):
         # While nobody records, nothing is told, and one who begins tells of those that are there.
         assert proxy.run(1, 0).wait(HANG_S) == 0
         sessions.record()
-        sessions.wait(lambda: "records commands" in proxy.log.read_text())
+        sessions.wait(lambda: "is recording commands" in proxy.log.read_text())
         player = Player(SimpleNamespace(player=shutil.copy(PLAYER, home), env=sessions.env))
         player.ask("wait")
         player.write(SCHEDULER[0])

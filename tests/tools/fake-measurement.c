@@ -93,7 +93,7 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
         return NULL;
     }
     if (strcmp(query->vm, "departed") == 0) {
-        vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
+        vg_error(err, VG_E_NOT_FOUND, "nothing is stored about VM '%s'", query->vm);
         return NULL;
     }
     if (strcmp(query->vm, "beta") != 0 && !g_str_has_prefix(query->vm, "5c9e2c3a-"))
@@ -214,8 +214,8 @@ fake_show_proxy(void *data, const char *vm, GError **err)
                                              .wait = {1000000, 2000000, 3000000},
                                              .run = {100000, 200000, 300000},
                                              .took = {1100000, 2200000, 3300000}};
-    shown->refused = (struct vg_proxy_note){
-        2, 5 * VG_NS_PER_S, g_strdup("clCreateBuffer: more memory than it may have")};
+    shown->refused = (struct vg_proxy_note){2, 5 * VG_NS_PER_S,
+                                            g_strdup("clCreateBuffer: more memory than its limit")};
     program->pid = 4712;
     program->from = g_strdup("192.168.122.7:40312");
     program->transport = g_strdup("tcp");
@@ -438,7 +438,7 @@ find_vm(void *data, const char *name, GError **err)
     (void)data;
     if (strcmp(name, "departed") == 0)
         return g_strdup(FAKE_DEPARTED);
-    vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", name);
+    vg_error(err, VG_E_NOT_FOUND, "nothing is stored about VM '%s'", name);
     return NULL;
 }
 

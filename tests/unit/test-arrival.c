@@ -211,11 +211,12 @@ test_vms_that_keep_to_some_cpus(void **state)
     arrival.cpu_demand = 0.9;
     assert_true(rate(&arrival, kept).lost == 0 && rate(&arrival, kept).score > 0.9);
     assert_string_equal(rate(&arrival, kept).text,
-                        "VMs that keep to CPU 0 leave 1.00 of 2 CPUs, 0.00 are wanted, it wants "
-                        "0.90 more: 0.00 cores would be lost");
+                        "VMs pinned to CPU 0 leave 1.00 of 2 CPUs; 0.00 are demanded and the VM "
+                        "demands 0.90 more, so 0.00 cores would be lost");
     assert_true(rate(&arrival, loose).lost > 0.89 && rate(&arrival, loose).score < 0.01);
     assert_string_equal(rate(&arrival, loose).text,
-                        "2.30 of 2 CPUs are wanted, it wants 0.90 more: 0.90 cores would be lost");
+                        "VMs demand 2.30 of 2 CPUs and this VM demands 0.90 more, so 0.90 cores "
+                        "would be lost");
     arrival.cpu_demand = 1.8;
     assert_true(rate(&arrival, kept).lost > 0.79 && rate(&arrival, kept).lost < 0.81);
 }

@@ -669,7 +669,7 @@ test_records_that_cannot_be(void **state)
     assert_record_refused(place->dir, &record, "impossible time");
     record = switch_at(T0, 101, 0);
     record.class = N_CLASSES;
-    assert_record_refused(place->dir, &record, "no known class (3)");
+    assert_record_refused(place->dir, &record, "an unknown class (3)");
     record = switch_at(T0, 101, 0);
     record.procname = "\xff";
     assert_record_refused(place->dir, &record, "procname");
@@ -705,7 +705,7 @@ test_plans_that_cannot_be(void **state)
         struct vg_ctf_env env[2];
         const char *said;
     } environments[] = {
-        {{{"a", "1"}, {"a", "2"}}, "'a' is twice"},
+        {{{"a", "1"}, {"a", "2"}}, "'a' appears twice"},
         {{{"a", "1"}, {"", "2"}}, "'' cannot name"},
         {{{"a", "1"}, {"1b", "2"}}, "'1b' cannot name"},
         {{{"a", "1"}, {"b c", "2"}}, "'b c' cannot name"},
@@ -724,7 +724,7 @@ test_plans_that_cannot_be(void **state)
         {{"x", twice}, "two fields 'a'"},
         {{"x", unnamed}, "'a-b' cannot name a field"},
         {{"x", many}, "more than 16 fields"},
-        {{"", switch_fields}, "is UTF-8 text"},
+        {{"", switch_fields}, "must have a UTF-8 name"},
     };
     struct script script = {.n = 0};
     struct vg_ctf_plan plan = plan_of(&script);
@@ -770,7 +770,7 @@ test_places_that_are_taken(void **state)
     assert_true(g_file_set_contents(file, "x", 1, NULL));
     assert_refused(place->dir, &plan, VG_E_CONFLICT, "is not empty");
     assert_int_equal(count_entries(place->dir), 1);
-    assert_refused(file, &plan, VG_E_CONFLICT, "is no directory");
+    assert_refused(file, &plan, VG_E_CONFLICT, "is not a directory");
     assert_refused(below, &plan, VG_E_NOT_FOUND, "No such file");
     /* An empty one will do. */
     assert_int_equal(g_remove(file), 0);

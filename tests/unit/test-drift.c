@@ -91,10 +91,10 @@ test_the_vm_is_gone(void **state)
     g_free(vm->uuid);
     /* One of the same name is another VM. */
     vm->uuid = g_strdup("00000000-1c0e-4d3a-9d53-0d2c5f9a8e11");
-    assert_drifted("the VM 'alpha' is no longer on 'host-a'");
+    assert_drifted("VM 'alpha' is no longer on host 'host-a'");
     g_ptr_array_remove(from->vms, vm);
     vg_record_free(&vg_snap_vm_record, vm);
-    assert_drifted("the VM 'alpha' is no longer on 'host-a'");
+    assert_drifted("VM 'alpha' is no longer on host 'host-a'");
 }
 
 static void
@@ -102,7 +102,7 @@ test_the_vm_has_changed(void **state)
 {
     (void)state;
     vm->memory_bytes = INT64_C(1) << 40;
-    assert_drifted("the VM 'alpha' is not as it was");
+    assert_drifted("VM 'alpha' has changed");
 }
 
 static void
@@ -110,9 +110,9 @@ test_a_host_has_changed(void **state)
 {
     (void)state;
     to->cpus = 4;
-    assert_drifted("host 'host-b' is not as it was");
+    assert_drifted("host 'host-b' has changed");
     from->maintenance = true;
-    assert_drifted("host 'host-a' is not as it was");
+    assert_drifted("host 'host-a' has changed");
 }
 
 static void
@@ -133,7 +133,7 @@ test_what_the_plan_does_not_say(void **state)
     static const struct {
         const char *vm, *to, *hash, *words;
     } cases[] = {
-        {"alpha", "host-b", "99", "has the input_hash 1234, not 99"},
+        {"alpha", "host-b", "99", "the input_hash of plan 'plan-1' is 1234, not 99"},
         {"alpha", "host-a", NULL, "does not move 'alpha' to 'host-a'"},
         {"beta", "host-b", "1234", "does not move 'beta' to 'host-b'"},
     };

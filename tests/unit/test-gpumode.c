@@ -383,7 +383,7 @@ test_thresholds(void **state)
     g_autoptr(vg_gpumode_advice) few = advise(&recording, VG_GPUMODE_XE_SRIOV, &config);
     assert_true(isnan(few->error));
     assert_null(proposed(few));
-    assert_non_null(strstr(few->why, "too little to go by"));
+    assert_non_null(strstr(few->why, "the minimum for a comparison"));
 }
 
 static void
@@ -409,7 +409,7 @@ test_nothing_better(void **state)
         g_autoptr(vg_gpumode_advice) advice = advise(&recording, cases[i].platform, &config);
         assert_true(advice->candidates->len > 0);
         assert_null(proposed(advice));
-        assert_non_null(strstr(advice->why, "nothing that the platform offers is better"));
+        assert_non_null(strstr(advice->why, "no mode that the platform offers is"));
     }
 }
 

@@ -39,7 +39,7 @@ test_memory_of_a_host(void **state)
         to->memory_free_bytes = cases[i].free;
         g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
         assert_int_equal(plan->verdict, cases[i].allowed ? VG_PLAN_CHANGES : VG_PLAN_INFEASIBLE);
-        assert_int_equal(policy_says(plan->notes, "the memory of host 'to' is not known"),
+        assert_int_equal(policy_says(plan->notes, "the memory of host 'to' is unknown"),
                          cases[i].noted);
         if (!cases[i].allowed)
             assert_true(policy_says(plan->why, "VM 'a' needs 1.00 GiB of memory, host 'to' has"));
@@ -90,7 +90,7 @@ test_bad_vm_joins_no_pool(void **state)
     policy_add_vm(host, "b", 1.5, 1);
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_true(
-        policy_says(plan->why, "host 'h' loses 0.50 cores on CPU 0 (1.50 wanted, 1 there)"));
+        policy_says(plan->why, "host 'h' loses 0.50 cores on CPU 0 (1.50 demanded, 1 there)"));
 }
 
 /* Of the profiles with good data most have windows of 1 s, and the longest has four. */
@@ -115,7 +115,7 @@ test_bad_vm_chooses_no_windows(void **state)
     policy_config.hold_ns = 5 * S;
     g_autoptr(vg_plan) early = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(early->verdict, VG_PLAN_NOTHING_TO_DO);
-    assert_true(policy_says(early->why, "and 4 s are recorded"));
+    assert_true(policy_says(early->why, "only 4 s are recorded"));
     policy_config.hold_ns = 4 * S;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(plan->verdict, VG_PLAN_CHANGES);
@@ -152,12 +152,12 @@ test_hold_is_told(void **state)
         const char *words;
     } cases[] = {
         {VG_SOURCE_TRACE, 10 * S, 0, 3,
-         ", but not for long enough: over the last 30 s it is 0.00 on average, below the threshold "
-         "of 0.50"},
+         ", but not for long enough: its mean over the last 30 s is 0.00, below the threshold of "
+         "0.50"},
         {VG_SOURCE_EXAMPLE, S / 4, 0, 3, NULL},
         {VG_SOURCE_TRACE, S, 2, 3, NULL},
-        {VG_SOURCE_LIVE, S, 0, 6, "it must be the mean of the last 30 s, and 6 s are recorded"},
-        {VG_SOURCE_LIVE, 10 * S, 1, 3, "over the last 30 s it is 0.33 on average"},
+        {VG_SOURCE_LIVE, S, 0, 6, "the mean of the last 30 s counts, and only 6 s are recorded"},
+        {VG_SOURCE_LIVE, 10 * S, 1, 3, "its mean over the last 30 s is 0.33"},
         {VG_SOURCE_LIVE, 10 * S, 3, 2, "host 'from' loses 0.33 cores, below the threshold of 0.50"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -207,8 +207,7 @@ test_what_pools_leave_is_told(void **state)
     policy_set_profile(policy_add_vm(host, "any", 2, -1), any, G_N_ELEMENTS(any));
     policy_config.hold_ns = 0;
     assert_reason(snapshot, "any",
-                  "host 'h' loses 0.50 cores on CPUs (2.00 wanted, 2.50 left by VMs bound to "
-                  "CPUs)");
+                  "host 'h' loses 0.50 cores on CPUs (2.00 demanded, pinned VMs leave 2.50)");
 }
 
 /* As many digits as it takes for the sentence to be true. */
@@ -231,11 +230,12 @@ test_figures_are_told_apart(void **state)
     policy_config.horizon_ns = 1000000 * S;
     policy_config.min_gain = 1;
     g_autoptr(vg_plan) dear = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
-    assert_true(policy_says(dear->why, "it wins 1.000 cores, 0.99999 after its cost; 1.00000 are"));
+    assert_true(
+        policy_says(dear->why, "it gains 1.000 cores, 0.99999 after its cost; 1.00000 are"));
     policy_config.min_gain = 0;
     policy_config.horizon_ns = 83 * S / 10; /* 8 s of copying, 0.3 s of standstill: 8.3 core-s */
     g_autoptr(vg_plan) nothing = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
-    assert_true(policy_says(nothing->why, "it wins 1.000 cores, which is less than its cost"));
+    assert_true(policy_says(nothing->why, "it gains 1.000 cores, less than its cost"));
 
     policy_config.rule = VG_RULE_PAPER_THRESHOLD;
     a->preemptions_per_s = 10.004;
@@ -270,7 +270,7 @@ test_times_of_hosts(void **state)
             host->end_ns = cases[i].times[h][1] * S;
         }
         g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
-        assert_int_equal(policy_says(plan->notes, "the hosts were not measured at the same time"),
+        assert_int_equal(policy_says(plan->notes, "the hosts were measured at different times"),
                          cases[i].noted);
     }
 }
@@ -300,9 +300,9 @@ test_gpu_demand(void **state)
         policy_config.hold_ns = 0;
         assert_reason(snapshot, "a",
                       shaped ? "host 'h' loses 0.60 engines on engine 'rcs0' of GPU 'card0' (1.60 "
-                               "wanted, 1 there)"
+                               "demanded, 1 there)"
                              : "host 'h' loses 0.80 engines on engine 'rcs0' of GPU 'card0' (1.80 "
-                               "wanted, 1 there)");
+                               "demanded, 1 there)");
     }
 }
 
@@ -326,7 +326,7 @@ test_paper_notes_a_bad_forecast(void **state)
         bool doubted = cpus == 1;
         assert_int_equal(strstr(action->reason.text, "does not expect") != NULL, doubted);
         assert_int_equal(policy_says(plan->notes, "the contention model does not expect the move "
-                                                  "of VM 'a' to pay off: it wins 0.000 cores, "
+                                                  "of VM 'a' to pay off: it gains 0.000 cores, "
                                                   "-0.014 after its cost"),
                          doubted);
     }
@@ -375,10 +375,9 @@ test_memory_of_a_proxy(void **state)
         {0, 0, NULL},
         {2 * GIB, GIB, NULL},
         {3 * GIB, 1,
-         "move to GPU 'free' of host 'to': it has too little free memory: of 8192 MiB "
-         "programs have 4096, 3072 are reserved for others that will come, and these "
-         "have 1024"},
-        {8 * GIB, 0, "8192 are reserved"},
+         "move to GPU 'free' of host 'to': it has too little free memory: of 8192 MiB, programs "
+         "use 4096, others that will arrive have reserved 3072, and these programs use 1024"},
+        {8 * GIB, 0, "have reserved 8192"},
     };
     policy_config.hold_ns = 10 * S;
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

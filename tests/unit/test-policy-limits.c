@@ -196,7 +196,7 @@ test_constraints(void **state)
         {spoil_maintenance, "maintenance", "host 'to' is in maintenance"},
         {spoil_never_move, NULL, "VM 'a' is marked never to be moved"},
         {spoil_unmanaged, NULL, "libvirt on host 'from' does not know VM 'a'"},
-        {spoil_managed, NULL, "VM 'a' belongs to oVirt, which alone may move it"},
+        {spoil_managed, NULL, "VM 'a' belongs to oVirt, and only that may move it"},
         {spoil_cold, NULL, "VM 'a' can only be moved while it is shut down: it has Venus"},
         {spoil_pinned, NULL, "VM 'a' is pinned"},
         {spoil_memory, "memory", "needs 1.00 GiB of memory, host 'to' has 1.00 GiB free"},
@@ -211,7 +211,7 @@ test_constraints(void **state)
         {spoil_gpu_memory, "gpu-memory", "VM 'a' needs 1.00 GiB of GPU memory"},
         {spoil_affinity, "affinity", "VM 'a' belongs with VM 'b' (affinity group 'g')"},
         {spoil_anti_affinity, "anti-affinity", "VM 'a' must not be with VM 'enemy'"},
-        {spoil_data, NULL, "the data of VM 'bad' is bad"},
+        {spoil_data, NULL, "the data of VM 'bad' is invalid"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         struct vg_snap_host *from = NULL;
@@ -285,8 +285,8 @@ test_evacuate(void **state)
         int64_t gib;
         const char *reason;
     } cases[] = {
-        {"two", 2, "has room for it"},
-        {"one", 1, "has room for it"},
+        {"two", 2, "has space for it"},
+        {"one", 1, "has space for it"},
         {"kept", 1, "marked never to be moved"},
         {"left-over", 1, "no host can take it"},
     };
@@ -471,7 +471,7 @@ test_min_gain(void **state)
     g_autoptr(vg_plan) fails = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(fails->verdict, VG_PLAN_NOTHING_TO_DO);
     assert_true(
-        policy_says(fails->why, "it wins 1.000 cores, 0.986 after its cost; 0.990 are needed"));
+        policy_says(fails->why, "it gains 1.000 cores, 0.986 after its cost; 0.990 are needed"));
 
     /* The target has one CPU, of which 0.85 are wanted: one of the two VMs of one core could win
      * the whole core that is lost, and wins 0.15 of it there. */
@@ -507,14 +507,14 @@ test_old_figures(void **state)
         g_autoptr(vg_plan) twice = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
         assert_int_equal(twice->verdict, VG_PLAN_CHANGES);
         assert_true(policy_says(twice->notes, "the figures are up to 60 s old; moves to and from "
-                                              "there must win more"));
+                                              "this host must gain more"));
         hosts[i]->age_ns = 61 * S;
         hosts[1 - i]->age_ns = 30 * S;
         g_autoptr(vg_plan) more = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
         assert_int_equal(more->verdict, VG_PLAN_NOTHING_TO_DO);
         g_autofree char *why = g_strdup_printf(
-            "it wins 1.000 cores, 0.986 after its cost; 0.988 are needed, 2.02 times as much as "
-            "usual, since the figures of host '%s' are 61 s old",
+            "it gains 1.000 cores, 0.986 after its cost; 0.988 are needed, 2.02 times as much as "
+            "usual because the figures of host '%s' are 61 s old",
             hosts[i]->name);
         assert_true(policy_says(more->why, why));
         policy_config.stale_ns = 0;
@@ -546,8 +546,8 @@ test_old_figures_of_a_tight_host(void **state)
     nearly->age_ns = 90 * S;
     g_autoptr(vg_plan) little = policy_plan_of(tight, VG_RULE_COMPLEMENT);
     assert_int_equal(little->verdict, VG_PLAN_NOTHING_TO_DO);
-    assert_true(policy_says(little->why, "17.5 % are needed, 2.5 times as much as usual, since the "
-                                         "figures of host 'nearly' are 90 s old"));
+    assert_true(policy_says(little->why, "17.5 % are needed, 2.5 times as much as usual because "
+                                         "the figures of host 'nearly' are 90 s old"));
     policy_config.min_gain = 0;
     nearly->age_ns = 36000 * S;
     g_autoptr(vg_plan) never = policy_plan_of(tight, VG_RULE_COMPLEMENT);
@@ -596,7 +596,8 @@ test_gate_is_per_move(void **state)
         assert_int_equal(action->gain.lost_cpu_ns_per_s, 800000000);
         assert_true(policy_says(plan->why,
                                 "the best other move is to move 'big0' from 'bad' to 'to2': it "
-                                "wins 8.000 of the 10.000 cores that it could; 90 % are needed"));
+                                "gains 8.000 of the 10.000 cores that are possible; 90 % are "
+                                "needed"));
         assert_string_equal(action->runner_up.what, "move 'x' from 'small' to 'to2'");
     }
 }
@@ -615,7 +616,7 @@ test_runner_up_that_fails(void **state)
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_string_equal(action->vm, "a");
     assert_string_equal(action->runner_up.what, "move 'c' from 'from' to 'to'");
-    assert_non_null(strstr(action->runner_up.why, "it wins 0.010 cores"));
+    assert_non_null(strstr(action->runner_up.why, "it gains 0.010 cores"));
     assert_int_equal(action->runner_up.gain.lost_cpu_ns_per_s, 10000000);
 }
 
@@ -732,7 +733,7 @@ test_other_places(void **state)
     assert_true(plan->actions->len > 0);
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_true(g_str_has_prefix(action->reason.text,
-                                 "Host 'h' loses 0.80 cores on CPU 0 (1.80 wanted, 1 there); all "
+                                 "Host 'h' loses 0.80 cores on CPU 0 (1.80 demanded, 1 there); all "
                                  "its CPUs together lose 1.10 cores; its GPUs lose 0.50 "
                                  "engines. VM "));
 }

@@ -51,10 +51,10 @@ test_complement_by_hand(void **state)
     assert_non_null(strstr(action->runner_up.why, "comes first by name"));
     assert_int_equal(action->runner_up.gain.lost_cpu_ns_per_s, S);
     assert_non_null(strstr(action->reason.text,
-                           "Host 'from' loses 1.00 cores on CPU 0 (2.00 wanted, 1 there)"));
+                           "Host 'from' loses 1.00 cores on CPU 0 (2.00 demanded, 1 there)"));
     /* CPU 1 of the host is free: the whole core could be had without a migration. */
-    assert_true(
-        policy_says(plan->notes, "1.00 of the 1.00 cores lost could be had without a migration"));
+    assert_true(policy_says(plan->notes, "1.00 of the 1.00 lost cores could be recovered without a "
+                                         "migration"));
     assert_true(g_str_has_prefix(plan->id, "plan-"));
     assert_int_equal(strlen(plan->id), 21);
 }
@@ -92,10 +92,10 @@ test_what_the_host_itself_takes(void **state)
     policy_assert_near(policy_input_of(action, "from_own_cores"), 1.5);
     policy_assert_near(policy_input_of(action, "to_own_cores"), 0.5);
     assert_non_null(strstr(action->reason.text,
-                           "Host 'from' loses 0.50 cores on CPUs (1.00 wanted by VMs, 1.50 used by "
-                           "the host itself, 2 there)"));
+                           "Host 'from' loses 0.50 cores on CPUs (VMs demand 1.00, the host itself "
+                           "uses 1.50, 2 there)"));
     assert_non_null(strstr(action->reason.text,
-                           "host 'idle' has 2 CPUs; its VMs want 0.00 and it uses 0.50 itself"));
+                           "host 'idle' has 2 CPUs; its VMs demand 0.00 and it uses 0.50 itself"));
 }
 
 /* The VM is bound to CPU 0, where it lost 0.5 cores to programs, which is what it left of that CPU:
@@ -120,10 +120,10 @@ test_what_the_host_takes_of_a_pool(void **state)
         policy_config.max_moves = 0;
         g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
         assert_true(policy_says(
-            plan->why, sisters == 1 ? "host 'host' loses 0.50 cores on CPU 0 (1.00 wanted by VMs, "
-                                      "0.50 used by the host itself, 1 there)"
-                                    : "host 'host' loses 1.00 cores on CPU 0 (1.20 wanted by VMs, "
-                                      "0.80 used by the host itself, 1 there)"));
+            plan->why, sisters == 1 ? "host 'host' loses 0.50 cores on CPU 0 (VMs demand 1.00, the "
+                                      "host itself uses 0.50, 1 there)"
+                                    : "host 'host' loses 1.00 cores on CPU 0 (VMs demand 1.20, the "
+                                      "host itself uses 0.80, 1 there)"));
     }
 }
 
@@ -144,7 +144,7 @@ test_a_quota_is_no_demand(void **state)
     assert_int_equal(plan->actions->len, 1);
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_int_equal(action->gain.lost_cpu_ns_per_s, S / 2);
-    assert_non_null(strstr(action->reason.text, "(1.50 wanted, 1 there)"));
+    assert_non_null(strstr(action->reason.text, "(1.50 demanded, 1 there)"));
 
     g_autoptr(vg_snapshot) alone = vg_snapshot_new(VG_SOURCE_TRACE);
     alone->end_ns = 10 * S;
@@ -187,7 +187,7 @@ test_notes_of_hosts(void **state)
         assert_int_equal(plan->notes->len, 2);
         if (n == 4)
             assert_true(policy_says(plan->notes, "hosts 'a', 'c', 'd': the recorder dropped 21 "
-                                                 "events, the figures may be too low"));
+                                                 "events, so the figures may be too low"));
     }
 }
 
@@ -211,11 +211,11 @@ test_pools(void **state)
     policy_config.max_moves = 0;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(plan->verdict, VG_PLAN_NOTHING_TO_DO);
+    assert_true(policy_says(plan->why,
+                            "host 'pools' loses 1.00 cores on CPUs 0-1 (3.00 demanded, 2 there)"));
     assert_true(
-        policy_says(plan->why, "host 'pools' loses 1.00 cores on CPUs 0-1 (3.00 wanted, 2 there)"));
-    assert_true(
-        policy_says(plan->why, "host 'big' loses 2.00 cores on CPUs (3.00 wanted, 1 there)"));
-    assert_true(policy_says(plan->why, "the plan has 0 moves, the most it may"));
+        policy_says(plan->why, "host 'big' loses 2.00 cores on CPUs (3.00 demanded, 1 there)"));
+    assert_true(policy_says(plan->why, "the plan has 0 moves, its limit"));
 
     /* Wins 2 on big, loses 1.5 on pools. */
     g_autoptr(vg_explanation) why = vg_policy_explain(snapshot, &policy_config, "newcomer", NULL);
@@ -412,7 +412,7 @@ test_explain_by_rule(void **state)
     assert_non_null(strstr(seldom->reason, "10.0 times per second, not more than 10.0"));
     g_autoptr(vg_explanation) mixed = vg_policy_explain(snapshot, &policy_config, "mixed", NULL);
     assert_int_equal(candidate_of(mixed, "most")->verdict, VG_CANDIDATE_USEFUL);
-    assert_non_null(strstr(mixed->reason, "is of class mixed"));
+    assert_non_null(strstr(mixed->reason, "has class mixed"));
 
     policy_config.rule = VG_RULE_COMPLEMENT;
     g_autoptr(vg_explanation) model = vg_policy_explain(snapshot, &policy_config, "often", NULL);
@@ -451,7 +451,7 @@ test_explain_reference(void **state)
     g_clear_error(&err);
     assert_null(vg_policy_explain(snapshot, &policy_config, "vm0", &err));
     assert_true(g_error_matches(err, VG_ERROR, VG_E_CONFLICT));
-    assert_non_null(strstr(err->message, "say 'few/vm0'"));
+    assert_non_null(strstr(err->message, "use 'few/vm0'"));
     g_autoptr(vg_explanation) by_path =
         vg_policy_explain(snapshot, &policy_config, "half/vm0", NULL);
     assert_string_equal(by_path->host, "half");
@@ -527,7 +527,7 @@ test_demo(void **state)
         assert_true(action->cost.memory_assumed);
         assert_true(policy_says(plan->notes, "host 'gpu-host' is an example, not a measurement"));
         assert_true(policy_says(plan->notes, "4.0 GiB are assumed"));
-        assert_true(policy_says(plan->notes, "were not measured at the same time"));
+        assert_true(policy_says(plan->notes, "were measured at different times"));
         /* What it waited for at home is no trouble of its new host. */
         for (guint i = 0; i < plan->why->len; i++)
             assert_null(strstr(plan->why->pdata[i], "'gpu-host' VM 'vm-busy' waits"));

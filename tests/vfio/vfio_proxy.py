@@ -139,9 +139,9 @@ def test_a_guest_by_vsock(lab):
     assert total(said["7000"]) == lab.alone and "ENDED 0" in said["7000"]
     for port in ("7001", "7002", "7003"):
         assert "sum" not in said[port] and "ENDED 1" in said[port], said[port]
-    assert "it takes another VM" in said["7001"] and "it takes another token" in said["7002"], said
+    assert "it serves another VM" in said["7001"] and "it expects another token" in said["7002"], said
     journal = lab.journal()
-    assert f"a client of another VM than {OTHER_CID}" in journal and "a program with another token, from" in journal, journal
+    assert f"a client of a VM other than {OTHER_CID}" in journal and "a program with a wrong token, from" in journal, journal
 
 
 def service_group(lab):
@@ -199,7 +199,7 @@ def test_memory_of_the_host(lab):
     lab.inside("systemctl restart vgpu-proxy")
     try:
         assert "sum" not in lab.host.run(lab.client(), check=False)
-        wait_for(lambda: "it took more than the 24 MiB of the host's memory" in lab.journal())
+        wait_for(lambda: "it exceeded its limit of 24 MiB of host memory" in lab.journal())
         assert lab.state() == {"ActiveState": "active", "SubState": "running", "Result": "success"}, lab.journal()
         wait_for(lambda: not client_groups(lab))
     finally:
