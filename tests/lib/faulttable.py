@@ -117,11 +117,12 @@ REBOOTS = ("guest-reboots",)
 
 # Faults after which the VM may be without its GPU for longer, and why.
 LATE = {
-    "libvirtd-source-stays-stopped": "only libvirtd of the source can plug the GPU in again; the move says that a restart "
-                                     "of it ends the wait",
-    "libvirtd-target-stays-stopped": "a VM that has arrived gets its GPU from libvirt of the target; the move says what it "
-                                     "waits for",
-    "link-stays-cut": "a VM that has arrived gets its GPU from libvirt of the target, which the source cannot reach",
+    "libvirtd-source-stays-stopped": "only the source's libvirtd can plug in the GPU again; the move reports that a "
+                                     "restart of libvirtd ends the wait",
+    "libvirtd-target-stays-stopped": "after the VM has arrived, only the target's libvirt can plug in the GPU; the move "
+                                     "reports the reason for the wait",
+    "link-stays-cut": "after the VM has arrived, only the target's libvirt can plug in the GPU, and the source cannot "
+                      "reach it",
 }
 
 
@@ -154,31 +155,33 @@ def draw(n, seed):
 
 TEXT = """# Faults while a VM moves
 
-`tools/check --faults` moves a VM with a GPU between two hosts, with real libvirtd and QEMU, and has one fault happen
-in one phase of the move. Both libvirts and the guest are then queried: the VM runs on exactly one host, has not
-booted again, and has its GPU. No reservation is left, and the move has ended. Where a move has failed, the commands
-that it names are run first, as its note says.
+`tools/check --faults` moves a VM with a GPU between two hosts with real libvirtd and QEMU, and causes one fault in one
+phase of each move. It then queries both hosts' libvirt and the guest. A case passes if the VM runs on exactly one host,
+has not rebooted, and has its GPU. In addition, the move must have ended, and no reservation may remain. If a move has
+failed, the tool first runs the commands from the move's error message, and the note lists these commands.
 
-A VM is without its GPU for at most 60 s after a fault has ended, and for at most 90 s after the beginning of one that
-does not end. These faults are exceptions:
+A VM is without its GPU for at most 60 s after a fault has ended. If a fault does not end, the VM is without its GPU for
+at most 90 s after the fault has started. The exceptions are:
 
 {late}
 
-`agent` is a VM with a GPU and vgpu-guestd. `plain` has no agent. `cuda` has CUDA programs and a fake driver. In
-`old-source`, `old-target` and `old-agent`, one side runs the previous version. The VM of `nova` has no GPU, and a
-fake nova moves it through the libvirt of both hosts.
-`after-NN` and `before-NN` are writes to a journal at which vgpud is killed: of the source those of the move, of the
-target all since the move was requested.
+The first part of a case's name is the kind of move. `agent` is a VM with a GPU and vgpu-guestd. `plain` has no
+agent. `cuda` has CUDA programs and a fake driver. In `old-source`, `old-target` and `old-agent`, one side runs the
+previous version. The VM of `nova` has no GPU, and a fake nova moves it through both hosts' libvirt.
 
-Faults last {lasts} s; those with `stays` in their name last until the move has ended and the VM has its GPU. The
-bandwidth of a migration is limited to 8 MiB/s where the fault happens while memory is copied; `agent/none/whole` is a
-move without a fault or a limit. The table is made by
-`tests/lab/faults --docs build/faults.tsv > docs/faults.md`. An outcome of `not reached` means that the move was
-faster than the fault; one of `broken`, that the tool could not have the fault happen, so that the case shows nothing.
+In the cases `after-NN` and `before-NN`, vgpud is killed after or before a write to its journal. On the source, NN
+counts the writes of the move. On the target, NN counts all writes since the move was requested.
+
+A fault lasts {lasts} s. A fault with `stays` in its name lasts until the move has ended and the VM has its GPU. If a
+fault happens while memory is copied, the bandwidth of the migration is limited to 8 MiB/s. `agent/none/whole` is a move
+without a fault or a limit. An outcome of `not reached` means that the move ended before the fault could happen. An
+outcome of `broken` means that the tool could not cause the fault, and the case shows nothing.
+
+`tests/lab/faults --docs build/faults.tsv > docs/faults.md` writes this page.
 
 {summary}
 
-| case | outcome | s without GPU | s in all | note |
+| case | outcome | s without GPU | s in total | note |
 | --- | --- | --- | --- | --- |
 {rows}
 """
@@ -192,6 +195,6 @@ def document(results, clean, lasts):
     lacks = ", ".join(f"{left[move]} of `{move}`" for move in MOVES if left[move])
     return TEXT.format(
         late="\n".join(f"- `{fault}`: {why}." for fault, why in LATE.items()), lasts=lasts,
-        summary=f"Of {len(cases())} cases, {len(rows)} ran, and {good} were right."
+        summary=f"Of {len(cases())} cases, {len(rows)} ran, and {good} passed."
                 + (f" These did not run: {lacks}." if lacks else ""),
         rows="\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows))
