@@ -30,6 +30,10 @@
 
 #define PROGRAMS_MAX 8
 
+/* The kernel places the elements of a map at multiples of 8 bytes, as the compiler does here. */
+#define THREADS_BYTES (VG_BPF_SLOTS * sizeof(struct vg_bpf_thread))
+G_STATIC_ASSERT(sizeof(struct vg_bpf_thread) % 8 == 0);
+
 /* A check so soon after the last one proves nothing: perhaps nobody was switched meanwhile. */
 #define CHECK_NS (50 * VG_NS_PER_MS)
 
@@ -117,6 +121,18 @@ refused(int status, GError **err)
     return vg_error_set_detail(err, denied ? VG_TROUBLE_BPF_DENIED : VG_TROUBLE_NONE);
 }
 
+/* Maps an array of the programs; NULL and *err if that fails. */
+static void *
+map_array(const struct bpf_map *map, size_t bytes, GError **err)
+{
+    void *array = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+    if (array != MAP_FAILED)
+        return array;
+    vg_error_errno(err, errno, "cannot map the memory of the BPF programs");
+    return NULL;
+}
+
 static int
 map_memory(vg_bpf *bpf, GError **err)
 {
@@ -124,15 +140,15 @@ map_memory(vg_bpf *bpf, GError **err)
     size_t stride = (sizeof(struct vg_bpf_cpu) + 7) & ~(size_t)7;
 
     bpf->cpus_bytes = stride * bpf->memory.n_cpus;
-    void *cpus = mmap(NULL, bpf->cpus_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                      bpf_map__fd(bpf->skeleton->maps.cpus), 0);
-    if (cpus == MAP_FAILED)
-        return vg_error_errno(err, errno, "cannot map the memory of the BPF programs");
-    bpf->memory.cpus = cpus;
+    bpf->memory.cpus = map_array(bpf->skeleton->maps.cpus, bpf->cpus_bytes, err);
+    if (!bpf->memory.cpus)
+        return -1;
+    bpf->memory.threads = map_array(bpf->skeleton->maps.threads, THREADS_BYTES, err);
+    if (!bpf->memory.threads)
+        return -1;
     bpf->memory.cpu_stride = stride;
     bpf->memory.tid_pages = bss->tid_pages;
     bpf->memory.tid_slots = bss->tid_slots;
-    bpf->memory.threads = bss->threads;
     bpf->memory.names = bss->names;
     return 0;
 }
@@ -223,6 +239,8 @@ vg_bpf_free(vg_bpf *bpf)
         return;
     if (bpf->memory.cpus)
         munmap(bpf->memory.cpus, bpf->cpus_bytes);
+    if (bpf->memory.threads)
+        munmap(bpf->memory.threads, THREADS_BYTES);
     ring_buffer__free(bpf->notes);
     /* The number of a link that was closed by others may be another file's by now. */
     for (int i = 0; bpf->skeleton && i < bpf->skeleton->skeleton->prog_cnt; i++) {

@@ -39,7 +39,6 @@ const volatile __u8 exit_classes[2][256];
 
 __u16 tid_pages[VG_BPF_PAGE_INDEX];
 __u16 tid_slots[VG_BPF_PAGES][VG_BPF_PAGE_TIDS];
-struct vg_bpf_thread threads[VG_BPF_SLOTS];
 struct vg_bpf_name names[VG_BPF_NAMES];
 struct vg_bpf_totals totals;
 
@@ -47,6 +46,16 @@ struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 65536);
 } notes SEC(".maps");
+
+/* Not a global array: Linux 5.10 refuses a map with a value of more than 4 MiB, and the
+ * global variables are one value. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, VG_BPF_SLOTS);
+    __type(key, __u32);
+    __type(value, struct vg_bpf_thread);
+} threads SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -77,14 +86,20 @@ slot_of(__s32 tid)
     return tid_slots[page % VG_BPF_PAGES][t % VG_BPF_PAGE_TIDS] % VG_BPF_SLOTS;
 }
 
+static __always_inline struct vg_bpf_thread *
+thread_at(__u32 slot)
+{
+    return bpf_map_lookup_elem(&threads, &slot);
+}
+
 /* Returns a watched vCPU's record; NULL: its tid is another thread's by now, or it is no vCPU. */
 static __always_inline struct vg_bpf_thread *
 thread_of(__u32 slot, struct task_struct *task)
 {
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    struct vg_bpf_thread *t = thread_at(slot);
     __u64 start = task->start_boottime;
 
-    if (!t->is_vcpu || t->tid != task->pid)
+    if (!t || !t->is_vcpu || t->tid != task->pid)
         return NULL;
     if (!t->start_ns)
         t->start_ns = start;
@@ -126,11 +141,13 @@ bpf_holder_of(struct task_struct *task)
     if (task->pid == 0)
         return VG_BPF_HOLDER_IDLE;
     __u32 slot = slot_of(task->pid);
-    if (slot && threads[slot].is_vcpu && threads[slot].tid == task->pid)
-        return threads[slot].vm | VG_BPF_VCPU;
+    const struct vg_bpf_thread *t = slot ? thread_at(slot) : NULL;
+    if (t && t->is_vcpu && t->tid == task->pid)
+        return t->vm | VG_BPF_VCPU;
     slot = slot_of(task->tgid);
-    if (slot && threads[slot].tid == task->tgid)
-        return threads[slot].vm;
+    t = slot ? thread_at(slot) : NULL;
+    if (t && t->tid == task->tgid)
+        return t->vm;
     if (task->flags & PF_KTHREAD)
         return VG_BPF_HOLDER_KERNEL;
     keep_name(task);
@@ -259,10 +276,12 @@ old_share(struct vg_bpf_thread *t)
 __noinline int
 vg_charge(__u32 slot, __u32 holder, __u64 ns, __u64 count)
 {
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
-    __u32 used = t->shares_used;
+    struct vg_bpf_thread *t = thread_at(slot);
     __u32 at = VG_BPF_SHARES;
 
+    if (!t)
+        return 0;
+    __u32 used = t->shares_used;
     for (__u32 i = 0; i < VG_BPF_SHARES; i++) {
         if (i >= used || t->shares[i].holder == holder) {
             at = i;
@@ -356,10 +375,12 @@ bpf_is_waiting(const struct vg_bpf_thread *t)
 __noinline int
 vg_settle(__u32 slot, __u32 cpu)
 {
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
-    __u32 used = t->places_used;
+    struct vg_bpf_thread *t = thread_at(slot);
     __u32 at = VG_BPF_PLACES;
 
+    if (!t)
+        return 0;
+    __u32 used = t->places_used;
     for (__u32 i = 0; i < VG_BPF_PLACES; i++) {
         if (i >= used || t->places[i].cpu == cpu) {
             at = i;
@@ -391,10 +412,12 @@ go_to(__u32 slot, struct vg_bpf_thread *t, __u32 cpu)
 __noinline int
 vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
 {
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    struct vg_bpf_thread *t = thread_at(slot);
     struct vg_bpf_cpu *c = cpu_at(cpu);
     __u32 used = 0;
 
+    if (!t)
+        return 0;
     go_to(slot, t, cpu);
     if (c) {
         if (c->waiters) {
@@ -422,12 +445,12 @@ vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
 __noinline int
 vg_dequeue(__u32 slot, __u64 now)
 {
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
-    __u64 left = now - t->since_ns;
-    struct vg_bpf_cpu *c = cpu_at((__u32)t->cpu);
+    struct vg_bpf_thread *t = thread_at(slot);
+    struct vg_bpf_cpu *c = t ? cpu_at((__u32)t->cpu) : NULL;
 
-    if (!c)
+    if (!t || !c)
         return 0;
+    __u64 left = now - t->since_ns;
     vg_advance((__u32)t->cpu, c->holder, c->holder, now);
     __u32 used = c->lanes_used, marks = t->marks_used;
     __u64 user = c->user_held_ns - t->user_mark;
@@ -729,10 +752,10 @@ static __always_inline __u32
 slot_of_vcpu(__u64 id)
 {
     __u32 slot = slot_of((__s32)id);
-    const struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    const struct vg_bpf_thread *t = thread_at(slot);
 
     /* After its exit the tid is another thread's. */
-    return t->is_vcpu && t->tid == (__s32)id && t->state != VG_BPF_EXITED ? slot : 0;
+    return t && t->is_vcpu && t->tid == (__s32)id && t->state != VG_BPF_EXITED ? slot : 0;
 }
 
 static __always_inline void
@@ -740,9 +763,9 @@ on_entry(struct vg_bpf_cpu *c, __u32 cpu)
 {
     __u64 id = bpf_get_current_pid_tgid();
     __u32 slot = slot_of_vcpu(id);
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    struct vg_bpf_thread *t = thread_at(slot);
 
-    if (!slot) {
+    if (!slot || !t) {
         static const char unnamed[VG_BPF_COMM_LEN];
         /* Once in a row, until it is watched. */
         if (c->noted != (__u32)id && note((__s32)id, (__s32)(id >> 32), unnamed))
@@ -812,9 +835,9 @@ static __always_inline void
 on_exit(__u64 argument, __u32 cpu)
 {
     __u32 slot = slot_of_vcpu(bpf_get_current_pid_tgid());
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    struct vg_bpf_thread *t = thread_at(slot);
 
-    if (!slot)
+    if (!slot || !t)
         return;
     __u32 class = exit_class(argument);
     __u64 now = bpf_ktime_get_ns();

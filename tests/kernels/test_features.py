@@ -10,6 +10,8 @@ from bpfobject import Object, compile_bpf
 from vgpuctl import ROOT
 
 OLDEST = (5, 14)
+# KMALLOC_MAX_SIZE of these kernels: they refuse a map whose value is larger, with E2BIG.
+VALUE_BYTES = 4 << 20
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLLECTORS = os.path.join(ROOT, "collectors")
 PERF_SOURCES = ("collectors/perf-events.c", "collectors/perf-ring.c", "collectors/perf-ring.h",
@@ -151,6 +153,12 @@ def listed_fixture():
 def test_the_list_is_complete(listed):
     found = list(refusals(used(), listed))
     assert not found, "\n".join(found)
+
+
+def test_values_of_maps_are_small():
+    sizes = Object(bpf_object()).value_bytes()
+    assert sizes["threads"] > 1000 and sizes[".bss"] > 700000
+    assert {name: size for name, size in sizes.items() if size > VALUE_BYTES} == {}
 
 
 def test_every_probe_exists(listed):

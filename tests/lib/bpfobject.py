@@ -144,6 +144,33 @@ class Object:
                         yield from (("map-flag", flag) for bit, flag in enumerate(MAP_FLAGS) if flags >> bit & 1)
                         assert flags >> len(MAP_FLAGS) == 0, f"a flag of a map without a name here: {flags:#x}"
 
+    def _size(self, type_id):
+        """Bytes of a type."""
+        kind, _, _, size, rest = self.types[type_id]
+        if kind == "ARRAY":
+            element, _, count = struct.unpack("<III", rest)
+            return count * self._size(element)
+        if kind in ("TYPEDEF", "CONST", "VOLATILE", "RESTRICT"):
+            return self._size(size)
+        return 8 if kind == "PTR" else size
+
+    def value_bytes(self):
+        """Map -> bytes of its key and value. The global variables of a section are one value."""
+        found = {name: 4 + len(section["body"]) for section in self.sections for name in [section["name"]]
+                 if name in (".data", ".rodata")}
+        for kind, name, vlen, _, rest in self.types:
+            if kind == "DATASEC" and name == ".bss":
+                found[name] = 4 + sum(self._size(self.types[variable][3]) for variable, _, _ in
+                                      struct.iter_unpack("<III", rest))
+            if kind != "DATASEC" or name != ".maps":
+                continue
+            for variable, _, _ in struct.iter_unpack("<III", rest):
+                _, map_name, _, struct_id, _ = self.types[variable]
+                found[map_name] = sum(self._size(self.types[type_id][3]) for field, type_id, _ in
+                                      struct.iter_unpack("<III", self.types[struct_id][4])
+                                      if self._btf_name(field) in ("key", "value"))
+        return found
+
     def needs(self):
         """{(kind, name)}"""
         found = {("btf-kind", kind) for kind, *_ in self.types[1:]}

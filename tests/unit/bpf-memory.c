@@ -37,6 +37,7 @@
 #define TASK_INTERRUPTIBLE 1u
 
 static struct vg_bpf_cpu fake_cpus[BPF_MEMORY_CPUS];
+static struct vg_bpf_thread fake_threads[VG_BPF_SLOTS];
 static struct rq run_queues[BPF_MEMORY_CPUS];
 static struct cfs_rq fair_queues[BPF_MEMORY_CPUS];
 static struct task_struct idle_tasks[BPF_MEMORY_CPUS];
@@ -56,6 +57,8 @@ fake_bpf_lookup(const void *map, const void *key)
 
     if (map == &cells)
         return fake_map_find(key);
+    if (map == &threads)
+        return *number < VG_BPF_SLOTS ? &fake_threads[*number] : NULL;
     return map == &cpus && *number < BPF_MEMORY_CPUS ? &fake_cpus[*number] : NULL;
 }
 
@@ -154,7 +157,7 @@ bpf_memory_reset(void)
     }
     memset(tid_pages, 0, sizeof(tid_pages));
     memset(tid_slots, 0, sizeof(tid_slots));
-    memset(threads, 0, sizeof(threads));
+    memset(fake_threads, 0, sizeof(fake_threads));
     memset(names, 0, sizeof(names));
     memset(&totals, 0, sizeof(totals));
     memset(fake_cpus, 0, sizeof(fake_cpus));
@@ -175,7 +178,7 @@ bpf_memory(void)
     static const struct vg_bpf_memory memory = {
         .tid_pages = tid_pages,
         .tid_slots = tid_slots,
-        .threads = threads,
+        .threads = fake_threads,
         .names = names,
         .cpus = fake_cpus,
         .cpu_stride = sizeof(fake_cpus[0]),
