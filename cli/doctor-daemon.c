@@ -15,6 +15,11 @@
 #include "cli/output.h"
 #include "model/trouble.h"
 
+/* The second command is for libvirt's modular daemons. */
+#define LIBVIRT_START                                                                              \
+ "systemctl enable --now libvirtd || "                                                             \
+ "systemctl enable --now virtqemud.socket virtnodedevd.socket virtproxyd.socket"
+
 /* Less than this, and a day of a busy host does not fit any more. */
 #define FREE_MIN_BYTES (1024 * 1024 * 1024LL)
 
@@ -41,7 +46,7 @@ static const struct doctor_remedy doctor_remedies[VG_TROUBLE_MAX] = {
     [VG_TROUBLE_PERF_MEMORY] = {"systemctl edit vgpud", "; a line LimitMEMLOCK=infinity in a "
                                                         "drop-in of vgpud's unit allows it"},
     [VG_TROUBLE_LIBVIRT_DENIED] = {"adduser vgpud libvirt && systemctl restart vgpud", NULL},
-    [VG_TROUBLE_LIBVIRT_ABSENT] = {"systemctl enable --now libvirtd", NULL},
+    [VG_TROUBLE_LIBVIRT_ABSENT] = {LIBVIRT_START, NULL},
     [VG_TROUBLE_DISK_FULL] = {"df -h", NULL},
 };
 

@@ -56,8 +56,8 @@ advice(const char *uri)
     const char *user = g_get_user_name();
 
     if (g_str_has_prefix(uri, "qemu:///system"))
-        return g_strdup_printf("; is libvirtd running, and may user '%s' read "
-                               "/run/libvirt/libvirt-sock-ro?",
+        return g_strdup_printf("; is libvirtd or virtqemud running, and may user '%s' read its "
+                               "socket, /run/libvirt/libvirt-sock-ro or virtqemud-sock-ro?",
                                user);
     if (g_str_has_prefix(uri, "test:"))
         return g_strdup("; does the test driver's file exist, and is it valid?");

@@ -89,6 +89,17 @@ assert_check(json_object *checks, const char *what, enum vg_health health, const
         fail_msg("%s: '%s' says nothing of '%s'", what, why, words);
 }
 
+static void
+assert_mend(json_object *checks, const char *what, const char *mend)
+{
+    json_object *value = vg_output_member(find_check(checks, what), "mend");
+
+    if (mend)
+        assert_string_equal(json_object_get_string(value), mend);
+    else
+        assert_null(value);
+}
+
 static json_object *
 look(void)
 {
@@ -98,6 +109,8 @@ look(void)
     vg_doctor_look_around(checks, socket, root);
     return checks;
 }
+
+static const char *const modular[] = {"virtqemud", "virtnodedevd", "virtproxyd"};
 
 static void
 test_bare_machine(void **state)
@@ -136,6 +149,44 @@ test_good_machine(void **state)
     assert_int_equal(vg_doctor_count(checks, VG_HEALTH_BROKEN), 1); /* the socket */
 }
 
+/* A host with libvirt's modular daemons: each has a check of its own. */
+static void
+test_modular_libvirt(void **state)
+{
+    (void)state;
+    write_file("/usr/sbin/virtqemud", "");
+    g_autoptr(json_object) stopped = look();
+    for (unsigned i = 0; i < G_N_ELEMENTS(modular); i++) {
+        g_autofree char *start = g_strdup_printf("systemctl enable --now %s.socket", modular[i]);
+        assert_check(stopped, modular[i], VG_HEALTH_LACKS, "does not listen");
+        assert_mend(stopped, modular[i], start);
+    }
+    assert_null(find_check(stopped, "libvirt"));
+
+    write_file("/run/libvirt/virtqemud-sock-ro", "");
+    write_file("/run/libvirt/libvirt-sock-ro", "");
+    g_autoptr(json_object) partly = look();
+    assert_check(partly, "virtqemud", VG_HEALTH_OK, "it listens");
+    assert_check(partly, "virtnodedevd", VG_HEALTH_LACKS, "the host's GPUs");
+    assert_check(partly, "virtproxyd", VG_HEALTH_OK, "it listens");
+}
+
+/* Both are installed, and libvirtd is the one that runs. */
+static void
+test_monolithic_beside_modular(void **state)
+{
+    (void)state;
+    write_file("/usr/sbin/virtqemud", "");
+    write_file("/usr/sbin/libvirtd", "");
+    g_autoptr(json_object) stopped = look();
+    assert_check(stopped, "libvirt", VG_HEALTH_LACKS, "libvirtd is not running");
+
+    write_file("/run/libvirt/libvirt-sock-ro", "");
+    g_autoptr(json_object) runs = look();
+    assert_check(runs, "libvirt", VG_HEALTH_OK, "libvirt-sock-ro");
+    assert_null(find_check(runs, "virtqemud"));
+}
+
 static void
 test_kernels_without_bpf(void **state)
 {
@@ -172,17 +223,6 @@ read_host(const char *text, const char *metrics)
 #define PART_OF(code, name, state, ready, reason)                                                  \
  "{\"code\":\"" code "\",\"name\":\"" name "\",\"state\":\"" state "\",\"ready\":" ready           \
  ",\"reason\":\"" reason "\"}"
-
-static void
-assert_mend(json_object *checks, const char *what, const char *mend)
-{
-    json_object *value = vg_output_member(find_check(checks, what), "mend");
-
-    if (mend)
-        assert_string_equal(json_object_get_string(value), mend);
-    else
-        assert_null(value);
-}
 
 static void
 test_parts(void **state)
@@ -529,6 +569,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_drivers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bare_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_modular_libvirt, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_monolithic_beside_modular, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_words_are_no_codes),
