@@ -338,6 +338,12 @@ vg_bpf_could_see_guests(const vg_bpf *bpf)
     return !bpf->had_kvm && has_kvm();
 }
 
+bool
+vg_bpf_knows_exits(const vg_bpf *bpf)
+{
+    return bpf->skeleton->rodata->exit_isa != 0;
+}
+
 int
 vg_bpf_see_guests(vg_bpf *bpf, bool see, GError **err)
 {

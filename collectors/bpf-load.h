@@ -42,6 +42,9 @@ bool vg_bpf_sees_guests(const vg_bpf *bpf);
 bool vg_bpf_could_see_guests(const vg_bpf *bpf);
 int vg_bpf_see_guests(vg_bpf *bpf, bool see, GError **err);
 
+/* Returns whether the reasons of exits are known. Otherwise each exit has the class "other". */
+bool vg_bpf_knows_exits(const vg_bpf *bpf);
+
 /* Returns the CPU time in ns, on the whole host, that the programs used since the last call.
  * Estimated from the runs that were timed. */
 int64_t vg_bpf_take_cost(vg_bpf *bpf);

@@ -108,6 +108,16 @@ has_reason(const struct btf *btf)
     return first && !btf_is_ptr(first);
 }
 
+/* Returns whether the kernel is older than 5.14, where the state of a task has another name. */
+static bool
+is_older_than_5_14(const struct btf *kernel)
+{
+    const struct btf_type *new_task = find_struct(kernel, "task_struct"), *task = new_task;
+    uint32_t offset = 0;
+
+    return !step(kernel, &new_task, "__state", &offset) && step(kernel, &task, "state", &offset);
+}
+
 bool
 vg_kvm_exit_find(struct btf *kernel, struct vg_kvm_exit_place *ret)
 {
@@ -117,8 +127,13 @@ vg_kvm_exit_find(struct btf *kernel, struct vg_kvm_exit_place *ret)
     struct btf *module = btf__load_module_btf(is_intel ? "kvm_intel" : "kvm_amd", kernel);
     /* Built in, it is in the kernel's own, where the structs of both may be. */
     bool found = find(module ? module : kernel, ret);
-    if (found)
+    if (found) {
         ret->in_arguments = has_reason(kvm ? kvm : kernel);
+    } else if (is_older_than_5_14(kernel)) {
+        /* Modules have type information since 5.11. The reason is an argument, which needs none. */
+        *ret = (struct vg_kvm_exit_place){.isa = is_intel ? 1 : 2, .in_arguments = true};
+        found = true;
+    }
     btf__free(module);
     btf__free(kvm);
     return found;

@@ -21,7 +21,8 @@ struct vg_kvm_exit_place {
 };
 
 /* Finds the position. kernel is the kernel's type information; the modules' is loaded here.
- * Returns false if no KVM module is loaded or none is supported. */
+ * Returns false if no KVM module is loaded, none is supported, or a kernel since 5.14 has no type
+ * information of its modules. */
 bool vg_kvm_exit_find(struct btf *kernel, struct vg_kvm_exit_place *ret);
 
 #endif

@@ -36,9 +36,10 @@ enum { MAIN = 100, VCPU = 101, VCPU2 = 102, PROGRAM = 300 };
 
 struct vg_bpf {
     bool sees_guests;
+    bool knows_exits;
 };
 
-static struct vg_bpf loaded = {.sees_guests = true};
+static struct vg_bpf loaded = {.sees_guests = true, .knows_exits = true};
 
 vg_bpf *
 vg_bpf_load(const char *proc, GError **err)
@@ -100,6 +101,12 @@ bool
 vg_bpf_sees_guests(const vg_bpf *bpf)
 {
     return bpf->sees_guests;
+}
+
+bool
+vg_bpf_knows_exits(const vg_bpf *bpf)
+{
+    return bpf->knows_exits;
 }
 
 bool
@@ -569,6 +576,23 @@ test_more_threads_than_slots(void **state)
     assert_true(vm_of(h, 0)->cpu.run_ns >= 5 * VG_NS_PER_MS);
 }
 
+/* The count of exits is as good as before; the reason says what they lack. */
+static void
+test_exits_without_reasons(void **state)
+{
+    struct host *h = *state;
+
+    add_vcpu(add_vm(h, 0, MAIN), VCPU);
+    read_window(h);
+    assert_null(h->provenance.measures[VG_MEASURE_EXITS].reason);
+    loaded.knows_exits = false;
+    read_window(h);
+    assert_string_equal(h->provenance.measures[VG_MEASURE_EXITS].source, "bpf");
+    assert_non_null(
+        strstr(h->provenance.measures[VG_MEASURE_EXITS].reason, "without their reasons"));
+    loaded.knows_exits = true;
+}
+
 int
 main(void)
 {
@@ -584,6 +608,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_named_after_the_watch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_guest_time_of_one_vcpu, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_threads_than_slots, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exits_without_reasons, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("source-bpf", tests, NULL, NULL);
