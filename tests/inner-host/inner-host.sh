@@ -29,6 +29,8 @@ END
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/inner-host/emulator.sh
+. "$here/emulator.sh"
 cache=${VG_INNER_HOST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vgpud/inner-host}
 libexec=/usr/lib/x86_64-linux-gnu
 probes='sched|kvm|kvm-x86|statedump'
@@ -46,45 +48,6 @@ lacking()
 {
     echo "inner-host: $*" >&2
     exit 77
-}
-
-# ---- a file system for an initramfs ----
-
-# add_file ROOT FILE...: with the path it has here.
-add_file()
-{
-    local root=$1 file
-    shift
-    for file; do
-        mkdir -p "$root${file%/*}"
-        [ -e "$root$file" ] || cp -L "$file" "$root$file"
-    done
-}
-
-# add_libraries ROOT FILE...: what the files need.
-add_libraries()
-{
-    local root=$1 file library
-    shift
-    for file; do
-        while read -r library; do
-            add_file "$root" "$library"
-        done < <(ldd "$file" | sed -nE 's,^.*=> (/[^ ]+) .*$,\1,p; s,^[[:blank:]]+(/[^ ]+) .*$,\1,p')
-    done
-}
-
-add_program()
-{
-    local root=$1
-    shift
-    add_file "$root" "$@"
-    add_libraries "$root" "$@"
-}
-
-# pack ROOT ARCHIVE
-pack()
-{
-    (cd "$1" && find . | LC_ALL=C sort | cpio -o -H newc -R 0:0 --quiet) > "$2"
 }
 
 # ---- the kernel and its modules ----
@@ -107,17 +70,6 @@ fetch_packages()
         dpkg-deb -x "$package"_*.deb packages
         rm "$package"_*.deb
     done
-}
-
-# Bare ELF, which QEMU starts without a BIOS. Behind the compressed kernel is its loader, which is
-# what lz4 complains of.
-unpack_kernel()
-{
-    local offset
-    offset=$(LC_ALL=C grep -obUaPm1 '\x02\x21\x4c\x18' vmlinuz | head -n 1)
-    [ -n "$offset" ] || die "the kernel is not compressed with LZ4"
-    tail -c "+$((${offset%%:*} + 1))" vmlinuz | lz4 -qdc > vmlinux 2> /dev/null || true
-    [ "$(head -c 4 vmlinux)" = $'\x7fELF' ] || die "there is no ELF kernel in the compressed one"
 }
 
 # Of the probes only those that are needed. That of KVM wants headers which only the sources have.
@@ -158,22 +110,13 @@ add_modules()
 
 make_host()
 {
-    mkdir -p host/{bin,sbin,proc,sys,dev,tmp,run,root,etc,guest} host/usr/{bin,lib64} \
-        host/usr/share/qemu host/var/run
-    ln -s usr/lib64 host/lib64
-    cp "$(command -v busybox)" host/bin/busybox
-    ln -s busybox host/bin/sh
-    add_program host /usr/bin/qemu-system-x86_64 /usr/bin/lttng /usr/bin/lttng-sessiond \
-        /usr/bin/lttng-relayd "$libexec/lttng/libexec/lttng-consumerd" /bin/kmod
-    ln -s /bin/kmod host/sbin/modprobe
-    add_program host "$libexec"/babeltrace2/plugins/babeltrace-plugin-ctf.so
+    add_host_programs host
+    add_program host /usr/bin/lttng /usr/bin/lttng-sessiond /usr/bin/lttng-relayd \
+        "$libexec/lttng/libexec/lttng-consumerd" "$libexec"/babeltrace2/plugins/babeltrace-plugin-ctf.so
     # Without it lttng-sessiond ends.
     add_file host /usr/share/xml/lttng/session.xsd
-    add_file host /usr/share/seabios/bios-microvm.bin /usr/share/qemu/pvh.bin
     add_modules host
     cp vmlinux host/guest/
-    echo 'root:x:0:0:root:/root:/bin/sh' > host/etc/passwd
-    printf 'root:x:0:\ntracing:x:99:\n' > host/etc/group
     pack host host.cpio
 }
 
@@ -181,7 +124,7 @@ make_host()
 fingerprint()
 {
     {
-        cat "$here/inner-host.sh"
+        cat "$here/inner-host.sh" "$here/emulator.sh"
         dpkg-query -W linux-headers-cloud-amd64 qemu-system-x86 lttng-tools busybox-static
     } | sha256sum
 }
@@ -206,7 +149,7 @@ build()
     cd "$work"
     fetch_packages
     cp "packages/boot/vmlinuz-$version" vmlinuz
-    unpack_kernel
+    unpack_kernel vmlinuz vmlinux
     build_lttng
     make_host
     mv vmlinuz host.cpio "$cache/"
@@ -217,47 +160,14 @@ build()
 
 # ---- running it ----
 
-# make_guest ROOT: what the guests boot.
-make_guest()
-{
-    local root=$1/guest-root
-    mkdir -p "$root"/{bin,proc,dev} "$1/guest"
-    cp "$(command -v busybox)" "$root/bin/busybox"
-    ln -s busybox "$root/bin/sh"
-    install -m 755 "$here/guest-init" "$root/init"
-    pack "$root" "$1/guest/guest.cpio"
-    rm -r "$root"
-}
-
-# The kernel takes several archives, one after the other.
 boot()
 {
-    local directory=$1 port=$2 root=$1/programs
+    local directory=$1 port=$2
     shift 2
     [ -f "$cache/made-from" ] || die "there is no image, inner-host.sh build makes it"
-    mkdir -p "$root/usr/bin"
-    add_libraries "$root" "$@"
-    cp "$@" "$root/usr/bin/"
-    install -m 755 "$here/host-init" "$root/init"
-    install -D -m 755 "${VG_INNER_HOST_RUN:-$here/host-run}" "$root/root/host-run"
-    make_guest "$root"
-    pack "$root" "$directory/programs.cpio"
-    cat "$cache/host.cpio" "$directory/programs.cpio" > "$directory/initramfs"
-    rm -r "$root" "$directory/programs.cpio"
-    rm -f "$directory/out.img"
-    truncate -s 1G "$directory/out.img"
-    exec qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 3000 \
-        -kernel "$cache/vmlinuz" -initrd "$directory/initramfs" \
-        -append "console=ttyS0 panic=-1 quiet mitigations=off" \
-        -drive "file=$directory/out.img,if=virtio,format=raw" -display none -no-reboot \
-        -monitor none -serial stdio \
+    make_initramfs "$directory" "$cache/host.cpio" "${VG_INNER_HOST_RUN:-$here/host-run}" "$@"
+    run_emulator "$directory" "$cache/vmlinuz" \
         -nic "user,model=virtio,restrict=on,hostfwd=tcp:127.0.0.1:$port-:5344"
-}
-
-unpack()
-{
-    mkdir -p "$1/out"
-    tar -xf "$1/out.img" -C "$1/out"
 }
 
 command=${1-}

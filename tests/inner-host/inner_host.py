@@ -2,18 +2,15 @@
 """vgpud on a real KVM host, which is emulated (README): its BPF programs against LTTng and
 `vgpuctl analyze` for the same seconds of the same VMs, and LTTng live out of that host. Not named
 test_*: runs only when it is asked for (tools/check --host)."""
-import glob
-import json
 import os
 import re
 import socket
-import sqlite3
 import subprocess
-import time
 from collections import Counter
 
 import pytest
 
+from emulator import Emulator, EmulatorFault, Store
 from vgpuctl import ROOT, analyze, program as vgpuctl_program
 from vgpud import Daemon, program, wait_for
 
@@ -35,59 +32,21 @@ LIVE_WINDOWS = 10
 BOOTS = 3
 
 
-class EmulatorFault(Exception):
-    """A kernel in there, the host's or a guest's, has died of what only the emulator can have done
-    (README)."""
-
-
-class InnerHost:
-    """The emulator. Markers on its console say how far it is."""
+class InnerHost(Emulator):
+    """Its port 5344 is one of this machine's."""
 
     def __init__(self, directory):
-        self.directory = str(directory)
-        self.console_path = os.path.join(self.directory, "console")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        with open(self.console_path, "wb") as console:
-            # bash becomes the emulator.
-            self.process = subprocess.Popen(
-                [SCRIPT, "boot", self.directory, str(self.port), program(), vgpuctl_program()],
-                stdin=subprocess.PIPE, stdout=console, stderr=console)
-
-    def console(self):
-        with open(self.console_path, "rb") as file:
-            return file.read().decode(errors="replace")
-
-    def wait(self, marker, timeout):
-        until = time.monotonic() + timeout
-        while marker not in self.console():
-            text = self.console()
-            if "HOST-FAILED a guest died" in text or "Kernel panic" in text:
-                raise EmulatorFault(text[-6000:])
-            assert "HOST-FAILED" not in text and self.process.poll() is None, text[-6000:]
-            assert time.monotonic() < until, f"no {marker} in {timeout} s\n{text[-6000:]}"
-            time.sleep(0.2)
+        super().__init__(directory, [SCRIPT, "boot", str(directory), str(self.port), program(), vgpuctl_program()])
 
     def end_live(self):
         self.process.stdin.write(b"enough\n")
         self.process.stdin.flush()
 
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-
     def url(self):
         return f"net://127.0.0.1:{self.port}/host/inner/live"
-
-    def path(self, *names):
-        return os.path.join(self.directory, "out", *names)
-
-    def document(self, name):
-        with open(self.path(name), encoding="utf-8") as file:
-            return json.load(file)
 
 
 def read_live(host, directory):
@@ -160,45 +119,6 @@ def host(tmp_path_factory):
 
 
 # ---- both accounts of the same seconds ----
-
-class Store:
-    """Windows of a vgpud, by their end as the raw clock of the measured host has it."""
-
-    def __init__(self, directory, clock_offset_ns):
-        self.offset_ns = clock_offset_ns
-        self.dbs = []
-        for path in sorted(glob.glob(os.path.join(directory, "ts-*.db"))):
-            db = sqlite3.connect(path)
-            db.row_factory = sqlite3.Row
-            self.dbs.append(db)
-        assert self.dbs
-
-    def windows(self):
-        return [(db, win) for db in self.dbs
-                for win in db.execute("SELECT * FROM win ORDER BY end_ns")]
-
-    def sums(self, windows):
-        """Of each VM: its sums, exits by class, losses by aggressor."""
-        vms = {}
-        for db, win in windows:
-            names = dict(db.execute("SELECT id, name FROM vm"))
-            aggressors = dict(db.execute("SELECT id, name FROM aggressor"))
-            for row in db.execute("SELECT * FROM sample WHERE win = ?", [win["id"]]):
-                vm = vms.setdefault(names[row["vm"]], {"sums": Counter(), "exits": Counter(),
-                                                       "lost": {}, "windows": 0, "flags": []})
-                vm["windows"] += 1
-                vm["flags"].append(row["flags"])
-                for key in row.keys():
-                    if key.startswith("exit_"):
-                        vm["exits"][key[5:].replace("_", "-")] += row[key]
-                    else:
-                        vm["sums"][key] += row[key]
-            for row in db.execute("SELECT * FROM lost WHERE win = ?", [win["id"]]):
-                lost = vms[names[row["vm"]]]["lost"]
-                ns, count = lost.get(aggressors[row["aggressor"]], (0, 0))
-                lost[aggressors[row["aggressor"]]] = (ns + row["ns"], count + row["count"])
-        return vms
-
 
 class Both:
     def __init__(self, host):
