@@ -338,10 +338,14 @@ vg_bpf_could_see_guests(const vg_bpf *bpf)
     return !bpf->had_kvm && has_kvm();
 }
 
-bool
-vg_bpf_knows_exits(const vg_bpf *bpf)
+const char *
+vg_bpf_exits_lack(const vg_bpf *bpf)
 {
-    return bpf->skeleton->rodata->exit_isa != 0;
+    return vg_bpf_sees_guests(bpf) && bpf->skeleton->rodata->exit_isa == 0
+               ? "exits are counted without their reasons: the kernel has no type information of "
+                 "the "
+                 "KVM modules (CONFIG_DEBUG_INFO_BTF_MODULES)"
+               : NULL;
 }
 
 int

@@ -488,10 +488,7 @@ bpf_describe(struct source *s, struct vg_provenance *ret)
     if (s->unwatched > 0)
         ret->measures[VG_MEASURE_RUN].reason =
             "more threads than the BPF map can hold; the rest is not measured";
-    if (vg_bpf_sees_guests(s->bpf) && !vg_bpf_knows_exits(s->bpf))
-        ret->measures[VG_MEASURE_EXITS].reason =
-            "exits are counted without their reasons: the kernel has no type information of the "
-            "KVM modules (CONFIG_DEBUG_INFO_BTF_MODULES)";
+    ret->measures[VG_MEASURE_EXITS].reason = vg_bpf_exits_lack(s->bpf);
     vg_guest_silence_describe(&s->silence,
                               s->level >= LEVEL_NO_GUESTS   ? VG_GUESTS_LEFT_OUT
                               : !vg_bpf_sees_guests(s->bpf) ? VG_GUESTS_NO_KVM

@@ -19,6 +19,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "collectors/bpf-maps.h"
 #include "collectors/bpf-shared.h"
 /* clang-format on */
 
@@ -37,42 +38,6 @@ const volatile bool exit_in_arguments;    /* the tracepoint tells the reason: be
 /* Class of each reason, and of those from 0x400 on. */
 const volatile __u8 exit_classes[2][256];
 
-__u16 tid_pages[VG_BPF_PAGE_INDEX];
-__u16 tid_slots[VG_BPF_PAGES][VG_BPF_PAGE_TIDS];
-struct vg_bpf_name names[VG_BPF_NAMES];
-struct vg_bpf_totals totals;
-
-struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 65536);
-} notes SEC(".maps");
-
-/* Not a global array: Linux 5.10 refuses a map with a value of more than 4 MiB, and the
- * global variables are one value. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, VG_BPF_SLOTS);
-    __type(key, __u32);
-    __type(value, struct vg_bpf_thread);
-} threads SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1); /* the number of CPUs, before loading */
-    __type(key, __u32);
-    __type(value, struct vg_bpf_cpu);
-} cpus SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 16384);
-    __type(key, struct vg_bpf_cell_key);
-    __type(value, struct vg_bpf_cell);
-} cells SEC(".maps");
-
 /* ---- who ---- */
 
 static __always_inline __u32
@@ -84,12 +49,6 @@ slot_of(__s32 tid)
     if (!page)
         return 0;
     return tid_slots[page % VG_BPF_PAGES][t % VG_BPF_PAGE_TIDS] % VG_BPF_SLOTS;
-}
-
-static __always_inline struct vg_bpf_thread *
-thread_at(__u32 slot)
-{
-    return bpf_map_lookup_elem(&threads, &slot);
 }
 
 /* Returns a watched vCPU's record; NULL: its tid is another thread's by now, or it is no vCPU. */
@@ -172,12 +131,6 @@ running_beside(struct task_struct *task)
     if (!bpf_core_field_exists(task->se.cfs_rq) || !task->se.cfs_rq)
         return NULL;
     return task->se.cfs_rq->rq->curr;
-}
-
-static __always_inline struct vg_bpf_cpu *
-cpu_at(__u32 cpu)
-{
-    return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
 /* ---- writing ---- */

@@ -36,10 +36,10 @@ enum { MAIN = 100, VCPU = 101, VCPU2 = 102, PROGRAM = 300 };
 
 struct vg_bpf {
     bool sees_guests;
-    bool knows_exits;
+    const char *exits_lack;
 };
 
-static struct vg_bpf loaded = {.sees_guests = true, .knows_exits = true};
+static struct vg_bpf loaded = {.sees_guests = true};
 
 vg_bpf *
 vg_bpf_load(const char *proc, GError **err)
@@ -103,10 +103,10 @@ vg_bpf_sees_guests(const vg_bpf *bpf)
     return bpf->sees_guests;
 }
 
-bool
-vg_bpf_knows_exits(const vg_bpf *bpf)
+const char *
+vg_bpf_exits_lack(const vg_bpf *bpf)
 {
-    return bpf->knows_exits;
+    return bpf->exits_lack;
 }
 
 bool
@@ -585,12 +585,12 @@ test_exits_without_reasons(void **state)
     add_vcpu(add_vm(h, 0, MAIN), VCPU);
     read_window(h);
     assert_null(h->provenance.measures[VG_MEASURE_EXITS].reason);
-    loaded.knows_exits = false;
+    loaded.exits_lack = "without their reasons";
     read_window(h);
     assert_string_equal(h->provenance.measures[VG_MEASURE_EXITS].source, "bpf");
     assert_non_null(
         strstr(h->provenance.measures[VG_MEASURE_EXITS].reason, "without their reasons"));
-    loaded.knows_exits = true;
+    loaded.exits_lack = NULL;
 }
 
 int
