@@ -5,7 +5,7 @@
 #ifndef VG_COLLECTORS_BPF_MAPS_H
 #define VG_COLLECTORS_BPF_MAPS_H
 
-/* The helpers need the types of those before them. */
+/* Later headers need the types of earlier ones. */
 /* clang-format off */
 #include <linux/bpf.h>
 

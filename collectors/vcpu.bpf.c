@@ -9,7 +9,7 @@
  * it leaves: the two writers may then lose or count twice one slice of a holder, never more than
  * the wait.
  */
-/* The helpers need the types of those before them. */
+/* Later headers need the types of earlier ones. */
 /* clang-format off */
 #include "collectors/bpf-kernel.h"
 
