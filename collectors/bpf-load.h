@@ -42,8 +42,8 @@ bool vg_bpf_sees_guests(const vg_bpf *bpf);
 bool vg_bpf_could_see_guests(const vg_bpf *bpf);
 int vg_bpf_see_guests(vg_bpf *bpf, bool see, GError **err);
 
-/* Returns why exits are counted without their reasons, each with the class "other"; NULL if they have
- * reasons or are not counted. */
+/* Returns why exits are counted without their reasons, each with the class "other"; NULL if they
+ * have reasons or are not counted. */
 const char *vg_bpf_exits_lack(const vg_bpf *bpf);
 
 /* Returns the CPU time in ns, on the whole host, that the programs used since the last call.
