@@ -17,7 +17,8 @@ struct chain {
     } links[CHAIN_MAX]; /* all but the last are in place, the last is out until it has one */
     size_t room;        /* moves that the chain may have */
     uint64_t work_max;
-    double best; /* net */
+    double best; /* net, without the penalties of its hosts */
+    double more; /* the most that a host loses */
     struct vg_group *ret;
     bool found;
 };
@@ -208,8 +209,10 @@ chain_check(struct chain *chain)
 {
     struct search *search = chain->search;
     struct vg_group group;
-    double net;
+    double net, penalty = 0;
 
+    for (size_t i = 0; i < chain->n; i++)
+        penalty += search_penalty(search, chain->links[i].to);
     for (size_t i = 0; i + 1 < chain->n; i++)
         search_bundle_out(search, chain->links[i].bundle);
     for (size_t i = 0; i < chain->n; i++) {
@@ -217,8 +220,8 @@ chain_check(struct chain *chain)
         search_bundle_in(search, bundle,
                          search->vms[search->bundle_vms[search->bundles[bundle].first]].home);
     }
-    if (chain_order(chain, &group, &net) && net > chain->best) {
-        chain->best = net;
+    if (chain_order(chain, &group, &net) && net - penalty > chain->best) {
+        chain->best = net - penalty;
         *chain->ret = group;
         chain->found = true;
     }
@@ -251,7 +254,7 @@ chain_place(struct chain *chain, size_t from, double gain)
             rise = search->hosts[to].lost - before;
             search_bundle_out(search, chain->links[chain->n - 1].bundle);
         }
-        if (gain - rise <= chain->best + SEARCH_SAME)
+        if (gain - rise - search_penalty(search, to) <= chain->best + SEARCH_SAME)
             continue;
         chain->links[chain->n - 1].to = to;
         chain_check(chain);
@@ -285,7 +288,7 @@ chain_place_two(struct chain *chain, size_t from, size_t first, size_t second, d
         if (to == from || !search_fits(search, first, to))
             continue;
         const double rise = search_rise(search, first, to);
-        if (gain - rise <= chain->best + SEARCH_SAME)
+        if (gain - rise - search_penalty(search, to) <= chain->best + SEARCH_SAME)
             continue;
         search_in(search, first, to);
         chain->links[n].to = to;
@@ -322,6 +325,14 @@ chain_push_two(struct chain *chain, size_t to, guint index, size_t first, double
     }
 }
 
+/* Returns the most that a link after the next one can win where it comes. With many hosts, such
+ * chains are too rare to be worth the work. */
+static double
+chain_more(const struct chain *chain)
+{
+    return chain->search->penalties && chain->n + 1 < CHAIN_MAX ? chain->more : 0;
+}
+
 /* Pushes one VM of a host off it for the last link, and continues with that. */
 static void
 chain_push(struct chain *chain, size_t to, guint index, double gain, size_t n_moves)
@@ -337,7 +348,7 @@ chain_push(struct chain *chain, size_t to, guint index, double gain, size_t n_mo
     search_out(search, vm);
     if (search_bundle_in(search, last, to)) {
         const double now = without + before - search->hosts[to].lost;
-        if (now > chain->best + SEARCH_SAME) {
+        if (now + chain_more(chain) > chain->best + SEARCH_SAME) {
             chain->links[chain->n - 1].to = to;
             chain->links[chain->n++].bundle = pushed;
             chain_extend(chain, to, now, n_moves + 1);
@@ -379,6 +390,8 @@ search_find_chain(struct search *search, size_t bundle, size_t room, uint64_t wo
 
     if (from != search->vms[vm].home || !one->movable || one->n > chain.room)
         return false;
+    for (size_t h = 0; h < search->cluster->n_hosts; h++)
+        chain.more = MAX(chain.more, search->hosts[h].lost);
     chain.links[0].bundle = bundle;
     search_bundle_out(search, bundle);
     chain_extend(&chain, from, before - search->hosts[from].lost - one->cost, one->n);

@@ -7,8 +7,11 @@
 
 #include "policy/search-private.h"
 
-/* With more hosts than this, a choice need not be the first by name of equal hosts. */
-#define MANY_HOSTS 64u
+double
+search_penalty(const struct search *search, size_t host)
+{
+    return search->penalties ? search->penalties[host] : 0;
+}
 
 size_t
 search_home(const struct search *search, size_t bundle)
@@ -112,11 +115,12 @@ choose_try(struct search *search, struct search_choice *choice, size_t to, doubl
     const struct search_bundle *one = &search->bundles[choice->bundle];
     const size_t vm = search->bundle_vms[one->first];
     const struct search_host *host = &search->hosts[to];
-    const double before = host->lost;
+    const double before = host->lost, penalty = search_penalty(search, to);
     double rise;
 
     if (to == search->vms[vm].home || to == choice->avoid ||
-        (choice->found && choose_least_rise(search, choice, to, left) > choice->rise + SEARCH_SAME))
+        (choice->found &&
+         choose_least_rise(search, choice, to, left) + penalty > choice->penalized + SEARCH_SAME))
         return;
     if (one->n == 1) {
         if (!search_fits(search, vm, to))
@@ -129,20 +133,21 @@ choose_try(struct search *search, struct search_choice *choice, size_t to, doubl
         search_bundle_out(search, choice->bundle);
     }
     search->any_allowed = true;
-    if (choice->found &&
-        (rise > choice->rise + SEARCH_SAME ||
-         (rise > choice->rise - SEARCH_SAME && host->moves >= search->hosts[choice->to].moves)))
+    if (choice->found && (rise + penalty > choice->penalized + SEARCH_SAME ||
+                          (rise + penalty > choice->penalized - SEARCH_SAME &&
+                           host->moves >= search->hosts[choice->to].moves)))
         return;
     choice->found = true;
     choice->to = to;
     choice->rise = rise;
+    choice->penalized = rise + penalty;
 }
 
 void
 search_choose(struct search *search, size_t hint, struct search_choice *choice)
 {
     const size_t n = search->cluster->n_hosts;
-    const bool many = n > MANY_HOSTS;
+    const bool many = n > SEARCH_MANY_HOSTS;
 
     choice->wanted = choose_wanted(search, choice->bundle);
     choice->n_parts =
@@ -151,7 +156,7 @@ search_choose(struct search *search, size_t hint, struct search_choice *choice)
         choose_try(search, choice, hint, search_left(&search->hosts[hint]));
     for (size_t i = 0; i < n; i++) {
         const struct search_rank *rank = &search->ranks[i];
-        if (choice->found && choice->rise < SEARCH_SAME &&
+        if (choice->found && choice->penalized < SEARCH_SAME &&
             (many || search->hosts[choice->to].moves == 0))
             break;
         if (many && choice->found && choice->wanted - rank->left > choice->rise + SEARCH_SAME)

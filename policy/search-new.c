@@ -381,6 +381,8 @@ search_new(const vg_cluster *cluster, const bool *held)
     search->ranks = g_new0(struct search_rank, cluster->n_hosts);
     for (size_t h = 0; h < cluster->n_hosts; h++)
         search->ranks[h].host = h;
+    if (cluster->n_hosts <= SEARCH_MANY_HOSTS)
+        search->penalties = g_new0(double, cluster->n_hosts);
     search->n_engines = g_hash_table_size(search->engines);
     search->engines_left = g_new0(double, (search->n_engines + 1) * cluster->n_hosts);
     search->ranks_are_old = true;
@@ -413,6 +415,7 @@ search_free(struct search *search)
     g_free(search->devices);
     g_free(search->uses);
     g_free(search->hosts);
+    g_free(search->penalties);
     g_free(search->ranks);
     g_free(search->engines_left);
     g_free(search->bundles);

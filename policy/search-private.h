@@ -4,6 +4,9 @@
 
 #include "policy/search.h"
 
+/* With more hosts than this, a choice need not be the first by name of equal hosts. */
+#define SEARCH_MANY_HOSTS 64u
+
 /* Figures of floats that differ by less are the same. */
 #define SEARCH_SAME 1e-5
 
@@ -109,6 +112,8 @@ struct search {
     GArray *moved;                /* size_t: VMs that are not at home, as committed */
     uint64_t work;                /* rows looked at */
     bool any_allowed;
+    /* Cores by which hosts seem worse, so that a round chooses others; NULL with many hosts. */
+    double *penalties;
     struct search_rank *ranks; /* all hosts, the most idle first */
     double *engines_left;      /* the most that is left, by number and host */
     bool ranks_are_old;        /* and engines_left */
@@ -131,7 +136,7 @@ struct search_choice {
     struct search_part parts[SEARCH_PARTS_MAX];
     bool found;
     size_t to;
-    double rise;
+    double rise, penalized; /* penalized: with the penalty of the host */
 };
 
 /* The most that any host has left: cores, and the part of each engine by its number. */
@@ -157,11 +162,14 @@ double search_left(const struct search_host *host);
 /* Returns by how much the weighed loss of a host rises with a VM that fits. */
 double search_rise(struct search *search, size_t vm, size_t host);
 
+/* Returns the cores by which a host seems worse in this round. */
+double search_penalty(const struct search *search, size_t host);
+
 /* Updates the ranks and engines_left. All VMs must be in a host. */
 void search_rank_hosts(struct search *search);
 
-/* Finds the host with the smallest loss; of equal ones that with the fewest moves, then the first.
- * Among many hosts, it takes the first without a loss, in the order of the ranks. */
+/* Finds the host with the smallest penalized loss; of equal ones that with the fewest moves, then
+ * the first. Among many hosts, it takes the first without a loss, in the order of the ranks. */
 void search_choose(struct search *search, size_t hint, struct search_choice *choice);
 
 void search_find_most(struct search *search, struct search_most *ret);

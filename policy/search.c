@@ -11,7 +11,7 @@
 #define WORK_CHAINS 200e6
 #define WORK_ROUNDS 60e6
 
-#define ROUNDS_MAX 200u
+#define ROUNDS_MAX 500u
 
 /* VMs up to which the result is searched again and again. */
 #define ROUNDS_VMS_MAX 2000u
@@ -19,11 +19,15 @@
 /* The part by which gains are changed at random in a round. */
 #define NOISE 0.3
 
+/* The largest penalty of a host in a round, as a multiple of the average gain of a move. */
+#define PENALTY 2.0
+
 /* One pass: groups after groups until nothing wins enough or the plan is full. */
 struct pass {
     struct search *search;
     GArray *groups; /* struct vg_group */
     double net;
+    double average; /* gain of a move of the best result so far */
     size_t n_moves, max_moves;
     uint64_t random; /* 0: nothing at random */
     uint64_t work_max;
@@ -263,7 +267,8 @@ search_chains(struct pass *pass)
         double net = 0;
         if (pass->n_moves >= pass->max_moves || search->work > pass->work_max)
             break;
-        if (!search->held[home] || search->hosts[home].lost <= SEARCH_SAME ||
+        if ((!search->held[home] && !search->penalties) ||
+            search->hosts[home].lost <= SEARCH_SAME ||
             !search_find_chain(search, b, pass->max_moves - pass->n_moves, pass->work_max, &group,
                                &net))
             continue;
@@ -291,12 +296,27 @@ search_pass(struct pass *pass, bool chains_first)
 
 /* ---- again and again ---- */
 
+/* Makes some hosts seem worse by up to a random part of what a move wins on average. Small parts
+ * are likely: they only decide between hosts that are equal otherwise. */
+static void
+search_draw_penalties(struct pass *pass)
+{
+    struct search *search = pass->search;
+    const double random = search_random(pass);
+    const double most = PENALTY * random * random * random * random * pass->average;
+
+    for (size_t h = 0; search->penalties && h < search->cluster->n_hosts; h++)
+        search->penalties[h] = most * search_random(pass);
+}
+
 /* Drops some groups, keeps what still holds of the others, and fills up. */
 static void
 search_round(struct pass *pass, const GArray *best)
 {
     const bool chains_first = search_random(pass) < 0.5;
     const double keep = search_random(pass);
+
+    search_draw_penalties(pass);
 
     search_reset(pass->search);
     g_array_set_size(pass->groups, 0);
@@ -324,6 +344,7 @@ search_improve(struct pass *pass)
     round.failed = NULL;
     round.work_max = end;
     for (unsigned i = 0; i < ROUNDS_MAX && search->work < end; i++) {
+        round.average = best / (double)MAX(pass->n_moves, 1);
         search_round(&round, pass->groups);
         if (round.net <= best + SEARCH_SAME)
             continue;
@@ -333,6 +354,8 @@ search_improve(struct pass *pass)
         g_array_set_size(pass->groups, 0);
         g_array_append_vals(pass->groups, round.groups->data, round.groups->len);
     }
+    for (size_t h = 0; search->penalties && h < search->cluster->n_hosts; h++)
+        search->penalties[h] = 0;
     g_array_free(round.groups, TRUE);
 }
 
