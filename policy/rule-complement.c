@@ -237,6 +237,29 @@ complement_describe_day(const struct complement_group *group, char **text)
     *text = more;
 }
 
+/* Returns the cores that stand idle on a host, on average. */
+static double
+complement_idle(const vg_cluster *cluster, size_t index)
+{
+    const struct vg_host_state *host = &cluster->hosts[index];
+    double wanted = vg_load_mean(cluster, &host->floating);
+
+    for (guint p = 0; p < host->pools->len; p++)
+        wanted += vg_load_mean(cluster, &g_array_index(host->pools, struct vg_load, p));
+    return host->floating.capacity - wanted + vg_predict_host(cluster, index).cpu;
+}
+
+/* Returns why a host is chosen of two that win the same. */
+static const char *
+complement_describe_tie(const vg_cluster *cluster, size_t chosen, size_t other)
+{
+    if (cluster->hosts[chosen].moves < cluster->hosts[other].moves)
+        return "takes part in fewer moves";
+    return complement_idle(cluster, chosen) > complement_idle(cluster, other) + TIE
+               ? "has more idle cores"
+               : "comes first by name";
+}
+
 /* The best other single move. To be asked before the group is carried out. */
 static void
 complement_describe_other(const struct complement *state, const struct vg_group *group,
@@ -267,8 +290,9 @@ complement_describe_other(const struct complement *state, const struct vg_group 
                                          "the moves that follow would gain less",
                                          other, net);
     else if (move.vm == chosen->moves[0].vm)
-        runner_up->why = g_strdup_printf("it gains the same; host '%s' comes first by name",
-                                         cluster->hosts[chosen->moves[0].to].host->name);
+        runner_up->why = g_strdup_printf(
+            "it gains the same; host '%s' %s", cluster->hosts[chosen->moves[0].to].host->name,
+            complement_describe_tie(cluster, chosen->moves[0].to, group->other_to));
     else
         runner_up->why = g_strdup_printf("it gains the same; VM '%s' comes first by name",
                                          cluster->vms[chosen->moves[0].vm].vm->name);

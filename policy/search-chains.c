@@ -238,7 +238,8 @@ chain_place(struct chain *chain, size_t from, double gain)
     struct search *search = chain->search;
     const struct search_bundle *bundle = &search->bundles[chain->links[chain->n - 1].bundle];
 
-    for (size_t to = 0; to < search->cluster->n_hosts; to++) {
+    for (size_t i = 0; i < search->cluster->n_hosts; i++) {
+        const size_t to = search->ranks[i].host;
         const double before = search->hosts[to].lost;
         double rise = 0;
         if (to == from)
@@ -284,7 +285,8 @@ chain_place_two(struct chain *chain, size_t from, size_t first, size_t second, d
     chain->n += 2;
     chain->links[n].bundle = search->vms[first].bundle;
     chain->links[n + 1].bundle = search->vms[second].bundle;
-    for (size_t to = 0; to < search->cluster->n_hosts; to++) {
+    for (size_t i = 0; i < search->cluster->n_hosts; i++) {
+        const size_t to = search->ranks[i].host;
         if (to == from || !search_fits(search, first, to))
             continue;
         const double rise = search_rise(search, first, to);
@@ -390,6 +392,7 @@ search_find_chain(struct search *search, size_t bundle, size_t room, uint64_t wo
 
     if (from != search->vms[vm].home || !one->movable || one->n > chain.room)
         return false;
+    search_rank_hosts(search);
     for (size_t h = 0; h < search->cluster->n_hosts; h++)
         chain.more = MAX(chain.more, search->hosts[h].lost);
     chain.links[0].bundle = bundle;

@@ -161,10 +161,7 @@ search_choose(struct search *search, size_t hint, struct search_choice *choice)
             break;
         if (many && choice->found && choice->wanted - rank->left > choice->rise + SEARCH_SAME)
             break;
-        if (many)
-            choose_try(search, choice, rank->host, rank->left);
-        else
-            choose_try(search, choice, i, search_left(&search->hosts[i]));
+        choose_try(search, choice, rank->host, rank->left);
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "policy/search.h"
 
-/* With more hosts than this, a choice need not be the first by name of equal hosts. */
+/* With more hosts than this, a choice need not be the host with the fewest moves of equal ones. */
 #define SEARCH_MANY_HOSTS 64u
 
 /* Figures of floats that differ by less are the same. */
@@ -169,7 +169,7 @@ double search_penalty(const struct search *search, size_t host);
 void search_rank_hosts(struct search *search);
 
 /* Finds the host with the smallest penalized loss; of equal ones that with the fewest moves, then
- * the first. Among many hosts, it takes the first without a loss, in the order of the ranks. */
+ * the most idle one. Among many hosts, it takes the most idle one without a loss. */
 void search_choose(struct search *search, size_t hint, struct search_choice *choice);
 
 void search_find_most(struct search *search, struct search_most *ret);

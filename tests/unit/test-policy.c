@@ -59,6 +59,22 @@ test_complement_by_hand(void **state)
     assert_int_equal(strlen(plan->id), 21);
 }
 
+/* Of hosts on which a VM loses nothing, the one with more idle cores gets it. */
+static void
+test_more_idle_host(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+
+    policy_add_vm(to, "busy", 0.5, -1);
+    policy_add_host(snapshot, "to2", to->cpus);
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 1);
+    assert_string_equal(((const struct vg_plan_action *)plan->actions->pdata[0])->to, "to2");
+}
+
 static void
 add_loss(struct vg_snap_vm *vm, const char *aggressor, double share)
 {
@@ -548,6 +564,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_complement_by_hand, policy_set_up),
+        cmocka_unit_test_setup(test_more_idle_host, policy_set_up),
         cmocka_unit_test_setup(test_what_the_host_itself_takes, policy_set_up),
         cmocka_unit_test_setup(test_what_the_host_takes_of_a_pool, policy_set_up),
         cmocka_unit_test_setup(test_a_quota_is_no_demand, policy_set_up),
