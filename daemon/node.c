@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "daemon/alert-config.h"
+#include "daemon/past-days.h"
 #include "daemon/trace.h"
 #include "daemon/vm-names.h"
 #include "engine/engine.h"
@@ -49,6 +50,7 @@ struct vg_node {
     vg_reservations *reservations;
     vg_measuring *measuring;
     vg_engine *engine;
+    vg_past_days *past_days; /* NULL once the engine has them */
     vg_alerts *alerts;
     vg_gather *gather;
     vg_inventory *inventory; /* the inventory of libvirt's last report; NULL if there was none */
@@ -97,6 +99,8 @@ vg_node_new(const struct vg_node_options *options)
     node->measuring = options->measuring;
     node->engine =
         vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
+    if (!options->replay)
+        node->past_days = vg_past_days_new(node->store, node->started_ns);
     node->alerts = vg_alerts_new(NULL, 0);
     node->names = vg_vm_names_new(options->replay || options->elsewhere ? NULL : "/proc");
     node->gather = vg_gather_new(options->window_ns);
@@ -117,6 +121,7 @@ vg_node_free(vg_node *node)
     vg_window_clear(&node->totals);
     vg_lost_series_free(node->lost_series);
     vg_window_clear(&node->newest.window);
+    vg_past_days_free(node->past_days);
     vg_engine_free(node->engine);
     vg_alerts_free(node->alerts);
     vg_gather_free(node->gather);
@@ -564,11 +569,22 @@ node_trim_memory(vg_node *node)
     node->trimmed_at_ns = now_ns;
 }
 
+static void
+node_restore_days(vg_node *node)
+{
+    const vg_day_past *past = node->past_days ? vg_past_days_get(node->past_days) : NULL;
+
+    if (past &&
+        vg_engine_restore_days(node->engine, node->host, past, node->newest.clock_offset_ns))
+        g_clear_pointer(&node->past_days, vg_past_days_free);
+}
+
 void
 vg_node_tick(vg_node *node)
 {
     node_trim_memory(node);
     take_complete(node, now_of_windows(node));
+    node_restore_days(node);
     /* Also where nothing is measured any more. */
     node->unpublished |= atomic_load(&node->maintenance) != node->told_maintenance;
     publish_if_due(node);
@@ -577,6 +593,7 @@ vg_node_tick(vg_node *node)
 void
 vg_node_flush(vg_node *node)
 {
+    g_clear_pointer(&node->past_days, vg_past_days_free);
     take_complete(node, INT64_MAX);
     if (node->unpublished)
         publish(node);

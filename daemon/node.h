@@ -58,7 +58,8 @@ void vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_rep
  * second. */
 void vg_node_tick(vg_node *node);
 
-/* Closes the remaining windows and publishes a view when no more reports will arrive. */
+/* Closes the remaining windows and publishes a view when no more reports will arrive. From then on,
+ * nothing uses the store. */
 void vg_node_flush(vg_node *node);
 
 void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);

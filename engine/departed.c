@@ -28,13 +28,37 @@ vg_departed_new(void)
 }
 
 static struct vg_snap_departed *
-departed_of(const struct vg_vm_track *track)
+departed_of(const char *uuid, const GArray *cpu, const GArray *gpu)
 {
     struct vg_snap_departed *vm = vg_record_new(&vg_snap_departed_record);
 
-    vm->uuid = g_strdup(track->uuid);
-    vg_vm_track_read_day(track, &vm->day);
+    vm->uuid = g_strdup(uuid);
+    vg_day_read(cpu, gpu, &vm->day);
     return vm;
+}
+
+static bool
+departed_has(const GPtrArray *list, const char *uuid)
+{
+    for (guint i = 0; i < list->len; i++) {
+        if (strcmp(((const struct departed *)list->pdata[i])->vm->uuid, uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+void
+vg_departed_add_day(GPtrArray *list, const char *uuid, int64_t last_ns, const GArray *cpu,
+                    const GArray *gpu)
+{
+    if (departed_has(list, uuid))
+        return;
+    if (list->len >= VG_SNAPSHOT_DEPARTED_MAX)
+        g_ptr_array_remove_index(list, 0);
+    struct departed *departed = g_new0(struct departed, 1);
+    departed->last_ns = last_ns;
+    departed->vm = departed_of(uuid, cpu, gpu);
+    g_ptr_array_add(list, departed);
 }
 
 void
@@ -43,12 +67,7 @@ vg_departed_add(GPtrArray *list, const struct vg_vm_track *track)
     if (!*track->uuid)
         return;
     vg_departed_remove(list, track->uuid);
-    if (list->len >= VG_SNAPSHOT_DEPARTED_MAX)
-        g_ptr_array_remove_index(list, 0);
-    struct departed *departed = g_new0(struct departed, 1);
-    departed->last_ns = track->last_ns;
-    departed->vm = departed_of(track);
-    g_ptr_array_add(list, departed);
+    vg_departed_add_day(list, track->uuid, track->last_ns, track->day_cpu, track->day_gpu);
 }
 
 void
@@ -97,5 +116,6 @@ void
 vg_departed_read_track(const struct vg_vm_track *track, int64_t now_ns, struct vg_snap_host *host)
 {
     if (*track->uuid)
-        departed_read(departed_of(track), now_ns - track->last_ns, host);
+        departed_read(departed_of(track->uuid, track->day_cpu, track->day_gpu),
+                      now_ns - track->last_ns, host);
 }

@@ -13,6 +13,10 @@ GPtrArray *vg_departed_new(void);
 /* Adds a VM that is no longer in the windows of its host, if it has a UUID. */
 void vg_departed_add(GPtrArray *list, const struct vg_vm_track *track);
 
+/* Adds a VM with its day, up to last_ns, unless the list has it. */
+void vg_departed_add_day(GPtrArray *list, const char *uuid, int64_t last_ns, const GArray *cpu,
+                         const GArray *gpu);
+
 /* Remove a VM that is back, and VMs that left more than 24 h ago. */
 void vg_departed_remove(GPtrArray *list, const char *uuid);
 void vg_departed_expire(GPtrArray *list, int64_t now_ns);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "engine/day-past.h"
 #include "engine/departed.h"
 #include "engine/proxy-track.h"
 #include "engine/vm-track.h"
@@ -182,6 +183,21 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     }
     if (engine->mode == VG_ENGINE_LIVE)
         engine_forget_gone(host);
+}
+
+bool
+vg_engine_restore_days(vg_engine *engine, const char *host_name, const struct vg_day_past *past,
+                       int64_t offset_ns)
+{
+    struct host_track *host = g_hash_table_lookup(engine->hosts, host_name);
+
+    if (!host)
+        return false;
+    for (guint i = 0; i < host->vms->len; i++)
+        vg_day_past_restore(past, offset_ns, host->vms->pdata[i]);
+    vg_day_past_depart(past, offset_ns, host->vms, host->departed);
+    vg_departed_expire(host->departed, host->end_ns);
+    return true;
 }
 
 /* The VMs of a description, to be found again. */

@@ -70,6 +70,13 @@ void vg_engine_set_config(vg_engine *engine, const struct vg_policy_config *conf
  * Windows of one host arrive in time order. */
 void vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host);
 
+/* Restores the days of a host's VMs, and VMs that left it, from the time before vgpud started
+ * (engine/day-past.h). offset_ns: epoch - the clock of the windows. Returns false and does nothing
+ * before the host's first window. */
+struct vg_day_past;
+bool vg_engine_restore_days(vg_engine *engine, const char *host, const struct vg_day_past *past,
+                            int64_t offset_ns);
+
 /* Makes a sealed snapshot of the described hosts. Each description is a host whose name tells which
  * windows belong to it, filled with the facts beyond the windows (CPUs, memory, GPUs, ...). Its
  * vms, found by UUID or name, may add facts of VMs (memory, pinning, groups, vGPUs: one without a

@@ -367,12 +367,12 @@ vm_track_append(const GArray *cpu, const GArray *gpu, struct vg_snap_profile *re
 }
 
 void
-vg_vm_track_read_day(const struct vg_vm_track *track, struct vg_snap_profile *ret)
+vg_day_read(const GArray *cpu, const GArray *gpu, struct vg_snap_profile *ret)
 {
-    if (track->day_cpu->len < VG_ENGINE_DAY_MIN)
+    if (cpu->len < VG_ENGINE_DAY_MIN)
         return;
     ret->window_ns = VG_ENGINE_DAY_NS;
-    vm_track_append(track->day_cpu, track->day_gpu, ret);
+    vm_track_append(cpu, gpu, ret);
 }
 
 static void
@@ -380,7 +380,7 @@ read_profile(const struct vg_vm_track *track, struct vg_snap_vm *vm)
 {
     vm->profile.window_ns = track->profile_window_ns;
     vm_track_append(track->profile_cpu, track->profile_gpu, &vm->profile);
-    vg_vm_track_read_day(track, &vm->day);
+    vg_day_read(track->day_cpu, track->day_gpu, &vm->day);
 }
 
 /* Reads the score. The mean is that of the times, not of the windows' values, which is what

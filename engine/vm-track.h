@@ -78,8 +78,8 @@ void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *samp
 void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, unsigned int lacks,
                       struct vg_snap_vm *vm);
 
-/* Appends the day of a VM, if it is long enough. */
-void vg_vm_track_read_day(const struct vg_vm_track *track, struct vg_snap_profile *ret);
+/* Fills in a day, if it is long enough. */
+void vg_day_read(const GArray *cpu, const GArray *gpu, struct vg_snap_profile *ret);
 
 /* Returns whether only its GPU use is known, and not its CPU use. */
 bool vg_vm_track_only_gpu(const struct vg_vm_track *track);
