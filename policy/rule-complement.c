@@ -237,7 +237,7 @@ complement_describe_day(const struct complement_group *group, char **text)
     *text = more;
 }
 
-/* Returns the cores that stand idle on a host, on average. */
+/* Returns the mean number of idle cores of a host. */
 static double
 complement_idle(const vg_cluster *cluster, size_t index)
 {

@@ -112,7 +112,8 @@ struct search {
     GArray *moved;                /* size_t: VMs that are not at home, as committed */
     uint64_t work;                /* rows looked at */
     bool any_allowed;
-    /* Cores by which hosts seem worse, so that a round chooses others; NULL with many hosts. */
+    /* Cores added to the loss of each host, so that a round chooses others; NULL with many hosts.
+     */
     double *penalties;
     struct search_rank *ranks; /* all hosts, the most idle first */
     double *engines_left;      /* the most that is left, by number and host */
@@ -162,7 +163,7 @@ double search_left(const struct search_host *host);
 /* Returns by how much the weighed loss of a host rises with a VM that fits. */
 double search_rise(struct search *search, size_t vm, size_t host);
 
-/* Returns the cores by which a host seems worse in this round. */
+/* Returns the cores that this round adds to the loss of a host. */
 double search_penalty(const struct search *search, size_t host);
 
 /* Updates the ranks and engines_left. All VMs must be in a host. */

@@ -27,7 +27,7 @@ struct pass {
     struct search *search;
     GArray *groups; /* struct vg_group */
     double net;
-    double average; /* gain of a move of the best result so far */
+    double average; /* the average gain of a move in the best result */
     size_t n_moves, max_moves;
     uint64_t random; /* 0: nothing at random */
     uint64_t work_max;
@@ -296,8 +296,8 @@ search_pass(struct pass *pass, bool chains_first)
 
 /* ---- again and again ---- */
 
-/* Makes some hosts seem worse by up to a random part of what a move wins on average. Small parts
- * are likely: they only decide between hosts that are equal otherwise. */
+/* Adds to the loss of each host a random part of the average gain of a move. Small parts are
+ * likely: they only decide between hosts that are equal otherwise. */
 static void
 search_draw_penalties(struct pass *pass)
 {
