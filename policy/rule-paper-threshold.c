@@ -272,6 +272,9 @@ conclude(const vg_cluster *cluster, const GArray *victims, int64_t limit,
         vg_plan_add_why(
             plan, "%u VMs are over the threshold, the plan may have %" G_GINT64_FORMAT " moves",
             victims->len, limit);
+    if (n_moves > 0)
+        vg_plan_add_note(plan, "paper-threshold does not remember moves: a later plan may return "
+                               "these VMs");
     for (guint i = 0; i < obstacles->why->len; i++)
         vg_plan_add_why(plan, "%s", (const char *)obstacles->why->pdata[i]);
 }

@@ -61,6 +61,33 @@ def test_hotspot(page, tmp_path):
     assert f"31 to 60 s | about 40 % | {100 * after['share']:.1f} % |" in page
 
 
+def vm(name, run_share, preempt_share, gpu_share):
+    """Of four vCPUs; VM-532 is preempted 23,125 times in 60 s."""
+    gpu = [{"device": "0000:00:02.0", "engine": "rcs0", "vgpu_type": "i915-GVTg_V5_4", "share": gpu_share,
+            "wait_share": 0.0, "memory_bytes": 1 << 29}] if gpu_share else []
+    return {"name": name, "vcpus": 4, "memory_bytes": 4 << 30, "cpus": [], "class": "gpu" if gpu else "cpu",
+            "cpu_intensity": (run_share + preempt_share) / 4, "gpu_intensity": gpu_share, "gpu_known": True,
+            "run_share": run_share, "preempt_share": preempt_share, "wake_wait_share": 0.0,
+            "preemptions_per_s": 23125 / 60 if preempt_share else 1.0, "gpu": gpu}
+
+
+@pytest.mark.parametrize("rule", ["complement", "paper-threshold"])
+def test_placement(page, tmp_path, rule):
+    gpu = {"device": "0000:00:02.0", "memory_bytes": 4 << 30, "memory_free_bytes": 3 << 30, "engines": [],
+           "vgpu_types": [{"type": "i915-GVTg_V5_4", "free": 2}]}
+    hosts = [{"name": name, "cpus": 4, "memory_bytes": 16 << 30, "memory_free_bytes": 8 << 30, "gpus": [gpu], "vms": vms}
+             for name, vms in (("node-a", [vm("VM-532", 2.0, 1.2, 0), vm("VM-533", 2.0, 1.2, 0)]),
+                               ("node-b", [vm("VM-534", 0.3, 0, 0.4), vm("VM-535", 0.4, 0, 0.5)]))]
+    state, config = tmp_path / "state.json", tmp_path / "config"
+    state.write_text(json.dumps({"schema": "vgpud.snapshot", "version": 1, "source": "trace", "begin_ns": 0,
+                                 "end_ns": 60 * S, "hosts": hosts}), encoding="utf-8")
+    config.write_text(f"[policy]\nrule = {rule}\n", encoding="utf-8")
+    plan = run("placement", "--dry-run", "--state", state, "--config", config, "-o", "json")
+    assert [(a["vm"], a["from"], a["to"]) for a in plan["actions"]] == [("VM-532", "node-a", "node-b")]
+    assert ("may return" in "".join(plan["notes"])) == (rule == "paper-threshold")
+    assert "VM-532 moves to the host of VM-534 and VM-535" in page
+
+
 @pytest.mark.parametrize("scenario, part, picture", [
     ("gaussian-idle-neighbour.json", [], "idle-neighbour-utilisation.svg"),
     ("gaussian-idle-neighbour.json", ["--end", S], "idle-neighbour-1s-requests.svg"),
