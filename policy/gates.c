@@ -321,7 +321,7 @@ vg_gate_return(const vg_cluster *cluster, const struct vg_move *move, char **ret
 
     if (!departed || departed->age_ns > VG_RETURN_NS)
         return true;
-    if (cluster->day) {
+    if (cluster->day && departed->age_ns > VG_RETURN_NEVER_NS) {
         const double net = gate_day_gain(cluster, move) - move->cost_cores;
         if (net >= cluster->config->min_gain - EPSILON && net > EPSILON)
             return true;

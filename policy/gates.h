@@ -70,9 +70,12 @@ struct vg_claim {
 /* Returns the gain that decides: the mean of both, or the present one. */
 double vg_claim_gain(const struct vg_claim *claim);
 
-/* Checks that a VM does not return within VG_RETURN_NS, unless it would have won enough there over
- * the last day. If it returns false, *ret_reason, if not NULL, gets a
- * sentence.
+/* Until then it does not return even if the last day is in favour of it. */
+#define VG_RETURN_NEVER_NS (INT64_C(3600) * 1000000000)
+
+/* Checks that a VM does not return within VG_RETURN_NEVER_NS, nor within VG_RETURN_NS unless it
+ * would have won enough there over the last day. If it returns false, *ret_reason, if not NULL,
+ * gets a sentence.
  */
 bool vg_gate_return(const vg_cluster *cluster, const struct vg_move *move, char **ret_reason);
 
