@@ -40,7 +40,11 @@ cluster_find_departed(vg_cluster *cluster)
         for (guint i = 0; i < departed->len; i++) {
             struct vg_snap_departed *one = departed->pdata[i];
             struct vg_vm_state *vm = g_hash_table_lookup(uuids, one->uuid);
-            if (!vm || !cluster_has_amounts(one->day.cpu) || !cluster_has_amounts(one->day.gpu))
+            if (!vm)
+                continue;
+            vm->rest = MAX(vm->rest, 1 - (double)one->age_ns / (double)VG_REST_NS);
+            if (!cluster->of_day || !cluster_has_amounts(one->day.cpu) ||
+                !cluster_has_amounts(one->day.gpu))
                 continue;
             if (!vm->departed)
                 vm->departed = g_ptr_array_new();

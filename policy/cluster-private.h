@@ -22,7 +22,7 @@ bool cluster_has_amounts(const GArray *values);
 /* Returns whether a VM has a day. */
 bool cluster_has_day(const vg_cluster *cluster);
 
-/* Finds what other hosts know of the days of VMs that have left them. */
+/* Finds out which VMs have left other hosts, and their days there. */
 void cluster_find_departed(vg_cluster *cluster);
 
 /* Sets the length of windows that most profiles have, the shorter of equally many, and the number

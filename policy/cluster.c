@@ -442,8 +442,7 @@ cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, 
             vg_card_init(&cluster->hosts[h].cards[g], host, host->gpus->pdata[g], cluster->types);
     }
     init_vms(cluster);
-    if (of_day)
-        cluster_find_departed(cluster);
+    cluster_find_departed(cluster);
     cluster_choose_windows(cluster);
     init_loads(cluster);
     for (size_t i = 0; i < cluster->n_vms; i++) {

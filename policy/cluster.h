@@ -40,6 +40,9 @@
 
 #define VG_POOL_FLOATING (-1)
 
+/* Rest after a move: the VM does not return, and must win more to move on. */
+#define VG_REST_NS (INT64_C(3600) * 1000000000)
+
 /* The load of one pool, of all floating VMs, or of one engine: one number per profile window. */
 struct vg_load {
     double capacity;    /* CPUs, or 1 engine; for floating VMs the CPUs of the whole host */
@@ -66,6 +69,7 @@ struct vg_vm_state {
     bool together; /* moved by the group under evaluation, so it does not block others */
     /* struct vg_snap_departed on hosts that it has left, in the day only; may be NULL */
     GPtrArray *departed;
+    double rest;       /* 1 if it has just moved, falling to 0 within VG_REST_NS */
     char *problem;     /* the problem if its data is invalid, owned; otherwise NULL */
     bool no_demand;    /* its CPU demand is unknown, without even a lower bound */
     bool no_gpu_use;   /* it has a GPU, but its use is unknown */

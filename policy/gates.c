@@ -11,6 +11,9 @@
 
 #define NS_PER_S 1e9
 
+/* The factor of min_gain for a VM that has just moved. */
+#define REST_MARGIN 10.0
+
 /* Enough for figures that differ by more than EPSILON. */
 #define DIGITS_MAX 10
 
@@ -295,6 +298,12 @@ gate_margin(const vg_cluster *cluster, const struct vg_claim *claim,
 }
 
 double
+vg_gate_rest_margin(double rest)
+{
+    return 1 + (REST_MARGIN - 1) * rest;
+}
+
+double
 vg_claim_gain(const struct vg_claim *claim)
 {
     return claim->has_day ? (1 - VG_DAY_WEIGHT) * claim->gain + VG_DAY_WEIGHT * claim->day_gain
@@ -321,7 +330,7 @@ vg_gate_return(const vg_cluster *cluster, const struct vg_move *move, char **ret
 
     if (!departed || departed->age_ns > VG_RETURN_NS)
         return true;
-    if (cluster->day && departed->age_ns > VG_RETURN_NEVER_NS) {
+    if (cluster->day && departed->age_ns > VG_REST_NS) {
         const double net = gate_day_gain(cluster, move) - move->cost_cores;
         if (net >= cluster->config->min_gain - EPSILON && net > EPSILON)
             return true;
@@ -346,6 +355,7 @@ vg_gate_claim(const vg_cluster *cluster, const struct vg_move *move)
         .most = MIN(vg_predict_wanted(cluster, move->vm),
                     vg_loss_weighed(cluster->config, move->from_before)),
         .oldest = to->age_ns > from->age_ns ? to : from,
+        .rest = cluster->vms[move->vm].rest,
         .has_day = cluster->day != NULL,
         .day_gain = cluster->day ? gate_day_gain(cluster, move) : 0,
     };
@@ -363,20 +373,33 @@ gate_describe_old(char *take_reason, const struct vg_snap_host *old, double marg
                            reason, margin, old->name, (double)old->age_ns / NS_PER_S);
 }
 
+/* Adds to a reason that a VM has moved recently. Frees take_reason. */
+static char *
+gate_describe_rest(char *take_reason, double rest)
+{
+    if (rest < 1 + EPSILON)
+        return take_reason;
+    g_autofree char *reason = take_reason;
+    return g_strdup_printf(
+        "%s, %.3g times as much as usual, since a VM moved less than an hour ago", reason, rest);
+}
+
 bool
 vg_gate_gain(const vg_cluster *cluster, const struct vg_claim *claim, char **ret_reason)
 {
     const struct vg_snap_host *old;
     const double gain = vg_claim_gain(claim), net = gain - claim->cost_cores, most = claim->most;
     const double margin = gate_margin(cluster, claim, &old);
-    const double needed = cluster->config->min_gain * margin;
+    const double rest = vg_gate_rest_margin(claim->rest);
+    const double needed = cluster->config->min_gain * margin * rest;
     /* A move cannot win more than all. */
     const double fraction = MIN(cluster->config->min_gain_fraction * margin, 1);
 
     if (net < needed - EPSILON || net <= EPSILON) {
         if (ret_reason)
-            *ret_reason = gate_describe_old(describe_net(gain, net, needed),
-                                            net < needed - EPSILON ? old : NULL, margin);
+            *ret_reason =
+                gate_describe_old(gate_describe_rest(describe_net(gain, net, needed), rest),
+                                  net < needed - EPSILON ? old : NULL, margin);
         return false;
     }
     if (gain < fraction * most - EPSILON) {

@@ -18,7 +18,8 @@
  * Minimum gain, for each group of moves as a whole: after its cost it must gain min_gain (and more
  * than 0), and before its cost min_gain_fraction of its possible maximum. The maximum is the loss
  * of the hosts that its VMs leave, but not more than these VMs' demand. If the figures of one of
- * its hosts are old, both minimums rise: they double at an age of stale_ns.
+ * its hosts are old, both minimums rise: they double at an age of stale_ns. min_gain also rises if
+ * one of its VMs has moved within VG_REST_NS.
  */
 #ifndef VG_POLICY_GATES_H
 #define VG_POLICY_GATES_H
@@ -57,6 +58,7 @@ struct vg_claim {
     double cost_cores;                 /* of all its moves */
     double most;                       /* maximum gain of its VMs on any host */
     const struct vg_snap_host *oldest; /* the host with the oldest figures among its hosts */
+    double rest;                       /* the highest of its VMs, see struct vg_vm_state */
     bool has_day;
     double day_gain; /* cores, over the last 24 h */
 };
@@ -70,10 +72,10 @@ struct vg_claim {
 /* Returns the gain that decides: the mean of both, or the present one. */
 double vg_claim_gain(const struct vg_claim *claim);
 
-/* Until then it does not return even if the last day is in favour of it. */
-#define VG_RETURN_NEVER_NS (INT64_C(3600) * 1000000000)
+/* Returns a factor of min_gain for a group with a VM that has moved recently: 1 to 10. */
+double vg_gate_rest_margin(double rest);
 
-/* Checks that a VM does not return within VG_RETURN_NEVER_NS, nor within VG_RETURN_NS unless it
+/* Checks that a VM does not return within VG_REST_NS, nor within VG_RETURN_NS unless it
  * would have won enough there over the last day. If it returns false, *ret_reason, if not NULL,
  * gets a sentence.
  */

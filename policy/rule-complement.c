@@ -102,6 +102,7 @@ complement_add_claim(const vg_cluster *cluster, const struct vg_move *move, stru
     claim->has_day = one.has_day;
     claim->day_gain += one.day_gain;
     claim->cost_cores += one.cost_cores;
+    claim->rest = MAX(claim->rest, one.rest);
     claim->most += vg_predict_wanted(cluster, move->vm);
     if (!claim->oldest || one.oldest->age_ns > claim->oldest->age_ns)
         claim->oldest = one.oldest;

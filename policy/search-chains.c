@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "policy/gates.h"
 #include "policy/search-private.h"
 
 #define CHAIN_MAX 3u
@@ -25,7 +26,7 @@ struct chain {
 
 /* What a group wins as the search sees it. */
 struct chain_claim {
-    double gain, cost, most;
+    double gain, cost, most, rest;
     int64_t age_ns;
 };
 
@@ -37,7 +38,8 @@ chain_is_worth(const struct search *search, const struct chain_claim *claim)
     const double margin =
         config->stale_ns > 0 ? 1 + (double)claim->age_ns / (double)config->stale_ns : 1;
 
-    return net > 0 && net >= config->min_gain * margin - SEARCH_SAME &&
+    return net > 0 &&
+           net >= config->min_gain * margin * vg_gate_rest_margin(claim->rest) - SEARCH_SAME &&
            claim->gain >= MIN(config->min_gain_fraction * margin, 1) * claim->most - SEARCH_SAME;
 }
 
@@ -93,6 +95,7 @@ chain_claim(const struct search *search, const struct vg_group *group, struct ch
     for (size_t i = 0; i < group->n; i++) {
         ret->cost += search->vms[group->moves[i].vm].cost;
         ret->most += search->vms[group->moves[i].vm].wanted;
+        ret->rest = MAX(ret->rest, search->vms[group->moves[i].vm].rest);
     }
     ret->most = MIN(ret->most, lost);
 }

@@ -10,7 +10,7 @@
 
 /* Windows that are searched: up to so many rows of a whole window each, otherwise means. */
 #define WINDOWS_MEAN   30u
-#define ROWS_EXACT_MAX 60000u
+#define ROWS_EXACT_MAX 200000u
 #define DAY_MEAN       48u /* of the day */
 
 /* Floats that are computed together; rows are filled up to a multiple of this. */
@@ -155,6 +155,7 @@ new_vm(struct search *search, size_t index, double *windows)
     vg_predict_cost(cluster, index, &cost);
     vm->cost = vg_cost_cores(cluster->config, &cost);
     vm->wanted = vg_predict_wanted(cluster, index);
+    vm->rest = state->rest;
     float *demand = search->vm_demands + index * search->width;
     new_fill_demand(search, index, NEW_NO_USE, windows, demand);
     vm->mean = new_mean(search, demand);

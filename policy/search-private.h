@@ -38,6 +38,7 @@ struct search_vm {
     int64_t freed_bytes;  /* where it leaves */
     double cost;          /* cores */
     double wanted;        /* weighed */
+    double rest;          /* as in struct vg_vm_state */
     double mean;          /* cores */
     int model, home_model;
     size_t first_device, n_devices;

@@ -213,12 +213,42 @@ test_return(void **state)
     }
 }
 
+/* A VM that has moved recently must win more to move on. */
+static void
+test_rest(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from, *to;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    struct vg_snap_host *before = policy_add_host(snapshot, "x", 1);
+    struct vg_snap_departed *one = vg_record_new(&vg_snap_departed_record);
+    struct vg_snap_vm *vm = from->vms->pdata[0], *other = from->vms->pdata[1];
+
+    /* It wins 0.986 cores after its cost. */
+    policy_config.min_gain = 0.2;
+    other->never_move = true;
+    before->maintenance = true;
+    vm->uuid = g_strdup(UUID "0");
+    one->uuid = g_strdup(UUID "0");
+    g_ptr_array_add(before->departed, one);
+    one->age_ns = 30 * MINUTE * S;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 0);
+    assert_true(policy_says(plan->why,
+                            "0.986 after its cost; 1.100 are needed, 5.5 times as much as "
+                            "usual, since a VM moved less than an hour ago"));
+    one->age_ns = 40 * MINUTE * S;
+    g_autoptr(vg_plan) later = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(later->actions->len, 1);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_turns, policy_set_up),
         cmocka_unit_test_setup(test_return, policy_set_up),
+        cmocka_unit_test_setup(test_rest, policy_set_up),
     };
     return cmocka_run_group_tests_name("policy-day", tests, NULL, NULL);
 }
