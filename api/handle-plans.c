@@ -17,15 +17,6 @@
 #define PLAN_ID_LEN 21 /* "plan-" and 16 hexadecimal digits */
 
 static void
-plan_request_free(void *data)
-{
-    struct vg_plan_request *plan = data;
-
-    g_free(plan->rule);
-    g_free(plan);
-}
-
-static void
 run_make_plan(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
@@ -34,8 +25,8 @@ run_make_plan(struct vg_request *request)
     GError *err = NULL;
     g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     int64_t made_ns = 0;
-    g_autoptr(vg_plan) plan =
-        backend->plans->make_plan(backend->data, view, wanted->rule, &made_ns, &err);
+    g_autoptr(vg_plan) plan = backend->plans->make_plan(backend->data, view, wanted->rule,
+                                                        wanted->free_up, &made_ns, &err);
 
     if (!plan) {
         /* The rule is part of the request, and not named by its path. */
@@ -57,17 +48,18 @@ run_make_plan(struct vg_request *request)
 void
 vg_handle_make_plan(struct vg_request *request)
 {
-    g_autofree struct vg_plan_request *wanted = g_new0(struct vg_plan_request, 1);
+    struct vg_plan_request *wanted = g_new0(struct vg_plan_request, 1);
     const GByteArray *body = request->body;
     GError *err = NULL;
 
     if (vg_parse_plan_request(body ? (const char *)body->data : "", body ? body->len : 0, wanted,
                               &err) < 0) {
+        vg_plan_request_free(wanted);
         vg_answer_error(request, err);
         return;
     }
     if (!wanted->dry_run) {
-        g_free(wanted->rule);
+        vg_plan_request_free(wanted);
         vg_answer_problem(request, VG_E_REFUSED,
                           "dry_run: it must be true, because this version only plans");
         return;
@@ -75,8 +67,8 @@ vg_handle_make_plan(struct vg_request *request)
     vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
                   request->identity.name, request->origin, request->route->path,
                   request->request_id);
-    request->job_data = g_steal_pointer(&wanted);
-    request->job_data_free = plan_request_free;
+    request->job_data = wanted;
+    request->job_data_free = vg_plan_request_free;
     request->lane = VG_LANE_ASK;
     request->job = run_make_plan;
 }

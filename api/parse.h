@@ -92,10 +92,14 @@ char *vg_marker_read(const char *marker, GError **err);
 
 struct vg_plan_request {
     bool dry_run;
-    char *rule; /* owned, or NULL */
+    char *rule;    /* owned, or NULL */
+    char *free_up; /* as in model/free-up.h; owned, or NULL */
 };
 
-/* Parses the body of POST /v1/plans. Unknown members are rejected. */
+void vg_plan_request_free(void *wanted); /* struct vg_plan_request */
+
+/* Parses the body of POST /v1/plans. Unknown members are rejected. *ret receives copies of the
+ * texts. */
 int vg_parse_plan_request(const char *text, size_t size, struct vg_plan_request *ret,
                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -13,9 +14,10 @@
 #include "cli/plan-text.h"
 #include "cli/state-args.h"
 #include "client/client.h"
+#include "model/free-up.h"
 #include "policy/policy.h"
 
-enum { KEY_DRY_RUN = 0x400, KEY_EXPLAIN, KEY_COMMANDS, KEY_DETAILED, KEY_DUMP_CONFIG };
+enum { KEY_DRY_RUN = 0x400, KEY_EXPLAIN, KEY_COMMANDS, KEY_DETAILED, KEY_DUMP_CONFIG, KEY_FREE_UP };
 
 struct placement_args {
     struct vg_state_args state;
@@ -24,11 +26,16 @@ struct placement_args {
     bool detailed_exitcode;
     bool dump_config;
     const char *explain;
+    const char *free_up;
 };
 
 static const struct argp_option options[] = {
     {"dry-run", KEY_DRY_RUN, NULL, 0, "only show the plan; vgpuctl does not execute plans", 0},
     {"explain", KEY_EXPLAIN, "VM", 0, "explain the reasons for and against each host for this VM",
+     4},
+    {"free-up", KEY_FREE_UP, "TYPE[:N]", 0,
+     "plan the cheapest moves that free N places of a vGPU type on one host; nova: for its newest "
+     "request that found no host",
      4},
     {"commands", KEY_COMMANDS, NULL, 0, "also print the equivalent virsh and openstack commands",
      4},
@@ -40,8 +47,19 @@ static const struct argp_option options[] = {
 static void
 cmd_placement_check(const struct placement_args *args, const struct argp_state *state)
 {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *type = NULL;
+    int64_t n;
+
     if (args->dump_config)
         return;
+    if (args->free_up && vg_free_up_parse(args->free_up, &type, &n, &error) < 0)
+        vg_cli_usage(state, "--free-up: %s", error->message);
+    if (args->free_up && (args->state.rule || args->explain))
+        argp_error(state, "--free-up is a rule of its own; %s does not apply",
+                   args->explain ? "--explain" : "--rule");
+    if (args->free_up && args->state.paths->len > 0 && strcmp(args->free_up, VG_FREE_UP_NOVA) == 0)
+        argp_error(state, "snapshots do not have nova's requests; name the type, not nova");
     if (!args->dry_run && !args->explain)
         argp_error(state, "`vgpuctl placement` only shows a plan; add --dry-run");
     if (args->state.paths->len == 0 && args->state.config_path && !args->explain)
@@ -65,6 +83,9 @@ cmd_placement_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_EXPLAIN:
         args->explain = arg;
+        break;
+    case KEY_FREE_UP:
+        args->free_up = arg;
         break;
     case KEY_COMMANDS:
         args->commands = true;
@@ -119,6 +140,8 @@ ask_daemon(const struct placement_args *args, GError **err)
     vg_json_add_bool(body, "dry_run", true);
     if (args->state.rule)
         vg_json_add_string(body, "rule", args->state.rule);
+    if (args->free_up)
+        vg_json_add_string(body, "free_up", args->free_up);
     if (!client || vg_client_post(client, "/v1/plans", body, &document, err) < 0 ||
         vg_plan_print_document(document, args->state.format, args->commands, &plan, err) < 0)
         return NULL;
@@ -132,8 +155,10 @@ ask_daemon(const struct placement_args *args, GError **err)
 static vg_plan *
 plan_offline(const struct placement_args *args, const vg_snapshot *snapshot, GError **err)
 {
-    g_autoptr(vg_plan) plan =
-        vg_policy_plan(snapshot, &args->state.config, args->state.config.rule, err);
+    const struct vg_policy_config *config = &args->state.config;
+    g_autoptr(vg_plan) plan = args->free_up
+                                  ? vg_policy_plan_free_up(snapshot, config, args->free_up, err)
+                                  : vg_policy_plan(snapshot, config, config->rule, err);
 
     if (!plan)
         return NULL;

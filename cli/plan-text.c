@@ -154,12 +154,14 @@ append_list(struct plan_lines *lines, const char *title, const GPtrArray *senten
 }
 
 static const char *
-verdict_text(enum vg_plan_verdict verdict)
+verdict_text(const vg_plan *plan)
 {
-    switch (verdict) {
+    switch (plan->verdict) {
     case VG_PLAN_CHANGES:
         return "changes are proposed; nothing has been done";
     case VG_PLAN_INFEASIBLE:
+        if (plan->free_up)
+            return "vgpud found no moves that free these places";
         return "there is contention, but no move is possible";
     case VG_PLAN_NOTHING_TO_DO:
     case VG_PLAN_VERDICT_MAX:
@@ -174,7 +176,8 @@ vg_plan_text(const vg_plan *plan, bool commands, size_t width)
     GString *text = g_string_new(NULL);
     struct plan_lines lines = {text, width};
 
-    append_line(&lines, "%s (rule %s): %s", plan->id, plan->rule, verdict_text(plan->verdict));
+    append_line(&lines, "%s (rule %s%s%s): %s", plan->id, plan->rule, plan->free_up ? " " : "",
+                plan->free_up ? plan->free_up : "", verdict_text(plan));
     for (unsigned int i = 0; i < plan->proxies->len; i++) {
         g_string_append_c(text, '\n');
         append_proxy(&lines, g_ptr_array_index(plan->proxies, i), i + 1);

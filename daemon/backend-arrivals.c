@@ -4,11 +4,16 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
+
 #include "base/clock.h"
+#include "base/log.h"
 #include "daemon/backend-private.h"
 #include "model/gpu-part.h"
 #include "model/vm-name.h"
 #include "policy/arrival.h"
+
+#define VG_LOG_TAG "nova"
 
 struct arrivals_known {
     const struct vg_snap_host *host;
@@ -303,6 +308,31 @@ arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *h
     }
 }
 
+/* Records a request with a vGPU type that no host can take, for a plan that frees places. */
+static void
+arrivals_note_unplaced(const struct arrivals_asked *asked)
+{
+    const struct vg_arrival *arrival = &asked->arrival;
+    const GPtrArray *hosts = asked->query->hosts;
+    struct backend_unplaced *unplaced = &asked->backend->unplaced;
+
+    if (arrival->gpus <= 0 || !arrival->gpu_type || hosts->len == 0)
+        return;
+    for (guint i = 0; i < hosts->len; i++) {
+        if (((const struct vg_arrival_host *)hosts->pdata[i])->verdict != VG_ARRIVAL_VETO)
+            return;
+    }
+    vg_log_warn_limited("the scheduler found no host for a vGPU type=%s n=%" PRId64 " instance=%s; "
+                        "`vgpuctl placement --dry-run --free-up nova` plans moves that free places",
+                        arrival->gpu_type, arrival->gpus,
+                        asked->query->uuid ? asked->query->uuid : "-");
+    VG_LOCK_SCOPE(&asked->backend->lock);
+    g_free(unplaced->type);
+    unplaced->type = g_strdup(arrival->gpu_type);
+    unplaced->n = arrival->gpus;
+    unplaced->at_ns = vg_clock_monotonic_ns();
+}
+
 void
 backend_rate_arrival(void *data, struct vg_arrival_query *query)
 {
@@ -326,6 +356,7 @@ backend_rate_arrival(void *data, struct vg_arrival_query *query)
     pthread_mutex_unlock(&backend->lock);
     for (guint i = 0; i < query->hosts->len; i++)
         arrivals_rate_host(&asked, query->hosts->pdata[i]);
+    arrivals_note_unplaced(&asked);
     g_clear_pointer(&asked.drained, g_hash_table_destroy);
     if (asked.targets)
         g_ptr_array_unref(asked.targets);

@@ -15,7 +15,8 @@ leader_propose(void *data, GError **err)
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     int64_t made_ns = 0;
-    g_autoptr(vg_plan) plan = backend->ops.plans->make_plan(backend, view, NULL, &made_ns, err);
+    g_autoptr(vg_plan) plan =
+        backend->ops.plans->make_plan(backend, view, NULL, NULL, &made_ns, err);
 
     return plan ? vg_proposal_of(plan, vg_mover_host(backend->parts.mover), made_ns) : NULL;
 }

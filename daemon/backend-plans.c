@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/backend-private.h"
 #include "daemon/trace.h"
+#include "model/free-up.h"
 #include "policy/host-groups.h"
 #include "policy/policy.h"
 
@@ -98,9 +99,39 @@ plans_log_groups(const struct vg_policy_config *policy, const vg_snapshot *snaps
     }
 }
 
+/* Returns the request to free places, and nova's request instead of "nova". The caller frees it. */
+static char *
+plans_read_free_up(vg_daemon_backend *backend, const char *request, GError **err)
+{
+    const int64_t oldest_ns = vg_clock_monotonic_ns() - PROPOSED_NS;
+
+    if (strcmp(request, VG_FREE_UP_NOVA) != 0)
+        return g_strdup(request);
+    VG_LOCK_SCOPE(&backend->lock);
+    if (backend->unplaced.type && backend->unplaced.at_ns >= oldest_ns)
+        return vg_free_up_text(backend->unplaced.type, backend->unplaced.n);
+    vg_error(
+        err, VG_E_INVALID,
+        "free_up: in the last hour, this vgpud has refused no request of nova because all hosts "
+        "lacked the vGPU type");
+    return NULL;
+}
+
+/* Makes a plan of these hosts by a rule, or one that frees places. */
 static vg_plan *
-plans_make(void *data, const vg_view *view, const char *rule_name, int64_t *ret_made_ns,
+plans_plan(vg_daemon_backend *backend, const vg_snapshot *snapshot,
+           const struct vg_policy_config *policy, enum vg_rule_id rule, const char *free_up,
            GError **err)
+{
+    if (!free_up)
+        return vg_policy_plan(snapshot, policy, rule, err);
+    g_autofree char *request = plans_read_free_up(backend, free_up, err);
+    return request ? vg_policy_plan_free_up(snapshot, policy, request, err) : NULL;
+}
+
+static vg_plan *
+plans_make(void *data, const vg_view *view, const char *rule_name, const char *free_up,
+           int64_t *ret_made_ns, GError **err)
 {
     vg_daemon_backend *backend = data;
     struct vg_policy_config policy;
@@ -115,7 +146,7 @@ plans_make(void *data, const vg_view *view, const char *rule_name, int64_t *ret_
         return NULL;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
-    g_autoptr(vg_plan) plan = vg_policy_plan(snapshot, &policy, rule, err);
+    g_autoptr(vg_plan) plan = plans_plan(backend, snapshot, &policy, rule, free_up, err);
     if (!plan)
         return NULL;
     plans_log_groups(&policy, snapshot);

@@ -17,6 +17,13 @@ struct backend_proposal {
     int64_t until_ns; /* CLOCK_MONOTONIC */
 };
 
+/* The vGPUs of a VM that a scheduler could not place. */
+struct backend_unplaced {
+    char *type; /* NULL if there was none */
+    int64_t n;
+    int64_t at_ns; /* CLOCK_MONOTONIC */
+};
+
 /* Memory that a proxy reserves for a client. */
 struct backend_room {
     char *owner;      /* identity of the client */
@@ -39,8 +46,9 @@ struct vg_daemon_backend {
     bool replay_ended;
     uint64_t reloads;
     uint64_t reload_failures;
-    GPtrArray *proposed; /* struct backend_proposal */
-    GHashTable *rooms;   /* id of a client's reservation in proxies -> struct backend_room */
+    GPtrArray *proposed;              /* struct backend_proposal */
+    struct backend_unplaced unplaced; /* the newest one */
+    GHashTable *rooms; /* id of a client's reservation in proxies -> struct backend_room */
     struct arrivals_fleet *fleet; /* the indexes of the last answer to a scheduler; may be NULL */
 };
 

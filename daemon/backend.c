@@ -360,6 +360,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     vg_drainer_free(backend->drainer);
     vg_proxy_notifier_free(backend->notifier);
     g_ptr_array_unref(backend->proposed);
+    g_free(backend->unplaced.type);
     g_hash_table_unref(backend->rooms);
     backend_arrivals_unref(backend->fleet);
     pthread_mutex_destroy(&backend->lock);

@@ -148,6 +148,7 @@ static const struct vg_field plan_fields[] = {
     STRING(input_hash, REQ),
     STRING(config_hash, REQ),
     STRING(rule, REQ),
+    STRING(free_up, VG_FIELD_OMIT),
     ENUM(verdict, vg_plan_verdict_names),
     LIST(actions, &vg_plan_action_record),
     VG_ROW_LIST(proxies, VG_FIELD_OMIT, PLAN_ITEMS_MAX, &vg_plan_proxy_action_record),
@@ -296,7 +297,9 @@ vg_plan_reason_add_input(struct vg_plan_reason *reason, const char *name, double
 void
 vg_plan_set_id(vg_plan *plan)
 {
-    g_autofree char *text = g_strjoin("|", plan->input_hash, plan->config_hash, plan->rule, NULL);
+    /* The last one is NULL in most plans. */
+    g_autofree char *text =
+        g_strjoin("|", plan->input_hash, plan->config_hash, plan->rule, plan->free_up, NULL);
     g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
     g_free(plan->id);
     plan->id = g_strdup_printf("plan-%.16s", hash);

@@ -127,6 +127,7 @@ struct vg_plan {
     char *input_hash;  /* vg_snapshot_hash() */
     char *config_hash; /* SHA-256 of the configuration's dump */
     char *rule;
+    char *free_up; /* "TYPE:N", the places that the plan frees on one host; otherwise NULL */
     enum vg_plan_verdict verdict;
     GPtrArray *actions;      /* struct vg_plan_action, in order of execution */
     GPtrArray *proxies;      /* struct vg_plan_proxy_action, to be executed before the actions */
@@ -200,7 +201,7 @@ void vg_plan_drop_whys(vg_plan *plan, uint64_t n);
 void vg_plan_add_note(vg_plan *plan, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 void vg_plan_reason_add_input(struct vg_plan_reason *reason, const char *name, double value);
 
-/* Derives id from input_hash, config_hash and rule, which must be set. */
+/* Derives id from input_hash, config_hash, rule and free_up, which must be set. */
 void vg_plan_set_id(vg_plan *plan);
 
 #endif

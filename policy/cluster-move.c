@@ -42,13 +42,10 @@ cluster_promise(const vg_cluster *cluster, struct vg_host_state *host, const str
     }
 }
 
-/* Memory and vGPUs that a VM leaves behind, sign 1, or has again, sign -1. */
-static void
-cluster_leave(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_snap_vm *vm,
-              int sign)
+void
+cluster_leave_gpus(const vg_cluster *cluster, const struct vg_host_state *host,
+                   const struct vg_snap_vm *vm, struct vg_card *cards, int sign)
 {
-    if (vg_memory_is_known(host->host->memory_bytes, host->host->memory_free_bytes))
-        host->memory_free += sign * vm->memory_bytes;
     for (guint u = 0; u < vm->gpu->len; u++) {
         const struct vg_snap_gpu_use *use = vm->gpu->pdata[u];
         const struct vg_snap_gpu_use *last = u > 0 ? vm->gpu->pdata[u - 1] : NULL;
@@ -57,10 +54,20 @@ cluster_leave(const vg_cluster *cluster, struct vg_host_state *host, const struc
         for (guint g = 0; g < host->host->gpus->len; g++) {
             const struct vg_snap_gpu *gpu = host->host->gpus->pdata[g];
             if (strcmp(gpu->device, use->device) == 0)
-                vg_card_put(&host->cards[g], vg_card_type_of(cluster->types, use->vgpu_type),
+                vg_card_put(&cards[g], vg_card_type_of(cluster->types, use->vgpu_type),
                             use->memory_bytes, -sign);
         }
     }
+}
+
+/* Memory and vGPUs that a VM leaves behind, sign 1, or has again, sign -1. */
+static void
+cluster_leave(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_snap_vm *vm,
+              int sign)
+{
+    if (vg_memory_is_known(host->host->memory_bytes, host->host->memory_free_bytes))
+        host->memory_free += sign * vm->memory_bytes;
+    cluster_leave_gpus(cluster, host, vm, host->cards, sign);
 }
 
 /* Puts a VM from the host where it is onto another, and into a pool there. */

@@ -12,6 +12,10 @@ struct vg_load *cluster_need_engine(const vg_cluster *cluster, struct vg_host_st
 void cluster_add_load(const vg_cluster *cluster, struct vg_host_state *host,
                       const struct vg_vm_state *vm, double sign);
 
+/* Removes the vGPUs of a VM from the cards of its home, sign 1, or puts them back, sign -1. */
+void cluster_leave_gpus(const vg_cluster *cluster, const struct vg_host_state *host,
+                        const struct vg_snap_vm *vm, struct vg_card *cards, int sign);
+
 /* The demand of a VM by windows of the last minutes, or of the day. */
 const struct vg_snap_profile *cluster_profile(const vg_cluster *cluster,
                                               const struct vg_snap_vm *vm);

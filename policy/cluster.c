@@ -395,22 +395,28 @@ index_groups(GHashTable *groups, const GPtrArray *names, size_t vm)
     }
 }
 
-/* Gives the types that VMs have numbers, from 1. */
+/* Gives a type a number, from 1, if it has none. */
+static void
+number_type(GHashTable *types, const char *type)
+{
+    if (type && !g_hash_table_contains(types, type))
+        g_hash_table_insert(types, (char *)type, GUINT_TO_POINTER(g_hash_table_size(types) + 1));
+}
+
+/* Gives the types that VMs have numbers. */
 static void
 number_types(GHashTable *types, const struct vg_snap_host *host)
 {
     for (guint v = 0; v < host->vms->len; v++) {
         const struct vg_snap_vm *vm = host->vms->pdata[v];
-        for (guint u = 0; u < vm->gpu->len; u++) {
-            char *type = ((const struct vg_snap_gpu_use *)vm->gpu->pdata[u])->vgpu_type;
-            if (type && !g_hash_table_contains(types, type))
-                g_hash_table_insert(types, type, GUINT_TO_POINTER(g_hash_table_size(types) + 1));
-        }
+        for (guint u = 0; u < vm->gpu->len; u++)
+            number_type(types, ((const struct vg_snap_gpu_use *)vm->gpu->pdata[u])->vgpu_type);
     }
 }
 
 static vg_cluster *
-cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, bool of_day)
+cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, const char *type,
+            bool of_day)
 {
     vg_cluster *cluster = g_new0(vg_cluster, 1);
     cluster->of_day = of_day;
@@ -436,6 +442,7 @@ cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, 
         state->cards = g_new0(struct vg_card, host->gpus->len);
         number_types(cluster->types, host);
     }
+    number_type(cluster->types, type);
     for (size_t h = 0; h < cluster->n_hosts; h++) {
         const struct vg_snap_host *host = cluster->hosts[h].host;
         for (guint g = 0; g < host->gpus->len; g++)
@@ -450,14 +457,21 @@ cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, 
         index_groups(cluster->anti_affinity, cluster->vms[i].vm->anti_affinity, i);
     }
     if (!of_day && cluster_has_day(cluster))
-        cluster->day = cluster_new(snapshot, config, true);
+        cluster->day = cluster_new(snapshot, config, type, true);
     return cluster;
 }
 
 vg_cluster *
 vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config)
 {
-    return cluster_new(snapshot, config, false);
+    return cluster_new(snapshot, config, NULL, false);
+}
+
+vg_cluster *
+vg_cluster_new_with_type(const vg_snapshot *snapshot, const struct vg_policy_config *config,
+                         const char *type)
+{
+    return cluster_new(snapshot, config, type, false);
 }
 
 void

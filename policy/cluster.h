@@ -124,6 +124,10 @@ struct vg_fit {
 
 /* Creates the state from a snapshot, which must be sealed. */
 vg_cluster *vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config);
+
+/* The same, and gives one more type of GPUs a number, which no VM may have. type is borrowed. */
+vg_cluster *vg_cluster_new_with_type(const vg_snapshot *snapshot,
+                                     const struct vg_policy_config *config, const char *type);
 void vg_cluster_free(vg_cluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_cluster, vg_cluster_free)
 

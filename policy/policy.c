@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/free-up.h"
 #include "model/vm-name.h"
 #include "policy/constraints.h"
+#include "policy/free-up.h"
 #include "policy/gates.h"
 #include "policy/host-groups.h"
 #include "policy/proxies.h"
@@ -105,10 +107,10 @@ compare_ages(const void *a, const void *b)
 }
 
 static void
-note_ages(const vg_cluster *cluster, enum vg_rule_id rule, vg_plan *plan)
+note_ages(const vg_cluster *cluster, bool asks_gain, vg_plan *plan)
 {
-    /* paper-threshold asks for no gain. */
-    const bool asks_more = rule == VG_RULE_COMPLEMENT && cluster->config->stale_ns > 0;
+    /* paper-threshold and free-up ask for no gain. */
+    const bool asks_more = asks_gain && cluster->config->stale_ns > 0;
     g_autoptr(GPtrArray) old = g_ptr_array_new();
     int64_t age_ns = 0;
 
@@ -200,6 +202,28 @@ policy_hash_config(const struct vg_policy_config *config)
     return g_strdup(g_checksum_get_string(sum));
 }
 
+/* Creates a plan without actions. free_up: the request, or NULL. */
+static vg_plan *
+policy_begin(const vg_cluster *cluster, const char *rule, const char *free_up)
+{
+    vg_plan *plan = vg_plan_new();
+
+    plan->rule = g_strdup(rule);
+    plan->free_up = g_strdup(free_up);
+    plan->input_hash = vg_snapshot_hash(cluster->snapshot);
+    plan->config_hash = policy_hash_config(cluster->config);
+    vg_plan_set_id(plan);
+    add_skips(cluster, plan);
+    if (cluster->snapshot->note)
+        vg_plan_add_note(plan, "the snapshot says: %s", cluster->snapshot->note);
+    note_examples(cluster, plan);
+    note_losses(cluster, plan);
+    note_ages(cluster, strcmp(rule, vg_rule_names[VG_RULE_COMPLEMENT]) == 0, plan);
+    note_times(cluster, plan);
+    note_groups(cluster, plan);
+    return plan;
+}
+
 vg_plan *
 vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                enum vg_rule_id rule, GError **err)
@@ -208,21 +232,8 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         vg_error(err, VG_E_BUG, "the snapshot is not sealed");
         return NULL;
     }
-    g_autoptr(vg_plan) plan = vg_plan_new();
-    plan->rule = g_strdup(vg_rule_names[rule]);
-    plan->input_hash = vg_snapshot_hash(snapshot);
-    plan->config_hash = policy_hash_config(config);
-    vg_plan_set_id(plan);
-
     g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, config);
-    add_skips(cluster, plan);
-    if (snapshot->note)
-        vg_plan_add_note(plan, "the snapshot says: %s", snapshot->note);
-    note_examples(cluster, plan);
-    note_losses(cluster, plan);
-    note_ages(cluster, rule, plan);
-    note_times(cluster, plan);
-    note_groups(cluster, plan);
+    g_autoptr(vg_plan) plan = policy_begin(cluster, vg_rule_names[rule], NULL);
     if (config->hold_fraction >= 0)
         vg_plan_add_note(plan,
                          "hold_fraction is ignored; the mean losses over hold and hold_long count");
@@ -239,6 +250,26 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
     }
     vg_proxies_plan(cluster, plan);
     return g_steal_pointer(&plan);
+}
+
+vg_plan *
+vg_policy_plan_free_up(const vg_snapshot *snapshot, const struct vg_policy_config *config,
+                       const char *request, GError **err)
+{
+    g_autofree char *type = NULL;
+    int64_t n = 0;
+
+    if (!snapshot->sealed) {
+        vg_error(err, VG_E_BUG, "the snapshot is not sealed");
+        return NULL;
+    }
+    if (vg_free_up_parse(request, &type, &n, err) < 0)
+        return NULL;
+    g_autofree char *text = vg_free_up_text(type, n);
+    g_autoptr(vg_cluster) cluster = vg_cluster_new_with_type(snapshot, config, type);
+    vg_plan *plan = policy_begin(cluster, VG_FREE_UP_RULE, text);
+    vg_rule_free_up(cluster, type, n, plan);
+    return plan;
 }
 
 /* True if the reference means this VM. */

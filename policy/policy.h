@@ -29,6 +29,11 @@
 vg_plan *vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                         enum vg_rule_id rule, GError **err);
 
+/* Makes a plan whose moves free places for vGPUs on one host. request: see model/free-up.h, except
+ * "nova". Also fails with VG_E_INVALID if the request is wrong. */
+vg_plan *vg_policy_plan_free_up(const vg_snapshot *snapshot, const struct vg_policy_config *config,
+                                const char *request, GError **err);
+
 /* Judges every host for one VM by config->rule, to explain its place. The best host is the one that
  * this rule would choose. vm is a UUID, "HOST/NAME", a name that only one host has, or a name in
  * OpenStack that only one VM has. Fails with VG_E_NOT_FOUND, or with VG_E_CONFLICT and the VMs that

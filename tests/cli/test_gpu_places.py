@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from settings import HANG_S
+from settings import HANG_S, full, random_of
 from vgpuctl import program
 
 CASES = os.path.join(os.path.dirname(__file__), "gpu-cases")
@@ -17,18 +17,22 @@ def case(name):
         return json.load(file)
 
 
-def plan_of(snapshot, tmp_path, *lines):
+def plan_of(snapshot, tmp_path, *lines, options=()):
     """lines: more of the configuration, below [policy]."""
     path, config = tmp_path / "state.json", tmp_path / "policy.conf"
     path.write_text(json.dumps(snapshot))
     config.write_text("\n".join(["[policy]", *lines, ""]))
-    done = subprocess.run([program(), "placement", "--dry-run", "-o", "json", "--config", config, "--state", path],
+    done = subprocess.run([program(), "placement", "--dry-run", "-o", "json", "--config", config, "--state", path, *options],
                           capture_output=True, check=True, timeout=HANG_S)
     return json.loads(done.stdout)
 
 
 def moves(plan):
     return [(action["vm"], action["to"], [gpu["to"] for gpu in action["gpus"]]) for action in plan["actions"]]
+
+
+def free_up(snapshot, tmp_path, request, *lines):
+    return plan_of(snapshot, tmp_path, *lines, options=["--free-up", request])
 
 
 def wide(plan_snapshot, tmp_path, *lines):
@@ -188,3 +192,192 @@ def test_slices_do_not_compete(tmp_path):
 def test_nothing_is_consolidated_unasked(tmp_path):
     assert wide(case("consolidate"), tmp_path)["verdict"] == "nothing-to-do"
     assert wide(case("consolidate"), tmp_path, "gpu_placement=pack")["verdict"] == "nothing-to-do"
+
+
+def test_one_move_frees_a_place(tmp_path):
+    plan = free_up(case("consolidate"), tmp_path, "24Q")
+    assert (plan["rule"], plan["free_up"], plan["verdict"]) == ("free-up", "24Q:1", "changes")
+    assert moves(plan) in ([("p", "c", [GPU0])], [("q", "b", [GPU0])])
+    [action] = plan["actions"]
+    assert action["group"] == action["wave"] == 1 and "24Q" in action["reason"]["text"]
+    # The same request and snapshot give the same plan; others give another.
+    assert free_up(case("consolidate"), tmp_path, "24Q:1")["id"] == plan["id"]
+    assert plan_of(case("consolidate"), tmp_path)["id"] != plan["id"]
+    # The VM with less memory is cheaper to move.
+    for cheap, other in (("p", "c"), ("q", "b")):
+        snapshot = case("consolidate")
+        for host in snapshot["hosts"]:
+            host["vms"][0]["memory_bytes"] = (2 if host["vms"][0]["name"] == cheap else 3) << 30
+        assert moves(free_up(snapshot, tmp_path, "24Q")) == [(cheap, other, [GPU0])]
+
+
+def test_places_that_are_free_or_cannot_be_freed(tmp_path):
+    plan = free_up(case("consolidate"), tmp_path, "12Q")
+    assert (plan["verdict"], plan["why"]) == ("nothing-to-do", ["host 'b' has 1 free place of type '12Q' already"])
+    plan = free_up(case("consolidate"), tmp_path, "48Q")
+    assert (plan["verdict"], plan["why"]) == ("infeasible", ["no GPU of the cluster offers type '48Q'; they offer "
+                                                             "'12Q', '24Q'"])
+    assert free_up(case("consolidate"), tmp_path, "12Q:3")["verdict"] == "infeasible"
+    snapshot = case("consolidate")
+    for host in snapshot["hosts"]:
+        host["vms"][0]["pinned"] = True
+    plan = free_up(snapshot, tmp_path, "24Q")
+    assert plan["verdict"] == "infeasible"
+    assert plan["why"] == [f"VM '{vm}' is pinned to CPUs or NUMA nodes of its host" for vm in "pq"]
+    snapshot["hosts"][0]["vms"][0]["pinned"] = False
+    snapshot["hosts"][0]["maintenance"] = True
+    assert "host 'b' is in maintenance" in free_up(snapshot, tmp_path, "24Q")["why"]
+
+
+def test_two_places_on_one_host(tmp_path):
+    """Each host has one place of 12Q; a VM that needs two can only use an empty GPU."""
+    plan = free_up(case("consolidate"), tmp_path, "12Q:2")
+    assert len(plan["actions"]) == 1 and plan["free_up"] == "12Q:2"
+
+
+def test_a_vm_makes_room_for_the_one_that_leaves(tmp_path):
+    """Only r can go to d, and only then has p a place: the first move gains and frees nothing."""
+    snapshot = case("consolidate")
+    b, c = snapshot["hosts"]
+    d = json.loads(json.dumps(c).replace('"c"', '"d"').replace('"q"', '"s"'))
+    snapshot["hosts"].append(d)
+    for vm in c["vms"]:
+        vm["name"] = "r"
+    for host in (c, d):
+        host["gpus"][0]["vgpu_types"] = [{"type": "24Q", "free": 0}, {"type": "12Q", "free": 0}, {"type": "6Q", "free": 3}]
+        host["vms"][0]["gpu"][0] |= {"vgpu_type": "6Q", "memory_bytes": 6 << 30}
+        host["gpus"][0]["memory_free_bytes"] = 18 << 30
+    # Neither c nor d may become the empty host.
+    c["maintenance"] = False
+    d["vms"].append(d["vms"][0] | {"name": "x", "pinned": True})
+    d["gpus"][0]["memory_free_bytes"] = 12 << 30
+    d["gpus"][0]["vgpu_types"][2]["free"] = 2
+    c["gpus"][0]["vgpu_types"].pop(0)
+    plan = free_up(snapshot, tmp_path, "24Q")
+    assert moves(plan) == [("r", "d", [GPU0]), ("p", "c", [GPU0])]
+    first, second = plan["actions"]
+    assert first["group"] == second["group"] and first["wave"] < second["wave"]
+    assert "makes room on host 'c' for a VM that leaves host 'b'" in first["reason"]["text"]
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--free-up", "24Q:0"], "the number of places must be 1 to 64"),
+    (["--free-up", "24Q:65"], "the number of places must be 1 to 64"),
+    (["--free-up", ":2"], "names no vGPU type"),
+    (["--free-up", "x" * 256], "names no vGPU type"),
+    (["--free-up", "24Q", "--rule", "complement"], "--rule does not apply"),
+    (["--free-up", "24Q", "--explain", "p"], "--explain does not apply"),
+    (["--free-up", "nova"], "snapshots do not have nova's requests"),
+])
+def test_wrong_request_for_places(options, words):
+    done = subprocess.run([program(), "placement", "--dry-run", "--state", os.path.join(CASES, "consolidate.json"),
+                           *options], capture_output=True, check=False, text=True, timeout=HANG_S)
+    assert done.returncode == 2 and words in done.stderr, done.stderr
+
+
+GIB, SIZES = 1 << 30, {"24Q": 24, "12Q": 12, "6Q": 6}
+
+
+def free_places(vms, name):
+    """How many vGPUs of a type a homogeneous GPU of 24 GiB can still have."""
+    types = {vm["type"] for vm in vms}
+    return 24 // SIZES[name] - len(vms) if types <= {name} else 0
+
+
+def random_cluster(rng):
+    """GPUs by host, each with the VMs that it has: [[{"name", "type", "memory", "pinned"}]]"""
+    hosts, n = [], 0
+    for _ in range(rng.randint(2, 4)):
+        gpus = []
+        for _ in range(rng.choice([1, 1, 2])):
+            name = rng.choice(["12Q", "6Q", "6Q", "24Q"])
+            gpus.append([{"name": f"v{n + i}", "type": name, "memory": rng.randint(1, 8),
+                          "pinned": rng.random() < 0.15} for i in range(rng.randint(0, 24 // SIZES[name]))])
+            n += len(gpus[-1])
+        hosts.append(gpus)
+    return hosts
+
+
+def snapshot_of(hosts):
+    snapshot = case("consolidate")
+    template = snapshot["hosts"][0]
+    snapshot["hosts"] = []
+    for h, gpus in enumerate(hosts):
+        host = json.loads(json.dumps(template)) | {"name": f"h{h}", "gpus": [], "vms": []}
+        for g, vms in enumerate(gpus):
+            used = sum(SIZES[vm["type"]] for vm in vms)
+            host["gpus"].append({
+                "device": (GPU0, GPU1)[g], "memory_bytes": 24 * GIB, "memory_free_bytes": (24 - used) * GIB,
+                "vgpu_types": [{"type": name, "free": free_places(vms, name), "memory_bytes": size * GIB}
+                               for name, size in SIZES.items()], "engines": []})
+            for vm in vms:
+                one = json.loads(json.dumps(template["vms"][0])) | {
+                    "name": vm["name"], "memory_bytes": vm["memory"] * GIB, "pinned": vm["pinned"], "run_share": 0}
+                one["gpu"][0] |= {"device": (GPU0, GPU1)[g], "vgpu_type": vm["type"],
+                                  "memory_bytes": SIZES[vm["type"]] * GIB, "share": 0}
+                host["vms"].append(one)
+        snapshot["hosts"].append(host)
+    return snapshot
+
+
+def cheapest(hosts, name):
+    """The least GiB that moves copy until a host has a place, each VM moved once at most; None if none do."""
+    best, seen = None, {}
+
+    def search(gpus, moved, cost):
+        nonlocal best
+        if best is not None and cost >= best:
+            return
+        key = (tuple(sorted(moved)), tuple(tuple(sorted(vm["name"] for vm in one)) for one in gpus.values()))
+        if seen.get(key, 1 << 30) <= cost:
+            return
+        seen[key] = cost
+        if any(free_places(one, name) > 0 for one in gpus.values()):
+            best = cost
+            return
+        for source, vms in gpus.items():
+            for vm in vms:
+                for target, others in gpus.items():
+                    if vm["pinned"] or vm["name"] in moved or target[0] == source[0] or \
+                            free_places(others, vm["type"]) <= 0:
+                        continue
+                    search(gpus | {source: [one for one in vms if one is not vm], target: [*others, vm]},
+                           moved | {vm["name"]}, cost + vm["memory"] + SIZES[vm["type"]])
+
+    search({(h, g): vms for h, gpus in enumerate(hosts) for g, vms in enumerate(gpus)}, frozenset(), 0)
+    return best
+
+
+def check_freed(hosts, plan, name):
+    """Carries the plan out by the rules of a homogeneous GPU. Returns the GiB that it copies."""
+    gpus = {(f"h{h}", (GPU0, GPU1)[g]): list(vms) for h, one in enumerate(hosts) for g, vms in enumerate(one)}
+    cost = 0
+    for action in plan["actions"]:
+        [gpu] = action["gpus"]
+        source, target = gpus[action["from"], gpu["from"]], gpus[action["to"], gpu["to"]]
+        [vm] = [one for one in source if one["name"] == action["vm"]]
+        assert not vm["pinned"] and free_places(target, vm["type"]) > 0
+        source.remove(vm)
+        target.append(vm)
+        cost += vm["memory"] + SIZES[vm["type"]]
+    assert any(free_places(vms, name) > 0 for vms in gpus.values())
+    return cost
+
+
+def test_the_cheapest_group_frees_a_place(tmp_path):
+    """Against all sequences of moves of small clusters in which no VM uses a CPU or GPU."""
+    rng, ratios, n_missed, wanted = random_of("free-up"), [], 0, 150 if full() else 15
+    while len(ratios) + n_missed < wanted:
+        hosts, name = random_cluster(rng), rng.choice(["24Q", "12Q"])
+        if sum(len(vms) for gpus in hosts for vms in gpus) > 9:
+            continue
+        best = cheapest(hosts, name)
+        if best == 0:
+            continue
+        plan = free_up(snapshot_of(hosts), tmp_path, name, "gpu_placement=pack")
+        assert plan["verdict"] == "changes" or plan["why"], hosts
+        if plan["verdict"] == "changes":
+            ratios.append(check_freed(hosts, plan, name) / best)
+        n_missed += plan["verdict"] != "changes" and best is not None
+    # A VM that makes room may take the GPU that is to become empty: the search does not try the other.
+    assert n_missed <= max(1, wanted // 50) and sum(ratios) / len(ratios) <= 1.01, ratios

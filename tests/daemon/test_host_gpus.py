@@ -324,6 +324,24 @@ def test_displays_of_management_controllers(node, daemon):
 
 # ---- what nova's flavors ask for ----
 
+def test_places_for_a_request_of_nova_without_a_host(node, daemon):
+    """The newest request that no host could take is the input of a plan that frees places."""
+    running = daemon(node(domain(1), pci(0x41, "10de:1eb8", more=TYPES % 1)))
+
+    def plan():
+        status, _, answer = running.post("/v1/plans", {"dry_run": True, "free_up": "nova"})
+        return status in (200, 201, 400) and (status, answer)
+    status, answer = wait_for(plan)
+    assert status == 400 and "refused no request of nova" in answer["detail"]
+    assert places(running, 1, "nvidia-230")[0] and plan()[0] == 400
+    assert not places(running, 3, "nvidia-230")[0]
+    status, answer = plan()
+    assert status == 201 and (answer["rule"], answer["free_up"]) == ("free-up", "nvidia-230:3")
+    assert answer["verdict"] == "infeasible" and "3 places of type 'nvidia-230'" in answer["why"][0]
+    table = vgpuctl(running, "placement", "--dry-run", "--free-up", "nvidia-230")
+    assert "has 1 free place of type 'nvidia-230' already" in table
+
+
 @pytest.mark.parametrize("extra_specs, fits", [
     ({}, True),
     ({"resources:VGPU": "3"}, True),

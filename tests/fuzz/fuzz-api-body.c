@@ -32,6 +32,7 @@ try_body(const char *text, size_t size)
     bool good = vg_parse_plan_request(text, size, &request, &err) == 0;
     check(good, err);
     g_free(request.rule);
+    g_free(request.free_up);
 }
 
 static void

@@ -72,7 +72,8 @@ find_plan(fake_backend *fake, const char *id)
 }
 
 static vg_plan *
-make_plan(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns, GError **err)
+make_plan(void *data, const vg_view *view, const char *rule, const char *free_up,
+          int64_t *ret_made_ns, GError **err)
 {
     fake_backend *fake = data;
     g_autoptr(vg_plan) plan = vg_plan_new();
@@ -84,7 +85,8 @@ make_plan(void *data, const vg_view *view, const char *rule, int64_t *ret_made_n
     }
     plan->input_hash = vg_snapshot_hash(view->snapshot);
     plan->config_hash = g_strdup("0000");
-    plan->rule = g_strdup(rule ? rule : "complement");
+    plan->rule = g_strdup(free_up ? "free-up" : rule ? rule : "complement");
+    plan->free_up = g_strdup(free_up);
     plan->verdict = VG_PLAN_NOTHING_TO_DO;
     vg_plan_add_why(plan, "this is a test");
     if (strcmp(plan->rule, "paper-threshold") == 0)

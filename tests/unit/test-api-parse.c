@@ -427,6 +427,15 @@ test_plan_request(void **state)
     assert_int_equal(vg_parse_plan_request("{\"dry_run\":true,\"x\":1}", 22, &request, &err), -1);
     assert_string_equal(err->message, "x: there is no such member");
     assert_null(request.rule);
+    static const char both[] = "{\"dry_run\":true,\"rule\":\"x\",\"free_up\":\"24Q\"}";
+    g_clear_error(&err);
+    assert_int_equal(vg_parse_plan_request(both, strlen(both), &request, &err), -1);
+    assert_string_equal(err->message, "free_up: it is a rule of its own, without `rule`");
+    static const char places[] = "{\"dry_run\":true,\"free_up\":\"24Q:2\"}";
+    assert_int_equal(vg_parse_plan_request(places, strlen(places), &request, NULL), 0);
+    assert_null(request.rule);
+    assert_string_equal(request.free_up, "24Q:2");
+    g_free(request.free_up);
 }
 
 int
