@@ -256,6 +256,23 @@ doc_gpu_parts(const vg_view *view, const char *id)
     return array;
 }
 
+/* Describes the largest profile of one GPU. Returns NULL if it is known only from records. */
+static json_object *
+doc_gpu_largest(const vg_view *view, const char *id)
+{
+    for (guint i = 0; i < view->snapshot->hosts->len; i++) {
+        const struct vg_snap_host *host = view->snapshot->hosts->pdata[i];
+        for (guint k = 0; k < host->gpus->len; k++) {
+            const struct vg_snap_gpu *gpu = host->gpus->pdata[k];
+            g_autofree char *own = id_of(gpu->device);
+            const struct vg_gpu_largest largest = vg_gpu_largest_of(gpu);
+            if (strcmp(own, id) == 0)
+                return gpu->vgpu_types->len > 0 ? vg_doc_gpu_largest(view, &largest) : NULL;
+        }
+    }
+    return NULL;
+}
+
 static bool
 has_begun(const struct vg_window *window)
 {
@@ -294,6 +311,7 @@ vg_doc_gpu(const vg_view *view, const char *id)
     vg_json_add(object, "inventory", inventory_to_json(view, id));
     vg_json_add(object, "assigned", assigned_to_json(view, id));
     vg_json_add(object, "parts", doc_gpu_parts(view, id));
+    vg_json_add(object, "largest_free", doc_gpu_largest(view, id));
     doc_gpu_add_source(object, view);
     if (strcmp(id, VENUS) == 0)
         vg_json_add_string(object, "note", doc_gpu_venus_note);

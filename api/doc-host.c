@@ -302,6 +302,22 @@ gpus_to_json(const GPtrArray *gpus)
     return array;
 }
 
+/* Describes the largest profile of all GPUs. Returns NULL if no GPU offers any. */
+static json_object *
+host_largest_to_json(const vg_view *view)
+{
+    for (guint i = 0; i < view->snapshot->hosts->len; i++) {
+        const struct vg_snap_host *host = view->snapshot->hosts->pdata[i];
+        const struct vg_gpu_largest largest = vg_gpu_largest_of_host(host);
+        bool offers = false;
+        for (guint k = 0; k < host->gpus->len; k++)
+            offers = offers || ((struct vg_snap_gpu *)host->gpus->pdata[k])->vgpu_types->len > 0;
+        if (offers)
+            return vg_doc_gpu_largest(view, &largest);
+    }
+    return NULL;
+}
+
 json_object *
 vg_doc_host(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats,
             json_object *take_alerts)
@@ -321,6 +337,7 @@ vg_doc_host(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_
     vg_json_add_string(object, "hypervisor", inventory->hypervisor);
     vg_json_add_string(object, "libvirt_uri", inventory->libvirt_uri);
     vg_json_add(object, "gpus", gpus_to_json(inventory->gpus));
+    vg_json_add(object, "largest_free", host_largest_to_json(view));
     vg_json_add_int64(object, "vms", vms);
     vg_json_add(object, "daemon", daemon_to_json(view, stats));
     vg_json_add(object, "measurement", measurement_to_json(view));

@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 
 #include "api/backend.h"
+#include "model/gpu-largest.h"
 
 enum vg_vm_sort { VG_VM_SORT_NAME, VG_VM_SORT_LOST, VG_VM_SORT_CPU, VG_VM_SORT_GPU };
 
@@ -95,6 +96,9 @@ json_object *vg_doc_history_losses(const GArray *losses);
 GPtrArray *vg_doc_gpu_ids(const vg_view *view);
 
 /* Returns the document of one of these GPUs. */
+/* Describes the largest profile with a free place. */
+json_object *vg_doc_gpu_largest(const vg_view *view, const struct vg_gpu_largest *largest);
+
 json_object *vg_doc_gpu(const vg_view *view, const char *id);
 
 /* Returns {"items","next"} of GPUs. marker: as for VMs. */

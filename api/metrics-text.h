@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#include "model/snapshot.h"
+
 void vg_metrics_family(GString *out, const char *name, const char *type, const char *help);
 
 /* labels: label="text",..., or NULL. */
@@ -21,5 +23,8 @@ char *vg_metrics_label(const char *name, const char *text);
 
 /* Adds a window's figures of OpenCL proxies: struct vg_proxy_use. */
 void vg_metrics_add_proxies(GString *out, const GArray *proxies);
+
+/* Adds the largest vGPU profiles with a free place, of each GPU and host. */
+void vg_metrics_add_places(GString *out, const vg_snapshot *snapshot);
 
 #endif

@@ -557,6 +557,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     add_gpu_latencies(out, view, rows);
     add_gpu_open(out, view, rows);
     add_host_gpus(out, view);
+    vg_metrics_add_places(out, view->snapshot);
     vg_metrics_add_proxies(out, view->newest.proxies);
     add_intensities(out, rows);
     add_daemon(out, stats);

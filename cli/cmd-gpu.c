@@ -38,6 +38,7 @@ static const struct vg_column list_columns[] = {
     {"BUSY %", "busy_share", VG_CELL_PERCENT, false},
     {"BUSIEST", "busiest", VG_CELL_TEXT, true},
     {"MEM MiB", "mem_bytes", VG_CELL_MIB, false},
+    {"LARGEST", "largest", VG_CELL_TEXT, false},
     {"VMS", "n_vms", VG_CELL_COUNT, false},
     {"PROCESSES", "n_processes", VG_CELL_COUNT, false},
     {"MEASURED BY", "source", VG_CELL_TEXT, false},
@@ -136,6 +137,20 @@ add_busiest(json_object *row)
     vg_json_add(row, "mem_bytes", json_object_get(vg_output_member(busiest, "mem_bytes")));
 }
 
+/* Adds the largest vGPU profile with a free place: its name, or else its type. */
+static void
+add_largest_free(json_object *row)
+{
+    const char *state = json_object_get_string(vg_output_member(row, "largest_free.state"));
+    json_object *name = vg_output_member(row, "largest_free.name");
+    json_object *type = vg_output_member(row, "largest_free.type");
+
+    if (type)
+        vg_json_add(row, "largest", json_object_get(name ? name : type));
+    else if (g_strcmp0(state, "none") == 0)
+        vg_json_add_string(row, "largest", "none");
+}
+
 /* What only tables show. */
 static void
 add_gpu_members(json_object *row)
@@ -150,6 +165,7 @@ add_gpu_members(json_object *row)
     vg_json_add_int64(row, "n_processes",
                       count_different(vg_output_member(row, "processes"), "pid"));
     add_busiest(row);
+    add_largest_free(row);
 }
 
 static json_object *

@@ -18,6 +18,7 @@ static const struct vg_column host_list_columns[] = {
     {"FREE GiB", "free_gib", VG_CELL_TEXT, false},
     {"GPUS", "summary.gpus", VG_CELL_COUNT, false},
     {"GPUS FREE", "summary.gpus_free", VG_CELL_COUNT, false},
+    {"LARGEST FREE", "summary.gpu_largest", VG_CELL_TEXT, true},
     {"VERSION", "version", VG_CELL_TEXT, false},
     {"STORE GiB", "store_gib", VG_CELL_TEXT, false},
     {"URL", "url", VG_CELL_TEXT, true},

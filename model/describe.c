@@ -33,13 +33,23 @@ describe_devices(const struct vg_inv_vm *vm, struct vg_snap_vm *ret)
 }
 
 static struct vg_snap_vgpu_type *
-describe_need_type(struct vg_snap_gpu *gpu, const char *type)
+describe_find_type(const struct vg_snap_gpu *gpu, const char *type)
 {
     for (guint i = 0; i < gpu->vgpu_types->len; i++) {
         struct vg_snap_vgpu_type *known = gpu->vgpu_types->pdata[i];
         if (strcmp(known->type, type) == 0)
             return known;
     }
+    return NULL;
+}
+
+static struct vg_snap_vgpu_type *
+describe_need_type(struct vg_snap_gpu *gpu, const char *type)
+{
+    struct vg_snap_vgpu_type *known = describe_find_type(gpu, type);
+
+    if (known)
+        return known;
     if (gpu->vgpu_types->len >= VG_SNAPSHOT_VGPU_TYPES_MAX)
         return NULL;
     struct vg_snap_vgpu_type *added = vg_record_new(&vg_snap_vgpu_type_record);
@@ -63,6 +73,14 @@ describe_part(const struct vg_gpu_part *part, struct vg_snap_gpu *gpu)
         type->made = MIN(type->made + part->free, FREE_MAX);
 }
 
+/* Adds what the name of a type states. */
+static void
+describe_type(const struct vg_inv_mdev_type *from, struct vg_snap_vgpu_type *type)
+{
+    type->memory_bytes = vg_gpu_profile_bytes(from->name);
+    type->mig = vg_gpu_profile_is_mig(from->name);
+}
+
 /* Adds what the names of types state, and the driver that has them. */
 static void
 describe_types(const struct vg_inv_gpu *inventory, struct vg_snap_gpu *gpu)
@@ -72,11 +90,20 @@ describe_types(const struct vg_inv_gpu *inventory, struct vg_snap_gpu *gpu)
         struct vg_snap_vgpu_type *type = describe_need_type(gpu, from->type);
         if (!type)
             continue;
-        type->memory_bytes = vg_gpu_profile_bytes(from->name);
-        type->mig = vg_gpu_profile_is_mig(from->name);
+        describe_type(from, type);
         /* GVT-g makes its types side by side. */
         if (g_str_has_prefix(from->type, "i915-GVTg"))
             gpu->profiles = VG_PROFILES_MIXED;
+    }
+    for (guint i = 0; i < inventory->vfs->len; i++) {
+        const GPtrArray *creatable =
+            ((const struct vg_inv_vf *)inventory->vfs->pdata[i])->creatable;
+        for (guint k = 0; k < creatable->len; k++) {
+            const struct vg_inv_mdev_type *from = creatable->pdata[k];
+            struct vg_snap_vgpu_type *type = describe_find_type(gpu, from->type);
+            if (type)
+                describe_type(from, type);
+        }
     }
 }
 

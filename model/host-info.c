@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/gpu-largest.h"
+
 #define TEXT_MAX  1024
 #define TIME_MAX  ((double)VG_JSON_INT_MAX)
 #define BYTES_MAX ((double)(INT64_C(1) << 50))
@@ -52,6 +54,7 @@ static const struct vg_field summary_fields[] = {
     VG_ROW_INT(vms, 0, 0, COUNT_MAX),
     VG_ROW_INT(gpus, 0, 0, COUNT_MAX),
     VG_ROW_INT(gpus_free, 0, 0, COUNT_MAX),
+    VG_ROW_STRING(gpu_largest, VG_FIELD_OMIT, 0, VG_SNAPSHOT_NAME_MAX),
     VG_ROW_INT(store_bytes, VG_FIELD_OMIT, 0, BYTES_MAX),
     VG_ROW_INTS(classes, 0, COUNT_MAX, VG_CLASS_MAX),
     VG_ROW_INTS(scores, 0, COUNT_MAX, VG_SUMMARY_STEPS),
@@ -191,6 +194,7 @@ host_info_add_gpus(const struct vg_snap_host *host, struct vg_host_summary *summ
             most = MAX(most, ((const struct vg_snap_vgpu_type *)gpu->vgpu_types->pdata[k])->free);
         summary->gpus_free += most;
     }
+    summary->gpu_largest = g_strdup(vg_gpu_largest_of_host(host).type);
 }
 
 static void
@@ -244,9 +248,11 @@ vg_host_summary_moved(const struct vg_host_summary *before, const struct vg_host
     const double bytes = BAND * (double)now->memory_bytes;
 
     return before->cpus != now->cpus || before->vms != now->vms || before->gpus != now->gpus ||
-           before->gpus_free != now->gpus_free || before->maintenance != now->maintenance ||
-           before->memory_bytes != now->memory_bytes || fabs(before->own - now->own) > cores ||
-           fabs(before->wanted - now->wanted) > cores || fabs(before->lost - now->lost) > cores ||
+           before->gpus_free != now->gpus_free ||
+           g_strcmp0(before->gpu_largest, now->gpu_largest) != 0 ||
+           before->maintenance != now->maintenance || before->memory_bytes != now->memory_bytes ||
+           fabs(before->own - now->own) > cores || fabs(before->wanted - now->wanted) > cores ||
+           fabs(before->lost - now->lost) > cores ||
            fabs((double)(before->memory_free_bytes - now->memory_free_bytes)) > bytes ||
            host_info_differs(before->classes, now->classes);
 }

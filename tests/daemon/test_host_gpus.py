@@ -342,6 +342,45 @@ def test_places_for_a_request_of_nova_without_a_host(node, daemon):
     assert "has 1 free place of type 'nvidia-230' already" in table
 
 
+def metrics_of(daemon):
+    return daemon.request("GET", "/metrics")[2].decode()
+
+
+def test_largest_free_profile(node, daemon):
+    """Of three types of the first GPU, that with 8 GiB has no place. The size of i915's types is not in their names."""
+    def types(*rows):
+        return "<capability type='mdev_types'>" + "".join(
+            f"<type id='{name}'>{f'<name>{text}</name>' if text else ''}<deviceAPI>vfio-pci</deviceAPI>"
+            f"<availableInstances>{n}</availableInstances></type>" for name, text, n in rows) + "</capability>"
+    running = daemon(node(
+        domain(1), pci(0x41, "10de:1eb8", more=types(("nvidia-230", "GRID T4-4Q", 2), ("nvidia-231", "GRID T4-8Q", 0),
+                                                     ("nvidia-222", "GRID T4-1Q", 8))),
+        pci(0x42, "10de:1eb8", more=types(("nvidia-230", "GRID T4-4Q", 0))),
+        pci(0x43, "8086:591d", more=types(("i915-GVTg_V5_4", "", 1), ("i915-GVTg_V5_8", "", 2)))))
+    four = {"state": "free", "type": "nvidia-230", "name": "GRID T4-4Q", "memory_bytes": 4 << 30}
+    nothing = {"type": None, "name": None, "memory_bytes": None}
+    found = {gpu["id"]: gpu["largest_free"] for gpu in running.get("/v1/gpus")["items"]}
+    assert found == {"0000:41:00.0": four, "0000:42:00.0": nothing | {"state": "none"},
+                     "0000:43:00.0": nothing | {"state": "unknown"}}
+    # The largest of the host may be on the GPU where it is unknown.
+    assert running.get("/v1/host")["largest_free"] == nothing | {"state": "unknown"}
+    rows = [line.split(",") for line in vgpuctl(running, "gpu", "list", "-o", "csv").splitlines()]
+    at = rows[0].index("largest")
+    assert [row[at] for row in rows[1:]] == ["GRID T4-4Q", "none", ""]
+    metrics, name = metrics_of(running), "vgpud_gpu_largest_free_profile_bytes"
+    assert f'{name}{{device="0000:41:00.0",type="nvidia-230"}} 4294967296' in metrics
+    assert f'{name}{{device="0000:42:00.0",type=""}} 0' in metrics
+    assert f'{name}{{device="0000:43:00.0"' not in metrics and "vgpud_host_largest_free_profile_bytes{" not in metrics
+
+
+def test_largest_free_profile_of_a_host(node, daemon):
+    running = daemon(node(domain(1), pci(0x41, "10de:1eb8", more=TYPES % 1)))
+    assert running.get("/v1/host")["largest_free"]["name"] == "GRID T4-4Q"
+    summary = wait_for(lambda: running.get("/v1/hosts")["items"][0]["summary"])
+    assert summary["gpu_largest"] == "nvidia-230"
+    assert 'vgpud_host_largest_free_profile_bytes{type="nvidia-230"} 4294967296' in metrics_of(running)
+
+
 @pytest.mark.parametrize("extra_specs, fits", [
     ({}, True),
     ({"resources:VGPU": "3"}, True),

@@ -166,6 +166,12 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
   return { elements, draw: lines.run };
 }
 
+function largestText(one: api.Gpu["largest_free"]): string {
+  if (!one || one.state === "unknown")
+    return "-";
+  return one.state === "none" ? "none" : one.name ?? one.type ?? "-";
+}
+
 export async function gpusPage(context: Context): Promise<Shown> {
   const gpus = await api.list("/v1/gpus", { limit: 1000 }, 1000, context.signal);
   const chosen = gpus.find((gpu) => gpu.id === context.state.id) ?? (gpus.length === 1 ? gpus[0] : undefined);
@@ -173,6 +179,7 @@ export async function gpusPage(context: Context): Promise<Shown> {
     { head: "GPU", cell: (gpu) => link(context, gpu.id, { page: "gpus", id: gpu.id }) },
     { head: "Model", cell: (gpu) => [gpu.inventory?.vendor, gpu.inventory?.product].filter(Boolean).join(" ") || "-" },
     { head: "Given to", cell: (gpu) => gpu.assigned.map((one) => labelOf(one.vm)).join(", ") || "-" },
+    { head: "Largest free profile", cell: (gpu) => largestText(gpu.largest_free) },
     { head: "Measured by", cell: (gpu) => gpu.source ?? "-" },
   ] as Column<api.Gpu>[], gpus, "This host has no GPU that vgpud knows.");
   const elements = [el("h2", {}, "GPUs"), list];
