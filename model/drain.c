@@ -3,6 +3,7 @@
 
 #include "model/drain.h"
 
+#include "model/gpu-target.h"
 #include "model/snapshot.h"
 
 #define TEXT_MAX  1024
@@ -18,6 +19,7 @@ static const struct vg_field drain_vm_fields[] = {
     VG_ROW_STRING(uuid, 0, 0, VG_SNAPSHOT_NAME_MAX),
     VG_ROW_ENUM("step", step, VG_FIELD_REQUIRED, vg_drain_step_names),
     VG_ROW_STRING(to, 0, 0, VG_SNAPSHOT_NAME_MAX),
+    VG_ROW_LIST(gpus, VG_FIELD_OMIT, VG_SNAPSHOT_GPU_USES_MAX, &vg_gpu_target_record),
     VG_ROW_STRING(reason, 0, 0, 65536),
     VG_ROW_STRING(migration, 0, 0, VG_SNAPSHOT_NAME_MAX),
     VG_ROW_INT(tries, 0, 0, COUNT_MAX),

@@ -34,6 +34,7 @@ struct vg_drain_vm {
     char *uuid; /* or NULL */
     enum vg_drain_step step;
     char *to;        /* target host; NULL if none is known */
+    GPtrArray *gpus; /* struct vg_gpu_target, the GPUs that it gets; empty if it stays */
     char *reason;    /* why there, or why it stays; NULL once it has moved */
     char *migration; /* id of its newest move, or NULL */
     int64_t tries;   /* number of its moves that ended without success */

@@ -96,10 +96,9 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
                  struct vg_drain_vm *vm)
 {
     g_autofree char *asked_by = g_strconcat(VG_DRAIN_BY, mark->asked_by, NULL);
-    g_autoptr(GPtrArray) no_gpus = g_ptr_array_new();
     const struct vg_migration_request request = {.vm = vm->uuid,
                                                  .to = vm->to,
-                                                 .gpus = no_gpus,
+                                                 .gpus = vm->gpus,
                                                  .asked_by = asked_by,
                                                  .begun_by = VG_ORIGIN_DRAIN};
     g_autoptr(GError) error = NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "model/gpu-target.h"
 
 /* A VM stays after so many moves that failed. */
 #define TRIES_MAX 3
@@ -51,6 +52,8 @@ vg_drain_note_move(const struct vg_migration *move, struct vg_drain_vm *vm)
 
     vm->has_move = true;
     vm->step = is_queued ? VG_DRAIN_WAITS : VG_DRAIN_MOVES;
+    if (g_strcmp0(vm->to, move->to) != 0)
+        g_ptr_array_set_size(vm->gpus, 0);
     g_free(vm->to);
     vm->to = g_strdup(move->to);
     if (!is_queued)
@@ -72,6 +75,9 @@ drain_judge_vm(const struct vg_drain_facts *facts, const struct drain_history *h
     vm->to = g_strdup(evacuation->to);
     vm->reason = g_strdup(evacuation->reason);
     vm->seconds = evacuation->seconds;
+    for (guint i = 0; i < evacuation->gpus->len; i++)
+        g_ptr_array_add(vm->gpus,
+                        vg_record_copy(&vg_gpu_target_record, evacuation->gpus->pdata[i]));
     vm->tries = history ? history->failed : 0;
     vm->migration = newest ? g_strdup(newest->id) : NULL;
     vm->step = evacuation->to ? VG_DRAIN_WAITS : VG_DRAIN_STAYS;

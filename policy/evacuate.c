@@ -15,6 +15,12 @@ struct evacuee {
 };
 
 static void
+evacuate_free_gpu(void *gpu)
+{
+    vg_record_free(&vg_gpu_target_record, gpu);
+}
+
+static void
 evacuate_free(void *data)
 {
     struct vg_evacuation *evacuation = data;
@@ -23,6 +29,7 @@ evacuate_free(void *data)
     g_free(evacuation->uuid);
     g_free(evacuation->to);
     g_free(evacuation->reason);
+    g_ptr_array_unref(evacuation->gpus);
     g_free(evacuation);
 }
 
@@ -87,6 +94,7 @@ evacuate_place(vg_cluster *cluster, size_t vm)
 
     evacuation->vm = g_strdup(state->vm->name);
     evacuation->uuid = g_strdup(state->vm->uuid);
+    evacuation->gpus = g_ptr_array_new_with_free_func(evacuate_free_gpu);
     if (vg_constraints_vm(cluster, vm, &evacuation->reason) != VG_CONSTRAINT_NONE ||
         !evacuate_choose(cluster, vm, &move, &evacuation->reason))
         return evacuation;
@@ -97,6 +105,7 @@ evacuate_place(vg_cluster *cluster, size_t vm)
     evacuation->reason =
         g_strdup_printf("host '%s' has space for it, but its arrival costs %.2f cores there",
                         to->name, MAX(lost, 0));
+    vg_move_add_gpus(cluster, &move, evacuation->gpus);
     vg_cluster_move(cluster, vm, move.to, &move.fit);
     return evacuation;
 }

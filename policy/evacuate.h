@@ -13,10 +13,11 @@
 /* The target of a VM. */
 struct vg_evacuation {
     char *vm;
-    char *uuid;     /* or NULL */
-    char *to;       /* a host; NULL if the VM stays */
-    char *reason;   /* one sentence: why this target, or why it stays */
-    double seconds; /* predicted duration of its move; 0 if it stays */
+    char *uuid;      /* or NULL */
+    char *to;        /* a host; NULL if the VM stays */
+    GPtrArray *gpus; /* struct vg_gpu_target; empty if the VM stays */
+    char *reason;    /* one sentence: why this target, or why it stays */
+    double seconds;  /* predicted duration of its move; 0 if it stays */
 };
 
 /* Returns a struct vg_evacuation for each VM of the host, in the order of moves: first VMs with the

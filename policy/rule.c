@@ -132,6 +132,21 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
                          target->name);
 }
 
+void
+vg_move_add_gpus(const vg_cluster *cluster, const struct vg_move *move, GPtrArray *gpus)
+{
+    const struct vg_snap_host *to = cluster->hosts[move->to].host;
+
+    for (size_t i = 0; i < move->fit.n_devices; i++) {
+        const struct vg_snap_gpu *gpu = to->gpus->pdata[move->fit.devices[i].gpu];
+        struct vg_gpu_target *target = vg_record_new(&vg_gpu_target_record);
+        target->type = g_strdup(move->fit.devices[i].type);
+        target->from = g_strdup(move->fit.devices[i].device);
+        target->to = g_strdup(move->fit.named ? gpu->device : NULL);
+        g_ptr_array_add(gpus, target);
+    }
+}
+
 /* Names the GPUs of the target. */
 static void
 rule_add_gpus(const vg_cluster *cluster, const struct vg_move *move, struct vg_plan_action *action,
@@ -141,14 +156,7 @@ rule_add_gpus(const vg_cluster *cluster, const struct vg_move *move, struct vg_p
     const struct vg_snap_host *to = cluster->hosts[move->to].host;
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
 
-    for (size_t i = 0; i < move->fit.n_devices; i++) {
-        const struct vg_snap_gpu *gpu = to->gpus->pdata[move->fit.devices[i].gpu];
-        struct vg_gpu_target *target = vg_record_new(&vg_gpu_target_record);
-        target->type = g_strdup(move->fit.devices[i].type);
-        target->from = g_strdup(move->fit.devices[i].device);
-        target->to = g_strdup(move->fit.named ? gpu->device : NULL);
-        g_ptr_array_add(action->gpus, target);
-    }
+    vg_move_add_gpus(cluster, move, action->gpus);
     if (move->fit.n_devices == 0 || move->fit.named)
         return;
     if (vm->display_name)

@@ -36,6 +36,9 @@ void vg_move_finish(const vg_cluster *cluster, size_t to, const struct vg_fit *f
 void vg_move_evaluate(const vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit,
                       struct vg_move *ret);
 
+/* Appends a struct vg_gpu_target to an array for each GPU that the move names or leaves open. */
+void vg_move_add_gpus(const vg_cluster *cluster, const struct vg_move *move, GPtrArray *gpus);
+
 /* Appends the action with gain, cost, role, facts and inputs; the rule adds the text and the
  * runner-up. Then applies the move to the cluster. */
 struct vg_plan_action *vg_move_commit(vg_cluster *cluster, const struct vg_move *move,

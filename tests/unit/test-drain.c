@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "model/drain.h"
+#include "model/gpu-target.h"
 #include "policy/drain.h"
 
 static struct vg_drain_vm *
@@ -74,10 +75,18 @@ waits_for_those_that_have_left(void **state)
 
 #define NOW_NS (1000 * VG_NS_PER_S)
 
+static struct vg_gpu_target named_gpu = {(char *)"T4", (char *)"0000:41:00.0",
+                                         (char *)"0000:42:00.0"};
+static void *named_gpus[] = {&named_gpu};
+static GPtrArray gpu_names = {named_gpus, G_N_ELEMENTS(named_gpus)};
+static GPtrArray no_names = {NULL, 0};
+
 static void
 add_place(GPtrArray *places, const char *uuid, const char *to)
 {
     struct vg_evacuation *place = g_new0(struct vg_evacuation, 1);
+
+    place->gpus = to ? &gpu_names : &no_names;
 
     place->vm = place->uuid = (char *)uuid;
     place->to = (char *)to;
@@ -151,6 +160,11 @@ judges_each_vm(void **state)
     g_autoptr(vg_drain) drain = vg_drain_judge(&facts);
     assert_int_equal(find(drain, "waits")->step, VG_DRAIN_WAITS);
     assert_string_equal(find(drain, "waits")->to, "h2");
+    assert_int_equal(find(drain, "waits")->gpus->len, 1);
+    const struct vg_gpu_target *gpu = find(drain, "waits")->gpus->pdata[0];
+    assert_string_equal(gpu->to, "0000:42:00.0");
+    /* Its move goes to another host, whose GPU is unknown. */
+    assert_int_equal(find(drain, "moves")->gpus->len, 0);
     assert_int_equal(find(drain, "placeless")->step, VG_DRAIN_STAYS);
     assert_string_equal(find(drain, "placeless")->reason, "no host has room");
     assert_int_equal(find(drain, "moves")->step, VG_DRAIN_MOVES);

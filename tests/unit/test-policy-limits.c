@@ -16,6 +16,7 @@
 #include <glib.h>
 
 #include "base/error.h"
+#include "model/gpu-target.h"
 #include "policy/evacuate.h"
 #include "policy/policy.h"
 #include "tests/unit/policy-cases.h"
@@ -267,6 +268,49 @@ test_older_cpu_model(void **state)
     policy_config.min_gain = 0;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_true(plan->actions->len > 0);
+}
+
+/* The GPU of the target is named, by gpu_placement: of two free ones the empty one, or the one in
+ * use. */
+static void
+test_evacuate_names_gpus(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_EXAMPLE);
+    struct vg_snap_host *from = vg_snapshot_add_host(snapshot, "from");
+    struct vg_snap_host *to = vg_snapshot_add_host(snapshot, "to");
+    struct vg_snap_vm *vms[] = {vg_snap_host_add_vm(from, "vm"), vg_snap_host_add_vm(to, "other")};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(vms); i++) {
+        struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+        vms[i]->vcpus = 1;
+        use->device = g_strdup("0000:41:00.0");
+        use->engine = g_strdup("sm");
+        use->vgpu_type = g_strdup("12Q");
+        use->share = 0.1;
+        g_ptr_array_add(vms[i]->gpu, use);
+    }
+    for (int i = 1; i <= 2; i++) {
+        g_autofree char *device = g_strdup_printf("0000:4%d:00.0", i);
+        struct vg_snap_gpu *gpu = vg_snap_host_add_gpu(to, device);
+        struct vg_snap_vgpu_type *type = vg_record_new(&vg_snap_vgpu_type_record);
+        type->type = g_strdup("12Q");
+        type->free = i;
+        g_ptr_array_add(gpu->vgpu_types, type);
+    }
+    assert_int_equal(vg_snapshot_seal(snapshot, NULL), 0);
+    for (int how = 0; how < VG_GPU_PLACEMENT_MAX; how++) {
+        policy_config.gpu_placement = (enum vg_gpu_placement)how;
+        g_autoptr(GPtrArray) list = vg_policy_evacuate(snapshot, &policy_config, "from");
+        assert_int_equal(list->len, 1);
+        const struct vg_evacuation *one = list->pdata[0];
+        assert_int_equal(one->gpus->len, 1);
+        const struct vg_gpu_target *gpu = one->gpus->pdata[0];
+        assert_string_equal(gpu->type, "12Q");
+        assert_string_equal(gpu->from, "0000:41:00.0");
+        assert_string_equal(gpu->to,
+                            how == VG_GPU_PLACEMENT_PACK ? "0000:41:00.0" : "0000:42:00.0");
+    }
 }
 
 /* A host is emptied: the largest VM is placed first, each where room is left by those before it,
@@ -856,6 +900,7 @@ main(void)
         cmocka_unit_test_setup(test_just_fits, policy_set_up),
         cmocka_unit_test_setup(test_older_cpu_model, policy_set_up),
         cmocka_unit_test_setup(test_evacuate, policy_set_up),
+        cmocka_unit_test_setup(test_evacuate_names_gpus, policy_set_up),
         cmocka_unit_test_setup(test_whole_gpus, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_is_skipped, policy_set_up),
         cmocka_unit_test_setup(test_unmanaged_vm_is_left_out, policy_set_up),
