@@ -42,6 +42,7 @@ struct vg_wire_object {
         struct vg_wire_map *maps; /* under the client's lock */
         struct vg_wire_end *ends; /* callbacks to run when the object ends */
         size_t origin;            /* of a part of a buffer */
+        atomic_bool is_written;   /* a write that was waited for did well: it has device memory */
     } mem;
     struct vg_wire_kernel
         *kernel;   /* owned; NULL if there is no kernel or its details are not known yet */

@@ -13,6 +13,7 @@
 #include "opencl/client/later.h"
 #include "opencl/client/pieces.h"
 #include "opencl/client/table.h"
+#include "opencl/track/callback.h"
 #include "opencl/wire/image.h"
 
 struct vg_wire_end {
@@ -271,6 +272,15 @@ vg_wire_EnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool
                                event_wait_list, event);
 }
 
+/* Returns whether a blocking write that can do nothing but well need not be waited for. The proxy
+ * does it before anything that the program sends later, and nothing else can see when it is done.
+ * It must not be behind an event that only a later message sets. */
+static bool
+memory_can_tell(const struct vg_wire_object *mem, cl_uint n, const cl_event *event)
+{
+    return mem->mem.is_written && n == 0 && !event && vg_cl_user_events_n == 0;
+}
+
 cl_int CL_API_CALL
 vg_wire_EnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_write,
                            size_t offset, size_t size, const void *ptr,
@@ -293,9 +303,14 @@ vg_wire_EnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer, cl_boo
         return vg_wire_pieces_write(command_queue, buffer, blocking_write, offset, size, ptr);
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_EnqueueWriteBuffer);
     vg_wire_memory_put_buffer(&call, command_queue, buffer, offset, size);
-    call.is_later = !blocking_write && does_well;
-    return vg_wire_memory_write(&call, &rows, blocking_write, num_events_in_wait_list,
-                                event_wait_list, event);
+    call.is_later =
+        does_well && (!blocking_write ||
+                      memory_can_tell(vg_wire_object(buffer), num_events_in_wait_list, event));
+    cl_int result = vg_wire_memory_write(&call, &rows, blocking_write, num_events_in_wait_list,
+                                         event_wait_list, event);
+    if (result == CL_SUCCESS && blocking_write)
+        vg_wire_object(buffer)->mem.is_written = true;
+    return result;
 }
 
 /* A part of the program's memory; false: it cannot be one. */

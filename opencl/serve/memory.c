@@ -9,6 +9,7 @@
 #include "opencl/icd/entries.h"
 #include "opencl/serve/handwritten.h"
 #include "opencl/serve/pinned.h"
+#include "opencl/track/callback.h"
 #include "opencl/wire/image.h"
 
 #define CL vg_cl_dispatch
@@ -315,6 +316,9 @@ vg_serve_EnqueueWriteBuffer(struct vg_serve_call *call)
     struct vg_serve_command c;
 
     vg_serve_command_begin(call, &c);
+    /* The program does not wait for it, and may be about to set the event that it is behind. */
+    if ((call->head.flags & VG_WIRE_LATER) && vg_cl_user_events_n > 0)
+        c.token = 0;
     vg_serve_command_rows(&c, NULL, size, 1, 1);
     if (!memory_write_begin(call, &c, queue))
         return CL_INVALID_VALUE;
