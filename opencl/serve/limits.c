@@ -99,7 +99,25 @@ vg_serve_leave_bytes(struct vg_serve *serve, size_t size)
 {
     pthread_mutex_lock(&serve->lock);
     serve->n_data -= size;
+    pthread_cond_broadcast(&serve->less);
     pthread_mutex_unlock(&serve->lock);
+}
+
+void
+vg_serve_map_bytes(struct vg_serve *serve, size_t size)
+{
+    pthread_mutex_lock(&serve->lock);
+    serve->n_mapped += size;
+    pthread_mutex_unlock(&serve->lock);
+}
+
+void
+vg_serve_unmap_bytes(struct vg_serve *serve, size_t size)
+{
+    pthread_mutex_lock(&serve->lock);
+    serve->n_mapped -= size;
+    pthread_mutex_unlock(&serve->lock);
+    vg_serve_leave_bytes(serve, size);
 }
 
 bool
@@ -118,17 +136,6 @@ vg_serve_leave_place(struct vg_serve *serve)
     pthread_mutex_lock(&serve->lock);
     serve->n_objects--;
     pthread_mutex_unlock(&serve->lock);
-}
-
-void *
-vg_serve_take_data(struct vg_serve *serve, size_t size)
-{
-    if (!vg_serve_take_bytes(serve, size))
-        return NULL;
-    void *data = malloc(size);
-    if (!data)
-        vg_serve_leave_bytes(serve, size);
-    return data;
 }
 
 void

@@ -31,7 +31,7 @@ static pthread_mutex_t serve_map_lock = PTHREAD_MUTEX_INITIALIZER;
 static void
 serve_map_free(struct vg_serve *serve, struct serve_map_kept *map)
 {
-    vg_serve_leave_bytes(serve, vg_wire_rows_size(&map->rows));
+    vg_serve_unmap_bytes(serve, vg_wire_rows_size(&map->rows));
     vg_serve_leave_place(serve);
     free(map);
 }
@@ -111,8 +111,10 @@ serve_map_may(struct vg_serve_call *call, size_t size)
 {
     if (!vg_serve_take_place(call->serve))
         return false;
-    if (vg_serve_take_bytes(call->serve, size))
+    if (vg_serve_await_bytes(call->serve, size)) {
+        vg_serve_map_bytes(call->serve, size);
         return true;
+    }
     vg_serve_leave_place(call->serve);
     return false;
 }
@@ -157,7 +159,7 @@ serve_map_end(struct vg_serve_call *call, const struct serve_map_wanted *mapping
         if (call->is_beside && !vg_serve_has(call->serve, id, VG_CL_MEM, mem))
             vg_serve_drop_maps(call->serve, mem);
     } else {
-        vg_serve_leave_bytes(call->serve, vg_wire_rows_size(&c->rows));
+        vg_serve_unmap_bytes(call->serve, vg_wire_rows_size(&c->rows));
         vg_serve_leave_place(call->serve);
     }
     vg_serve_made_event(call, c->id, queue, c->made, result);

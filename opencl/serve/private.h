@@ -50,7 +50,9 @@ struct vg_serve {
     bool is_bad;
     struct serve_slot *slots;
     uint64_t n_slots, n_roots, n_objects;
-    uint64_t n_data; /* bytes */
+    uint64_t n_data; /* bytes, of which as many are of mappings: */
+    uint64_t n_mapped;
+    pthread_cond_t less; /* n_data was reduced */
     struct vg_serve_pinned pinned;
 };
 
@@ -69,5 +71,12 @@ bool vg_serve_begin_sender(struct vg_serve *serve);
 
 /* Sends the result of CALL, preceded by all reads that are done by now. */
 void vg_serve_answer(struct vg_serve_call *call, cl_int result);
+
+/* Count SIZE bytes that were taken as those of a mapping, and give them back. */
+void vg_serve_map_bytes(struct vg_serve *serve, size_t size);
+void vg_serve_unmap_bytes(struct vg_serve *serve, size_t size);
+
+/* Sends all reads that are done by now. */
+void vg_serve_flush_reads(struct vg_serve *serve);
 
 #endif

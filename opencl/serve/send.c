@@ -110,6 +110,14 @@ serve_send_reads(struct vg_serve *serve)
     }
 }
 
+void
+vg_serve_flush_reads(struct vg_serve *serve)
+{
+    pthread_mutex_lock(&serve->sending);
+    serve_send_reads(serve);
+    pthread_mutex_unlock(&serve->sending);
+}
+
 static void
 serve_wake_sender(struct vg_serve *serve)
 {
@@ -130,9 +138,7 @@ serve_on_read(cl_event event, cl_int status, void *data)
         serve_wake_sender(serve);
         return;
     }
-    pthread_mutex_lock(&serve->sending);
-    serve_send_reads(serve);
-    pthread_mutex_unlock(&serve->sending);
+    vg_serve_flush_reads(serve);
 }
 
 bool
@@ -218,9 +224,7 @@ serve_run_sender(void *data)
         serve->said = NULL;
         serve->said_end = &serve->said;
         pthread_mutex_unlock(&serve->listing);
-        pthread_mutex_lock(&serve->sending);
-        serve_send_reads(serve);
-        pthread_mutex_unlock(&serve->sending);
+        vg_serve_flush_reads(serve);
         while (said) {
             struct serve_said *next = said->next;
             serve_send_event(serve, said->token, said->status);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "opencl/base/say.h"
 #include "opencl/icd/entries.h"
@@ -283,6 +284,7 @@ struct vg_serve *
 vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
 {
     struct vg_serve *serve = calloc(1, sizeof *serve);
+    pthread_condattr_t attr;
 
     if (!serve)
         return NULL;
@@ -291,6 +293,10 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_mutex_init(&serve->sending, NULL);
     pthread_mutex_init(&serve->listing, NULL);
     pthread_cond_init(&serve->more, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&serve->less, &attr);
+    pthread_condattr_destroy(&attr);
     serve->said_end = &serve->said;
     pthread_mutex_init(&serve->lock, NULL);
     /* The vendor's library is loaded from here on. */

@@ -94,8 +94,13 @@ struct vg_serve_call {
  * exhausted. */
 void *vg_serve_memory(struct vg_serve_call *call, size_t size);
 
-/* Allocates SIZE bytes for data. Returns NULL if the client's limit or memory is exhausted. */
+/* Allocates SIZE bytes for data, as vg_serve_await_bytes() does. Returns NULL if the client's limit
+ * or memory is exhausted. */
 void *vg_serve_take_data(struct vg_serve *serve, size_t size);
+
+/* As vg_serve_take_bytes(), but first waits for earlier commands if they have the rest of the
+ * limit. It does not wait for commands behind an event that the client has not set. */
+bool vg_serve_await_bytes(struct vg_serve *serve, size_t size);
 
 /* Count SIZE bytes, or one object, against the client's limits for as long as it is stored. Return
  * false if the limit is exceeded. */

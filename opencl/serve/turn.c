@@ -84,9 +84,8 @@ turn_wake(const struct vg_serve_turn *turn)
 
 /* ---- waiting for the device ---- */
 
-/* Waits until all is done that was given to the device before. */
-static void
-turn_drain(struct vg_serve *serve)
+void
+vg_serve_turn_finish(struct vg_serve *serve)
 {
     cl_command_queue queue;
 
@@ -108,7 +107,7 @@ turn_run_drains(void *data)
             pthread_cond_wait(&turn->changed, &turn->lock);
         uint64_t asked = turn->drain_asked;
         pthread_mutex_unlock(&turn->lock);
-        turn_drain(turn->serve);
+        vg_serve_turn_finish(turn->serve);
         pthread_mutex_lock(&turn->lock);
         turn->drain_done = asked;
         turn->n_since = 0;
@@ -134,7 +133,7 @@ turn_throttle(struct vg_serve_turn *turn)
     int64_t since = turn->since;
 
     pthread_mutex_unlock(&turn->lock);
-    turn_drain(turn->serve);
+    vg_serve_turn_finish(turn->serve);
     pthread_mutex_lock(&turn->lock);
     int64_t now = vg_cl_now(), each = (now - since) / n + 1;
     bool is_shared = turn->asked && now - turn->asked < TURN_SHARED_FOR;

@@ -53,6 +53,9 @@ struct vg_serve_turn *vg_serve_turn_begin(struct vg_serve *serve,
 bool vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op);
 void vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op);
 
+/* Waits until all commands that were submitted before are done. Any thread. */
+void vg_serve_turn_finish(struct vg_serve *serve);
+
 /* Has the proxy sign a digest for this client's VM (sign.h). Any thread. Returns false if the
  * proxy has exited. */
 bool vg_serve_turn_sign(struct vg_serve_turn *turn, const unsigned char digest[VG_SHA256_SIZE],

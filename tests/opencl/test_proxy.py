@@ -746,6 +746,34 @@ def test_limits(tmp_path):
 
 
 BINARY = """
+MUCH = """
+import ctypes, sys
+cl = ctypes.CDLL("libOpenCL.so.1")
+for name in ("clCreateContext", "clCreateBuffer", "clCreateCommandQueue"):
+    getattr(cl, name).restype = ctypes.c_void_p
+platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+cl.clGetPlatformIDs(1, ctypes.byref(platform), None)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
+mib, zero = ctypes.c_size_t(3 << 20), ctypes.c_size_t(0)
+buffers = [ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(1), mib, None, ctypes.byref(error))) for _ in range(20)]
+data = [bytes([n]) * mib.value for n in range(20)]
+got = [ctypes.create_string_buffer(mib.value) for _ in range(20)]
+def enqueue(call, host):
+    return [call(queue, buffer, 0, zero, mib, one, 0, None, None) for buffer, one in zip(buffers, host)]
+results = enqueue(cl.clEnqueueWriteBuffer, data) + enqueue(cl.clEnqueueReadBuffer, got) + [cl.clFinish(queue)]
+print(set(results), all(one.raw == other for one, other in zip(got, data)))
+"""
+
+
+@pytest.mark.parametrize("staging", [0, 8])
+def test_more_data_than_the_limit(tmp_path, staging):
+    """Reads and writes that are not waited for wait themselves while others have all of the limit."""
+    with Proxy(tmp_path, "--pending=8", f"--staging={staging}") as proxy:
+        assert output([sys.executable, "-c", MUCH], proxy.environment()) == "{0} True\n"
+
+
 import ctypes
 cl = ctypes.CDLL("libOpenCL.so.1")
 cl.clCreateContext.restype = cl.clCreateProgramWithBinary.restype = ctypes.c_void_p
