@@ -94,7 +94,8 @@ talk_move(vg_opencl_hub *hub, struct hub_program *program, const char *order)
         talk_resume(hub, program, program->move_to);
         return;
     }
-    vg_guest_auto char *line = vg_guest_format("prepare %" PRId64, ms);
+    vg_guest_auto char *line =
+        vg_guest_format("prepare %" PRId64 "%s%s", ms, *place ? " " : "", place);
     program->move = HUB_MOVE_STOPPING;
     talk_prepare(hub, program, line);
 }

@@ -181,11 +181,13 @@ control_watch_end(struct control_watch *watch)
 /* ---- what the agent says ---- */
 
 static bool
-control_prepare(struct control *control, int64_t ms)
+control_prepare(struct control *control, int64_t ms, const char *place)
 {
     int64_t begin = vg_cl_now();
-    struct vg_cl_switch s = {
-        .deadline_ns = begin + ms * MS, .is_aborted = control_is_aborted, .data = control};
+    struct vg_cl_switch s = {.deadline_ns = begin + ms * MS,
+                             .is_aborted = control_is_aborted,
+                             .data = control,
+                             .place = place};
 
     struct control_watch watch;
     control_watch_begin(&watch, control, &s, "lost", vg_cl_place(),
@@ -266,12 +268,13 @@ control_do(struct control *control, const char *line)
 {
     static const char at[] = "resume at ";
     int64_t ms;
+    int end = 0;
 
     if (strcmp(line, "ask") == 0)
         return control_answer(control);
 
-    if (sscanf(line, "prepare %" SCNd64, &ms) == 1 && ms > 0)
-        return control_prepare(control, ms);
+    if (sscanf(line, "prepare %" SCNd64 " %n", &ms, &end) == 1 && ms > 0)
+        return control_prepare(control, ms, end > 0 && line[end] ? line + end : NULL);
     if (strcmp(line, "resume") == 0)
         return control_resume(control, "");
     if (strncmp(line, at, sizeof at - 1) == 0)

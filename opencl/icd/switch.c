@@ -12,6 +12,7 @@
 
 #include "opencl/base/clock.h"
 #include "opencl/client/client.h"
+#include "opencl/icd/accepts.h"
 #include "opencl/icd/ending.h"
 #include "opencl/icd/gate.h"
 #include "opencl/icd/nodes.h"
@@ -244,6 +245,10 @@ switch_stop(struct vg_cl_switch *s)
         return switch_await_end(s);
     }
     vg_cl_step(s, "waiting for commands");
+    if (!vg_cl_accepts(s)) {
+        vg_cl_gate_set(VG_CL_GATE_OPEN);
+        return VG_CL_GOES_ON;
+    }
     if (!vg_cl_writer_open(&switch_stream, switch_room())) {
         vg_cl_fail(s, "out of memory for the program's state");
         vg_cl_gate_set(VG_CL_GATE_OPEN);
@@ -283,6 +288,8 @@ vg_cl_stop(struct vg_cl_switch *s)
     vg_wire_set_patience(switch_is_over, s);
     enum vg_cl_stopped stopped = switch_stop(s);
     vg_wire_set_patience(NULL, NULL);
+    if (stopped != VG_CL_STOPPED)
+        vg_cl_vendors_unreach();
     const char *why = stopped == VG_CL_GOES_ON ? vg_cl_vendors_why() : NULL;
     if (why)
         vg_cl_fail(s, "the program's state in the proxy is lost: %s", why);
@@ -300,8 +307,10 @@ vg_cl_resume(struct vg_cl_switch *s, const char *place)
         return true;
     vg_cl_step(s, "");
     if (!vg_cl_vendors_send(place))
-        return vg_cl_fail(s, "'%.64s' is not a proxy", place);
-    if (!switch_reload(s))
+        return vg_cl_fail(s, "'%.64s' is no proxy", place);
+    const bool is_loaded = switch_reload(s);
+    vg_cl_vendors_unreach();
+    if (!is_loaded)
         return switch_stay();
     vg_cl_step(s, "loading");
     if (!switch_inject(s))

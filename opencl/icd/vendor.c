@@ -29,6 +29,10 @@ static const cl_icd_dispatch *vendors_target;
 
 static bool vendors_are_libraries;
 
+/* A link to a proxy where the program is to go, until a vendor takes it; and the proxy. */
+static struct vg_wire_client *vendors_reached;
+static char vendors_reached_place[VG_CL_PLACE];
+
 void
 vg_cl_vendors_forbid_proxies(void)
 {
@@ -137,12 +141,36 @@ vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
 
 /* ---- libraries and proxies ---- */
 
+void
+vg_cl_vendors_unreach(void)
+{
+    if (vendors_reached)
+        vg_wire_disconnect(vendors_reached);
+    vendors_reached = NULL;
+}
+
+/* Connects to a proxy, unless that was done before. */
+static struct vg_wire_client *
+vendor_connect(const char *path, const char **why)
+{
+    struct vg_wire_client *reached = vendors_reached;
+
+    if (!reached || strcmp(path, vendors_reached_place) != 0)
+        return vg_wire_connect(vendor_proxy(path), why);
+    if (!vg_wire_why(reached)) {
+        vendors_reached = NULL;
+        return reached;
+    }
+    vg_cl_vendors_unreach();
+    return vg_wire_connect(vendor_proxy(path), why);
+}
+
 /* NULL, with a line of what is wrong in *WHY. */
 static void *
 vendor_open(const char *path, const char **why)
 {
     const char *proxy = vendor_proxy(path);
-    void *library = proxy ? vg_wire_connect(proxy, why) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = proxy ? vendor_connect(path, why) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
     if (!library && !proxy)
         *why = dlerror();
@@ -387,11 +415,10 @@ vendor_find_again(struct vg_cl_track *track, cl_platform_id platform)
     return wrong;
 }
 
-/* Of the proxy's platforms, which are told apart by their names, the one in the place of TRACK's.
- */
-static cl_platform_id
-vendor_find_platform(const struct vg_cl_vendor *vendor, const struct vg_cl_track *track,
-                     const cl_platform_id *platforms, cl_uint n)
+/* The proxy's platforms are distinguished by their names. */
+cl_platform_id
+vg_cl_vendor_find_platform(const struct vg_cl_vendor *vendor, const struct vg_cl_track *track,
+                           const cl_platform_id *platforms, cl_uint n)
 {
     cl_uint same = 0;
 
@@ -415,8 +442,9 @@ vendor_find_all_again(struct vg_cl_vendor *vendor, const cl_platform_id *platfor
         return "fewer platforms are available than before";
     for (cl_uint i = 0; !wrong && i < vendor->n_tracks; i++) {
         struct vg_cl_track *track = vendor->tracks[i];
-        cl_platform_id platform =
-            vendor->place[0] ? vendor_find_platform(vendor, track, platforms, n) : platforms[i];
+        cl_platform_id platform = vendor->place[0]
+                                      ? vg_cl_vendor_find_platform(vendor, track, platforms, n)
+                                      : platforms[i];
         wrong = platform ? vendor_find_again(track, platform) : vendor_no_platform;
     }
     return wrong;
@@ -460,13 +488,35 @@ vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
     return vg_cl_vendor_reload(vendor);
 }
 
-bool
-vg_cl_vendors_send(const char *place)
+/* Prepares for a link to PLACE, which may be empty. Returns false if it is not valid. */
+static bool
+vendor_take_place(const char *place)
 {
     if (strlen(place) >= VG_CL_PLACE || (*place && !vendor_proxy(place)))
         return false;
     if (*place && vg_wire_address_is_far(vendor_proxy(place)))
         vendor_take_token();
+    return true;
+}
+
+struct vg_wire_client *
+vg_cl_vendors_reach(const char *place, const char **why)
+{
+    vg_cl_vendors_unreach();
+    if (!vendor_take_place(place)) {
+        *why = "it is no proxy";
+        return NULL;
+    }
+    vendors_reached = vg_wire_connect(vendor_proxy(place), why);
+    snprintf(vendors_reached_place, sizeof vendors_reached_place, "%s", place);
+    return vendors_reached;
+}
+
+bool
+vg_cl_vendors_send(const char *place)
+{
+    if (!vendor_take_place(place))
+        return false;
     for (cl_uint i = 0; i < vendors_n; i++)
         if (!vendors[i].library)
             strcpy(vendors[i].place, place);

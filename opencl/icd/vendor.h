@@ -10,6 +10,8 @@
 
 #define VG_CL_PLACE 160
 
+struct vg_wire_client;
+
 struct vg_cl_vendor {
     char *path;                  /* as in the .icd file; NULL for the layer's own loader */
     char place[VG_CL_PLACE];     /* the proxy that currently replaces the vendor; empty if none */
@@ -49,6 +51,18 @@ struct vg_cl_vendor *vg_cl_vendors_get(cl_uint *n);
 /* Loads VENDOR again. It must have the same platforms and devices in the same order; a proxy must
  * have platforms of the same names. Returns NULL, or the reason for failure. */
 const char *vg_cl_vendor_reload(struct vg_cl_vendor *vendor);
+
+/* Returns which of the N PLATFORMS of a proxy stands for TRACK of VENDOR, or NULL if none does. */
+cl_platform_id vg_cl_vendor_find_platform(const struct vg_cl_vendor *vendor,
+                                          const struct vg_cl_track *track,
+                                          const cl_platform_id *platforms, cl_uint n);
+
+/* Connects to the proxy PLACE before the program is sent there. The next vendor that is loaded from
+ * PLACE takes this link. Returns NULL with the reason in *WHY. From the thread that reloads. */
+struct vg_wire_client *vg_cl_vendors_reach(const char *place, const char **why);
+
+/* Disconnects the link from vg_cl_vendors_reach() if no vendor has taken it. */
+void vg_cl_vendors_unreach(void);
 
 /* Replaces all vendors that are loaded from now on with a proxy, except vendors of processors that
  * the proxy does not have. PLACE is written as in an .icd file. If it is empty, each vendor is

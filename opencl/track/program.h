@@ -7,6 +7,11 @@
 
 #include "opencl/track/object.h"
 
+/* Why a program cannot go to a proxy. */
+#define VG_CL_FOREIGN_BINARY                                                                       \
+ "the binary of a program is not accepted: a proxy takes those of its own --binary-key, for "      \
+ "one VM, device and driver"
+
 enum vg_cl_program_kind {
     VG_CL_PROGRAM_SOURCE,
     VG_CL_PROGRAM_BINARY,

@@ -239,9 +239,7 @@ rebuild_fail(struct vg_cl_rebuild *r, const char *what, cl_int error)
 {
     pthread_mutex_lock(&r->lock);
     if (!r->failed && error == CL_INVALID_BINARY)
-        snprintf(r->reason, sizeof r->reason,
-                 "the proxy rejected a program binary: it accepts only those signed with its own "
-                 "--binary-key for the same VM, device and driver");
+        snprintf(r->reason, sizeof r->reason, "%s", VG_CL_FOREIGN_BINARY);
     else if (!r->failed)
         snprintf(r->reason, sizeof r->reason, "a program cannot be %s again: OpenCL error %d", what,
                  (int)error);

@@ -5,11 +5,14 @@ import contextlib
 import os
 import random
 import re
+import subprocess
+import sys
 import time
 
 import pytest
+from cached import CACHING_AGAIN, LOADED, cached
 from certs import Authority
-from guestd import LONG_MS, Agent, Guest
+from guestd import LONG_MS, Agent, Connected, Guest
 from opencl import FULL, SEED, Beside, Proxy, built, native, need, need_pocl, output, taken
 from ports import free_ports
 from test_opencl_agent import Program, connected, told
@@ -92,3 +95,26 @@ def test_at_random_moments(tmp_path, guest):
         stack.close()
         assert not sum((other.wrong for other in others), []) and all(other.runs for other in others)
         wait_for(lambda: not sum((proxy.children() for proxy in proxies), []))
+
+
+def test_a_program_of_a_cached_binary(tmp_path, guest):
+    """It is not stopped for a proxy that does not accept its binary, and the host gets the reason."""
+    key, path, proxies = f"--binary-key={tmp_path}/key", tmp_path / "cache", []
+    with contextlib.ExitStack() as stack, Agent(guest) as agent, agent.host() as host:
+        for name, options in (("a", [key]), ("b", [key]), ("c", [])):
+            os.makedirs(tmp_path / name)
+            proxies.append(stack.enter_context(Proxy(tmp_path / name, *options, sockets=["x.sock,vm=alpha"])))
+        cached(path, proxies[0].environment())
+        reach = Connected(guest)
+        stack.callback(reach.close)
+        argv = [sys.executable, "-c", CACHING_AGAIN, str(path), "-DADD=2"]
+        with subprocess.Popen(argv, env=proxies[0].environment(VGPU_OPENCL_AGENT=reach.path), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True, pass_fds=[reach.dir]) as one:
+            assert [one.stdout.readline().strip() for _ in LOADED] == LOADED
+            connected(agent, 1)
+            done = host.ask("switch", deadline_ms=LONG_MS, opencl_at=f"proxy:{proxies[2].path}")
+            assert done["type"] == "error" and done["undone"] and "--binary-key" in done["message"], done
+            assert "stop_ms" not in told(done)[one.pid], done
+            done = host.ask("switch", deadline_ms=LONG_MS, opencl_at=f"proxy:{proxies[1].path}")
+            assert done["type"] == "switched" and told(done)[one.pid]["at"] == f"proxy:{proxies[1].path}", done
+            assert one.communicate("\n")[0] == "0x2468acf135a4\n"

@@ -18,6 +18,7 @@ import threading
 import time
 
 import pytest
+from cached import BUILT, CACHING_AGAIN, LOADED, REFUSED, cached
 from guestd import Agent, Guest
 from opencl import (FULL, LINK, POCL, PREPARE, SEED, WITH_A_QUEUE, Proxy, Stopped, built, make_film, native, need, need_pocl,
                     output, taken, told)
@@ -745,7 +746,6 @@ def test_limits(tmp_path):
     assert lines == ["| -6 |", "| -5 |", "48 -6 0", "0"]
 
 
-BINARY = """
 MUCH = """
 import ctypes, sys
 cl = ctypes.CDLL("libOpenCL.so.1")
@@ -774,6 +774,7 @@ def test_more_data_than_the_limit(tmp_path, staging):
         assert output([sys.executable, "-c", MUCH], proxy.environment()) == "{0} True\n"
 
 
+BINARY = """
 import ctypes
 cl = ctypes.CDLL("libOpenCL.so.1")
 cl.clCreateContext.restype = cl.clCreateProgramWithBinary.restype = ctypes.c_void_p
@@ -794,71 +795,14 @@ def test_binaries(tmp_path):
         assert output([sys.executable, "-c", BINARY], proxy.environment()) == "None -42 -42\n"
 
 
-# Takes the binary of a file, or builds the program and writes its binary there; then what the kernel computes.
-CACHING = """
-import ctypes, os, sys
-cl = ctypes.CDLL("libOpenCL.so.1")
-for name in ("Context", "CommandQueue", "Buffer", "Kernel", "ProgramWithSource", "ProgramWithBinary"):
-    getattr(cl, "clCreate" + name).restype = ctypes.c_void_p
-p, ref = ctypes.c_void_p, ctypes.byref
-platform, device, error, status = p(), p(), ctypes.c_int(), ctypes.c_int()
-cl.clGetPlatformIDs(1, ref(platform), None)
-cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ref(device), None)
-context = p(cl.clCreateContext(None, 1, ref(device), None, None, None))
-size = ctypes.c_size_t()
-path, options = sys.argv[1], sys.argv[2].encode()
-if os.path.exists(path):
-    data = open(path, "rb").read()
-    binary, size.value = ctypes.c_char_p(data), len(data)
-    program = p(cl.clCreateProgramWithBinary(context, 1, ref(device), ref(size), ref(binary), ref(status), ref(error)))
-    print("loaded", error.value, status.value)
-else:
-    source = ctypes.c_char_p(b"kernel void k(global ulong *a, ulong b) { a[get_global_id(0)] += b + ADD; }")
-    program = p(cl.clCreateProgramWithSource(context, 1, ref(source), None, ref(error)))
-if not program:
-    sys.exit()
-print("built", cl.clBuildProgram(program, 1, ref(device), options, None, None))
-if not os.path.exists(path):
-    print("size", cl.clGetProgramInfo(program, 0x1165, ctypes.c_size_t(8), ref(size), None))
-    binary = ctypes.create_string_buffer(size.value)
-    at = p(ctypes.addressof(binary))
-    print("binary", cl.clGetProgramInfo(program, 0x1166, ctypes.c_size_t(8), ref(at), None))
-    open(path, "wb").write(binary.raw)
-queue = p(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), None))
-value = ctypes.c_uint64(40)
-buffer = p(cl.clCreateBuffer(context, ctypes.c_uint64(32), ctypes.c_size_t(8), ref(value), None))
-kernel, one, b = p(cl.clCreateKernel(program, b"k", None)), ctypes.c_size_t(1), ctypes.c_uint64(0x123456789abc)
-set_ = [cl.clSetKernelArg(kernel, 0, ctypes.c_size_t(8), ref(buffer)), cl.clSetKernelArg(kernel, 1, ctypes.c_size_t(8), ref(b))]
-cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, ref(one), None, 0, None, None)
-cl.clEnqueueReadBuffer(queue, buffer, 1, ctypes.c_size_t(0), ctypes.c_size_t(8), ref(value), 0, None, None)
-print("kernel", *set_, hex(value.value))
-"""
-BUILT = ["built 0", "size 0", "binary 0", "kernel 0 0 0x123456789ae6"]
-LOADED = ["loaded 0 0", "built 0", "kernel 0 0 0x123456789ae6"]
-REFUSED = ["loaded -42 -42"]
-
-
-def cached(path, environment):
-    return output([sys.executable, "-c", CACHING, str(path), "-DADD=2"], environment).splitlines()
-
-
 def at_sockets(proxy, *names):
     return [proxy.environment(VGPU_OPENCL="proxy:" + s.split(",")[0]) for s, n in zip(proxy.sockets, names)]
 
 
-# It adds once more when a line has come.
-CACHING_AGAIN = CACHING + """
-sys.stdout.flush()
-sys.stdin.readline()
-cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, ref(one), None, 0, None, None)
-cl.clEnqueueReadBuffer(queue, buffer, 1, ctypes.c_size_t(0), ctypes.c_size_t(8), ref(value), 0, None, None)
-print(hex(value.value))
-"""
-
-
 def test_a_program_of_a_cached_binary_moves(tmp_path):
-    """It switches to a proxy with the same key. One with another key refuses it, with the reason, before it is sent any
-    memory; the program stays stopped, and continues elsewhere."""
+    """It switches to a proxy with the same key. One with another key refuses it, with the reason: before the program is
+    stopped if the proxy is known by then, and else before any memory is sent. It then stays stopped, and continues
+    elsewhere."""
     key, sockets, path = f"--binary-key={tmp_path}/key", ("x.sock,vm=alpha",), tmp_path / "cache"
     os.makedirs(tmp_path / "program")
     with Proxy(tmp_path / "one", key, sockets=sockets) as one, Proxy(tmp_path / "two", key, sockets=sockets) as two, \
@@ -867,11 +811,26 @@ def test_a_program_of_a_cached_binary_moves(tmp_path):
         with Stopped(tmp_path / "program", [sys.executable, "-c", CACHING_AGAIN, str(path), "-DADD=2"],
                      stdin=subprocess.PIPE, VGPU_OPENCL="proxy:" + one.path) as program:
             assert [program.process.stdout.readline().decode().strip() for _ in LOADED] == LOADED
+            # If the proxy is named before, the program is not stopped at all.
+            refused = program.say(f"{PREPARE} proxy:{three.path}")
+            assert refused.startswith("refused") and three.path[:40] in refused and "--binary-key" in refused, refused
+            assert program.say("ask").startswith("is remote")
+            gone = program.say(f"{PREPARE} proxy:{tmp_path}/no.sock")
+            assert gone.startswith("refused") and "No such file" in gone, gone
             assert program.say(PREPARE).startswith("released")
             failed = program.say(f"resume at proxy:{three.path}")
             assert failed.startswith("failed") and "the proxy rejected a program binary" in failed, failed
             assert "--binary-key" in failed
             assert program.say(f"resume at proxy:{two.path}").startswith("resumed")
+            # The link that it checks with is the one that it then uses, unless it resumes elsewhere.
+            assert program.say(f"{PREPARE} proxy:{one.path}").startswith("released")
+            wait_for(lambda: len(one.children()) == 1)
+            checked = one.children()
+            assert program.say(f"resume at proxy:{one.path}").startswith("resumed")
+            assert one.children() == checked
+            assert program.say(f"{PREPARE} proxy:{one.path}").startswith("released")
+            assert program.say(f"resume at proxy:{two.path}").startswith("resumed")
+            wait_for(lambda: not one.children())
             program.process.stdin.write(b"\n")
             program.process.stdin.close()
             assert program.process.stdout.read() == b"0x2468acf135a4\n"
