@@ -17,6 +17,7 @@ client_hello(struct vg_wire_client *client)
     vg_wire_call_begin(&call, &lead, VG_WIRE_OP_HELLO);
     vg_wire_put(&call.out, VG_WIRE_MAGIC);
     vg_wire_put(&call.out, VG_WIRE_VERSION);
+    vg_wire_put(&call.out, VG_WIRE_TAKES_OUTPUT);
     cl_int result = vg_wire_call_ask(&call);
     const char *wrong = result == CL_SUCCESS         ? NULL
                         : result == CL_INVALID_VALUE ? "the proxy has another version"

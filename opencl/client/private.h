@@ -84,6 +84,9 @@ void vg_wire_client_break(struct vg_wire_client *client);
 /* Waits for the answer to CALL and handles messages for other threads in the meantime. */
 void vg_wire_client_wait(struct vg_wire_call *call);
 
+/* Receives the rest of a VG_WIRE_OUTPUT message, and writes it to stdout. */
+bool vg_wire_client_output(struct vg_wire_client *client, const struct vg_wire_head *head);
+
 /* Takes what the proxy sends while this side is sending, as both would block otherwise. CLIENT is
  * a struct vg_wire_client. */
 void vg_wire_client_take(void *client);

@@ -248,6 +248,8 @@ receive(struct vg_wire_client *client)
         ok = receive_end(&head);
     else if (ok && head.op == VG_WIRE_ENDED)
         ok = receive_ended(client, &head);
+    else if (ok && head.op == VG_WIRE_OUTPUT)
+        ok = vg_wire_client_output(client, &head);
     else if (ok)
         ok = head.op == VG_WIRE_EVENT && receive_event(client, &head);
     if (!ok)

@@ -6,6 +6,7 @@
 
 #include "opencl/icd/entries.h"
 #include "opencl/serve/handwritten.h"
+#include "opencl/serve/output.h"
 #include "opencl/serve/pinned.h"
 #include "opencl/serve/sign.h"
 
@@ -23,6 +24,8 @@ vg_serve_hello(struct vg_serve_call *call)
         call->in.is_bad = true;
     if (call->in.is_bad || version != VG_WIRE_VERSION)
         return CL_INVALID_VALUE;
+    if (call->in.at < call->in.end)
+        vg_serve_output_allow(call->serve, vg_wire_get(&call->in) & VG_WIRE_TAKES_OUTPUT);
     for (uint64_t id = 1; vg_serve_root(call->serve, id); id++) {
         const struct vg_cl_object *root = vg_serve_root(call->serve, id);
         cl_ulong size = 0;

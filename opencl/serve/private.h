@@ -10,6 +10,8 @@
 #include "opencl/serve/pinned.h"
 #include "opencl/serve/serve.h"
 
+struct vg_serve_output;
+
 struct serve_slot {
     void *handle;
     enum vg_cl_type type;
@@ -48,6 +50,8 @@ struct vg_serve {
     unsigned n_threads;   /* threads that run calls which wait */
     cl_int late;          /* the first error that has not been reported yet */
     bool is_bad;
+    bool takes_output; /* the program's library does, and stdout is not redirected yet */
+    struct vg_serve_output *output; /* NULL while stdout is not; set once, under `sending` */
     struct serve_slot *slots;
     uint64_t n_slots, n_roots, n_objects;
     uint64_t n_data; /* bytes, of which as many are of mappings: */
@@ -75,6 +79,9 @@ void vg_serve_answer(struct vg_serve_call *call, cl_int result);
 /* Count SIZE bytes that were taken as those of a mapping, and give them back. */
 void vg_serve_map_bytes(struct vg_serve *serve, size_t size);
 void vg_serve_unmap_bytes(struct vg_serve *serve, size_t size);
+
+/* Sends the text of OUTPUT from now on. */
+void vg_serve_send_output(struct vg_serve *serve, struct vg_serve_output *output);
 
 /* Sends all reads that are done by now. */
 void vg_serve_flush_reads(struct vg_serve *serve);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "opencl/icd/entries.h"
+#include "opencl/serve/output.h"
 #include "opencl/serve/private.h"
 
 void
@@ -90,6 +91,48 @@ serve_take_done(struct vg_serve *serve)
     }
     pthread_mutex_unlock(&serve->listing);
     return done;
+}
+
+/* What was printed by now goes before whatever tells the client that its command is done; with the
+ * lock. */
+static void
+serve_send_output(struct vg_serve *serve)
+{
+    struct vg_serve_text text;
+
+    if (!vg_serve_output_take(serve->output, &text))
+        return;
+    const struct vg_wire_head head = {
+        .op = VG_WIRE_OUTPUT, .number = text.dropped, .data = text.size};
+    serve_send(serve, &head, NULL, text.bytes);
+    free(text.bytes);
+}
+
+/* Sends much text also while no command ends, so that less is dropped. */
+static void *
+serve_run_output(void *data)
+{
+    struct vg_serve *serve = data;
+
+    for (;;) {
+        vg_serve_output_await(serve->output);
+        pthread_mutex_lock(&serve->sending);
+        serve_send_output(serve);
+        pthread_mutex_unlock(&serve->sending);
+    }
+    return NULL;
+}
+
+void
+vg_serve_send_output(struct vg_serve *serve, struct vg_serve_output *output)
+{
+    pthread_t thread;
+
+    pthread_mutex_lock(&serve->sending);
+    serve->output = output;
+    pthread_mutex_unlock(&serve->sending);
+    if (pthread_create(&thread, NULL, serve_run_output, serve) == 0)
+        pthread_detach(thread);
 }
 
 /* What has been read by now goes before whatever tells the client that it has; with the lock. */
@@ -189,6 +232,7 @@ serve_send_event(struct vg_serve *serve, uint64_t token, cl_int status)
 
     pthread_mutex_lock(&serve->sending);
     serve_send_reads(serve);
+    serve_send_output(serve);
     serve_send(serve, &head, &body, NULL);
     pthread_mutex_unlock(&serve->sending);
 }
@@ -312,6 +356,7 @@ vg_serve_answer(struct vg_serve_call *call, cl_int result)
 
     pthread_mutex_lock(&serve->sending);
     serve_send_reads(serve);
+    serve_send_output(serve);
     if (call->out.is_bad || !vg_wire_link_send(serve->link, parts, 4, NULL, NULL))
         vg_serve_break(serve);
     pthread_mutex_unlock(&serve->sending);

@@ -10,6 +10,7 @@
 #include "opencl/base/say.h"
 #include "opencl/icd/entries.h"
 #include "opencl/serve/meter.h"
+#include "opencl/serve/output.h"
 #include "opencl/serve/private.h"
 #include "opencl/serve/turn.h"
 #include "opencl/serve/watch.h"
@@ -62,6 +63,9 @@ serve_do(void *data)
     struct vg_serve *serve = call->serve;
 
     vg_serve_meter_came(call);
+    struct vg_serve_output *output = call->is_beside ? NULL : vg_serve_output_begin(call);
+    if (output)
+        vg_serve_send_output(serve, output);
     bool is_in = !call->refused && vg_serve_turn_enter(serve->turn, call->head.op);
     if (!is_in && !call->refused) {
         call->refused = CL_OUT_OF_RESOURCES;

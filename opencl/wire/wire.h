@@ -26,6 +26,9 @@
 #define VG_WIRE_VERSION 2
 #define VG_WIRE_NONE    UINT64_MAX
 
+/* In the hello after the version; earlier libraries have nothing there. */
+#define VG_WIRE_TAKES_OUTPUT 1
+
 #define VG_WIRE_BODY_MAX (UINT32_C(64) << 20) /* bytes of a body */
 #define VG_WIRE_DATA_MAX (UINT64_C(1) << 36)  /* bytes of data */
 #define VG_WIRE_IDS_MAX  (UINT64_C(1) << 20)  /* objects of a program at a time */
@@ -64,14 +67,16 @@ struct vg_wire_rows {
 /* Messages from the proxy. */
 enum vg_wire_said {
     VG_WIRE_ANSWER,
-    VG_WIRE_READ,  /* data of a completed read command: its token */
-    VG_WIRE_EVENT, /* a change of an event's status: its token and the status */
-    VG_WIRE_LONG,  /* last message: a command has kept the device from others for this number of
-                      seconds */
-    VG_WIRE_MUTE,  /* last message: the proxy, which schedules the device, has been silent for this
-                      number of seconds */
-    VG_WIRE_ENDED, /* last message: its body has the reason, a text of up to VG_WIRE_WHY_MAX bytes
-                    */
+    VG_WIRE_READ,   /* data of a completed read command: its token */
+    VG_WIRE_EVENT,  /* a change of an event's status: its token and the status */
+    VG_WIRE_LONG,   /* last message: a command has kept the device from others for this number of
+                       seconds */
+    VG_WIRE_MUTE,   /* last message: the proxy, which schedules the device, has been silent for this
+                       number of seconds */
+    VG_WIRE_ENDED,  /* last message: its body has the reason, a text of up to VG_WIRE_WHY_MAX bytes
+                     */
+    VG_WIRE_OUTPUT, /* data that kernels have printed, and the number of bytes that were dropped.
+                       Only for a library with VG_WIRE_TAKES_OUTPUT */
 };
 
 /* A body being written. It starts in `small` and moves to allocated memory when that is full. */

@@ -774,6 +774,45 @@ def test_more_data_than_the_limit(tmp_path, staging):
         assert output([sys.executable, "-c", MUCH], proxy.environment()) == "{0} True\n"
 
 
+PRINTS = WITH_A_QUEUE + """
+import os
+cl.clCreateKernel.restype = cl.clCreateProgramWithSource.restype = ctypes.c_void_p
+source = ctypes.c_char_p(b'kernel void k(int b) { printf("%d: item %d\\\\n", b, (int)get_global_id(0)); }')
+program = ctypes.c_void_p(cl.clCreateProgramWithSource(context, 1, ctypes.byref(source), None, None))
+cl.clBuildProgram(program, 1, ctypes.byref(device), b"", None, None)
+kernel = ctypes.c_void_p(cl.clCreateKernel(program, b"k", None))
+event, items, times, waits = ctypes.c_void_p(), ctypes.c_size_t(int(sys.argv[1])), int(sys.argv[2]), sys.argv[3] == "waits"
+for i in range(times):
+    cl.clSetKernelArg(kernel, 0, ctypes.c_size_t(4), ctypes.byref(ctypes.c_int(i)))
+    cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, ctypes.byref(items), None, 0, None, ctypes.byref(event))
+    if waits:
+        cl.clWaitForEvents(1, ctypes.byref(event))
+        os.write(1, b"waited\\n")
+cl.clFinish(queue)
+os.write(1, b"finished\\n")
+"""
+
+
+def test_what_kernels_print(tmp_path):
+    """It is on the program's stdout before the call that waits for the kernel returns, and not in the proxy's log. Of more
+    than is kept on the way, the program is told how much is lost."""
+    port, token = free_port(), tmp_path / "token"
+    token.write_text("a token of the tests\n")
+    few, many = ([sys.executable, "-c", PRINTS, *args] for args in (("3", "2", "waits"), ("2000", "80", "-")))
+    with Proxy(tmp_path, sockets=(f"tcp:127.0.0.1:{port},token={token}", "near.sock")) as proxy:
+        ways = [proxy.environment(VGPU_OPENCL="proxy:" + way, VGPU_OPENCL_TOKEN=str(token))
+                for way in (f"tcp:127.0.0.1:{port}", f"stream:{tmp_path}/near.sock", f"{tmp_path}/near.sock")]
+        for way in ways:
+            # Items print in any order.
+            parts = [sorted(part.splitlines()) for part in output(few, way).split("waited\n")]
+            assert parts == [[f"{n}: item {i}" for i in range(3)] for n in range(2)] + [["finished"]]
+        done = subprocess.run(many, env=ways[2], capture_output=True, check=True, timeout=HANG_S)
+        lost = sum(int(n) for n in re.findall(rb"(\d+) bytes that kernels", done.stderr))
+        all_of_it = sum(len(f"{n}: item {i}\n") for n in range(80) for i in range(2000)) + len("finished\n")
+        assert len(done.stdout) + lost == all_of_it, done.stderr
+    assert "item" not in proxy.log.read_text()
+
+
 BINARY = """
 import ctypes
 cl = ctypes.CDLL("libOpenCL.so.1")
