@@ -272,9 +272,9 @@ vg_wire_EnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer, cl_bool
                                event_wait_list, event);
 }
 
-/* Returns whether a blocking write that can do nothing but well need not be waited for. The proxy
- * does it before anything that the program sends later, and nothing else can see when it is done.
- * It must not be behind an event that only a later message sets. */
+/* Returns whether a blocking write that cannot fail need not be waited for. The proxy completes it
+ * before it handles a later message, so that the program cannot notice the difference. The write
+ * must not wait for an event that only a later message sets. */
 static bool
 memory_can_tell(const struct vg_wire_object *mem, cl_uint n, const cl_event *event)
 {

@@ -33,8 +33,8 @@ accepts_vendor(const struct vg_cl_track *track)
     return NULL;
 }
 
-/* Finds the devices of PLATFORM that stand for those of PROGRAM. Returns false if one is missing.
- * A sub-device is what its root is. */
+/* Finds the devices of PLATFORM that replace PROGRAM's. Returns false if one is missing. The root
+ * device replaces a sub-device. */
 static bool
 accepts_find_devices(const struct vg_cl_program *program, cl_platform_id platform,
                      cl_device_id *devices)

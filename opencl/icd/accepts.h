@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks whether a proxy accepts the binaries from which a program was loaded (serve/sign.h), before
+ * Checks whether a proxy accepts the binaries that the program has loaded (serve/sign.h), before
  * the program is stopped to go there.
  */
 #ifndef VG_OPENCL_ICD_ACCEPTS_H

@@ -52,7 +52,8 @@ struct vg_cl_vendor *vg_cl_vendors_get(cl_uint *n);
  * have platforms of the same names. Returns NULL, or the reason for failure. */
 const char *vg_cl_vendor_reload(struct vg_cl_vendor *vendor);
 
-/* Returns which of the N PLATFORMS of a proxy stands for TRACK of VENDOR, or NULL if none does. */
+/* Returns which of a proxy's N PLATFORMS replaces TRACK of VENDOR, or NULL if it has no such one.
+ */
 cl_platform_id vg_cl_vendor_find_platform(const struct vg_cl_vendor *vendor,
                                           const struct vg_cl_track *track,
                                           const cl_platform_id *platforms, cl_uint n);

@@ -17,7 +17,7 @@ struct vg_serve_output;
 
 /* Text to send. */
 struct vg_serve_text {
-    unsigned char *bytes; /* owned; NULL if there are none */
+    unsigned char *bytes; /* owned; NULL if SIZE is 0 */
     size_t size;
     uint64_t dropped; /* bytes that were dropped since the last text */
 };

@@ -54,7 +54,7 @@ struct vg_serve {
     struct vg_serve_output *output; /* NULL while stdout is not; set once, under `sending` */
     struct serve_slot *slots;
     uint64_t n_slots, n_roots, n_objects;
-    uint64_t n_data; /* bytes, of which as many are of mappings: */
+    uint64_t n_data; /* bytes, which include the mappings' bytes: */
     uint64_t n_mapped;
     pthread_cond_t less; /* n_data was reduced */
     struct vg_serve_pinned pinned;
@@ -76,7 +76,7 @@ bool vg_serve_begin_sender(struct vg_serve *serve);
 /* Sends the result of CALL, preceded by all reads that are done by now. */
 void vg_serve_answer(struct vg_serve_call *call, cl_int result);
 
-/* Count SIZE bytes that were taken as those of a mapping, and give them back. */
+/* Count SIZE bytes that were taken for a mapping, and give them back. */
 void vg_serve_map_bytes(struct vg_serve *serve, size_t size);
 void vg_serve_unmap_bytes(struct vg_serve *serve, size_t size);
 

@@ -16,7 +16,7 @@ struct vg_cl_switch {
     int64_t deadline_ns;            /* of CLOCK_MONOTONIC */
     bool (*is_aborted)(void *data); /* called between steps; may be NULL */
     void *data;
-    const char *place; /* the proxy where the program is to resume; NULL if not known yet */
+    const char *place;         /* the proxy where the program is to resume; NULL if not known yet */
     char reason[VG_CL_REASON]; /* why it failed */
     uint64_t n_bytes;          /* bytes of memory contents read or written */
     char steps[VG_CL_REASON];  /* the duration of each step, for the log */
