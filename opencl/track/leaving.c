@@ -47,10 +47,13 @@ vg_cl_leaving_add(struct vg_cl_object *queue)
     struct leaving *leaving = malloc(sizeof *leaving);
 
     const cl_icd_dispatch *cl = queue->track->cl;
-    if (!leaving ||
-        cl->clEnqueueMarkerWithWaitList(queue->real, 0, NULL, &leaving->end) != CL_SUCCESS) {
-        /* What cannot be waited for later is waited for now. */
-        cl->clFinish(queue->real);
+    cl_int error = leaving ? cl->clEnqueueMarkerWithWaitList(queue->real, 0, NULL, &leaving->end)
+                           : CL_OUT_OF_HOST_MEMORY;
+    if (error != CL_SUCCESS) {
+        /* What cannot be waited for later is waited for now, unless the device is lost, or the
+         * program's alone and not this process's, which was forked from it. */
+        if (error != CL_DEVICE_NOT_AVAILABLE)
+            cl->clFinish(queue->real);
         free(leaving);
         return;
     }

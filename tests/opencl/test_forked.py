@@ -2,6 +2,7 @@
 """Processes that a program at a proxy forks: they make contexts over a link of their own, while the program's objects do
 nothing in them, and the program notices nothing."""
 import os
+import subprocess
 import sys
 
 import pytest
@@ -103,6 +104,26 @@ def test_contexts_of_a_child(tmp_path, way):
             assert program.process.wait(HANG_S) == 0
     nothing = "[-34, -34, -2, -2] [0, 0, 0, 0]"
     assert said == [f"3 {nothing} 4225", f"2 {nothing} 3225", "1 2225"], said
+
+
+# The child's garbage collector releases what it inherited.
+GARBAGE = OWN + """
+own = Own()
+child = os.fork()
+if child == 0:
+    os._exit(sum(-result for result in (cl.clReleaseKernel(own.kernel), cl.clReleaseMemObject(own.buffer),
+                                        cl.clReleaseCommandQueue(own.queue), cl.clReleaseContext(own.context))))
+print(os.waitpid(child, 0)[1], own.sum(10))
+"""
+
+
+def test_a_child_that_only_releases(tmp_path):
+    """There is nothing to report, and the program is not affected."""
+    with Reached(tmp_path) as proxy:
+        for way in proxy.more.values():
+            done = subprocess.run([sys.executable, "-c", GARBAGE], env=proxy.environment(**way), capture_output=True, text=True,
+                                  timeout=HANG_S, check=True)
+            assert (done.stdout, done.stderr) == ("0 45\n", "")
 
 
 # Forks at each line. The child makes what is its own, if it can; computes, stopped meanwhile; and tells it.
