@@ -181,6 +181,8 @@ class Stopped:
             stops += 1
             place = places[stops % len(places)] if places else ""
             answer = self.say(f"resume at {place}" if place else "resume")
+            if answer.startswith("late"):  # on a busy machine; the answer is yet to come
+                answer = self.lines.readline().strip()
             # It may end as soon as it goes on, before it can say so.
             if not answer:
                 break

@@ -8,9 +8,11 @@ import sys
 
 import previous
 import pytest
-from opencl import POCL, SEED, WITH_A_QUEUE, Proxy, built, native, need_pocl, output
+from opencl import POCL, PREPARE, SEED, WITH_A_QUEUE, Proxy, Stopped, built, native, need_pocl, output
 from ports import free_port
 from settings import HANG_S
+from test_proxy import PRINTS
+from unixhttp import wait_for
 
 pytestmark = pytest.mark.drawn("previous")
 
@@ -76,3 +78,26 @@ def test_one_that_is_ended(site, way):
     with_another = subprocess.run([sys.executable, "-c", WITH_A_QUEUE + "print(cl.clFinish(queue))"], env=site.of(way),
                                   capture_output=True, text=True, check=False, timeout=HANG_S)
     assert with_another.stdout == "0\n", with_another.stderr
+
+
+@WAYS
+def test_what_kernels_print(site, way):
+    """It is in the proxy's log, as neither side sends what the other does not know."""
+    argv = [sys.executable, "-c", PRINTS, "3", "2", "waits"]
+    assert output(argv, site.of(way)) == "waited\nwaited\nfinished\n"
+    wait_for(lambda: "1: item 2" in site.log.read_text())
+
+
+def test_a_proxy_named_before_the_stop(tmp_path, site):
+    """A library that does not know this stops and resumes there all the same."""
+    argv = [sys.executable, "-c", WITH_A_QUEUE + "print(cl.clFinish(queue), flush=True)\nsys.stdin.readline()\n"
+            "print(cl.clFinish(queue), flush=True)\n"]
+    os.makedirs(tmp_path / "program")
+    with Stopped(tmp_path / "program", argv, stdin=subprocess.PIPE, OCL_ICD_VENDORS=site.library,
+                 VGPU_OPENCL="proxy:" + site.path) as program:
+        assert program.process.stdout.readline() == b"0\n"
+        assert program.say(f"{PREPARE} proxy:{site.path}").startswith("released")
+        assert program.say(f"resume at proxy:{site.path}").startswith("resumed")
+        program.process.stdin.write(b"\n")
+        program.process.stdin.close()
+        assert program.process.stdout.read() == b"0\n"
