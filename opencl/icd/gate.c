@@ -44,10 +44,16 @@ gate_init(void)
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
+void
+vg_cl_gate_begin(void)
+{
+    pthread_once(&gate_once, gate_init);
+}
+
 static void
 gate_get_known(struct vg_cl_gate_thread *self)
 {
-    pthread_once(&gate_once, gate_init);
+    vg_cl_gate_begin();
     pthread_setspecific(gate_key, self);
     pthread_mutex_lock(&gate_lock);
     self->next = gate_threads;
@@ -86,7 +92,7 @@ vg_cl_gate_enter_slowly(unsigned limit)
 bool
 vg_cl_gate_set(enum vg_cl_gate state)
 {
-    pthread_once(&gate_once, gate_init);
+    vg_cl_gate_begin();
     pthread_mutex_lock(&gate_lock);
     gate_state = state;
     for (struct vg_cl_gate_thread *t = gate_threads; gate_has_barrier && t; t = t->next)

@@ -34,6 +34,10 @@ struct vg_cl_gate_thread {
 extern _Thread_local struct vg_cl_gate_thread vg_cl_gate_self
     __attribute__((tls_model("initial-exec")));
 
+/* Registers for membarrier(2) now. The kernel does that immediately for a process with one thread,
+ * but may need 20 ms if there are more. Otherwise the first call registers. */
+void vg_cl_gate_begin(void);
+
 void vg_cl_gate_enter_slowly(unsigned limit);
 
 /* Enters and returns true. If it returns false, call vg_cl_gate_enter_slowly(). */

@@ -9,6 +9,7 @@
 
 #include "opencl/base/say.h"
 #include "opencl/icd/entries.h"
+#include "opencl/icd/gate.h"
 #include "opencl/serve/meter.h"
 #include "opencl/serve/output.h"
 #include "opencl/serve/private.h"
@@ -303,6 +304,7 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_condattr_destroy(&attr);
     serve->said_end = &serve->said;
     pthread_mutex_init(&serve->lock, NULL);
+    vg_cl_gate_begin(); /* before there are threads */
     /* The vendor's library is loaded from here on. */
     if (limits->turns >= 0 && !vg_serve_watch_begin(serve)) {
         vg_cl_say("cannot start the thread that watches a client's process");
