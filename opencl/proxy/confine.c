@@ -21,6 +21,7 @@
 #include "opencl/proxy/landlock.h"
 #include "opencl/proxy/reach.h"
 #include "opencl/proxy/seccomp-allow.h"
+#include "opencl/proxy/seed.h"
 
 #define CONFINE_FILES   1024
 #define CONFINE_THREADS 256 /* and processes, beside: */
@@ -103,6 +104,8 @@ confine_apart(const struct proxy_confinement *confinement, const struct proxy_re
         return why;
     if (!confine_become(confinement->user))
         return "its user";
+    if (confinement->seed && !vg_seed_write(confinement->seed, APART_CACHE))
+        return "its copy of the vendors' caches";
     if (setrlimit(RLIMIT_NPROC, &processes) < 0)
         return "its number of processes";
     if (!vg_landlock_confine(reach->rules, reach->n))

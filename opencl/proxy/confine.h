@@ -8,12 +8,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct proxy_seed;
+
 /* Applies to all clients' processes. */
 struct proxy_confinement {
-    const char *user;    /* their user; NULL for the proxy's */
-    const char *vendors; /* the folder of the vendors' .icd files */
-    bool is_strict;      /* a forbidden system call ends the process */
-    bool is_unconfined;  /* they run as the proxy's user, and only some system calls are refused */
+    const char *user;              /* their user; NULL for the proxy's */
+    const char *vendors;           /* the folder of the vendors' .icd files */
+    bool is_strict;                /* a forbidden system call ends the process */
+    const struct proxy_seed *seed; /* files for their caches (seed.h); NULL for none */
+    bool is_unconfined; /* they run as the proxy's user, and only some system calls are refused */
 };
 
 /* Returns the user ID of the clients' processes. */

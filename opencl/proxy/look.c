@@ -126,6 +126,7 @@ vg_look_begin(struct proxy_look *look, const struct proxy_confinement *confineme
 {
     sigset_t none;
 
+    vg_keeper_look(&look->keeper, confinement, leave, data);
     if (!look_is_due(look))
         return;
     struct proxy_found *found = look->found;
@@ -153,11 +154,23 @@ vg_look_leave(const struct proxy_look *look)
 {
     if (look->found)
         munmap(look->found, sizeof *look->found);
+    vg_keeper_leave(&look->keeper);
+}
+
+void
+vg_look_end(const struct proxy_look *look)
+{
+    if (look->pid)
+        kill(look->pid, SIGKILL);
+    if (look->keeper.pid)
+        kill(look->keeper.pid, SIGKILL);
 }
 
 bool
 vg_look_ended(struct proxy_look *look, pid_t pid, int status)
 {
+    if (vg_keeper_ended(&look->keeper, pid, status))
+        return true;
     if (!look->pid || pid != look->pid)
         return false;
     look->pid = 0;

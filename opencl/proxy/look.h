@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "opencl/proxy/confine.h"
+#include "opencl/proxy/keeper.h"
 
 #define PROXY_LOOK_MAX 16 /* devices; any others are not reported */
 
@@ -32,6 +33,7 @@ struct proxy_look {
     bool is_known, is_wanted;
     pid_t pid;   /* of the process; 0 if none runs */
     int64_t due; /* by vg_cl_now(): time of the next try after a failure */
+    struct proxy_keeper keeper;
 };
 
 /* Requests a query, unless the devices are known. */
@@ -40,15 +42,19 @@ void vg_look_want(struct proxy_look *look);
 /* Requests a new query. The last result remains valid until then. */
 void vg_look_again(struct proxy_look *look);
 
-/* Starts a query process if one was requested and is due. It is confined like clients' processes,
+/* Starts a query process if one was requested and is due, and starts the keeper. It is
+ * confined like clients' processes,
  * after LEAVE has closed what it must not inherit from the proxy. */
 void vg_look_begin(struct proxy_look *look, const struct proxy_confinement *confinement,
                    void (*leave)(void *data), void *data);
 
-/* Called in another process: unmaps the result memory. */
+/* Called in another process: unmaps memory that is shared with these processes. */
 void vg_look_leave(const struct proxy_look *look);
 
-/* Called when a process has ended. Returns whether it was the query process. */
+/* Called when a process has ended. Returns whether it was the query process or the keeper. */
 bool vg_look_ended(struct proxy_look *look, pid_t pid, int status);
+
+/* Kills these processes. */
+void vg_look_end(const struct proxy_look *look);
 
 #endif

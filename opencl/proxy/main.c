@@ -395,6 +395,8 @@ proxy_run(struct proxy *proxy)
     int64_t until = INT64_MAX;
 
     while (until == INT64_MAX || (vg_share_clients_n(&proxy->share, NULL) && vg_cl_now() < until)) {
+        if (until == INT64_MAX)
+            vg_look_begin(&proxy->look, &proxy->confinement, proxy_leave, proxy);
         int ms = vg_share_decide(&proxy->share), control_ms = vg_control_refresh(&proxy->control);
         struct signalfd_siginfo info;
         int sockets_ms = vg_sockets_look(&proxy->sockets);
@@ -440,16 +442,13 @@ proxy_run(struct proxy *proxy)
             if (proxy->at[PROXY_TENANTS + i].revents & POLLIN)
                 proxy_accept(proxy, &proxy->sockets.tenants[i]);
         vg_control_serve(&proxy->control, &proxy->at[1]);
-        if (until == INT64_MAX)
-            vg_look_begin(&proxy->look, &proxy->confinement, proxy_leave, proxy);
         if (is_to_read && until == INT64_MAX)
             proxy_read(proxy);
     }
     for (unsigned i = 0; i < proxy->share.n_clients; i++)
         if (proxy->share.clients[i].pid)
             kill(proxy->share.clients[i].pid, SIGKILL);
-    if (proxy->look.pid)
-        kill(proxy->look.pid, SIGKILL);
+    vg_look_end(&proxy->look);
     vg_sockets_tell(&proxy->sockets, &proxy->share);
 }
 
@@ -545,6 +544,7 @@ proxy_set(struct proxy *proxy, const struct proxy_options *options)
                                                     .vendors = options->vendors,
                                                     .is_strict = options->is_strict,
                                                     .is_unconfined = options->is_unconfined};
+    proxy->confinement.seed = options->is_warm ? &proxy->look.keeper.seed : NULL;
     proxy->is_traced = options->is_traced;
     proxy->control.path = options->ask;
     proxy->control.confinement = &proxy->confinement;

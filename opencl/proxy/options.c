@@ -49,6 +49,7 @@ static const char options_usage[] =
     "  --tls-key=FILE     its key\n"
     "  --tls-client-ca=FILE  CAs of the client certificates that identify VMs\n"
     "  --vendors=FOLDER   folder of the vendors' .icd files (/etc/OpenCL/vendors)\n"
+    "  --warm             keep the vendors' libraries loaded, so that clients start faster\n"
     "  -h, --help         show this help\n"
     "  -V, --version      show the version\n";
 
@@ -129,6 +130,7 @@ static const struct option options_known[] = {
     {"tls-client-ca", required_argument, NULL, 'C'},
     {"tls-key", required_argument, NULL, 'k'},
     {"vendors", required_argument, NULL, 'v'},
+    {"warm", no_argument, NULL, 'w'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -177,6 +179,9 @@ options_take(struct proxy_options *options, int c, char *value)
         break;
     case 'v':
         options->vendors = value;
+        break;
+    case 'w':
+        options->is_warm = true;
         break;
     }
 }

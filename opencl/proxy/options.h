@@ -32,7 +32,7 @@ enum {
 /* Texts point into the command line; NULL if the option is not given. */
 struct proxy_options {
     unsigned numbers[PROXY_NUMBERS];
-    bool is_grouped, is_with_binaries, is_strict, is_traced, is_unconfined;
+    bool is_grouped, is_with_binaries, is_strict, is_traced, is_unconfined, is_warm;
     const char *ask, *binary_key, *sockets, *user, *vendors;
     struct vg_wire_tls_files tls;
     int n_paths;
