@@ -74,6 +74,7 @@ vg_wire_connect(const char *address, const char **why)
     pthread_cond_init(&client->changed, &attr);
     pthread_cond_init(&client->helps, &attr);
     pthread_condattr_destroy(&attr);
+    vg_wire_copier_begin(&client->copier);
     vg_wire_fork_list(client);
     *why = client_hello(client);
     vg_wire_link_return(&client->link);
@@ -125,6 +126,7 @@ vg_wire_disconnect(struct vg_wire_client *client)
     if (client->has_helper)
         pthread_join(client->helper, NULL);
     vg_wire_fork_unlist(client);
+    vg_wire_copier_end(&client->copier);
     vg_wire_link_shut(&client->link);
     vg_wire_link_close(&client->link);
     for (cl_uint i = 0; i < client->n_roots; i++)

@@ -38,6 +38,7 @@ fork_in_child(void)
         client->is_broken = client->is_inherited = true;
         client->has_helper = false;
         client->n_batch = 0;
+        vg_wire_copier_is_forked(&client->copier);
         vg_wire_link_inherit(&client->link);
     }
     pthread_mutex_init(&fork_lock, NULL);

@@ -3,8 +3,6 @@
 
 #include "opencl/client/pieces.h"
 
-#include <string.h>
-
 #include "opencl/client/memory.h"
 #include "opencl/client/private.h"
 
@@ -92,7 +90,7 @@ pieces_end_read(struct vg_wire_call *call)
     if (result == CL_SUCCESS && call->got != call->sink_size)
         result = VG_WIRE_BROKEN;
     if (result == CL_SUCCESS && call->area)
-        memcpy(call->sink, call->area, call->sink_size);
+        vg_wire_copier_copy(&call->client->copier, call->sink, call->area, call->sink_size);
     vg_wire_call_end(call);
     return result;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "opencl/client/client.h"
+#include "opencl/client/copier.h"
 #include "opencl/wire/link.h"
 
 struct client_read {
@@ -60,6 +61,7 @@ struct vg_wire_client {
     uint64_t last_id;
     bool has_helper;
     pthread_t helper;
+    struct client_copier copier;
     struct vg_wire_client *next_of_all; /* list of all clients in the program; fork.c */
     bool is_inherited, has_said; /* this process was forked from the program; it has logged that */
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "opencl/client/memory.h"
+#include "opencl/client/private.h"
 
 void *
 vg_wire_memory_put_data(struct vg_wire_call *call, const struct vg_wire_rows *rows)
@@ -19,7 +20,10 @@ vg_wire_memory_put_data(struct vg_wire_call *call, const struct vg_wire_rows *ro
     call->area = vg_wire_stage(call->client, size);
     call->has_area = call->area;
     if (call->area) {
-        vg_wire_rows_gather(rows, call->area);
+        if (is_one)
+            vg_wire_copier_copy(&call->client->copier, call->area, rows->at, size);
+        else
+            vg_wire_rows_gather(rows, call->area);
         return NULL;
     }
     if (!is_one && !(all = malloc(size)))
@@ -54,7 +58,9 @@ vg_wire_memory_read(struct vg_wire_call *call, const struct vg_wire_rows *rows, 
     cl_int result = (event && !made) || !has_room ? CL_OUT_OF_HOST_MEMORY : vg_wire_call_ask(call);
     if (result == CL_SUCCESS && blocking && call->got != size)
         result = VG_WIRE_BROKEN;
-    if (result == CL_SUCCESS && blocking && (area || all))
+    if (result == CL_SUCCESS && blocking && area && is_one)
+        vg_wire_copier_copy(&call->client->copier, rows->at, area, size);
+    else if (result == CL_SUCCESS && blocking && (area || all))
         vg_wire_rows_scatter(rows, area ? area : all);
     if (result != CL_SUCCESS && token)
         vg_wire_forget_read(call->client, token);
