@@ -15,6 +15,7 @@ from opencl import told
 from unixhttp import wait_for
 import moving
 import vm_daemon
+import vm_host
 from vm_lab import BUILD, Failed, Guest, Node, Program, Proxy, lab, native, on_host, ours, remote, smi
 
 BUILT = os.path.join(BUILD, "tests", "opencl")
@@ -395,4 +396,5 @@ def part_daemon(lab_):
 
 def run(name, report, vendor, root):
     with Lab(report, vendor, root) as lab_:
-        {"guest": part_guest, "shares": part_shares, "moves": part_moves, "daemon": part_daemon}[name](lab_)
+        {"guest": part_guest, "host": vm_host.part, "shares": part_shares, "moves": part_moves,
+         "daemon": part_daemon}[name](lab_)

@@ -33,25 +33,36 @@ QUEUED, START, END = 0x1280, 0x1282, 0x1283
 
 class Device:
     def __init__(self, library):
+        self.stages_ms, self.stage_began = {}, time.monotonic()
         self.cl = cl = ctypes.CDLL(library)
         for name in ("Context", "CommandQueue", "Buffer", "ProgramWithSource", "Kernel"):
             getattr(cl, "clCreate" + name).restype = POINTER
         platform, device, self.error = POINTER(), POINTER(), INT()
         self.must(cl.clGetPlatformIDs(1, ctypes.byref(platform), None))
+        self.stage("platform")
         self.must(cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None))
         self.context = POINTER(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, ctypes.byref(self.error)))
         self.must(self.error.value)
+        self.stage("context")
         self.queue = POINTER(cl.clCreateCommandQueue(self.context, device, ctypes.c_uint64(PROFILING),
                                                      ctypes.byref(self.error)))
         self.must(self.error.value)
+        self.stage("queue")
         text = ctypes.c_char_p(SOURCE)
         self.program = POINTER(cl.clCreateProgramWithSource(self.context, 1, ctypes.byref(text), None,
                                                             ctypes.byref(self.error)))
         self.must(cl.clBuildProgram(self.program, 0, None, None, None, None))
+        self.stage("build")
         self.buffer = POINTER(cl.clCreateBuffer(self.context, ctypes.c_uint64(1), SIZE(max(SIZES)), None,
                                                 ctypes.byref(self.error)))
         self.must(self.error.value)
         self.host = ctypes.create_string_buffer(max(SIZES))
+
+    def stage(self, name):
+        """The time since the last stage is this one's."""
+        now = time.monotonic()
+        self.stages_ms[name] = (now - self.stage_began) * 1e3
+        self.stage_began = now
 
     @staticmethod
     def must(error):
@@ -95,7 +106,7 @@ def median_of(rounds, what):
 def main():
     rounds = int(sys.argv[1])
     device = Device(sys.argv[2] if len(sys.argv) > 2 else "libOpenCL.so.1")
-    found = {"start_ms": (time.monotonic() - began) * 1e3, "digests": {}, "device_ms": {}, "queued_ms": {}, "wall_ms": {}}
+    found = {"start_ms": (time.monotonic() - began) * 1e3, "stages_ms": device.stages_ms, "digests": {}, "device_ms": {}, "queued_ms": {}, "wall_ms": {}}
     empty = device.kernel(b"empty")
 
     def finished():
