@@ -365,10 +365,10 @@ def stops(node, guest, program, places, count):
     return sorted(took)
 
 
-def part_moves(lab_):
+def part_moves(lab_, *options):
     [guest] = lab_.guests("vm1")
     places = [f"tcp:{guest.here}:{PORT + n}" for n in range(2)]
-    proxies = [lab_.proxy(f"proxy{n}", [("vm1", place, "")]) for n, place in enumerate(places)]
+    proxies = [lab_.proxy(f"proxy{n}", [("vm1", place, "")], *options) for n, place in enumerate(places)]
     node = lab_.node(proxies, [guest], places[:1])
     for what, argv, count in (("waves", ["waves", "512", "60", "5"], MOVES),
                               ("frames, 16 MiB", ["frames", "16", "100", "20"], FRAMES_MOVES)):
@@ -397,4 +397,5 @@ def part_daemon(lab_):
 def run(name, report, vendor, root):
     with Lab(report, vendor, root) as lab_:
         {"guest": part_guest, "host": vm_host.part, "shares": part_shares, "moves": part_moves,
+         "moves-warm": lambda lab_: part_moves(lab_, "--warm"),
          "daemon": part_daemon}[name](lab_)
