@@ -119,7 +119,8 @@ is_offered(const struct vg_request *request)
     enum vg_route_part part = request->route->part;
 
     return (part != VG_PLANS || request->backend->plans) &&
-           (part != VG_MOVES || request->backend->moves);
+           (part != VG_MOVES || request->backend->moves) &&
+           (part != VG_ACTS || request->backend->acts);
 }
 
 /* Looks at path, method and query; sets the answer if the request goes no further. */

@@ -134,12 +134,14 @@ struct vg_daemon_stats {
     uint64_t reload_failures;
     uint64_t alert_commands; /* runs of [alerts] command */
     uint64_t alert_command_failures;
-    uint64_t alert_commands_dropped;   /* alerts for which it was not run */
-    uint64_t verdicts[VG_VERDICT_MAX]; /* on moves, by result, since the start */
-    uint64_t calls_given_up;           /* calls of libvirt that hung, since the start */
-    unsigned calls_hanging;            /* those of them that have not come back */
-    unsigned peers[VG_PEER_STATE_MAX]; /* number of peers by state */
-    double cpu_s;                      /* CPU time of the process */
+    uint64_t alert_commands_dropped;    /* alerts for which it was not run */
+    uint64_t verdicts[VG_VERDICT_MAX];  /* on moves, by result, since the start */
+    uint64_t acts_started, acts_undone; /* automatic moves that this host has started as leader */
+    bool acts_spent;                    /* the error budget is spent, as far as this host knows */
+    uint64_t calls_given_up;            /* calls of libvirt that hung, since the start */
+    unsigned calls_hanging;             /* those of them that have not come back */
+    unsigned peers[VG_PEER_STATE_MAX];  /* number of peers by state */
+    double cpu_s;                       /* CPU time of the process */
     int64_t rss_bytes;
     /* The configuration. */
     char store_directory[VG_DIRECTORY_LEN];
@@ -327,12 +329,38 @@ struct vg_backend_moves {
                                         const struct vg_proxy_move_request *request, GError **err);
 };
 
+/* What is done without a person. */
+struct vg_acts_report {
+    enum vg_policy_mode mode;  /* as this host is configured */
+    bool has_cluster;          /* if false, nothing can be done without a person, and all else is
+                                * NULL */
+    vg_acting *acting;         /* of the leader; NULL if it has not written anything */
+    struct vg_act_mark *pause; /* NULL if automatic moves are not paused */
+};
+typedef struct vg_acts_report vg_acts_report;
+
+struct vg_backend_acts {
+    /* Reads it from etcd. The caller frees the members. Blocks. */
+    int (*read)(void *data, vg_acts_report *ret, GError **err);
+    /* Stops all automatic moves in the cluster, or lets them continue. Fails with VG_E_REFUSED if
+     * this host is in no cluster. Blocks. */
+    int (*set_paused)(void *data, bool paused, const char *asked_by, GError **err);
+    /* Sets the policy's mode for a VM of this host, VG_POLICY_UNSET for none. Fails with
+     * VG_E_NOT_FOUND if this host has no such VM, or with VG_E_REFUSED if actions are disabled or
+     * another manager has the VM. Blocks. */
+    int (*set_vm_mode)(void *data, const char *vm, enum vg_policy_mode mode, GError **err);
+    /* Returns whether the error budget is spent, as far as this host knows. Does not block; any
+     * thread. */
+    bool (*is_spent)(void *data);
+};
+
 struct vg_backend {
     void *data; /* first argument of the functions */
     const struct vg_backend_measurement *measurement;
     const struct vg_backend_access *access;
     const struct vg_backend_plans *plans; /* if NULL, its routes are answered 501 */
     const struct vg_backend_moves *moves; /* if NULL, its routes are answered 501 */
+    const struct vg_backend_acts *acts;   /* if NULL, its routes are answered 501 */
 };
 
 #endif

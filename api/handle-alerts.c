@@ -45,6 +45,20 @@ alerts_bare(const struct vg_view *view, const struct vg_bare_vm *vm)
     return object;
 }
 
+/* Makes the document of the error budget of automatic moves, which is spent. */
+static json_object *
+alerts_spent(void)
+{
+    static const char *const unset[] = {"vm",    "label", "display_name", "uuid", "lost_cores",
+                                        "limit", "for_s", "since_ns",     "move"};
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "alert", VG_ACT_ALERT);
+    for (size_t i = 0; i < G_N_ELEMENTS(unset); i++)
+        vg_json_add(object, unset[i], NULL);
+    return object;
+}
+
 json_object *
 vg_doc_alerts(const struct vg_view *view, const struct vg_backend *backend)
 {
@@ -54,6 +68,8 @@ vg_doc_alerts(const struct vg_view *view, const struct vg_backend *backend)
 
     for (guint i = 0; i < bare->len; i++)
         vg_json_append(items, alerts_bare(view, bare->pdata[i]));
+    if (backend->acts && backend->acts->is_spent(backend->data))
+        vg_json_append(items, alerts_spent());
     for (guint i = 0; i < view->alerts->len; i++)
         vg_json_append(items, alerts_one(view, view->alerts->pdata[i]));
     return items;

@@ -76,6 +76,10 @@ migration_summary(const struct vg_migration *migration)
                 vg_record_write(&vg_migration_progress_record, &migration->progress));
     vg_json_add_string(object, "plan_id", migration->plan_id);
     vg_json_add_string(object, "undo_of", migration->undo_of);
+    if (migration->act)
+        vg_json_add_string(object, "act", migration->act);
+    if (migration->not_started)
+        vg_json_add_bool(object, "not_started", true);
     if (migration->predicted) {
         vg_json_add_bool(object, "predicted", true);
         vg_json_add_int64(object, "predicted_gain_ns_per_s", migration->predicted_gain_ns_per_s);
@@ -156,6 +160,18 @@ migration_find_hosts(struct vg_request *request, struct vg_migration_request *wa
     return 0;
 }
 
+/* Returns who asks. Another vgpud may start an automatic move for nobody: the backend checks
+ * whether this host allows that. */
+static char *
+migration_settle(const struct vg_request *request, const struct vg_migration_request *wanted,
+                 GError **err)
+{
+    if (request->identity.role == VG_ROLE_PEER && wanted->act && !wanted->dry_run &&
+        wanted->on_behalf_of && g_str_has_prefix(wanted->on_behalf_of, VG_ACT_BY " at "))
+        return g_strdup_printf("%s, says %s", wanted->on_behalf_of, request->identity.name);
+    return vg_person_settle(request, wanted->on_behalf_of, err);
+}
+
 void
 vg_handle_start_migration(struct vg_request *request)
 {
@@ -173,7 +189,7 @@ vg_handle_start_migration(struct vg_request *request)
         "{\"vm\": \"guest0\", \"to\": \"host-b\"}", &vg_migration_request_record, &err);
     if (!wanted || vg_person_check_here(request, wanted->forward, &err) < 0 ||
         migration_find_hosts(request, wanted, &err) < 0 ||
-        !(wanted->asked_by = vg_person_settle(request, wanted->on_behalf_of, &err))) {
+        !(wanted->asked_by = migration_settle(request, wanted, &err))) {
         vg_migration_request_free(wanted);
         vg_answer_error(request, err);
         return;

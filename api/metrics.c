@@ -454,6 +454,15 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
         g_autofree char *labels = g_strdup_printf("verdict=\"%s\"", vg_verdict_names[i]);
         vg_metrics_value(out, "vgpud_move_verdicts_total", labels, (double)stats->verdicts[i]);
     }
+    vg_metrics_single(out, "vgpud_policy_moves_started_total", "counter",
+                      "Moves that this host has started without a person.",
+                      (double)stats->acts_started);
+    vg_metrics_single(out, "vgpud_policy_moves_undone_total", "counter",
+                      "Moves that this host has reversed without a person.",
+                      (double)stats->acts_undone);
+    vg_metrics_single(out, "vgpud_policy_budget_spent", "gauge",
+                      "1 if too many automatic moves failed or made things worse.",
+                      stats->acts_spent);
     vg_metrics_family(out, "vgpud_peers", "gauge", "Peers of this vgpud.");
     for (int i = 0; i < VG_PEER_STATE_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("state=\"%s\"", vg_peer_state_names[i]);

@@ -24,7 +24,7 @@ enum vg_method {
 };
 
 /* The backend table that a handler calls. */
-enum vg_route_part { VG_FIGURES, VG_ACCESS, VG_PLANS, VG_MOVES };
+enum vg_route_part { VG_FIGURES, VG_ACCESS, VG_PLANS, VG_MOVES, VG_ACTS };
 
 struct vg_route {
     const char *path; /* "/v1/vms/{id}" */
@@ -94,6 +94,9 @@ vg_handler vg_handle_alerts;
 vg_handler vg_handle_list_plans;
 vg_handler vg_handle_make_plan;
 vg_handler vg_handle_plan;
+vg_handler vg_handle_policy;
+vg_handler vg_handle_policy_pause;
+vg_handler vg_handle_policy_resume;
 vg_handler vg_handle_events;
 vg_handler vg_handle_past_events; /* called by vg_handle_events if a period is requested */
 vg_handler vg_handle_list_migrations;
@@ -103,6 +106,7 @@ vg_handler vg_handle_abort_migration;
 vg_handler vg_handle_retry_migration;
 vg_handler vg_handle_movable;
 vg_handler vg_handle_vulkan;
+vg_handler vg_handle_vm_policy;
 vg_handler vg_handle_proxies;
 vg_handler vg_handle_show_proxy;
 vg_handler vg_handle_limit_proxy;

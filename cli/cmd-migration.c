@@ -18,6 +18,7 @@
 #include "cli/move-text.h"
 #include "cli/online-args.h"
 #include "cli/plan-undo.h"
+#include "cli/policy-acts.h"
 
 enum { KEY_ACTIVE = 0xb00, KEY_PEER, KEY_ALL };
 
@@ -133,11 +134,16 @@ migration_list(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         migration_add_words(json_object_array_get_idx(rows, i));
-    const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-                                   args->active ? "no VM is being moved"
-                                   : args->all  ? "no vgpud has moved any VM"
-                                                : "vgpud has not moved any VM"};
-    return vg_output_print(args->online.format, items, &table, 1, err);
+    g_autoptr(json_object) waiting = vg_policy_acts_waiting(client);
+    const struct vg_table tables[] = {
+        {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
+         args->active ? "no VM is being moved"
+         : args->all  ? "no vgpud has moved any VM"
+                      : "vgpud has not moved any VM"},
+        vg_policy_acts_table(waiting, NULL),
+    };
+    return vg_output_print(args->online.format, items, tables,
+                           vg_output_length(waiting) > 0 ? G_N_ELEMENTS(tables) : 1, err);
 }
 
 /* ---- show, watch ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl policy report: what moves were predicted to gain, and what they gained.
+ * vgpuctl policy: what moves were predicted to gain and what they gained, and what is done without
+ * a person.
  */
 #include "config.h"
 
@@ -12,6 +13,7 @@
 #include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
+#include "cli/policy-acts.h"
 #include "cli/when.h"
 #include "model/verdict.h"
 
@@ -196,6 +198,26 @@ policy_report(void *data, vg_client *client, GError **err)
     return vg_output_print(args->online.format, rows, &table, 1, err);
 }
 
+static int
+policy_status(void *data, vg_client *client, GError **err)
+{
+    return vg_policy_acts_status(((const struct policy_args *)data)->online.format, client, err);
+}
+
+static int
+policy_pause(void *data, vg_client *client, GError **err)
+{
+    return vg_policy_acts_switch(((const struct policy_args *)data)->online.format, true, client,
+                                 err);
+}
+
+static int
+policy_resume(void *data, vg_client *client, GError **err)
+{
+    return vg_policy_acts_switch(((const struct policy_args *)data)->online.format, false, client,
+                                 err);
+}
+
 static error_t
 policy_parse(int key, char *arg, struct argp_state *state)
 {
@@ -217,7 +239,12 @@ policy_parse(int key, char *arg, struct argp_state *state)
 int
 vg_cmd_policy(int argc, char **argv)
 {
-    static const struct vg_online_verb verbs[] = {{"report", VG_OBJECT_NONE, NULL, policy_report}};
+    static const struct vg_online_verb verbs[] = {
+        {"report", VG_OBJECT_NONE, NULL, policy_report},
+        {"status", VG_OBJECT_NONE, NULL, policy_status},
+        {"pause", VG_OBJECT_NONE, NULL, policy_pause},
+        {"resume", VG_OBJECT_NONE, NULL, policy_resume},
+    };
     static const struct argp_option options[] = {
         {"since", VG_WHEN_SINCE, "TIME", 0,
          "moves that were requested from then on, " VG_WHEN_HELP " (default: all)", 1},
@@ -227,13 +254,16 @@ vg_cmd_policy(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = policy_parse,
-        .args_doc = "report",
+        .args_doc = "report\nstatus\npause\nresume",
         .doc =
-            "Sums up the moves of all hosts by the rule that proposed them: how many helped, and "
-            "their predicted and achieved gains. vgpud-policy(7) describes the verdicts.",
+            "report sums up the moves of all hosts by the rule that proposed them: how many "
+            "helped, and their predicted and achieved gains. status shows whether vgpud moves VMs "
+            "without a person, and what it does. pause stops all such moves in the cluster, until "
+            "resume. vgpud-policy(7) describes the verdicts and automatic moves.",
         .children = vg_online_children,
     };
-    struct policy_args args = {.online = {.verbs = verbs, .n_verbs = 1, .can_watch = true}};
+    struct policy_args args = {
+        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     return vg_online_run(&args.online, &args);

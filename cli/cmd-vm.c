@@ -23,6 +23,7 @@
 #include "cli/vm-list.h"
 #include "cli/vm-movable.h"
 #include "cli/vm-proxy.h"
+#include "cli/vm-set.h"
 #include "model/score.h"
 
 enum {
@@ -507,9 +508,7 @@ vg_cmd_vm(int argc, char **argv)
          1},
         {"host", KEY_HOST, "HOST", 0, "list --all: only VMs on this host", 1},
         {"class", KEY_CLASS, "CLASS", 0,
-         "list: only VMs of this class: idle, cpu, gpu, mixed or "
-         "alternating",
-         1},
+         "list: only VMs of this class: idle, cpu, gpu, mixed or alternating", 1},
         {"project", KEY_PROJECT, "PROJECT", 0,
          "list: only VMs of this OpenStack project, by name or id", 1},
         {"name", KEY_NAME, "PATTERN", 0,
@@ -519,15 +518,13 @@ vg_cmd_vm(int argc, char **argv)
         {"until", VG_WHEN_UNTIL, "TIME", 0, "list, history: end of the period (default: now)", 2},
         {"step", KEY_STEP, "STEP", 0, "history: raw, or sums over 10s, 1min, 1h, ...", 2},
         {"source", KEY_SOURCE, "NAME", 0,
-         "history: the source of the figures (default: the "
-         "newest)",
-         2},
+         "history: the source of the figures (default: the newest)", 2},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = parse_vm,
-        .args_doc = "list\nshow VM\nhistory VM",
+        .args_doc = "list\nshow VM\nhistory VM\nset VM --policy=MODE",
         .doc = "Shows the VMs of the host that vgpud watches. VM is a UUID or a name, also one of "
                "OpenStack that only one VM has.",
         .children = vg_online_children,
@@ -539,6 +536,8 @@ vg_cmd_vm(int argc, char **argv)
                    .can_watch = true},
     };
 
+    if (argc > 1 && strcmp(argv[1], "set") == 0)
+        return vg_vm_set(argc, argv);
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     return vg_online_run(&args.online, &args);
 }

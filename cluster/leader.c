@@ -22,6 +22,9 @@
 
 #define LOOK_NS VG_NS_PER_S
 
+/* A leader does not act in the last part of its lease. */
+#define MARGIN_NS VG_NS_PER_S
+
 /* The hosts that look, the first ones by name of those that are alive. */
 #define CANDIDATES 5
 
@@ -32,15 +35,16 @@ struct vg_leader {
     vg_region *region;
     int64_t interval_ns;
     vg_leader_propose *propose;
+    vg_leader_act *act;
     void *data;
     pthread_mutex_t lock;
     vg_thread *thread;
-    vg_thread *planner; /* NULL if the leader only observes */
-    /* This is protected by the lock. */
-    int64_t created; /* the revision that made this host's key; 0: this host does not lead */
-    /* These belong to the thread "leader". */
-    int64_t lease;  /* 0: none */
-    int64_t end_ns; /* CLOCK_MONOTONIC, when the lease ends for certain */
+    vg_thread *planner;
+    /* These are protected by the lock. */
+    int64_t created; /* the revision that made this host's key; 0 if this host does not lead */
+    int64_t end_ns;  /* CLOCK_MONOTONIC, when the lease ends for certain */
+    /* This belongs to the thread "leader". */
+    int64_t lease; /* 0: none */
 };
 
 static int64_t
@@ -51,17 +55,25 @@ leader_created(vg_leader *leader)
 }
 
 static void
-leader_set(vg_leader *leader, int64_t created)
+leader_set(vg_leader *leader, int64_t created, int64_t end_ns)
 {
     VG_LOCK_SCOPE(&leader->lock);
     leader->created = created;
+    leader->end_ns = end_ns;
+}
+
+static int64_t
+leader_end(vg_leader *leader)
+{
+    VG_LOCK_SCOPE(&leader->lock);
+    return leader->end_ns;
 }
 
 static void
 leader_lose(vg_leader *leader, const char *why)
 {
     vg_log_notice("this host is no longer the leader reason=\"%s\"", why);
-    leader_set(leader, 0);
+    leader_set(leader, 0, 0);
     leader->lease = 0;
 }
 
@@ -98,8 +110,7 @@ leader_campaign(vg_leader *leader)
     if (vg_etcd_txn(leader->etcd, &txn, CALL_NS, &answer, NULL) < 0 || !answer.succeeded)
         return;
     leader->lease = lease;
-    leader->end_ns = asked_ns + ttl_s * VG_NS_PER_S;
-    leader_set(leader, answer.revision);
+    leader_set(leader, answer.revision, asked_ns + ttl_s * VG_NS_PER_S);
     vg_log_notice("this host is the leader of the cluster revision=%" G_GINT64_FORMAT,
                   answer.revision);
 }
@@ -112,9 +123,9 @@ leader_keep(vg_leader *leader)
     int64_t ttl_s = 0;
 
     if (vg_etcd_keep(leader->etcd, leader->lease, CALL_NS, &ttl_s, &error) == 0)
-        leader->end_ns = asked_ns + ttl_s * VG_NS_PER_S;
+        leader_set(leader, leader_created(leader), asked_ns + ttl_s * VG_NS_PER_S);
     else if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
-             vg_clock_monotonic_ns() >= leader->end_ns)
+             vg_clock_monotonic_ns() >= leader_end(leader))
         leader_lose(leader, error->message);
 }
 
@@ -158,6 +169,21 @@ leader_write(vg_leader *leader, const struct vg_proposal *proposal, int64_t crea
                       proposal->plan);
 }
 
+/* Makes a proposal. Returns false if that is to be tried again soon. */
+static bool
+leader_plan_once(vg_leader *leader, int64_t created)
+{
+    g_autoptr(GError) error = NULL;
+    struct vg_proposal *proposal = leader->propose(leader->data, &error);
+
+    if (error)
+        vg_log_warn_limited("nothing can be proposed now reason=\"%s\"", error->message);
+    else if (proposal)
+        leader_write(leader, proposal, created);
+    vg_proposal_free(proposal);
+    return !error;
+}
+
 static void
 leader_plan_run(vg_thread *self, void *arg)
 {
@@ -166,19 +192,14 @@ leader_plan_run(vg_thread *self, void *arg)
 
     while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS)) {
         const int64_t created = leader_created(leader), now_ns = vg_clock_monotonic_ns();
-        if (created == 0 || (created == led && now_ns - last_ns < leader->interval_ns))
+        if (created == 0)
             continue;
-        g_autoptr(GError) error = NULL;
-        struct vg_proposal *proposal = leader->propose(leader->data, &error);
-        if (proposal)
-            leader_write(leader, proposal, created);
-        else
-            vg_log_warn_limited("nothing can be proposed now reason=\"%s\"", error->message);
-        vg_proposal_free(proposal);
-        if (proposal) {
+        if ((created != led || now_ns - last_ns >= leader->interval_ns) &&
+            leader_plan_once(leader, created)) {
             led = created;
             last_ns = now_ns;
         }
+        leader->act(leader->data, leader, created);
     }
 }
 
@@ -204,14 +225,22 @@ vg_leader_new(const struct vg_leader_options *options, GError **err)
     leader->region = options->region;
     leader->interval_ns = options->interval_ns;
     leader->propose = options->propose;
+    leader->act = options->act;
     leader->data = options->data;
     pthread_mutex_init(&leader->lock, NULL);
     leader->thread = vg_thread_new("leader", leader_run, leader_wake, leader, err);
-    if (leader->thread && leader->propose)
+    if (leader->thread)
         leader->planner = vg_thread_new("leader-plan", leader_plan_run, leader_wake, leader, err);
-    if (!leader->thread || (leader->propose && !leader->planner))
+    if (!leader->planner)
         g_clear_pointer(&leader, vg_leader_free);
     return leader;
+}
+
+bool
+vg_leader_may_act(vg_leader *leader, int64_t revision)
+{
+    VG_LOCK_SCOPE(&leader->lock);
+    return leader->created == revision && vg_clock_monotonic_ns() < leader->end_ns - MARGIN_NS;
 }
 
 void

@@ -14,22 +14,32 @@
 #include "cluster/region.h"
 #include "model/proposal.h"
 
-/* Makes a proposal, which the caller frees. Called on the thread "leader-plan"; may block. */
+typedef struct vg_leader vg_leader;
+
+/* Makes a proposal, which the caller frees. Returns NULL without an error if nothing is to be
+ * proposed. Called on the thread "leader-plan"; may block. */
 typedef struct vg_proposal *vg_leader_propose(void *data, GError **err);
+
+/* Carries out plans. Called each second on the thread "leader-plan" while this host leads; may
+ * block. revision: the create revision of the leader's key, which says whether it still does. */
+typedef void vg_leader_act(void *data, vg_leader *leader, int64_t revision);
 
 struct vg_leader_options {
     struct vg_etcd_options etcd;
     const char *cluster;
     const char *host;
-    vg_region *region;          /* borrowed: the cluster's hosts */
-    int64_t interval_ns;        /* the interval between proposals */
-    vg_leader_propose *propose; /* NULL if the leader only observes */
+    vg_region *region;   /* borrowed: the cluster's hosts */
+    int64_t interval_ns; /* the interval between proposals */
+    vg_leader_propose *propose;
+    vg_leader_act *act;
     void *data;
 };
 
-typedef struct vg_leader vg_leader;
-
 vg_leader *vg_leader_new(const struct vg_leader_options *options, GError **err);
+
+/* Returns whether this host leads by the key of this revision, and its lease does not end within a
+ * second. Any thread. */
+bool vg_leader_may_act(vg_leader *leader, int64_t revision);
 
 /* Ends the threads and deletes the key. NULL is allowed. */
 void vg_leader_stop(vg_leader *leader);

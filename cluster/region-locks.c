@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cluster/acts.h"
 #include "cluster/region-private.h"
 
 #define VG_LOG_TAG "etcd"
@@ -50,16 +51,57 @@ region_lock_owner(const struct vg_etcd_pair *pair)
                                                                 : "(unknown)");
 }
 
+/* The conditions for an automatic move: its leader still leads, and no user has stopped them. */
+typedef struct region_fence region_fence;
+struct region_fence {
+    char *leader, *pause; /* keys */
+    int64_t revision;     /* create revision of the leader's key; 0 for a manual move */
+};
+
+static void
+region_fence_clear(struct region_fence *fence)
+{
+    g_free(fence->leader);
+    g_free(fence->pause);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(region_fence, region_fence_clear)
+
+/* Fails with VG_E_REFUSED if the fence does not hold now. */
+static int
+region_check_fence(vg_region *region, const struct region_fence *fence, int64_t limit_ns,
+                   GError **err)
+{
+    g_auto(vg_etcd_answer) leader = {0};
+    g_auto(vg_etcd_answer) pause = {0};
+
+    if (vg_etcd_range(region->etcd, &(struct vg_etcd_range){.key = fence->pause}, limit_ns, &pause,
+                      err) < 0 ||
+        vg_etcd_range(region->etcd, &(struct vg_etcd_range){.key = fence->leader}, limit_ns,
+                      &leader, err) < 0)
+        return -1;
+    if (pause.pairs->len > 0)
+        return vg_error(err, VG_E_REFUSED, "automatic moves are paused");
+    if (leader.pairs->len == 0 ||
+        ((const struct vg_etcd_pair *)leader.pairs->pdata[0])->create_revision != fence->revision)
+        return vg_error(err, VG_E_REFUSED,
+                        "the host that started this automatic move does not lead the cluster any "
+                        "more");
+    return 0;
+}
+
 /* Puts a lock down on a lease. Returns 1 and the revision that made the key; 0 and the other host's
  * name, which the caller frees, if that has it. */
 static int
-region_put_lock(vg_region *region, const char *uuid, int64_t lease, int64_t limit_ns,
-                int64_t *ret_created, char **ret_other, GError **err)
+region_put_lock(vg_region *region, const char *uuid, const struct region_fence *fence,
+                int64_t lease, int64_t limit_ns, int64_t *ret_created, char **ret_other,
+                GError **err)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + limit_ns;
     g_autofree char *key = region_lock_key(region, uuid);
     json_object *object = json_object_new_object();
-    struct vg_etcd_condition condition = {key, true, 0};
+    struct vg_etcd_condition conditions[] = {
+        {key, true, 0}, {fence->leader, true, fence->revision}, {fence->pause, true, 0}};
+    struct vg_etcd_condition *condition = &conditions[0];
     int64_t created = 0;
 
     vg_json_add_string(object, "host", region->own->name);
@@ -67,7 +109,8 @@ region_put_lock(vg_region *region, const char *uuid, int64_t lease, int64_t limi
     g_autofree char *value = vg_json_to_text(object, false);
     json_object_put(object);
     const struct vg_etcd_write write = {key, value, lease};
-    const struct vg_etcd_txn txn = {&condition, 1, &write, 1, key};
+    const struct vg_etcd_txn txn = {conditions, fence->revision > 0 ? G_N_ELEMENTS(conditions) : 1,
+                                    &write, 1, key};
     /* It is there already if this host had it before, or if the first try was carried out and its
      * answer was lost. */
     for (int i = 0; i < 3; i++) {
@@ -79,8 +122,11 @@ region_put_lock(vg_region *region, const char *uuid, int64_t lease, int64_t limi
             *ret_created = created > 0 ? created : answer.revision;
             return 1;
         }
+        if (fence->revision > 0 &&
+            region_check_fence(region, fence, MAX(until_ns - vg_clock_monotonic_ns(), 1), err) < 0)
+            return -1;
         if (answer.pairs->len != 1) {
-            condition = (struct vg_etcd_condition){key, true, 0};
+            *condition = (struct vg_etcd_condition){key, true, 0};
             created = 0;
             continue;
         }
@@ -90,7 +136,7 @@ region_put_lock(vg_region *region, const char *uuid, int64_t lease, int64_t limi
             *ret_other = g_steal_pointer(&owner);
             return 0;
         }
-        condition = (struct vg_etcd_condition){key, false, there->mod_revision};
+        *condition = (struct vg_etcd_condition){key, false, there->mod_revision};
         created = there->create_revision;
     }
     return vg_error(err, VG_E_BUSY, "the key of this move in etcd changes all the time");
@@ -111,13 +157,18 @@ region_note_lock(vg_region *region, const char *uuid, int64_t lease, int64_t cre
 }
 
 int
-vg_region_lock_move(vg_region *region, const char *uuid, GError **err)
+vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError **err)
 {
     static const char unknown[] =
         "it is unknown now whether another host moves this VM, so no move starts";
     const int64_t asked_ns = vg_clock_monotonic_ns();
     g_autofree char *other = NULL;
     int64_t created = 0;
+    g_auto(region_fence) fence = {
+        .leader = g_strconcat(region->prefix, "leader", NULL),
+        .pause = vg_acts_key_below(region->prefix, "pause"),
+        .revision = leader,
+    };
 
     VG_LOCK_SCOPE(&region->locking);
     /* One after the other, many moves would keep the thread from `locking` for minutes. */
@@ -131,14 +182,26 @@ vg_region_lock_move(vg_region *region, const char *uuid, GError **err)
     if (lease == 0)
         return vg_error(err, VG_E_UNREACHABLE, "%s: %s", unknown,
                         reason ? reason : "this host has no lease in etcd");
-    const int status = region_put_lock(region, uuid, lease, LOCK_LIMIT_NS, &created, &other, err);
+    g_autoptr(GError) error = NULL;
+    const int status =
+        region_put_lock(region, uuid, &fence, lease, LOCK_LIMIT_NS, &created, &other, &error);
+    if (g_error_matches(error, VG_ERROR, VG_E_REFUSED)) {
+        pthread_mutex_lock(&region->lock);
+        const bool has = g_hash_table_contains(region->locks, uuid);
+        pthread_mutex_unlock(&region->lock);
+        /* A first try may have been carried out although its answer was lost. */
+        if (!has)
+            region_note_lock(region, uuid, lease, 0);
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
     if (status == 0)
         return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster moves this VM", other);
     /* A call that failed may have been carried out all the same. */
     region_note_lock(region, uuid, lease, created);
     if (status < 0) {
         region->locking_failed_ns = vg_clock_monotonic_ns();
-        g_prefix_error(err, "%s: ", unknown);
+        g_propagate_prefixed_error(err, g_steal_pointer(&error), "%s: ", unknown);
     }
     return status < 0 ? -1 : 0;
 }
@@ -271,8 +334,8 @@ region_lock_again(vg_region *region, const char *uuid)
 {
     g_autofree char *other = NULL;
     int64_t created = 0;
-    const int status =
-        region_put_lock(region, uuid, region->lease, LOOK_LIMIT_NS, &created, &other, NULL);
+    const int status = region_put_lock(region, uuid, &(struct region_fence){0}, region->lease,
+                                       LOOK_LIMIT_NS, &created, &other, NULL);
 
     if (status < 0)
         return -1;

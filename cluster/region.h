@@ -102,8 +102,10 @@ GHashTable *vg_region_drained(vg_region *region);
 
 /* Acquires the cluster-wide lock for moves of a VM. Waits for etcd up to five seconds. Fails with
  * VG_E_CONFLICT if another host moves it, or VG_E_UNREACHABLE if etcd is unreachable now. A host
- * may acquire its own lock again. Any thread. */
-int vg_region_lock_move(vg_region *region, const char *uuid, GError **err);
+ * may acquire its own lock again. leader: 0, or for an automatic move the create revision of the
+ * leader's key when it ordered the move. If another host leads by now, or a user has stopped
+ * automatic moves, fails with VG_E_REFUSED. etcd checks this together with the lock. Any thread. */
+int vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError **err);
 
 /* Restores a lock that this host's vgpud held before it restarted: the lock is acquired again once
  * there is a lease. Does nothing if this host has it. Any thread; quick. */

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "cluster/leader.h"
+#include "daemon/backend-act.h"
 #include "daemon/backend-private.h"
 #include "daemon/cluster-config.h"
 
@@ -14,10 +15,17 @@ leader_propose(void *data, GError **err)
 {
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    struct vg_act_rules rules;
     int64_t made_ns = 0;
+
+    backend_act_rules(backend, &rules);
+    if (rules.mode == VG_POLICY_OBSERVE)
+        return NULL;
     g_autoptr(vg_plan) plan =
         backend->ops.plans->make_plan(backend, view, NULL, NULL, &made_ns, err);
 
+    if (plan)
+        backend_act_take(backend, plan);
     return plan ? vg_proposal_of(plan, vg_mover_host(backend->parts.mover), made_ns) : NULL;
 }
 
@@ -28,6 +36,7 @@ backend_start_leader(vg_daemon_backend *backend, GError **err)
 
     if (!backend->parts.region)
         return 0;
+    backend->act = backend_act_new(config);
     backend->leader = vg_leader_new(
         &(struct vg_leader_options){
             .etcd = vg_cluster_config_etcd(config),
@@ -35,7 +44,8 @@ backend_start_leader(vg_daemon_backend *backend, GError **err)
             .host = vg_mover_host(backend->parts.mover),
             .region = backend->parts.region,
             .interval_ns = config->cluster_interval_ns,
-            .propose = config->cluster_mode == VG_CLUSTER_PROPOSE ? leader_propose : NULL,
+            .propose = leader_propose,
+            .act = backend_act_look,
             .data = backend,
         },
         err);

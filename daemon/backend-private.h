@@ -32,9 +32,10 @@ struct backend_room {
 
 struct vg_daemon_backend {
     struct vg_backend ops;
-    vg_drainer *drainer;         /* NULL until the backend is started */
-    vg_judge *judge;             /* NULL until the backend is started */
-    vg_leader *leader;           /* NULL if this host is in no cluster */
+    vg_drainer *drainer; /* NULL until the backend is started */
+    vg_judge *judge;     /* NULL until the backend is started */
+    vg_leader *leader;   /* NULL if this host is in no cluster, like the next one */
+    struct backend_act *act;
     vg_proxy_notifier *notifier; /* NULL until the backend is started */
     struct vg_daemon_backend_parts parts;
     pthread_mutex_t lock; /* protects the members below */
@@ -107,6 +108,10 @@ int backend_start_judge(vg_daemon_backend *backend, GError **err);
 
 /* daemon/backend-leader.c: takes part in choosing who leads the cluster, if this host is in one */
 int backend_start_leader(vg_daemon_backend *backend, GError **err);
+
+/* daemon/backend-act.c: checks that a VM of this host may be moved without a person, by the
+ * configuration of this host and the VM's own mode. Fails with VG_E_REFUSED. */
+int backend_act_check(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GError **err);
 
 /* daemon/backend-groups.c */
 

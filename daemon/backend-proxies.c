@@ -346,6 +346,9 @@ backend_prepare_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
 {
     const bool is_chosen = g_strcmp0(request->gpu_during, VG_MIGRATION_PLACE_CHOSEN) == 0;
     struct vg_migration_request wanted = *request;
+
+    if (request->act && backend_act_check(backend, vm, err) < 0)
+        return NULL;
     g_autofree char *why = NULL;
     g_autofree char *place = is_chosen ? proxies_choose(backend, vm, &why) : NULL;
 

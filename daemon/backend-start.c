@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "daemon/backend-act.h"
 #include "daemon/backend-private.h"
 
 static void
@@ -61,6 +62,7 @@ vg_daemon_backend_stop(vg_daemon_backend *backend)
 {
     if (!backend)
         return;
+    backend_act_interrupt(backend->act);
     vg_leader_stop(backend->leader);
     vg_judge_stop(backend->judge);
     vg_drainer_stop(backend->drainer);

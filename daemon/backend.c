@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "collectors/live.h"
 #include "daemon/access-config.h"
+#include "daemon/backend-act.h"
 #include "daemon/backend-private.h"
 #include "daemon/secrets.h"
 #include "daemon/trace.h"
@@ -165,6 +166,7 @@ get_stats(void *data, struct vg_daemon_stats *ret)
     vg_store_read_health(backend->parts.store, &ret->store);
     if (backend->judge)
         vg_judge_count(backend->judge, ret->verdicts);
+    backend_act_count(backend, ret);
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
     for (guint i = 0; i < peers->len; i++)
@@ -332,6 +334,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .access = &backend_access,
         .plans = &backend_plans,
         .moves = &backend_moves,
+        .acts = &backend_acts,
     };
     backend->proposed = g_ptr_array_new_with_free_func(backend_proposal_free);
     backend->rooms = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, backend_room_free);
@@ -356,6 +359,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     if (!backend)
         return;
     vg_leader_free(backend->leader);
+    backend_act_free(backend->act);
     vg_judge_free(backend->judge);
     vg_drainer_free(backend->drainer);
     vg_proxy_notifier_free(backend->notifier);

@@ -16,6 +16,7 @@
 #include "cluster/peers.h"
 #include "collectors/fault.h"
 #include "daemon/access-config.h"
+#include "daemon/act-config.h"
 #include "daemon/alert-config.h"
 #include "daemon/cluster-config.h"
 #include "daemon/lttng-config.h"
@@ -270,19 +271,14 @@ daemon_keys(size_t *ret_n)
 {
     static struct vg_conf_key *keys;
     const size_t n_own = G_N_ELEMENTS(own_keys) + VG_CLUSTER_N_KEYS;
-    size_t n = n_own + vg_policy_n_keys;
 
     if (!keys) {
-        keys = g_new0(struct vg_conf_key, n);
+        keys = g_new0(struct vg_conf_key, n_own + vg_policy_n_keys + VG_ACT_N_KEYS);
         memcpy(keys, own_keys, sizeof(own_keys));
         memcpy(&keys[G_N_ELEMENTS(own_keys)], vg_cluster_keys, sizeof(vg_cluster_keys));
-        for (size_t i = 0; i < vg_policy_n_keys; i++) {
-            struct vg_conf_key *key = &keys[n_own + i];
-            *key = vg_policy_keys[i];
-            key->offset += AT(policy);
-        }
+        vg_act_config_add_policy(&keys[n_own]);
     }
-    *ret_n = n;
+    *ret_n = n_own + vg_policy_n_keys + VG_ACT_N_KEYS;
     return keys;
 }
 
@@ -556,9 +552,13 @@ config_check(struct config_files *files)
         vg_access_config_check,
         vg_nova_config_check,
         vg_cluster_config_check,
+        vg_act_config_check,
     };
     g_autoptr(GError) crossed = NULL;
+    size_t n_keys;
+    const struct vg_conf_key *keys = daemon_keys(&n_keys);
 
+    vg_act_config_warn(keys, files->places, n_keys);
     vg_host_groups_set(&files->config->policy, files->config->hosts, files->errors);
     vg_alert_config_check(files->config, files->errors);
     vg_peer_config_check(files->config, files->errors);

@@ -115,6 +115,12 @@ struct vg_daemon_config {
     int cluster_mode; /* enum vg_config_cluster */
     int64_t cluster_interval_ns;
 
+    int act_mode; /* index into the names of the key; 0: cluster_mode counts */
+    char *act_window;
+    int64_t act_moves, act_moves_per_host, act_moves_per_target;
+    int64_t act_cooldown_ns;
+    int64_t act_error_budget;
+
     bool actions;
     char *actions_uri; /* empty if others reach libvirt at this host's address */
     int64_t actions_moves;

@@ -284,6 +284,7 @@ add_facts(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
     vm->cpu_limit = facts->cpu_limit;
     vm->pinned = facts->pinned;
     vm->never_move = facts->never_move;
+    vm->policy = facts->policy;
     vm->only_cold = g_strdup(facts->only_cold);
     vm->manager = g_strdup(facts->manager);
     vm->cpu_model = g_strdup(facts->cpu_model);

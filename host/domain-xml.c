@@ -166,6 +166,26 @@ read_nova(const xmlNode *domain, struct vg_inv_vm *vm)
     set(&vm->nova.created, vg_xml_text(vg_xml_child(instance, "creationTime"), TEXT_MAX_BYTES));
 }
 
+/* ---- vgpud's own metadata ---- */
+
+/* Reads the policy's mode. A mode that this version does not know lets only people move the VM. */
+static enum vg_policy_mode
+domain_policy_of(const xmlNode *domain)
+{
+    const xmlNode *policy = vg_xml_at(domain, "metadata/policy");
+
+    while (policy &&
+           (!policy->ns || strcmp((const char *)policy->ns->href, VG_POLICY_XML_URI) != 0))
+        policy = vg_xml_next(policy);
+    if (!policy)
+        return VG_POLICY_UNSET;
+    if (vg_xml_attribute_is(policy, "mode", vg_policy_mode_names[VG_POLICY_NEVER]))
+        return VG_POLICY_NEVER;
+    return vg_xml_attribute_is(policy, "mode", vg_policy_mode_names[VG_POLICY_ACT])
+               ? VG_POLICY_ACT
+               : VG_POLICY_PROPOSE;
+}
+
 /* ---- the whole ---- */
 
 /* Returns the user of its label of the model that has users, or -1. */
@@ -201,6 +221,7 @@ vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, 
     vm->cpu_limit = cpu_limit_of(domain, vm->vcpus);
     vm->pinned = is_pinned(domain);
     vm->user = domain_user_of(domain);
+    vm->policy = domain_policy_of(domain);
     read_nova(domain, vm);
     if (!vm->nova_managed)
         domain_manager_read(domain, vm);

@@ -9,10 +9,14 @@
 
 #include "model/inventory.h"
 
-/* Fills in the contents of a domain's XML: vcpus, memory, CPU model, pinning, devices, nova's
- * metadata, and name and UUID where the record has none. Devices beyond VG_INVENTORY_DEVICES_MAX
- * are left out. host_cpu is the model for guests that get the host's CPU, or NULL. Returns -1, and
- * changes nothing, if the XML is no domain. */
+/* vgpud's element in the metadata of a domain: <policy mode='act'/>. */
+#define VG_POLICY_XML_URI    "https://vgpud.invalid/xmlns/policy/1"
+#define VG_POLICY_XML_PREFIX "vgpud-policy"
+
+/* Fills in the contents of a domain's XML: vcpus, memory, CPU model, pinning, devices, the
+ * metadata of nova and vgpud, and name and UUID where the record has none. Devices beyond
+ * VG_INVENTORY_DEVICES_MAX are left out. host_cpu is the model for guests that get the host's CPU,
+ * or NULL. Returns -1, and changes nothing, if the XML is no domain. */
 int vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, GError **err);
 
 /* Reads the UUID and the CPU model of the host from its capabilities. */

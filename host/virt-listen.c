@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/queue.h"
+#include "host/domain-xml.h"
 
 /* A host that starts all its guests at once makes some events for each. */
 #define NEWS_MAX 4096
@@ -189,6 +190,15 @@ on_device_removed(virConnectPtr connection, virDomainPtr domain, const char *ali
 }
 
 static void
+on_metadata(virConnectPtr connection, virDomainPtr domain, int type, const char *uri, void *data)
+{
+    (void)connection;
+    (void)type;
+    if (g_strcmp0(uri, VG_POLICY_XML_URI) == 0)
+        tell_domain(data, domain, g_strdup("policy changed"));
+}
+
+static void
 tell_devices(vg_virt_ear *ear)
 {
     vg_virt_news *news = g_new0(vg_virt_news, 1);
@@ -265,6 +275,8 @@ vg_virt_ear_attach(vg_virt_ear *ear, virConnectPtr connection)
                       VIR_DOMAIN_EVENT_CALLBACK(on_device_added));
     listen_to_domains(ear, connection, VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
                       VIR_DOMAIN_EVENT_CALLBACK(on_device_removed));
+    listen_to_domains(ear, connection, VIR_DOMAIN_EVENT_ID_METADATA_CHANGE,
+                      VIR_DOMAIN_EVENT_CALLBACK(on_metadata));
     listen_to_devices(ear, connection, VIR_NODE_DEVICE_EVENT_ID_LIFECYCLE,
                       VIR_NODE_DEVICE_EVENT_CALLBACK(on_host_device));
     listen_to_devices(ear, connection, VIR_NODE_DEVICE_EVENT_ID_UPDATE,

@@ -161,6 +161,8 @@ vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
         ret->cpu_model = g_strdup(vm->cpu_model);
         ret->cpu_limit = vm->cpu_limit;
         ret->pinned = vm->pinned;
+        ret->policy = vm->policy;
+        ret->never_move = vm->policy == VG_POLICY_NEVER;
         ret->only_cold = describe_why_cold(vm);
         ret->manager = g_strdup(vm->manager);
         describe_devices(vm, ret);

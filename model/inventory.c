@@ -61,6 +61,7 @@ static const struct vg_field vm_fields[] = {
     NAME(cpu_model, OMIT),
     VG_ROW_DOUBLE(cpu_limit, OMIT, 0, VG_INVENTORY_VCPUS_MAX),
     VG_ROW_BOOL(pinned, 0),
+    VG_ROW_ENUM("policy", policy, OMIT, vg_policy_mode_names),
     VG_ROW_BOOL(nova_managed, 0),
     VG_ROW_PART(nova, OMIT, &vg_inv_nova_record),
     NAME(manager, OMIT),

@@ -88,6 +88,7 @@ struct vg_inv_vm {
     char *cpu_model;  /* that the guest was started with and requires; NULL if any model will do */
     double cpu_limit; /* cores that the quotas in its <cputune> allow its vCPUs; 0 if unlimited */
     bool pinned;      /* to CPUs or NUMA nodes */
+    enum vg_policy_mode policy; /* from vgpud's element of its metadata */
     bool nova_managed;
     struct vg_inv_nova nova;
     char *manager; /* another program that moves and stops the VM, "oVirt"; NULL if none is known */

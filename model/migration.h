@@ -79,6 +79,9 @@ enum vg_migration_origin {
     VG_ORIGIN_MAX
 };
 
+/* asked_by of an automatic move. */
+#define VG_ACT_BY "policy"
+
 /* Prefix of asked_by for a move that a drain started, before the user who started the drain. */
 #define VG_DRAIN_BY "drain by "
 
@@ -235,6 +238,10 @@ struct vg_migration {
     char *peer;    /* NAME of the target's [peer NAME] */
     char *plan_id; /* or NULL */
     char *undo_of; /* id of the move that this one reverses, or NULL */
+    char *act;     /* identifies a move that the policy started without a person; otherwise NULL */
+    int64_t act_revision; /* of the key of the leader that did so */
+    int64_t act_until_ns; /* epoch; it does not start later */
+    bool not_started;     /* it left the queue without a step */
     /* the user's identity; "uid:0 at h1" if the vgpud of h1 forwarded the request */
     char *asked_by;
     enum vg_migration_origin begun_by; /* not in the API */
@@ -331,6 +338,9 @@ struct vg_migration_request {
     char *plan_id;   /* the move is part of this plan; it is refused if the situation has changed */
     char *plan_hash; /* that plan's input_hash */
     char *undo_of;
+    char *act; /* as in struct vg_migration, like the next two */
+    int64_t act_revision;
+    int64_t act_until_ns;
     GPtrArray *gpus;                   /* struct vg_gpu_target: GPUs that the target is to use */
     char *on_behalf_of;                /* the user for whom another vgpud sends the request */
     char *asked_by;                    /* identity; not part of the document */

@@ -106,6 +106,7 @@ static const struct vg_field action_fields[] = {
     PART(facts, &facts_record),
     VG_ROW_INT(wave, VG_FIELD_OMIT, 0, INT_LIMIT),
     VG_ROW_INT(group, VG_FIELD_OMIT, 0, INT_LIMIT),
+    VG_ROW_BOOL(undo_partial, VG_FIELD_OMIT),
     VG_ROW_LIST(gpus, VG_FIELD_OMIT, VG_SNAPSHOT_GPU_USES_MAX, &vg_gpu_target_record),
 };
 const struct vg_record_type vg_plan_action_record = VG_ROW_TYPE(action_fields);

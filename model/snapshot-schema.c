@@ -104,6 +104,7 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_INTS(cpus, 0, VG_CPU_LIMIT - 1, VG_CPU_LIMIT),
     VG_ROW_BOOL(pinned, FACT),
     VG_ROW_BOOL(never_move, FACT),
+    VG_ROW_ENUM("policy", policy, OMIT, vg_policy_mode_names),
     TEXT(only_cold, OMIT),
     NAME(manager, OMIT),
     VG_ROW_BOOL(unmanaged, OMIT),

@@ -47,13 +47,28 @@ lock_record(vg_mover *mover, struct vg_migration *migration, const struct vg_mov
                                       err);
 }
 
+/* Checks that an automatic move may still start. Its leader counts on that. */
+static int
+lock_check_act(const vg_mover *mover, const struct vg_migration *migration, GError **err)
+{
+    if (!migration->act)
+        return 0;
+    if (!mover->parts.region || migration->act_revision <= 0)
+        return vg_error(err, VG_E_REFUSED,
+                        "an automatic move needs the leader of a cluster with etcd");
+    if (vg_clock_realtime_ns() > migration->act_until_ns)
+        return vg_error(err, VG_E_REFUSED, "it is too late to start");
+    return 0;
+}
+
 int
 mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
                    const struct vg_mover_order *order, GError **err)
 {
     vg_region *region = mover->parts.region;
 
-    if (region && vg_region_lock_move(region, migration->uuid, err) < 0)
+    if (lock_check_act(mover, migration, err) < 0 ||
+        (region && vg_region_lock_move(region, migration->uuid, migration->act_revision, err) < 0))
         return -1;
     if (lock_record(mover, migration, order, err) == 0)
         return 0;

@@ -230,6 +230,9 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     migration->peer = g_strdup(target->name);
     migration->plan_id = g_strdup(request->plan_id);
     migration->undo_of = g_strdup(request->undo_of);
+    migration->act = g_strdup(request->act);
+    migration->act_revision = request->act_revision;
+    migration->act_until_ns = request->act_until_ns;
     migration->asked_by = g_strdup(request->asked_by);
     migration->begun_by = request->begun_by;
     migration->no_agent = request->no_agent;

@@ -295,6 +295,7 @@ queue_end_record(const vg_mover *mover, const struct vg_migration *queued, const
         }
         return record;
     }
+    record->not_started = true;
     g_free(record->cause);
     record->cause = why ? g_strdup_printf("it could not start at its turn: %s", why)
                         : g_strdup("it was aborted");

@@ -11,12 +11,17 @@
 #define AT(member) offsetof(struct vg_hosts_config, member)
 
 static const char *const placements[] = {"policy", "spread", "pack", NULL};
+static const char *const modes[] = {"policy", "observe", "propose", "act", NULL};
 
 const struct vg_conf_key vg_hosts_keys[VG_HOSTS_N_KEYS] = {
     {"hosts", "match", VG_CONF_STRING, AT(match), "", 0, VG_HOST_GROUP_MATCH_MAX, NULL,
      "Names of hosts, with * and ?, separated by commas or spaces."},
     {"hosts", "gpu_placement", VG_CONF_ENUM, AT(gpu_placement), "policy", 0, 0, placements,
      "gpu_placement of these hosts; policy: as in [policy]."},
+    {"hosts", "mode", VG_CONF_ENUM, AT(mode), "policy", 0, 0, modes,
+     "mode of moves from and to these hosts; policy: as in [policy]."},
+    {"hosts", "act_moves", VG_CONF_INT, AT(act_moves), "0", 0, 1000, NULL,
+     "Most moves from and to these hosts at a time, if one is automatic; 0 for no limit."},
 };
 
 void
@@ -40,6 +45,9 @@ vg_host_groups_set(struct vg_policy_config *policy, const GPtrArray *groups, GSt
         g_strlcpy(group->match, from->match, sizeof(group->match));
         group->has_gpu_placement = from->gpu_placement > 0;
         group->gpu_placement = (enum vg_gpu_placement)MAX(from->gpu_placement - 1, 0);
+        group->mode = from->mode == 0 ? VG_POLICY_UNSET
+                                      : (enum vg_policy_mode)(VG_POLICY_OBSERVE + from->mode - 1);
+        group->act_moves = from->act_moves;
     }
 }
 
@@ -55,9 +63,8 @@ groups_match(const struct vg_host_group *group, const char *host)
     return false;
 }
 
-/* Returns the group of a host, or NULL if no group matches it. */
-static const struct vg_host_group *
-groups_find(const struct vg_policy_config *policy, const char *host)
+const struct vg_host_group *
+vg_host_groups_find(const struct vg_policy_config *policy, const char *host)
 {
     for (size_t i = 0; i < policy->n_host_groups; i++) {
         if (groups_match(&policy->host_groups[i], host))
@@ -69,15 +76,24 @@ groups_find(const struct vg_policy_config *policy, const char *host)
 enum vg_gpu_placement
 vg_host_groups_gpu_placement(const struct vg_policy_config *policy, const char *host)
 {
-    const struct vg_host_group *group = groups_find(policy, host);
+    const struct vg_host_group *group = vg_host_groups_find(policy, host);
 
     return group && group->has_gpu_placement ? group->gpu_placement : policy->gpu_placement;
+}
+
+enum vg_policy_mode
+vg_host_groups_mode(const struct vg_policy_config *policy, const char *host,
+                    enum vg_policy_mode mode)
+{
+    const struct vg_host_group *group = vg_host_groups_find(policy, host);
+
+    return group && group->mode != VG_POLICY_UNSET ? group->mode : mode;
 }
 
 char *
 vg_host_groups_doubt(const struct vg_policy_config *policy, const char *host)
 {
-    const struct vg_host_group *first = groups_find(policy, host);
+    const struct vg_host_group *first = vg_host_groups_find(policy, host);
     g_autoptr(GString) others = g_string_new(NULL);
 
     for (size_t i = 0; first && i < policy->n_host_groups; i++) {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/conf.h"
+#include "model/acting.h"
 #include "model/score.h"
 
 /* The choice among a host's GPUs for a VM. */
@@ -39,6 +40,8 @@ struct vg_host_group {
     char match[VG_HOST_GROUP_MATCH_MAX + 1];
     bool has_gpu_placement;
     enum vg_gpu_placement gpu_placement;
+    enum vg_policy_mode mode; /* VG_POLICY_UNSET: as in [policy] */
+    int64_t act_moves;        /* automatic moves at a time; 0 for no limit of its own */
 };
 
 struct vg_policy_config {

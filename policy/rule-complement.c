@@ -226,6 +226,19 @@ complement_describe_step(const struct complement_group *group, size_t step, char
         so_far < 0 ? -so_far : so_far, so_far < 0 ? "more are" : "less are", text);
 }
 
+/* Returns whether a step of a group is to be undone if another one fails: the steps up to it do not
+ * help alone, or VMs that belong together would be apart. */
+static bool
+complement_undoes(const struct complement *state, const struct complement_group *group, size_t step)
+{
+    double so_far = 0;
+
+    for (size_t i = 0; i <= step; i++)
+        so_far += group->moves[i].weighed;
+    return group->n > 1 &&
+           (so_far <= 0 || state->cluster->vms[group->moves[step].vm].vm->affinity->len > 0);
+}
+
 /* Appends what a group would have won over the last day. */
 static void
 complement_describe_day(const struct complement_group *group, char **text)
@@ -319,6 +332,7 @@ complement_commit(struct complement *state, const struct vg_group *group)
         if (i == 0)
             complement_describe_day(&chosen, &action->reason.text);
         action->group = state->n_groups;
+        action->undo_partial = complement_undoes(state, &chosen, i);
         if (i == 0)
             action->runner_up = runner_up;
     }

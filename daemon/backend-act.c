@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/backend-act.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <stdatomic.h>
+
+#include "actuators/virt-policy.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cluster/peer-moves.h"
+#include "daemon/act-config.h"
+#include "daemon/cluster-config.h"
+#include "policy/host-groups.h"
+
+#define VG_LOG_TAG "act"
+
+/* The time between two checks while moves are under way or wait, and otherwise. */
+#define BUSY_NS (3 * VG_NS_PER_S)
+#define REST_NS (30 * VG_NS_PER_S)
+
+struct backend_act {
+    vg_acts *acts;
+    atomic_uint_fast64_t started, undone; /* moves, since the start */
+    atomic_bool spent;                    /* the error budget is, as far as this host knows */
+    /* These belong to the thread "leader-plan". */
+    vg_plan *plan;    /* the newest one, until it is carried out; or NULL */
+    int64_t next_ns;  /* CLOCK_MONOTONIC, of the next look */
+    int64_t revision; /* of the leader's key at the last look */
+    bool has_vm_mode; /* the mode of a VM was 'act' when the hosts were last read */
+};
+
+struct backend_act *
+backend_act_new(const struct vg_daemon_config *config)
+{
+    const struct vg_etcd_options etcd = vg_cluster_config_etcd(config);
+    struct backend_act *act = g_new0(struct backend_act, 1);
+
+    act->acts = vg_acts_new(&etcd, config->cluster_name);
+    return act;
+}
+
+void
+backend_act_free(struct backend_act *act)
+{
+    if (!act)
+        return;
+    vg_acts_free(act->acts);
+    vg_plan_free(act->plan);
+    g_free(act);
+}
+
+void
+backend_act_interrupt(struct backend_act *act)
+{
+    if (act)
+        vg_acts_interrupt(act->acts);
+}
+
+void
+backend_act_rules(vg_daemon_backend *backend, struct vg_act_rules *ret)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    vg_act_config_rules(backend->access, ret);
+}
+
+void
+backend_act_take(vg_daemon_backend *backend, const vg_plan *plan)
+{
+    struct backend_act *act = backend->act;
+
+    g_clear_pointer(&act->plan, vg_plan_free);
+    if (plan->verdict == VG_PLAN_CHANGES && plan->actions->len > 0)
+        act->plan = vg_record_copy(&vg_plan_record, plan);
+    act->next_ns = 0;
+}
+
+/* ---- what is known ---- */
+
+/* Everything that a check uses; facts borrow from it. */
+struct act_look {
+    vg_daemon_backend *backend;
+    struct vg_act_rules rules;
+    struct vg_policy_config policy;
+    struct vg_acts_state state;
+    GPtrArray *hosts; /* struct vg_host_moves, which own the moves */
+    GPtrArray *moves;
+    GPtrArray *notes;
+    char *unknown, *stopped;
+    vg_snapshot *snapshot;
+    vg_plan *plan; /* the current plan */
+    struct vg_acts_facts facts;
+};
+
+static void
+act_look_clear(struct act_look *look)
+{
+    vg_acts_state_clear(&look->state);
+    g_clear_pointer(&look->hosts, g_ptr_array_unref);
+    g_clear_pointer(&look->moves, g_ptr_array_unref);
+    g_clear_pointer(&look->notes, g_ptr_array_unref);
+    g_free(look->unknown);
+    g_free(look->stopped);
+    vg_snapshot_free(look->snapshot);
+    vg_plan_free(look->plan);
+}
+
+static int
+act_minute_of_week(int64_t now_ns)
+{
+    const time_t now = (time_t)(now_ns / VG_NS_PER_S);
+    struct tm local;
+
+    localtime_r(&now, &local);
+    return (local.tm_wday + 6) % 7 * VG_DAY_MINUTES + local.tm_hour * 60 + local.tm_min;
+}
+
+/* Returns why automatic moves may not start whatever the plan says, or NULL. */
+static char *
+act_why_stopped(const struct act_look *look)
+{
+    const struct vg_act_mark *pause = look->state.pause;
+    vg_daemon_backend *backend = look->backend;
+
+    if (pause)
+        return g_strdup_printf("'%s' has paused automatic moves (vgpuctl policy resume)",
+                               pause->by);
+    VG_LOCK_SCOPE(&backend->lock);
+    return backend->access->actions
+               ? NULL
+               : g_strdup_printf("[actions] enabled is 'no' on the leader, '%s'",
+                                 vg_mover_host(backend->parts.mover));
+}
+
+/* Returns why the moves of a host may not all be known, or NULL. */
+static char *
+act_why_unknown(const struct vg_host_moves *host, int64_t now_ns)
+{
+    const struct vg_migration *oldest =
+        host->moves->len > 0 ? host->moves->pdata[host->moves->len - 1] : NULL;
+
+    if (host->reason)
+        return g_strdup_printf("the moves of host '%s' are not known: %s", host->host,
+                               host->reason);
+    if (host->moves->len >= VG_JOURNAL_MIGRATIONS_MAX && oldest->made_ns > now_ns - VG_ACT_PAST_NS)
+        return g_strdup_printf("host '%s' has made too many moves in the last 7 days for all of "
+                               "them to be known",
+                               host->host);
+    return NULL;
+}
+
+/* Reads the moves of all hosts. */
+static void
+act_read_moves(struct act_look *look)
+{
+    vg_daemon_backend *backend = look->backend;
+    g_autoptr(GError) error = NULL;
+    const size_t left_out = vg_peers_left_out(backend->parts.peers);
+
+    look->moves = g_ptr_array_new();
+    look->hosts = backend_list_all_migrations(backend, false, VG_JOURNAL_MIGRATIONS_MAX, &error);
+    if (!look->hosts)
+        look->unknown = g_strdup_printf("the moves of this host are not known: %s", error->message);
+    else if (left_out > 0)
+        look->unknown = g_strdup_printf("the moves of %zu hosts are not known: the cluster is too "
+                                        "large",
+                                        left_out);
+    for (guint i = 0; look->hosts && i < look->hosts->len; i++) {
+        const struct vg_host_moves *host = look->hosts->pdata[i];
+        if (!look->unknown)
+            look->unknown = act_why_unknown(host, look->facts.now_ns);
+        for (guint k = 0; k < host->moves->len; k++)
+            g_ptr_array_add(look->moves, host->moves->pdata[k]);
+    }
+}
+
+static void
+act_read_hosts(struct act_look *look)
+{
+    g_autoptr(vg_view) view = vg_node_view(look->backend->parts.node);
+
+    look->notes = g_ptr_array_new_with_free_func(g_free);
+    if (view->windows > 0)
+        look->snapshot = backend_gather(look->backend, view, look->notes);
+}
+
+static bool
+act_has_vm_mode(const vg_snapshot *snapshot)
+{
+    for (guint i = 0; snapshot && i < snapshot->hosts->len; i++) {
+        const struct vg_snap_host *host = snapshot->hosts->pdata[i];
+        for (guint k = 0; k < host->vms->len; k++) {
+            if (((const struct vg_snap_vm *)host->vms->pdata[k])->policy == VG_POLICY_ACT)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Sets the facts that policy/acts.h asks for. */
+static void
+act_set_facts(struct act_look *look)
+{
+    const struct vg_act_mark *resume = look->state.resume;
+
+    look->facts.rules = &look->rules;
+    look->facts.policy = &look->policy;
+    look->facts.moves = look->moves;
+    look->facts.unknown = look->unknown;
+    look->facts.stopped = look->stopped;
+    look->facts.snapshot = look->snapshot;
+    look->facts.plan = look->plan;
+    look->facts.resumed_ns = resume ? resume->at_ns : 0;
+    look->facts.vms_act = look->backend->act->has_vm_mode;
+    look->facts.minute_of_week = act_minute_of_week(look->facts.now_ns);
+}
+
+/* ---- keeping what was decided ---- */
+
+static char *
+act_text(const vg_acting *acting)
+{
+    g_autoptr(vg_acting) copy = vg_record_copy(&vg_acting_record, acting);
+    g_autoptr(json_object) object = NULL;
+
+    copy->at_ns = 0;
+    object = vg_record_write(&vg_acting_record, copy);
+    return vg_json_to_text(object, false);
+}
+
+static int
+act_keep(struct act_look *look, int64_t revision, const char *before, GError **err)
+{
+    vg_acting *acting = look->state.acting;
+    g_autofree char *now = act_text(acting);
+
+    if (g_strcmp0(before, now) == 0)
+        return 0;
+    acting->at_ns = vg_clock_realtime_ns();
+    return vg_acts_write(look->backend->act->acts, revision, acting, err);
+}
+
+/* Raises an alert when the error budget is spent, and clears it. */
+static void
+act_tell_spent(vg_daemon_backend *backend, const vg_acting *acting)
+{
+    if (atomic_exchange(&backend->act->spent, acting->spent) == acting->spent)
+        return;
+    const char *what = acting->spent ? "raised" : "cleared";
+    g_autofree char *reason =
+        g_strdup_printf("%" G_GINT64_FORMAT
+                        " automatic moves of the last day failed or made things worse; [policy] "
+                        "error_budget is %" G_GINT64_FORMAT,
+                        acting->errors, acting->budget);
+    json_object *data = json_object_new_object();
+    vg_json_add_string(data, "what", what);
+    vg_json_add_string(data, "alert", VG_ACT_ALERT);
+    vg_json_add_string(data, "vm", NULL);
+    vg_json_add_string(data, "reason", reason);
+    vg_event_log_add(backend->parts.events, "alert", data);
+    vg_log_warn("alert %s alert=" VG_ACT_ALERT " reason=\"%s\"", what, reason);
+}
+
+/* ---- starting a move ---- */
+
+/* Records the automatic move and its plan in the audit log. Without this entry, nothing starts. */
+static int
+act_audit(const struct act_look *look, const struct vg_act_move *move, GError **err)
+{
+    const vg_acting *acting = look->state.acting;
+    g_autofree char *object =
+        move->undo_of ? g_strdup_printf("%s undoes %s", move->act, move->undo_of)
+                      : g_strdup_printf("%s %s %s", move->act, acting->plan_id, acting->plan_hash);
+    const struct vg_audit_entry entry = {
+        .at_ns = vg_clock_realtime_ns(),
+        .identity = (char *)VG_ACT_BY,
+        .role = VG_ROLE_OPERATOR,
+        .origin = (char *)VG_ACT_BY,
+        .method = (char *)"POST",
+        .route = (char *)"/v1/migrations",
+        .object = object,
+        .status = 202,
+        .request_id = move->act,
+        .count = 1,
+    };
+
+    return vg_journal_audit(look->backend->parts.journal, &entry, err);
+}
+
+/* Stores the plan in the journal of this host. Another host may have made it. */
+static int
+act_save_plan(const struct act_look *look, GError **err)
+{
+    const vg_acting *acting = look->state.acting;
+    int64_t made_ns = 0;
+    const struct vg_saved_plan saved = {
+        .id = acting->plan_id,
+        .made_ns = vg_clock_realtime_ns(),
+        .verdict = (char *)vg_plan_verdict_names[VG_PLAN_CHANGES],
+        .text = acting->plan,
+    };
+
+    return vg_journal_save_plan(look->backend->parts.journal, &saved, &made_ns, err);
+}
+
+/* Returns the move that is reversed, or NULL. */
+static const struct vg_migration *
+act_find_undone(const struct act_look *look, const struct vg_act_move *move)
+{
+    for (guint i = 0; move->undo_of && i < look->moves->len; i++) {
+        const struct vg_migration *other = look->moves->pdata[i];
+        if (strcmp(other->id, move->undo_of) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* Asks the source of a move to start it. */
+static struct vg_migration *
+act_ask(const struct act_look *look, const struct vg_act_move *move, int64_t revision, GError **err)
+{
+    vg_daemon_backend *backend = look->backend;
+    const struct vg_migration *undone = act_find_undone(look, move);
+    g_autoptr(GPtrArray) no_gpus = g_ptr_array_new();
+    g_autofree char *peer = NULL;
+    bool known = false;
+    const struct vg_migration_request request = {
+        .vm = move->uuid,
+        .to = move->to,
+        .forward = true,
+        .no_agent = undone && undone->no_agent,
+        .plan_id = move->undo_of ? NULL : look->state.acting->plan_id,
+        .plan_hash = move->undo_of ? NULL : look->state.acting->plan_hash,
+        .undo_of = move->undo_of,
+        .act = move->act,
+        .act_revision = revision,
+        .act_until_ns = move->until_ns,
+        .gpus = no_gpus,
+        .asked_by = (char *)VG_ACT_BY,
+        .key = move->act,
+    };
+
+    return backend->ops.moves->migrate(backend, &request, &known, &peer, err);
+}
+
+/* Returns whether a source that answers so has certainly not started the move. */
+static bool
+act_is_refusal(const GError *error)
+{
+    return g_error_matches(error, VG_ERROR, VG_E_REFUSED) ||
+           g_error_matches(error, VG_ERROR, VG_E_CONFLICT) ||
+           g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
+           g_error_matches(error, VG_ERROR, VG_E_INVALID) ||
+           g_error_matches(error, VG_ERROR, VG_E_DENIED);
+}
+
+static void
+act_start(const struct act_look *look, struct vg_act_move *move, int64_t revision)
+{
+    struct backend_act *act = look->backend->act;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(vg_migration) record = NULL;
+
+    if (act_audit(look, move, &error) < 0 || (!move->undo_of && act_save_plan(look, &error) < 0)) {
+        vg_acts_refuse(move, error->message);
+        vg_log_warn("an automatic move does not start act=%s vm=\"%s\" reason=\"%s\"", move->act,
+                    move->vm, error->message);
+        return;
+    }
+    record = act_ask(look, move, revision, &error);
+    if (record) {
+        move->step = VG_ACT_MOVING;
+        g_free(move->move);
+        move->move = g_strdup(record->id);
+        g_free(move->why);
+        move->why = g_strdup(record->waits_for);
+        atomic_fetch_add(move->undo_of ? &act->undone : &act->started, 1);
+        vg_log_notice("automatic move started act=%s vm=\"%s\" from=\"%s\" to=\"%s\" move=%s",
+                      move->act, move->vm, move->from, move->to, record->id);
+        return;
+    }
+    vg_log_warn("an automatic move does not start act=%s vm=\"%s\" reason=\"%s\"", move->act,
+                move->vm, error->message);
+    if (act_is_refusal(error))
+        vg_acts_refuse(move, error->message);
+    else
+        vg_act_set_why(move, "it is not known whether its host has started it: %s", error->message);
+}
+
+/* ---- a check ---- */
+
+/* Decides what starts. The plan that waits is taken if nothing else is under way. */
+static void
+act_decide(struct act_look *look, GPtrArray *start)
+{
+    struct backend_act *act = look->backend->act;
+    vg_acting *acting = look->state.acting;
+
+    vg_acts_step(&look->facts, acting, start);
+    if (!act->plan || vg_acting_is_busy(acting) || !acting->acts || !look->snapshot)
+        return;
+    g_autofree char *id = g_strdup_printf("act-%08x%08x", g_random_int(), g_random_int());
+    if (vg_acts_take(&look->facts, act->plan, id, acting) > 0) {
+        vg_log_notice("plan is carried out plan=%s act=%s moves=%u", act->plan->id, id,
+                      acting->moves->len);
+        look->facts.plan = act->plan;
+        vg_acts_step(&look->facts, acting, start);
+        look->facts.plan = NULL;
+    }
+    g_clear_pointer(&act->plan, vg_plan_free);
+}
+
+static int
+act_run(struct act_look *look, vg_leader *leader, int64_t revision, GError **err)
+{
+    g_autoptr(GPtrArray) start = g_ptr_array_new();
+    g_autofree char *before = act_text(look->state.acting);
+
+    g_free(look->state.acting->host);
+    look->state.acting->host = g_strdup(vg_mover_host(look->backend->parts.mover));
+    act_decide(look, start);
+    if (act_keep(look, revision, before, err) < 0)
+        return -1;
+    act_tell_spent(look->backend, look->state.acting);
+    for (guint i = 0; i < start->len; i++) {
+        struct vg_act_move *move = start->pdata[i];
+        if (!vg_leader_may_act(leader, revision))
+            return vg_error(err, VG_E_CONFLICT, "this host may not lead the cluster any more");
+        act_start(look, move, revision);
+    }
+    return start->len > 0 ? act_keep(look, revision, NULL, err) : 0;
+}
+
+/* Reads only the necessary data, because it queries all hosts. */
+static int
+act_prepare(struct act_look *look, GError **err)
+{
+    struct backend_act *act = look->backend->act;
+
+    if (vg_acts_read(act->acts, &look->state, err) < 0)
+        return -1;
+    if (!look->state.acting)
+        look->state.acting = vg_record_new(&vg_acting_record);
+    backend_act_rules(look->backend, &look->rules);
+    backend_read_policy(look->backend, &look->policy);
+    const bool busy = vg_acting_is_busy(look->state.acting);
+    look->facts.now_ns = vg_clock_realtime_ns();
+    if (busy || act->plan)
+        act_read_hosts(look);
+    if (look->snapshot)
+        act->has_vm_mode = act_has_vm_mode(look->snapshot);
+    if (busy || act->has_vm_mode || vg_acts_is_wanted(&look->rules, &look->policy))
+        act_read_moves(look);
+    else
+        look->moves = g_ptr_array_new();
+    look->stopped = act_why_stopped(look);
+    if (busy && look->state.acting->plan)
+        look->plan =
+            vg_plan_from_json(look->state.acting->plan, strlen(look->state.acting->plan), err);
+    if (busy && look->state.acting->plan && !look->plan)
+        return -1;
+    act_set_facts(look);
+    return 0;
+}
+
+void
+backend_act_look(void *data, vg_leader *leader, int64_t revision)
+{
+    vg_daemon_backend *backend = data;
+    struct backend_act *act = backend->act;
+    struct act_look look = {.backend = backend};
+    g_autoptr(GError) error = NULL;
+
+    if (act->revision == revision && vg_clock_monotonic_ns() < act->next_ns)
+        return;
+    if (act_prepare(&look, &error) < 0 || act_run(&look, leader, revision, &error) < 0)
+        vg_log_warn_limited("nothing is done without a person now reason=\"%s\"", error->message);
+    else
+        act->revision = revision;
+    const bool busy = look.state.acting && vg_acting_is_busy(look.state.acting);
+    act->next_ns = vg_clock_monotonic_ns() + (busy || error ? BUSY_NS : REST_NS);
+    act_look_clear(&look);
+}
+
+/* ---- what the API calls ---- */
+
+static int
+act_read(void *data, vg_acts_report *ret, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_auto(vg_acts_state) state = {0};
+    struct vg_act_rules rules;
+
+    backend_act_rules(backend, &rules);
+    ret->mode = rules.mode;
+    if (!backend->act)
+        return 0;
+    if (vg_acts_read(backend->act->acts, &state, err) < 0)
+        return -1;
+    ret->has_cluster = true;
+    ret->acting = g_steal_pointer(&state.acting);
+    ret->pause = g_steal_pointer(&state.pause);
+    return 0;
+}
+
+static int
+act_switch(void *data, bool pause, const char *by, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    if (!backend->act)
+        return vg_error(err, VG_E_REFUSED,
+                        "this host is in no cluster ([cluster] etcd), so nothing moves VMs without "
+                        "a person");
+    return pause ? vg_acts_pause(backend->act->acts, by, err)
+                 : vg_acts_resume(backend->act->acts, by, err);
+}
+
+static bool
+act_is_spent(void *data)
+{
+    const vg_daemon_backend *backend = data;
+
+    return backend->act && atomic_load(&backend->act->spent);
+}
+
+void
+backend_act_count(const vg_daemon_backend *backend, struct vg_daemon_stats *ret)
+{
+    if (!backend->act)
+        return;
+    ret->acts_started = atomic_load(&backend->act->started);
+    ret->acts_undone = atomic_load(&backend->act->undone);
+    ret->acts_spent = atomic_load(&backend->act->spent);
+}
+
+int
+backend_act_check(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GError **err)
+{
+    const char *host = vg_mover_host(backend->parts.mover);
+    struct vg_policy_config policy;
+    struct vg_act_rules rules;
+
+    backend_act_rules(backend, &rules);
+    backend_read_policy(backend, &policy);
+    const enum vg_policy_mode own = vg_host_groups_mode(&policy, host, rules.mode);
+    const enum vg_policy_mode mode =
+        vm->policy != VG_POLICY_UNSET && own > VG_POLICY_OBSERVE ? vm->policy : own;
+    if (mode == VG_POLICY_ACT)
+        return 0;
+    return vg_error(err, VG_E_REFUSED,
+                    "the policy's mode for '%s' on host '%s' is '%s', so it moves only if a person "
+                    "requests that",
+                    vm->name, host, vg_policy_mode_names[mode]);
+}
+
+static int
+act_set_vm_mode(void *data, const char *id, enum vg_policy_mode mode, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    const struct vg_inv_vm *vm = backend_find_here(view, id);
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
+
+    if (!vm)
+        return vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", id);
+    if (!settings->enabled)
+        return vg_error(
+            err, VG_E_REFUSED,
+            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
+    if (vm->manager)
+        return vg_error(err, VG_E_REFUSED, "%s manages '%s', so vgpud does not move it",
+                        vm->manager, vm->name);
+    g_autoptr(vg_virt_link) link = vg_virt_link_open(settings->libvirt_uri, err);
+    return link ? vg_virt_set_policy(link, vm->uuid, mode, err) : -1;
+}
+
+const struct vg_backend_acts backend_acts = {
+    .set_vm_mode = act_set_vm_mode,
+    .read = act_read,
+    .set_paused = act_switch,
+    .is_spent = act_is_spent,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Acts without a person while this host leads the cluster: carries out the plans that it proposes,
+ * and reverses moves that made things worse. policy/acts.h decides; etcd keeps each decision before
+ * it is carried out.
+ */
+#ifndef VG_DAEMON_BACKEND_ACT_H
+#define VG_DAEMON_BACKEND_ACT_H
+
+#include "cluster/acts.h"
+#include "daemon/backend-private.h"
+#include "policy/acts.h"
+
+struct backend_act;
+
+/* Makes the part that acts. The backend frees it. */
+struct backend_act *backend_act_new(const struct vg_daemon_config *config);
+void backend_act_free(struct backend_act *act);      /* NULL is fine */
+void backend_act_interrupt(struct backend_act *act); /* NULL is fine */
+
+/* Remembers a plan of the leader, which is carried out if that is allowed. On "leader-plan". */
+void backend_act_take(vg_daemon_backend *backend, const vg_plan *plan);
+
+/* Looks at everything, and starts what may start. See vg_leader_act. */
+void backend_act_look(void *data, vg_leader *leader, int64_t revision);
+
+/* Returns how acting is configured now. */
+void backend_act_rules(vg_daemon_backend *backend, struct vg_act_rules *ret);
+
+/* Adds what this host has done as the leader. */
+void backend_act_count(const vg_daemon_backend *backend, struct vg_daemon_stats *ret);
+
+/* of struct vg_backend */
+extern const struct vg_backend_acts backend_acts;
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the leader of a cluster does without a person: the plan that it carries out, move by move,
+ * and why it does not act at the moment. Plain data described by records. etcd keeps it, so that
+ * the next leader continues.
+ */
+#ifndef VG_MODEL_ACTING_H
+#define VG_MODEL_ACTING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "base/record.h"
+
+/* The maximum number of moves of a plan that are carried out; the next plan has the others. */
+#define VG_ACTING_MOVES_MAX 32
+#define VG_ACTING_UNDOS_MAX 16
+
+enum vg_policy_mode {
+    VG_POLICY_UNSET, /* not configured; for a VM: as its hosts */
+    VG_POLICY_NEVER, /* a VM that no plan moves */
+    VG_POLICY_OBSERVE,
+    VG_POLICY_PROPOSE,
+    VG_POLICY_ACT,
+    VG_POLICY_MODE_MAX
+};
+
+extern const char *const vg_policy_mode_names[]; /* "", "never", "observe", ... */
+
+/* Name of the alert for a spent error budget. */
+#define VG_ACT_ALERT "policy-stopped"
+
+enum vg_act_step {
+    VG_ACT_WAITS,
+    VG_ACT_STARTING, /* the order to its source has been stored */
+    VG_ACT_MOVING,   /* its source has a move that has not ended */
+    VG_ACT_DONE,
+    VG_ACT_FAILED,
+    VG_ACT_DROPPED, /* it was not started, and will not be */
+    VG_ACT_STEP_MAX
+};
+
+extern const char *const vg_act_step_names[]; /* "waits", "starting", ... */
+
+struct vg_act_move {
+    char *act; /* identifies it; the record of the move has the same */
+    char *vm;
+    char *uuid;
+    char *from; /* hosts */
+    char *to;
+    int64_t wave; /* 0 for a move that reverses another */
+    int64_t group;
+    bool undo_rest; /* if another move of its group fails, it is reversed */
+    enum vg_act_step step;
+    char *undo_of;    /* id of the move that it reverses, or NULL */
+    char *move;       /* id of the move, once known */
+    char *why;        /* what it waits for, or why it failed or was dropped; or NULL */
+    int64_t asked_ns; /* epoch, when the order was stored; 0 before that */
+    int64_t until_ns; /* its source does not start it later */
+};
+
+struct vg_acting {
+    char *host; /* the leader that has written this */
+    enum vg_policy_mode mode;
+    bool acts;
+    char *why; /* why it does not act now, one sentence; NULL if it does */
+    int64_t at_ns;
+    int64_t errors; /* automatic moves of the last day that failed or made things worse */
+    int64_t budget; /* as many end acting */
+    bool spent;     /* the budget is spent */
+    char *plan_id;  /* of the plan that is carried out, or was last; or NULL */
+    char *plan_hash;
+    char *plan;       /* its document, without what is only for people */
+    GPtrArray *moves; /* struct vg_act_move */
+};
+typedef struct vg_acting vg_acting;
+
+/* A stop of all automatic moves by a user. */
+struct vg_act_mark {
+    char *by;
+    int64_t at_ns;
+};
+
+extern const struct vg_record_type vg_act_move_record;
+extern const struct vg_record_type vg_acting_record;
+extern const struct vg_record_type vg_act_mark_record;
+
+void vg_acting_free(void *acting); /* NULL is fine */
+void vg_act_mark_free(void *mark); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_acting, vg_acting_free)
+
+static inline bool
+vg_act_has_ended(const struct vg_act_move *move)
+{
+    return move->step >= VG_ACT_DONE;
+}
+
+/* Returns whether a move has not ended. */
+bool vg_acting_is_busy(const struct vg_acting *acting);
+
+/* Sets `why` of a move. */
+void vg_act_set_why(struct vg_act_move *move, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/acts.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "policy/acts-past.h"
+#include "policy/drift.h"
+#include "policy/host-groups.h"
+
+#define MINUTE_NS (60 * VG_ACT_S)
+
+/* The tolerance for clocks that differ. If a source has no record of a move this long after
+ * until_ns, it has not started the move. */
+#define LOST_NS (30 * VG_ACT_S)
+
+/* The age of a host's figures that is too old if [policy] stale does not say. */
+#define STALE_NS (60 * VG_ACT_S)
+
+/* ---- modes ---- */
+
+/* Returns the mode for a VM that moves: its own, or the more careful one of both hosts. */
+static enum vg_policy_mode
+acts_mode(const struct vg_acts_facts *facts, const struct vg_snap_vm *vm, const char *from,
+          const char *to)
+{
+    const enum vg_policy_mode mode = facts->rules->mode;
+    const enum vg_policy_mode a = vg_host_groups_mode(facts->policy, from, mode);
+    const enum vg_policy_mode b = vg_host_groups_mode(facts->policy, to, mode);
+
+    /* The mode of the VM does not override an observed host. */
+    if (vm && vm->policy != VG_POLICY_UNSET && MIN(a, b) > VG_POLICY_OBSERVE)
+        return vm->policy;
+    return MIN(a, b);
+}
+
+bool
+vg_acts_is_wanted(const struct vg_act_rules *rules, const struct vg_policy_config *policy)
+{
+    bool wanted = rules->mode == VG_POLICY_ACT;
+
+    for (size_t i = 0; i < policy->n_host_groups; i++)
+        wanted = wanted || policy->host_groups[i].mode == VG_POLICY_ACT;
+    return wanted;
+}
+
+static const struct vg_snap_vm *
+acts_find_on(const struct vg_snap_host *host, const char *uuid)
+{
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        if (vm->uuid && g_ascii_strcasecmp(vm->uuid, uuid) == 0)
+            return vm;
+    }
+    return NULL;
+}
+
+/* Finds the VM of a move on its source. */
+static const struct vg_snap_vm *
+acts_find_vm(const struct vg_acts_facts *facts, const struct vg_act_move *move)
+{
+    const struct vg_snap_host *from =
+        facts->snapshot ? vg_snapshot_find_host(facts->snapshot, move->from) : NULL;
+
+    return from ? acts_find_on(from, move->uuid) : NULL;
+}
+
+/* Returns whether a VM is on any host. */
+static bool
+acts_is_known(const struct vg_acts_facts *facts, const char *uuid)
+{
+    for (guint i = 0; i < facts->snapshot->hosts->len; i++) {
+        if (acts_find_on(facts->snapshot->hosts->pdata[i], uuid))
+            return true;
+    }
+    return false;
+}
+
+static char *
+acts_why_mode(const struct vg_acts_facts *facts, const struct vg_act_move *move)
+{
+    const struct vg_snap_vm *vm = acts_find_vm(facts, move);
+    const enum vg_policy_mode mode = acts_mode(facts, vm, move->from, move->to);
+
+    if (mode == VG_POLICY_ACT)
+        return NULL;
+    return g_strdup_printf("the policy's mode for '%s' from '%s' to '%s' is '%s'", move->vm,
+                           move->from, move->to, vg_policy_mode_names[mode]);
+}
+
+/* ---- hosts ---- */
+
+static char *
+acts_why_host(const struct vg_acts_facts *facts, const char *name)
+{
+    const struct vg_snap_host *host = vg_snapshot_find_host(facts->snapshot, name);
+    const int64_t stale_ns = facts->policy->stale_ns > 0 ? facts->policy->stale_ns : STALE_NS;
+
+    if (!host)
+        return g_strdup_printf("host '%s' is not known now", name);
+    if (host->age_ns > stale_ns)
+        return g_strdup_printf("the figures of host '%s' are %.0f s old", name,
+                               (double)host->age_ns / VG_ACT_S);
+    if (!vg_snap_host_names_gpus(host))
+        return g_strdup_printf("the version of host '%s' cannot make automatic moves", name);
+    return NULL;
+}
+
+/* Returns why a VM cannot be moved as intended any more, or NULL. */
+static char *
+acts_why_drift(const struct vg_acts_facts *facts, const struct vg_act_move *move)
+{
+    const struct vg_snap_host *to = vg_snapshot_find_host(facts->snapshot, move->to);
+    const struct vg_snap_vm *vm = acts_find_vm(facts, move);
+    g_autoptr(GError) error = NULL;
+
+    if (!vm)
+        return g_strdup_printf("'%s' is no longer on host '%s'", move->vm, move->from);
+    if (vm->never_move || vm->problem)
+        return g_strdup_printf("'%s' is not to be moved now%s%s", move->vm, vm->problem ? ": " : "",
+                               vm->problem ? vm->problem : "");
+    if (to && to->maintenance)
+        return g_strdup_printf("host '%s' is in maintenance", move->to);
+    if (move->undo_of)
+        return NULL;
+    if (!facts->plan)
+        return g_strdup("its plan is not known any more");
+    const struct vg_plan_action *action =
+        vg_drift_find_action(facts->plan, move->uuid, move->to, NULL, &error);
+    if (!action || vg_drift_check(facts->snapshot, facts->plan, action, &error) < 0)
+        return g_strdup(error->message);
+    return NULL;
+}
+
+/* ---- what may start ---- */
+
+static char *
+acts_why_wave(const struct vg_acting *acting, const struct vg_act_move *move)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        const struct vg_act_move *other = acting->moves->pdata[i];
+        if (other->wave < move->wave && !vg_act_has_ended(other))
+            return g_strdup_printf("the move of '%s' comes first", other->vm);
+    }
+    return NULL;
+}
+
+/* Returns how long the window stays open, 0 if it is closed. */
+static int64_t
+acts_window_ns(const struct vg_acts_facts *facts)
+{
+    const int left = vg_act_window_left(&facts->rules->window, facts->minute_of_week);
+
+    return left == 0 ? 0 : left * MINUTE_NS - facts->now_ns % MINUTE_NS;
+}
+
+/* Returns why a move waits, or NULL. */
+static char *
+acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting,
+               const struct vg_act_move *move)
+{
+    if (facts->unknown || facts->stopped)
+        return g_strdup(facts->unknown ? facts->unknown : facts->stopped);
+    if (acts_window_ns(facts) == 0)
+        return g_strdup("the next time of [policy] act_window");
+    if (!facts->snapshot)
+        return g_strdup("the state of the hosts is not known now");
+    char *why = acts_why_wave(acting, move);
+    if (!why)
+        why = acts_why_host(facts, move->from);
+    if (!why)
+        why = acts_why_host(facts, move->to);
+    /* Its host's vgpud may have just started. */
+    if (!why && !acts_is_known(facts, move->uuid))
+        why = g_strdup_printf("'%s' is on no known host now", move->vm);
+    return why;
+}
+
+/* Returns why a move is dropped instead of waiting, or NULL. */
+static char *
+acts_why_dropped(const struct vg_acts_facts *facts, const struct vg_acting *acting,
+                 const struct vg_act_move *move)
+{
+    char *why = acts_why_drift(facts, move);
+
+    if (!why)
+        why = acts_why_mode(facts, move);
+    if (!why && move->undo_of)
+        return acts_why_undone(facts, move->uuid);
+    if (!why && acting->spent)
+        why = g_strdup("the error budget is spent");
+    if (!why)
+        why = acts_why_rests(facts, move);
+    if (!why)
+        why = acts_why_cycle(facts, move);
+    return why;
+}
+
+static void
+acts_drop(struct vg_act_move *move, const char *why)
+{
+    move->step = VG_ACT_DROPPED;
+    vg_act_set_why(move, "%s", why);
+}
+
+void
+vg_acts_refuse(struct vg_act_move *move, const char *reason)
+{
+    acts_drop(move, reason);
+}
+
+/* Decides about a move that waits. Returns whether it starts now. */
+static bool
+acts_decide(const struct vg_acts_facts *facts, const struct vg_acting *acting,
+            struct vg_act_move *move)
+{
+    char *why = acts_why_waits(facts, acting, move);
+    g_autofree char *end = why ? NULL : acts_why_dropped(facts, acting, move);
+
+    if (!why && !end)
+        why = acts_why_moving(facts, move);
+    if (!why && !end)
+        why = acts_why_limit(facts, acting, move);
+    if (end) {
+        acts_drop(move, end);
+        return false;
+    }
+    g_free(move->why);
+    move->why = why;
+    if (why)
+        return false;
+    move->step = VG_ACT_STARTING;
+    move->asked_ns = facts->now_ns;
+    move->until_ns = facts->now_ns + MIN(acts_window_ns(facts), VG_ACT_START_NS);
+    return true;
+}
+
+/* ---- results ---- */
+
+static void
+acts_take_record(struct vg_act_move *move, const struct vg_migration *record)
+{
+    g_autofree char *cause = vg_migration_cause(record);
+
+    g_free(move->move);
+    move->move = g_strdup(record->id);
+    g_clear_pointer(&move->why, g_free);
+    if (!vg_migration_has_ended(record->state)) {
+        move->step = VG_ACT_MOVING;
+        move->why = g_strdup(record->waits_for);
+        return;
+    }
+    move->step = record->state == VG_MIGRATION_DONE ? VG_ACT_DONE : VG_ACT_FAILED;
+    if (record->not_started)
+        move->step = VG_ACT_DROPPED;
+    move->why = g_steal_pointer(&cause);
+}
+
+static void
+acts_reconcile(const struct vg_acts_facts *facts, struct vg_acting *acting)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        struct vg_act_move *move = acting->moves->pdata[i];
+        if (move->step != VG_ACT_STARTING && move->step != VG_ACT_MOVING)
+            continue;
+        const struct vg_migration *record = acts_find(facts, move->act);
+        if (record)
+            acts_take_record(move, record);
+        else if (move->step == VG_ACT_STARTING && facts->now_ns > move->until_ns + LOST_NS)
+            acts_drop(move, "its host has not started it");
+        else if (facts->now_ns > move->asked_ns + VG_ACT_DAY_NS)
+            acts_drop(move, "no host has a record of it any more");
+    }
+}
+
+/* ---- waves and groups ---- */
+
+static bool
+acts_has_broken(const struct vg_act_move *move)
+{
+    return move->step == VG_ACT_FAILED || move->step == VG_ACT_DROPPED;
+}
+
+/* Drops what can no longer be carried out: the rest of a group, and later waves. */
+static void
+acts_drop_rest(const struct vg_acts_facts *facts, struct vg_acting *acting)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        const struct vg_act_move *broken = acting->moves->pdata[i];
+        for (guint k = 0; broken->wave > 0 && acts_has_broken(broken) && k < acting->moves->len;
+             k++) {
+            struct vg_act_move *other = acting->moves->pdata[k];
+            if (other->step != VG_ACT_WAITS || other->wave == 0)
+                continue;
+            if (other->group == broken->group)
+                acts_drop(other, "another move of its group did not take place");
+            else if (other->wave > broken->wave)
+                acts_drop(other, "a move of an earlier wave did not take place");
+        }
+    }
+    for (guint i = 0; i < acting->moves->len; i++) {
+        struct vg_act_move *move = acting->moves->pdata[i];
+        if (move->step == VG_ACT_WAITS && facts->now_ns > move->until_ns)
+            acts_drop(move, "it has waited for too long");
+    }
+}
+
+static bool
+acts_group_is_broken(const struct vg_acting *acting, const struct vg_act_move *move)
+{
+    bool broken = false;
+
+    for (guint i = 0; i < acting->moves->len; i++) {
+        const struct vg_act_move *other = acting->moves->pdata[i];
+        if (other == move || other->wave == 0 || other->group != move->group)
+            continue;
+        if (!vg_act_has_ended(other))
+            return false;
+        broken = broken || acts_has_broken(other);
+    }
+    return broken;
+}
+
+/* ---- reversing ---- */
+
+static const struct vg_act_move *
+acts_find_act(const struct vg_acting *acting, const char *act)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        const struct vg_act_move *move = acting->moves->pdata[i];
+        if (strcmp(move->act, act) == 0)
+            return move;
+    }
+    return NULL;
+}
+
+/* Counts the moves that reverse others, and drops those that ended longest ago if need be. */
+static bool
+acts_has_room(struct vg_acting *acting)
+{
+    guint n = 0;
+
+    for (guint i = 0; i < acting->moves->len; i++)
+        n += ((const struct vg_act_move *)acting->moves->pdata[i])->undo_of != NULL;
+    for (guint i = 0; n >= VG_ACTING_UNDOS_MAX && i < acting->moves->len; i++) {
+        const struct vg_act_move *move = acting->moves->pdata[i];
+        if (!move->undo_of || !vg_act_has_ended(move))
+            continue;
+        g_ptr_array_remove_index(acting->moves, i);
+        return true;
+    }
+    return n < VG_ACTING_UNDOS_MAX;
+}
+
+static void
+acts_add_undo(const struct vg_acts_facts *facts, struct vg_acting *acting,
+              const struct vg_migration *record)
+{
+    g_autofree char *act = g_strconcat("undo/", record->id, NULL);
+    g_autofree char *undone = acts_why_undone(facts, record->uuid);
+
+    if (undone || acts_has_later(facts, record) || acts_find_act(acting, act) ||
+        acts_find(facts, act) || !acts_has_room(acting))
+        return;
+    struct vg_act_move *move = vg_record_new(&vg_act_move_record);
+    move->act = g_steal_pointer(&act);
+    move->vm = g_strdup(record->vm);
+    move->uuid = g_strdup(record->uuid);
+    move->from = g_strdup(record->to);
+    move->to = g_strdup(record->from);
+    move->undo_of = g_strdup(record->id);
+    move->until_ns = facts->now_ns + VG_ACT_DAY_NS;
+    g_ptr_array_add(acting->moves, move);
+}
+
+/* Reverses moves that made things worse, and what is left of groups that broke. */
+static void
+acts_find_undos(const struct vg_acts_facts *facts, struct vg_acting *acting)
+{
+    for (guint i = 0; i < facts->moves->len; i++) {
+        const struct vg_migration *record = facts->moves->pdata[i];
+        const struct vg_act_move *move;
+        if (!record->act || record->undo_of || record->state != VG_MIGRATION_DONE ||
+            record->ended_ns < facts->now_ns - VG_ACT_DAY_NS)
+            continue;
+        move = acts_find_act(acting, record->act);
+        if (record->verdict.result == VG_VERDICT_WORSE ||
+            (move && move->undo_rest && move->step == VG_ACT_DONE &&
+             acts_group_is_broken(acting, move)))
+            acts_add_undo(facts, acting, record);
+    }
+}
+
+/* ---- a step ---- */
+
+/* Says whether vgpud acts now, and why not. */
+static void
+acts_explain(const struct vg_acts_facts *facts, struct vg_acting *acting)
+{
+    const char *why = NULL;
+
+    acting->mode = facts->rules->mode;
+    if (!vg_acts_is_wanted(facts->rules, facts->policy) && !facts->vms_act)
+        why = "[policy] mode is not 'act'";
+    else if (facts->stopped)
+        why = facts->stopped;
+    else if (facts->unknown)
+        why = facts->unknown;
+    else if (acting->spent)
+        why = "the error budget is spent: moves are only proposed";
+    else if (acts_window_ns(facts) == 0)
+        why = "it is outside of [policy] act_window";
+    g_free(acting->why);
+    acting->why = g_strdup(why);
+    acting->acts = !why;
+}
+
+void
+vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrArray *start)
+{
+    if (!facts->unknown) {
+        acts_reconcile(facts, acting);
+        acting->errors = acts_count_errors(facts);
+        acting->budget = facts->rules->error_budget;
+        acting->spent = acting->errors >= acting->budget;
+        acts_find_undos(facts, acting);
+    }
+    acts_explain(facts, acting);
+    acts_drop_rest(facts, acting);
+    for (guint i = 0; i < acting->moves->len; i++) {
+        struct vg_act_move *move = acting->moves->pdata[i];
+        if (move->step != VG_ACT_WAITS)
+            continue;
+        if (acts_decide(facts, acting, move))
+            g_ptr_array_add(start, move);
+        else if (acts_has_broken(move))
+            acts_drop_rest(facts, acting);
+    }
+}
+
+/* ---- a new plan ---- */
+
+static struct vg_act_move *
+acts_move_of(const struct vg_plan_action *action, const char *id, guint number, int64_t until_ns)
+{
+    struct vg_act_move *move = vg_record_new(&vg_act_move_record);
+
+    move->act = g_strdup_printf("%s/%u", id, number + 1);
+    move->vm = g_strdup(action->vm);
+    move->uuid = g_strdup(action->uuid);
+    move->from = g_strdup(action->from);
+    move->to = g_strdup(action->to);
+    move->wave = MAX(action->wave, 1);
+    move->group = action->group;
+    move->undo_rest = action->undo_partial;
+    move->until_ns = until_ns;
+    return move;
+}
+
+/* Returns whether the moves of a group can be carried out, as far as that is known in advance. */
+static bool
+acts_may_take(const struct vg_acts_facts *facts, const vg_plan *plan, int64_t group)
+{
+    bool may = group > 0;
+
+    for (guint i = 0; may && i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        if (action->group != group)
+            continue;
+        if (!action->uuid)
+            return false;
+        struct vg_act_move *move = acts_move_of(action, "", i, 0);
+        g_autofree char *mode = acts_why_mode(facts, move);
+        g_autofree char *rests = acts_why_rests(facts, move);
+        g_autofree char *cycle = acts_why_cycle(facts, move);
+        may = !mode && !rests && !cycle;
+        vg_record_free(&vg_act_move_record, move);
+    }
+    return may;
+}
+
+/* Returns whether a group has a host in a set, or adds its hosts to that set. */
+static bool
+acts_touches(const vg_plan *plan, int64_t group, GHashTable *hosts, bool add)
+{
+    bool touches = false;
+
+    for (guint i = 0; i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        if (action->group != group)
+            continue;
+        touches = touches || g_hash_table_contains(hosts, action->from) ||
+                  g_hash_table_contains(hosts, action->to);
+        if (add) {
+            g_hash_table_add(hosts, action->from);
+            g_hash_table_add(hosts, action->to);
+        }
+    }
+    return touches;
+}
+
+static unsigned
+acts_size_of(const vg_plan *plan, int64_t group)
+{
+    unsigned n = 0;
+
+    for (guint i = 0; i < plan->actions->len; i++)
+        n += ((const struct vg_plan_action *)plan->actions->pdata[i])->group == group;
+    return n;
+}
+
+/* Returns the document of a plan, with the moves that are carried out, and without what is only for
+ * people. */
+static char *
+acts_plan_text(const vg_plan *plan, const struct vg_acting *acting)
+{
+    g_autoptr(vg_plan) copy = vg_record_copy(&vg_plan_record, plan);
+
+    g_ptr_array_set_size(copy->why, 0);
+    g_ptr_array_set_size(copy->notes, 0);
+    g_ptr_array_set_size(copy->skipped, 0);
+    g_ptr_array_set_size(copy->proxies, 0);
+    for (guint i = copy->actions->len; i-- > 0;) {
+        struct vg_plan_action *action = copy->actions->pdata[i];
+        bool carried_out = false;
+        for (guint k = 0; k < acting->moves->len; k++) {
+            const struct vg_act_move *move = acting->moves->pdata[k];
+            carried_out = carried_out || (g_strcmp0(move->uuid, action->uuid) == 0 &&
+                                          strcmp(move->to, action->to) == 0);
+        }
+        if (!carried_out) {
+            g_ptr_array_remove_index(copy->actions, i);
+            continue;
+        }
+        g_ptr_array_set_size(action->reason.inputs, 0);
+        g_clear_pointer(&action->runner_up.what, g_free);
+        g_clear_pointer(&action->runner_up.why, g_free);
+    }
+    g_autoptr(json_object) document = vg_plan_to_json(copy);
+    return vg_json_to_text(document, false);
+}
+
+unsigned
+vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, const char *id,
+             struct vg_acting *acting)
+{
+    g_autoptr(GHashTable) left_out = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GPtrArray) moves = g_ptr_array_new();
+    int64_t group = 0;
+    bool takes = false;
+
+    /* The moves of a group follow each other. */
+    for (guint i = 0; i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        if (action->group != group) {
+            group = action->group;
+            /* A group may rely on an earlier group. */
+            takes = moves->len + acts_size_of(plan, group) <= VG_ACTING_MOVES_MAX &&
+                    !acts_touches(plan, group, left_out, false) &&
+                    acts_may_take(facts, plan, group);
+            if (!takes)
+                acts_touches(plan, group, left_out, true);
+        }
+        if (takes)
+            g_ptr_array_add(moves, acts_move_of(action, id, i, facts->now_ns + VG_ACT_PLAN_NS));
+    }
+    if (moves->len == 0)
+        return 0;
+    g_ptr_array_set_size(acting->moves, 0);
+    for (guint i = 0; i < moves->len; i++)
+        g_ptr_array_add(acting->moves, moves->pdata[i]);
+    g_free(acting->plan_id);
+    g_free(acting->plan_hash);
+    g_free(acting->plan);
+    acting->plan_id = g_strdup(plan->id);
+    acting->plan_hash = g_strdup(plan->input_hash);
+    acting->plan = acts_plan_text(plan, acting);
+    return moves->len;
+}
