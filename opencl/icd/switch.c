@@ -307,7 +307,7 @@ vg_cl_resume(struct vg_cl_switch *s, const char *place)
         return true;
     vg_cl_step(s, "");
     if (!vg_cl_vendors_send(place))
-        return vg_cl_fail(s, "'%.64s' is no proxy", place);
+        return vg_cl_fail(s, "'%.64s' is not a proxy", place);
     const bool is_loaded = switch_reload(s);
     vg_cl_vendors_unreach();
     if (!is_loaded)

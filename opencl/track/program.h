@@ -9,8 +9,8 @@
 
 /* Why a program cannot go to a proxy. */
 #define VG_CL_FOREIGN_BINARY                                                                       \
- "the binary of a program is not accepted: a proxy takes those of its own --binary-key, for "      \
- "one VM, device and driver"
+ "the proxy rejected a program binary: it accepts only those signed with its own --binary-key "    \
+ "for the same VM, device and driver"
 
 enum vg_cl_program_kind {
     VG_CL_PROGRAM_SOURCE,
