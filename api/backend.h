@@ -329,7 +329,7 @@ struct vg_backend_moves {
                                         const struct vg_proxy_move_request *request, GError **err);
 };
 
-/* What is done without a person. */
+/* Automatic moves. */
 struct vg_acts_report {
     enum vg_policy_mode mode;  /* as this host is configured */
     bool has_cluster;          /* if false, nothing can be done without a person, and all else is

@@ -115,7 +115,7 @@ struct vg_daemon_config {
     int cluster_mode; /* enum vg_config_cluster */
     int64_t cluster_interval_ns;
 
-    int act_mode; /* index into the names of the key; 0: cluster_mode counts */
+    int act_mode; /* index into the names of the key; 0 means that cluster_mode counts */
     char *act_window;
     int64_t act_moves, act_moves_per_host, act_moves_per_target;
     int64_t act_cooldown_ns;

@@ -14,7 +14,7 @@
 #define READ_LIMIT_NS (2 * VG_NS_PER_S)
 #define MINUTE_NS     (60 * VG_NS_PER_S)
 
-/* What makes the demand of a VM unknown. */
+/* Makes the demand of a VM unknown. */
 #define LACKS (VG_CPU_NO_SWITCHES | VG_CPU_ABSENT_CPUS)
 
 struct vg_past_days {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the leader of a cluster does without a person: the plan that it carries out, move by move,
+ * The automatic moves of a cluster's leader: the plan that it carries out, move by move,
  * and why it does not act at the moment. Plain data described by records. etcd keeps it, so that
  * the next leader continues.
  */

@@ -50,7 +50,7 @@ struct vg_host_summary {
     int64_t gpus;
     int64_t store_bytes; /* size of its vgpud's store; 0 if not reported */
     int64_t gpus_free;   /* free vGPU places on all GPUs, for the type with most of them */
-    char *gpu_largest;   /* type of the largest free vGPU profile; NULL: none, or unknown */
+    char *gpu_largest;   /* type of the largest free vGPU profile, or NULL if none or unknown */
     GArray *classes;     /* int32_t: VMs of each enum vg_vm_class */
     GArray *scores;      /* int32_t: VMs by CPU intensity, in steps of a tenth */
     GPtrArray *top;      /* struct vg_summary_vm: the VMs that lose most, most first */

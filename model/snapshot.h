@@ -125,10 +125,11 @@ struct vg_snap_vm {
                    * on; empty for any CPU */
     bool pinned;  /* to CPUs or NUMA nodes of its host */
     bool never_move;
-    enum vg_policy_mode policy; /* what the policy may do with it by itself, if set for the VM */
-    char *only_cold;            /* why it cannot be moved while it runs, one sentence; or NULL */
-    char *manager;  /* another program that moves it, so that vgpud may not, "oVirt"; or NULL */
-    bool unmanaged; /* its host's libvirt does not know it, so it cannot be moved */
+    enum vg_policy_mode
+        policy;      /* what the policy may do with it automatically, if set for the VM */
+    char *only_cold; /* why it cannot be moved while it runs, one sentence; or NULL */
+    char *manager;   /* another program that moves it, so that vgpud may not, "oVirt"; or NULL */
+    bool unmanaged;  /* its host's libvirt does not know it, so it cannot be moved */
     GPtrArray *affinity;      /* char *: groups whose members must share a host */
     GPtrArray *anti_affinity; /* char *: groups whose members must be on different hosts */
     char *cpu_model;  /* that the guest was started with and requires; NULL if any model will do */

@@ -242,10 +242,10 @@ acts_why_limit(const struct vg_acts_facts *facts, const struct vg_acting *acting
                                "that [policy] act_moves allows",
                                load.total);
     if (MAX(load.from, load.to) >= rules->moves_per_host)
-        return g_strdup_printf("host '%s' already takes part in %" G_GINT64_FORMAT " moves, the most that "
-                               "[policy] act_moves_per_host allows",
-                               load.from >= rules->moves_per_host ? of.from : of.to,
-                               MAX(load.from, load.to));
+        return g_strdup_printf(
+            "host '%s' already takes part in %" G_GINT64_FORMAT " moves, the most that "
+            "[policy] act_moves_per_host allows",
+            load.from >= rules->moves_per_host ? of.from : of.to, MAX(load.from, load.to));
     if (load.target >= rules->moves_per_target)
         return g_strdup_printf("%" G_GINT64_FORMAT " moves to host '%s' are under way, the most "
                                "that [policy] act_moves_per_target allows",

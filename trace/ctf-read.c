@@ -236,8 +236,7 @@ tell_missing_streams(struct ctf_recording *recording, const struct ctf_trace *tr
         g_autofree char *path = g_build_filename(trace->dir, stream, NULL);
         if (!g_file_test(path, G_FILE_TEST_EXISTS))
             vg_recording_problem(&recording->base, path, 0,
-                                 "the stream file is missing, although its index '%s' exists",
-                                 name);
+                                 "the stream file of index '%s' is missing", name);
     }
     if (dir)
         g_dir_close(dir);

@@ -128,8 +128,7 @@ check_env(const struct vg_ctf_env *env, GHashTable *names, GError **err)
         return vg_error(err, VG_E_INVALID, "'%s' in a trace's environment is not UTF-8 text",
                         env->name);
     if (!g_hash_table_add(names, (void *)env->name))
-        return vg_error(err, VG_E_INVALID, "'%s' appears twice in a trace's environment",
-                        env->name);
+        return vg_error(err, VG_E_INVALID, "'%s' appears twice in an environment", env->name);
     return 0;
 }
 

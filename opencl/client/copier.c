@@ -32,7 +32,7 @@ copier_chunks(size_t size)
     return (unsigned)((size + COPIER_CHUNK - 1) / COPIER_CHUNK);
 }
 
-/* Whether there is a chunk that nobody has claimed. */
+/* Returns whether a chunk is unclaimed. */
 static bool
 copier_has_work(struct client_copier *copier)
 {
@@ -40,7 +40,7 @@ copier_has_work(struct client_copier *copier)
            copier_chunks(atomic_load_explicit(&copier->size, memory_order_relaxed));
 }
 
-/* Copies one chunk. False: none is left. */
+/* Copies one chunk. Returns false if none is left. */
 static bool
 copier_do(struct client_copier *copier)
 {

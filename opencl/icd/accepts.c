@@ -57,7 +57,7 @@ accepts_find_devices(const struct vg_cl_program *program, cl_platform_id platfor
     return ok;
 }
 
-/* Returns the error that PROGRAM's binaries get there. What else differs, resuming reports. */
+/* Returns the error that PROGRAM's binaries get there. Resuming reports other differences. */
 static cl_int
 accepts_load(const struct vg_cl_program *program, cl_platform_id platform)
 {

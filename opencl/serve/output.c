@@ -101,7 +101,7 @@ vg_serve_output_await(struct vg_serve_output *output)
     pthread_mutex_unlock(&output->lock);
 }
 
-/* Makes stdout a pipe that a thread reads. NULL: stdout stays what it is. */
+/* Makes stdout a pipe that a thread reads. Returns NULL if stdout stays unchanged. */
 static struct vg_serve_output *
 output_new(void)
 {

@@ -4,7 +4,7 @@
  * a simulated executor of whose moves one in ten fails and one in twenty hangs. A checker that
  * knows only what the executor did sees to it that no VM moves while it rests, that none returns to
  * a host that it left, and that no limit and no window is exceeded. The leader changes each hour,
- * and the journal is opened anew: all that is left is what the journal and etcd would have.
+ * and the journal is reopened: all that is left is what the journal and etcd would have.
  */
 #include "config.h"
 
