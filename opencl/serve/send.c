@@ -93,7 +93,7 @@ serve_take_done(struct vg_serve *serve)
     return done;
 }
 
-/* Output printed so far is sent before the message that completes the client's command; with the
+/* Earlier output is sent before the message that completes the client's command; with the
  * lock. */
 static void
 serve_send_output(struct vg_serve *serve)

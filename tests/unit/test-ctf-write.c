@@ -744,7 +744,7 @@ test_plans_that_cannot_be(void **state)
     }
     plan = plan_of(&script);
     plan.clock_offset_ns = INT64_MIN;
-    assert_refused(place->dir, &plan, VG_E_INVALID, "no offset");
+    assert_refused(place->dir, &plan, VG_E_INVALID, "not a valid clock offset");
     /* As many fields as there may be. */
     plan = plan_of(&script);
     const struct vg_ctf_class most = {"most", many};

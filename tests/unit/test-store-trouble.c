@@ -353,7 +353,8 @@ test_newer_version(void **state)
     store_case_put(store, "a", T0, T0 + S_NS, 1);
     store_wait_for_state(store, VG_STORE_FAILING, &health);
     assert_non_null(strstr(health.reason, day));
-    assert_non_null(strstr(health.reason, "version 5, this program knows versions up to 4"));
+    assert_non_null(
+        strstr(health.reason, "it has version 5, and this program reads versions up to 4"));
     vg_store_free(store);
     assert_int_equal(store_ask(*state, "ts-20261120.db", "PRAGMA user_version"), 5);
 }
