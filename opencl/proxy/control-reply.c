@@ -361,12 +361,12 @@ reply_put_identity(const struct proxy_control *control, const struct proxy_tenan
     char text[64];
 
     if (is_tls && tenant->vm && control->tls->ca)
-        snprintf(text, sizeof text, "a certificate of the VM%s, over TLS",
+        snprintf(text, sizeof text, "a certificate of the VM%s, in TLS",
                  tenant->has_token ? ", or a token" : "");
     else if (is_tls)
-        snprintf(text, sizeof text, "a token, over TLS");
+        snprintf(text, sizeof text, "a token, in TLS");
     else if (vg_wire_address_is_clear(tenant->path))
-        snprintf(text, sizeof text, "a token, unencrypted");
+        snprintf(text, sizeof text, "a token, in clear");
     else if (!vg_wire_address_is_far(tenant->path))
         snprintf(text, sizeof text, "the socket's mode is %04o", (unsigned)control->socket_mode);
     else if (tenant->cid)
@@ -386,7 +386,7 @@ reply_transport(const struct proxy_tenant *tenant, unsigned way)
         return "tcp";
     if (strncmp(tenant->path, "vsock:", 6) == 0)
         return "vsock";
-    return way == VG_SERVE_WAY_SHARED ? "shared memory" : "unix socket";
+    return way == VG_SERVE_WAY_SHARED ? "memory in common" : "unix socket";
 }
 
 static void

@@ -104,7 +104,7 @@ def test_results(tmp_path):
         wait_for(lambda: "libpocl" in maps(client))
         assert "libgnutls" in maps(program.pid) and "libgnutls" not in maps(client)
         told = world.proxy.ask(f"show tls:127.0.0.1:{world.port}")
-        assert told["identity"] == "a token, over TLS" and told["programs"][0]["transport"] == "tls"
+        assert told["identity"] == "a token, in TLS" and told["programs"][0]["transport"] == "tls"
         program.kill()
         program.wait()
         near = subprocess.Popen([CALLS[0], "2", "5000"], env=world.environment(address=world.proxy.path),
