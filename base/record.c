@@ -129,6 +129,15 @@ vg_record_free(const struct vg_record_type *type, void *record)
     g_free(record);
 }
 
+void
+vg_record_truncate(const struct vg_record_type *type, GPtrArray *list, guint n)
+{
+    for (guint i = n; i < list->len; i++)
+        vg_record_free(type, list->pdata[i]);
+    if (n < list->len)
+        g_ptr_array_set_size(list, (int)n);
+}
+
 static void
 copy_into(const struct vg_record_type *type, const void *from, void *to)
 {

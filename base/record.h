@@ -101,6 +101,9 @@ struct vg_record_type {
 void *vg_record_new(const struct vg_record_type *type);
 void vg_record_free(const struct vg_record_type *type, void *record);
 void vg_record_clear(const struct vg_record_type *type, void *record);
+
+/* Removes and frees the records of a list from index n on. */
+void vg_record_truncate(const struct vg_record_type *type, GPtrArray *list, guint n);
 void *vg_record_copy(const struct vg_record_type *type, const void *record);
 
 /* Reads a new record from an object. Members that the table does not name are ignored. Returns NULL

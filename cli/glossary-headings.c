@@ -178,6 +178,13 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"gpus free", "Free places for vGPUs, counted for the type that fits most often."},
     {"proved", "Whether the configuration or a certificate proves the peer's host name. Only "
                "proved hosts take part in moves."},
+    {"wave", "The wave of the plan that the move belongs to. Waves run one after another."},
+    {"largest", "The largest vGPU profile with a free place on the GPU."},
+    {"largest free", "The largest vGPU profile with a free place on any GPU of the host."},
+    {"waits for", "The reason why the move waits, failed or was dropped."},
+    {"undoes", "The ID of the move that this move reverses."},
+    {"group", "The moves of the plan that belong together."},
+    {"act", "The identifier of an automatic move: its plan and its number in the plan."},
     {"peer", "Another vgpud, by its name in the configuration; or the role of one."},
     {"answered", "The time of its last answer."},
     {"contexts", "The VM's Vulkan contexts in its render server."},

@@ -348,7 +348,7 @@ acts_has_room(struct vg_acting *acting)
         const struct vg_act_move *move = acting->moves->pdata[i];
         if (!move->undo_of || !vg_act_has_ended(move))
             continue;
-        g_ptr_array_remove_index(acting->moves, i);
+        vg_record_free(&vg_act_move_record, g_ptr_array_remove_index(acting->moves, i));
         return true;
     }
     return n < VG_ACTING_UNDOS_MAX;
@@ -531,7 +531,7 @@ acts_plan_text(const vg_plan *plan, const struct vg_acting *acting)
                                           strcmp(move->to, action->to) == 0);
         }
         if (!carried_out) {
-            g_ptr_array_remove_index(copy->actions, i);
+            vg_record_free(&vg_plan_action_record, g_ptr_array_remove_index(copy->actions, i));
             continue;
         }
         g_ptr_array_set_size(action->reason.inputs, 0);
@@ -568,7 +568,7 @@ vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, const char 
     }
     if (moves->len == 0)
         return 0;
-    g_ptr_array_set_size(acting->moves, 0);
+    vg_record_truncate(&vg_act_move_record, acting->moves, 0);
     for (guint i = 0; i < moves->len; i++)
         g_ptr_array_add(acting->moves, moves->pdata[i]);
     g_free(acting->plan_id);

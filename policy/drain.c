@@ -53,7 +53,7 @@ vg_drain_note_move(const struct vg_migration *move, struct vg_drain_vm *vm)
     vm->has_move = true;
     vm->step = is_queued ? VG_DRAIN_WAITS : VG_DRAIN_MOVES;
     if (g_strcmp0(vm->to, move->to) != 0)
-        g_ptr_array_set_size(vm->gpus, 0);
+        vg_record_truncate(&vg_gpu_target_record, vm->gpus, 0);
     g_free(vm->to);
     vm->to = g_strdup(move->to);
     if (!is_queued)

@@ -23,6 +23,7 @@ fake_backend_new(const struct fake_options *options)
         .access = &fake_access,
         .plans = &fake_plans,
         .moves = &fake_moves,
+        .acts = &fake_acts,
     };
     if (g_strcmp0(options->without, "plans") == 0)
         fake->table.plans = NULL;

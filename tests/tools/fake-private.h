@@ -39,6 +39,7 @@ extern const struct vg_backend_measurement fake_measurement;
 extern const struct vg_backend_access fake_access;
 extern const struct vg_backend_plans fake_plans;
 extern const struct vg_backend_moves fake_moves;
+extern const struct vg_backend_acts fake_acts;
 
 GPtrArray *fake_list_proxies(void *data, const char *host, GError **err);
 

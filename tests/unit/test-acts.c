@@ -465,7 +465,7 @@ test_modes(void **state)
     assert_int_equal(scene_take(scene), 0);
     vm->policy = VG_POLICY_ACT;
     assert_int_equal(scene_take(scene), 1);
-    g_ptr_array_set_size(scene->acting->moves, 0);
+    vg_record_truncate(&vg_act_move_record, scene->acting->moves, 0);
     group->mode = VG_POLICY_OBSERVE;
     assert_int_equal(scene_take(scene), 0);
     scene_free(scene);
@@ -594,7 +594,7 @@ test_undo(void **state)
     undo->ended_ns = NOW - 23 * HOUR;
     worse->made_ns = NOW - 22 * HOUR;
     worse->ended_ns = NOW - 22 * HOUR;
-    g_ptr_array_set_size(scene->acting->moves, 0);
+    vg_record_truncate(&vg_act_move_record, scene->acting->moves, 0);
     g_free(undo->act);
     undo->act = g_strdup("undo/move-other");
     assert_int_equal(scene_step(scene), 0);
