@@ -413,7 +413,7 @@ vg_alert_command_put(vg_alert_command *command, const char *event)
     const bool any = command->argv != NULL;
     pthread_mutex_unlock(&command->lock);
     if (any && !vg_queue_put(command->queue, g_strdup(event)))
-        vg_log_warn_limited("the alert command is not run: %d alerts wait for it event=%s",
+        vg_log_warn_limited("alert command skipped: %d alerts are already queued event=%s",
                             VG_ALERT_COMMAND_WAITING_MAX, event);
 }
 

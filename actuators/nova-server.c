@@ -69,8 +69,8 @@ vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError
         return vg_error(err, VG_E_EXTERNAL, "nova's answer lacks the server's status");
     if (!vg_nova_member(server, "OS-EXT-SRV-ATTR:host"))
         return vg_error(err, VG_E_DENIED,
-                        "nova does not show vgpud's user the host of '%s': the user needs the role "
-                        "admin",
+                        "nova does not report the host of '%s' to vgpud's user: the user needs the "
+                        "role admin",
                         uuid);
     ret->known = true;
     ret->status = g_strdup(status);

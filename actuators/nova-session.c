@@ -193,7 +193,7 @@ session_take_catalog(vg_nova *nova, json_object *token, GError **err)
 
     if (found->len == 0)
         return vg_error(err, VG_E_INVALID,
-                        "Keystone's catalog has no %s endpoint of the compute service%s%s",
+                        "Keystone's catalog has no %s endpoint for the compute service%s%s",
                         cloud->interface, cloud->region ? " in region " : "",
                         cloud->region ? cloud->region : "");
     const char *first = vg_nova_text(found->pdata[0], "url");

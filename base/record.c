@@ -87,13 +87,10 @@ vg_record_clear(const struct vg_record_type *type, void *record)
         case VG_FIELD_STRINGS:
             g_ptr_array_free(*(GPtrArray **)member(record, field), TRUE);
             break;
-        case VG_FIELD_RECORDS: {
-            GPtrArray *list = *(GPtrArray **)member(record, field);
-            for (guint k = 0; k < list->len; k++)
-                vg_record_free(field->record, list->pdata[k]);
-            g_ptr_array_free(list, TRUE);
+        case VG_FIELD_RECORDS:
+            vg_record_truncate(field->record, *(GPtrArray **)member(record, field), 0);
+            g_ptr_array_free(*(GPtrArray **)member(record, field), TRUE);
             break;
-        }
         case VG_FIELD_INTS:
         case VG_FIELD_DOUBLES:
             g_array_free(*(GArray **)member(record, field), TRUE);
@@ -132,10 +129,8 @@ vg_record_free(const struct vg_record_type *type, void *record)
 void
 vg_record_truncate(const struct vg_record_type *type, GPtrArray *list, guint n)
 {
-    for (guint i = n; i < list->len; i++)
-        vg_record_free(type, list->pdata[i]);
-    if (n < list->len)
-        g_ptr_array_set_size(list, (int)n);
+    while (list->len > n)
+        vg_record_free(type, g_ptr_array_remove_index(list, list->len - 1));
 }
 
 static void

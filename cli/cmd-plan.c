@@ -158,7 +158,7 @@ check_args(const struct plan_args *args, const struct argp_state *state)
     const bool applies = strcmp(verb, "apply") == 0 || strcmp(verb, "undo") == 0;
 
     if (!applies && (args->dry_run || args->yes))
-        argp_error(state, "--dry-run and --yes belong to `plan apply` and `plan undo`");
+        argp_error(state, "--dry-run and --yes are valid only with `plan apply` and `plan undo`");
     if (applies && !args->dry_run && !args->yes && !isatty(STDIN_FILENO))
         argp_error(state, "cannot ask for confirmation without a terminal; use --yes");
 }

@@ -72,7 +72,7 @@ const struct vg_glossary_entry vg_glossary[] = {
      "the next nanosecond that no other request has."},
     {"gvtg", "Scheduler of GVT-g: a part of each 100 ms by weight; what is left over or overdrawn "
              "carries on for up to 1 s; who has nothing left waits, even if the GPU is idle."},
-    {"no-carry", "gvtg, but what is left over or overdrawn is forgotten every 100 ms."},
+    {"no-carry", "Like gvtg, but unused or overdrawn time is not carried over to the next 100 ms."},
     {"work-conserving", "gvtg, but who has nothing left runs where the GPU would be idle."},
     {"weighted", "Of the vGPUs that have work, the vGPU with the least GPU time / weight is next."},
     {"best-effort", "Turns of one timeslice go round those that have work."},

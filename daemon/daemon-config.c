@@ -88,7 +88,8 @@ static const struct vg_conf_key own_keys[] = {
     {"role admin", "subject", VG_CONF_STRING, AT(admin_subject), "", 0, 65536, NULL,
      "Subjects with the role admin, which may also manage tokens and read the audit."},
     {"role peer", "subject", VG_CONF_STRING, AT(peer_subject), "", 0, 65536, NULL,
-     "Subjects of other hosts' vgpuds: what plans and moves need, and nothing else."},
+     "Subjects with the role peer (other hosts' vgpuds), which may do only what plans and moves "
+     "require."},
 
     {"store", "directory", VG_CONF_STRING | VG_CONF_START, AT(directory), "/var/lib/vgpud", 1, 4000,
      NULL, "Directory of the databases."},

@@ -35,7 +35,8 @@ struct vg_guest_inheritor {
      * not. ancestor: the nearest among the owners, or 0. */
     bool inherited;
     pid_t ancestor;
-    /* The numbers of descriptors and maps of the nodes that it has, or has released. */
+    /* The number of descriptors and mappings of GPU nodes that it has, or had before it released
+     * them. */
     size_t descriptors, maps;
     bool gone;
     /* The reason why it cannot release them, starting with "it"; empty if it can, or did. */

@@ -119,9 +119,8 @@ prepare_name_gpus(const struct vg_inv_vm *vm, const GPtrArray *targets,
         }
         if (!found)
             return vg_error(err, VG_E_CONFLICT,
-                            "the VM '%s' has nothing of the GPU %s that could "
-                            "move to the GPU %s",
-                            vm->name, target->from, target->to);
+                            "VM '%s' has no device on GPU %s that could move to GPU %s", vm->name,
+                            target->from, target->to);
     }
     return 0;
 }

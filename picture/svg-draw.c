@@ -342,8 +342,8 @@ vg_svg_put_time_axis(GString *out, const struct vg_svg_axis *axis, double y)
         vg_svg_put_text(out, x, y + 18, VG_SVG_TEXT_MIDDLE, number);
     }
     g_ascii_formatd(number, sizeof(number), "%.6f", (double)axis->begin_ns / 1e9);
-    g_autofree char *label =
-        g_strdup_printf("time in %s since %s s of the trace's clock", units[unit].name, number);
+    g_autofree char *label = g_strdup_printf("time in %s, starting at %s s on the trace clock",
+                                             units[unit].name, number);
     vg_svg_put_text(out, axis->x + axis->width / 2, y + 38, VG_SVG_TEXT_MIDDLE, label);
     return 44;
 }

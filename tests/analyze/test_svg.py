@@ -178,7 +178,7 @@ def test_part(tmp_path):
                      begin + 2 * 10**9)
     root = picture(tmp_path, "utilisation")
     check_utilisation(doc, root)
-    assert "time in s since 62.000000 s of the trace's clock" in texts(root)
+    assert "time in s, starting at 62.000000 s on the trace clock" in texts(root)
 
 
 def test_many_engines(tmp_path):

@@ -286,14 +286,14 @@ test_time_axis(void **state)
         const char *last;
         const char *label;
     } cases[] = {
-        {10 * S, "0", "1", "10", "time in s since 1.500000 s of the trace's clock"},
-        {12 * S - 1, "0", "1", "11", "time in s since 1.500000 s of the trace's clock"},
-        {13 * S, "0", "2", "12", "time in s since 1.500000 s of the trace's clock"},
-        {1200000000, "0.0", "0.2", "1.2", "time in s since 1.500000 s of the trace's clock"},
-        {S - 1, "0", "100", "900", "time in ms since 1.500000 s of the trace's clock"},
-        {50000, "0", "5", "50", "time in \xc2\xb5s since 1.500000 s of the trace's clock"},
-        {1, "0", "1", "1", "time in ns since 1.500000 s of the trace's clock"},
-        {3600 * S, "0", "500", "3500", "time in s since 1.500000 s of the trace's clock"},
+        {10 * S, "0", "1", "10", "time in s, starting at 1.500000 s on the trace clock"},
+        {12 * S - 1, "0", "1", "11", "time in s, starting at 1.500000 s on the trace clock"},
+        {13 * S, "0", "2", "12", "time in s, starting at 1.500000 s on the trace clock"},
+        {1200000000, "0.0", "0.2", "1.2", "time in s, starting at 1.500000 s on the trace clock"},
+        {S - 1, "0", "100", "900", "time in ms, starting at 1.500000 s on the trace clock"},
+        {50000, "0", "5", "50", "time in \xc2\xb5s, starting at 1.500000 s on the trace clock"},
+        {1, "0", "1", "1", "time in ns, starting at 1.500000 s on the trace clock"},
+        {3600 * S, "0", "500", "3500", "time in s, starting at 1.500000 s on the trace clock"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         static const char *const rows[] = {"row"};
