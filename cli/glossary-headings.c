@@ -180,7 +180,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
                "proved hosts take part in moves."},
     {"wave", "The wave of the plan that the move belongs to. Waves run one after another."},
     {"largest", "The largest vGPU profile with a free place on the GPU."},
-    {"largest free", "The largest vGPU profile with a free place on any GPU of the host."},
+    {"largest free", "The largest vGPU profile with a free place on any of the host's GPUs."},
     {"waits for", "The reason why the move waits, failed or was dropped."},
     {"undoes", "The ID of the move that this move reverses."},
     {"group", "The moves of the plan that belong together."},
