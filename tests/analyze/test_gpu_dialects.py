@@ -492,7 +492,7 @@ def test_alias_of_an_event_that_text_spells_without_keys(tmp_path):
     ("a=gvt_workload_queue()", "is not of the form"),
     ("a=sched_switch", "'sched_switch' is not a supported GPU event"),
     ("a=nothing", "'nothing' is not a supported GPU event"),
-    ("a=gvt_sched_switch a=render_mmio", "'a' is there twice"),
+    ("a=gvt_sched_switch a=render_mmio", "'a' appears twice"),
     ("a=gvt_workload_queue(x=nothing)", "gvt_workload_queue has no field 'nothing'"),
     ("a=gvt_workload_queue(x=workload,y=workload)", "field 'workload' twice"),
     (" ".join(f"a{i}=render_mmio" for i in range(65)), "more than 64 events"),

@@ -47,7 +47,7 @@ def analyze(limit, *paths):
 
 def needed(done):
     assert (done.returncode, done.stdout) == (1, "")
-    return int(re.search(rf"reading {PARTS * CPUS} stream files takes (\d+) file descriptors.*`ulimit -n \1`",
+    return int(re.search(rf"reading {PARTS * CPUS} stream files needs (\d+) file descriptors.*`ulimit -n \1`",
                          done.stderr).group(1))
 
 

@@ -100,7 +100,7 @@ def test_from_standard_input(tmp_path):
     doc = analyze("-", "--tasks", stdin=text).doc()
     check_host(doc)
     [problem] = doc["trace"]["problems"]
-    assert "lines of 'guest.dat' are left out" in problem["what"]
+    assert "lines of 'guest.dat' are ignored" in problem["what"]
     doc = analyze("-", "--tasks", stdin="\n".join(lines(*zip(("", "kvm"), parts()))) + "\n").doc()
     check_host(doc)
     assert doc["trace"]["problems"] == []

@@ -372,7 +372,7 @@ def test_problems_are_warned_of_and_listed(tmp_path):
     os.truncate(stream, 5000)
     done = run("analyze", tmp_path / "t", "-o", "json")
     problems = json.loads(done.stdout)["trace"]["problems"]
-    assert [(p["file"], p["offset"]) for p in problems if "cut" in p["what"]] == [
+    assert [(p["file"], p["offset"]) for p in problems if "truncated" in p["what"]] == [
         (str(stream), 5000)]
     assert "warning" in done.stderr and str(stream) in done.stderr and "5000" in done.stderr
 

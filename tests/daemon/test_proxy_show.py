@@ -208,7 +208,7 @@ def test_who_may_not_come(tmp_path):
             said = b"it has its maximum of 1 clients"
             assert second.recv(192, socket.MSG_WAITALL).rstrip(b"\0") == b"VPREFUS1" + said
             told = proxy.ask("show " + proxy.path)
-            assert told["refused"]["times"] == 1 and told["refused"]["last"].endswith(", as " + said.decode())
+            assert told["refused"]["times"] == 1 and told["refused"]["last"].endswith(": " + said.decode())
             [program] = told["programs"]
             assert program["from"] == f"process {os.getpid()} of user {os.getuid()}"
             assert told["identity"] == "the socket's mode is 0600" and "window" not in told

@@ -124,7 +124,7 @@ def test_memory_of_a_vm(tmp_path):
         allocate = [sys.executable, "-c", ALLOCATE]
         # 40 are another's: there is room for 20 once the first and the second 40 were refused.
         assert two.run(0, allocate).stdout.split() == ["60", "-4", "-4", "0", "-38", "-4"]
-        assert "more memory than the limit for all programs of its VM" in two.refused(0)["last"]
+        assert "more memory than the limit that its VM's programs share" in two.refused(0)["last"]
         assert two.run(1, allocate).stdout.split() == ["64", "0", "-4", "0", "0", "0"]
         shown = two.proxy.ask(f"show tcp:127.0.0.1:{two.ports[0]}")
         assert shown["socket"]["vm_memory_bytes"] == 64 << 20 and shown["socket"]["memory_bytes"] == 60 << 20

@@ -27,7 +27,7 @@ def is_over(proxy):
     """Waits for the client's process to end, and expects one line of log about it."""
     wait_for(lambda: not proxy.children())
     said = proxy.log.read_text()
-    assert said.count("sent what is no message") == 1 and "signal" not in said, said
+    assert said.count("sent an invalid message") == 1 and "signal" not in said, said
 
 
 def test_memory_in_common(tmp_path):

@@ -86,7 +86,7 @@ def test_a_build_that_does_not_end(tmp_path, word, option, why, way):
     """It is ended after its time, by the clock or of CPU, and its program, the log and who asks know the reason."""
     with Greedy(tmp_path, option) as proxy:
         said, told = proxy.build(word, way)
-        assert said == GONE and f"the proxy ends this program's OpenCL: {why}\n" in told, told
+        assert said == GONE and f"the proxy terminated this program's OpenCL: {why}\n" in told, told
         wait_for(lambda: not proxy.children())
         assert why in proxy.log.read_text()
         socket = f"tcp:127.0.0.1:{proxy.port}" if way == "tcp" else str(tmp_path / "near.sock")
@@ -115,7 +115,7 @@ def test_a_crash(tmp_path, word, number, way):
         said, told = proxy.build(word, way)
         assert said == GONE and re.search(rf"its process has crashed \(signal {int(number)}\); its last call was "
                                           "clBuildProgram", told), told
-        wait_for(lambda: f"was ended by signal {int(number)}" in proxy.log.read_text())
+        wait_for(lambda: f"was terminated by signal {int(number)}" in proxy.log.read_text())
         proxy.is_well()
 
 
@@ -223,7 +223,7 @@ def test_a_process_that_is_killed(tmp_path):
         wait_for(proxy.children)
         os.kill(proxy.children()[0], signal.SIGKILL)
         said, told = finish(program)
-        assert said == GONE and "as it has ended this program: its process crashed (signal 9)" in told, told
+        assert said == GONE and "as it has terminated this program: its process crashed (signal 9)" in told, told
 
 
 @pytest.mark.skipif(is_instrumented(built("vgpu-proxy")), reason="its memory is a sanitizer's")
@@ -232,7 +232,7 @@ def test_memory_of_the_host(tmp_path):
     with Greedy(tmp_path, "--host-memory=512") as proxy:
         said, told = proxy.build("grow")
         assert said == GONE and "its process has crashed (signal 6)" in told, told
-        wait_for(lambda: "was ended by signal 6" in proxy.log.read_text())
+        wait_for(lambda: "was terminated by signal 6" in proxy.log.read_text())
         log = proxy.log.read_text()
         assert "of beta: LLVM ERROR: out of memory" in log, log
         mib = int(re.search(r"its process crashed \(signal 6\), with (\d+) MiB of memory", log)[1])
@@ -262,9 +262,9 @@ def test_lines(tmp_path):
         assert all(re.match(r"vgpu-opencl\[\d+\]: client \d+ of beta: vgpu-opencl\[1\]: forged", line) for line in forged)
         said, told = proxy.build("crash", "tcp")
         assert said == GONE, told
-        wait_for(lambda: "was ended by signal 11" in proxy.log.read_text())
+        wait_for(lambda: "was terminated by signal 11" in proxy.log.read_text())
         # The next line of the loud socket tells how many there were.
-        wait_for(lambda: proxy.build("print") and re.search(r"near\.sock: \d{4,} more lines were left out",
+        wait_for(lambda: proxy.build("print") and re.search(r"near\.sock: \d{4,} more messages were suppressed",
                                                               proxy.log.read_text()))
 
 
@@ -272,4 +272,4 @@ def test_lines(tmp_path):
 def test_options(tmp_path, option):
     done = subprocess.run([built("vgpu-proxy"), option, f"{tmp_path}/p.sock"], capture_output=True, text=True, check=False,
                           timeout=HANG_S)
-    assert done.returncode == 2 and "is no number up to" in done.stderr
+    assert done.returncode == 2 and "is not a number up to" in done.stderr

@@ -334,7 +334,7 @@ def test_a_node_that_stays_is_told(tmp_path, node):
 
 
 @pytest.mark.parametrize("leak, answer", [("", "released"), ("driver", "released"),
-                                          ("driver init", "refused the program uses GPUs by CUDA, too")])
+                                          ("driver init", "refused the program also uses GPUs through CUDA")])
 def test_a_driver_of_cuda(tmp_path, node, leak, answer):
     """The vendor's OpenCL may use CUDA's driver. The program may not: what it has there would be lost."""
     driver = tmp_path / "libcuda.so.1"
@@ -355,7 +355,7 @@ def test_another_library_of_the_gpu(tmp_path):
     shutil.copy(built("tests/guest/fake-cuda.so"), library)
     with Stopped(tmp_path, [built("tests/opencl/mapped-writer")], LD_PRELOAD=str(library)) as stopped:
         assert stopped.process.stdout.readline() == b"writes\n"
-        assert stopped.say(PREPARE) == "refused the program uses GPUs by libnvidia-ml.so, too"
+        assert stopped.say(PREPARE) == "refused the program also uses GPUs through libnvidia-ml.so"
         stopped.process.terminate()
         assert stopped.process.stdout.read().startswith(b"0 lost")
 

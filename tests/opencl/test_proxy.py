@@ -921,7 +921,7 @@ def test_the_key_of_binaries(tmp_path):
     (tmp_path / "long").write_bytes(bytes(4097))
     os.mkfifo(tmp_path / "fifo")
     os.chmod(tmp_path / "short", 0o600)
-    for name, words in (("short", "has 32 to 4096 bytes"), ("long", "has 32 to 4096 bytes"), ("nowhere/key", "No such file"),
+    for name, words in (("short", "must have 32 to 4096 bytes"), ("long", "must have 32 to 4096 bytes"), ("nowhere/key", "No such file"),
                         (".", "is not a regular file")):
         done = subprocess.run([built("vgpu-proxy"), f"--binary-key={tmp_path}/{name}", str(tmp_path / "a.sock")],
                               capture_output=True, text=True, timeout=HANG_S, check=False)
@@ -995,7 +995,7 @@ def test_what_a_process_may_not_do(tmp_path, one):
     errors = dict(re.findall(r": tried ([\w-]+) (\d+)$", said, re.M))
     if one:
         assert re.search(r": vgpu-proxy: system call \d+ is not allowed$", said, re.M) and not errors, said
-        assert "was ended by signal 31" in said
+        assert "was terminated by signal 31" in said
         return
     assert {name for name, error in errors.items() if error == "0"} == HARMLESS and len(errors) > 30
     assert {error for name, error in errors.items() if name not in HARMLESS} == {str(errno.EPERM), str(errno.EACCES)}

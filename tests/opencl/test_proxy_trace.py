@@ -208,4 +208,4 @@ def test_no_tracer(tmp_path):
         said = [proxy.stderr.readline() for _ in range(2)]
         proxy.terminate()
         assert proxy.wait(HANG_S) == 0
-    assert any("cannot be run" in line for line in said) and any("has ended" in line for line in said), said
+    assert any("cannot be run" in line for line in said) and any("has stopped" in line for line in said), said

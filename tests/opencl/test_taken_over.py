@@ -313,4 +313,4 @@ def test_options_of_compilers(tmp_path):
         lines = output([sys.executable, "-c", BUILD, *REFUSED, *TAKEN], proxy.environment()).splitlines()
         assert lines == ["-43 -66 -67"] * len(REFUSED) + ["0 0 0"] * len(TAKEN), lines
         shown = proxy.ask(f"show {proxy.path}")
-        assert "the option '-MD' of a compiler" in json.dumps(shown["refused"]), shown["refused"]
+        assert "the compiler option '-MD'" in json.dumps(shown["refused"]), shown["refused"]

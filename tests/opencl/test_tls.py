@@ -157,7 +157,7 @@ def test_proxies_that_are_not(tmp_path):
     other = Authority(tmp_path / "other", "another CA")
     (tmp_path / "wrong").write_text("another one's token\n")
     with World(tmp_path) as world:
-        world.refuses("proxy's certificate is issued by an unknown CA", VGPU_OPENCL_CA=other.certificate)
+        world.refuses("proxy's certificate was issued by an unknown CA", VGPU_OPENCL_CA=other.certificate)
         world.said("the peer aborted the TLS handshake: .*CA")
         world.refuses("'/nowhere' contains no CA certificate: No such file", VGPU_OPENCL_CA="/nowhere")
         if knows_localhost():
@@ -187,7 +187,7 @@ def test_in_clear_and_in_tls(tmp_path):
                sockets=(f"tcp:127.0.0.1:{port},token={world.token}", "p")) as clear:
         clear.path = str(tmp_path / "clear" / "p")
         world.proxy.log = clear.log
-        world.refuses("does not speak|not speak it", address=f"tls:127.0.0.1:{port}")
+        world.refuses("does not use TLS|may not use TLS", address=f"tls:127.0.0.1:{port}")
         wait_for(lambda: "a TLS client" in clear.log.read_text())
         assert "TLS client" in clear.ask(f"show tcp:127.0.0.1:{port}")["refused"]["last"]
 
@@ -240,8 +240,8 @@ def test_the_command_line(tmp_path):
     socket_ = f"tls:127.0.0.1:{free_port()}"
     token = f",token={tmp_path}/token"
     for argv, what in (([socket_ + token], "needs --tls-certificate and --tls-key"),
-                       ([f"--tls-certificate={certificate}", socket_ + token], "belong together"),
-                       ([f"--tls-client-ca={certificate}", socket_ + token], "belong together"),
+                       ([f"--tls-certificate={certificate}", socket_ + token], "--tls-client-ca needs both"),
+                       ([f"--tls-client-ca={certificate}", socket_ + token], "--tls-client-ca needs both"),
                        ([f"--tls-certificate={certificate}", f"--tls-key={old_key}", socket_ + token], "cannot be used"),
                        ([f"--tls-certificate={certificate}", "--tls-key=/nowhere", socket_ + token], "No such file"),
                        ([f"--tls-certificate={certificate}", f"--tls-key={key}", socket_], "a token, or TLS with"),
