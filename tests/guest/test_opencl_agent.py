@@ -237,7 +237,7 @@ def test_one_dies(guest, agent, host, fault):
 
 AFTER = {
     "none": ("opencl-failed", "fewer platforms are available than before"),
-    "hang-load": ("timeout", "the vendor's library does not come back"),
+    "hang-load": ("timeout", "the vendor's library does not return"),
 }
 
 

@@ -203,7 +203,7 @@ def test_a_return_to_who_does_not_answer(tmp_path, how):
         begun = time.monotonic()
         said = stopped.say(f"resume at proxy:tcp:127.0.0.1:{link.relay.port}")
         if said.startswith("late "):
-            assert said.startswith("late the proxy does not come back"), said
+            assert said.startswith("late the proxy does not return"), said
             said = stopped.lines.readline().strip()
         print(f"{said}, after {time.monotonic() - begun:.0f} s")
         why = {"stopped": "it does not answer", "silent": "it is no longer reachable"}[how]
@@ -276,7 +276,7 @@ def test_a_cable(tmp_path, is_for_good):
                 told += b"".join(program.stdout.readline() for _ in range(20))
                 network.plug("guest", False)
                 if is_for_good:
-                    assert "cannot be reached" in said_once(program)
+                    assert "no longer reachable" in said_once(program)
                     return
                 time.sleep(seconds)
                 network.plug("guest", True)
@@ -311,7 +311,7 @@ def test_for_good(tmp_path, how):
         program = begin(link)
         if how == "cut":
             link.relay.close()
-            assert "cannot be reached" in said_once(program)
+            assert "no longer reachable" in said_once(program)
             wait_for(lambda: not link.proxy.children())
             assert "it has not reconnected" in link.proxy.log.read_text()
             return
@@ -453,7 +453,7 @@ def test_a_program_that_drips(tmp_path):
     """One that says who it is a byte a second keeps its place no longer than one that says nothing."""
     with Link(tmp_path) as link, socket.create_connection(("127.0.0.1", link.port), HANG_S) as one:
         assert drip(one, LINK + struct.pack("<QQ", 3, 0) + bytes(80))
-        wait_for(lambda: "one who says nothing for 10 s" in link.proxy.log.read_text())
+        wait_for(lambda: "a client that sent nothing for 10 s" in link.proxy.log.read_text())
 
 
 def test_whose_session_it_is(tmp_path):

@@ -235,7 +235,7 @@ def test_memory_of_the_host(tmp_path):
         wait_for(lambda: "was terminated by signal 6" in proxy.log.read_text())
         log = proxy.log.read_text()
         assert "of beta: LLVM ERROR: out of memory" in log, log
-        mib = int(re.search(r"its process crashed \(signal 6\), with (\d+) MiB of memory", log)[1])
+        mib = int(re.search(r"its process crashed \(signal 6\) while using (\d+) MiB of memory", log)[1])
         assert 400 < mib < 1000
         proxy.is_well()
 

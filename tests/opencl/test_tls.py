@@ -114,7 +114,7 @@ def test_results(tmp_path):
         assert "libgnutls" not in maps(near.pid)
         near.kill()
         near.wait()
-        assert "in clear" not in world.proxy.log.read_text()
+        assert "unencrypted" not in world.proxy.log.read_text()
 
 
 def maps(pid):
