@@ -24,12 +24,16 @@
 #define BUSY_NS (3 * VG_NS_PER_S)
 #define REST_NS (30 * VG_NS_PER_S)
 
+/* An older plan is not started: the load may have changed since. */
+#define PLAN_AGE_NS (600 * VG_NS_PER_S)
+
 struct backend_act {
     vg_acts *acts;
     atomic_uint_fast64_t started, undone; /* moves, since the start */
     atomic_bool spent;                    /* the error budget is, as far as this host knows */
     /* These belong to the thread "leader-plan". */
     vg_plan *plan;    /* the newest one, until it is carried out; or NULL */
+    int64_t plan_ns;  /* CLOCK_MONOTONIC, when it was made */
     int64_t next_ns;  /* CLOCK_MONOTONIC, of the next look */
     int64_t revision; /* of the leader's key at the last look */
     bool has_vm_mode; /* the mode of a VM was 'act' when the hosts were last read */
@@ -77,6 +81,7 @@ backend_act_take(vg_daemon_backend *backend, const vg_plan *plan)
     g_clear_pointer(&act->plan, vg_plan_free);
     if (plan->verdict == VG_PLAN_CHANGES && plan->actions->len > 0)
         act->plan = vg_record_copy(&vg_plan_record, plan);
+    act->plan_ns = vg_clock_monotonic_ns();
     act->next_ns = 0;
 }
 
@@ -402,6 +407,8 @@ act_decide(struct act_look *look, GPtrArray *start)
     vg_acting *acting = look->state.acting;
 
     vg_acts_step(&look->facts, acting, start);
+    if (act->plan && vg_clock_monotonic_ns() - act->plan_ns > PLAN_AGE_NS)
+        g_clear_pointer(&act->plan, vg_plan_free);
     if (!act->plan || vg_acting_is_busy(acting) || !acting->acts || !look->snapshot)
         return;
     g_autofree char *id = g_strdup_printf("act-%08x%08x", g_random_int(), g_random_int());

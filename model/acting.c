@@ -3,11 +3,15 @@
 
 #include "model/acting.h"
 
+#include <string.h>
+
 #define TIME_MAX  ((double)VG_JSON_INT_MAX)
 #define COUNT_MAX 1e6
 #define WORD_MAX  512
 #define TEXT_MAX  4096
-#define PLAN_MAX  65536
+/* Bytes of a reason, of which causes of moves and answers of peers may have many. */
+#define WHY_MAX  512
+#define PLAN_MAX 65536
 
 #define NEEDED(member) VG_ROW_STRING(member, VG_FIELD_REQUIRED, 1, WORD_MAX)
 #define TEXT(member)   VG_ROW_STRING(member, 0, 0, TEXT_MAX)
@@ -93,6 +97,14 @@ vg_acting_is_busy(const struct vg_acting *acting)
     return false;
 }
 
+char *
+vg_act_shorten(const char *text)
+{
+    if (!text || strlen(text) <= WHY_MAX)
+        return g_strdup(text);
+    return g_strndup(text, (gsize)(g_utf8_find_prev_char(text, text + WHY_MAX) - text));
+}
+
 void
 vg_act_set_why(struct vg_act_move *move, const char *fmt, ...)
 {
@@ -100,6 +112,7 @@ vg_act_set_why(struct vg_act_move *move, const char *fmt, ...)
 
     va_start(args, fmt);
     g_free(move->why);
-    move->why = g_strdup_vprintf(fmt, args);
+    g_autofree char *why = g_strdup_vprintf(fmt, args);
+    move->why = vg_act_shorten(why);
     va_end(args);
 }

@@ -100,7 +100,11 @@ vg_act_has_ended(const struct vg_act_move *move)
 /* Returns whether a move has not ended. */
 bool vg_acting_is_busy(const struct vg_acting *acting);
 
-/* Sets `why` of a move. */
+/* Returns a copy of a reason, cut so that the document of all moves stays readable; NULL for NULL.
+ * The caller frees it. */
+char *vg_act_shorten(const char *text);
+
+/* Sets `why` of a move, shortened. */
 void vg_act_set_why(struct vg_act_move *move, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 #endif

@@ -128,7 +128,8 @@ acts_has_later(const struct vg_acts_facts *facts, const struct vg_migration *mov
 static bool
 past_is_error(const struct vg_acts_facts *facts, const struct vg_migration *move)
 {
-    const int64_t since_ns = MAX(facts->now_ns - VG_ACT_DAY_NS, facts->resumed_ns);
+    const int64_t since_ns = MAX(facts->now_ns - VG_ACT_DAY_NS,
+                                 facts->resumed_ns > facts->now_ns ? 0 : facts->resumed_ns);
 
     if (!move->act || move->not_started)
         return false;

@@ -178,6 +178,18 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
     return why;
 }
 
+/* Finds the record of a move by its id. */
+static const struct vg_migration *
+acts_find_id(const struct vg_acts_facts *facts, const char *id)
+{
+    for (guint i = 0; i < facts->moves->len; i++) {
+        const struct vg_migration *record = facts->moves->pdata[i];
+        if (strcmp(record->id, id) == 0)
+            return record;
+    }
+    return NULL;
+}
+
 /* Returns why a move is dropped instead of waiting, or NULL. */
 static char *
 acts_why_dropped(const struct vg_acts_facts *facts, const struct vg_acting *acting,
@@ -187,8 +199,12 @@ acts_why_dropped(const struct vg_acts_facts *facts, const struct vg_acting *acti
 
     if (!why)
         why = acts_why_mode(facts, move);
-    if (!why && move->undo_of)
-        return acts_why_undone(facts, move->uuid);
+    if (!why && move->undo_of) {
+        const struct vg_migration *undone = acts_find_id(facts, move->undo_of);
+        return !undone                         ? g_strdup("the move to be reversed is unknown")
+               : acts_has_later(facts, undone) ? g_strdup("the VM has been moved again")
+                                               : acts_why_undone(facts, move->uuid);
+    }
     if (!why && acting->spent)
         why = g_strdup("the error budget is spent");
     if (!why)
@@ -249,13 +265,13 @@ acts_take_record(struct vg_act_move *move, const struct vg_migration *record)
     g_clear_pointer(&move->why, g_free);
     if (!vg_migration_has_ended(record->state)) {
         move->step = VG_ACT_MOVING;
-        move->why = g_strdup(record->waits_for);
+        move->why = vg_act_shorten(record->waits_for);
         return;
     }
     move->step = record->state == VG_MIGRATION_DONE ? VG_ACT_DONE : VG_ACT_FAILED;
     if (record->not_started)
         move->step = VG_ACT_DROPPED;
-    move->why = g_steal_pointer(&cause);
+    move->why = vg_act_shorten(cause);
 }
 
 static void
@@ -413,7 +429,7 @@ acts_explain(const struct vg_acts_facts *facts, struct vg_acting *acting)
     else if (acts_window_ns(facts) == 0)
         why = "it is outside of [policy] act_window";
     g_free(acting->why);
-    acting->why = g_strdup(why);
+    acting->why = vg_act_shorten(why);
     acting->acts = !why;
 }
 

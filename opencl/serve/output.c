@@ -71,6 +71,8 @@ output_run(void *data)
     for (;;) {
         if (poll(&at, 1, -1) <= 0)
             continue;
+        if (!(at.revents & POLLIN))
+            return NULL; /* stdout is another file now */
         pthread_mutex_lock(&output->lock);
         output_read(output);
         pthread_mutex_unlock(&output->lock);
@@ -162,7 +164,7 @@ vg_serve_output_begin(const struct vg_serve_call *call)
     struct vg_serve *serve = call->serve;
 
     /* Without turns, it is not a client's process. */
-    if (!serve->takes_output || serve->limits.turns < 0 || !output_may_print(call))
+    if (serve->output || !serve->takes_output || serve->limits.turns < 0 || !output_may_print(call))
         return NULL;
     serve->takes_output = false;
     return output_new();

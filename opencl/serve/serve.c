@@ -339,6 +339,8 @@ vg_serve_run(struct vg_serve *serve)
         vg_serve_pinned_look(serve);
         serve_begin(call);
         call = serve_receive(serve);
+        /* A second hello would set up again what stays as it is. */
+        ok = !call || call->head.op != VG_WIRE_OP_HELLO;
     }
     if (call)
         serve_free(call);
