@@ -9,7 +9,7 @@
 #define COUNT_MAX 1e6
 #define WORD_MAX  512
 #define TEXT_MAX  4096
-/* Bytes of a reason, of which causes of moves and answers of peers may have many. */
+/* Maximum bytes of a reason. Causes of moves and answers of peers may be longer. */
 #define WHY_MAX  512
 #define PLAN_MAX 65536
 
