@@ -38,6 +38,7 @@ fake_read_acts(void *data, vg_acts_report *ret, GError **err)
     move->to = g_strdup("host-b");
     move->wave = 1;
     move->group = 1;
+    move->step = VG_ACT_DONE;
     g_ptr_array_add(ret->acting->moves, move);
     pthread_mutex_lock(&fake_acts_lock);
     if (fake_is_paused) {
