@@ -223,7 +223,7 @@ complement_describe_step(const struct complement_group *group, size_t step, char
         "Step %zu of %zu, which together gain %.2f cores at a cost of %.3f; after this step, %.2f "
         "cores %s are lost than before the first. %s",
         step + 1, group->n, group->claim.gain, group->claim.cost_cores,
-        so_far < 0 ? -so_far : so_far, so_far < 0 ? "more are" : "less are", text);
+        so_far < 0 ? -so_far : so_far, so_far < 0 ? "more" : "less", text);
 }
 
 /* Returns whether a step of a group is to be undone if another one fails: the steps up to it do not
