@@ -7,10 +7,7 @@
 #include "api/person.h"
 #include "api/route.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "model/proxy-show.h"
-
-#define VG_LOG_TAG "api"
 
 /* Makes a list of records, which it frees. */
 static json_object *
@@ -38,22 +35,6 @@ proxies_answer(struct vg_request *request, GPtrArray *sockets, GPtrArray *guests
         vg_json_add(object, "guests", proxies_list(&vg_proxy_guest_record, guests));
     vg_answer_json(request, 200, object);
 }
-
-/* Has a write done by a worker. */
-static void
-proxies_queue(struct vg_request *request, void *take_data, GDestroyNotify free_data,
-              enum vg_lane lane, vg_job *job)
-{
-    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"%s %s\" request=%s",
-                  request->identity.name, request->origin, request->method, request->route->path,
-                  request->request_id);
-    request->job_data = take_data;
-    request->job_data_free = free_data;
-    request->hosts[0] = g_strdup("");
-    request->lane = lane;
-    request->job = job;
-}
-
 static void
 proxies_run_list(struct vg_request *request)
 {
@@ -128,7 +109,7 @@ vg_handle_limit_proxy(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    proxies_queue(request, limit, vg_proxy_limit_free, VG_LANE_HERE, proxies_run_limit);
+    vg_request_accept_write(request, limit, vg_proxy_limit_free, VG_LANE_HERE, proxies_run_limit);
 }
 
 static void
@@ -163,7 +144,8 @@ vg_handle_move_proxy(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    proxies_queue(request, wanted, vg_proxy_move_request_free, VG_LANE_MOVE, proxies_run_move);
+    vg_request_accept_write(request, wanted, vg_proxy_move_request_free, VG_LANE_MOVE,
+                            proxies_run_move);
 }
 
 static void
@@ -196,7 +178,7 @@ vg_handle_reserve_room(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    proxies_queue(request, room, vg_proxy_room_free, VG_LANE_HERE, proxies_run_reserve);
+    vg_request_accept_write(request, room, vg_proxy_room_free, VG_LANE_HERE, proxies_run_reserve);
 }
 
 static void

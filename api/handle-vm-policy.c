@@ -5,10 +5,7 @@
 #include "config.h"
 
 #include "api/route.h"
-#include "base/log.h"
 #include "model/vm-policy.h"
-
-#define VG_LOG_TAG "api"
 
 static void
 vm_policy_run(struct vg_request *request)
@@ -52,12 +49,5 @@ vg_handle_vm_policy(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"%s %s\" request=%s",
-                  request->identity.name, request->origin, request->method, request->route->path,
-                  request->request_id);
-    request->job_data = wanted;
-    request->job_data_free = vm_policy_free;
-    request->hosts[0] = g_strdup("");
-    request->lane = VG_LANE_HERE;
-    request->job = vm_policy_run;
+    vg_request_accept_write(request, wanted, vm_policy_free, VG_LANE_HERE, vm_policy_run);
 }

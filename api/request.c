@@ -8,8 +8,12 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "api/route.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "api"
 
 #define JSON_TYPE    "application/json"
 #define PROBLEM_TYPE "application/problem+json"
@@ -176,4 +180,18 @@ vg_request_name_vm(const struct vg_request *request, char **name, GError **err)
     }
     g_propagate_error(err, error);
     return -1;
+}
+
+void
+vg_request_accept_write(struct vg_request *request, void *take_data, GDestroyNotify free_data,
+                        enum vg_lane lane, vg_job *job)
+{
+    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"%s %s\" request=%s",
+                  request->identity.name, request->origin, request->method, request->route->path,
+                  request->request_id);
+    request->job_data = take_data;
+    request->job_data_free = free_data;
+    request->hosts[0] = g_strdup("");
+    request->lane = lane;
+    request->job = job;
 }

@@ -144,6 +144,11 @@ void vg_answer_view(struct vg_request *request, vg_view *take_view, enum vg_view
  * may know them. Fails with VG_E_CONFLICT if the name is ambiguous. */
 int vg_request_name_vm(const struct vg_request *request, char **name, GError **err);
 
+/* Logs that a write has been accepted, and queues its job for this host in a lane. data is freed
+ * with free_data after the job. */
+void vg_request_accept_write(struct vg_request *request, void *take_data, GDestroyNotify free_data,
+                             enum vg_lane lane, vg_job *job);
+
 /* Generates "req-" and a random UUID. */
 void vg_request_id_make(char ret[VG_REQUEST_ID_LEN]);
 

@@ -57,6 +57,7 @@ static const struct vg_field acting_fields[] = {
     VG_ROW_INT(errors, 0, 0, COUNT_MAX),
     VG_ROW_INT(budget, 0, 0, COUNT_MAX),
     VG_ROW_BOOL(spent, 0),
+    VG_ROW_INT(spent_ns, 0, 0, TIME_MAX),
     TEXT(plan_id),
     TEXT(plan_hash),
     VG_ROW_STRING(plan, VG_FIELD_OMIT, 0, PLAN_MAX),

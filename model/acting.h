@@ -67,10 +67,11 @@ struct vg_acting {
     bool acts;
     char *why; /* why it does not act now, one sentence; NULL if it does */
     int64_t at_ns;
-    int64_t errors; /* automatic moves of the last day that failed or made things worse */
-    int64_t budget; /* as many end acting */
-    bool spent;     /* the budget is spent */
-    char *plan_id;  /* of the plan that is carried out, or was last; or NULL */
+    int64_t errors;   /* automatic moves of the last day that failed or made things worse */
+    int64_t budget;   /* as many end acting */
+    bool spent;       /* the budget is spent */
+    int64_t spent_ns; /* epoch, when it was last spent; 0 if never */
+    char *plan_id;    /* of the plan that is carried out, or was last; or NULL */
     char *plan_hash;
     char *plan;       /* its document, without what is only for people */
     GPtrArray *moves; /* struct vg_act_move */

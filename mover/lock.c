@@ -70,7 +70,9 @@ mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
     if (lock_check_act(mover, migration, err) < 0 ||
         (region && vg_region_lock_move(region, migration->uuid, migration->act_revision, err) < 0))
         return -1;
-    if (lock_record(mover, migration, order, err) == 0)
+    /* Waiting for the lock may have taken long. */
+    if (lock_check_act(mover, migration, err) == 0 &&
+        lock_record(mover, migration, order, err) == 0)
         return 0;
     /* The lock may be that of a move which is under way. */
     if (region && !mover_has(mover, migration->uuid))

@@ -141,14 +141,18 @@ past_is_error(const struct vg_acts_facts *facts, const struct vg_migration *move
            MAX(move->verdict.judged_ns, move->ended_ns) > since_ns;
 }
 
-int64_t
-acts_count_errors(const struct vg_acts_facts *facts)
+void
+acts_count_budget(const struct vg_acts_facts *facts, vg_acting *acting)
 {
-    int64_t n = 0;
-
+    acting->errors = 0;
     for (guint i = 0; i < facts->moves->len; i++)
-        n += past_is_error(facts, facts->moves->pdata[i]);
-    return n;
+        acting->errors += past_is_error(facts, facts->moves->pdata[i]);
+    acting->budget = facts->rules->error_budget;
+    const bool is_over = acting->errors >= acting->budget;
+    if (is_over && !acting->spent)
+        acting->spent_ns = facts->now_ns;
+    acting->spent = is_over || (acting->spent && acting->spent_ns > facts->resumed_ns &&
+                                facts->now_ns - acting->spent_ns < VG_ACT_DAY_NS);
 }
 
 /* ---- limits ---- */

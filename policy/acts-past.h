@@ -24,7 +24,9 @@ char *acts_why_limit(const struct vg_acts_facts *facts, const struct vg_acting *
 /* Returns whether the VM of a move was moved again later. */
 bool acts_has_later(const struct vg_acts_facts *facts, const struct vg_migration *move);
 
-/* Counts the automatic moves of the last day that failed, hang, or made things worse. */
-int64_t acts_count_errors(const struct vg_acts_facts *facts);
+/* Counts the automatic moves of the last day that failed, hang, or made things worse, and sets the
+ * budget. Errors can disappear with the journal of a host that fails. A spent budget therefore
+ * stays spent for a day, unless a user resumes the moves. */
+void acts_count_budget(const struct vg_acts_facts *facts, vg_acting *acting);
 
 #endif

@@ -438,9 +438,7 @@ vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrAr
 {
     if (!facts->unknown) {
         acts_reconcile(facts, acting);
-        acting->errors = acts_count_errors(facts);
-        acting->budget = facts->rules->error_budget;
-        acting->spent = acting->errors >= acting->budget;
+        acts_count_budget(facts, acting);
         acts_find_undos(facts, acting);
     }
     acts_explain(facts, acting);

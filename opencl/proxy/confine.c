@@ -104,8 +104,8 @@ confine_apart(const struct proxy_confinement *confinement, const struct proxy_re
         return why;
     if (!confine_become(confinement->user))
         return "its user";
-    if (confinement->seed && !vg_seed_write(confinement->seed, APART_CACHE))
-        return "its copy of the vendors' caches";
+    if (confinement->seed)
+        vg_seed_write(confinement->seed, APART_CACHE);
     if (setrlimit(RLIMIT_NPROC, &processes) < 0)
         return "its number of processes";
     if (!vg_landlock_confine(reach->rules, reach->n))

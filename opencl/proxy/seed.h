@@ -5,7 +5,6 @@
 #ifndef VG_OPENCL_PROXY_SEED_H
 #define VG_OPENCL_PROXY_SEED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +24,8 @@ struct proxy_seed {
     unsigned char *bytes; /* owned */
 };
 
-/* Writes the files to FOLDER, which exists. Returns false with errno on failure. */
-bool vg_seed_write(const struct proxy_seed *seed, const char *folder);
+/* Writes the files to FOLDER, which exists. A file that cannot be written is left out: the vendor's
+ * library then makes it again. */
+void vg_seed_write(const struct proxy_seed *seed, const char *folder);
 
 #endif

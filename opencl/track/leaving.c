@@ -50,8 +50,8 @@ vg_cl_leaving_add(struct vg_cl_object *queue)
     cl_int error = leaving ? cl->clEnqueueMarkerWithWaitList(queue->real, 0, NULL, &leaving->end)
                            : CL_OUT_OF_HOST_MEMORY;
     if (error != CL_SUCCESS) {
-        /* What cannot be waited for later is waited for now, unless the device is lost, or the
-         * program's alone and not this process's, which was forked from it. */
+        /* Without a marker, the commands must end now. A lost device, or one that a forked child
+         * inherited, has none that could end. */
         if (error != CL_DEVICE_NOT_AVAILABLE)
             cl->clFinish(queue->real);
         free(leaving);

@@ -296,17 +296,13 @@ def test_two_leaders(make):
     revision = site.etcd.pairs("/vgpud/test/")["/vgpud/test/leader"][1]["create_revision"]
     pause(old.daemon.process.pid)
     wait_for(lambda: site.leader() not in (None, old.name))
-    new = site.leads()
     other = "vm-duty" if first == "vm-busy" else "vm-busy"
-    # What the old one would send: with its revision, the source does not get the VM's lock.
-    source = new if old.name == "host-a" else site.hosts["host-a"]
-    if old.name != "host-a":
-        status, _, answer = source.daemon.post("/v1/migrations", {
-            "vm": other, "to": new.name if new.name != "host-a" else "host-c", "act": "act-0000000000000000/1",
-            "act_revision": int(revision), "act_until_ns": 2**62})
-        assert status in (409, 422) and (status == 409 or "does not lead the cluster any more" in answer["detail"]), answer
     old.daemon.process.send_signal(signal.SIGCONT)
     wait_for(lambda: "this host is no longer the leader" in old.daemon.log())
+    # What the old one would send: with its revision, the source does not get the VM's lock.
+    status, _, answer = site.hosts["host-a"].daemon.post("/v1/migrations", {
+        "vm": other, "to": "host-b", "act": "act-0000000000000000/1", "act_revision": int(revision), "act_until_ns": 2**62})
+    assert status == 422 and "does not lead the cluster any more" in answer["detail"], answer
     for instance in site.instances.values():
         instance.looks = 1
     wait_for(lambda: site.steps() and not {"waits", "starting", "moving"} & set(site.steps().values()))
@@ -343,7 +339,6 @@ def test_the_error_budget(make):
     wait_for(lambda: [a for a in leader.daemon.get("/v1/alerts")["items"] if a["alert"] == "policy-stopped"])
     leader.ctl("policy", "resume")
     wait_for(lambda: not site.state()["spent"])
-    assert site.begun() == [first] or site.begun() == sorted({first, *site.begun()})
 
 
 @pytest.mark.parametrize("more, word", (

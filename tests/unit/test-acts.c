@@ -363,7 +363,8 @@ test_error_budget(void **state)
     struct scene *scene = scene_new();
 
     scene_add_action(scene, 0, 1, 1, 1);
-    scene_add_move(scene, 2, 2, 3, NOW - HOUR, VG_MIGRATION_FAILED)->act = g_strdup("act-0/1");
+    struct vg_migration *failed = scene_add_move(scene, 2, 2, 3, NOW - HOUR, VG_MIGRATION_FAILED);
+    failed->act = g_strdup("act-0/1");
     /* Moves of people do not count, nor those that never began. */
     scene_add_move(scene, 3, 2, 3, NOW - HOUR, VG_MIGRATION_FAILED);
     struct vg_migration *never = scene_add_move(scene, 5, 2, 3, NOW - HOUR, VG_MIGRATION_FAILED);
@@ -381,6 +382,11 @@ test_error_budget(void **state)
     scene_step(scene);
     assert_int_equal(scene->acting->errors, 2);
     assert_false(scene->acting->acts);
+    assert_true(scene->acting->spent);
+    /* The journal of a failed host is missing: its error is not forgotten for a day. */
+    failed->state = VG_MIGRATION_DONE;
+    scene_step(scene);
+    assert_int_equal(scene->acting->errors, 1);
     assert_true(scene->acting->spent);
     /* A person says that this is settled; only what still hangs counts on. */
     scene->facts.resumed_ns = NOW;
