@@ -201,9 +201,10 @@ vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError 
     region_note_lock(region, uuid, lease, created);
     if (status < 0) {
         region->locking_failed_ns = vg_clock_monotonic_ns();
-        g_propagate_prefixed_error(err, g_steal_pointer(&error), "%s: ", unknown);
+        /* The move is not refused for good, whatever code etcd's error has. */
+        return vg_error(err, VG_E_UNREACHABLE, "%s: %s", unknown, error->message);
     }
-    return status < 0 ? -1 : 0;
+    return 0;
 }
 
 void

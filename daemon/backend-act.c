@@ -368,10 +368,13 @@ static void
 act_start(const struct act_look *look, struct vg_act_move *move, int64_t revision)
 {
     struct backend_act *act = look->backend->act;
+    /* A repeated order may be refused because the first one has started the move. */
+    const bool again = move->asked_ns != look->facts.now_ns;
     g_autoptr(GError) error = NULL;
     g_autoptr(vg_migration) record = NULL;
 
-    if (act_audit(look, move, &error) < 0 || (!move->undo_of && act_save_plan(look, &error) < 0)) {
+    if (!again && (act_audit(look, move, &error) < 0 ||
+                   (!move->undo_of && act_save_plan(look, &error) < 0))) {
         vg_acts_refuse(move, error->message);
         vg_log_warn("an automatic move does not start act=%s vm=\"%s\" reason=\"%s\"", move->act,
                     move->vm, error->message);
@@ -391,7 +394,7 @@ act_start(const struct act_look *look, struct vg_act_move *move, int64_t revisio
     }
     vg_log_warn("an automatic move does not start act=%s vm=\"%s\" reason=\"%s\"", move->act,
                 move->vm, error->message);
-    if (act_is_refusal(error))
+    if (!again && act_is_refusal(error))
         vg_acts_refuse(move, error->message);
     else
         vg_act_set_why(move, "it is not known whether its host has started it: %s", error->message);

@@ -445,9 +445,11 @@ vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrAr
     acts_drop_rest(facts, acting);
     for (guint i = 0; i < acting->moves->len; i++) {
         struct vg_act_move *move = acting->moves->pdata[i];
-        if (move->step != VG_ACT_WAITS)
+        const bool lost = move->step == VG_ACT_STARTING && acting->acts &&
+                          facts->now_ns > move->asked_ns && facts->now_ns < move->until_ns;
+        if (move->step != VG_ACT_WAITS && !lost)
             continue;
-        if (acts_decide(facts, acting, move))
+        if (lost || acts_decide(facts, acting, move))
             g_ptr_array_add(start, move);
         else if (acts_has_broken(move))
             acts_drop_rest(facts, acting);

@@ -78,7 +78,8 @@ unsigned vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, co
 
 /* Brings everything up to date. start receives the moves that are to start now (struct vg_act_move,
  * borrowed), which count as starting from now on. The caller must store `acting` before it sends
- * the orders. */
+ * the orders. A move whose order may have been lost is in start again until until_ns. Its asked_ns
+ * is then before now_ns, and its source must not start it twice. */
 void vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrArray *start);
 
 /* Notes that a source refused to start a move. */
