@@ -180,7 +180,7 @@ host_info_add_top(const struct vg_snap_host *host, struct vg_host_summary *summa
         g_ptr_array_add(summary->top, top);
     }
     while (summary->top->len > 0 && host_info_text_size(summary) > VG_SUMMARY_TEXT_MAX)
-        g_ptr_array_set_size(summary->top, (int)summary->top->len - 1);
+        vg_record_truncate(&summary_vm_record, summary->top, summary->top->len - 1);
 }
 
 static void

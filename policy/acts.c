@@ -536,8 +536,8 @@ acts_plan_text(const vg_plan *plan, const struct vg_acting *acting)
 
     g_ptr_array_set_size(copy->why, 0);
     g_ptr_array_set_size(copy->notes, 0);
-    g_ptr_array_set_size(copy->skipped, 0);
-    g_ptr_array_set_size(copy->proxies, 0);
+    vg_record_truncate(&vg_plan_skip_record, copy->skipped, 0);
+    vg_record_truncate(&vg_plan_proxy_action_record, copy->proxies, 0);
     for (guint i = copy->actions->len; i-- > 0;) {
         struct vg_plan_action *action = copy->actions->pdata[i];
         bool carried_out = false;
@@ -550,7 +550,7 @@ acts_plan_text(const vg_plan *plan, const struct vg_acting *acting)
             vg_record_free(&vg_plan_action_record, g_ptr_array_remove_index(copy->actions, i));
             continue;
         }
-        g_ptr_array_set_size(action->reason.inputs, 0);
+        vg_record_truncate(&vg_plan_input_record, action->reason.inputs, 0);
         g_clear_pointer(&action->runner_up.what, g_free);
         g_clear_pointer(&action->runner_up.why, g_free);
     }
