@@ -28,7 +28,7 @@ inventory_read_domains(vg_virt_host *host, vg_inventory *inventory, GError **err
         /* A domain that has gone meanwhile has no XML. */
         struct vg_inv_vm *vm = xml ? vg_inventory_add_vm(inventory, NULL) : NULL;
         if (vm && vg_domain_xml_read(xml, NULL, vm, NULL) < 0)
-            g_ptr_array_set_size(inventory->vms, (int)inventory->vms->len - 1);
+            vg_record_truncate(&vg_inv_vm_record, inventory->vms, inventory->vms->len - 1);
         else if (vm)
             vm->state = virDomainIsActive(domain) == 0 ? VG_DOMAIN_SHUTOFF : VG_DOMAIN_RUNNING;
     }
