@@ -162,13 +162,28 @@ vg_host_contention_init(struct vg_host_contention *state, const char *proc, cons
     int64_t tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1);
 
     *state = (struct vg_host_contention){.proc = proc, .cgroup = cgroup, .tick_ns = tick_ns};
-    state->cpus = (struct vg_host_cpus){.sys = sys, .tick_ns = tick_ns};
+    state->cpus = (struct vg_host_cpus){.sys = sys, .tick_ns = tick_ns, .only = vg_cpu_list_host()};
 }
 
 void
 vg_host_contention_clear(struct vg_host_contention *state)
 {
     vg_host_cpus_clear(&state->cpus);
+}
+
+/* Sums up the CPUs of this host where they are not all. */
+static void
+host_contention_sum(const GArray *cpus, struct vg_host_sample *ret)
+{
+    if (cpus->len == 0)
+        return;
+    ret->own_ns = ret->idle_ns = ret->steal_ns = 0;
+    for (guint i = 0; i < cpus->len; i++) {
+        const struct vg_host_cpu *cpu = &g_array_index(cpus, struct vg_host_cpu, i);
+        ret->own_ns = vg_time_sum(ret->own_ns, cpu->busy_ns);
+        ret->idle_ns = vg_time_sum(ret->idle_ns, cpu->idle_ns);
+        ret->steal_ns = vg_time_sum(ret->steal_ns, cpu->steal_ns);
+    }
 }
 
 void
@@ -204,6 +219,8 @@ vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample 
     ret->runnable = runnable > 0 ? runnable - 1 : runnable;
     ret->own_ns = host_contention_moved(state, state->busy_ns, busy_ns);
     ret->idle_ns = host_contention_moved(state, state->idle_ns, idle_ns);
+    if (state->cpus.only)
+        host_contention_sum(cpus, ret);
     read_pressures(state, ret);
     state->steal_ns = steal_ns;
     state->busy_ns = busy_ns;

@@ -178,7 +178,7 @@ vg_host_cpus_read(struct vg_host_cpus *state, const char *stat, const char *sche
     for (guint i = 0; state->last && i < now->len; i++) {
         struct vg_host_cpu cpu = g_array_index(now, struct vg_host_cpu, i);
         const struct vg_host_cpu *last = find_cpu(state->last, cpu.cpu);
-        if (!last)
+        if (!last || (state->only && !vg_cpu_list_has(state->only, cpu.cpu)))
             continue;
         cpu.node = node_of(state, cpu.cpu);
         cpu.busy_ns = host_cpus_moved(last->busy_ns, cpu.busy_ns);

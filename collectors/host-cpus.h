@@ -11,12 +11,14 @@
 
 #include <glib.h>
 
+#include "host/cpu-list.h"
 #include "model/window.h"
 
 /* Initially zeroed; roots are borrowed. */
 struct vg_host_cpus {
-    const char *sys;   /* "/sys" but in tests */
-    int64_t tick_ns;   /* unit of /proc/stat */
+    const char *sys;                /* "/sys" but in tests */
+    int64_t tick_ns;                /* unit of /proc/stat */
+    const struct vg_cpu_list *only; /* borrowed: leave out other CPUs; NULL for none */
     GArray *last;      /* struct vg_host_cpu: counters at the last reading; NULL before the first */
     GHashTable *nodes; /* CPU -> its NUMA node; NULL if not read yet */
 };
@@ -24,8 +26,8 @@ struct vg_host_cpus {
 void vg_host_cpus_clear(struct vg_host_cpus *state);
 
 /* Fills ret (struct vg_host_cpu) with the changes since the last reading for each CPU in the text
- * of /proc/stat; empty in the first reading. schedstat is the text of /proc/schedstat. If it is
- * NULL, wait times are unknown. */
+ * of /proc/stat that counts; empty in the first reading. schedstat is the text of /proc/schedstat.
+ * If it is NULL, wait times are unknown. */
 void vg_host_cpus_read(struct vg_host_cpus *state, const char *stat, const char *schedstat,
                        GArray *ret);
 

@@ -23,6 +23,7 @@
 #include "daemon/move-config.h"
 #include "daemon/nova-config.h"
 #include "daemon/peer-config.h"
+#include "host/cpu-list.h"
 #include "host/gpu-cards.h"
 #include "model/lost-series.h"
 #include "mover/proxy-config.h"
@@ -42,6 +43,8 @@ static const struct vg_conf_key own_keys[] = {
      "Lowest severity that is logged."},
     {"daemon", "host_name", VG_CONF_STRING | VG_CONF_START, AT(host_name), "", 0, 255, NULL,
      "Name of this host; empty for its own name, in replay the recorded host's."},
+    {"daemon", "cpus", VG_CONF_STRING | VG_CONF_START, AT(cpus), "", 0, 4000, NULL,
+     "CPUs of this host, like 0-3,8; empty for all that are online."},
     {"daemon", "window", VG_CONF_DURATION | VG_CONF_START, AT(window_ns), "1s", 0.1, 60, NULL,
      "Length of a measurement window."},
     {"daemon", "thread_limit", VG_CONF_DURATION, AT(thread_limit_ns), "20s", 5, 3600, NULL,
@@ -469,8 +472,10 @@ check_provider(const struct vg_daemon_config *config, GError **err)
 }
 
 static int
-check_cards(const struct vg_daemon_config *config, GError **err)
+check_hardware(const struct vg_daemon_config *config, GError **err)
 {
+    if (vg_cpu_list_check(config->cpus, err) < 0)
+        return -1;
     return vg_gpu_cards_check(config->gpu_cards, err);
 }
 
@@ -544,7 +549,7 @@ config_check(struct config_files *files)
         check_socket,
         check_directory,
         check_provider,
-        check_cards,
+        check_hardware,
         check_fault,
         check_sources,
         vg_alert_config_check_command,

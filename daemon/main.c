@@ -17,7 +17,9 @@
 #include "collectors/replay.h"
 #include "daemon/daemon.h"
 #include "daemon/journald.h"
+#include "host/cpu-list.h"
 #include "host/gpu-cards.h"
+#include "host/host-facts.h"
 
 enum {
     KEY_CHECK = 0x100,
@@ -222,6 +224,12 @@ main(int argc, char **argv)
         return print(args.dump ? text : "the configuration is valid\n");
     }
     vg_gpu_cards_set(config->gpu_cards);
+    vg_cpu_list_set_host(config->cpus);
+    if (vg_cpu_list_host() && vg_host_facts_cpus() == 0) {
+        g_autofree char *text =
+            g_strdup_printf("[daemon] cpus: none of the CPUs '%s' is online", config->cpus);
+        return vgpud_fail(text);
+    }
     raise_file_limit();
     umask(0027);
     vg_journald_attach();

@@ -9,6 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "host/cpu-list.h"
+
+#define ONLINE "/sys/devices/system/cpu/online"
+
 /* Reads a line such as "MemAvailable:  123 kB" from /proc/meminfo. Returns bytes, or 0 if there is
  * none. */
 static int64_t
@@ -28,10 +32,26 @@ read_meminfo(const char *name)
     return kib * 1024;
 }
 
+int64_t
+vg_host_facts_cpus(void)
+{
+    const struct vg_cpu_list *list = vg_cpu_list_host();
+    struct vg_cpu_list online;
+    g_autofree char *text = NULL;
+
+    if (!list)
+        return MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
+    /* Where the kernel does not say what is online, the whole list counts. */
+    if (!g_file_get_contents(ONLINE, &text, NULL, NULL) ||
+        vg_cpu_list_parse(text, &online, NULL) < 0)
+        return vg_cpu_list_count_both(list, list);
+    return vg_cpu_list_count_both(list, &online);
+}
+
 void
 vg_host_facts_read(vg_inventory *inventory)
 {
-    inventory->cpus = MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
+    inventory->cpus = vg_host_facts_cpus();
     inventory->memory_bytes = read_meminfo("MemTotal");
     inventory->memory_free_bytes = read_meminfo("MemAvailable");
 }
@@ -39,7 +59,7 @@ vg_host_facts_read(vg_inventory *inventory)
 void
 vg_host_facts_complete(const vg_inventory *facts, bool is_ours, vg_inventory *inventory)
 {
-    if (inventory->cpus == 0)
+    if (inventory->cpus == 0 || (vg_cpu_list_host() && facts->cpus > 0))
         inventory->cpus = facts->cpus;
     /* libvirt does not see memory that was added since the machine began. */
     if (is_ours || inventory->memory_bytes == 0 || inventory->memory_bytes == facts->memory_bytes) {

@@ -7,12 +7,16 @@
 
 #include "model/inventory.h"
 
+/* Returns the number of this host's CPUs (host/cpu-list.h) that are online; 0 if none is. */
+int64_t vg_host_facts_cpus(void);
+
 /* Reads the CPUs, the memory and the free memory. Unknown values stay 0. */
 void vg_host_facts_read(vg_inventory *inventory);
 
 /* Completes an inventory of this machine with these facts where libvirt has reported less. The
  * kernel's MemAvailable measures free memory better than libvirt's figure, but only for this
- * machine. Unless is_ours, libvirt may describe another machine or an invented one. */
+ * machine. CPUs that the operator lists replace libvirt's. Unless is_ours, libvirt may describe
+ * another machine or an invented one. */
 void vg_host_facts_complete(const vg_inventory *facts, bool is_ours, vg_inventory *inventory);
 
 /* Returns the name of this machine; the caller frees it. */

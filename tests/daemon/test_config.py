@@ -24,6 +24,7 @@ BROKEN = {
     "bad-escape": ["[daemon]", "host_name", "unknown escape sequence"],
     "card-without-device": ["[gpu] cards", "'10de'", "VENDOR:DEVICE"],
     "comment-behind-a-value": ["[store]", "lost_top", "'4 # the default'", "whole number"],
+    "cpus-reversed": ["[daemon] cpus", "'3-0'", "0-3,8"],
     "days-get-less": ["[store]", "raw_days", "minute_days", "31, 30, 400", "must not decrease"],
     "directory-relative": ["[store]", "directory", "'vgpud'", "absolute"],
     "endless": ["[libvirt]", "poll", "'inf'", "duration like 30s"],

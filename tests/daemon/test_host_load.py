@@ -238,3 +238,21 @@ def test_windows_end_with_seconds_of_utc(daemon):
     first = daemon.get("/v1/host")["measurement"]["end_ns"]
     later = wait_for(lambda: next((end for end in [daemon.get("/v1/host")["measurement"]["end_ns"]] if end > first), None))
     assert first % 200_000_000 == 0 and later % 200_000_000 == 0
+
+
+def test_the_cpus_of_the_host(tmp_path):
+    """One CPU of this machine is the host: it is the only one that is counted, whatever vgpud may run on."""
+    cpu = max(os.sched_getaffinity(0))
+    with Daemon(tmp_path, config=f"{FAST}[daemon]\ncpus={cpu}\n[live]\nbpf=no\nperf=no\n") as daemon:
+        # CPUs that only VMs of other tests may use have no times.
+        [row] = wait_for(lambda: [c for c in daemon.get("/v1/host/cpus")["items"] if c["busy_ns"] is not None])
+        assert row["cpu"] == cpu
+        assert daemon.get("/v1/host")["cpus"] == 1
+        [host] = daemon.get("/v1/snapshot")["hosts"]
+        assert host["cpus"] == 1
+
+
+def test_no_cpu_of_the_host(tmp_path):
+    daemon = Daemon(tmp_path, config="[daemon]\ncpus=8191\n[live]\nuse=no\n", wait=False)
+    assert daemon.process.wait(HANG_S) != 0
+    assert "[daemon] cpus: none of the CPUs '8191' is online" in daemon.log()

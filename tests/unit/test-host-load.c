@@ -22,6 +22,7 @@
 #include "collectors/cpu-limit.h"
 #include "collectors/host-contention.h"
 #include "collectors/process-names.h"
+#include "host/cpu-list.h"
 #include "host/proc-text.h"
 #include "model/event.h"
 #include "model/window-sum.h"
@@ -176,6 +177,62 @@ test_host_cpus(void **state)
                        NULL, VG_NS_PER_MS, cpus);
     assert_int_equal(cpus->len, 0);
     vg_host_cpus_clear(&state_of);
+}
+
+/* ---- the host's CPUs ---- */
+
+static void
+test_cpu_lists(void **state)
+{
+    static const char *const bad[] = {"",   ",",   "-1",  "1-",   "3-0",  "a",
+                                      "0,", "0 1", "0,,", "0-1x", "8192", "0-99999999999999999999"};
+    struct vg_cpu_list list, other;
+
+    (void)state;
+    assert_int_equal(vg_cpu_list_parse("0-2,5,8191\n", &list, NULL), 0);
+    assert_true(vg_cpu_list_has(&list, 0) && vg_cpu_list_has(&list, 2) &&
+                vg_cpu_list_has(&list, 5) && vg_cpu_list_has(&list, 8191));
+    assert_false(vg_cpu_list_has(&list, 3) || vg_cpu_list_has(&list, -1) ||
+                 vg_cpu_list_has(&list, 8192));
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_int_equal(vg_cpu_list_parse(bad[i], &list, &error), -1);
+        assert_non_null(strstr(error->message, "0-3,8"));
+    }
+    assert_int_equal(vg_cpu_list_count_both(&list, &list), 5);
+    assert_int_equal(vg_cpu_list_parse("2-5", &other, NULL), 0);
+    assert_int_equal(vg_cpu_list_count_both(&list, &other), 2);
+    assert_int_equal(vg_cpu_list_check("", NULL), 0);
+}
+
+/* Only one of three CPUs belongs to the host: the sums are of it alone. */
+static void
+test_listed_cpus(void **state)
+{
+    const char *proc = *state;
+    struct vg_host_contention contention;
+    struct vg_host_sample host;
+    g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(struct vg_host_cpu));
+
+    vg_cpu_list_set_host("1");
+    vg_host_contention_init(&contention, proc, proc, proc);
+    vg_cpu_list_set_host("");
+    contention.tick_ns = contention.cpus.tick_ns = 10 * VG_NS_PER_MS;
+    write_text(proc, "stat",
+               "cpu  30 0 0 30 0 0 0 30 0 0\ncpu0 20 0 0 20 0 0 0 20 0 0\n"
+               "cpu1 5 0 0 5 0 0 0 5 0 0\ncpu2 5 0 0 5 0 0 0 5 0 0\n");
+    vg_host_contention_read(&contention, &host, cpus);
+    assert_int_equal(host.own_ns, -1);
+    write_text(proc, "stat",
+               "cpu  90 0 0 90 0 0 0 90 0 0\ncpu0 60 0 0 60 0 0 0 60 0 0\n"
+               "cpu1 8 0 1 7 0 0 0 6 0 0\ncpu2 22 0 0 23 0 0 0 24 0 0\n");
+    vg_host_contention_read(&contention, &host, cpus);
+    assert_int_equal(cpus->len, 1);
+    assert_int_equal(cpu_at(cpus, 0)->cpu, 1);
+    assert_int_equal(host.own_ns, 40 * VG_NS_PER_MS);
+    assert_int_equal(host.idle_ns, 20 * VG_NS_PER_MS);
+    assert_int_equal(host.steal_ns, 10 * VG_NS_PER_MS);
+    vg_host_contention_clear(&contention);
 }
 
 /* ---- processes ---- */
@@ -567,6 +624,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodes),       FAKE_PROC_TEST(test_host_contention),
         FAKE_PROC_TEST(test_host_pressure), FAKE_PROC_TEST(test_host_cpus),
+        cmocka_unit_test(test_cpu_lists),   FAKE_PROC_TEST(test_listed_cpus),
         cmocka_unit_test(test_cgroups),     FAKE_PROC_TEST(test_limits),
         FAKE_PROC_TEST(test_process_names), cmocka_unit_test(test_sums_of_processes),
         cmocka_unit_test(test_cpu_rows),    cmocka_unit_test(test_process_rows),
