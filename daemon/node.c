@@ -246,7 +246,7 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
     host->maintenance = node->told_maintenance;
     host->proxy_stop_ns = atomic_load(&node->proxy_stop_ns);
     host->store_bytes = node_store_bytes(node);
-    host->names_gpus = !node->replay;
+    host->names_gpus = host->takes_acts = !node->replay;
     vg_snapshot *snapshot = vg_engine_snapshot(node->engine, &part, hosts, 1, &error);
     if (snapshot)
         return snapshot;

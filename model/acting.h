@@ -17,6 +17,9 @@
 /* The maximum number of moves of a plan that are carried out; the next plan has the others. */
 #define VG_ACTING_MOVES_MAX 32
 #define VG_ACTING_UNDOS_MAX 16
+/* The maximum length of the document when a plan is taken. etcd stores 65536 bytes; the rest is for
+ * moves that reverse others, and for reasons. */
+#define VG_ACTING_TAKE_BYTES 32768
 
 enum vg_policy_mode {
     VG_POLICY_UNSET, /* not configured; for a VM: as its hosts */

@@ -194,6 +194,7 @@ static const struct vg_field host_fields[] = {
     VG_ROW_INT(proxy_stop_ns, OMIT, 0, TIME_MAX),
     VG_ROW_INT(store_bytes, OMIT, 0, BYTES_MAX),
     VG_ROW_BOOL(names_gpus, OMIT),
+    VG_ROW_BOOL(takes_acts, OMIT),
 };
 const struct vg_record_type vg_snap_host_record = VG_ROW_TYPE_PRESENT(host_fields, present);
 #undef THIS

@@ -215,6 +215,7 @@ struct vg_snap_host {
     int64_t proxy_stop_ns;
     int64_t store_bytes; /* of what vgpud has stored; 0: not told */
     bool names_gpus;     /* its vgpud moves VMs to and from the GPU that a plan names */
+    bool takes_acts;     /* its vgpud makes moves that no person requested */
     uint64_t present;    /* private, the members that its document had */
 };
 
@@ -261,6 +262,13 @@ static inline bool
 vg_snap_host_names_gpus(const struct vg_snap_host *host)
 {
     return host->names_gpus || host->source != VG_SOURCE_LIVE;
+}
+
+/* Returns whether a host can make moves that no person requested, likewise. */
+static inline bool
+vg_snap_host_takes_acts(const struct vg_snap_host *host)
+{
+    return host->takes_acts || host->source != VG_SOURCE_LIVE;
 }
 
 /* Sorts the snapshot, and checks the constraints between members: host names are unique, as are the

@@ -10,6 +10,57 @@
 /* The maximum number of times that the cooldown doubles. */
 #define DOUBLINGS_MAX 16
 
+/* ---- VMs and their modes ---- */
+
+const struct vg_snap_vm *
+acts_find_on(const struct vg_snap_host *host, const char *uuid)
+{
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        if (vm->uuid && g_ascii_strcasecmp(vm->uuid, uuid) == 0)
+            return vm;
+    }
+    return NULL;
+}
+
+const struct vg_snap_vm *
+acts_find_vm(const struct vg_acts_facts *facts, const struct vg_act_move *move)
+{
+    const struct vg_snap_host *from =
+        facts->snapshot ? vg_snapshot_find_host(facts->snapshot, move->from) : NULL;
+
+    return from ? acts_find_on(from, move->uuid) : NULL;
+}
+
+/* Returns the mode for a VM that moves: its own, or the more careful one of both hosts. */
+static enum vg_policy_mode
+past_mode(const struct vg_acts_facts *facts, const struct vg_snap_vm *vm, const char *from,
+          const char *to)
+{
+    const enum vg_policy_mode mode = facts->rules->mode;
+    const enum vg_policy_mode a = vg_host_groups_mode(facts->policy, from, mode);
+    const enum vg_policy_mode b = vg_host_groups_mode(facts->policy, to, mode);
+
+    /* The mode of the VM does not override an observed host. */
+    if (vm && vm->policy != VG_POLICY_UNSET && MIN(a, b) > VG_POLICY_OBSERVE)
+        return vm->policy;
+    return MIN(a, b);
+}
+
+char *
+acts_why_mode(const struct vg_acts_facts *facts, const struct vg_act_move *move)
+{
+    const struct vg_snap_vm *vm = acts_find_vm(facts, move);
+    const enum vg_policy_mode mode = past_mode(facts, vm, move->from, move->to);
+
+    if (mode == VG_POLICY_ACT)
+        return NULL;
+    return g_strdup_printf("the policy's mode for '%s' from '%s' to '%s' is '%s'", move->vm,
+                           move->from, move->to, vg_policy_mode_names[mode]);
+}
+
+/* ---- moves ---- */
+
 static bool
 past_is_vm(const struct vg_migration *move, const char *uuid)
 {

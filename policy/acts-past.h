@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the moves of all hosts say about a VM and a host; for policy/acts.c only.
+ * What the moves of all hosts say about a VM and a host; for policy/acts.c and acts-take.c only.
  */
 #ifndef VG_POLICY_ACTS_PAST_H
 #define VG_POLICY_ACTS_PAST_H
 
 #include "policy/acts.h"
+
+/* Finds a VM on a host. Returns NULL if it is not there. */
+const struct vg_snap_vm *acts_find_on(const struct vg_snap_host *host, const char *uuid);
+
+/* Finds the VM of a move on its source. Returns NULL if it is not there. */
+const struct vg_snap_vm *acts_find_vm(const struct vg_acts_facts *facts,
+                                      const struct vg_act_move *move);
+
+/* Returns why the modes of a VM and its hosts do not allow a move, or NULL; the caller frees it. */
+char *acts_why_mode(const struct vg_acts_facts *facts, const struct vg_act_move *move);
 
 /* Finds the record of an automatic move, or NULL. */
 const struct vg_migration *acts_find(const struct vg_acts_facts *facts, const char *act);

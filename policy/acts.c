@@ -21,21 +21,6 @@
 
 /* ---- modes ---- */
 
-/* Returns the mode for a VM that moves: its own, or the more careful one of both hosts. */
-static enum vg_policy_mode
-acts_mode(const struct vg_acts_facts *facts, const struct vg_snap_vm *vm, const char *from,
-          const char *to)
-{
-    const enum vg_policy_mode mode = facts->rules->mode;
-    const enum vg_policy_mode a = vg_host_groups_mode(facts->policy, from, mode);
-    const enum vg_policy_mode b = vg_host_groups_mode(facts->policy, to, mode);
-
-    /* The mode of the VM does not override an observed host. */
-    if (vm && vm->policy != VG_POLICY_UNSET && MIN(a, b) > VG_POLICY_OBSERVE)
-        return vm->policy;
-    return MIN(a, b);
-}
-
 bool
 vg_acts_is_wanted(const struct vg_act_rules *rules, const struct vg_policy_config *policy)
 {
@@ -44,27 +29,6 @@ vg_acts_is_wanted(const struct vg_act_rules *rules, const struct vg_policy_confi
     for (size_t i = 0; i < policy->n_host_groups; i++)
         wanted = wanted || policy->host_groups[i].mode == VG_POLICY_ACT;
     return wanted;
-}
-
-static const struct vg_snap_vm *
-acts_find_on(const struct vg_snap_host *host, const char *uuid)
-{
-    for (guint i = 0; i < host->vms->len; i++) {
-        const struct vg_snap_vm *vm = host->vms->pdata[i];
-        if (vm->uuid && g_ascii_strcasecmp(vm->uuid, uuid) == 0)
-            return vm;
-    }
-    return NULL;
-}
-
-/* Finds the VM of a move on its source. */
-static const struct vg_snap_vm *
-acts_find_vm(const struct vg_acts_facts *facts, const struct vg_act_move *move)
-{
-    const struct vg_snap_host *from =
-        facts->snapshot ? vg_snapshot_find_host(facts->snapshot, move->from) : NULL;
-
-    return from ? acts_find_on(from, move->uuid) : NULL;
 }
 
 /* Returns whether a VM is on any host. */
@@ -76,18 +40,6 @@ acts_is_known(const struct vg_acts_facts *facts, const char *uuid)
             return true;
     }
     return false;
-}
-
-static char *
-acts_why_mode(const struct vg_acts_facts *facts, const struct vg_act_move *move)
-{
-    const struct vg_snap_vm *vm = acts_find_vm(facts, move);
-    const enum vg_policy_mode mode = acts_mode(facts, vm, move->from, move->to);
-
-    if (mode == VG_POLICY_ACT)
-        return NULL;
-    return g_strdup_printf("the policy's mode for '%s' from '%s' to '%s' is '%s'", move->vm,
-                           move->from, move->to, vg_policy_mode_names[mode]);
 }
 
 /* ---- hosts ---- */
@@ -103,7 +55,7 @@ acts_why_host(const struct vg_acts_facts *facts, const char *name)
     if (host->age_ns > stale_ns)
         return g_strdup_printf("the figures of host '%s' are %.0f s old", name,
                                (double)host->age_ns / VG_ACT_S);
-    if (!vg_snap_host_names_gpus(host))
+    if (!vg_snap_host_takes_acts(host))
         return g_strdup_printf("the version of host '%s' cannot make automatic moves", name);
     return NULL;
 }
@@ -454,144 +406,4 @@ vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrAr
         else if (acts_has_broken(move))
             acts_drop_rest(facts, acting);
     }
-}
-
-/* ---- a new plan ---- */
-
-static struct vg_act_move *
-acts_move_of(const struct vg_plan_action *action, const char *id, guint number, int64_t until_ns)
-{
-    struct vg_act_move *move = vg_record_new(&vg_act_move_record);
-
-    move->act = g_strdup_printf("%s/%u", id, number + 1);
-    move->vm = g_strdup(action->vm);
-    move->uuid = g_strdup(action->uuid);
-    move->from = g_strdup(action->from);
-    move->to = g_strdup(action->to);
-    move->wave = MAX(action->wave, 1);
-    move->group = action->group;
-    move->undo_rest = action->undo_partial;
-    move->until_ns = until_ns;
-    return move;
-}
-
-/* Returns whether the moves of a group can be carried out, as far as that is known in advance. */
-static bool
-acts_may_take(const struct vg_acts_facts *facts, const vg_plan *plan, int64_t group)
-{
-    bool may = group > 0;
-
-    for (guint i = 0; may && i < plan->actions->len; i++) {
-        const struct vg_plan_action *action = plan->actions->pdata[i];
-        if (action->group != group)
-            continue;
-        if (!action->uuid)
-            return false;
-        struct vg_act_move *move = acts_move_of(action, "", i, 0);
-        g_autofree char *mode = acts_why_mode(facts, move);
-        g_autofree char *rests = acts_why_rests(facts, move);
-        g_autofree char *cycle = acts_why_cycle(facts, move);
-        may = !mode && !rests && !cycle;
-        vg_record_free(&vg_act_move_record, move);
-    }
-    return may;
-}
-
-/* Returns whether a group has a host in a set, or adds its hosts to that set. */
-static bool
-acts_touches(const vg_plan *plan, int64_t group, GHashTable *hosts, bool add)
-{
-    bool touches = false;
-
-    for (guint i = 0; i < plan->actions->len; i++) {
-        const struct vg_plan_action *action = plan->actions->pdata[i];
-        if (action->group != group)
-            continue;
-        touches = touches || g_hash_table_contains(hosts, action->from) ||
-                  g_hash_table_contains(hosts, action->to);
-        if (add) {
-            g_hash_table_add(hosts, action->from);
-            g_hash_table_add(hosts, action->to);
-        }
-    }
-    return touches;
-}
-
-static unsigned
-acts_size_of(const vg_plan *plan, int64_t group)
-{
-    unsigned n = 0;
-
-    for (guint i = 0; i < plan->actions->len; i++)
-        n += ((const struct vg_plan_action *)plan->actions->pdata[i])->group == group;
-    return n;
-}
-
-/* Returns the document of a plan, with the moves that are carried out, and without what is only for
- * people. */
-static char *
-acts_plan_text(const vg_plan *plan, const struct vg_acting *acting)
-{
-    g_autoptr(vg_plan) copy = vg_record_copy(&vg_plan_record, plan);
-
-    g_ptr_array_set_size(copy->why, 0);
-    g_ptr_array_set_size(copy->notes, 0);
-    vg_record_truncate(&vg_plan_skip_record, copy->skipped, 0);
-    vg_record_truncate(&vg_plan_proxy_action_record, copy->proxies, 0);
-    for (guint i = copy->actions->len; i-- > 0;) {
-        struct vg_plan_action *action = copy->actions->pdata[i];
-        bool carried_out = false;
-        for (guint k = 0; k < acting->moves->len; k++) {
-            const struct vg_act_move *move = acting->moves->pdata[k];
-            carried_out = carried_out || (g_strcmp0(move->uuid, action->uuid) == 0 &&
-                                          strcmp(move->to, action->to) == 0);
-        }
-        if (!carried_out) {
-            vg_record_free(&vg_plan_action_record, g_ptr_array_remove_index(copy->actions, i));
-            continue;
-        }
-        vg_record_truncate(&vg_plan_input_record, action->reason.inputs, 0);
-        g_clear_pointer(&action->runner_up.what, g_free);
-        g_clear_pointer(&action->runner_up.why, g_free);
-    }
-    g_autoptr(json_object) document = vg_plan_to_json(copy);
-    return vg_json_to_text(document, false);
-}
-
-unsigned
-vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, const char *id,
-             struct vg_acting *acting)
-{
-    g_autoptr(GHashTable) left_out = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autoptr(GPtrArray) moves = g_ptr_array_new();
-    int64_t group = 0;
-    bool takes = false;
-
-    /* The moves of a group follow each other. */
-    for (guint i = 0; i < plan->actions->len; i++) {
-        const struct vg_plan_action *action = plan->actions->pdata[i];
-        if (action->group != group) {
-            group = action->group;
-            /* A group may rely on an earlier group. */
-            takes = moves->len + acts_size_of(plan, group) <= VG_ACTING_MOVES_MAX &&
-                    !acts_touches(plan, group, left_out, false) &&
-                    acts_may_take(facts, plan, group);
-            if (!takes)
-                acts_touches(plan, group, left_out, true);
-        }
-        if (takes)
-            g_ptr_array_add(moves, acts_move_of(action, id, i, facts->now_ns + VG_ACT_PLAN_NS));
-    }
-    if (moves->len == 0)
-        return 0;
-    vg_record_truncate(&vg_act_move_record, acting->moves, 0);
-    for (guint i = 0; i < moves->len; i++)
-        g_ptr_array_add(acting->moves, moves->pdata[i]);
-    g_free(acting->plan_id);
-    g_free(acting->plan_hash);
-    g_free(acting->plan);
-    acting->plan_id = g_strdup(plan->id);
-    acting->plan_hash = g_strdup(plan->input_hash);
-    acting->plan = acts_plan_text(plan, acting);
-    return moves->len;
 }

@@ -119,7 +119,7 @@ make_snapshot(const struct day *day)
         g_snprintf(name, sizeof(name), "h%d", i);
         struct vg_snap_host *host = vg_snapshot_add_host(snapshot, name);
         host->cpus = CPUS;
-        host->names_gpus = true;
+        host->takes_acts = true;
         for (int vm = 0; vm < day->vms; vm++) {
             char vm_name[16], uuid[40];
             if (day->host_of[vm] != i)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
+#include "base/json.h"
 #include "policy/acts.h"
 #include "policy/host-groups.h"
 
@@ -68,7 +69,7 @@ scene_snapshot(void)
         struct vg_snap_host *host = vg_snapshot_add_host(snapshot, host_name);
         struct vg_snap_vm *vm = vg_snap_host_add_vm(host, vm_name);
         host->cpus = 4;
-        host->names_gpus = true;
+        host->takes_acts = true;
         vm->uuid = g_strdup_printf("00000000-0000-0000-0000-%012d", i);
         vm->vcpus = 1;
     }
@@ -424,10 +425,10 @@ test_doubts(void **state)
     assert_int_equal(scene_step(scene), 0);
     assert_waits(scene, 0, "the figures of host 'h1' are 61 s old");
     to->age_ns = 0;
-    to->names_gpus = false;
+    to->takes_acts = false;
     assert_int_equal(scene_step(scene), 0);
     assert_waits(scene, 0, "cannot make automatic moves");
-    to->names_gpus = true;
+    to->takes_acts = true;
     scene_add_move(scene, 0, 0, 3, NOW, VG_MIGRATION_PENDING);
     assert_int_equal(scene_step(scene), 0);
     assert_step(scene, 0, VG_ACT_DROPPED, "rests");
@@ -554,6 +555,52 @@ test_a_group_that_may_not_start(void **state)
     scene_free(scene);
 }
 
+/* v1 rests, but that makes neither h1 nor h2 worse for others. */
+static void
+test_a_group_that_does_not_need_another(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+
+    scene_add_action(scene, 1, 2, 1, 1);
+    scene_add_action(scene, 3, 2, 1, 2);
+    /* v2 makes room for v1 on h2. */
+    scene_add_action(scene, 2, 4, 1, 3);
+    scene_add_move(scene, 1, 3, 1, NOW - 2 * MINUTE, VG_MIGRATION_DONE);
+    assert_int_equal(scene_take(scene), 1);
+    assert_string_equal(scene_act(scene, 0)->vm, "v3");
+    scene_free(scene);
+}
+
+/* The document of a long plan has room for what happens later. */
+static void
+test_a_long_plan(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    g_autofree char *name = g_strnfill(20000, 'x');
+
+    for (int vm = 0; vm < 3; vm++) {
+        struct vg_plan_action *action;
+        scene_add_action(scene, vm, vm + 3, 1, vm + 1);
+        action = scene->plan->actions->pdata[vm];
+        g_free(action->reason.text);
+        action->reason.text = g_strndup(name, vm == 2 ? 4000 : 14000);
+    }
+    assert_int_equal(scene_take(scene), 2);
+    g_autoptr(json_object) object = vg_record_write(&vg_acting_record, scene->acting);
+    g_autofree char *text = vg_json_to_text(object, false);
+    assert_in_range(strlen(text), 28000, VG_ACTING_TAKE_BYTES);
+    assert_null(strstr(scene->acting->plan, "\"v2\""));
+    /* One move that is too long by itself does not take place. */
+    g_free(((struct vg_plan_action *)scene->plan->actions->pdata[0])->reason.text);
+    ((struct vg_plan_action *)scene->plan->actions->pdata[0])->reason.text =
+        g_strnfill(VG_ACTING_TAKE_BYTES, 'x');
+    assert_int_equal(scene_take(scene), 0);
+    assert_int_equal(scene_step(scene), 0);
+    scene_free(scene);
+}
+
 static void
 test_one_that_is_lost(void **state)
 {
@@ -657,6 +704,8 @@ main(void)
         cmocka_unit_test(test_waves),
         cmocka_unit_test(test_half_a_group),
         cmocka_unit_test(test_a_group_that_may_not_start),
+        cmocka_unit_test(test_a_group_that_does_not_need_another),
+        cmocka_unit_test(test_a_long_plan),
         cmocka_unit_test(test_one_that_is_lost),
         cmocka_unit_test(test_undo),
         cmocka_unit_test(test_no_undo),
