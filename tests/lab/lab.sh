@@ -13,7 +13,7 @@ usage()
     cat << 'END'
 usage: tests/lab/lab.sh COMMAND
 
-  up [N]                             start N hosts (2): h1 h2 ...
+  up [N] [--cpus]                    start N hosts (2): h1 h2 ...; --cpus: and cpus on
   add HOST                           start one more, h3 to h9
   down                               stop them, and nothing else
   status                             hosts, the pids of their pid 1, URIs, guests
@@ -21,6 +21,8 @@ usage: tests/lab/lab.sh COMMAND
   virsh HOST ARGUMENT...             virsh inside of the host (qemu:///system)
   exec HOST COMMAND...               a command in the host's namespaces
   daemon HOST stop|kill|start        the host's libvirtd
+  cpus on|off                        libvirtd and guests of h1 run on CPU 0 only, those of other hosts on
+                                     CPU 1 only; or on all CPUs again
   network HOST drop|deaf|mute|mend   nothing gets from it or to it; nothing gets to it; nothing of its libvirtd
                                      gets to others; all gets through again
   network HOST drops|slow            most of what is sent to it is lost, or takes long
@@ -350,9 +352,114 @@ wait_for_host()
         die "$host does not answer, see $lab/$host/log"
 }
 
+# ---- CPUs ----
+# A cpuset confines everything in the pid namespace of a host, and what that starts. libvirtd sets the
+# affinity of its guests itself, which cannot leave the cpuset.
+
+# cpuset HOST: its directory, in the hierarchy that this machine has.
+cpuset()
+{
+    local root=/sys/fs/cgroup
+    if [ -e $root/cgroup.controllers ]; then
+        grep -qw cpuset $root/cgroup.controllers || die "the kernel has no cpuset controller"
+        echo +cpuset > $root/cgroup.subtree_control
+    else
+        root=$root/cpuset
+        [ -e $root/cpuset.cpus ] || die "the cpuset controller is not mounted in /sys/fs/cgroup"
+    fi
+    echo "$root/$bridge-$1"
+}
+
+# processes HOST: their pids, as seen from outside.
+processes()
+{
+    local space pid
+    space=$(readlink "/proc/$(namespace_pid "$1")/ns/pid")
+    for pid in /proc/[0-9]*; do
+        [ "$(readlink "$pid/ns/pid" 2> /dev/null)" != "$space" ] || echo "${pid#/proc/}"
+    done
+}
+
+# put DIRECTORY PID...: processes that have ended meanwhile do not count.
+put()
+{
+    local dir=$1 pid
+    shift
+    for pid; do
+        echo "$pid" > "$dir/cgroup.procs" 2> /dev/null || [ ! -e "/proc/$pid" ] ||
+            die "process $pid does not get into $dir"
+    done
+}
+
+# confine HOST
+confine()
+{
+    local dir cpu=1
+    [ "$1" != h1 ] || cpu=0
+    dir=$(cpuset "$1")
+    mkdir -p "$dir"
+    echo $cpu > "$dir/cpuset.cpus" || die "no CPU $cpu"
+    # An own list of memory nodes is needed before version 2.
+    [ -e /sys/fs/cgroup/cgroup.controllers ] || cat "${dir%/*}/cpuset.mems" > "$dir/cpuset.mems"
+    # shellcheck disable=SC2046
+    put "$dir" $(processes "$1")
+}
+
+# release HOST: nothing if it is not confined.
+release()
+{
+    local dir
+    dir=$(cpuset "$1")
+    [ -d "$dir" ] || return 0
+    # shellcheck disable=SC2046
+    put "${dir%/*}" $(cat "$dir/cgroup.procs")
+    # Those that were killed may take a moment.
+    until rmdir "$dir" 2> /dev/null; do
+        sleep 0.05
+    done
+}
+
+# as_confined HOST COMMAND...: a process of this script runs where the host's libvirtd runs.
+as_confined()
+{
+    local dir
+    if [ -e "$lab/cpus" ]; then
+        dir=$(cpuset "$1")
+        put "$dir" "$BASHPID"
+    fi
+    shift
+    "$@"
+}
+
+cpus()
+{
+    local host
+    case $1 in
+    on)
+        touch "$lab/cpus"
+        for host in $(hosts); do
+            confine "$host"
+        done
+        ;;
+    off)
+        rm -f "$lab/cpus"
+        for host in $(hosts); do
+            release "$host"
+        done
+        ;;
+    *) die "cpus on|off" ;;
+    esac
+}
+
 up()
 {
-    local count=${1:-2} host i
+    local count=2 word=off host i
+    for i; do
+        case $i in
+        --cpus) word=on ;;
+        *) count=$i ;;
+        esac
+    done
     [ "$(id -u)" = 0 ] || die "needs root"
     for i in libvirtd virsh qemu-system-x86_64 busybox cpio ip nsenter unshare; do
         command -v $i > /dev/null || die "no $i"
@@ -377,6 +484,7 @@ up()
     for ((i = 1; i <= count; i++)); do
         wait_for_host "h$i"
     done
+    [ $word = off ] || cpus on
     status
 }
 
@@ -388,6 +496,7 @@ add()
     write_config "$1"
     start_host "$1"
     wait_for_host "$1"
+    [ ! -e "$lab/cpus" ] || confine "$1"
 }
 
 down()
@@ -404,6 +513,7 @@ down()
                 sleep 0.02
             done
         fi
+        [ ! -e "$lab/cpus" ] || release "$host"
         rm -f "$lab/$host/pid"
         ip link del "$bridge-$host" 2> /dev/null || true
     done
@@ -411,6 +521,7 @@ down()
         ip link del "$bridge" 2> /dev/null || true
         rm "$lab/bridge"
     fi
+    rm -f "$lab/cpus"
 }
 
 status()
@@ -429,7 +540,7 @@ status()
 daemon()
 {
     case $2 in
-    start) inside "$1" libvirtd --daemon --listen --config "$config" --pid-file "$pid_file" ;;
+    start) (as_confined "$1" inside "$1" libvirtd --daemon --listen --config "$config" --pid-file "$pid_file") ;;
     stop)
         inside "$1" sh -c "kill \$(cat $pid_file); while [ -e $pid_file ]; do sleep 0.05; done"
         ;;
@@ -540,7 +651,7 @@ migrate()
 command=${1-}
 [ $# = 0 ] || shift
 case $command in
-up | add | down | status | uri | daemon | network | guest | gpu | tell | migrate) "$command" "$@" ;;
+up | add | down | status | uri | daemon | cpus | network | guest | gpu | tell | migrate) "$command" "$@" ;;
 virsh)
     host=$1
     shift

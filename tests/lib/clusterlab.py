@@ -9,7 +9,8 @@ from unixhttp import wait_for
 
 
 class Cluster:
-    def __init__(self, directory, etcd, hosts, more="", binary=None):
+    def __init__(self, directory, etcd, hosts, more="", binary=None, own=None):
+        """own: what is only in the configuration of a host."""
         authority = Authority(directory / "ca")
         self.etcd = etcd
         self.nodes = {host: Node(host, directory / host, authority) for host in hosts}
@@ -20,7 +21,7 @@ class Cluster:
                 f"subject={';'.join('CN=' + h for h in hosts)}\n"
                 f"[cluster]\netcd={etcd.endpoints}\nurl=https://{address(host)}:{PORT}\n"
                 f"cert={node.pem}\nkey={node.key}\ncacert={authority.certificate}\nlease=5s\npoll=1s\n"
-                f"libvirt_uri=qemu+tcp://{host}/system\n{more}")
+                f"libvirt_uri=qemu+tcp://{host}/system\n{more}{(own or {}).get(host, '')}")
             node.start()
         self.know()
         self.meet()
