@@ -175,6 +175,9 @@ struct vg_backend_measurement {
     void (*stats)(void *data, struct vg_daemon_stats *ret);
     /* Returns struct vg_peer_info; the caller frees the list. */
     GPtrArray *(*list_peers)(void *data);
+    /* Returns a sentence (char *) for each known host that matches several groups [hosts NAME]; the
+     * caller frees the list. Never blocks; any thread. */
+    GPtrArray *(*list_group_doubts)(void *data);
     /* Returns struct vg_host_info of all known hosts, by name; the caller frees the list. Never
      * blocks; any thread. */
     GPtrArray *(*list_hosts)(void *data);

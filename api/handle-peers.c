@@ -16,11 +16,15 @@ vg_handle_peers(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     g_autoptr(GPtrArray) peers = backend->measurement->list_peers(backend->data);
     json_object *object = json_object_new_object();
-    json_object *items = json_object_new_array();
+    json_object *items = json_object_new_array(), *texts = json_object_new_array();
+    g_autoptr(GPtrArray) doubts = backend->measurement->list_group_doubts(backend->data);
 
     for (guint i = 0; i < peers->len; i++)
         vg_json_append(items, vg_record_write(&vg_peer_info_record, peers->pdata[i]));
+    for (guint i = 0; i < doubts->len; i++)
+        vg_json_append(texts, vg_json_new_string(doubts->pdata[i]));
     vg_json_add(object, "items", items);
+    vg_json_add(object, "host_group_warnings", texts);
     vg_answer_json(request, 200, object);
 }
 

@@ -420,6 +420,17 @@ vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics)
 
 /* ---- others ---- */
 
+/* Adds a row for each host that matches several groups. An older vgpud reports none. */
+static void
+doctor_add_host_groups(json_object *checks, json_object *warnings)
+{
+    for (size_t i = 0; i < vg_output_length(warnings); i++) {
+        const char *text = json_object_get_string(json_object_array_get_idx(warnings, i));
+        if (text)
+            vg_doctor_add(checks, "host groups", VG_HEALTH_LACKS, NULL, "%s", text);
+    }
+}
+
 void
 vg_doctor_read_peers(json_object *checks, json_object *peers)
 {
@@ -447,6 +458,7 @@ vg_doctor_read_peers(json_object *checks, json_object *peers)
                           "two is wrong",
                           doctor_string(peer, "host"), off_s);
     }
+    doctor_add_host_groups(checks, vg_output_member(peers, "host_group_warnings"));
 }
 
 void

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "daemon/backend-private.h"
 #include "host/qemu-tls.h"
+#include "policy/host-groups.h"
 
 static struct vg_host_info *
 hosts_find(const GPtrArray *hosts, const char *name)
@@ -153,6 +154,23 @@ backend_list_hosts(void *data)
     }
     g_ptr_array_sort(hosts, hosts_compare);
     return hosts;
+}
+
+GPtrArray *
+backend_list_group_doubts(void *data)
+{
+    g_autoptr(GPtrArray) hosts = backend_list_hosts(data);
+    GPtrArray *doubts = g_ptr_array_new_with_free_func(g_free);
+    struct vg_policy_config policy;
+
+    backend_read_policy(data, &policy);
+    for (guint i = 0; i < hosts->len && policy.n_host_groups > 1; i++) {
+        const struct vg_host_info *info = hosts->pdata[i];
+        char *doubt = vg_host_groups_doubt(&policy, info->card.name);
+        if (doubt)
+            g_ptr_array_add(doubts, doubt);
+    }
+    return doubts;
 }
 
 /* Adds the VMs of a snapshot's hosts. Of two that know the same host, the first one counts. */

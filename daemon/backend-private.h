@@ -72,6 +72,7 @@ struct vg_part_status *backend_peers_status(vg_daemon_backend *backend);
 /* daemon/backend-hosts.c: list_hosts, list_cluster_vms and read_cluster of struct
  * vg_backend_measurement, and the state of etcd, if this host is in a cluster */
 GPtrArray *backend_list_hosts(void *data);
+GPtrArray *backend_list_group_doubts(void *data);
 GStrv backend_list_peer_hosts(void *data); /* of struct vg_backend_access */
 GPtrArray *backend_list_cluster_vms(void *data, const char *host);
 bool backend_read_cluster(void *data, struct vg_cluster_status *ret);

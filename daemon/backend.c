@@ -297,6 +297,7 @@ static const struct vg_backend_measurement backend_measurement = {
     .steps = backend_read_steps,
     .find_vm = backend_find_vm,
     .list_peers = list_peers,
+    .list_group_doubts = backend_list_group_doubts,
     .list_hosts = backend_list_hosts,
     .list_cluster_vms = backend_list_cluster_vms,
     .read_cluster = backend_read_cluster,

@@ -47,6 +47,7 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     assert found["peer near"]["state"] == "ok" and "near-host" in found["peer near"]["why"]
     assert found["peer far"]["state"] == "broken" and found["peer far"]["mend"]
     assert "no process listens there" in found["peer far"]["why"]
+    assert found["host groups"]["state"] == "lacks" and "it also matches [hosts all]" in found["host groups"]["why"]
     for port in 7000, 7001:
         assert found[f"proxy tcp:192.168.122.1:{port}"]["state"] == "lacks"
         assert "not encrypted, the token included" in found[f"proxy tcp:192.168.122.1:{port}"]["why"]

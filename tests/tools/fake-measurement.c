@@ -254,6 +254,17 @@ list_peers(void *data)
     return peers;
 }
 
+static GPtrArray *
+fake_list_group_doubts(void *data)
+{
+    GPtrArray *doubts = g_ptr_array_new_with_free_func(g_free);
+
+    (void)data;
+    g_ptr_array_add(doubts, g_strdup("host 'near-host' belongs to [hosts near], the first group "
+                                     "that matches it; it also matches [hosts all]"));
+    return doubts;
+}
+
 /* This one, and one that is silent. */
 static GPtrArray *
 fake_list_hosts(void *data)
@@ -515,6 +526,7 @@ const struct vg_backend_measurement fake_measurement = {
     .steps = fake_get_steps,
     .find_vm = find_vm,
     .list_peers = list_peers,
+    .list_group_doubts = fake_list_group_doubts,
     .list_hosts = fake_list_hosts,
     .list_cluster_vms = fake_list_cluster_vms,
     .read_cluster = fake_read_cluster,
