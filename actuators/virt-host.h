@@ -85,7 +85,7 @@ int vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *a
 GPtrArray *vg_virt_host_gpus(vg_virt_host *host, const char *uuid,
                              const struct vg_named_device *named, size_t n_named, GError **err);
 int vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
-                      bool dry_run, const struct vg_named_device *named, size_t n_named,
+                      bool dry_run, bool packs, const struct vg_named_device *named, size_t n_named,
                       GError **err);
 int vg_virt_host_drop_mdevs(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
                             GError **err);

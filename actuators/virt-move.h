@@ -111,11 +111,12 @@ int vg_virt_measure(vg_virt_link *link, const char *uuid, int64_t *ret_touched_b
 /* Finds for each device (struct vg_move_device) a free device of its kind and type on the host
  * (model/gpu-part.h) that is not in taken (char *: addresses, or once per reservation the name of
  * a named device). An mdev may be created for it; a dry run only assumes that libvirt could. Other
- * functions of a GPU's card are searched on the card chosen for that GPU. Fills in target_address
- * and target_xml, and keeps alias and guest address. Fails with VG_E_CONFLICT and the reason if no
- * device is free. */
+ * functions of a GPU's card are searched on the card chosen for that GPU. If no GPU is named
+ * (target_gpu), one with the most vGPUs is preferred if packs is true, otherwise one with the
+ * fewest. Fills in target_address and target_xml, and keeps alias and guest address. Fails with
+ * VG_E_CONFLICT and the reason if no device is free. */
 int vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken, bool dry_run,
-                 const struct vg_named_device *named, size_t n_named, GError **err);
+                 bool packs, const struct vg_named_device *named, size_t n_named, GError **err);
 
 /* Removes those mdevs among the devices (struct vg_move_device, by target_address) that a vgpud
  * has created, unless a domain has them, running or not, or they are in taken (as for

@@ -27,6 +27,7 @@ struct pick {
     const GPtrArray *devices; /* struct vg_move_device, all to be picked together */
     GPtrArray *taken;         /* char *, reserved by others, or picked so far */
     bool dry_run;             /* no mdev is made */
+    bool packs;               /* GPUs with the most vGPUs first, otherwise those with the fewest */
     GPtrArray *
         /* vg_domain_device lists of running domains; NULL if no named device is asked for */
         running;
@@ -95,6 +96,30 @@ pick_may_use(const struct pick *pick, const char *gpu)
     const char *wanted = pick->device->target_gpu;
 
     return !wanted || g_ascii_strcasecmp(wanted, gpu) == 0;
+}
+
+/* Counts the mdevs and virtual functions of a GPU that are used or reserved. */
+static int
+pick_count_vgpus(const GPtrArray *parts, const char *gpu)
+{
+    int n = 0;
+
+    for (unsigned i = 0; i < parts->len; i++) {
+        const struct vg_gpu_part *part = parts->pdata[i];
+        n += (part->kind == VG_GPU_PART_MDEV || part->kind == VG_GPU_PART_VF) &&
+             (part->state == VG_GPU_PART_USED || part->state == VG_GPU_PART_RESERVED) &&
+             g_ascii_strcasecmp(part->gpu, gpu) == 0;
+    }
+    return n;
+}
+
+/* Returns whether gpu_placement prefers a GPU to another. */
+static bool
+pick_prefers(const struct pick *pick, const GPtrArray *parts, const char *gpu, const char *than)
+{
+    const int n = pick_count_vgpus(parts, gpu), other = pick_count_vgpus(parts, than);
+
+    return pick->packs ? n > other : n < other;
 }
 
 /* Names the host, and the GPU if only one will do. The caller frees it. */
@@ -215,22 +240,45 @@ pick_name_inactive(const struct pick *pick)
     return g_string_free(text, FALSE);
 }
 
+/* Returns the PCI address of the GPU that a device is, or is a virtual function of. */
+static const char *
+pick_card_of(const vg_node_device *device)
+{
+    return device->physical ? device->physical : device->address;
+}
+
+/* Lists the devices that offer mdevs of the type (vg_node_device, borrowed), those that
+ * gpu_placement prefers first. The caller unrefs the list. */
+static GPtrArray *
+pick_list_parents(const struct pick *pick, const GPtrArray *parts)
+{
+    GPtrArray *parents = g_ptr_array_new();
+
+    for (unsigned i = 0; i < pick->node_devices->len; i++) {
+        vg_node_device *gpu = pick->node_devices->pdata[i];
+        if (gpu->kind != VG_NODE_DEVICE_GPU || !pick_may_use(pick, pick_card_of(gpu)) ||
+            !pick_find_type(gpu, pick->device->type))
+            continue;
+        unsigned at = parents->len;
+        while (at > 0 &&
+               pick_prefers(pick, parts, pick_card_of(gpu), pick_card_of(parents->pdata[at - 1])))
+            at--;
+        g_ptr_array_insert(parents, (int)at, gpu);
+    }
+    return parents;
+}
+
 static int
-pick_new_mdev(const struct pick *pick, GError **err)
+pick_new_mdev(const struct pick *pick, const GPtrArray *parts, GError **err)
 {
     const char *type = pick->device->type;
     const vg_node_device *last = NULL;
     g_autofree char *words = NULL, *where = pick_where(pick);
-    bool known = false;
+    g_autoptr(GPtrArray) parents = pick_list_parents(pick, parts);
 
-    for (unsigned i = 0; i < pick->node_devices->len; i++) {
-        const vg_node_device *gpu = pick->node_devices->pdata[i];
-        struct vg_inv_mdev_type *offered =
-            gpu->kind == VG_NODE_DEVICE_GPU &&
-                    pick_may_use(pick, gpu->physical ? gpu->physical : gpu->address)
-                ? pick_find_type(gpu, type)
-                : NULL;
-        known = known || offered;
+    for (unsigned i = 0; i < parents->len; i++) {
+        const vg_node_device *gpu = parents->pdata[i];
+        struct vg_inv_mdev_type *offered = pick_find_type(gpu, type);
         if (!offered || offered->available < 1 || !gpu->name ||
             (pick->dry_run && !pick_take_room(pick, gpu, type)))
             continue;
@@ -252,7 +300,7 @@ pick_new_mdev(const struct pick *pick, GError **err)
             type, where, words, last->address, type);
     g_autofree char *asleep = pick_name_inactive(pick);
     return vg_error(err, VG_E_CONFLICT,
-                    known
+                    parents->len > 0
                         ? "no mediated device %s is free %s, and no GPU has capacity for another%s"
                         : "no GPU offers mediated devices %s %s%s",
                     type, where, asleep);
@@ -262,14 +310,17 @@ static int
 pick_mdev(const struct pick *pick, GError **err)
 {
     g_autoptr(GPtrArray) parts = vg_gpu_parts(pick->inventory, pick->taken);
+    const struct vg_gpu_part *best = NULL;
 
     for (unsigned i = 0; i < parts->len; i++) {
         const struct vg_gpu_part *part = parts->pdata[i];
         if (part->kind == VG_GPU_PART_MDEV && part->state == VG_GPU_PART_FREE &&
-            g_strcmp0(part->type, pick->device->type) == 0 && pick_may_use(pick, part->gpu))
-            return pick_take(pick, pick->device->source_xml, part->address, err);
+            g_strcmp0(part->type, pick->device->type) == 0 && pick_may_use(pick, part->gpu) &&
+            (!best || pick_prefers(pick, parts, part->gpu, best->gpu)))
+            best = part;
     }
-    return pick_new_mdev(pick, err);
+    return best ? pick_take(pick, pick->device->source_xml, best->address, err)
+                : pick_new_mdev(pick, parts, err);
 }
 
 /* ---- PCI devices ---- */
@@ -325,7 +376,8 @@ pick_pci(const struct pick *pick, GError **err)
             pick_add_reason(&reasons, part, part->why);
         else if (!part->bound && !managed)
             pick_add_reason(&reasons, part, unmanaged);
-        else if (!best || (best->last && !part->last))
+        else if (!best || (best->last && !part->last) ||
+                 (best->last == part->last && pick_prefers(pick, parts, part->gpu, best->gpu)))
             best = part;
     }
     if (!best)
@@ -416,12 +468,14 @@ pick_read_host(struct pick *pick, GError **err)
 
 int
 vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
-                  bool dry_run, const struct vg_named_device *named, size_t n_named, GError **err)
+                  bool dry_run, bool packs, const struct vg_named_device *named, size_t n_named,
+                  GError **err)
 {
     if (vg_virt_host_connect(host, err) < 0)
         return -1;
     g_autoptr(GPtrArray) all_taken = g_ptr_array_new_with_free_func(g_free);
-    struct pick pick = {.host = host, .devices = devices, .taken = all_taken, .dry_run = dry_run};
+    struct pick pick = {
+        .host = host, .devices = devices, .taken = all_taken, .dry_run = dry_run, .packs = packs};
     int result = pick_read_host(&pick, err);
 
     for (unsigned i = 0; taken && i < taken->len; i++)

@@ -48,6 +48,7 @@ struct verbs_job {
     GPtrArray *devices;
     GPtrArray *taken;
     bool dry_run;
+    bool packs;
     struct vg_named_device *named;
     size_t n_named;
     char *xml;
@@ -166,19 +167,20 @@ verbs_do_pick(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     struct verbs_job *job = (struct verbs_job *)base;
 
-    return vg_virt_host_pick(host, job->devices, job->taken, job->dry_run, job->named, job->n_named,
-                             err);
+    return vg_virt_host_pick(host, job->devices, job->taken, job->dry_run, job->packs, job->named,
+                             job->n_named, err);
 }
 
 int
 vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken, bool dry_run,
-             const struct vg_named_device *named, size_t n_named, GError **err)
+             bool packs, const struct vg_named_device *named, size_t n_named, GError **err)
 {
     struct verbs_job *job = verbs_new("for free GPUs", verbs_do_pick, NULL, NULL);
 
     job->devices = vg_virt_copy_devices(devices);
     job->taken = verbs_copy_texts(taken);
     job->dry_run = dry_run;
+    job->packs = packs;
     verbs_copy_named(job, named, n_named);
     if (vg_virt_call(link, &job->base, err) < 0)
         return -1;

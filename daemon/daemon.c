@@ -176,7 +176,7 @@ reload(struct daemon *daemon)
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
         keep_as_it_was(kept, "the certificate", &error);
     vg_certificate_warn(daemon->api, daemon->config->tls_certificate);
-    vg_move_settings *settings = vg_move_config_settings(next, &error);
+    vg_move_settings *settings = vg_move_config_settings(next, daemon->host, &error);
     if (settings)
         vg_mover_configure(daemon->mover, settings);
     else
@@ -530,7 +530,7 @@ start_peers(struct daemon *daemon, GError **err)
 static int
 start_mover(struct daemon *daemon, GError **err)
 {
-    vg_move_settings *settings = vg_move_config_settings(daemon->config, err);
+    vg_move_settings *settings = vg_move_config_settings(daemon->config, daemon->host, err);
 
     if (!settings)
         return -1;

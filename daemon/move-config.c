@@ -64,7 +64,7 @@ vg_move_config_check(const struct vg_daemon_config *config, GString *errors)
 /* ---- settings ---- */
 
 struct vg_move_settings *
-vg_move_config_settings(const struct vg_daemon_config *config, GError **err)
+vg_move_config_settings(const struct vg_daemon_config *config, const char *host, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_move_settings_new();
 
@@ -72,6 +72,8 @@ vg_move_config_settings(const struct vg_daemon_config *config, GError **err)
     settings->libvirt_uri = g_strdup(config->libvirt_uri);
     settings->own_uri = g_strdup(config->actions_uri);
     settings->proxies = g_strdup(config->gpu_proxies);
+    settings->packs_gpus =
+        vg_host_groups_gpu_placement(&config->policy, host) == VG_GPU_PLACEMENT_PACK;
     settings->moves = config->actions_moves;
     settings->bandwidth_bytes_per_s = config->actions_bandwidth * MIB;
     settings->downtime_max_ns = config->actions_downtime_ns;

@@ -11,8 +11,9 @@
 /* Adds a line to errors for each [gpu NAME] group that is invalid, or has an invalid file. */
 void vg_move_config_check(const struct vg_daemon_config *config, GString *errors);
 
-/* Reads the settings. Returns NULL and sets *err if a device_xml can no longer be read. The caller
- * unrefs them. */
-vg_move_settings *vg_move_config_settings(const struct vg_daemon_config *config, GError **err);
+/* Reads the settings of this host. Returns NULL and sets *err if a device_xml can no longer be
+ * read. The caller unrefs them. */
+vg_move_settings *vg_move_config_settings(const struct vg_daemon_config *config, const char *host,
+                                          GError **err);
 
 #endif

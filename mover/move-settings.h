@@ -15,6 +15,7 @@ struct vg_move_settings {
     char *libvirt_uri; /* the URI of this host's libvirt, for reading and writing */
     char *own_uri;     /* the URI for other hosts; empty if they can use this host's URI */
     char *proxies;     /* control sockets of this host's proxies, "PATH,PATH" */
+    bool packs_gpus;   /* gpu_placement is pack on this host */
     int64_t moves;     /* the maximum number of concurrent moves */
     int64_t bandwidth_bytes_per_s;
     int64_t downtime_max_ns;

@@ -386,8 +386,8 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
         return found < 0 ? -1 : 0;
     if (reservations_check_arrivals(reservations, settings, reservation, check, data, err) < 0)
         return -1;
-    if (vg_virt_pick(host, reservation->devices, taken, reservation->dry_run, settings->named,
-                     settings->n_named, err) < 0)
+    if (vg_virt_pick(host, reservation->devices, taken, reservation->dry_run, settings->packs_gpus,
+                     settings->named, settings->n_named, err) < 0)
         return -1;
     if (reservation->dry_run)
         return 0;

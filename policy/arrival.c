@@ -8,10 +8,15 @@
 
 #include "base/clock.h"
 #include "model/gpu-part.h"
+#include "policy/cards.h"
+#include "policy/host-groups.h"
 #include "policy/predict.h"
 
 /* Of two hosts on which nothing is lost, the one with more to spare is a little better. */
 #define SPARE_PART 0.1
+
+/* The part of this that its GPU decides, if the VM needs one. */
+#define FIT_PART 0.75
 
 /* What VMs of a class want, of each vCPU, and of a GPU where they have one. */
 static const struct {
@@ -164,29 +169,69 @@ arrival_free_of_any(const struct vg_snap_gpu *gpu, const GPtrArray *forbidden)
     return made + room;
 }
 
-/* The GPUs that have a place for it: how many places, and how busy the least busy one is. */
-static int64_t
-arrival_find_gpu(const struct vg_arrival *arrival, const struct vg_snap_host *host,
-                 double *ret_busy)
+/* Returns whether a VM has a part of the GPU, or a vGPU exists that no VM has. */
+static bool
+arrival_is_used(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu)
 {
-    int64_t places = 0;
-
-    *ret_busy = 1;
-    for (guint i = 0; i < host->gpus->len; i++) {
-        const struct vg_snap_gpu *gpu = host->gpus->pdata[i];
-        int64_t free = arrival->gpu_type ? arrival_free_of_type(gpu, arrival->gpu_type)
-                                         : arrival_free_of_any(gpu, arrival->forbidden_types);
-        if (free > 0)
-            *ret_busy = MIN(*ret_busy, arrival_gpu_busy(gpu));
-        places += free;
+    for (guint i = 0; i < gpu->vgpu_types->len; i++) {
+        const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[i];
+        if (type->made > 0 && !vg_gpu_type_is_whole(type->type))
+            return true;
     }
-    return places;
+    for (guint v = 0; v < host->vms->len; v++) {
+        const GPtrArray *uses = ((const struct vg_snap_vm *)host->vms->pdata[v])->gpu;
+        for (guint u = 0; u < uses->len; u++)
+            if (strcmp(((const struct vg_snap_gpu_use *)uses->pdata[u])->device, gpu->device) == 0)
+                return true;
+    }
+    return false;
 }
 
 static double
 arrival_lost(double demand, double more, double capacity)
 {
     return MAX(demand + more - capacity, 0) - MAX(demand - capacity, 0);
+}
+
+/* A host's GPUs that have a place for the VM. */
+struct arrival_gpus {
+    int64_t places;
+    struct vg_card_offer best; /* if places > 0 */
+};
+
+/* Finds the GPUs with a place, and the best of them by the host's gpu_placement. */
+static struct arrival_gpus
+arrival_find_gpus(const struct vg_arrival *arrival, const struct vg_snap_host *host, bool packs)
+{
+    const enum vg_card_choice how = packs ? VG_CARD_PACK : VG_CARD_SPREAD;
+    struct arrival_gpus found = {.places = 0};
+
+    for (guint i = 0; i < host->gpus->len; i++) {
+        const struct vg_snap_gpu *gpu = host->gpus->pdata[i];
+        const int64_t free = arrival->gpu_type ? arrival_free_of_type(gpu, arrival->gpu_type)
+                                               : arrival_free_of_any(gpu, arrival->forbidden_types);
+        /* VMs do not compete for the engines of MIG slices. */
+        const double busy = vg_card_has_slices(gpu) ? 0 : arrival_gpu_busy(gpu);
+        const struct vg_card_offer offer = {.gpu = i,
+                                            .used = packs && arrival_is_used(host, gpu),
+                                            .room = free,
+                                            .load = busy,
+                                            .rise = arrival_lost(busy, arrival->gpu_demand, 1)};
+        if (free > 0 && (found.places == 0 || vg_card_offer_is_better(&offer, &found.best, how)))
+            found.best = offer;
+        found.places += MAX(free, 0);
+    }
+    return found;
+}
+
+/* Returns how well the GPU suits gpu_placement, 0..1: when packing, a GPU in use with few free
+ * places is best; otherwise, an idle one. */
+static double
+arrival_fit(const struct vg_card_offer *offer, bool packs)
+{
+    if (packs)
+        return offer->used ? (1 + 1 / (double)offer->room) / 2 : 0;
+    return CLAMP(1 - offer->load, 0, 1);
 }
 
 /* Returns the cores that are lost by its coming: what a plan would say of a move there. */
@@ -236,7 +281,8 @@ vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts,
     const struct vg_snap_host *host = hosts->snapshot->hosts->pdata[index];
     const struct arrival_room *room = &hosts->rooms[index];
     const double capacity = (double)host->cpus;
-    double gpu_lost = 0, busy = -1;
+    struct arrival_gpus gpus = {.places = 0};
+    bool packs = false;
 
     *ret = (struct vg_arrival_score){.veto = host->maintenance};
     if (host->maintenance) {
@@ -245,22 +291,24 @@ vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts,
     }
     if (arrival->gpus > 0) {
         const char *type = arrival->gpu_type;
-        int64_t places = arrival_find_gpu(arrival, host, &busy);
-        ret->veto = places < arrival->gpus;
+        packs = vg_host_groups_gpu_placement(config, host->name) == VG_GPU_PLACEMENT_PACK;
+        gpus = arrival_find_gpus(arrival, host, packs);
+        ret->veto = gpus.places < arrival->gpus;
         if (ret->veto) {
             g_snprintf(ret->text, sizeof(ret->text), "%" PRId64 "%s%.60s are free, not %" PRId64,
-                       places, type ? " of type " : " vGPUs", type ? type : "", arrival->gpus);
+                       gpus.places, type ? " of type " : " vGPUs", type ? type : "", arrival->gpus);
             return;
         }
-        gpu_lost = arrival_lost(busy, arrival->gpu_demand, 1);
     }
     const double cpu_lost = arrival_cpu_lost(arrival, hosts, room);
     const double spare = CLAMP((room->left - room->wanted - arrival->cpu_demand) / capacity, 0, 1);
     const double worst = arrival->cpu_demand + config->gpu_weight * arrival->gpu_demand;
-    ret->lost = cpu_lost + config->gpu_weight * gpu_lost;
+    ret->lost = cpu_lost + config->gpu_weight * gpus.best.rise;
     const double kept = worst > 0 ? CLAMP(1 - ret->lost / worst, 0, 1) : 1;
-    ret->score = (1 - SPARE_PART) * kept + SPARE_PART * spare;
-    arrival_describe(arrival, room, capacity, cpu_lost, busy, ret);
+    const double fit = arrival->gpus > 0 ? arrival_fit(&gpus.best, packs) : spare;
+    ret->score = (1 - SPARE_PART) * kept + SPARE_PART * (FIT_PART * fit + (1 - FIT_PART) * spare);
+    arrival_describe(arrival, room, capacity, cpu_lost, arrival->gpus > 0 ? gpus.best.load : -1,
+                     ret);
 }
 
 void

@@ -428,6 +428,25 @@ def test_pick_mdev_of_the_named_gpu(uuid, tmp_path):
     assert last["code"] == CONFLICT and "of the GPU 0000:43:00.0 on" in last["error"], last
 
 
+def test_pick_spreads_or_packs(uuid, tmp_path):
+    """One GPU has a free mdev and one that a domain uses; the other GPU has a free one only."""
+    del uuid
+    node = tmp_path / "node.xml"
+    second = (NODE % (1, "", "")).split("<node>")[1].split("<domain ")[0].replace("0000_41", "0000_42").replace(
+        "<bus>65<", "<bus>66<")
+    mdevs = "".join(MDEV % (f"a{n}", 230, UUID % n) for n in (2, 3)) + (
+        MDEV % ("a4", 230, UUID % 4)).replace("0000_41", "0000_42")
+    node.write_text(NODE % (1, second + mdevs, MDEV_XML % (UUID % 2)))
+
+    def picked(*options, taken=()):
+        done_ = verb("h2", *options, f"test://{node}", "pick", *taken, devices=[mdev(9)])
+        return done_["devices"][0]["target_address"]
+
+    assert picked() == UUID % 4 and picked("-p") == UUID % 3
+    # A reserved one counts, too: now both GPUs have one.
+    assert picked(taken=[UUID % 4]) == UUID % 3
+
+
 def test_pick_named(uuid, devices):
     del uuid
     last = verb("h2", HERE, "pick", devices=devices)

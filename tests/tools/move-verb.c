@@ -13,7 +13,7 @@
  * Devices, as gpus prints them, come from standard input. -n NAME=FILE: a device that is named,
  * with -s domains that can have it; -t: seconds of the deadline; -b: MiB/s of a migration; -d: ms
  * up to which its downtime limit may be raised; -c: cancel after so many things told; -r: the
- * directory with sys and proc that tell of the first host's GPUs.
+ * directory with sys and proc that tell of the first host's GPUs; -p: gpu_placement is pack.
  */
 #include "config.h"
 
@@ -37,6 +37,7 @@ struct tool {
     const char *root; /* NULL: "/" */
     struct vg_named_device named[NAMED_MAX];
     size_t n_named;
+    bool packs;
     int64_t bandwidth, downtime_ms;
     int cancel_after; /* 0: never */
     int told;
@@ -214,8 +215,8 @@ do_pick_some(struct tool *tool, bool dry_run, GError **err)
 
     for (int i = 0; i < tool->n_args; i++)
         g_ptr_array_add(taken, tool->args[i]);
-    if (vg_virt_pick(tool->host, tool->devices, taken, dry_run, tool->named, tool->n_named, err) <
-        0)
+    if (vg_virt_pick(tool->host, tool->devices, taken, dry_run, tool->packs, tool->named,
+                     tool->n_named, err) < 0)
         return -1;
     add_devices(tool->out, tool->devices);
     return 0;
@@ -331,8 +332,8 @@ read_options(struct tool *tool, int argc, char **argv)
     double seconds = 60;
     int64_t slots = 1;
 
-    for (int option = getopt(argc, argv, "n:s:t:b:d:c:r:"); option != -1;
-         option = getopt(argc, argv, "n:s:t:b:d:c:r:")) {
+    for (int option = getopt(argc, argv, "n:s:t:b:d:c:r:p"); option != -1;
+         option = getopt(argc, argv, "n:s:t:b:d:c:r:p")) {
         if (option == 'n') {
             if (!add_named(tool, optarg, slots))
                 return false;
@@ -348,6 +349,8 @@ read_options(struct tool *tool, int argc, char **argv)
             tool->cancel_after = atoi(optarg);
         } else if (option == 'r') {
             tool->root = optarg;
+        } else if (option == 'p') {
+            tool->packs = true;
         } else {
             return false;
         }

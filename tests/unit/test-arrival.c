@@ -155,6 +155,52 @@ test_gpu(void **state)
     assert_true(rate(&arrival, none).veto);
 }
 
+/* Of hosts where nothing is lost, an idle GPU is best to spread, and a GPU in use with few free
+ * places to pack. */
+static void
+test_gpu_placement(void **state)
+{
+    (void)state;
+    struct vg_arrival arrival = {
+        .vcpus = 2, .vm_class = VG_CLASS_IDLE, .gpu_type = "nvidia-63", .gpus = 1};
+    struct vg_snap_host *empty = add_host("empty", 8, 1), *used = add_host("used", 8, 1),
+                        *nearly_full = add_host("nearly-full", 8, 1);
+    struct vg_host_group *group = &config.host_groups[0];
+
+    add_gpu(empty, 8, 0);
+    add_gpu(used, 7, 0.1);
+    add_gpu(nearly_full, 1, 0.4);
+    for (guint i = 1; i < snapshot->hosts->len; i++) {
+        struct vg_snap_host *host = snapshot->hosts->pdata[i];
+        struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+        use->device = g_strdup("0000:41:00.0");
+        use->engine = g_strdup("rcs0");
+        use->vgpu_type = g_strdup("nvidia-63");
+        g_ptr_array_add(((struct vg_snap_vm *)host->vms->pdata[0])->gpu, use);
+    }
+    vg_arrival_expect(&arrival);
+    assert_true(rate(&arrival, empty).score > rate(&arrival, used).score);
+    assert_true(rate(&arrival, used).score > rate(&arrival, nearly_full).score);
+    config.gpu_placement = VG_GPU_PLACEMENT_PACK;
+    assert_true(rate(&arrival, empty).score < rate(&arrival, used).score);
+    assert_true(rate(&arrival, used).score < rate(&arrival, nearly_full).score);
+    /* One host spreads: its idle GPU is as good as can be. */
+    *group = (struct vg_host_group){
+        .match = "empty", .has_gpu_placement = true, .gpu_placement = VG_GPU_PLACEMENT_SPREAD};
+    config.n_host_groups = 1;
+    assert_true(rate(&arrival, empty).score > rate(&arrival, used).score);
+    /* Where it would lose, no packing makes up for that. */
+    arrival.vm_class = VG_CLASS_GPU;
+    vg_arrival_expect(&arrival);
+    config.n_host_groups = 0;
+    struct vg_snap_gpu *gpu = nearly_full->gpus->pdata[0];
+    ((struct vg_snap_engine *)gpu->engines->pdata[0])->share = 0.9;
+    assert_true(rate(&arrival, nearly_full).score < rate(&arrival, empty).score);
+    /* In a MIG slice it loses nothing. */
+    ((struct vg_snap_vgpu_type *)gpu->vgpu_types->pdata[0])->mig = true;
+    assert_true(rate(&arrival, nearly_full).lost <= 0);
+}
+
 /* Those that are there can all be had, of whatever type; of those to be made, as many as there are
  * of the smallest type. */
 static void
@@ -295,6 +341,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_plans_say_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_judge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_gpu_placement, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_made_gpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
     };
