@@ -161,7 +161,7 @@ vg_domain_device_free(void *free_device)
 bool
 vg_domain_device_is(const vg_domain_device *device, const char *alias, const char *source_address)
 {
-    return (device->alias && strcmp(device->alias, alias) == 0) ||
+    return (alias && device->alias && strcmp(device->alias, alias) == 0) ||
            (source_address && device->source_address &&
             g_ascii_strcasecmp(device->source_address, source_address) == 0);
 }

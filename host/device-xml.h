@@ -41,7 +41,7 @@ vg_domain_device *vg_domain_device_read(const char *xml, GError **err);
 void vg_domain_device_free(void *device); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_domain_device, vg_domain_device_free)
 
-/* Returns whether a device has this alias or, if that is not NULL, this source_address. */
+/* Returns whether a device has this alias or this source_address. Both may be NULL. */
 bool vg_domain_device_is(const vg_domain_device *device, const char *alias,
                          const char *source_address);
 

@@ -92,6 +92,9 @@ test_read(void **state)
     assert_ptr_equal(vg_domain_devices_find(all, "none", "0000:41:00.4"), find(all, "hostdev0"));
     assert_null(vg_domain_devices_find(all, "none", NULL));
     assert_null(vg_domain_devices_find(all, "none", "0000:41:00.0"));
+    /* By address alone. */
+    assert_ptr_equal(vg_domain_devices_find(all, NULL, "0000:41:00.4"), find(all, "hostdev0"));
+    assert_null(vg_domain_devices_find(all, NULL, "0000:41:00.0"));
 }
 
 /* ---- where the guest finds it ---- */
