@@ -5,14 +5,19 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "collectors/gpu-window.h"
+#include "collectors/nvml-card.h"
 #include "collectors/nvml-process.h"
 #include "collectors/nvml-use.h"
 #include "collectors/nvml-vgpu.h"
 
 /* Samples that the library keeps of one engine; it has 100 to 120. */
 #define SAMPLES_MAX 256
+
+/* How long facts about the card are used before they are read again. */
+#define CARD_NS (60 * VG_NS_PER_S)
 
 static const enum vg_nvml_sampling samplings[VG_NVML_ENGINE_MAX] = {
     [VG_NVML_SM] = VG_NVML_SAMPLING_GPU,
@@ -35,6 +40,8 @@ struct vg_nvml_device {
     unsigned long long last_sample[VG_NVML_ENGINE_MAX]; /* its time */
     vg_nvml_processes *processes;
     vg_nvml_vgpus *vgpus;
+    struct vg_card_fact card;
+    int64_t card_ns; /* when it was read; 0: never */
 };
 
 /* ---- the device ---- */
@@ -198,6 +205,16 @@ vg_nvml_device_sample(vg_nvml_device *device, int64_t now_ns)
         device->lost_code = vg_nvml_vgpus_sample(device->vgpus, now_ns, span_ns);
 }
 
+static void
+nvml_device_read_card(vg_nvml_device *device, int64_t now_ns, struct vg_window *window)
+{
+    if (device->card_ns == 0 || now_ns - device->card_ns >= CARD_NS) {
+        vg_nvml_card_read(device->nvml, device->handle, device->address, &device->card);
+        device->card_ns = now_ns;
+    }
+    g_array_append_val(window->gpu_cards, device->card);
+}
+
 void
 vg_nvml_device_read(vg_nvml_device *device, const GPtrArray *vms, int64_t now_ns,
                     struct vg_window *window)
@@ -206,6 +223,7 @@ vg_nvml_device_read(vg_nvml_device *device, const GPtrArray *vms, int64_t now_ns
 
     if (device->lost_code)
         return;
+    nvml_device_read_card(device, now_ns, window);
     vg_nvml_processes_read(device->processes, vms, window);
     device->lost_code = vg_nvml_vgpus_read(device->vgpus, vms, now_ns, window, &turns);
     if (!vg_nvml_use_take(&device->use, device->address, window->end_ns - window->begin_ns,

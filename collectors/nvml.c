@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct vg_nvml_log_v2) == 24 + 200 * 56, "nvmlVgpuSchedule
 _Static_assert(sizeof(struct vg_nvml_scheduler) == 16, "nvmlVgpuSchedulerGetState_t");
 _Static_assert(sizeof(struct vg_nvml_scheduler_v2) == 16, "nvmlVgpuSchedulerStateInfo_v2_t");
 _Static_assert(sizeof(struct vg_nvml_scheduler_caps) == 40, "nvmlVgpuSchedulerCapabilities_t");
+_Static_assert(sizeof(struct vg_nvml_heterogeneous) == 8, "nvmlVgpuHeterogeneousMode_v1_t");
 
 struct symbol {
     size_t offset; /* of the pointer */
@@ -61,6 +62,10 @@ static const struct symbol symbols[] = {
     {AT(get_scheduler), "nvmlDeviceGetVgpuSchedulerState", NULL, false},
     {AT(get_scheduler_v2), "nvmlDeviceGetVgpuSchedulerState_v2", NULL, false},
     {AT(get_scheduler_caps), "nvmlDeviceGetVgpuSchedulerCapabilities", NULL, false},
+    {AT(get_vgpu_types), "nvmlDeviceGetSupportedVgpus", NULL, false},
+    {AT(get_vgpu_type_memory), "nvmlVgpuTypeGetFramebufferSize", NULL, false},
+    {AT(get_vgpu_type_max), "nvmlVgpuTypeGetMaxInstances", NULL, false},
+    {AT(get_heterogeneous), "nvmlDeviceGetVgpuHeterogeneousMode", NULL, false},
 };
 
 /* Returns whether a directory that the linker searches besides its cache has a file of this name.

@@ -178,6 +178,13 @@ struct vg_nvml_scheduler_v2 {
     unsigned timeslice;
 };
 
+/* Whether vGPUs of several types may be on the device. */
+#define VG_NVML_HETEROGENEOUS_V1 ((unsigned)sizeof(struct vg_nvml_heterogeneous) | 1u << 24)
+struct vg_nvml_heterogeneous {
+    unsigned version;
+    unsigned enabled;
+};
+
 #define VG_NVML_POLICIES 3
 struct vg_nvml_scheduler_caps {
     unsigned supported[VG_NVML_POLICIES]; /* enum vg_nvml_policy */
@@ -224,6 +231,11 @@ struct vg_nvml {
     int (*get_scheduler)(vg_nvml_handle device, struct vg_nvml_scheduler *scheduler);
     int (*get_scheduler_v2)(vg_nvml_handle device, struct vg_nvml_scheduler_v2 *scheduler);
     int (*get_scheduler_caps)(vg_nvml_handle device, struct vg_nvml_scheduler_caps *caps);
+    /* The types that the device supports, whatever is on it now. */
+    int (*get_vgpu_types)(vg_nvml_handle device, unsigned *count, unsigned *types);
+    int (*get_vgpu_type_memory)(unsigned type, unsigned long long *bytes);
+    int (*get_vgpu_type_max)(vg_nvml_handle device, unsigned type, unsigned *count);
+    int (*get_heterogeneous)(vg_nvml_handle device, struct vg_nvml_heterogeneous *mode);
 };
 
 /* Calls a function that the library may not have. */

@@ -265,6 +265,7 @@ static const struct vg_conf_list own_lists[] = {
      VG_ALERTS_MAX},
     {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
     VG_HOSTS_LIST(AT(hosts)),
+    VG_CARD_LIST(AT(cards)),
     {"peer", vg_peer_keys, VG_PEER_N_KEYS, sizeof(struct vg_peer_config), AT(peers), VG_PEERS_MAX},
     VG_PROXY_LIST(AT(proxies)),
 };
@@ -566,6 +567,7 @@ config_check(struct config_files *files)
 
     vg_act_config_warn(keys, files->places, n_keys);
     vg_host_groups_set(&files->config->policy, files->config->hosts, files->errors);
+    vg_card_groups_set(&files->config->policy, files->config->cards, files->errors);
     vg_alert_config_check(files->config, files->errors);
     vg_peer_config_check(files->config, files->errors);
     vg_proxy_config_check(files->config->proxies, files->errors);

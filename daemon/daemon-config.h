@@ -13,6 +13,7 @@
 #include <glib.h>
 
 #include "base/conf.h"
+#include "policy/card-groups.h"
 #include "policy/host-groups.h"
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
@@ -154,6 +155,7 @@ struct vg_daemon_config {
     int64_t nova_poll_ns;
     int64_t nova_deadline_ns;
     GPtrArray *hosts;    /* struct vg_hosts_config */
+    GPtrArray *cards;    /* struct vg_card_config */
     GPtrArray *alerts;   /* struct vg_alert_config */
     char *alert_command; /* an argv; empty if there is no command */
     int64_t alert_command_limit_ns;

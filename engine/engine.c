@@ -9,6 +9,8 @@
 #include "engine/departed.h"
 #include "engine/proxy-track.h"
 #include "engine/vm-track.h"
+#include "model/card-fact.h"
+#include "policy/card-groups.h"
 
 struct host_track {
     uint64_t steps;
@@ -22,6 +24,7 @@ struct host_track {
     double own_ewma;        /* in cores */
     GPtrArray *vms;         /* struct vg_vm_track, owned */
     GPtrArray *proxies;     /* engine/proxy-track.h */
+    GArray *cards;          /* struct vg_card_fact, of the newest window */
     GPtrArray *departed;    /* engine/departed.h */
     guint next;             /* where to look for the next sample's first */
 };
@@ -45,6 +48,7 @@ free_host(void *data)
     struct host_track *host = data;
     g_ptr_array_free(host->vms, TRUE);
     g_ptr_array_unref(host->proxies);
+    g_array_unref(host->cards);
     g_ptr_array_unref(host->departed);
     g_free(host);
 }
@@ -93,6 +97,7 @@ need_host(vg_engine *engine, const char *name, const struct vg_window *window)
     host->begin_ns = window->begin_ns;
     host->vms = g_ptr_array_new_with_free_func(free_track);
     host->proxies = vg_proxy_tracks_new();
+    host->cards = g_array_new(FALSE, FALSE, sizeof(struct vg_card_fact));
     host->departed = vg_departed_new();
     g_hash_table_insert(engine->hosts, g_strdup(name), host);
     return host;
@@ -169,6 +174,8 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     host->last_lost_events = window->lost_events;
     engine_feed_own(engine, host, window);
     vg_proxy_tracks_feed(host->proxies, window);
+    g_array_set_size(host->cards, 0);
+    g_array_append_vals(host->cards, window->gpu_cards->data, window->gpu_cards->len);
     /* All tracks are needed first: a VM may have lost time to one that comes after it. */
     g_autoptr(GPtrArray) tracks = g_ptr_array_new();
     for (guint i = 0; i < window->vms->len; i++)
@@ -452,6 +459,9 @@ read_host(const vg_engine *engine, const struct vg_engine_part *part,
         vg_proxy_tracks_read(track->proxies, host->proxies);
     }
     fill_host(engine, part, track, description, host);
+    vg_card_facts_fill_in(track ? track->cards : NULL, host);
+    vg_card_groups_fill_in(&engine->config, host);
+    vg_card_facts_count_free(host);
     if (host->cpus == 0)
         host->cpus = guess_cpus(host);
     return host;

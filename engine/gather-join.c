@@ -181,6 +181,7 @@ vg_gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
     }
     join_gpus(lead->gpus, other->gpus);
     g_array_append_vals(lead->proxies, other->proxies->data, other->proxies->len);
+    g_array_append_vals(lead->gpu_cards, other->gpu_cards->data, other->gpu_cards->len);
     join_requests(lead, other);
     g_array_append_vals(lead->gpu_processes, other->gpu_processes->data, other->gpu_processes->len);
 }
@@ -228,6 +229,8 @@ vg_gather_add_pieces(vg_gather *gather, struct part *last, int64_t begin_ns)
     /* Of its end, not of its begin. */
     g_array_set_size(sum.proxies, 0);
     g_array_append_vals(sum.proxies, last->window.proxies->data, last->window.proxies->len);
+    g_array_set_size(sum.gpu_cards, 0);
+    g_array_append_vals(sum.gpu_cards, last->window.gpu_cards->data, last->window.gpu_cards->len);
     vg_window_clear(&last->window);
     last->window = sum;
 }

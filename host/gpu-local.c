@@ -396,6 +396,8 @@ local_read_limits(const char *sys, struct vg_inv_gpu *gpu)
 {
     for (guint i = 0; i < gpu->mdev_types->len; i++) {
         struct vg_inv_mdev_type *type = gpu->mdev_types->pdata[i];
+        if (type->functions == 0)
+            type->max_instances = local_read_max(sys, gpu->device, type->type);
         for (guint k = 0; type->functions > 0 && type->max_instances == 0 && k < gpu->vfs->len; k++)
             type->max_instances = local_read_max(
                 sys, ((const struct vg_inv_vf *)gpu->vfs->pdata[k])->address, type->type);

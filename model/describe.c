@@ -81,6 +81,16 @@ describe_type(const struct vg_inv_mdev_type *from, struct vg_snap_vgpu_type *typ
     type->mig = vg_gpu_profile_is_mig(from->name);
 }
 
+/* Notes the memory of as many vGPUs of a type as the driver allows, if that is more. */
+static void
+describe_memory(const struct vg_inv_mdev_type *from, struct vg_snap_gpu *gpu)
+{
+    const int64_t bytes = vg_gpu_profile_bytes(from->name);
+
+    if (bytes > 0 && from->max_instances > 0)
+        gpu->memory_bytes = MAX(gpu->memory_bytes, bytes * from->max_instances);
+}
+
 /* Adds what the names of types state, and the driver that has them. */
 static void
 describe_types(const struct vg_inv_gpu *inventory, struct vg_snap_gpu *gpu)
@@ -91,6 +101,7 @@ describe_types(const struct vg_inv_gpu *inventory, struct vg_snap_gpu *gpu)
         if (!type)
             continue;
         describe_type(from, type);
+        describe_memory(from, gpu);
         /* GVT-g makes its types side by side. */
         if (g_str_has_prefix(from->type, "i915-GVTg"))
             gpu->profiles = VG_PROFILES_MIXED;

@@ -109,7 +109,7 @@ struct vg_inv_mdev_type {
                         * lower bound if max_instances is unknown */
     int64_t functions; /* number of virtual functions that can each provide an instance; 0 if the
                         * card itself provides them */
-    /* maximum for the whole card through its virtual functions; 0 if unknown */
+    /* maximum for the whole card, also through its virtual functions; 0 if unknown */
     int64_t max_instances;
 };
 

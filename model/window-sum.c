@@ -443,6 +443,7 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
     g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);
     g_array_append_vals(to->cpus, from->cpus->data, from->cpus->len);
     g_array_append_vals(to->proxies, from->proxies->data, from->proxies->len);
+    g_array_append_vals(to->gpu_cards, from->gpu_cards->data, from->gpu_cards->len);
     vg_window_copy_programs(to, from);
     to->gpu_processes_left_out = from->gpu_processes_left_out;
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "model/card-fact.h"
+
 static void
 vm_sample_clear(void *data)
 {
@@ -59,6 +61,7 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .host = vg_host_sample_none(),
         .cpus = g_array_new(FALSE, TRUE, sizeof(struct vg_host_cpu)),
         .proxies = g_array_new(FALSE, TRUE, sizeof(struct vg_proxy_use)),
+        .gpu_cards = g_array_new(FALSE, TRUE, sizeof(struct vg_card_fact)),
         .programs = g_array_new(FALSE, TRUE, sizeof(struct vg_lost_process)),
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
@@ -75,6 +78,7 @@ vg_window_clear(struct vg_window *window)
     g_clear_pointer(&window->gpu_requests, g_array_unref);
     g_clear_pointer(&window->cpus, g_array_unref);
     g_clear_pointer(&window->proxies, g_array_unref);
+    g_clear_pointer(&window->gpu_cards, g_array_unref);
     g_clear_pointer(&window->programs, g_array_unref);
 }
 

@@ -229,8 +229,9 @@ struct vg_window {
     uint64_t gpu_processes_left_out; /* in a sum: number of rows that others replaced */
     GArray *gpu_requests; /* struct vg_gpu_request_sample, by end; empty if not requested */
     struct vg_host_sample host;
-    GArray *cpus;    /* struct vg_host_cpu, by CPU; empty if unknown. Not in sums */
-    GArray *proxies; /* struct vg_proxy_use, proxy by proxy; empty if unknown. Not in sums */
+    GArray *cpus;      /* struct vg_host_cpu, by CPU; empty if unknown. Not in sums */
+    GArray *proxies;   /* struct vg_proxy_use, proxy by proxy; empty if unknown. Not in sums */
+    GArray *gpu_cards; /* struct vg_card_fact; empty if unknown. Not in sums */
     /* struct vg_lost_process without count: CPU time of programs outside VMs, most first. They are
      * read every few windows, and the times cover the whole period since the previous reading. */
     GArray *programs;

@@ -14,6 +14,7 @@
 #include "base/conf.h"
 #include "model/acting.h"
 #include "model/score.h"
+#include "model/snapshot.h"
 
 /* The choice among a host's GPUs for a VM. */
 enum vg_gpu_placement { VG_GPU_PLACEMENT_SPREAD, VG_GPU_PLACEMENT_PACK, VG_GPU_PLACEMENT_MAX };
@@ -42,6 +43,16 @@ struct vg_host_group {
     enum vg_gpu_placement gpu_placement;
     enum vg_policy_mode mode; /* VG_POLICY_UNSET: as in [policy] */
     int64_t act_moves;        /* automatic moves at a time; 0 for no limit of its own */
+};
+
+#define VG_CARD_GROUPS_MAX      64
+#define VG_CARD_GROUP_MATCH_MAX 255 /* bytes */
+
+/* A group [card NAME]; see policy/card-groups.h. */
+struct vg_card_group {
+    char match[VG_CARD_GROUP_MATCH_MAX + 1];
+    int64_t memory_bytes; /* 0 if unknown */
+    enum vg_profiles profiles;
 };
 
 struct vg_policy_config {
@@ -73,6 +84,8 @@ struct vg_policy_config {
 
     size_t n_host_groups;
     struct vg_host_group host_groups[VG_HOST_GROUPS_MAX]; /* in the order of the file */
+    size_t n_card_groups;
+    struct vg_card_group card_groups[VG_CARD_GROUPS_MAX]; /* the same */
 };
 
 extern const struct vg_conf_key vg_policy_keys[];

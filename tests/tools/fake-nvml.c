@@ -16,6 +16,8 @@
  *     vgpus -3                      what nvmlDeviceGetActiveVgpus() answers
  *     vgpu INSTANCE VM_ID MDEV_UUID SM MEM ENC DEC MIB     VM_ID: a UUID, or a number; or -
  *     vgpu-use -3
+ *     vgpu-type TYPE MIB MAX        a type of vGPUs that the GPU supports, and how many of them
+ *     heterogeneous 0 | 1           without this line, the function answers with error 3
  *     scheduler POLICY
  *     log RUNLIST TIME TOTAL RUN    one more entry, ns
  *     log-api 1 | 2 | 0             which version of the log there is; default 2
@@ -68,6 +70,12 @@ struct vg_nvml_opaque {
     int process_use_error, vgpu_use_error;
     unsigned n_vgpus;
     struct vgpu vgpus[VGPUS_MAX];
+    unsigned n_types;
+    struct {
+        unsigned type, max;
+        unsigned long long mib;
+    } types[VGPUS_MAX];
+    int heterogeneous; /* -1: not supported */
     unsigned policy;
     unsigned log_api;
     unsigned n_log;
@@ -95,6 +103,7 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
         sscanf(line, "process-use %d", &gpu->process_use_error) > 0 ||
         sscanf(line, "vgpu-use %d", &gpu->vgpu_use_error) > 0 ||
         sscanf(line, "scheduler %u", &gpu->policy) > 0 ||
+        sscanf(line, "heterogeneous %d", &gpu->heterogeneous) > 0 ||
         sscanf(line, "log-api %u", &gpu->log_api) > 0 ||
         sscanf(line, "hang %lf", &gpu->hang_s) > 0 ||
         sscanf(line, "crowd %u %u", &gpu->crowd_pid, &gpu->n_crowd) > 0)
@@ -111,6 +120,10 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
                &vgpu->percent[0], &vgpu->percent[1], &vgpu->percent[2], &vgpu->percent[3],
                &vgpu->mib) == 8)
         gpu->n_vgpus++;
+    if (gpu->n_types < VGPUS_MAX &&
+        sscanf(line, "vgpu-type %u %llu %u", &gpu->types[gpu->n_types].type,
+               &gpu->types[gpu->n_types].mib, &gpu->types[gpu->n_types].max) == 3)
+        gpu->n_types++;
     if (gpu->n_log < VG_NVML_LOG_MAX && sscanf(line, "log %u %llu %llu %llu", &entry->runlist,
                                                &entry->time, &entry->run_total, &entry->run) == 4)
         gpu->n_log++;
@@ -119,7 +132,7 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
 static void
 read_line(const char *line)
 {
-    struct vg_nvml_opaque gpu = {.policy = 1, .log_api = 2};
+    struct vg_nvml_opaque gpu = {.policy = 1, .log_api = 2, .heterogeneous = -1};
 
     if (sscanf(line, "error %d", &init_error) > 0 || sscanf(line, "time %llu", &sample_us) > 0 ||
         sscanf(line, "calls %255s", calls) > 0)
@@ -381,6 +394,64 @@ nvmlDeviceGetProcessUtilization(vg_nvml_handle device, struct vg_nvml_process_us
     (void)last_time;
     *count = n;
     return n > 0 ? VG_NVML_SUCCESS : VG_NVML_NOT_FOUND;
+}
+
+int nvmlDeviceGetSupportedVgpus(vg_nvml_handle device, unsigned *count, unsigned *types);
+int
+nvmlDeviceGetSupportedVgpus(vg_nvml_handle device, unsigned *count, unsigned *types)
+{
+    BEGIN();
+    if (device->n_types == 0)
+        return VG_NVML_NOT_SUPPORTED;
+    if (*count < device->n_types)
+        return VG_NVML_INSUFFICIENT_SIZE;
+    *count = device->n_types;
+    for (unsigned i = 0; i < device->n_types; i++)
+        types[i] = device->types[i].type;
+    return VG_NVML_SUCCESS;
+}
+
+int nvmlVgpuTypeGetFramebufferSize(unsigned type, unsigned long long *bytes);
+int
+nvmlVgpuTypeGetFramebufferSize(unsigned type, unsigned long long *bytes)
+{
+    BEGIN();
+    for (unsigned g = 0; g < n_gpus; g++) {
+        for (unsigned i = 0; i < gpus[g].n_types; i++) {
+            if (gpus[g].types[i].type != type)
+                continue;
+            *bytes = gpus[g].types[i].mib << 20;
+            return VG_NVML_SUCCESS;
+        }
+    }
+    return VG_NVML_INVALID_ARGUMENT;
+}
+
+int nvmlVgpuTypeGetMaxInstances(vg_nvml_handle device, unsigned type, unsigned *count);
+int
+nvmlVgpuTypeGetMaxInstances(vg_nvml_handle device, unsigned type, unsigned *count)
+{
+    BEGIN();
+    for (unsigned i = 0; i < device->n_types; i++) {
+        if (device->types[i].type != type)
+            continue;
+        *count = device->types[i].max;
+        return VG_NVML_SUCCESS;
+    }
+    return VG_NVML_INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetVgpuHeterogeneousMode(vg_nvml_handle device, struct vg_nvml_heterogeneous *mode);
+int
+nvmlDeviceGetVgpuHeterogeneousMode(vg_nvml_handle device, struct vg_nvml_heterogeneous *mode)
+{
+    BEGIN();
+    if (mode->version != 0x1000008)
+        return VG_NVML_VERSION_MISMATCH;
+    if (device->heterogeneous < 0)
+        return VG_NVML_NOT_SUPPORTED;
+    mode->enabled = (unsigned)device->heterogeneous;
+    return VG_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetActiveVgpus(vg_nvml_handle device, unsigned *count, unsigned *instances);
