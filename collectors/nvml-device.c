@@ -10,6 +10,7 @@
 #include "collectors/gpu-window.h"
 #include "collectors/nvml-card.h"
 #include "collectors/nvml-process.h"
+#include "collectors/nvml-slices.h"
 #include "collectors/nvml-use.h"
 #include "collectors/nvml-vgpu.h"
 
@@ -40,6 +41,7 @@ struct vg_nvml_device {
     unsigned long long last_sample[VG_NVML_ENGINE_MAX]; /* its time */
     vg_nvml_processes *processes;
     vg_nvml_vgpus *vgpus;
+    vg_nvml_slices *slices;
     struct vg_card_fact card;
     int64_t card_ns; /* when it was read; 0: never */
 };
@@ -198,6 +200,7 @@ vg_nvml_device_sample(vg_nvml_device *device, int64_t now_ns)
     hear_engines(device, now_ns);
     hear_memory(device);
     vg_nvml_use_advance(&device->use, now_ns, span_ns);
+    vg_nvml_slices_sample(device->slices, now_ns, span_ns);
     if (!device->lost_code)
         device->lost_code =
             vg_nvml_processes_sample(device->processes, is_idle(device), now_ns, span_ns);
@@ -225,6 +228,7 @@ vg_nvml_device_read(vg_nvml_device *device, const GPtrArray *vms, int64_t now_ns
         return;
     nvml_device_read_card(device, now_ns, window);
     vg_nvml_processes_read(device->processes, vms, window);
+    vg_nvml_slices_read(device->slices, window);
     device->lost_code = vg_nvml_vgpus_read(device->vgpus, vms, now_ns, window, &turns);
     if (!vg_nvml_use_take(&device->use, device->address, window->end_ns - window->begin_ns,
                           window->gpus))
@@ -268,6 +272,7 @@ vg_nvml_device_describe(const vg_nvml_device *device, GString *text)
     if (has_no_use(device))
         g_string_append_printf(text, ": no utilization: NVML reports %s",
                                vg_nvml_says(nvml, device->no_rates.code));
+    vg_nvml_slices_describe(device->slices, text);
     vg_nvml_processes_describe(device->processes, text);
     bool less = vg_nvml_vgpus_describe(device->vgpus, text);
     return less || has_no_use(device);
@@ -296,6 +301,7 @@ vg_nvml_device_new(const struct vg_nvml *nvml, unsigned index, const char *proc,
     vg_nvml_use_init(&device->use);
     device->processes = vg_nvml_processes_new(nvml, handle, device->address, proc);
     device->vgpus = vg_nvml_vgpus_new(nvml, handle, device->address, proc);
+    device->slices = vg_nvml_slices_new(nvml, handle, device->address);
     return device;
 }
 
@@ -306,5 +312,6 @@ vg_nvml_device_free(vg_nvml_device *device)
         return;
     vg_nvml_processes_free(device->processes);
     vg_nvml_vgpus_free(device->vgpus);
+    vg_nvml_slices_free(device->slices);
     g_free(device);
 }

@@ -58,6 +58,30 @@ vg_nvml_news_is_new(struct vg_nvml_news *news, unsigned long long after, unsigne
     return true;
 }
 
+void
+vg_nvml_use_take_part(struct vg_nvml_use *use, const char *device, const char *engine,
+                      int64_t window_ns, GArray *gpus)
+{
+    const bool known = use->known && use->percent[VG_NVML_SM] >= 0 && use->span_ns > 0;
+    const double fit = known ? (double)window_ns / (double)use->span_ns : 0;
+    const int64_t busy_ns = llround(use->busy_ns[VG_NVML_SM] * fit);
+    struct vg_gpu_sample more = {.busy_ns = busy_ns,
+                                 .exec_ns = busy_ns,
+                                 .lacks = VG_GPU_ONLY_WORK | (known ? 0 : VG_GPU_NO_WORK) |
+                                          (use->peak_bytes > 0 ? 0 : VG_GPU_NO_MEMORY),
+                                 .mem_bytes = use->memory_bytes,
+                                 .mem_peak_bytes = use->peak_bytes};
+
+    g_strlcpy(more.device, device, sizeof(more.device));
+    g_strlcpy(more.engine, engine, sizeof(more.engine));
+    if (known || use->peak_bytes > 0)
+        vg_gpu_window_add(gpus, &more);
+    use->busy_ns[VG_NVML_SM] = 0;
+    use->span_ns = 0;
+    use->known = false;
+    use->peak_bytes = use->memory_bytes;
+}
+
 bool
 vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns, GArray *gpus)
 {

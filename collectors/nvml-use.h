@@ -68,4 +68,8 @@ bool vg_nvml_news_is_new(struct vg_nvml_news *news, unsigned long long after,
  * reported. */
 bool vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns, GArray *gpus);
 
+/* The same for a part of a device: one row for its SMs, with the name of this engine. */
+void vg_nvml_use_take_part(struct vg_nvml_use *use, const char *device, const char *engine,
+                           int64_t window_ns, GArray *gpus);
+
 #endif

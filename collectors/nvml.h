@@ -231,6 +231,13 @@ struct vg_nvml {
     int (*get_scheduler)(vg_nvml_handle device, struct vg_nvml_scheduler *scheduler);
     int (*get_scheduler_v2)(vg_nvml_handle device, struct vg_nvml_scheduler_v2 *scheduler);
     int (*get_scheduler_caps)(vg_nvml_handle device, struct vg_nvml_scheduler_caps *caps);
+    /* Slices (MIG devices). Their handles also work for get_memory, and for get_rates if the driver
+     * reports that. */
+    int (*get_mig_mode)(vg_nvml_handle device, unsigned *enabled, unsigned *pending);
+    int (*get_slice_max)(vg_nvml_handle device, unsigned *count);
+    int (*get_slice)(vg_nvml_handle device, unsigned index, vg_nvml_handle *slice);
+    int (*get_gpu_instance)(vg_nvml_handle slice, unsigned *id);
+    int (*get_compute_instance)(vg_nvml_handle slice, unsigned *id);
     /* The types that the device supports, whatever is on it now. */
     int (*get_vgpu_types)(vg_nvml_handle device, unsigned *count, unsigned *types);
     int (*get_vgpu_type_memory)(unsigned type, unsigned long long *bytes);

@@ -17,7 +17,8 @@
  *     vgpu INSTANCE VM_ID MDEV_UUID SM MEM ENC DEC MIB     VM_ID: a UUID, or a number; or -
  *     vgpu-use -3
  *     vgpu-type TYPE MIB MAX        a type of vGPUs that the GPU supports, and how many of them
- *     heterogeneous 0 | 1           without this line, the function answers with error 3
+ *     mig GI CI SM MIB              one more slice of the GPU, which is in MIG mode then; SM is -3
+ * for error 3 heterogeneous 0 | 1           without this line, the function answers with error 3
  *     scheduler POLICY
  *     log RUNLIST TIME TOTAL RUN    one more entry, ns
  *     log-api 1 | 2 | 0             which version of the log there is; default 2
@@ -57,6 +58,9 @@ struct vgpu {
 };
 
 struct vg_nvml_opaque {
+    unsigned gpu_instance, compute_instance; /* only of a slice */
+    unsigned n_slices;
+    struct vg_nvml_opaque *slices; /* VGPUS_MAX of them, for ever */
     unsigned domain, bus, slot;
     char name[64];
     int rates[2];
@@ -84,6 +88,7 @@ struct vg_nvml_opaque {
 };
 
 static struct vg_nvml_opaque gpus[GPUS_MAX];
+static struct vg_nvml_opaque all_slices[GPUS_MAX][VGPUS_MAX];
 static unsigned n_gpus;
 static int init_error;
 static char calls[256];
@@ -120,6 +125,11 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
                &vgpu->percent[0], &vgpu->percent[1], &vgpu->percent[2], &vgpu->percent[3],
                &vgpu->mib) == 8)
         gpu->n_vgpus++;
+    struct vg_nvml_opaque slice = {.gpu_instance = 0};
+    if (gpu->n_slices < VGPUS_MAX &&
+        sscanf(line, "mig %u %u %d %llu", &slice.gpu_instance, &slice.compute_instance,
+               &slice.rates[0], &slice.used_mib) == 4)
+        gpu->slices[gpu->n_slices++] = slice;
     if (gpu->n_types < VGPUS_MAX &&
         sscanf(line, "vgpu-type %u %llu %u", &gpu->types[gpu->n_types].type,
                &gpu->types[gpu->n_types].mib, &gpu->types[gpu->n_types].max) == 3)
@@ -138,9 +148,10 @@ read_line(const char *line)
         sscanf(line, "calls %255s", calls) > 0)
         return;
     if (n_gpus < GPUS_MAX &&
-        sscanf(line, "gpu %x:%x:%x %63[^\n]", &gpu.domain, &gpu.bus, &gpu.slot, gpu.name) == 4)
+        sscanf(line, "gpu %x:%x:%x %63[^\n]", &gpu.domain, &gpu.bus, &gpu.slot, gpu.name) == 4) {
+        gpu.slices = all_slices[n_gpus];
         gpus[n_gpus++] = gpu;
-    else if (n_gpus > 0)
+    } else if (n_gpus > 0)
         read_gpu_line(&gpus[n_gpus - 1], line);
 }
 
@@ -394,6 +405,55 @@ nvmlDeviceGetProcessUtilization(vg_nvml_handle device, struct vg_nvml_process_us
     (void)last_time;
     *count = n;
     return n > 0 ? VG_NVML_SUCCESS : VG_NVML_NOT_FOUND;
+}
+
+int nvmlDeviceGetMigMode(vg_nvml_handle device, unsigned *enabled, unsigned *pending);
+int
+nvmlDeviceGetMigMode(vg_nvml_handle device, unsigned *enabled, unsigned *pending)
+{
+    BEGIN();
+    *enabled = *pending = device->n_slices > 0;
+    return VG_NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(vg_nvml_handle device, unsigned *count);
+int
+nvmlDeviceGetMaxMigDeviceCount(vg_nvml_handle device, unsigned *count)
+{
+    BEGIN();
+    (void)device;
+    *count = VGPUS_MAX;
+    return VG_NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(vg_nvml_handle device, unsigned index,
+                                        vg_nvml_handle *slice);
+int
+nvmlDeviceGetMigDeviceHandleByIndex(vg_nvml_handle device, unsigned index, vg_nvml_handle *slice)
+{
+    BEGIN();
+    if (index >= device->n_slices)
+        return VG_NVML_NOT_FOUND;
+    *slice = &device->slices[index];
+    return VG_NVML_SUCCESS;
+}
+
+int nvmlDeviceGetGpuInstanceId(vg_nvml_handle slice, unsigned *id);
+int
+nvmlDeviceGetGpuInstanceId(vg_nvml_handle slice, unsigned *id)
+{
+    BEGIN();
+    *id = slice->gpu_instance;
+    return VG_NVML_SUCCESS;
+}
+
+int nvmlDeviceGetComputeInstanceId(vg_nvml_handle slice, unsigned *id);
+int
+nvmlDeviceGetComputeInstanceId(vg_nvml_handle slice, unsigned *id)
+{
+    BEGIN();
+    *id = slice->compute_instance;
+    return VG_NVML_SUCCESS;
 }
 
 int nvmlDeviceGetSupportedVgpus(vg_nvml_handle device, unsigned *count, unsigned *types);

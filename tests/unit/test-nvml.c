@@ -226,6 +226,35 @@ test_only_memory(void **state)
     end(&h);
 }
 
+/* A GPU in MIG mode: each slice has a row, with its work only if the library reports that. */
+static void
+test_slices(void **state)
+{
+    struct host h;
+
+    begin(&h, *state,
+          "gpu 0:C1:0 X\nrates -3\ncodecs -3\nmemory 600 81920\nmig 1 0 40 250\nmig 5 1 -3 100\n");
+    for (unsigned i = 0; i < 3; i++)
+        next(&h);
+    const struct vg_gpu_sample *first = window_gpu_find(h.window.gpus, GPU, "sm-mig-1-0");
+    const struct vg_gpu_sample *second = window_gpu_find(h.window.gpus, GPU, "sm-mig-5-1");
+    assert_int_equal(first->busy_ns, 400 * MS);
+    assert_int_equal(first->mem_bytes, 250 * MIB);
+    assert_int_equal(first->lacks, VG_GPU_ONLY_WORK);
+    assert_int_equal(second->lacks, VG_GPU_ONLY_WORK | VG_GPU_NO_WORK);
+    assert_int_equal(second->mem_bytes, 100 * MIB);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->mem_bytes, 600 * MIB);
+    says(&h);
+    assert_non_null(strstr(h.said->str, ": 2 MIG slices; NVML does not report the work of all"));
+    /* A slice that no longer exists has no row. */
+    script(&h, "gpu 0:C1:0 X\nrates -3\ncodecs -3\nmemory 600 81920\nmig 1 0 40 250\n");
+    for (unsigned i = 0; i < 2; i++)
+        next(&h);
+    assert_int_equal(h.window.gpus->len, 2);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm-mig-1-0")->busy_ns, 400 * MS);
+    end(&h);
+}
+
 /* Drivers and products without the cheap answers have samples. */
 static void
 test_only_samples(void **state)
@@ -724,6 +753,7 @@ main(void)
         FAKE_PROC_TEST(test_use_is_averaged),
         FAKE_PROC_TEST(test_no_utilization),
         FAKE_PROC_TEST(test_only_memory),
+        FAKE_PROC_TEST(test_slices),
         FAKE_PROC_TEST(test_only_samples),
         FAKE_PROC_TEST(test_costly_questions),
         FAKE_PROC_TEST(test_processes_are_vms),
