@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -225,7 +224,8 @@ command_start(const vg_alert_command *command, struct command_run *run, char **a
     if (pid < 0)
         return vg_error_errno(err, errno, "cannot run '%s'", argv[0]);
     run->pid = pid;
-    run->pidfd = pidfd_open(pid, 0);
+    /* glibc has pidfd_open() since 2.36. */
+    run->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (run->pidfd < 0)
         return vg_error_errno(err, errno, "cannot watch '%s'", argv[0]);
     command_close(&run->in[0]);

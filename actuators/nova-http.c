@@ -9,6 +9,7 @@
 
 #include "actuators/nova-session.h"
 #include "base/clock.h"
+#include "base/curl-protocols.h"
 #include "base/error.h"
 
 static size_t
@@ -64,7 +65,7 @@ http_prepare(const vg_nova *nova, struct vg_nova_exchange *exchange)
     /* A reset keeps the connections; all options have to be set again. */
     curl_easy_reset(curl);
     curl_easy_setopt(curl, CURLOPT_URL, exchange->url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    vg_curl_set_protocols(curl, "http,https");
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (nova->cloud->cacert) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, nova->cloud->cacert);

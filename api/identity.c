@@ -4,6 +4,7 @@
 #include "api/identity.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "api/connect.h"
 #include "api/route.h"

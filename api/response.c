@@ -30,6 +30,23 @@ unref_view(void *view)
     vg_view_unref(view);
 }
 
+/* The body is part of data. Takes data unless it returns NULL. */
+static struct MHD_Response *
+response_of(const struct vg_answer *answer, MHD_ContentReaderFreeCallback drop, void *data)
+{
+#if MHD_VERSION >= 0x00097302
+    return MHD_create_response_from_buffer_with_free_callback_cls(answer->size, answer->body, drop,
+                                                                  data);
+#else
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(answer->size, answer->body, MHD_RESPMEM_MUST_COPY);
+
+    if (response)
+        drop(data);
+    return response;
+#endif
+}
+
 static struct MHD_Response *
 make_response(struct vg_request *request)
 {
@@ -42,13 +59,11 @@ make_response(struct vg_request *request)
         if (response)
             request->wait = NULL;
     } else if (answer->view) {
-        response = MHD_create_response_from_buffer_with_free_callback_cls(
-            answer->size, answer->body, unref_view, answer->view);
+        response = response_of(answer, unref_view, answer->view);
         if (response)
             answer->view = NULL, answer->body = NULL;
     } else if (answer->body) {
-        response = MHD_create_response_from_buffer_with_free_callback_cls(
-            answer->size, answer->body, g_free, answer->body);
+        response = response_of(answer, g_free, answer->body);
         if (response)
             answer->body = NULL;
     } else {

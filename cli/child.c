@@ -9,8 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,7 +101,8 @@ child_start(vg_child *child, struct plan *plan, int out[2], int words[2], int fa
         child->pid = 0;
         return vg_error_errno(err, errno, "cannot run '%s'", child->name);
     }
-    child->pidfd = pidfd_open(child->pid, 0);
+    /* glibc has pidfd_open() since 2.36. */
+    child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
     if (child->pidfd < 0)
         return vg_error_errno(err, errno, "cannot watch '%s'", child->name);
     close_end(&failure[1]);

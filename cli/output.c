@@ -287,7 +287,8 @@ output_fold_cell(const char *cell, size_t width)
 static size_t
 output_width(struct libscols_table *out, size_t at, size_t width)
 {
-    size_t most = vg_fold_columns(scols_column_get_name(scols_table_get_column(out, at)));
+    struct libscols_cell *heading = scols_column_get_header(scols_table_get_column(out, at));
+    size_t most = vg_fold_columns(scols_cell_get_data(heading));
 
     for (size_t k = 0; k < scols_table_get_nlines(out); k++) {
         g_autofree char *folded = output_fold_cell(cell_data(out, k, at), width);

@@ -12,9 +12,11 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/curl-protocols.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "client/client-advice.h"
+#include "client/location.h"
 #include "model/snapshot.h"
 
 #define ANSWER_MAX ((size_t)VG_SNAPSHOT_TEXT_MAX)
@@ -250,7 +252,7 @@ prepare_tls(vg_client *client)
     const char *cacert = vg_remote_value(&client->remote, VG_REMOTE_CACERT);
     CURL *curl = client->curl;
 
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+    vg_curl_set_protocols(curl, "https");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
@@ -321,15 +323,10 @@ add_key(struct curl_slist *headers, const char *key)
 static void
 note_what_came(const vg_client *client, struct vg_client_once *once)
 {
-    struct curl_header *header;
     long sent = 0;
 
     curl_easy_getinfo(client->curl, CURLINFO_REQUEST_SIZE, &sent);
     once->sent = once->sent || sent > 0;
-    if (curl_easy_header(client->curl, "Location", 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
-        g_free(once->location);
-        once->location = g_strdup(header->value);
-    }
 }
 
 /* method NULL: GET, or POST where there is a body. once may be NULL. */
@@ -359,6 +356,8 @@ request(vg_client *client, const char *method, const char *path, const char *bod
         headers = add_key(headers, once->key);
     curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(client->curl, CURLOPT_HEADERFUNCTION, vg_client_take_location);
+    curl_easy_setopt(client->curl, CURLOPT_HEADERDATA, once ? &once->location : NULL);
     CURLcode code = curl_easy_perform(client->curl);
     if (once)
         note_what_came(client, once);

@@ -180,8 +180,10 @@ etcd_prepare(struct etcd_try *attempt, const char *endpoint, const char *path, c
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
     /* The resolver of names may hang for longer than the limit; nobody waits for it. */
     curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
+#endif
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)MAX(attempt->limit_ns / VG_NS_PER_MS, 1));
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "vgpud/" PACKAGE_VERSION);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, attempt->headers);

@@ -4,6 +4,9 @@
 #include "cluster/tls.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "base/curl-protocols.h"
 
 static const char *
 tls_or_null(const char *text)
@@ -15,7 +18,7 @@ void
 vg_tls_prepare(CURL *curl, const char *protocols, const char *cacert, const char *cert,
                const char *key)
 {
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, protocols);
+    vg_curl_set_protocols(curl, protocols);
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);

@@ -193,16 +193,33 @@ has_kvm(void)
     return access(KVM_MODULE, F_OK) == 0;
 }
 
+/* Attaches all programs except those of KVM. libbpf's own function for that cannot leave programs
+ * out before 1.0. */
+static int
+bpf_attach(vg_bpf *bpf)
+{
+    const struct bpf_object_skeleton *s = bpf->skeleton->skeleton;
+
+    for (int i = 0; i < s->prog_cnt; i++) {
+        struct bpf_program *program = *s->progs[i].prog;
+        if (program == bpf->skeleton->progs.vg_kvm_entry ||
+            program == bpf->skeleton->progs.vg_kvm_exit)
+            continue;
+        *link_at(bpf, (unsigned)i) = bpf_program__attach(program);
+        if (!*link_at(bpf, (unsigned)i))
+            return -errno;
+    }
+    return 0;
+}
+
 static int
 bpf_load(vg_bpf *bpf, const char *proc, GError **err)
 {
     if (vg_pid_namespace_check(proc, err) < 0 || open_skeleton(bpf, err) < 0)
         return -1;
-    bpf_program__set_autoattach(bpf->skeleton->progs.vg_kvm_entry, false);
-    bpf_program__set_autoattach(bpf->skeleton->progs.vg_kvm_exit, false);
     int status = vcpu_bpf__load(bpf->skeleton);
     if (status == 0)
-        status = vcpu_bpf__attach(bpf->skeleton);
+        status = bpf_attach(bpf);
     /* The kernel's type information, megabytes that are read for a moment, goes back to the system
      * and not into the allocator's stock. */
     malloc_trim(0);
@@ -224,6 +241,10 @@ vg_bpf_load(const char *proc, GError **err)
 {
     vg_bpf *bpf = g_new0(vg_bpf, 1);
 
+#if !defined(LIBBPF_MAJOR_VERSION) || LIBBPF_MAJOR_VERSION < 1
+    /* Makes functions fail as in 1.0. */
+    libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+#endif
     /* libbpf's messages go into errors. */
     libbpf_set_print(NULL);
     if (bpf_load(bpf, proc, err) == 0)

@@ -13,6 +13,8 @@
 /* clang-format off */
 #include "collectors/bpf-kernel.h"
 
+#include <stddef.h>
+
 #include <linux/bpf.h>
 
 #include <bpf/bpf_core_read.h>

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/mount.h>
 #include <linux/perf_event.h>
 
 #include "guest/util.h"
@@ -168,11 +168,12 @@ perf_open_tracing(void)
         return dir;
     if (dir >= 0)
         close(dir);
-    int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
-    if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
+    /* glibc has these calls since 2.36. */
+    int fs = (int)syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC);
+    if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
         dir = -1;
     else
-        dir = fsmount(fs, FSMOUNT_CLOEXEC, 0);
+        dir = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
     if (fs >= 0)
         close(fs);
     return dir;

@@ -126,7 +126,9 @@ static const struct name names[] = {
     {ROW(RESUMED, MIGRATED), "migrated-in"},
     {ROW(RESUMED, FROM_SNAPSHOT), "resumed: from snapshot"},
     {ROW(RESUMED, POSTCOPY), "resumed: postcopy"},
+#if LIBVIR_CHECK_VERSION(8, 5, 0)
     {ROW(RESUMED, POSTCOPY_FAILED), "resumed: postcopy failed"},
+#endif
     {EV(RESUMED), -1, "resumed"},
     {ROW(STOPPED, SHUTDOWN), "stopped: shutdown"},
     {ROW(STOPPED, DESTROYED), "stopped: destroyed"},

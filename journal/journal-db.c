@@ -309,7 +309,9 @@ journal_db_upgrade(struct journal_db *db, int version, GError **err)
     if (journal_db_execute(db, "BEGIN IMMEDIATE", err) != 0)
         return -1;
     while (++version <= NEWEST_VERSION) {
-        if (journal_db_execute(db, journal_db_scripts[version], err) != 0)
+        g_autofree char *script =
+            vg_database_script(journal_db_scripts[version], sqlite3_libversion_number());
+        if (journal_db_execute(db, script, err) != 0)
             return -1;
     }
     g_autofree char *set = g_strdup_printf("PRAGMA user_version = %d; COMMIT", NEWEST_VERSION);
@@ -356,11 +358,10 @@ journal_db_connect(struct journal_db *db, const char *directory, const char *vfs
     if (journal_db_lock(db, directory, err) != 0)
         return -1;
     int rc = sqlite3_open_v2(db->path, &db->db,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
-                                 SQLITE_OPEN_EXRESCODE,
-                             vfs);
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, vfs);
     if (rc != SQLITE_OK)
-        return journal_db_error(db, rc, err);
+        return journal_db_error(db, db->db ? sqlite3_extended_errcode(db->db) : rc, err);
+    sqlite3_extended_result_codes(db->db, 1);
     sqlite3_busy_timeout(db->db, BUSY_TIMEOUT_MS);
     sqlite3_wal_hook(db->db, journal_db_on_commit, db);
     if (journal_db_set_up(db, err) != 0)

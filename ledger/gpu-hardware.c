@@ -54,7 +54,7 @@ gpu_hardware_is_free(struct vg_gpu_ledger *ledger, const struct vg_event *event,
 /* ---- runs ---- */
 
 /* i915 gives the hardware the newest request of a context, and with it all before it. */
-static G_NO_INLINE void
+static __attribute__((noinline)) void
 gpu_hardware_merge_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request *newest,
                            int64_t since_ns)
 {

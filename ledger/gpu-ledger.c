@@ -459,7 +459,7 @@ gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *eve
 /* ---- feeding ---- */
 
 /* A thread that names itself tells the topology who it is, as long as there is room for owners. */
-static G_NO_INLINE void
+static __attribute__((noinline)) void
 gpu_ledger_learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
     struct vg_thread *thread = vg_topology_find(ledger->topology, event->tid);

@@ -36,7 +36,7 @@ gpu_union_gap(const struct gpu_union *set, uint32_t age)
     return &set->gaps[(set->newest - age) % GPU_UNION_GAPS];
 }
 
-static G_NO_INLINE void
+static __attribute__((noinline)) void
 gpu_union_fill_gaps(struct gpu_union *set, struct gpu_interval interval,
                     const int64_t begin_ns[GPU_BOOKS])
 {

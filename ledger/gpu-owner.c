@@ -150,7 +150,7 @@ gpu_owner_is_engine(const struct gpu_engine *engine, uint16_t device, uint16_t n
 
 /* A record that does not name the device, or only its driver, means the engine of that name,
  * whatever its device; an engine without one gets that of the first record that names it. */
-static G_NO_INLINE uint32_t
+static __attribute__((noinline)) uint32_t
 gpu_owner_find_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint16_t device,
                       bool may_make, uint32_t *hint)
 {

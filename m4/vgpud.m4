@@ -38,6 +38,19 @@ AC_DEFUN([VG_NEED], [
     PKG_CHECK_MODULES([$1], [$2], [], [VG_MISSING([$2], [$3])])
 ])
 
+# VG_NEED_STATIC(NAME, CFLAGS, PACKAGE, PROLOGUE, BODY): notes if this program cannot be linked with
+# libNAME.a, which this Debian package has.
+AC_DEFUN([VG_NEED_STATIC], [
+    AC_MSG_CHECKING([for $1 as a static library])
+    vg_save_LIBS=$LIBS vg_save_CFLAGS=$CFLAGS
+    LIBS="-l:lib$1.a $LIBS" CFLAGS="$CFLAGS $2"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([$4], [$5])],
+        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         VG_MISSING([lib$1.a, or configure --disable-static-guest], [$3])])
+    LIBS=$vg_save_LIBS CFLAGS=$vg_save_CFLAGS
+])
+
 # VG_MISSING(WHAT, PACKAGE): notes that WHAT is missing and that this Debian package has it.
 AC_DEFUN([VG_MISSING], [
     vg_missing="$vg_missing

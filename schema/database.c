@@ -52,3 +52,15 @@ vg_database_advice(int rc)
         return "";
     }
 }
+
+char *
+vg_database_script(const char *script, int sqlite_version)
+{
+    GString *text = g_string_new(script);
+
+    if (sqlite_version < 3037000) {
+        g_string_replace(text, ") STRICT;", ");", 0);
+        g_string_replace(text, ") STRICT, WITHOUT ROWID;", ") WITHOUT ROWID;", 0);
+    }
+    return g_string_free(text, FALSE);
+}

@@ -19,4 +19,8 @@ enum vg_error_code vg_database_code(int rc);
 /* Returns what to do about an error, as the end of a sentence, or "". */
 const char *vg_database_advice(int rc);
 
+/* Returns a script of schema/ for this version of sqlite, a number as from
+ * sqlite3_libversion_number(). Before 3.37, tables cannot be STRICT. The caller frees it. */
+char *vg_database_script(const char *script, int sqlite_version);
+
 #endif

@@ -305,7 +305,9 @@ migrate(struct vg_store_file *file, GError **err)
     if (execute(file, "BEGIN IMMEDIATE", err) != 0)
         return -1;
     for (int version = file->version + 1; version <= newest; version++) {
-        if (execute(file, vg_sql_script(version), err) != 0)
+        g_autofree char *script =
+            vg_database_script(vg_sql_script(version), sqlite3_libversion_number());
+        if (execute(file, script, err) != 0)
             return -1;
     }
     g_autofree char *set = g_strdup_printf("PRAGMA user_version = %d; COMMIT", newest);
@@ -376,7 +378,7 @@ open_db(struct vg_store_file *file, const char *vfs, enum vg_store_mode mode, GE
 {
     /* A connection that may not write could neither recover a log nor remove it at the end, so
      * readers are only told not to (query_only). */
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     struct stat status;
 
     if (mode != VG_STORE_CREATE && stat(file->path, &status) != 0 && errno == ENOENT)
@@ -385,7 +387,8 @@ open_db(struct vg_store_file *file, const char *vfs, enum vg_store_mode mode, GE
         flags |= SQLITE_OPEN_CREATE;
     int rc = sqlite3_open_v2(file->path, &file->db, flags, vfs);
     if (rc != SQLITE_OK)
-        return set_error(file, rc, err);
+        return set_error(file, file->db ? sqlite3_extended_errcode(file->db) : rc, err);
+    sqlite3_extended_result_codes(file->db, 1);
     sqlite3_busy_timeout(file->db, BUSY_TIMEOUT_MS);
     if (execute(file, CACHE_PRAGMA, err) != 0 || check_version(file, err) != 0 ||
         set_up(file, err) != 0)

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <CL/cl_layer.h>
-
 #include "opencl/icd/control.h"
 #include "opencl/icd/entries.h"
 #include "opencl/icd/forked.h"
@@ -17,6 +15,18 @@
 #include "opencl/icd/vendor.h"
 #include "opencl/track/calls.h"
 #include "opencl/track/ends.h"
+
+/* As in CL/cl_layer.h, which headers before 2021 lack. */
+#define LAYER_API_VERSION     0x4240
+#define LAYER_NAME            0x4241
+#define LAYER_API_VERSION_100 100
+
+CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_uint param_name, size_t param_value_size,
+                                               void *param_value, size_t *param_value_size_ret);
+CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint num_entries,
+                                            const cl_icd_dispatch *target_dispatch,
+                                            cl_uint *num_entries_ret,
+                                            const cl_icd_dispatch **layer_dispatch_ret);
 
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 
@@ -201,15 +211,15 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL
-clGetLayerInfo(cl_layer_info param_name, size_t param_value_size, void *param_value,
+clGetLayerInfo(cl_uint param_name, size_t param_value_size, void *param_value,
                size_t *param_value_size_ret)
 {
     static const char name[] = "vgpud";
-    cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    const void *data = param_name == CL_LAYER_NAME ? (const void *)name : &version;
-    size_t size = param_name == CL_LAYER_NAME ? sizeof name : sizeof version;
+    cl_uint version = LAYER_API_VERSION_100;
+    const void *data = param_name == LAYER_NAME ? (const void *)name : &version;
+    size_t size = param_name == LAYER_NAME ? sizeof name : sizeof version;
 
-    if (param_name != CL_LAYER_NAME && param_name != CL_LAYER_API_VERSION)
+    if (param_name != LAYER_NAME && param_name != LAYER_API_VERSION)
         return CL_INVALID_VALUE;
     if (param_value && param_value_size < size)
         return CL_INVALID_VALUE;
