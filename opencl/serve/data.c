@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "opencl/serve/lent.h"
 #include "opencl/serve/private.h"
 #include "opencl/serve/turn.h"
 #include "opencl/track/callback.h"
@@ -19,6 +20,7 @@ data_finish(struct vg_serve *serve)
     if (vg_cl_user_events_n > 0)
         return false;
     vg_serve_turn_finish(serve);
+    vg_serve_lent_wait(serve);
     vg_serve_flush_reads(serve);
     return true;
 }

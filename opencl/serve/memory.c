@@ -8,6 +8,7 @@
 
 #include "opencl/icd/entries.h"
 #include "opencl/serve/handwritten.h"
+#include "opencl/serve/lent.h"
 #include "opencl/serve/pinned.h"
 #include "opencl/track/callback.h"
 #include "opencl/wire/image.h"
@@ -241,6 +242,7 @@ memory_read_end(struct vg_serve_call *call, struct vg_serve_command *command,
         vg_serve_free_data(call->serve, call->data, call->head.data);
         call->data = bytes;
         call->head.data = size;
+        vg_serve_lent_done(call);
     } else if (result != CL_SUCCESS ||
                !vg_serve_read_later(call, command->token, command->made, &command->rows, bytes)) {
         if (result == CL_SUCCESS)
@@ -322,8 +324,14 @@ vg_serve_EnqueueWriteBuffer(struct vg_serve_call *call)
     vg_serve_command_rows(&c, NULL, size, 1, 1);
     if (!memory_write_begin(call, &c, queue))
         return CL_INVALID_VALUE;
-    cl_int result = CL.clEnqueueWriteBuffer(queue, buffer, c.token != 0, offset, size, c.rows.at,
-                                            c.n, c.list, vg_serve_command_event(&c, !c.token));
+    bool is_lent = c.token && !c.n && !c.id && vg_serve_lent_may(call, queue, size);
+    cl_int result =
+        CL.clEnqueueWriteBuffer(queue, buffer, c.token && !is_lent, offset, size, c.rows.at, c.n,
+                                c.list, vg_serve_command_event(&c, !c.token || is_lent));
+    if (result == CL_SUCCESS && is_lent)
+        vg_serve_lent_keep(call, queue, c.made);
+    else if (result == CL_SUCCESS && c.token)
+        vg_serve_lent_done(call);
     return memory_write_end(call, &c, queue, result);
 }
 

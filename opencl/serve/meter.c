@@ -13,6 +13,7 @@
 #include "opencl/base/clock.h"
 #include "opencl/icd/entries.h"
 #include "opencl/serve/private.h"
+#include "opencl/track/callback.h"
 #include "opencl/track/memory.h"
 #include "opencl/wire/commands.h"
 
@@ -35,6 +36,8 @@ struct vg_serve_command {
     bool is_told, is_running;
     bool is_timed;    /* its queue has profiling times */
     bool is_in_order; /* the queue executes in order */
+    bool may_await;   /* when it was submitted, the program had user events to set */
+    bool is_checked;  /* in this pass of meter_note_waiting() */
     bool is_heard;    /* its final status is known */
     bool is_over;     /* it is ready to be counted */
     bool is_left;     /* the list no longer has it */
@@ -259,12 +262,14 @@ meter_take_over(void)
     return unused;
 }
 
-/* The first command in the list runs. With the lock. */
+/* The first command in the list that does not wait for the program runs. With the lock. */
 static void
 meter_run_first(void)
 {
     struct vg_serve_command *first = meter_given;
 
+    while (first && first->may_await && vg_cl_user_events_n > 0)
+        first = first->next;
     if (!first || first->is_running)
         return;
     first->is_running = true;
@@ -324,6 +329,52 @@ vg_serve_meter_settle(void)
     pthread_mutex_unlock(&meter_lock);
 }
 
+/* ---- commands that wait for the program ---- */
+
+/* Returns the next command of this pass, or NULL. With the lock. */
+static struct vg_serve_command *
+meter_next_unchecked(void)
+{
+    for (struct vg_serve_command *command = meter_given; command; command = command->next)
+        if (command->may_await && !command->is_checked && !command->is_heard)
+            return command;
+    return NULL;
+}
+
+/* Call before the program's user event is set. A command that has not started by now did not use
+ * the device until now. Queries without the lock, because the vendor may hold its own lock when it
+ * calls back. */
+static void
+meter_note_waiting(void)
+{
+    struct vg_serve_command *command;
+
+    if (atomic_load_explicit(&meter_n, memory_order_relaxed) == 0)
+        return;
+    pthread_mutex_lock(&meter_lock);
+    for (command = meter_given; command; command = command->next)
+        command->is_checked = false;
+    const int64_t now = vg_cl_now();
+    while ((command = meter_next_unchecked()) != NULL) {
+        struct vg_cl_object *event = command->event;
+        command->is_checked = true;
+        command->n_refs++;
+        pthread_mutex_unlock(&meter_lock);
+        /* A call that waits has its event when it returns. */
+        cl_int status = event ? meter_query_status(event) : CL_QUEUED;
+        pthread_mutex_lock(&meter_lock);
+        if (status > CL_RUNNING)
+            command->entered = now;
+        bool is_last = meter_leave(command);
+        if (!is_last)
+            continue;
+        pthread_mutex_unlock(&meter_lock);
+        meter_free(command);
+        pthread_mutex_lock(&meter_lock);
+    }
+    pthread_mutex_unlock(&meter_lock);
+}
+
 /* ---- calls ---- */
 
 /* COMMAND is done with STATUS. Drops a reference. */
@@ -359,18 +410,6 @@ meter_note_device(struct vg_serve_counts *counts, cl_command_queue queue)
                                              NULL) == CL_SUCCESS)
         vg_cl_dispatch.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof counts->device - 1,
                                        counts->device, NULL);
-}
-
-static cl_command_queue_properties
-meter_queue_bits(const struct vg_cl_object *queue)
-{
-    const cl_queue_properties *pair = queue->queue.properties;
-
-    if (queue->queue.is_old)
-        return queue->queue.bits;
-    while (pair && pair[0] && pair[0] != CL_QUEUE_PROPERTIES)
-        pair += 2;
-    return pair && pair[0] ? pair[1] : 0;
 }
 
 void
@@ -426,10 +465,13 @@ vg_serve_meter_entered(struct vg_serve_call *call)
 {
     struct vg_serve_command *command = call->command;
 
+    if (call->head.op == VG_WIRE_OP_SetUserEventStatus)
+        meter_note_waiting();
     if (!command || call->refused)
         return;
     pthread_mutex_lock(&meter_lock);
     command->entered = vg_cl_now();
+    command->may_await = vg_cl_user_events_n > 0;
     command->n_refs++;
     if (command->is_told)
         meter_tell(command, VG_SERVE_SUBMITTED, command->entered);
@@ -450,7 +492,7 @@ vg_serve_meter_given(struct vg_serve_call *call, cl_command_queue queue, cl_even
         return;
     if (!counts->device[0])
         meter_note_device(counts, queue);
-    const cl_command_queue_properties bits = meter_queue_bits((struct vg_cl_object *)queue);
+    const cl_command_queue_properties bits = vg_cl_queue_bits((const struct vg_cl_object *)queue);
     pthread_mutex_lock(&meter_lock);
     command->told.queue = command->queue = ((const struct vg_cl_object *)queue)->id;
     command->is_timed = bits & CL_QUEUE_PROFILING_ENABLE;

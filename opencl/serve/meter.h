@@ -2,7 +2,8 @@
  *
  * Counters of what a client's commands do at the device, in memory that the client's process
  * shares with the proxy. A command's wait time lasts from its arrival until the device has done
- * everything submitted before it. Its run time lasts from then until it is done. As only one
+ * everything submitted before it, and the program has set the user events that it waits for. Its
+ * run time lasts from then until it is done. As only one
  * client has the device, time in which two queues run concurrently counts once. A command is done
  * when this side first sees that it is, by a callback, a query or a call that waits. If its queue
  * has profiling times, they say how long it ran. Commands are

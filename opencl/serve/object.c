@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "opencl/icd/entries.h"
+#include "opencl/serve/lent.h"
 #include "opencl/serve/private.h"
 
 void *
@@ -93,7 +94,11 @@ vg_serve_next_queue(struct vg_serve *serve, uint64_t *at)
 void *
 vg_serve_object(struct vg_serve_call *call, enum vg_cl_type type)
 {
-    return serve_find(call, vg_wire_get(&call->in), type);
+    void *handle = serve_find(call, vg_wire_get(&call->in), type);
+
+    if (handle && type == VG_CL_QUEUE)
+        vg_serve_lent_before(call->serve, handle);
+    return handle;
 }
 
 void *

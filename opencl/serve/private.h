@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include <stdatomic.h>
+
 #include "opencl/serve/pinned.h"
 #include "opencl/serve/serve.h"
 
@@ -35,6 +37,23 @@ struct serve_said {
     cl_int status;
 };
 
+#define SERVE_LENT_MAX 16
+
+/* A write that no thread has waited for. */
+struct serve_lent_write {
+    void *data;
+    size_t size;
+    cl_event event;
+};
+
+/* Writes in one queue, in their order. */
+struct serve_lent {
+    pthread_mutex_t lock; /* also held while a thread waits for them */
+    atomic_uint n;        /* only the thread that serves the client adds to it */
+    _Atomic uint64_t queue;
+    struct serve_lent_write writes[SERVE_LENT_MAX];
+};
+
 struct vg_serve {
     struct vg_wire_link *link;
     struct vg_serve_limits limits;
@@ -58,6 +77,7 @@ struct vg_serve {
     uint64_t n_mapped;
     pthread_cond_t less; /* n_data was reduced */
     struct vg_serve_pinned pinned;
+    struct serve_lent lent;
 };
 
 /* Forgets the client's mappings of MEM, or all mappings if MEM is NULL. */

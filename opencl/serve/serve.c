@@ -10,6 +10,7 @@
 #include "opencl/base/say.h"
 #include "opencl/icd/entries.h"
 #include "opencl/icd/gate.h"
+#include "opencl/serve/lent.h"
 #include "opencl/serve/meter.h"
 #include "opencl/serve/output.h"
 #include "opencl/serve/private.h"
@@ -78,6 +79,8 @@ serve_do(void *data)
     cl_int result = is_in ? vg_serve_functions[call->head.op](call) : call->refused;
     if (!call->is_beside)
         vg_serve_watch_leave(serve);
+    if (is_in && result == CL_SUCCESS && call->head.op == VG_WIRE_OP_Finish)
+        vg_serve_lent_done(call);
     vg_serve_meter_back(call, result);
     if (is_in)
         vg_serve_turn_leave(serve->turn, call->head.op);
@@ -304,6 +307,7 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_condattr_destroy(&attr);
     serve->said_end = &serve->said;
     pthread_mutex_init(&serve->lock, NULL);
+    pthread_mutex_init(&serve->lent.lock, NULL);
     vg_cl_gate_begin(); /* before there are threads */
     /* The vendor's library is loaded from here on. */
     if (limits->turns >= 0 && !vg_serve_watch_begin(serve)) {
@@ -341,6 +345,8 @@ vg_serve_run(struct vg_serve *serve)
         call = serve_receive(serve);
         /* A second hello would set up again what stays as it is. */
         ok = !call || call->head.op != VG_WIRE_OP_HELLO;
+        if (!ok)
+            vg_cl_say("a client sent an invalid message: a second hello");
     }
     if (call)
         serve_free(call);

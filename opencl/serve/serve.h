@@ -112,7 +112,8 @@ void vg_serve_leave_place(struct vg_serve *serve);
 /* Frees data or returns them to the client. Any thread. */
 void vg_serve_free_data(struct vg_serve *serve, void *data, size_t size);
 
-/* Reads an id. Returns the tracker's handle of the object of TYPE, or NULL if not found. */
+/* Reads an id. Returns the tracker's handle of the object of TYPE, or NULL if not found. If it is a
+ * queue, first waits for writes that are lent to another queue (opencl/serve/lent.h). */
 void *vg_serve_object(struct vg_serve_call *call, enum vg_cl_type type);
 
 /* As vg_serve_object(), for a list of N. Returns NULL if the client sent no list. */

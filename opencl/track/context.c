@@ -295,6 +295,18 @@ vg_cl_CreateCommandQueueWithProperties(struct vg_cl_object *context, struct vg_c
     return vg_cl_made(queue, error, errcode_ret);
 }
 
+cl_command_queue_properties
+vg_cl_queue_bits(const struct vg_cl_object *queue)
+{
+    const cl_queue_properties *pair = queue->queue.properties;
+
+    if (queue->queue.is_old)
+        return queue->queue.bits;
+    while (pair && pair[0] && pair[0] != CL_QUEUE_PROPERTIES)
+        pair += 2;
+    return pair && pair[0] ? pair[1] : 0;
+}
+
 cl_int
 vg_cl_ReleaseCommandQueue(struct vg_cl_object *queue)
 {

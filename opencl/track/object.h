@@ -279,6 +279,9 @@ vg_cl_as(const void *pointer, enum vg_cl_type type)
     return object && object->type == type ? object : NULL;
 }
 
+/* Returns the properties that QUEUE was created with. */
+cl_command_queue_properties vg_cl_queue_bits(const struct vg_cl_object *queue);
+
 /* Returns the vendor's handle of OBJECT, or NULL if OBJECT is NULL. The dispatch table's functions
  * accept it as the handle that they expect. */
 static inline void *

@@ -363,6 +363,8 @@ def test_a_program_ends(tmp_path, how):
 # ---- clients that lie ----
 
 MAGIC = b"VGPSESS1"
+# Requests the name of the first platform.
+WHO = head(1, 0, 0, 0, struct.pack("<QQQ", 0x902, 1, 64))
 
 
 class Raw:
@@ -480,12 +482,13 @@ def test_whose_session_it_is(tmp_path):
         for taken in (len(answer) + 1, (1 << 64) - 1):
             with Raw(ports[0], tokens[0], first.session, taken) as liar:
                 assert not liar.welcome
-        first.frame(HELLO)
-        assert first.answer()
+        first.frame(WHO)
+        name = first.answer()
+        assert b"Portable Computing Language" in name
         with Raw(ports[0], tokens[0], first.session, len(answer)) as second:
-            assert second.session == first.session and second.taken == 2 * len(HELLO)
+            assert second.session == first.session and second.taken == len(HELLO) + len(WHO)
             assert first.has_ended()
-            assert second.answer()[:16] == answer[:16]  # the answer that was not taken comes again
+            assert second.answer() == name  # the answer that was not taken comes again
             second.frame(flags=1)
             assert second.has_ended()
         wait_for(lambda: not proxy.children())
@@ -504,8 +507,9 @@ def test_lies(tmp_path, lie):
                 for _ in range(100):
                     liar.frame(head(1, 0, 0, 0, bytes(1 << 16)))
             elif lie == "deaf":
+                liar.frame(HELLO)
                 for _ in range(4000):
-                    liar.frame(HELLO)
+                    liar.frame(WHO)
                     if len(link.proxy.children()) != 1:
                         break
             elif lie == "half":

@@ -64,6 +64,20 @@ def test_socket(tmp_path):
         is_over(proxy)
 
 
+def test_a_second_hello(tmp_path):
+    """Only the first message says hello: another one ends the connection, and the log contains the reason."""
+    with Proxy(tmp_path) as proxy, proxy.connect() as connection:
+        connection.sendall(HELLO)
+        assert connection.recv(32)
+        connection.sendall(HELLO)
+        try:
+            while connection.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        is_over(proxy)
+
+
 def test_session(tmp_path):
     """The same by TCP, where what has come is kept ahead of who takes it."""
     token, port = "a token of the tests", free_port()

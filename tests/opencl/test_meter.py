@@ -67,6 +67,21 @@ steps = []
 if way == "beside":
     user = P(cl.clCreateUserEvent(context, None))
     assert cl.clEnqueueWriteBuffer(other, far, 0, S(0), S(4096), data, 1, ctypes.byref(user), None) == 0
+if way == "held":
+    # Both kernels wait: the second one because its queue executes in order. The write does not wait.
+    user = P(cl.clCreateUserEvent(context, None))
+    assert cl.clEnqueueBarrierWithWaitList(queue, 1, ctypes.byref(user), None) == 0
+    launch()
+    launch()
+    begin = time.monotonic_ns()
+    assert cl.clEnqueueWriteBuffer(other, far, 1, S(0), S(4096), data, 0, None, None) == 0
+    steps.append((begin, time.monotonic_ns()))
+    time.sleep(0.5)
+    begin = time.monotonic_ns()
+    assert cl.clSetUserEventStatus(user, 0) == 0
+    finish()
+    steps.append((begin, time.monotonic_ns()))
+    n = 0
 for _ in range(2 if way == "chain" else n):
     begin = time.monotonic_ns()
     for _ in range(n if way == "chain" else 1):
@@ -153,5 +168,28 @@ def test_late_callbacks(tmp_path, way, bits):
         last = program.asked()
         assert last["done"] - after["done"] == (way == "beside")
         assert way == "beside" or last["run_ns"] == after["run_ns"]
+        program.go_on()
+        assert program.process.wait(HANG_S) == 0
+
+
+def test_what_waits_for_the_program(tmp_path):
+    """While a command waits for an event that the program has not set, it waits, and does not run."""
+    need_pocl()
+    with Proxy(tmp_path, f"--ask={tmp_path}/proxy.sock.ask", vendor=built("tests/opencl/late-vendor.so")) as proxy, \
+            Late(proxy, "held", 0, 0) as program:
+        assert program.hear() == "ready\n"
+        program.asked()
+        before = program.asked()
+        program.go_on()
+        _, spans, _ = json.loads(program.hear())
+        after = program.asked()
+        assert after["done"] - before["done"] == after["commands"] - before["commands"] == 3
+        ran, waited = (after[name] - before[name] for name in ("run_ns", "wait_ns"))
+        could = sum(end - begin for begin, end in spans)
+        print(f"{ran} ns of {could} ns, waited for {waited} ns")
+        # Each kernel waited for half a second.
+        assert 0 < ran <= could and waited >= 10**9
+        program.go_on()
+        assert program.hear() == "over\n"
         program.go_on()
         assert program.process.wait(HANG_S) == 0

@@ -189,7 +189,9 @@ def test_a_suite_that_is_stopped(tmp_path, name, where):
             with Stopped(folder, argv, stdin=subprocess.DEVNULL, **suite.home("stopped"), **more) as program:
                 reader = threading.Thread(target=lambda p=program, o=output: o.append(p.process.stdout.read().decode()))
                 reader.start()
-                stops += program.stop_at_random(f"{SEED}/{name}/{number}", 100, *places, longest=0.2)[0]
+                # The other proxy builds from source, which takes a minute for CLBlast on a busy machine.
+                most = 8 if places else 100
+                stops += program.stop_at_random(f"{SEED}/{name}/{number}", most, *places, longest=0.2)[0]
                 results.append((program.process.wait(LIMIT_S), None))
                 reader.join()
             results[-1] = (results[-1][0], suite.result(output[0]))
