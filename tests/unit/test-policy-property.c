@@ -698,7 +698,7 @@ test_random_clusters(void **state)
 {
     (void)state;
     uint64_t seed = chance_seed();
-    unsigned rounds = chance_rounds(150, 3000);
+    unsigned rounds = chance_rounds(28, 3000);
     size_t actions = 0;
     for (unsigned i = 0; i < rounds; i++) {
         chance_print(seed + i); /* a failure is of the last one printed */
