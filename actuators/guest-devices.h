@@ -12,9 +12,9 @@
  * vg_move_device) has no known place in the guest. */
 int vg_guest_devices_add(json_object *object, const GPtrArray *devices, GError **err);
 
-/* Returns the first device of such a list that the guest does not name in its own list, which has
- * to be in the same order and may be anything; NULL if it names all. Borrowed from the first list,
- * which may be NULL. */
+/* Returns the first device of such a list that is missing from the guest's list, or NULL if none
+ * is. The guest's list must have the same order; its contents are not trusted. The result is
+ * borrowed from the first list, which may be NULL. */
 json_object *vg_guest_devices_missing(json_object *asked, json_object *named);
 
 #endif

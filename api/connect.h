@@ -13,7 +13,7 @@
 struct MHD_Connection;
 struct vg_client;
 
-/* A connection, from libmicrohttpd's notification of its start to that of its end. */
+/* A connection; exists between libmicrohttpd's notifications of its start and end. */
 struct vg_conn {
     vg_api *api;
     struct vg_listener *listener;
@@ -21,12 +21,12 @@ struct vg_conn {
     bool is_tcp;
     bool settled;   /* the client has been determined */
     char *subject;  /* subject of the client's certificate, owned; NULL without certificate */
-    bool is_client; /* the key usages of that certificate allow clients */
+    bool is_client; /* the certificate's key usages allow clients */
     bool known;     /* atomic: the client has identified itself in a request */
     bool ended;     /* shut down by the API; with api->lock */
     gnutls_session_t session; /* for TCP */
     struct vg_client
-        *client; /* NULL if the client has too many connections, and this one is to be closed */
+        *client; /* NULL if the client has too many connections; the connection is then closed */
     char origin[VG_ORIGIN_MAX];  /* "unix", or the client's address */
     struct vg_identity identity; /* from the credentials of the socket */
     struct vg_peer peer;         /* process on the socket */

@@ -22,7 +22,7 @@ int vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_
 int64_t vg_history_now(const vg_view *view);
 
 /* Returns the key of a VM's stored windows. A client may give libvirt's UUID, which the collectors
- * may not know. vm: NULL if it is not measured now; id: as given by the client. */
+ * may not know. vm: NULL if the VM is not measured now; id: as given by the client. */
 const char *vg_history_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id);
 
 /* Answers with the list of VMs, or of preemptions, of the period. Uses the query's vm and marker;

@@ -96,7 +96,8 @@ struct vg_request {
     char *if_none_match;
     char *last_event_id;
     char *idempotency_key;
-    char *person;   /* for whom another vgpud asks, as a header field names him, or NULL */
+    char *person; /* the user for whom another vgpud sends the request, from a header field; or NULL
+                   */
     char *forecast; /* the header field with the prediction for a move, or NULL */
     struct vg_answer answer;
     /* For handlers that continue after a pause. */

@@ -18,7 +18,7 @@ enum vg_error_code {
     VG_E_REFUSED,   /* permitted, but refused by policy */
     VG_E_TIMEOUT,
     VG_E_IO,          /* reading or writing failed: disk, pipe, memory map */
-    VG_E_EXTERNAL,    /* a library or program that this one uses failed */
+    VG_E_EXTERNAL,    /* a library or program that vgpud uses failed */
     VG_E_CONFLICT,    /* the request conflicts with the present state (stale plan, duplicate) */
     VG_E_UNREACHABLE, /* the daemon does not answer */
     VG_E_BUG,         /* an invariant of this program does not hold */

@@ -22,7 +22,7 @@
 
 struct vg_analysis_options {
     bool has_begin, has_end;
-    int64_t begin_ns, end_ns; /* raw clock; the analysed part is begin < t <= end */
+    int64_t begin_ns, end_ns; /* raw clock; the analysed interval is (begin, end] */
     int64_t window_ns;
     bool tasks;
     const char *host; /* name for the recorded host */

@@ -114,8 +114,9 @@ struct peers_question {
     int64_t limit_ns;
     const struct vg_asker *asker; /* NULL if the caller does not disconnect */
     const char *key;              /* Idempotency-Key, or NULL */
-    const char *person;           /* for whom is asked, where the body does not say it, or NULL */
-    const char *forecast;         /* the prediction for a move, as JSON, or NULL */
+    const char *person; /* the user for whom the request is sent, if the body does not contain this;
+                           or NULL */
+    const char *forecast; /* the prediction for a move, as JSON, or NULL */
 };
 
 /* Sends one request to the peer with this name and blocks up to its limit, or until its asker has

@@ -32,8 +32,9 @@ typedef struct vg_bpf_given vg_bpf_given;
 vg_bpf_given *vg_bpf_given_new(void);
 void vg_bpf_given_free(vg_bpf_given *given);
 
-/* A receiver of new losses. tell gets the losses to a holder, with all processes combined as
- * VG_BPF_HOLDER_USER. tell_process gets the losses to a single process, which are part of these. */
+/* A receiver of new losses. `tell` receives the losses to a holder, with all processes combined as
+ * VG_BPF_HOLDER_USER. `tell_process` receives the losses to a single process, which are part of
+ * that sum. */
 struct vg_bpf_losses_sink {
     void *data;
     void (*tell)(void *data, uint32_t holder, int64_t ns, uint64_t count);

@@ -194,7 +194,8 @@ struct vg_bpf_name {
 struct vg_bpf_note {
     __s32 tid;
     __s32 pid;
-    char comm[VG_BPF_COMM_LEN]; /* the name that it is being given; empty if it entered a guest */
+    char
+        comm[VG_BPF_COMM_LEN]; /* the new name of the thread; empty if the thread entered a guest */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A source of the CPU times of VMs on this host. The live collector (collectors/live.c) has a
- * ladder of sources. It passes the list of VMs to the source, which fills windows. All functions
- * run on the collector's thread.
+ * A source of the CPU times of VMs on this host. The live collector (collectors/live.c) has a list
+ * of sources in order of preference. It passes the list of VMs to the source, which fills windows.
+ * All functions run on the collector's thread.
  */
 #ifndef VG_COLLECTORS_CPU_SOURCE_H
 #define VG_COLLECTORS_CPU_SOURCE_H
@@ -23,7 +23,7 @@ typedef struct vg_cpu_source vg_cpu_source;
 struct vg_cpu_hint {
     int32_t pid;
     int32_t tid;
-    char comm[VG_COMM_LEN]; /* the name that it is being given; empty if it entered a guest */
+    char comm[VG_COMM_LEN]; /* the new name of the thread; empty if the thread entered a guest */
 };
 
 struct vg_cpu_source_ops {

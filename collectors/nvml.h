@@ -71,7 +71,7 @@ struct vg_nvml_process {
     unsigned compute_instance;
 };
 
-/* Times are microseconds since the epoch, uses per cent. */
+/* Times are microseconds since the epoch; uses are percentages. */
 struct vg_nvml_process_use {
     unsigned pid;
     unsigned long long time;
@@ -118,7 +118,8 @@ struct vg_nvml_vgpu_use {
 
 enum vg_nvml_vm_id { VG_NVML_VM_DOMAIN_ID, VG_NVML_VM_UUID };
 
-/* vGPUs get the engines in turns; each has a software run list per engine. Times are ns. */
+/* vGPUs take turns on the engines; each vGPU has a software run list per engine. Times are in ns.
+ */
 #define VG_NVML_LOG_MAX         200
 #define VG_NVML_ENGINE_GRAPHICS 1
 struct vg_nvml_log_entry {
@@ -197,7 +198,7 @@ struct vg_nvml_scheduler_caps {
     unsigned arr_factor_min;
 };
 
-/* The functions. All except the first five are NULL if the library does not have them. */
+/* The library's functions. All except the first five are NULL if the library lacks them. */
 struct vg_nvml {
     int (*init)(void);
     int (*shutdown)(void);
@@ -245,7 +246,7 @@ struct vg_nvml {
     int (*get_heterogeneous)(vg_nvml_handle device, struct vg_nvml_heterogeneous *mode);
 };
 
-/* Calls a function that the library may not have. */
+/* Calls a function that may be missing in the library. */
 #define VG_NVML_CALL(nvml, function, ...)                                                          \
  ((nvml)->function ? (nvml)->function(__VA_ARGS__) : VG_NVML_FUNCTION_NOT_FOUND)
 
@@ -259,7 +260,7 @@ enum vg_nvml_answer {
 };
 
 /* Loads the library and finds the functions. It is never unloaded. Fails with VG_E_NOT_FOUND if it
- * is missing, and with VG_E_EXTERNAL if it is not NVML or too old. */
+ * is missing, and with VG_E_EXTERNAL if the library is not NVML or is too old. */
 int vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err);
 
 enum vg_nvml_answer vg_nvml_answer_of(int code);

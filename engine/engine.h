@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine: window samples in, snapshots out. One step function; no I/O, no clock, the
- * same for a recording and for a running daemon. It keeps, for every VM of every host, the score,
- * the sums since the VM was first seen, an EWMA of every rate, and a demand profile of at most
- * VG_SNAPSHOT_PROFILE_MAX windows. Live, VMs that have not been in a window of their host for
- * VG_ENGINE_FORGET_WINDOWS are forgotten, so memory is bounded by the VMs alive; of a recording
- * none is, so memory is bounded by the VMs in it.
+ * The engine: window samples in, snapshots out. It has one step function, no I/O and no clock, and
+ * works the same for a recording and a running daemon. For every VM of every host, it stores the
+ * score, the sums since the VM was first seen, an EWMA of every rate, and a demand profile of at
+ * most VG_SNAPSHOT_PROFILE_MAX windows. A running daemon forgets VMs that have been missing from
+ * VG_ENGINE_FORGET_WINDOWS windows of their host, so memory is bounded by the number of existing
+ * VMs. VMs of a recording are never forgotten.
  *
- * A VM is recognised by its UUID, or while that is not known by name and pid; when the UUID becomes
- * known, the VM keeps its history.
+ * A VM is identified by its UUID, or by name and pid while the UUID is unknown. When the UUID
+ * becomes known, the VM keeps its history.
  *
  * One thread at a time.
  */
@@ -28,9 +28,9 @@
 /* Maximum number of aggressors per VM; time taken by others counts as "host:unknown". */
 #define VG_ENGINE_LOSSES_MAX VG_SNAPSHOT_LOSSES_MAX
 
-/* A window shorter than those of a VM's profile is left out, because the last one of a recording is
- * cut. Live, a longer one is also left out, because its source was late. After this many in a row
- * the profile starts again with their length. */
+/* A window shorter than those of a VM's profile is omitted, because the last window of a recording
+ * is cut. In a running daemon, a longer window is also omitted, because its source was late. After
+ * this many consecutive omissions, the profile restarts with the new length. */
 #define VG_ENGINE_ODD_WINDOWS 3
 
 /* The day of a VM is kept live, in means of this length, and is in snapshots from an hour on. */
@@ -77,13 +77,13 @@ struct vg_day_past;
 bool vg_engine_restore_days(vg_engine *engine, const char *host, const struct vg_day_past *past,
                             int64_t offset_ns);
 
-/* Makes a sealed snapshot of the described hosts. Each description is a host whose name tells which
- * windows belong to it, filled with the facts beyond the windows (CPUs, memory, GPUs, ...). Its
- * vms, found by UUID or name, may add facts of VMs (memory, pinning, groups, vGPUs: one without a
- * measured use gets a use of share 0), and are otherwise not used, unless part->unmeasured is set.
- * If `cpus` of a description is 0, it becomes the highest CPU seen in use plus one. Descriptions
- * are borrowed. Two VMs of a host that share a name get "#pid" appended, in lost_to, too. Returns
- * NULL with VG_E_INVALID or VG_E_CONFLICT if the descriptions contradict each other. */
+/* Makes a sealed snapshot of the described hosts. Each description is a host whose name selects its
+ * windows, and which has the facts that windows do not contain (CPUs, memory, GPUs, ...). Its VMs,
+ * matched by UUID or name, may add facts about VMs: memory, pinning, groups and vGPUs. A vGPU
+ * without measured use gets a use of share 0. Other VMs are ignored, unless part->unmeasured is
+ * set. If `cpus` of a description is 0, it is set to the highest used CPU plus one. Descriptions
+ * are borrowed. If two VMs of a host share a name, "#pid" is appended to both, also in lost_to.
+ * Returns NULL with VG_E_INVALID or VG_E_CONFLICT if the descriptions contradict each other. */
 vg_snapshot *vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
                                 const struct vg_snap_host *const *hosts, size_t n_hosts,
                                 GError **err);

@@ -20,8 +20,8 @@ struct vg_guest_config {
     /* The prefix of /sys, /proc and /dev; "" for none. */
     const char *root;
 
-    /* [cuda] unwatched: processes may be released even if it is not known whether they can come
-     * back. */
+    /* [cuda] unwatched: processes may be released even if it is unknown whether they can be
+     * restored. */
     bool cuda_unwatched_allowed;
     /* [cuda] forked: forked children of CUDA programs release the files that they inherited. */
     bool cuda_release_forked;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Processes that call NVIDIA's driver for a worker process (guest/child.h), which has one set of
- * them. Each makes one call at a time, several run concurrently, and one whose call hangs is left
- * behind. They have the GPU open themselves, so they must end before it is removed.
+ * them. Each caller makes one call at a time, and several run concurrently. A caller whose call
+ * hangs is abandoned. Callers have the GPU open, so they must end before the GPU is removed.
  */
 #ifndef VG_GUEST_CUDA_CALLER_H
 #define VG_GUEST_CUDA_CALLER_H
@@ -47,7 +47,7 @@ struct vg_cuda_gpus {
     size_t n, n_uses;
     struct vg_cuda_gpu gpus[VG_CUDA_GPUS_MAX];
     struct vg_cuda_use uses[VG_CUDA_PROCESSES_MAX];
-    /* The driver did not answer about a GPU, or there are more uses. */
+    /* The driver did not answer for a GPU, or there are more uses than listed. */
     bool incomplete;
     /* The reason if the query failed; otherwise empty. */
     char why[160];
@@ -87,23 +87,23 @@ struct vg_cuda_call {
     char why[160];
 };
 
-/* Starts up to n processes, which initialise the driver concurrently, and one that queries the
+/* Starts up to n callers, which initialise the driver concurrently, and another that queries the
  * GPUs. */
 void vg_cuda_callers_start(size_t n);
 
 /* Waits for the GPU query that each start makes. Returns 0, or -1 and ret->why. */
 int vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms);
 
-/* Receives the progress of calls: `began` for each call that starts, by its index, and `ticked`
- * once a second while calls are in progress. */
+/* Receives the progress of calls: `began` for each started call, with its index, and `ticked` once
+ * a second while calls are in progress. */
 struct vg_cuda_listener {
     void (*began)(size_t i);
     void (*ticked)(void);
 };
 
-/* Makes the calls concurrently, until all are made, until_ms has passed, or the work is to end.
- * Calls still in progress then continue, and must stay in place until they are settled. The
- * listener may be NULL. */
+/* Makes the calls concurrently, until all are done, until_ms has passed, or the work must end.
+ * Calls still in progress then continue; their structs must stay in place until the calls have
+ * ended. The listener may be NULL. */
 void vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
                          const struct vg_cuda_listener *listener);
 
@@ -116,7 +116,7 @@ void vg_cuda_callers_abandon(void);
 /* Returns whether this process is one of the callers. */
 bool vg_cuda_callers_have(pid_t pid);
 
-/* Ends the processes. One that hangs is killed and left behind. */
+/* Ends the callers. A caller that hangs is killed without waiting for it. */
 void vg_cuda_callers_end(void);
 
 #endif

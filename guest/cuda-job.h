@@ -44,8 +44,8 @@ struct vg_cuda_process {
     /* GPU memory, by the index of vg_cuda_job.gpus; used only if it is known. */
     int64_t bytes[VG_CUDA_GPUS_MAX];
     bool bytes_known;
-    /* uses_cuda: the driver knows it as a CUDA program. movable: whether it could be brought
-     * back. */
+    /* uses_cuda: the driver reports the process as a CUDA program. movable: whether it could be
+     * restored. */
     bool uses_cuda;
     enum vg_cuda_movable movable;
     /* Bits of enum vg_cuda_tie. */

@@ -37,7 +37,7 @@ struct vg_guest_port {
     /* The same, except that data has just arrived. */
     bool unsure;
     int64_t pause_ms, retry_ms;
-    int64_t sure_ms; /* the time from which a missing host is believed */
+    int64_t sure_ms; /* the time after which the host counts as disconnected */
     /* The failure to open the port has been logged. */
     bool told;
     char *pending;

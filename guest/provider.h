@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The providers make programs release a GPU and take it back. The table has a row for each method.
- * Preparing calls them in the order of the table, resuming and undoing in the opposite order.
+ * Providers make programs release a GPU and resume its use. The table has a row for each method. To
+ * prepare, they are called in the table's order; to resume or undo, in reverse order.
  */
 #ifndef VG_GUEST_PROVIDER_H
 #define VG_GUEST_PROVIDER_H

@@ -16,9 +16,9 @@ struct vg_move_needs {
     char *arch;
     char *machine; /* "pc-q35-7.2" */
     char *emulator;
-    char *cpu_xml;      /* the <cpu> element; NULL if the domain asks for none */
-    bool host_cpu;      /* its CPU is the host's own, whatever that is */
-    bool huge_pages;    /* its memory is not a part of the free memory */
+    char *cpu_xml;      /* the <cpu> element; NULL if the domain has none */
+    bool host_cpu;      /* the domain uses the host's CPU model */
+    bool huge_pages;    /* the domain's memory is not counted as free memory */
     GPtrArray *paths;   /* struct vg_path_need, in the order of its disks, then boot files */
     GPtrArray *objects; /* struct vg_move_object (host/move-objects.h) */
     GPtrArray *news;    /* char *, paths of elements unknown to this version of vgpud */
@@ -30,9 +30,9 @@ vg_move_needs *vg_move_needs_read(const char *xml, GError **err);
 void vg_move_needs_free(vg_move_needs *needs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_move_needs, vg_move_needs_free)
 
-/* Appends a sentence (char *) to problems for each reason why a device with one of these aliases,
- * which end with NULL, cannot be unplugged, or not be recognised by its alias after it is plugged
- * in again. Returns -1 and sets *err if the XML is not a domain. */
+/* Appends a sentence (char *) to problems for each device with one of these aliases
+ * (NULL-terminated) that cannot be unplugged, or that cannot be recognised by its alias after it is
+ * plugged in again. Returns -1 and sets *err if the XML is not a domain. */
 int vg_move_xml_problems(const char *xml, const char *const *off, GPtrArray *problems,
                          GError **err);
 

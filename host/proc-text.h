@@ -14,7 +14,8 @@
 #include "model/event.h"
 #include "model/topology.h"
 
-/* The maximum size of a file; longer ones are cut. `stat` and `status` are shorter. */
+/* The maximum number of bytes read from a file; the rest is ignored. `stat` and `status` are
+ * shorter. */
 #define VG_PROC_TEXT_MAX 4096
 /* The maximum size of a command line; libvirt's with a hundred disks is below 64 KiB. */
 #define VG_PROC_CMDLINE_MAX (256 * 1024)
@@ -24,9 +25,10 @@ struct vg_proc_stat {
     char comm[VG_COMM_LEN];
     char state;           /* 3: 'R', 'S', 'Z', ... */
     int32_t parent;       /* 4, the pid of its parent, or of the process that adopted it */
-    bool is_kernel;       /* 9, PF_KTHREAD: it is a kernel thread */
+    bool is_kernel;       /* 9, PF_KTHREAD: a kernel thread */
     uint64_t cpu_ticks;   /* 14 utime + 15 stime */
-    uint64_t child_ticks; /* 16 cutime + 17 cstime: from children that it has waited for */
+    uint64_t child_ticks; /* 16 cutime + 17 cstime: CPU time of children that the process has waited
+                             for */
     uint64_t threads;     /* 20 */
     uint64_t start_ticks; /* 22 */
     int32_t cpu;          /* 39, the CPU where it last ran; VG_NONE if unknown */
@@ -58,8 +60,8 @@ bool vg_proc_parse_cgroup(const char *text, char *ret, size_t size);
  * /sys/fs/cgroup. Returns false if not found or if the path is too long. */
 bool vg_proc_parse_cpu_cgroup(const char *text, char *ret, size_t size);
 
-/* Finds in the text of cpu.stat how long the quota of a control group has throttled its threads.
- * Returns false if the text does not contain it. */
+/* Finds in the text of cpu.stat the total time that a control group's quota has throttled its
+ * threads. Returns false if the text does not contain it. */
 bool vg_proc_parse_throttled(const char *text, int64_t *ret_ns);
 
 /* Finds name and UUID on the command line of a QEMU, whose arguments each end with a NUL: `-name
@@ -68,8 +70,8 @@ bool vg_proc_parse_throttled(const char *text, int64_t *ret_ns);
 void vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MAX],
                         char ret_uuid[VG_UUID_LEN]);
 
-/* Reads both files of a thread below proc. Returns false if it is not there, or they cannot be
- * read. */
+/* Reads both files of a thread below proc. Returns false if the thread does not exist or the files
+ * cannot be read. */
 bool vg_proc_read_thread(const char *proc, int32_t pid, int32_t tid, struct vg_proc_stat *ret_stat,
                          struct vg_proc_schedstat *ret_sched);
 

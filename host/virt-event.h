@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libvirt's event loop: one for the process, on a thread of its own, virt-ev. Inside, it is GLib's
- * default main context, which nothing else may iterate, or callbacks would come on the wrong
+ * libvirt's event loop: one per process, on a separate thread, virt-ev. It uses GLib's default main
+ * context. No other code may iterate this context, because callbacks would then run on the wrong
  * thread.
  *
- * Callbacks run on virt-ev. They copy, put into a queue and return: a libvirt call from there would
- * block the loop that its answer needs.
+ * Callbacks run on virt-ev. They copy data into a queue and return. A libvirt call from a callback
+ * would block the loop that must deliver the call's answer.
  */
 #ifndef VG_HOST_VIRT_EVENT_H
 #define VG_HOST_VIRT_EVENT_H

@@ -122,10 +122,9 @@ int vg_journal_save_outcome(vg_journal *journal, const char *id,
                             const struct vg_move_verdict *verdict,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Keeps a move that was queued as one that begins, and room for its records, also if an earlier
- * call did so without an answer. Fails with VG_E_REFUSED if there is no such room, unless it is
- * taken up again; with VG_E_CONFLICT if its VM has another move that has not ended; or with
- * VG_E_NOT_FOUND. */
+/* Records that a queued move starts, and reserves space for its records, also if an earlier call
+ * did so without an answer. Fails with VG_E_REFUSED if there is no space, unless the move is being
+ * resumed; with VG_E_CONFLICT if another move of the VM has not ended; or with VG_E_NOT_FOUND. */
 int vg_journal_start_queued(vg_journal *journal, const struct vg_migration *migration,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

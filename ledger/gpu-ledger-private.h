@@ -149,7 +149,7 @@ gpu_engine_at(const struct vg_gpu_ledger *ledger, uint32_t index)
     return g_ptr_array_index(ledger->engines, index);
 }
 
-/* Returns the engine that this one was found to be. */
+/* Returns the engine that is identical to this engine. */
 static inline uint32_t
 gpu_engine_real(const struct vg_gpu_ledger *ledger, uint32_t index)
 {

@@ -54,14 +54,14 @@
 #define VG_GPU_OBJECTS_MAX       65536 /* memory objects */
 #define VG_GPU_LEDGER_BYTES_MAX  (96 * 1024 * 1024)
 
-/* Device name for engines whose records name no device, as DRM scheduler events before Linux 6.17.
- * The kernel uses this name for the scheduler's fences. */
+/* Device name for engines whose records contain no device, such as DRM scheduler events before
+ * Linux 6.17. The kernel uses this name for the scheduler's fences. */
 #define VG_GPU_DEVICE_UNNAMED "drm_sched"
 
 typedef struct vg_gpu_ledger vg_gpu_ledger;
 
-/* Both are borrowed. Events must use names from names. The topology learns from the events, as it
- * does from the CPU ledger's. */
+/* Both are borrowed. Events must use names from `names`. The events also update the topology, as
+ * the CPU ledger's do. */
 vg_gpu_ledger *vg_gpu_ledger_new(vg_topology *topology, const vg_names *names);
 void vg_gpu_ledger_free(vg_gpu_ledger *ledger);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_gpu_ledger, vg_gpu_ledger_free)
@@ -80,9 +80,9 @@ void vg_gpu_ledger_read_period(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_wi
 /* Declares that only windows will be read: VMs and processes that have ended are forgotten. */
 void vg_gpu_ledger_windows_only(vg_gpu_ledger *ledger, bool windows_only);
 
-/* Declares which operations of requests are recorded (1 << enum vg_gpu_op; QUEUED only if not just
- * workloads are), to detect missing records. Operations that the ledger sees itself need not be
- * declared. */
+/* Declares which operations of requests are recorded (1 << enum vg_gpu_op; QUEUED only if recorded
+ * for more than workloads), to detect missing records. Operations that the ledger sees itself need
+ * not be declared. */
 void vg_gpu_ledger_tells(vg_gpu_ledger *ledger, uint32_t ops);
 
 /* Ends the recording, or the part that is read. Unfinished requests are open if the recording is
@@ -98,10 +98,11 @@ struct vg_gpu_life {
     int32_t vgpu;     /* or VG_NONE */
     uint64_t context; /* 0 if not known */
     uint64_t seqno;
-    int64_t queued_ns; /* these are VG_TIME_UNKNOWN if it did not happen or was not recorded */
+    int64_t
+        queued_ns; /* these are VG_TIME_UNKNOWN if the step did not happen or was not recorded */
     int64_t submitted_ns;
     int64_t ready_ns;
-    int64_t run_ns; /* when it ran first */
+    int64_t run_ns; /* start of its first run */
     int64_t end_ns;
     int64_t exec_ns;
     bool coalesced;
@@ -118,7 +119,7 @@ void vg_gpu_ledger_keep_requests(vg_gpu_ledger *ledger, bool keep);
 
 /* A request's activity, as counted in its figures. */
 enum vg_gpu_stage {
-    VG_GPU_STAGE_NONE, /* it runs as part of a later request, is done as far as is known, or is open
+    VG_GPU_STAGE_NONE, /* it runs as part of a later request, is presumably done, or is open
                         */
     VG_GPU_STAGE_QUEUED,
     VG_GPU_STAGE_SUBMITTED,
@@ -131,8 +132,8 @@ struct vg_gpu_change {
     uint32_t request; /* below VG_GPU_OPEN_REQUESTS_MAX; reused after OVER */
     enum vg_gpu_stage stage;
     int64_t t_ns;
-    /* applies to everything reported for the request: its owner, if it had none until now, and its
-     * engine. With OVER: the request was recorded as another, and did not exist. */
+    /* applies to all earlier reports for the request: its engine, and its owner if not yet known.
+     * With OVER: the request was a duplicate of another request. */
     bool in_hindsight;
     uint16_t device; /* these are as in struct vg_gpu_life, from now on */
     uint16_t engine;

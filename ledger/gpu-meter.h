@@ -56,7 +56,7 @@ int64_t gpu_union_more(const struct gpu_union *set, struct gpu_interval interval
 /* The maximum number of requests with proven waits at the same time. A request counts from the
  * start of its wait. If its wait proves to have ended earlier, later counts are corrected. For
  * this, the time at which each number was first reached is stored, for at most GPU_PEAK_MAX
- * numbers. Older numbers are taken as proven. */
+ * numbers. Older numbers count as proven. */
 #define GPU_PEAK_MAX 1024
 struct gpu_peak {
     uint32_t most;    /* maximum of earlier times, where all waits are proven */

@@ -45,7 +45,7 @@ struct vg_happening_query {
     int64_t since_ns;       /* at this time or later ... */
     int64_t until_ns;       /* ... and before this time */
     const char *types;      /* words separated by commas; NULL for all types */
-    const char *after_boot; /* only events after this one; NULL to start from the first */
+    const char *after_boot; /* only events after this event; NULL to start from the first */
     uint64_t after_seq;
     const char *upto_boot; /* no event of this run with a higher number */
     uint64_t upto_seq;

@@ -140,7 +140,7 @@ struct vg_history_query {
     const char *vm;     /* UUID, or the name of a VM without UUID; NULL for all VMs of a host */
     const char *source; /* NULL for the source of this VM's newest window in the period */
     int64_t since_ns;   /* rows that end after this time ... */
-    int64_t until_ns;   /* ... and not after this one */
+    int64_t until_ns;   /* ... and not after this moment */
     int64_t step_ns; /* 0 for windows as measured; otherwise the step of the sums, >= 1 s, aligned
                       * to multiples since the epoch. Steps of whole minutes are made from minute
                       * sums, steps of whole hours from hour sums, and the period that these do not

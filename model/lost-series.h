@@ -4,10 +4,10 @@
  * each waiting VM, the `top` VMs that took most of its time in the last hour have counters of their
  * own; "other" counts the time taken by the rest. A pair of VMs counts in "other" until it gets a
  * counter, which starts at 0, and from then on only there. The counter is removed an hour after the
- * pair left the top, or when the waiting VM is gone; afterwards the pair counts in "other" again.
- * So at any time, all that a VM lost to other VMs is in exactly one counter. A VM has at most 2 *
- * top counters in addition to "other"; a new pair stays in "other" until one of them is free. One
- * thread at a time.
+ * pair left the top, or when the waiting VM no longer exists; afterwards the pair counts in "other"
+ * again. So at any time, all that a VM lost to other VMs is in exactly one counter. A VM has at
+ * most 2 * top counters in addition to "other"; a new pair stays in "other" until one of them is
+ * free. One thread at a time.
  */
 #ifndef VG_MODEL_LOST_SERIES_H
 #define VG_MODEL_LOST_SERIES_H

@@ -23,9 +23,11 @@
 /* Value of `gpu_during` that lets vgpud choose. */
 #define VG_MIGRATION_PLACE_CHOSEN "proxy"
 #define VG_MIGRATION_PLACE_MAX    128 /* with the NUL, as in an agent (docs/vgpud-guest.7) */
-#define VG_MIGRATION_ASKER_MAX    512 /* likewise: an identity, and the host where it is valid */
-#define VG_MOVABLE_REASONS_MAX    100
-#define VG_GUEST_PROGRAMS_MAX     32 /* that a guest reports, those with a problem first */
+#define VG_MIGRATION_ASKER_MAX                                                                     \
+ 512 /* maximum length of an identity with the host where it is valid */
+#define VG_MOVABLE_REASONS_MAX 100
+#define VG_GUEST_PROGRAMS_MAX                                                                      \
+ 32 /* maximum number of programs that a guest reports; programs with a problem come first */
 
 /* The first nine are the regular sequence, in this order. */
 enum vg_migration_state {
@@ -58,8 +60,8 @@ enum vg_migration_place {
     VG_PLACE_SOURCE,
     VG_PLACE_TARGET,
     VG_PLACE_MOVING,  /* libvirt or nova is migrating it */
-    VG_PLACE_NOWHERE, /* it is not running on either host */
-    VG_PLACE_BOTH,    /* it is running on both: it was started twice */
+    VG_PLACE_NOWHERE, /* the VM is not running on either host */
+    VG_PLACE_BOTH,    /* the VM is running on both hosts: it was started twice */
     VG_PLACE_MAX
 };
 
@@ -88,13 +90,13 @@ enum vg_migration_origin {
 /* The software that migrates the VM. */
 enum vg_migration_executor {
     VG_EXECUTOR_LIBVIRT,
-    VG_EXECUTOR_NOVA, /* it manages the VM, and vgpud requests the migration from it */
+    VG_EXECUTOR_NOVA, /* nova manages the VM, and vgpud requests the migration from nova */
     VG_EXECUTOR_MAX
 };
 
 /* What happens to the GPUs during a move. */
 enum vg_migration_mode {
-    VG_MODE_DETACH, /* they are unplugged, and the target's are plugged in */
+    VG_MODE_DETACH, /* the source's GPUs are unplugged, and the target's are plugged in */
     VG_MODE_NATIVE, /* QEMU transfers their state (VFIO migration) */
     VG_MODE_MAX
 };
@@ -127,7 +129,7 @@ struct vg_move_device {
 struct vg_migration_step {
     char *verb; /* "detach" */
     int64_t began_ns;
-    int64_t ended_ns; /* 0 if it is not known to have ended */
+    int64_t ended_ns; /* 0 if the end is unknown */
     bool ok;
     bool undoes;     /* part of the rollback */
     int64_t attempt; /* number of retries of the move before this step */
@@ -172,9 +174,10 @@ struct vg_guest_program {
     int64_t checkpoint_ns;
     int64_t restore_ns;
     int64_t unlock_ns;
-    /* how long it was paused, on the guest's clock; 0 if it still is, or never was */
+    /* length of its pause, on the guest's clock; 0 if it is still paused, or never was */
     int64_t stop_ns;
-    int64_t away_ns;      /* the part of that time before it computed at a proxy; 0 if it did not */
+    int64_t away_ns; /* the part of that pause before the process computed at a proxy; 0 if it did
+                        not */
     int64_t held_threads; /* number of its threads that faulted in the meantime and were held */
 };
 
@@ -183,9 +186,9 @@ struct vg_guest_programs {
     char *doing; /* the agent's current work, one sentence; NULL if nothing was requested from it */
     int64_t total;     /* number of programs; may exceed those in the list */
     int64_t gpu_bytes; /* GPU memory used by all of them */
-    int64_t forked; /* number of their forked children that merely inherit open GPU files, and close
-                     * them, or have closed them */
-    int64_t forked_descriptors; /* number of those files in all children, now or before */
+    int64_t forked; /* number of their forked children with inherited GPU files that release these,
+                       or have released them */
+    int64_t forked_descriptors; /* current or former number of these files in all children */
     int64_t forked_maps;
     char *driver; /* version of the guest's NVIDIA driver; NULL if not reported */
     /* char *, sentences: problems that users have reported for this version */
@@ -196,8 +199,8 @@ struct vg_guest_programs {
 /* Returns the first program that the driver can never restore, or NULL. */
 const struct vg_guest_program *vg_guest_programs_lost(const struct vg_guest_programs *programs);
 
-/* Returns whether another order to resume would be useless: some programs are lost, and no other
- * program is waiting. Programs that are not listed may be waiting. */
+/* Returns whether another resume request would be useless: some programs are lost, and no other
+ * program is waiting. Unlisted programs may be waiting. */
 bool vg_guest_programs_are_final(const struct vg_guest_programs *programs);
 
 /* Return the time that a guest may take for undoing a release, beyond a fixed part, and for an
@@ -235,13 +238,13 @@ struct vg_migration {
     char *uuid;
     char *from; /* host names */
     char *to;
-    char *peer;    /* NAME of the target's [peer NAME] */
-    char *plan_id; /* or NULL */
-    char *undo_of; /* id of the move that this one reverses, or NULL */
-    char *act;     /* identifies a move that the policy started without a person; otherwise NULL */
-    int64_t act_revision; /* of the key of the leader that did so */
-    int64_t act_until_ns; /* epoch; it does not start later */
-    bool not_started;     /* it left the queue without a step */
+    char *peer;           /* NAME of the target's [peer NAME] */
+    char *plan_id;        /* or NULL */
+    char *undo_of;        /* id of the move that this move reverses, or NULL */
+    char *act;            /* identifies an automatic move; otherwise NULL */
+    int64_t act_revision; /* revision of the key of the leader that started it */
+    int64_t act_until_ns; /* epoch; the move does not start later */
+    bool not_started;     /* the move left the queue without executing a step */
     /* the user's identity; "uid:0 at h1" if the vgpud of h1 forwarded the request */
     char *asked_by;
     enum vg_migration_origin begun_by; /* not in the API */
@@ -277,7 +280,7 @@ struct vg_migration {
     /* When GPU programs were paused (epoch); 0 if they were not. */
     int64_t standstill_began_ns;
     int64_t standstill_ns;     /* length of that pause; 0 if it has not ended, or never was */
-    int64_t downtime_limit_ns; /* maximum acceptable pause; 0 for no limit */
+    int64_t downtime_limit_ns; /* maximum pause; 0 for no limit */
     struct vg_migration_progress progress;
     struct vg_guest_programs guest;
     bool predicted;                  /* by a plan: the next one is known */
@@ -288,13 +291,13 @@ struct vg_migration {
     int64_t group_moves; /* how many moves the group has */
     struct vg_migration_effect before; /* on the source */
     struct vg_migration_effect after;  /* on the target, since the move was done */
-    struct vg_move_verdict verdict;    /* once it was judged */
-    GPtrArray *doubts;                 /* char *: what may make it fail, and cannot be told */
-    GPtrArray *devices;                /* struct vg_move_device */
-    GPtrArray *steps;                  /* struct vg_migration_step, oldest first */
+    struct vg_move_verdict verdict;    /* the verdict; NULL before the move was judged */
+    GPtrArray *doubts;  /* char *: possible causes of failure that cannot be checked */
+    GPtrArray *devices; /* struct vg_move_device */
+    GPtrArray *steps;   /* struct vg_migration_step, oldest first */
 };
 
-/* A VM that lost its GPUs to a move and has not got them back. */
+/* A VM that has not got back the GPUs that a move released. */
 struct vg_bare_vm {
     char *vm;
     char *display_name; /* as vg_migration.display_name */
@@ -351,7 +354,7 @@ struct vg_migration_request {
     vg_move_forecast *forecast;
 };
 
-/* The header field that has the prediction: its record as JSON. */
+/* The header field that contains the prediction's record as JSON. */
 #define VG_FORECAST_HEADER "X-Vgpud-Forecast"
 #define VG_FORECAST_MAX    4096
 

@@ -31,7 +31,7 @@ struct vg_peer_info {
     char *name; /* in the configuration */
     char *url;
     char *libvirt_uri;    /* NULL if none is configured, or see libvirt_reason */
-    char *libvirt_reason; /* why there is none for a member of the cluster, or NULL */
+    char *libvirt_reason; /* why a cluster member has no URI, or NULL */
     enum vg_peer_state state;
     char *reason; /* UNREACHABLE: one sentence; otherwise NULL */
     char *host;   /* its host name as reported; NULL if it has never answered */

@@ -175,7 +175,8 @@ struct vg_snap_proxy_socket {
     int64_t clients;
     GArray *run; /* double, 0..1, window by window: fraction of the time during which its commands
                   * ran */
-    GArray *lacked; /* double, 0..1: fraction during which it wanted the GPU and did not have it */
+    GArray
+        *lacked; /* double, 0..1: fraction of the window during which the VM waited for the GPU */
 };
 
 /* A vgpu-proxy, and what its clients did in the last windows. */
@@ -213,7 +214,7 @@ struct vg_snap_host {
     /* Mean pause of the programs that were last moved from one proxy to another on this host; 0
      * without such moves. */
     int64_t proxy_stop_ns;
-    int64_t store_bytes; /* of what vgpud has stored; 0: not told */
+    int64_t store_bytes; /* of the data that vgpud has stored; 0 if not stated */
     bool names_gpus;     /* its vgpud moves VMs to and from the GPU that a plan names */
     bool takes_acts;     /* its vgpud makes moves that no person requested */
     uint64_t present;    /* private, the members that its document had */

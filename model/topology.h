@@ -36,7 +36,7 @@ struct vg_process {
     char name[VG_VM_NAME_MAX]; /* name of the VM; empty if unknown */
     char uuid[VG_UUID_LEN];    /* lower case, empty if unknown */
     struct vg_process
-        *merged_into; /* not NULL: this process was a guess, and this is the real one */
+        *merged_into; /* the real process, if this process was only assumed; otherwise NULL */
     uint32_t threads; /* number of known threads that are not released */
     uint32_t living;  /* the part of them that has not ended */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the vgpu-proxy where the programs of a VM are to continue, among the sockets of a host.
- * If the choice is ambiguous, none is chosen. Pure.
+ * Chooses the vgpu-proxy where a VM's programs continue, among the sockets of a host. Makes no
+ * choice if several sockets qualify. Pure.
  */
 #ifndef VG_MOVE_PROXY_CHOICE_H
 #define VG_MOVE_PROXY_CHOICE_H

@@ -24,7 +24,8 @@ enum vg_rule_id { VG_RULE_COMPLEMENT, VG_RULE_PAPER_THRESHOLD, VG_RULE_MAX };
 /* Thresholds for proposing another mode of a GPU's scheduler. */
 struct vg_gpumode_config {
     double min_gain; /* seconds of waiting per second, for modes that can change at run time */
-    double min_gain_disruptive; /* the same, for modes that require removing vGPUs */
+    double min_gain_disruptive; /* seconds of waiting per second, for modes that require removing
+                                   vGPUs */
     /* for any VM, the fraction by which p95 latency rises or requests/s fall */
     double max_worsening;
     int64_t ignore_worsening_ns; /* a smaller rise of p95 latency does not count */
@@ -42,7 +43,7 @@ struct vg_host_group {
     bool has_gpu_placement;
     enum vg_gpu_placement gpu_placement;
     enum vg_policy_mode mode; /* VG_POLICY_UNSET: as in [policy] */
-    int64_t act_moves;        /* automatic moves at a time; 0 for no limit of its own */
+    int64_t act_moves;        /* maximum concurrent automatic moves; 0 for no separate limit */
 };
 
 #define VG_CARD_GROUPS_MAX      64
@@ -65,10 +66,10 @@ struct vg_policy_config {
     double hold_fraction; /* ignored; negative if not set */
     double min_gain;      /* cores, after the cost */
     double min_gain_fraction;
-    int64_t stale_ns;           /* age of a host's figures that doubles both; 0 to disable */
-    double gpu_weight;          /* number of cores equivalent to one lost GPU engine */
-    int64_t max_moves;          /* if negative, a share of the hosts, see VG_CONF_COUNT */
-    int64_t max_moves_per_host; /* in a wave, in and out together */
+    int64_t stale_ns;  /* age of a host's figures that doubles both minimum gains; 0 to disable */
+    double gpu_weight; /* number of cores equivalent to one lost GPU engine */
+    int64_t max_moves; /* if negative, a share of the hosts, see VG_CONF_COUNT */
+    int64_t max_moves_per_host; /* maximum per wave, incoming and outgoing together */
     int64_t horizon_ns;
     enum vg_gpu_placement gpu_placement;
 
@@ -103,8 +104,8 @@ int64_t vg_policy_max_moves(const struct vg_policy_config *config, size_t n_host
 int vg_policy_config_check(const struct vg_policy_config *config,
                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Parses text over the defaults. Fails with VG_E_INVALID as vg_conf_parse(), also for keys that
- * contradict each other; *ret then stays unchanged. */
+/* Parses text, starting from the defaults. Fails with VG_E_INVALID like vg_conf_parse(), and also
+ * for keys that contradict each other. *ret is then unchanged. */
 int vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *ret,
                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

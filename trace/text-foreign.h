@@ -7,11 +7,12 @@
 
 #include "trace/text-source.h"
 
-/* Fails if the source starts like another kind of file. No line of the source may have been
- * read. */
+/* Fails if the start of the source indicates another kind of file. Must be called before any line
+ * is read. */
 int vg_text_foreign_refuse(vg_text_source *source, const char *name, GError **err);
 
-/* Returns advice about a line that is not understood, or NULL if there is no advice. Static. */
+/* Returns advice about a line that could not be parsed, or NULL if there is none. The text is
+ * static. */
 const char *vg_text_foreign_hint(struct vg_text_span text);
 
 #endif

@@ -8,8 +8,8 @@ void vg_cl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* As vg_cl_say(), for messages of little interest: writes only if VGPU_OPENCL_LOG names a file. */
 void vg_cl_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Opens that file permanently, as this process will soon be unable to, and stores the process ID
- * under which other processes see this one. */
+/* Opens the log file while this process still can, and stores the process ID that other processes
+ * see for this process. */
 void vg_cl_say_keep(void);
 
 #endif

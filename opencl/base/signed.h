@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a proxy puts behind a program's binary that it hands out, to know it again. Vendors'
- * libraries do not get it.
+ * The signature that a proxy appends to each program binary that it returns, to recognise the
+ * binary later. It is removed before a vendor's library gets the binary.
  */
 #ifndef VG_OPENCL_BASE_SIGNED_H
 #define VG_OPENCL_BASE_SIGNED_H

@@ -16,7 +16,7 @@
 
 #define VG_WIRE_BATCH      32768
 #define VG_WIRE_BATCH_US   500
-#define VG_WIRE_STAGED_MIN 16384 /* fewer bytes of data go with their message */
+#define VG_WIRE_STAGED_MIN 16384 /* fewer bytes of data are sent within their message */
 #define VG_WIRE_BROKEN     CL_DEVICE_NOT_AVAILABLE
 
 struct vg_wire_client;
@@ -31,7 +31,7 @@ struct vg_wire_object {
     uint64_t serial; /* unique, never reused */
     enum vg_cl_type type;
     struct vg_wire_object *context;
-    struct vg_wire_object *renewed; /* what this process has instead of a program's root */
+    struct vg_wire_object *renewed; /* this process's replacement for a root of the program */
     struct vg_wire_mem {
         size_t size; /* of a buffer */
         cl_mem_flags flags;
@@ -42,7 +42,8 @@ struct vg_wire_object {
         struct vg_wire_map *maps; /* under the client's lock */
         struct vg_wire_end *ends; /* callbacks to run when the object ends */
         size_t origin;            /* of a part of a buffer */
-        atomic_bool is_written;   /* a write that was waited for did well: it has device memory */
+        atomic_bool
+            is_written; /* a synchronous write has succeeded, so the buffer has device memory */
     } mem;
     struct vg_wire_kernel
         *kernel;   /* owned; NULL if there is no kernel or its details are not known yet */
@@ -68,9 +69,9 @@ struct vg_wire_call {
     struct vg_wire_out out;
     uint16_t op, flags;
     struct vg_wire_object *lead;
-    bool is_later;            /* it can be told */
-    bool is_foreign;          /* it names an object of another link */
-    _Atomic uint64_t *learns; /* where to note that it did well, and what; NULL: nowhere */
+    bool is_later;            /* the call can be sent without waiting */
+    bool is_foreign;          /* the call names an object of another link */
+    _Atomic uint64_t *learns; /* where to record success, and the value; NULL if not needed */
     uint64_t learned;
     const void *data; /* sent along with the message */
     size_t data_size;
@@ -109,8 +110,8 @@ void vg_wire_flush(struct vg_wire_client *client);
 
 void vg_wire_call_end(struct vg_wire_call *call);
 
-/* Put what CALL names. An object of another link has no meaning at CALL's: it then returns
- * CL_INVALID_CONTEXT, and is not sent. */
+/* Add an argument to CALL. If the argument is an object of another link, the call returns
+ * CL_INVALID_CONTEXT and is not sent. */
 void vg_wire_put_object(struct vg_wire_call *call, const void *handle);
 void vg_wire_put_objects(struct vg_wire_call *call, uint64_t n, const void *handles);
 void vg_wire_put_strings(struct vg_wire_out *out, uint64_t n, const char *const *strings);
@@ -120,7 +121,7 @@ void vg_wire_put_strings(struct vg_wire_out *out, uint64_t n, const char *const 
 struct vg_wire_object *vg_wire_new(struct vg_wire_call *call, enum vg_cl_type type,
                                    const void *context);
 
-/* As vg_wire_new(), for an event; does nothing if the program wants no event. */
+/* As vg_wire_new(), for an event. Does nothing if the program requests no event. */
 struct vg_wire_object *vg_wire_new_event(struct vg_wire_call *call, const cl_event *event);
 
 /* Frees the object. The proxy must have no such object, now or later. */
@@ -217,13 +218,14 @@ bool vg_wire_is_cut(const struct vg_wire_client *client);
  * call stays there. If IS_OVER is NULL, calls wait for their results. */
 void vg_wire_set_patience(bool (*is_over)(void *data), void *data);
 
-/* In a process that the program forked: called at the first call that names ROOT, a platform or
- * device of the program's link. It makes a link for this process and sets `renewed` of all roots,
- * or leaves ROOT as it is. Any thread; NULL: no process gets a link of its own. */
+/* For forked processes: called at the first call that names ROOT, a platform or device of the
+ * program's link. Creates a link for this process and sets `renewed` of all roots, or leaves ROOT
+ * unchanged. Called on any thread. If NULL, forked processes get no link. */
 extern void (*vg_wire_on_inherited)(struct vg_wire_object *root);
 
-/* In such a process: what stands for an object of the program's, whose calls return VG_WIRE_BROKEN.
- * CONTEXT is what stands for its context, or NULL. NULL: there is no memory. */
+/* For forked processes: returns a substitute for an object of the program, whose calls return
+ * VG_WIRE_BROKEN. CONTEXT is the substitute for its context, or NULL. Returns NULL if memory is
+ * exhausted. */
 struct vg_wire_object *vg_wire_severed(enum vg_cl_type type, const void *context);
 
 /* Disconnects from the proxy, which releases everything that the program had there. No call may be

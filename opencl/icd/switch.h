@@ -36,7 +36,7 @@ bool vg_cl_can_stop(struct vg_cl_switch *s);
 /* In a process that was forked while the program was stopped: the state is the program's alone. */
 void vg_cl_switch_leave(void);
 
-/* Frees the state after the program goes on, which takes a while if it was much. */
+/* Frees the state after the program has resumed. This takes long if the state is large. */
 void vg_cl_forget(void);
 
 #endif

@@ -59,8 +59,8 @@ struct proxy_tenant {
     int64_t lacked;   /* total ns of waiting for the device, up to: */
     int64_t lacks;    /* start of the current wait; 0 if it does not wait */
     bool has_overrun; /* its last turn was too long */
-    double owed; /* value of PASSED up to which it is owed time because of another socket's overrun;
-                    0 if none */
+    double owed;      /* value of PASSED until which the socket is compensated for another socket's
+                         overrun; 0 if none */
     int64_t patience; /* ns that sockets that overran wait while this one pauses */
     int64_t paused;   /* start of a pause while it is owed time; 0 if it does not pause */
     uint64_t turns, ended;

@@ -25,18 +25,19 @@ struct vg_serve_pool;
 
 /* A client's limits. */
 struct vg_serve_limits {
-    uint64_t memory;  /* bytes in memory objects */
-    uint64_t objects; /* of all types */
-    uint64_t data;    /* bytes of stored data that came with messages or are to be sent with them */
-    uint64_t pinned;  /* bytes of the shared memory that the vendor may pin */
-    unsigned depth;   /* commands that may wait for an event that is not set yet */
-    bool is_with_binaries;          /* it may load program binaries that were not compiled here */
-    int turns;                      /* turn.h: the socket to the proxy */
+    uint64_t memory;       /* bytes in memory objects */
+    uint64_t objects;      /* of all types */
+    uint64_t data;         /* bytes of stored data received or to be sent with messages */
+    uint64_t pinned;       /* bytes of the shared memory that the vendor may pin */
+    unsigned depth;        /* commands that may wait for an event that is not set yet */
+    bool is_with_binaries; /* whether the client may load program binaries that were compiled
+                              elsewhere */
+    int turns;             /* turn.h: the socket to the proxy */
     struct vg_serve_counts *counts; /* meter.h; NULL if not counted */
     unsigned max_kernel_s;          /* seconds; 0 if unlimited */
     struct vg_serve_pool *pool;     /* pool.h: memory of all of the VM's clients */
     unsigned place;                 /* this client's place in it */
-    uint64_t build_memory; /* bytes of private memory that a build may add; 0 if unlimited */
+    uint64_t build_memory; /* bytes of private memory that a build may allocate; 0 if unlimited */
     unsigned build_s,
         build_cpu_s; /* limits of a build in elapsed and in CPU seconds; 0 if unlimited */
 };
@@ -48,7 +49,7 @@ struct vg_serve_counts *vg_serve_counts_of(const struct vg_serve *serve);
  * more queues. */
 cl_command_queue vg_serve_next_queue(struct vg_serve *serve, uint64_t *at);
 
-/* Sends the client the reason, WHAT of enum vg_wire_said, and ends this process. */
+/* Sends the client the reason WHAT (enum vg_wire_said), and ends this process. */
 _Noreturn void vg_serve_end(struct vg_serve *serve, uint16_t what, unsigned seconds);
 
 /* As vg_serve_end(), with the reason in words. */
@@ -61,9 +62,9 @@ void vg_serve_say_end(struct vg_serve *serve, const char *why);
  * received until now. */
 void vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken);
 
-/* Returns which limit forbids BYTES more of memory. Returns NULL if the client may have them; they
- * are then reserved in the VM's pool until they are allocated or vg_serve_settle_memory() is
- * called. One thread. */
+/* Returns the limit that prevents the allocation of BYTES. Returns NULL if the client may allocate
+ * them; they are then reserved in the VM's pool until they are allocated or
+ * vg_serve_settle_memory() is called. One thread. */
 const char *vg_serve_may_not_have(const struct vg_serve *serve, uint64_t bytes);
 void vg_serve_settle_memory(const struct vg_serve *serve);
 
@@ -84,7 +85,7 @@ struct vg_serve_call {
     void *owned[8]; /* freed after the answer */
     unsigned n_owned;
     bool is_metered; /* counted as arrived, and its command is not known to be done */
-    bool is_beside;  /* it runs in a separate thread and keeps references to the objects it uses: */
+    bool is_beside;  /* the call runs in a separate thread and holds references to its objects: */
     struct vg_cl_object **held;
     size_t n_held, held_room;
     struct vg_serve_command *command; /* of a counted one; owned */
@@ -98,8 +99,8 @@ void *vg_serve_memory(struct vg_serve_call *call, size_t size);
  * or memory is exhausted. */
 void *vg_serve_take_data(struct vg_serve *serve, size_t size);
 
-/* As vg_serve_take_bytes(), but first waits for earlier commands if they have the rest of the
- * limit. It does not wait for commands behind an event that the client has not set. */
+/* As vg_serve_take_bytes(), but first waits for earlier commands if they use up the limit. It does
+ * not wait for commands behind an event that the client has not set. */
 bool vg_serve_await_bytes(struct vg_serve *serve, size_t size);
 
 /* Count SIZE bytes, or one object, against the client's limits for as long as it is stored. Return
@@ -144,14 +145,14 @@ void vg_serve_limit_info(const struct vg_serve *serve, cl_device_info param,
 /* Reads an id for a new object. Returns 0 if the client wants none. */
 uint64_t vg_serve_new(struct vg_serve_call *call);
 
-/* Returns whether the client still has HANDLE. */
+/* Returns whether the client still has a reference to HANDLE. */
 bool vg_serve_has(struct vg_serve *serve, uint64_t id, enum vg_cl_type type, const void *handle);
 
 /* Returns where the vendor stores a command's event: if the client wants it as ID, or this side
  * must know when the command ends. Otherwise returns NULL. */
 cl_event *vg_serve_event(const struct vg_serve_call *call, uint64_t id, cl_event *made);
 
-/* Stores HANDLE, unless it is NULL, under ID, which was free. */
+/* Stores HANDLE under ID, which must be free. Does nothing if HANDLE is NULL. */
 void vg_serve_made(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type, void *handle);
 
 /* As vg_serve_made(), for the event of a command in QUEUE that returned RESULT. If the command

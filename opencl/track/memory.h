@@ -28,7 +28,7 @@ void vg_cl_mem_free(struct vg_cl_object *mem);
  * Any thread. */
 uint64_t vg_cl_mem_bytes(void);
 
-/* Leaves MEM out of that from now on. */
+/* Excludes MEM from then on. */
 void vg_cl_mem_uncount(struct vg_cl_object *mem);
 
 #endif

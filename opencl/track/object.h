@@ -306,9 +306,9 @@ void vg_cl_objects_begin(const cl_icd_dispatch *dispatch, const struct vg_cl_end
 struct vg_cl_object *vg_cl_object_new(enum vg_cl_type type, struct vg_cl_track *track,
                                       struct vg_cl_object *context, void *real, cl_int *error);
 
-/* Walks through all objects but those of severed tracks: returns the one after PREVIOUS, or the
- * first; NULL after the last. Only while no other thread is inside of the gate, or for objects that
- * no other thread ends. */
+/* Iterates over all objects except those of severed tracks. Returns the object after PREVIOUS, or
+ * the first if PREVIOUS is NULL; NULL after the last. Call only while no other thread is inside the
+ * gate, or for objects that no other thread ends. */
 struct vg_cl_object *vg_cl_object_next(const struct vg_cl_object *previous);
 
 static inline struct vg_cl_object *
@@ -332,7 +332,7 @@ void vg_cl_object_drop(struct vg_cl_object *object);
 /* Returns the id of the newest object. */
 uint64_t vg_cl_objects_last(void);
 
-/* Around a fork: nobody else changes objects, or has the lock of their details. */
+/* Called around a fork: no other thread changes objects, or holds the lock of their details. */
 void vg_cl_objects_hold(void);
 void vg_cl_objects_let_go(void);
 
