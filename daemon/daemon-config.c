@@ -475,9 +475,8 @@ check_provider(const struct vg_daemon_config *config, GError **err)
 static int
 check_hardware(const struct vg_daemon_config *config, GError **err)
 {
-    if (vg_cpu_list_check(config->cpus, err) < 0)
-        return -1;
-    return vg_gpu_cards_check(config->gpu_cards, err);
+    return vg_cpu_list_check(config->cpus, err) < 0 ? -1
+                                                    : vg_gpu_cards_check(config->gpu_cards, err);
 }
 
 static int

@@ -279,8 +279,10 @@ def test_the_leader_is_killed(make, phase):
         instance.looks = 1
     wait_for(lambda: site.steps() and not {"waits", "starting", "moving"} & set(site.steps().values()))
     wait_for(lambda: not [m for h in site.hosts.values() for m in h.moves() if not m["ended_ns"]])
-    assert site.state()["plan_id"] == plan
-    done = [m["vm"] for m in site.hosts["host-a"].moves()]
+    moves = site.hosts["host-a"].moves()
+    # A later plan may follow, but the first one was not dropped.
+    assert plan in {m["plan_id"] for m in moves}, moves
+    done = [m["vm"] for m in moves]
     assert sorted(done) == sorted(set(done)) and len(done) >= 1, done
     assert all(len(instance.migrations) <= 1 for instance in site.instances.values()), site.begun()
     if phase != "asked":
