@@ -339,14 +339,34 @@ vg_virt_host_is_plain_vfio(vg_virt_host *host, const char *address)
     return xml && strstr(xml, "<name>vfio-pci</name>");
 }
 
+/* Lists them, or keeps libvirt's error for vg_virt_host_fail(). */
+static GPtrArray *
+host_list_devices(vg_virt_host *host, bool *ret_is_cut)
+{
+    GPtrArray *devices = vg_virt_devices_list(host->connection, NULL);
+
+    *ret_is_cut = !devices && vg_virt_devices_cut();
+    if (!devices)
+        vg_virt_host_read_error();
+    return devices;
+}
+
 GPtrArray *
 vg_virt_host_node_devices(vg_virt_host *host, GError **err)
 {
-    g_autoptr(GPtrArray) devices = vg_virt_devices_list(host->connection, NULL);
+    bool is_cut;
+    g_autoptr(GPtrArray) devices = host_list_devices(host, &is_cut);
 
+    /* Only virtnodedevd was restarted. */
+    if (is_cut && virConnectIsAlive(host->connection) == 1) {
+        virConnectClose(g_steal_pointer(&host->connection));
+        if (host_open(host, err) < 0)
+            return NULL;
+        devices = host_list_devices(host, &is_cut);
+    }
     if (host_check_waited_for(host, err) < 0)
         return NULL;
     if (!devices)
-        vg_virt_host_failed(host, err, "cannot list the devices");
+        vg_virt_host_fail(host, err, "cannot list the devices");
     return g_steal_pointer(&devices);
 }

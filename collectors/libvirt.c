@@ -37,6 +37,7 @@ struct virt {
     vg_virt_reader *reader;
     vg_virt_ear *ear;
     char *last_hash; /* of the inventory reported last, or NULL */
+    bool is_cut;     /* from virtnodedevd, when the connection was opened */
     struct vg_reported_state told;
 };
 
@@ -129,15 +130,21 @@ report_inventory(struct virt *v, const struct vg_report_sink *sink, vg_inventory
     sink->put(sink->data, report);
 }
 
-static int
-read_everything(struct virt *v, virConnectPtr connection, const struct vg_report_sink *sink,
-                GError **err)
+/* Returns false if a new connection is needed: *err has the reason, or is NULL if virtnodedevd was
+ * restarted. is_new: this is the first read of the connection. */
+static bool
+read_everything(struct virt *v, virConnectPtr connection, bool is_new,
+                const struct vg_report_sink *sink, GError **err)
 {
     g_autofree char *missing = NULL;
     g_autoptr(vg_inventory) inventory = vg_virt_read(v->reader, connection, &missing, err);
 
     if (!inventory)
-        return -1;
+        return false;
+    const bool was_cut = v->is_cut;
+    v->is_cut = vg_virt_reader_is_cut(v->reader);
+    if (!is_new && v->is_cut != was_cut)
+        return false;
     unsigned vms = inventory->vms->len, gpus = inventory->gpus->len;
     g_autofree char *text = g_strdup_printf("connected to %s, %u domain%s, %u GPU%s%s%s", v->uri,
                                             vms, vms == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
@@ -145,7 +152,7 @@ read_everything(struct virt *v, virConnectPtr connection, const struct vg_report
     libvirt_tell_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, VG_TROUBLE_NONE,
                        text);
     report_inventory(v, sink, g_steal_pointer(&inventory));
-    return 0;
+    return true;
 }
 
 /* Handles news; false: the connection is gone. */
@@ -195,15 +202,16 @@ wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink
     return true;
 }
 
-/* Follows the connection until it is gone (*err is set), or the thread is to stop (it is not). The
- * pause before the next try is short again once everything could be read. */
+/* Follows the connection until it is gone (*err is set), a new one is needed, or the thread is to
+ * stop (it is not set). The pause before the next try is short again once everything could be
+ * read. */
 static void
 follow(struct virt *v, virConnectPtr connection, vg_thread *self, const struct vg_report_sink *sink,
        int64_t *retry_ns, GError **err)
 {
-    while (!vg_thread_stopping(self)) {
+    for (bool is_new = true; !vg_thread_stopping(self); is_new = false) {
         vg_thread_beat(self);
-        if (read_everything(v, connection, sink, err) < 0)
+        if (!read_everything(v, connection, is_new, sink, err))
             return;
         *retry_ns = RETRY_MIN_NS;
         if (!wait_for_news(v, self, sink)) {

@@ -84,3 +84,11 @@ vg_virt_devices_list(virConnectPtr connection, GHashTable *boring)
     g_ptr_array_sort(devices, devices_compare);
     return devices;
 }
+
+bool
+vg_virt_devices_cut(void)
+{
+    const virError *error = virGetLastError();
+
+    return error && error->domain == VIR_FROM_RPC;
+}

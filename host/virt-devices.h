@@ -5,6 +5,8 @@
 #ifndef VG_HOST_VIRT_DEVICES_H
 #define VG_HOST_VIRT_DEVICES_H
 
+#include <stdbool.h>
+
 #include <glib.h>
 #include <libvirt/libvirt.h>
 
@@ -16,5 +18,11 @@
  * owned); they are not read again, and new ones are added. If it is NULL, all are read. Calls
  * libvirt, and blocks as long as it does. */
 GPtrArray *vg_virt_devices_list(virConnectPtr connection, GHashTable *boring);
+
+/* Returns whether the list failed because a connection between libvirt's daemons is lost: reads
+ * virGetLastError(). virtqemud forwards these calls to virtnodedevd, and does not connect to it
+ * again for the same client after a restart of virtnodedevd. A new connection of the client may
+ * help, and is needed for events of devices. */
+bool vg_virt_devices_cut(void);
 
 #endif

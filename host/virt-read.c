@@ -32,6 +32,7 @@ struct vg_virt_reader {
     vg_inventory *host;
     GHashTable *boring; /* names of devices that are neither GPU nor mdev */
     int64_t memory_free_bytes;
+    bool is_cut;
 };
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
@@ -271,6 +272,7 @@ read_devices(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inv
 {
     g_autoptr(GPtrArray) devices = vg_virt_devices_list(connection, reader->boring);
 
+    reader->is_cut = !devices && vg_virt_devices_cut();
     if (!devices) {
         *ret_missing = g_strdup_printf("GPUs cannot be listed: %s", virGetLastErrorMessage());
         virResetLastError();
@@ -298,4 +300,10 @@ vg_virt_read(vg_virt_reader *reader, virConnectPtr connection, char **ret_missin
     read_devices(reader, connection, inventory, &no_devices);
     *ret_missing = no_devices ? g_steal_pointer(&no_devices) : g_steal_pointer(&missing);
     return g_steal_pointer(&inventory);
+}
+
+bool
+vg_virt_reader_is_cut(const vg_virt_reader *reader)
+{
+    return reader->is_cut;
 }

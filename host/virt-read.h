@@ -6,6 +6,8 @@
 #ifndef VG_HOST_VIRT_READ_H
 #define VG_HOST_VIRT_READ_H
 
+#include <stdbool.h>
+
 #include <glib.h>
 #include <libvirt/libvirt.h>
 
@@ -29,5 +31,8 @@ void vg_virt_reader_forget_devices(vg_virt_reader *reader);
  * little, because a value that changes constantly is not news. */
 vg_inventory *vg_virt_read(vg_virt_reader *reader, virConnectPtr connection, char **ret_missing,
                            GError **err);
+
+/* Returns whether the last read could not list devices for the reason of vg_virt_devices_cut(). */
+bool vg_virt_reader_is_cut(const vg_virt_reader *reader);
 
 #endif
