@@ -176,10 +176,12 @@ doctor_ask(const struct vg_remote_args *remote, const char *socket, json_object 
         vg_client_get_text(client, "/metrics", &metrics, &size, err) < 0)
         return false;
     vg_doctor_read_host(checks, host, metrics);
-    if (socket)
+    if (socket) {
         vg_doctor_read_program(checks, vg_doctor_find_pid(socket),
                                json_object_get_string(vg_output_member(host, "daemon.version")),
                                "");
+        vg_doctor_read_daemons(checks, host, "");
+    }
     vg_doctor_read_alerts(checks, host, metrics);
     if (vg_client_get(client, "/v1/peers", peer_lists, &peers, &peers_error) < 0)
         vg_doctor_add(checks, "peers", VG_HEALTH_BROKEN, NULL, "%s", peers_error->message);

@@ -298,72 +298,6 @@ here_check_kvm(json_object *checks, const char *root)
                       "is unknown");
 }
 
-/* libvirt's modular daemons that vgpud needs, each with its loss. virtproxyd serves other hosts. */
-static const struct here_daemon {
-    const char *name;
-    const char *loss;
-} here_modular[] = {
-    {"virtqemud", "without it vgpud identifies VMs by their processes only"},
-    {"virtnodedevd", "without it vgpud does not know the host's GPUs and cannot move VMs to them"},
-    {"virtproxyd", "without it no other host can move VMs to this host"},
-};
-
-static bool
-here_listens(const char *root, const char *name)
-{
-    g_autofree char *path = g_strdup_printf("/run/libvirt/%s-sock-ro", name);
-
-    return here_is(root, path);
-}
-
-/* virtproxyd has the socket of libvirtd. */
-static bool
-here_modular_listens(const char *root, const struct here_daemon *daemon)
-{
-    const bool is_proxy = strcmp(daemon->name, "virtproxyd") == 0;
-
-    return here_listens(root, is_proxy ? "libvirt" : daemon->name);
-}
-
-static void
-here_check_modular(json_object *checks, const char *root)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(here_modular); i++) {
-        const struct here_daemon *daemon = &here_modular[i];
-        g_autofree char *start = g_strdup_printf("systemctl enable --now %s.socket", daemon->name);
-        if (here_modular_listens(root, daemon))
-            vg_doctor_add(checks, daemon->name, VG_HEALTH_OK, NULL, "it listens");
-        else
-            vg_doctor_add(checks, daemon->name, VG_HEALTH_LACKS, start, "it does not listen; %s",
-                          daemon->loss);
-    }
-}
-
-/* A host has either libvirtd or the modular daemons; of one with both, libvirtd counts unless
- * virtqemud listens. */
-static void
-here_check_libvirt(json_object *checks, const char *root)
-{
-    const bool has_libvirtd = here_is(root, "/usr/sbin/libvirtd");
-    const bool is_modular =
-        here_listens(root, "virtqemud") || (here_is(root, "/usr/sbin/virtqemud") && !has_libvirtd);
-
-    if (is_modular) {
-        here_check_modular(checks, root);
-        return;
-    }
-    if (here_listens(root, "libvirt")) {
-        vg_doctor_add(checks, "libvirt", VG_HEALTH_OK, NULL,
-                      "it listens on /run/libvirt/libvirt-sock-ro");
-        return;
-    }
-    vg_doctor_add(checks, "libvirt", VG_HEALTH_LACKS,
-                  has_libvirtd ? "systemctl enable --now libvirtd"
-                               : "apt install libvirt-daemon-system",
-                  "%s; without it vgpud identifies VMs by their processes only",
-                  has_libvirtd ? "libvirtd is not running" : "libvirt is not installed");
-}
-
 void
 vg_doctor_look_around(json_object *checks, const char *socket, const char *root)
 {
@@ -379,5 +313,5 @@ vg_doctor_look_around(json_object *checks, const char *socket, const char *root)
     here_check_bpf(checks, root);
     here_check_perf(checks, root);
     here_check_kvm(checks, root);
-    here_check_libvirt(checks, root);
+    vg_doctor_look_for_libvirt(checks, root);
 }

@@ -69,6 +69,15 @@ void vg_doctor_read_cards(json_object *checks, const char *root);
  * tests. */
 void vg_doctor_read_vulkan(json_object *checks, const char *root);
 
+/* Checks whether this machine's libvirt answers: libvirtd, or each modular daemon that vgpud needs.
+ * Asking a daemon that systemd starts on demand starts it. Waits for 5 s at most. root: prefix of
+ * all paths, "" except in tests. */
+void vg_doctor_look_for_libvirt(json_object *checks, const char *root);
+
+/* The same for a host whose vgpud answers: its own row shows libvirtd, and of the modular daemons
+ * it knows only that a call was not answered. Adds nothing if this vgpud does not use libvirt. */
+void vg_doctor_read_daemons(json_object *checks, json_object *host, const char *root);
+
 /* Finds why the local vgpud at this socket does not answer, and whether it could work here. root:
  * prefix of all paths, "" except in tests, which also have no systemd and no programs to run. */
 void vg_doctor_look_around(json_object *checks, const char *socket, const char *root);

@@ -23,8 +23,8 @@ from settings import explores, full, random_of, sample, seed  # noqa: E402
 # show besides a move there and back.
 DRAWN = {"access-faults": (1, 1), "broken-link": (0, 1), "cluster": (1, 4), "cuda-many": (0, 1), "disk": (1, 3),
          "half-minutes": (0, 0), "lab": (0, 1), "lab-cluster": (0, 1), "lab-faults": (0, 1), "lab-hangs": (0, 1),
-         "lab-many": (0, 0), "long": (0, 2), "network": (0, 0), "nova-move": (4, 9), "opencl-faults": (1, 3),
-         "opencl-proxies": (0, 1), "previous": (0, 0), "proxy-plan": (1, 1), "suites": (0, 0), "tls": (1, 1), "tls-link": (0, 1)}
+         "lab-many": (0, 0), "long": (0, 2), "modular": (0, 0), "network": (0, 0), "nova-move": (4, 9),
+         "opencl-faults": (1, 3), "opencl-proxies": (0, 1), "previous": (0, 0), "proxy-plan": (1, 1), "suites": (0, 0), "tls": (1, 1), "tls-link": (0, 1)}
 
 
 def pytest_configure(config):

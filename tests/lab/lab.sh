@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Virtual libvirt hosts on one machine: each is a set of namespaces with a real libvirtd, whose
-# guests are real QEMUs (without KVM).
+# Virtual libvirt hosts on one machine: each is a set of namespaces with a real libvirtd, or libvirt's modular
+# daemons, whose guests are real QEMUs (without KVM).
 set -euo pipefail
 umask 022
 # For fake-gpus: libudev then takes a /sys that is not sysfs.
@@ -20,7 +20,8 @@ usage: tests/lab/lab.sh COMMAND
   uri HOST                           connection URI for outside of the host
   virsh HOST ARGUMENT...             virsh inside of the host (qemu:///system)
   exec HOST COMMAND...               a command in the host's namespaces
-  daemon HOST stop|kill|start        the host's libvirtd
+  daemon HOST stop|kill|start|hang|resume [NAME]
+                                     the host's libvirtd, or all its modular daemons, or the one of that name
   cpus on|off                        libvirtd and guests of h1 run on CPU 0 only, those of other hosts on
                                      CPU 1 only; or on all CPUs again
   network HOST drop|deaf|mute|mend   nothing gets from it or to it; nothing gets to it; nothing of its libvirtd
@@ -35,6 +36,7 @@ usage: tests/lab/lab.sh COMMAND
 Environment:
   LAB_DIR      state, and the guest's kernel once it was fetched ($TMPDIR/vgpud-lab)
   LAB_NET      first three bytes of the network (10.66.0)
+  LAB_LIBVIRT  where modular-libvirt has put modular daemons, which then run instead of libvirtd
   LAB_GPUS     GPUs with mediated devices in each host's /sys (0)
   LAB_KERNEL   a vmlinuz, with LAB_MODULES, its lib/modules/VERSION (fetched by apt-get)
   LAB_AGENT    a static program to be run in the guest instead of guest-agent, for what tests ask
@@ -47,8 +49,11 @@ lab=${LAB_DIR:-${TMPDIR:-/tmp}/vgpud-lab}
 net=${LAB_NET:-10.66.0}
 bridge=${net#*.}
 bridge=vlab${bridge//./-}
-config=/etc/libvirt/libvirtd.conf
-pid_file=/run/libvirtd.pid
+# In the order of their start. The last one listens for other hosts.
+daemons=(libvirtd) sbin=''
+if [ -n "${LAB_LIBVIRT-}" ]; then
+    daemons=(virtnodedevd virtqemud virtproxyd) sbin=$LAB_LIBVIRT/sbin/
+fi
 
 die()
 {
@@ -244,17 +249,21 @@ write_config()
 {
     local host=$1 etc=$lab/$1/etc i file
     mkdir -p "$etc" "$lab/$host"/{lib,cache,log/qemu,run}
-    cat > "$etc/libvirtd.conf" << END
-listen_tls = 0
-listen_tcp = 1
-listen_addr = "$(address "$host")"
-auth_tcp = "none"
+    for file in "${daemons[@]}"; do
+        cat > "$etc/$file.conf" << END
 auth_unix_rw = "none"
 auth_unix_ro = "none"
 host_uuid = "$(printf '00000000-0000-4000-8000-%012d' "${host#h}")"
 keepalive_interval = 1
 keepalive_count = 3
-log_outputs = "3:file:/var/log/libvirt/libvirtd.log"
+log_outputs = "3:file:/var/log/libvirt/$file.log"
+END
+    done
+    cat >> "$etc/${daemons[-1]}.conf" << END
+listen_tls = 0
+listen_tcp = 1
+listen_addr = "$(address "$host")"
+auth_tcp = "none"
 END
     cat > "$etc/qemu.conf" << END
 user = "root"
@@ -286,10 +295,19 @@ END
     done
 }
 
+# start_command NAME: sets words, the command that starts this daemon.
+start_command()
+{
+    words=("$sbin$1" --daemon --config "/etc/libvirt/$1.conf" --pid-file "/run/$1.pid")
+    # virtproxyd listens by its configuration.
+    [ "$1" != libvirtd ] || words+=(--listen)
+}
+
 # Runs as pid 1 of the host.
 boot()
 {
     local host=$1 pair file
+    local -a words
     hostname "$host"
     # A sysfs of its own shows its own network, and no cgroups.
     umount -R -l /sys
@@ -316,7 +334,10 @@ boot()
     ip link set lo up
     ip link set eth0 up
     ip addr add "$(address "$host")/24" dev eth0
-    libvirtd --daemon --listen --config "$config" --pid-file "$pid_file"
+    for file in "${daemons[@]}"; do
+        start_command "$file"
+        "${words[@]}"
+    done
     touch "$lab/$host/run/ready"
     # bash reaps what is left to pid 1.
     sleep infinity &
@@ -461,8 +482,8 @@ up()
         esac
     done
     [ "$(id -u)" = 0 ] || die "needs root"
-    for i in libvirtd virsh qemu-system-x86_64 busybox cpio ip nsenter unshare; do
-        command -v $i > /dev/null || die "no $i"
+    for i in "${daemons[@]/#/$sbin}" virsh qemu-system-x86_64 busybox cpio ip nsenter unshare; do
+        command -v "$i" > /dev/null || die "no $i"
     done
     for host in $(hosts); do
         ! alive "$host" || die "already up, lab.sh down first"
@@ -539,19 +560,26 @@ status()
 
 daemon()
 {
-    case $2 in
-    start)
-        # Also with the devices of fake-vfio.c.
-        # shellcheck disable=SC2016 # the inner shell expands these
-        (as_confined "$1" inside "$1" sh -c '[ ! -e /run/fake-vfio.so ] || export LD_PRELOAD=/run/fake-vfio.so
-            exec libvirtd --daemon --listen --config "$0" --pid-file "$1"' "$config" "$pid_file")
-        ;;
-    stop)
-        inside "$1" sh -c "kill \$(cat $pid_file); while [ -e $pid_file ]; do sleep 0.05; done"
-        ;;
-    kill) inside "$1" sh -c "kill -KILL \$(cat $pid_file)" ;;
-    *) die "daemon HOST stop|kill|start" ;;
-    esac
+    local name pid_file
+    local -a words
+    for name in ${3:-"${daemons[@]}"}; do
+        pid_file=/run/$name.pid
+        case $2 in
+        start)
+            ! inside "$1" sh -c "kill -0 \$(cat $pid_file)" 2> /dev/null || continue
+            start_command "$name"
+            # Also with the devices of fake-vfio.c.
+            # shellcheck disable=SC2016 # the inner shell expands these
+            (as_confined "$1" inside "$1" sh -c '[ ! -e /run/fake-vfio.so ] || export LD_PRELOAD=/run/fake-vfio.so
+                exec "$@"' sh "${words[@]}")
+            ;;
+        stop) inside "$1" sh -c "kill \$(cat $pid_file); while [ -e $pid_file ]; do sleep 0.05; done" ;;
+        kill) inside "$1" sh -c "pid=\$(cat $pid_file); while kill -KILL \$pid 2> /dev/null; do sleep 0.05; done" ;;
+        hang) inside "$1" sh -c "kill -STOP \$(cat $pid_file)" ;;
+        resume) inside "$1" sh -c "kill -CONT \$(cat $pid_file)" ;;
+        *) die "daemon HOST stop|kill|start|hang|resume [NAME]" ;;
+        esac
+    done
 }
 
 # know_address HOST OTHER: the host sends without asking whether the other one is there.

@@ -16,7 +16,7 @@ from labdaemon import prefix
 from labhost import BUILD, LAB, lab
 from movelab import has_gpu, remove_guest, run, running_on, start_guest, tell
 from opencl import POCL, ask_proxy, make_film, native, need, need_pocl
-from patience import knows, libvirtd
+from patience import knows
 from settings import HANG_S
 from unixhttp import wait_for
 
@@ -381,7 +381,7 @@ def lose(movelab, proxy, how):
     else:
         for pid in [*proxy.pids(), node.daemon.pid()]:
             os.kill(pid, signal.SIGSTOP)
-        libvirtd("h1", "STOP")
+        lab("daemon", "h1", "hang")
 
 
 def give_back(movelab, how):
@@ -391,7 +391,7 @@ def give_back(movelab, how):
         movelab.start("h1")
         movelab.meet()
     elif how == "hanging host":
-        libvirtd("h1", "CONT")
+        lab("daemon", "h1", "resume")
         os.kill(movelab.nodes["h1"].daemon.pid(), signal.SIGCONT)
         movelab.nodes["h1"].daemon.process.send_signal(signal.SIGCONT)
         movelab.meet()

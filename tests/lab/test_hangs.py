@@ -8,14 +8,13 @@ import time
 import pytest
 from labhost import lab
 from movelab import has_gpu, hooks, remove_guest, run, running_on, start_guest
-from patience import (PHASES, PROMPT_S, check_end, every_route, hanging, knows, metric, others_do_not_wait, part,
-                      prompt, reached, within)
+from patience import (PHASES, PROMPT_S, SLOW, check_end, check_hang, every_route, hanging, knows, metric,
+                      others_do_not_wait, part, prompt, reached, within)
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
 GUEST = "patient"
-SLOW = "[actions]\nbandwidth=8\n"
 # The daemon ends within 5 s.
 STOP_S = 5 + 5
 # For which a VM is looked for whose move has not touched it yet, and somewhat more.
@@ -24,33 +23,13 @@ LOOK_S = 30 + 5
 
 # ---- in each phase ----
 
-def hangs(movelab, way, guest, phase, whose):
-    source, target = way
-    node = movelab.nodes[source]
-    node.reload(SLOW)
-    move = node.move(guest, target)
-    if not reached(node, move, phase):
-        node.ended(move)
-        return  # it was too fast
-    host = source if whose == "source" else target
-    with hanging(host):
-        others_do_not_wait(movelab)
-        # It ends, or waits for the host that hangs, and says so.
-        def told():
-            now = node.migration(move)
-            return now["ended_ns"] or (now["waits_for"] and host in now["waits_for"])
-        wait_for(told, pause=0.1)
-        others_do_not_wait(movelab)
-    check_end(movelab, guest, node.ended(move))
-
-
 CASES = [(phase, whose) for phase in PHASES for whose in ("source", "target")]
 
 
 @pytest.mark.drawn("lab-hangs")
 @pytest.mark.parametrize("phase, whose", CASES, ids=["-".join(case) for case in CASES])
 def test_hangs_in(movelab, way, guest, phase, whose):
-    hangs(movelab, way, guest, phase, whose)
+    check_hang(movelab, way, guest, phase, whose)
 
 
 @pytest.mark.drawn("lab-hangs")

@@ -158,7 +158,7 @@ def test_what_nobody_waits_for_is_not_begun(movelab, at):
     try:
         wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
         movelab.meet()
-        lab("exec", "h1", "sh", "-c", "kill -STOP $(cat /run/libvirtd.pid)")
+        lab("daemon", "h1", "hang")
         try:
             for _ in range(times):
                 try:
@@ -173,7 +173,7 @@ def test_what_nobody_waits_for_is_not_begun(movelab, at):
             assert node.daemon.get("/v1/migrations")["items"] is not None
             assert node.reservations() == []
         finally:
-            lab("exec", "h1", "sh", "-c", "kill -CONT $(cat /run/libvirtd.pid)")
+            lab("daemon", "h1", "resume")
         assert gave_up >= 3
         wait_for(lambda: node.daemon.log().count("its client has disconnected") >= before + 3)
         # It goes on, and whoever asked before this one has come to his end.

@@ -7,7 +7,7 @@ import re
 import pytest
 from labhost import lab
 from movelab import has_gpu, remove_guest, running_on, start_guest
-from patience import check_end, hanging, knows, libvirtd, reached, within
+from patience import check_end, hanging, knows, reached, within
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
@@ -152,7 +152,7 @@ def test_libvirtd_of_the_source_hangs(movelab, way, guest):
     node.reload(SLOW)
     move = node.move(guest, target)
     wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
-    libvirtd(source, "STOP")
+    lab("daemon", source, "hang")
     wait_for(lambda: "restart" in waits_for(node, move), pause=0.5)
     lab("daemon", source, "kill")
     lab("daemon", source, "start")

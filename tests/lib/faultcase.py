@@ -11,6 +11,7 @@ from faultlab import HOSTS, JUMP_S, STRANGER, kill_at_write, let_go, other, set_
 from faulttable import ARRIVED
 from labhost import lab
 from movelab import PORT, address, running_on, tell
+from patience import goes_on
 from unixhttp import wait_for
 
 
@@ -170,15 +171,8 @@ class Case:
         self.until(lambda: lab("daemon", host, "start"))
 
     def libvirtd_stopped(self, host):
-        lab("exec", host, "sh", "-c", "kill -STOP $(cat /run/libvirtd.pid)")
-
-        def mend():
-            lab("exec", host, "sh", "-c", "kill -CONT $(cat /run/libvirtd.pid)", check=False)
-            # libvirtd 9.0 may die of going on; systemd would start it again.
-            time.sleep(0.5)
-            if lab("virsh", host, "-q", "version", check=False).returncode != 0:
-                lab("daemon", host, "start", check=False)
-        self.until(mend)
+        lab("daemon", host, "hang")
+        self.until(lambda: goes_on(host))
 
     def fault_libvirtd_source_killed(self):
         self.libvirtd_killed(self.source)

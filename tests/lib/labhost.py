@@ -24,6 +24,8 @@ TSAN = {"TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrum
 ENV = {**os.environ, **TSAN, "LAB_DIR": os.path.join(BUILD, "lab"), "LAB_GPUS": "2",
        "LAB_GUESTD": GUESTD,
        "LAB_NET": f"10.67.{os.getpid() % 250}"}
+# Of each host. LAB_LIBVIRT names what tests/lab/modular-libvirt has made.
+DAEMONS = ["virtnodedevd", "virtqemud", "virtproxyd"] if ENV.get("LAB_LIBVIRT") else ["libvirtd"]
 
 
 def lab(*args, check=True):
@@ -37,7 +39,8 @@ def lab(*args, check=True):
 def missing():
     if os.geteuid() != 0:
         return "the lab needs root"
-    for command in ("libvirtd", "virsh", "qemu-system-x86_64", "busybox", "cpio", "ip", "nsenter",
+    programs = [os.path.join(ENV.get("LAB_LIBVIRT", ""), "sbin", name) for name in DAEMONS]
+    for command in (*(programs if ENV.get("LAB_LIBVIRT") else DAEMONS), "virsh", "qemu-system-x86_64", "busybox", "cpio", "ip", "nsenter",
                     "unshare", "apt-get", "xz"):
         if not shutil.which(command):
             return f"the lab needs {command}"

@@ -18,6 +18,7 @@ PROMPT_S = 5
 # A short program takes a hundredth of a second where nothing else runs.
 BUSY = 100
 ROUTES = ("/v1/migrations", "/v1/reservations", "/v1/host", "/readyz", "/metrics", "/v1/peers")
+SLOW = "[actions]\nbandwidth=8\n"
 PHASES = ["quiescing", "detaching", "migrating", "attaching", "resuming", "verifying"]
 
 
@@ -30,21 +31,21 @@ def knows(movelab, host, guest):
 
 # ---- hosts that do not answer ----
 
-def libvirtd(host, signal):
-    lab("exec", host, "sh", "-c", f"kill -{signal} $(cat /run/libvirtd.pid)")
-
-
 @contextlib.contextmanager
-def hanging(host):
-    libvirtd(host, "STOP")
+def hanging(host, *name):
+    """Its libvirtd, all modular daemons, or the one of that name."""
+    lab("daemon", host, "hang", *name)
     try:
         yield
     finally:
-        libvirtd(host, "CONT")
-        # libvirtd 9.0 may die of going on; a host's libvirtd is started again by systemd.
-        time.sleep(0.5)
-        if lab("virsh", host, "-q", "version", check=False).returncode != 0:
-            lab("daemon", host, "start")
+        goes_on(host, *name)
+
+
+def goes_on(host, *name):
+    lab("daemon", host, "resume", *name, check=False)
+    # libvirtd 9.0 may die of going on; a host's libvirtd is started again by systemd.
+    time.sleep(0.5)
+    lab("daemon", host, "start")
 
 
 @contextlib.contextmanager
@@ -144,3 +145,24 @@ def check_end(movelab, guest, end):
         assert wait_for(lambda node=node: node.reservations() == [])
         wait_for(lambda node=node: metric(node, "vgpud_libvirt_calls_hanging") == 0)
         assert part(node)["state"] == "ok"
+
+
+def check_hang(movelab, way, guest, phase, whose, *name):
+    """libvirt of one host, or its daemon of this name, hangs in a phase of a move."""
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload(SLOW)
+    move = node.move(guest, target)
+    if not reached(node, move, phase):
+        node.ended(move)
+        return  # it was too fast
+    host = source if whose == "source" else target
+    with hanging(host, *name):
+        others_do_not_wait(movelab)
+        # It ends, or waits for the host that hangs, and says so.
+        def told():
+            now = node.migration(move)
+            return now["ended_ns"] or (now["waits_for"] and host in now["waits_for"])
+        wait_for(told, pause=0.1)
+        others_do_not_wait(movelab)
+    check_end(movelab, guest, node.ended(move))

@@ -110,8 +110,6 @@ look(void)
     return checks;
 }
 
-static const char *const modular[] = {"virtqemud", "virtnodedevd", "virtproxyd"};
-
 static void
 test_bare_machine(void **state)
 {
@@ -138,53 +136,14 @@ test_good_machine(void **state)
     write_file("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
     write_file("/sys/kernel/tracing/events/enable", "");
     write_file("/dev/kvm", "");
-    write_file("/run/libvirt/libvirt-sock-ro", "");
     g_autoptr(json_object) checks = look();
 
     assert_check(checks, "process", VG_HEALTH_OK, "process 77");
     assert_check(checks, "bpf", VG_HEALTH_OK, "6.1.0-28-amd64");
     assert_check(checks, "tracefs", VG_HEALTH_OK, "mounted");
     assert_check(checks, "kvm", VG_HEALTH_OK, "/dev/kvm");
-    assert_check(checks, "libvirt", VG_HEALTH_OK, "libvirt-sock-ro");
+    assert_check(checks, "libvirt", VG_HEALTH_LACKS, "not installed");
     assert_int_equal(vg_doctor_count(checks, VG_HEALTH_BROKEN), 1); /* the socket */
-}
-
-/* A host with libvirt's modular daemons: each has a check of its own. */
-static void
-test_modular_libvirt(void **state)
-{
-    (void)state;
-    write_file("/usr/sbin/virtqemud", "");
-    g_autoptr(json_object) stopped = look();
-    for (unsigned i = 0; i < G_N_ELEMENTS(modular); i++) {
-        g_autofree char *start = g_strdup_printf("systemctl enable --now %s.socket", modular[i]);
-        assert_check(stopped, modular[i], VG_HEALTH_LACKS, "does not listen");
-        assert_mend(stopped, modular[i], start);
-    }
-    assert_null(find_check(stopped, "libvirt"));
-
-    write_file("/run/libvirt/virtqemud-sock-ro", "");
-    write_file("/run/libvirt/libvirt-sock-ro", "");
-    g_autoptr(json_object) partly = look();
-    assert_check(partly, "virtqemud", VG_HEALTH_OK, "it listens");
-    assert_check(partly, "virtnodedevd", VG_HEALTH_LACKS, "the host's GPUs");
-    assert_check(partly, "virtproxyd", VG_HEALTH_OK, "it listens");
-}
-
-/* Both are installed, and libvirtd is the one that runs. */
-static void
-test_monolithic_beside_modular(void **state)
-{
-    (void)state;
-    write_file("/usr/sbin/virtqemud", "");
-    write_file("/usr/sbin/libvirtd", "");
-    g_autoptr(json_object) stopped = look();
-    assert_check(stopped, "libvirt", VG_HEALTH_LACKS, "libvirtd is not running");
-
-    write_file("/run/libvirt/libvirt-sock-ro", "");
-    g_autoptr(json_object) runs = look();
-    assert_check(runs, "libvirt", VG_HEALTH_OK, "libvirt-sock-ro");
-    assert_null(find_check(runs, "virtqemud"));
 }
 
 static void
@@ -569,8 +528,6 @@ main(void)
         cmocka_unit_test_setup_teardown(test_drivers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bare_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_modular_libvirt, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_monolithic_beside_modular, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_words_are_no_codes),
