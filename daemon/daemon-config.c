@@ -367,7 +367,7 @@ config_read_directory(struct config_files *files, const char *path)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     GError *bad = NULL;
-    GDir *dir = g_dir_open(path, 0, &bad);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, &bad);
     const char *name;
 
     if (!dir && g_error_matches(bad, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
@@ -378,8 +378,6 @@ config_read_directory(struct config_files *files, const char *path)
         if (g_str_has_suffix(name, ".conf") && name[0] != '.')
             g_ptr_array_add(names, g_strdup(name));
     }
-    if (dir)
-        g_dir_close(dir);
     if (names->len > FILES_MAX) {
         vg_error(&bad, VG_E_INVALID, "'%s' has more than %d files", path, FILES_MAX);
         g_ptr_array_set_size(names, 0);
@@ -475,8 +473,8 @@ check_provider(const struct vg_daemon_config *config, GError **err)
 static int
 check_hardware(const struct vg_daemon_config *config, GError **err)
 {
-    return vg_cpu_list_check(config->cpus, err) < 0 ? -1
-                                                    : vg_gpu_cards_check(config->gpu_cards, err);
+    const int cpus = vg_cpu_list_check(config->cpus, err);
+    return cpus < 0 ? cpus : vg_gpu_cards_check(config->gpu_cards, err);
 }
 
 static int
