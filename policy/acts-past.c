@@ -129,10 +129,10 @@ acts_why_rests(const struct vg_acts_facts *facts, const struct vg_act_move *move
     /* A move that ended in the future is one of a host whose clock is wrong. */
     if (n == 0 || since_ns >= cooldown_ns)
         return NULL;
-    return g_strdup_printf("'%s' was moved %.0f s ago and rests for %.0f s, as it was moved %u %s "
-                           "in the last 7 days",
-                           move->vm, (double)since_ns / VG_ACT_S, (double)cooldown_ns / VG_ACT_S, n,
-                           n == 1 ? "time" : "times");
+    return g_strdup_printf("'%s' was moved %.0f s ago, and %u %s in the last 7 days; the next "
+                           "automatic move is possible %.0f s after the last move",
+                           move->vm, (double)since_ns / VG_ACT_S, n, n == 1 ? "time" : "times",
+                           (double)cooldown_ns / VG_ACT_S);
 }
 
 char *
@@ -142,8 +142,8 @@ acts_why_cycle(const struct vg_acts_facts *facts, const struct vg_act_move *move
         const struct vg_migration *other = facts->moves->pdata[i];
         if (other->state == VG_MIGRATION_DONE && past_is_vm(other, move->uuid) &&
             strcmp(other->from, move->to) == 0 && other->ended_ns > facts->now_ns - VG_ACT_CYCLE_NS)
-            return g_strdup_printf("'%s' left host '%s' with '%s' within the last 3 days, and "
-                                   "would go back and forth",
+            return g_strdup_printf("'%s' left host '%s' with '%s' within the last 3 days, so the "
+                                   "move would go back and forth",
                                    move->vm, move->to, other->id);
     }
     return NULL;

@@ -51,7 +51,7 @@ acts_why_host(const struct vg_acts_facts *facts, const char *name)
     const int64_t stale_ns = facts->policy->stale_ns > 0 ? facts->policy->stale_ns : STALE_NS;
 
     if (!host)
-        return g_strdup_printf("host '%s' is not known now", name);
+        return g_strdup_printf("the state of host '%s' is unknown now", name);
     if (host->age_ns > stale_ns)
         return g_strdup_printf("the figures of host '%s' are %.0f s old", name,
                                (double)host->age_ns / VG_ACT_S);
@@ -71,14 +71,14 @@ acts_why_drift(const struct vg_acts_facts *facts, const struct vg_act_move *move
     if (!vm)
         return g_strdup_printf("'%s' is no longer on host '%s'", move->vm, move->from);
     if (vm->never_move || vm->problem)
-        return g_strdup_printf("'%s' is not to be moved now%s%s", move->vm, vm->problem ? ": " : "",
+        return g_strdup_printf("'%s' must not be moved now%s%s", move->vm, vm->problem ? ": " : "",
                                vm->problem ? vm->problem : "");
     if (to && to->maintenance)
         return g_strdup_printf("host '%s' is in maintenance", move->to);
     if (move->undo_of)
         return NULL;
     if (!facts->plan)
-        return g_strdup("its plan is not known any more");
+        return g_strdup("the move's plan no longer exists");
     const struct vg_plan_action *action =
         vg_drift_find_action(facts->plan, move->uuid, move->to, NULL, &error);
     if (!action || vg_drift_check(facts->snapshot, facts->plan, action, &error) < 0)
@@ -94,7 +94,7 @@ acts_why_wave(const struct vg_acting *acting, const struct vg_act_move *move)
     for (guint i = 0; i < acting->moves->len; i++) {
         const struct vg_act_move *other = acting->moves->pdata[i];
         if (other->wave < move->wave && !vg_act_has_ended(other))
-            return g_strdup_printf("the move of '%s' comes first", other->vm);
+            return g_strdup_printf("the move of '%s' must come first", other->vm);
     }
     return NULL;
 }
@@ -118,7 +118,7 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
     if (acts_window_ns(facts) == 0)
         return g_strdup("the next time of [policy] act_window");
     if (!facts->snapshot)
-        return g_strdup("the state of the hosts is not known now");
+        return g_strdup("the state of the hosts is unknown now");
     char *why = acts_why_wave(acting, move);
     if (!why)
         why = acts_why_host(facts, move->from);
@@ -126,7 +126,7 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
         why = acts_why_host(facts, move->to);
     /* Its host's vgpud may have just started. */
     if (!why && !acts_is_known(facts, move->uuid))
-        why = g_strdup_printf("'%s' is on no known host now", move->vm);
+        why = g_strdup_printf("'%s' is not on a known host now", move->vm);
     return why;
 }
 
@@ -237,9 +237,9 @@ acts_reconcile(const struct vg_acts_facts *facts, struct vg_acting *acting)
         if (record)
             acts_take_record(move, record);
         else if (move->step == VG_ACT_STARTING && facts->now_ns > move->until_ns + LOST_NS)
-            acts_drop(move, "its host has not started it");
+            acts_drop(move, "the source host has not started the move");
         else if (facts->now_ns > move->asked_ns + VG_ACT_DAY_NS)
-            acts_drop(move, "no host has a record of it any more");
+            acts_drop(move, "no host has a record of the move");
     }
 }
 
@@ -271,7 +271,7 @@ acts_drop_rest(const struct vg_acts_facts *facts, struct vg_acting *acting)
     for (guint i = 0; i < acting->moves->len; i++) {
         struct vg_act_move *move = acting->moves->pdata[i];
         if (move->step == VG_ACT_WAITS && facts->now_ns > move->until_ns)
-            acts_drop(move, "it has waited for too long");
+            acts_drop(move, "the move has waited too long");
     }
 }
 
@@ -379,7 +379,7 @@ acts_explain(const struct vg_acts_facts *facts, struct vg_acting *acting)
     else if (acting->spent)
         why = "the error budget is spent: moves are only proposed";
     else if (acts_window_ns(facts) == 0)
-        why = "it is outside of [policy] act_window";
+        why = "the current time is outside [policy] act_window";
     g_free(acting->why);
     acting->why = vg_act_shorten(why);
     acting->acts = !why;

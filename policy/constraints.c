@@ -64,11 +64,11 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
     if (constraint != VG_CONSTRAINT_NONE)
         return constraint;
     if (state->vm->never_move) {
-        *ret_reason = g_strdup_printf("VM '%s' is marked never to be moved", state->vm->name);
+        *ret_reason = g_strdup_printf("VM '%s' has the policy `never`", state->vm->name);
         return VG_CONSTRAINT_NEVER_MOVE;
     }
     if (state->vm->manager) {
-        *ret_reason = g_strdup_printf("VM '%s' belongs to %s, and only that may move it",
+        *ret_reason = g_strdup_printf("VM '%s' is managed by %s, and only it may move the VM",
                                       state->vm->name, state->vm->manager);
         return VG_CONSTRAINT_OTHER_MANAGER;
     }
@@ -104,8 +104,8 @@ check_cpu_model(const struct vg_snap_vm *vm, const struct vg_snap_host *home,
                                                g_strcmp0(home->cpu_model, host->cpu_model) == 0)))
         return VG_CONSTRAINT_NONE;
     if (host->cpu_model)
-        *ret_reason = g_strdup_printf("VM '%s' needs CPU model '%s', host '%s' has '%s'", vm->name,
-                                      vm->cpu_model, host->name, host->cpu_model);
+        *ret_reason = g_strdup_printf("VM '%s' needs CPU model '%s', but host '%s' has '%s'",
+                                      vm->name, vm->cpu_model, host->name, host->cpu_model);
     else
         *ret_reason =
             g_strdup_printf("VM '%s' needs CPU model '%s'; the CPU model of host '%s' is unknown",
@@ -123,8 +123,8 @@ check_memory(const vg_cluster *cluster, const struct vg_snap_vm *vm,
     if (!known || host->memory_free >= needed)
         return VG_CONSTRAINT_NONE;
     *ret_reason =
-        g_strdup_printf("VM '%s' needs %.2f GiB of memory%s, host '%s' has %.2f GiB free", vm->name,
-                        (double)needed / GIB, vm->memory_bytes > 0 ? "" : " (assumed)",
+        g_strdup_printf("VM '%s' needs %.2f GiB of memory%s, but host '%s' has %.2f GiB free",
+                        vm->name, (double)needed / GIB, vm->memory_bytes > 0 ? "" : " (assumed)",
                         host->host->name, (double)host->memory_free / GIB);
     return VG_CONSTRAINT_MEMORY;
 }
@@ -218,8 +218,9 @@ tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct v
          const struct vg_snap_host *host, char **ret_reason)
 {
     if (obstacle == NO_TYPE) {
-        *ret_reason = g_strdup_printf("VM '%s' has a GPU of type '%s', host '%s' offers none",
-                                      vm->name, use->vgpu_type, host->name);
+        *ret_reason =
+            g_strdup_printf("VM '%s' has a GPU of type '%s', which host '%s' does not offer",
+                            vm->name, use->vgpu_type, host->name);
         return VG_CONSTRAINT_GPU_TYPE;
     }
     if (obstacle == NONE_FREE) {
@@ -228,8 +229,8 @@ tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct v
         return VG_CONSTRAINT_GPU_FREE;
     }
     *ret_reason =
-        g_strdup_printf("VM '%s' needs %.2f GiB of GPU memory; on host '%s' no GPU with a free "
-                        "'%s' has that much free",
+        g_strdup_printf("VM '%s' needs %.2f GiB of GPU memory; on host '%s', no GPU with a free "
+                        "'%s' has enough free memory",
                         vm->name, (double)use->memory_bytes / GIB, host->name, use->vgpu_type);
     return VG_CONSTRAINT_GPU_MEMORY;
 }

@@ -59,7 +59,7 @@ vg_drain_note_move(const struct vg_migration *move, struct vg_drain_vm *vm)
     if (!is_queued)
         return;
     g_free(vm->reason);
-    vm->reason = g_strdup_printf("its move is waiting for %s", move->waits_for);
+    vm->reason = g_strdup_printf("the VM's move is waiting for %s", move->waits_for);
 }
 
 /* Sets what becomes of a VM that is here. */
@@ -90,7 +90,7 @@ drain_judge_vm(const struct vg_drain_facts *facts, const struct drain_history *h
         vm->step = VG_DRAIN_STAYS;
         g_free(vm->reason);
         vm->reason = g_strdup_printf("%d moves have failed, the last one: %s", TRIES_MAX,
-                                     cause ? cause : "it gave no reason");
+                                     cause ? cause : "reason unknown");
     } else if (evacuation->to && refusal) {
         vm->step = VG_DRAIN_STAYS;
         g_free(vm->reason);

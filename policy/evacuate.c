@@ -79,8 +79,8 @@ evacuate_choose(const vg_cluster *cluster, size_t vm, struct vg_move *ret, char 
     else if (refused == 1)
         *ret_reason = g_steal_pointer(&why);
     else
-        *ret_reason = g_strdup_printf("no host can take it: %s; %u other hosts cannot either", why,
-                                      refused - 1);
+        *ret_reason = g_strdup_printf("no host can take the VM: %s; %u other hosts cannot either",
+                                      why, refused - 1);
     return false;
 }
 
@@ -103,7 +103,7 @@ evacuate_place(vg_cluster *cluster, size_t vm)
     evacuation->to = g_strdup(to->name);
     evacuation->seconds = move.cost.migration_s;
     evacuation->reason =
-        g_strdup_printf("host '%s' has space for it, but its arrival costs %.2f cores there",
+        g_strdup_printf("host '%s' has space for the VM, but its arrival costs %.2f cores there",
                         to->name, MAX(lost, 0));
     vg_move_add_gpus(cluster, &move, evacuation->gpus);
     vg_cluster_move(cluster, vm, move.to, &move.fit);

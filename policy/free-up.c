@@ -41,16 +41,16 @@ free_up_describe(const vg_cluster *cluster, const struct free_up_want *want,
     if (group->n > 1)
         g_string_append_printf(text, "Step %zu of %zu. ", step + 1, group->n);
     if (move->from == group->host)
-        g_string_append_printf(text,
-                               "VM '%s' leaves GPU '%s', so that host '%s' can have %" PRId64
-                               " free place%s of type '%s'. Host '%s' has a place of type '%s' for "
-                               "it.",
-                               vm, move->fit.devices[0].device, host, want->n,
-                               free_up_plural(want->n), want->name, to, types);
+        g_string_append_printf(
+            text,
+            "VM '%s' leaves GPU '%s', so that host '%s' can have %" PRId64
+            " free place%s of type '%s'. Host '%s' has a place of type '%s' for the VM.",
+            vm, move->fit.devices[0].device, host, want->n, free_up_plural(want->n), want->name, to,
+            types);
     else
         g_string_append_printf(text,
-                               "VM '%s' makes room on host '%s' for a VM that leaves host '%s'. "
-                               "Host '%s' has a place of type '%s' for it.",
+                               "VM '%s' makes space on host '%s' for a VM that leaves host '%s'. "
+                               "Host '%s' has a place of type '%s' for the VM.",
                                vm, cluster->hosts[move->from].host->name, host, to, types);
     if (step == 0)
         g_string_append_printf(text, " The plan costs %.3f cores", group->cost);

@@ -266,12 +266,12 @@ static char *
 describe_net(double gain, double net, double min_gain)
 {
     if (net >= min_gain - EPSILON)
-        return g_strdup_printf("it gains %.3f cores, less than its cost", gain);
+        return g_strdup_printf("the move gains %.3f cores, less than its cost", gain);
     g_autofree char *net_text = NULL;
     g_autofree char *needed = NULL;
     vg_gate_figures(net, min_gain, 3, &net_text, &needed);
-    return g_strdup_printf("it gains %.3f cores, %s after its cost; %s are needed", gain, net_text,
-                           needed);
+    return g_strdup_printf("the move gains %.3f cores, %s after its cost; %s are required", gain,
+                           net_text, needed);
 }
 
 static char *
@@ -280,7 +280,7 @@ describe_fraction(double gain, double most, double fraction)
     g_autofree char *gain_text = NULL;
     g_autofree char *needed = NULL;
     vg_gate_figures(gain, fraction * most, 3, &gain_text, &needed);
-    return g_strdup_printf("it gains %s of the %.3f cores that are possible; %.4g %% are needed",
+    return g_strdup_printf("the move gains %s of the %.3f possible cores; %.4g %% are required",
                            gain_text, most, fraction * 100);
 }
 

@@ -212,8 +212,8 @@ disbelief(const struct vg_gpumode_advice *advice, const struct vg_gpumode_config
                                " requests, the minimum for a comparison",
                                config->min_requests);
     if (advice->error > config->max_model_error)
-        return g_strdup_printf("the model does not fit the recording: the simulation of its "
-                               "present mode is off by %.0f %%, more than the limit of %.0f %%",
+        return g_strdup_printf("the model does not fit the recording: the simulation of the "
+                               "present mode differs by %.0f %%, more than the limit of %.0f %%",
                                100 * advice->error, 100 * config->max_model_error);
     return NULL;
 }
@@ -228,14 +228,14 @@ objection(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candid
     if (candidate->price == VG_GPUMODE_NOT_OFFERED && advice->platform == VG_GPUMODE_UNKNOWN)
         return g_strdup("the modes that the platform offers are unknown; for comparison");
     if (candidate->price == VG_GPUMODE_NOT_OFFERED)
-        return g_strdup_printf("%s does not offer it; for comparison",
+        return g_strdup_printf("%s does not offer the mode; for comparison",
                                vg_gpumode_platform_names[advice->platform]);
     char *why = disbelief(advice, config);
     if (why)
         return why;
     if (gain < needed_gain(candidate, config))
-        return g_strdup_printf("it avoids %.3f s of waiting per second; %.3f are needed", gain,
-                               needed_gain(candidate, config));
+        return g_strdup_printf("the mode avoids %.3f s of waiting per second; %.3f are required",
+                               gain, needed_gain(candidate, config));
     return worsening(advice, candidate, config);
 }
 
@@ -255,7 +255,7 @@ judge(struct vg_gpumode_advice *advice, struct vg_gpumode_candidate *candidate,
     g_autoptr(GArray) then = simulate_candidate(advice, candidate, &error);
 
     if (!then) {
-        candidate->reason = g_strdup_printf("it cannot be simulated: %s", error->message);
+        candidate->reason = g_strdup_printf("cannot simulate the mode: %s", error->message);
         return;
     }
     for (unsigned int i = 0; i < then->len; i++)

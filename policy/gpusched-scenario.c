@@ -224,7 +224,7 @@ check_shares(const struct vg_gpusched_scenario *scenario, GError **err)
     /* The sum of ten times 0.1 is not 1 to the last bit. */
     if (sum + others * VG_GPUSCHED_SHARE_MIN > 1 + 1e-9)
         return vg_error(err, VG_E_INVALID, "the shares of the VMs sum up to %g%s", sum,
-                        others > 0 ? ", which leaves nothing for VMs without a share"
+                        others > 0 ? ", which leaves no time for VMs without a share"
                                    : ", which is more than 1");
     return 0;
 }

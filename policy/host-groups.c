@@ -21,7 +21,8 @@ const struct vg_conf_key vg_hosts_keys[VG_HOSTS_N_KEYS] = {
     {"hosts", "mode", VG_CONF_ENUM, AT(mode), "policy", 0, 0, modes,
      "mode of moves from and to these hosts; policy: as in [policy]."},
     {"hosts", "act_moves", VG_CONF_INT, AT(act_moves), "0", 0, 1000, NULL,
-     "Most moves from and to these hosts at a time, if one is automatic; 0 for no limit."},
+     "Limit of concurrent moves from and to these hosts, for starting an automatic move; 0 for no "
+     "limit."},
 };
 
 void
@@ -33,10 +34,10 @@ vg_host_groups_set(struct vg_policy_config *policy, const GPtrArray *groups, GSt
         struct vg_host_group *group = &policy->host_groups[policy->n_host_groups++];
         const size_t length = strlen(from->match);
         const char *wrong = length == strspn(from->match, SEPARATORS)
-                                ? "match is missing: which hosts belong to the group?"
+                                ? "match, the names of the group's hosts, is missing"
                             : length != strspn(from->match, PATTERN SEPARATORS)
-                                ? "match: a pattern has letters, digits, '.', '-', '_', ':', '*' "
-                                  "and '?'"
+                                ? "match: a pattern may contain only letters, digits, '.', '-', "
+                                  "'_', ':', '*' and '?'"
                                 : NULL;
         if (wrong)
             g_string_append_printf(errors, "%s%s:%u: [hosts %s] %s", errors->len > 0 ? "\n" : "",

@@ -24,8 +24,8 @@ add_skips(const vg_cluster *cluster, vg_plan *plan)
 {
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_vm_state *vm = &cluster->vms[i];
-        const char *unknown = vm->no_demand    ? "its CPU demand is unknown"
-                              : vm->no_gpu_use ? "it has a GPU whose use is unknown"
+        const char *unknown = vm->no_demand    ? "the VM's CPU demand is unknown"
+                              : vm->no_gpu_use ? "the VM has a GPU whose use is unknown"
                                                : NULL;
         if (!vm->problem && !vm->vm->unmanaged && !unknown)
             continue;
@@ -34,7 +34,7 @@ add_skips(const vg_cluster *cluster, vg_plan *plan)
         skip->host = g_strdup(cluster->hosts[vm->home].host->name);
         skip->reason = g_strdup(vm->problem ? vm->problem
                                 : unknown   ? unknown
-                                            : "its host's libvirt does not know it");
+                                            : "libvirt on the VM's host does not know the VM");
         g_ptr_array_add(plan->skipped, skip);
     }
 }
@@ -181,10 +181,10 @@ note_times(const vg_cluster *cluster, vg_plan *plan)
         vg_plan_add_note(plan, "the hosts were measured at different times; their demands are "
                                "combined as if measured at the same time");
     if (odd_windows > 0)
-        vg_plan_add_note(plan,
-                         "%zu VMs have profiles of another window length than most; their "
-                         "mean demand is used",
-                         odd_windows);
+        vg_plan_add_note(
+            plan,
+            "%zu VMs have profiles with an unusual window length; plans use their mean demand",
+            odd_windows);
 }
 
 /* Hashes the values that plans depend on. Comments, which explain keys, do not count. */
@@ -215,7 +215,7 @@ policy_begin(const vg_cluster *cluster, const char *rule, const char *free_up)
     vg_plan_set_id(plan);
     add_skips(cluster, plan);
     if (cluster->snapshot->note)
-        vg_plan_add_note(plan, "the snapshot says: %s", cluster->snapshot->note);
+        vg_plan_add_note(plan, "the snapshot reports: %s", cluster->snapshot->note);
     note_examples(cluster, plan);
     note_losses(cluster, plan);
     note_ages(cluster, strcmp(rule, vg_rule_names[VG_RULE_COMPLEMENT]) == 0, plan);
@@ -340,8 +340,8 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
     candidate->cost = move->cost;
     if (vg_gate_return(cluster, move, &reason) && vg_gate_gain(cluster, &claim, &reason)) {
         candidate->verdict = VG_CANDIDATE_USEFUL;
-        candidate->reason = g_strdup_printf("moving it there gains %.3f cores, %.3f after its cost",
-                                            move->weighed, move->net);
+        candidate->reason = g_strdup_printf(
+            "moving the VM there gains %.3f cores, %.3f after its cost", move->weighed, move->net);
         return;
     }
     candidate->verdict = VG_CANDIDATE_NO_GAIN;

@@ -102,11 +102,12 @@ proxies_need_gpu(struct proxy_state *state, const struct vg_snap_host *host,
     for (size_t i = 0; i < gpu.windows; i++)
         gpu.known[i] = true;
     if (!proxy->gpu)
-        gpu.problem = proxy->gpus > 1
-                          ? g_strdup_printf("it serves %d GPUs, and the GPU that a program uses is "
-                                            "unknown",
-                                            (int)proxy->gpus)
-                          : g_strdup("the GPU that it serves is not yet known");
+        gpu.problem =
+            proxy->gpus > 1
+                ? g_strdup_printf(
+                      "the proxy serves %d GPUs, and the GPU that a program uses is unknown",
+                      (int)proxy->gpus)
+                : g_strdup("the proxy's GPU is not yet known");
     g_array_append_val(state->gpus, gpu);
     return state->gpus->len - 1;
 }
@@ -130,17 +131,18 @@ proxies_take_known(const struct proxy_state *state, const struct vg_snap_proxy *
     if (gpu->problem)
         return;
     if (proxy->problem)
-        gpu->problem = g_strdup_printf("its most recent figures are unknown: %s", proxy->problem);
-    else if (there < wanted && state->cluster->config->hold_ns > 0)
         gpu->problem =
-            g_strdup_printf("its history is too short: %.4g s are needed, and %.4g s are recorded",
-                            (double)state->cluster->config->hold_ns / NS_PER_S,
-                            (double)(there * (size_t)gpu->window_ns) / NS_PER_S);
+            g_strdup_printf("the proxy's most recent figures are unknown: %s", proxy->problem);
+    else if (there < wanted && state->cluster->config->hold_ns > 0)
+        gpu->problem = g_strdup_printf(
+            "the proxy's history is too short: %.4g s are required, but %.4g s are recorded",
+            (double)state->cluster->config->hold_ns / NS_PER_S,
+            (double)(there * (size_t)gpu->window_ns) / NS_PER_S);
     else if (n < proxies_needed(wanted))
-        gpu->problem = g_strdup_printf("the figures of %zu of its last %zu windows are unknown",
-                                       wanted - n, wanted);
+        gpu->problem = g_strdup_printf(
+            "the figures of %zu of the proxy's last %zu windows are unknown", wanted - n, wanted);
     else if (gpu->window_ns != proxy->window_ns)
-        gpu->problem = g_strdup("its proxies have windows of different lengths");
+        gpu->problem = g_strdup("the VM's proxies have windows of different lengths");
 }
 
 /* Finds the VM that a socket names, on any host: one that several hosts have is not known. */
@@ -308,23 +310,23 @@ proxies_obstacle(const struct proxy_state *state, const struct proxy_client *cli
     if (to->problem)
         return g_strdup(to->problem);
     if (to->host->maintenance)
-        return g_strdup("its host is in maintenance");
+        return g_strdup("the proxy's host is in maintenance");
     if (!socket->address ||
         (to->host != client->vm_host && !vg_proxy_address_is_far(socket->address)))
-        return g_strdup_printf("the VM's programs do not reach its socket there, %s",
+        return g_strdup_printf("the VM's programs cannot reach the socket there, %s",
                                socket->socket);
     if (to->memory_bytes == 0)
-        return g_strdup("its memory is unknown");
+        return g_strdup("the GPU's memory is unknown");
     if (client->socket->used_bytes > proxies_free(to))
-        return g_strdup_printf(
-            "it has too little free memory: of %.0f MiB, programs use %.0f, others that will "
-            "arrive have reserved %.0f, and these programs use %.0f",
-            proxies_mib(to->memory_bytes), proxies_mib(to->used_bytes),
-            proxies_mib(to->reserved_bytes), proxies_mib(client->socket->used_bytes));
+        return g_strdup_printf("too little free GPU memory: of %.0f MiB, programs use %.0f, "
+                               "arriving programs have reserved %.0f, and these programs use %.0f",
+                               proxies_mib(to->memory_bytes), proxies_mib(to->used_bytes),
+                               proxies_mib(to->reserved_bytes),
+                               proxies_mib(client->socket->used_bytes));
     if (socket->memory_bytes > 0 && client->socket->used_bytes > socket->memory_bytes)
-        return g_strdup("the VM may not have as much memory there as it uses");
+        return g_strdup("the VM's memory limit there is less than its use");
     if (proxies_gpu(state, client->gpu)->window_ns != to->window_ns)
-        return g_strdup("it is measured in windows of another length");
+        return g_strdup("the proxy has windows of another length");
     return NULL;
 }
 
@@ -387,8 +389,8 @@ proxies_is_held(const struct proxy_state *state, const struct proxy_client *clie
         return false;
     }
     if (gpu->problem) {
-        vg_plan_add_why(state->plan, "nothing is proposed for VM '%s' at %s: %s", client->vm->name,
-                        name, gpu->problem);
+        vg_plan_add_why(state->plan, "no proposal for VM '%s' at %s: %s", client->vm->name, name,
+                        gpu->problem);
         return false;
     }
     if (proxies_lasts(state, client))

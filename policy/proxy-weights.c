@@ -107,15 +107,16 @@ proxy_weights_find(const struct proxy_client *client, const struct proxy_round *
     for (size_t i = 0; i < round->n; i++)
         others += i == round->who ? 0 : round->weights[i];
     if (wants > equal) {
-        *ret_why = g_strdup("it demands more than an equal share and gets what its weight allows");
+        *ret_why = g_strdup(
+            "the VM demands more than an equal share and gets the share that its weight allows");
         return 0;
     }
     const double weight = ceil(others * wants / (round->all - wants) - PROXIES_EPSILON);
     if (weight <= (double)client->socket->weight)
-        *ret_why = g_strdup("its weight gives it everything it demands; it waits for other "
-                            "programs' commands to end, which no weight can shorten");
+        *ret_why = g_strdup("its weight covers its entire demand; the VM waits for other programs' "
+                            "commands to end, which no weight can shorten");
     else if (weight > VG_PROXY_WEIGHT_MAX)
-        *ret_why = g_strdup("the weight that it needs exceeds the maximum");
+        *ret_why = g_strdup("the required weight exceeds the maximum");
     return *ret_why ? 0 : (int64_t)weight;
 }
 
@@ -155,8 +156,8 @@ proxy_weights_commit(struct proxy_state *state, struct proxy_client *client, int
         "VM '%s' waits %.2f of the time for %s, and gets %.2f of it with its weight of %d; %s, "
         "which gives it %.2f more, and no other VM loses more than %.0f %% of its share",
         client->vm->name, client->lacked, here, client->run, (int)client->socket->weight,
-        is_configured ? "its proxy was started with another weight"
-                      : "it demands less than an equal share, which a larger weight gives it",
+        is_configured ? "the VM's proxy was started with another weight"
+                      : "the VM demands less than an equal share, which a larger weight provides",
         gain, worst * 100);
     vg_plan_reason_add_input(&action->reason, "vm_gains_share", gain);
     vg_plan_reason_add_input(&action->reason, "others_lose_at_most_part", worst);
@@ -171,16 +172,16 @@ proxies_plan_weight(struct proxy_state *state, struct proxy_client *client)
     double gain = 0, worst = 0;
 
     if (proxies_gpu(state, client->gpu)->n_proxies > 1) {
-        vg_plan_add_why(state->plan,
-                        "no weight is proposed for VM '%s': several proxies share its GPU and do "
-                        "not know of each other",
-                        client->vm->name);
+        vg_plan_add_why(
+            state->plan,
+            "no weight is proposed for VM '%s': several independent proxies share its GPU",
+            client->vm->name);
         return;
     }
     proxy_weights_gather(state, client, &round);
     int64_t weight = 0;
     if (round.n < 2)
-        why = g_strdup("no other VM is there now");
+        why = g_strdup("no other VM uses the GPU now");
     else if (client->socket->configured_weight <= client->socket->weight &&
              !proxy_weights_fit(state, &round))
         why = g_strdup("the VMs of its GPU do not get the shares that their weights define");
@@ -191,7 +192,7 @@ proxies_plan_weight(struct proxy_state *state, struct proxy_client *client)
         return;
     }
     if (!why)
-        why = g_strdup_printf("with a weight of %d it would get %.3f more, but another VM would "
+        why = g_strdup_printf("a weight of %d would give the VM %.3f more, but another VM would "
                               "lose %.0f %% of its share",
                               (int)weight, gain, worst * 100);
     vg_plan_add_why(state->plan, "no weight is proposed for VM '%s': %s", client->vm->name, why);

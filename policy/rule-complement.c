@@ -200,8 +200,8 @@ complement_describe_move(const vg_cluster *cluster, const struct vg_move *move)
     g_string_append_printf(text, ". VM '%s' demands %.2f cores; ", vm->name, vg_snap_vm_demand(vm));
     describe_target(cluster, move->to, text);
     if (own >= VG_GATE_SHOWN)
-        g_string_append_printf(text, " and it uses %.2f itself", own);
-    g_string_append_printf(text, ", so moving it there gains %.2f cores", move->gain.cpu);
+        g_string_append_printf(text, " and the host itself uses %.2f", own);
+    g_string_append_printf(text, ", so moving the VM there gains %.2f cores", move->gain.cpu);
     if (move->gain.gpu > TIE || move->gain.gpu < -TIE)
         g_string_append_printf(text, " and %.2f GPU engines", move->gain.gpu);
     g_string_append_printf(text, " at a cost of %.3f.", move->cost_cores);
@@ -245,8 +245,8 @@ complement_describe_day(const struct complement_group *group, char **text)
 {
     if (!group->claim.has_day)
         return;
-    char *more = g_strdup_printf("%s Over the last day it would have gained %.2f cores.", *text,
-                                 group->claim.day_gain);
+    char *more = g_strdup_printf("%s Over the last day, the move would have gained %.2f cores.",
+                                 *text, group->claim.day_gain);
     g_free(*text);
     *text = more;
 }
@@ -297,18 +297,19 @@ complement_describe_other(const struct complement *state, const struct vg_group 
         return;
     const double other = vg_claim_gain(&claim) - claim.cost_cores;
     if (other < net - TIE)
-        runner_up->why = g_strdup_printf("after its cost it gains %.3f cores less (%.3f, not %.3f)",
-                                         net - other, other, net);
+        runner_up->why =
+            g_strdup_printf("after its cost, that move gains %.3f cores less (%.3f, not %.3f)",
+                            net - other, other, net);
     else if (other > net + TIE)
-        runner_up->why = g_strdup_printf("it gains more (%.3f cores after its cost, not %.3f), but "
-                                         "the moves that follow would gain less",
+        runner_up->why = g_strdup_printf("that move gains more (%.3f cores after its cost, not "
+                                         "%.3f), but the following moves would gain less",
                                          other, net);
     else if (move.vm == chosen->moves[0].vm)
         runner_up->why = g_strdup_printf(
-            "it gains the same; host '%s' %s", cluster->hosts[chosen->moves[0].to].host->name,
+            "the gain is the same; host '%s' %s", cluster->hosts[chosen->moves[0].to].host->name,
             complement_describe_tie(cluster, chosen->moves[0].to, group->other_to));
     else
-        runner_up->why = g_strdup_printf("it gains the same; VM '%s' comes first by name",
+        runner_up->why = g_strdup_printf("the gain is the same; VM '%s' comes first by name",
                                          cluster->vms[chosen->moves[0].vm].vm->name);
 }
 
@@ -414,9 +415,9 @@ complement_conclude(struct complement *state)
         plan->verdict = VG_PLAN_NOTHING_TO_DO;
 
     if (cluster->n_hosts == 0)
-        vg_plan_add_why(plan, "there is no host in the snapshot");
+        vg_plan_add_why(plan, "the snapshot contains no hosts");
     if (cluster->n_hosts == 1 && state->n_held > 0)
-        vg_plan_add_why(plan, "there is no other host in the snapshot");
+        vg_plan_add_why(plan, "the snapshot contains no other hosts");
     if (state->n_held > 0 &&
         (int64_t)plan->actions->len >= vg_policy_max_moves(cluster->config, cluster->n_hosts)) {
         vg_plan_add_why(plan, "the plan has %u moves, its limit", plan->actions->len);
@@ -441,7 +442,7 @@ add_spread_notes(const vg_cluster *cluster, vg_plan *plan)
         if (lost - spread >= cluster->config->contention_threshold && lost - spread > TIE)
             vg_plan_add_note(plan,
                              "on host '%s', %.2f of the %.2f lost cores could be recovered without "
-                             "a migration because its VMs use only some of its %.0f CPUs",
+                             "a migration because the VMs use only some of the host's %.0f CPUs",
                              cluster->hosts[host].host->name, lost - spread, lost,
                              cluster->hosts[host].floating.capacity);
     }

@@ -190,11 +190,13 @@ add_runner_up(const vg_cluster *cluster, size_t vm, size_t second, struct majori
     vg_move_evaluate(cluster, vm, second, &fit, &move);
     ret->what = vg_move_text(cluster, &move);
     ret->gain = vg_gain_of(move.gain);
-    ret->why = g_strdup_printf(
-        "its majority of GPU-intensive VMs is %s: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT
-        ", against %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
-        margin(majority) < margin(winner) ? "smaller" : "the same, and its name comes later",
-        majority.gpu, majority.all, winner.gpu, winner.all);
+    ret->why = g_strdup_printf("its majority of GPU-intensive VMs is %s: %" G_GINT64_FORMAT
+                               " of %" G_GINT64_FORMAT ", against %" G_GINT64_FORMAT
+                               " of %" G_GINT64_FORMAT,
+                               margin(majority) < margin(winner)
+                                   ? "smaller"
+                                   : "the majority is the same, and the host's name comes later",
+                               majority.gpu, majority.all, winner.gpu, winner.all);
 }
 
 static void
@@ -218,8 +220,8 @@ commit(vg_cluster *cluster, size_t vm, size_t target, const struct vg_fit *fit, 
         move.net > 0 ? "" : " The contention model does not expect the move to pay off.");
     if (!(move.net > 0))
         vg_plan_add_note(plan,
-                         "the contention model does not expect the move of VM '%s' to pay off: it "
-                         "gains %.3f cores, %.3f after its cost",
+                         "the contention model does not expect the move of VM '%s' to pay off: the "
+                         "move gains %.3f cores, %.3f after its cost",
                          cluster->vms[vm].vm->name, move.weighed, move.net);
     vg_plan_reason_add_input(&action->reason, "vm_cpu_intensity",
                              cluster->vms[vm].vm->cpu_intensity);
@@ -260,17 +262,17 @@ conclude(const vg_cluster *cluster, const GArray *victims, int64_t limit,
                     : obstacles->forbidden ? VG_PLAN_INFEASIBLE
                                            : VG_PLAN_NOTHING_TO_DO;
     if (cluster->n_hosts == 0)
-        vg_plan_add_why(plan, "there is no host in the snapshot");
+        vg_plan_add_why(plan, "the snapshot contains no hosts");
     else if (victims->len == 0)
         vg_plan_add_why(plan, "no CPU-intensive VM is preempted more than %.1f times per second",
                         cluster->config->preempt_threshold);
     else if (limit == 0)
         vg_plan_add_why(plan, "the plan may not contain moves");
     else if (cluster->n_hosts == 1)
-        vg_plan_add_why(plan, "there is no other host in the snapshot");
+        vg_plan_add_why(plan, "the snapshot contains no other hosts");
     if (n_moves > 0 && victims->len > n_moves && (int64_t)n_moves >= limit)
         vg_plan_add_why(
-            plan, "%u VMs are over the threshold, the plan may have %" G_GINT64_FORMAT " moves",
+            plan, "%u VMs exceed the threshold, but the plan may have %" G_GINT64_FORMAT " moves",
             victims->len, limit);
     if (n_moves > 0)
         vg_plan_add_note(plan, "paper-threshold does not remember moves: a later plan may return "

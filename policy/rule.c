@@ -120,7 +120,7 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
 {
     const struct vg_snap_host *target = cluster->hosts[move->to].host;
     if (move->cost.memory_assumed)
-        vg_plan_add_note(plan, "the memory of VM '%s' is unknown; %.1f GiB are assumed",
+        vg_plan_add_note(plan, "the memory of VM '%s' is unknown; the plan assumes %.1f GiB",
                          cluster->vms[move->vm].vm->name,
                          (double)cluster->config->assumed_memory_bytes / (1024.0 * 1024 * 1024));
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
@@ -161,8 +161,8 @@ rule_add_gpus(const vg_cluster *cluster, const struct vg_move *move, struct vg_p
         return;
     if (vm->display_name)
         vg_plan_add_note(plan,
-                         "OpenStack chooses the GPU for VM '%s' on host '%s': the stated gain is "
-                         "that of the worst free GPU",
+                         "OpenStack chooses the GPU for VM '%s' on host '%s': the stated gain "
+                         "assumes the worst free GPU",
                          vm->name, to->name);
     else
         vg_plan_add_note(plan,

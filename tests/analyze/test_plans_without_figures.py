@@ -86,7 +86,7 @@ def test_a_vm_with_a_demand_is_planned(tmp_path, lists):
 def test_a_vm_without_a_demand_is_not_moved(tmp_path):
     document = plan(tmp_path / "s", hosts({"unknown": ["run_share"]}, {}))
     assert moves(document) == []
-    assert {"vm": "one", "host": "a", "reason": "its CPU demand is unknown"} in document["skipped"]
+    assert {"vm": "one", "host": "a", "reason": "the VM's CPU demand is unknown"} in document["skipped"]
 
 
 def test_no_vm_goes_to_the_host_of_one(tmp_path):
@@ -100,7 +100,7 @@ def test_a_gpu_of_unknown_use_stays(tmp_path):
     assert moves(plan(tmp_path / "s", hosts({"gpu": gpu}, {}))) == [("one", "b")]
     document = plan(tmp_path / "s", hosts({"gpu": gpu, "unknown": ["gpu"]}, {}))
     assert moves(document) == []
-    assert {"vm": "one", "host": "a", "reason": "it has a GPU whose use is unknown"} in document["skipped"]
+    assert {"vm": "one", "host": "a", "reason": "the VM has a GPU whose use is unknown"} in document["skipped"]
 
 
 @pytest.mark.drawn("previous")

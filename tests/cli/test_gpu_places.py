@@ -131,8 +131,8 @@ def test_placement_of_a_group_of_hosts(groups, packs, doubt, tmp_path):
 
 
 @pytest.mark.parametrize("lines, words", [
-    (["[hosts a]", "gpu_placement=pack"], ":3: [hosts a] match is missing"),
-    (["[hosts a]", "match=[t]"], ":3: [hosts a] match: a pattern has letters"),
+    (["[hosts a]", "gpu_placement=pack"], ":3: [hosts a] match, the names of the group's hosts, is missing"),
+    (["[hosts a]", "match=[t]"], ":3: [hosts a] match: a pattern may contain only letters"),
     (["[hosts a]", "match=t", "gpu_placement=full"], ":5: [hosts] gpu_placement: 'full' is not one of"),
 ])
 def test_wrong_group_of_hosts(lines, words, tmp_path):
@@ -174,7 +174,7 @@ def test_types_do_not_overbook_a_gpu(tmp_path):
         return [action["gpus"][0]["type"] for action in plan["actions"]]
     snapshot = case("overbooked-unknown-fb")
     assert types(wide(snapshot, tmp_path)) == ["6Q"] * 3
-    # While its memory is unknown, a mixed GPU gets one type, too.
+    # While the GPU's memory is unknown, a mixed GPU gets one type, too.
     snapshot["hosts"][0]["gpus"][0]["profiles"] = "mixed"
     assert types(wide(snapshot, tmp_path)) == ["6Q"] * 3
     # Its memory has room for two of 12 GiB, or one and two of 6 GiB, or four.
@@ -269,7 +269,7 @@ def test_a_vm_makes_room_for_the_one_that_leaves(tmp_path):
     assert moves(plan) == [("r", "d", [GPU0]), ("p", "c", [GPU0])]
     first, second = plan["actions"]
     assert first["group"] == second["group"] and first["wave"] < second["wave"]
-    assert "makes room on host 'c' for a VM that leaves host 'b'" in first["reason"]["text"]
+    assert "makes space on host 'c' for a VM that leaves host 'b'" in first["reason"]["text"]
 
 
 @pytest.mark.parametrize("options, words", [

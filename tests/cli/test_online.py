@@ -306,7 +306,7 @@ def test_plans(daemon):
     assert [p["id"] for p in doc(daemon, "plan", "list")] == [plan["id"]]
     assert doc(daemon, "plan", "show", plan["id"])["id"] == plan["id"]
     assert plan["id"] in run(daemon, "plan", "show", plan["id"]).stdout
-    assert "there is no other host" in run(daemon, "placement", "--dry-run").stdout
+    assert "contains no other hosts" in run(daemon, "placement", "--dry-run").stdout
     paper = doc(daemon, "placement", "--dry-run", "--rule", "paper-threshold")
     assert paper["rule"] == "paper-threshold" and paper["id"] != plan["id"]
     assert run(daemon, "plan", "show", "plan-0000000000000000", code=3).stderr

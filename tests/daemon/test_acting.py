@@ -144,7 +144,7 @@ def test_a_plan_is_carried_out(make):
     leader = site.leads()
     wait_for(lambda: {m["vm"]: m["why"] for m in site.state()["moves"]}[other])
     waits = {m["vm"]: m for m in site.state()["moves"]}[other]
-    assert waits["step"] == "waits" and ("act_moves_per_host" in waits["why"] or "comes first" in waits["why"]), waits
+    assert waits["step"] == "waits" and ("act_moves_per_host" in waits["why"] or "come first" in waits["why"]), waits
     listed = leader.ctl("migration", "list")
     assert "Automatic moves" in listed and other in listed and "waits" in listed, listed
     status = leader.ctl("policy", "status")

@@ -52,8 +52,8 @@ def test_another_gpu(site):
     with ended(site.basic.backlogged(STEPS), site.basic.backlogged(STEPS, OTHER)):
         # Not while the memory there is kept, as the other host tells its peers, too.
         with holding(site.basic, 8), kept(site.pthread) as mib, kept(site.there) as far_mib:
-            full = f"'{VM}' do not move to GPU '{names[site.pthread]}' of host 'near': it has too little free memory: of "
-            wait_for(lambda: any(full in why and f" others that will arrive have reserved {mib}, and these programs use 8" in why
+            full = f"'{VM}' do not move to GPU '{names[site.pthread]}' of host 'near': too little free GPU memory: of "
+            wait_for(lambda: any(full in why and f" arriving programs have reserved {mib}, and these programs use 8" in why
                                  for why in plan_of(site.near).get("why", [])), pause=0.5)
             wait_for(lambda: told_peers(site.far) == [far_mib << 20, 0])
         plan, action = proposed(site, kind="proxy-move", vm=VM)
@@ -113,7 +113,7 @@ def test_what_is_not_known(site):
         site.basic.proxy.process.send_signal(signal.SIGSTOP)
         try:
             plan = wait_for(lambda: [p for p in [plan_of(site.near)] if p and not p.get("proxies") and
-                                     any("nothing is proposed" in why for why in p["why"])], pause=0.5)[0]
+                                     any("no proposal for VM" in why for why in p["why"])], pause=0.5)[0]
             # The VMs themselves may want another host, and there is none.
             assert plan["verdict"] != "changes"
         finally:

@@ -513,7 +513,7 @@ fake_read_drain(void *data, const char *host, bool dry_run, GError **err)
     vm->seconds = 2.5;
     vm = vg_drain_add(drain, "beta", NULL);
     vm->step = VG_DRAIN_STAYS;
-    vm->reason = g_strdup("VM 'beta' is marked never to be moved");
+    vm->reason = g_strdup("VM 'beta' has the policy `never`");
     vg_drain_settle(drain);
     if (dry_run)
         drain->state = VG_DRAIN_PLANNED;

@@ -333,7 +333,7 @@ test_cooldown(void **state)
     assert_true(vg_acts_cooldown(&scene->facts, scene_act(scene, 0)->uuid, &n) == 40 * MINUTE);
     assert_int_equal(n, 3);
     assert_int_equal(scene_step(scene), 0);
-    assert_step(scene, 0, VG_ACT_DROPPED, "rests for 2400 s, as it was moved 3 times");
+    assert_step(scene, 0, VG_ACT_DROPPED, "3 times in the last 7 days; the next");
     for (int i = 0; i < 12; i++)
         scene_add_move(scene, 0, 4, 0, NOW - HOUR - i * HOUR, VG_MIGRATION_FAILED);
     assert_true(vg_acts_cooldown(&scene->facts, scene_act(scene, 0)->uuid, &n) == 24 * HOUR);
@@ -419,7 +419,7 @@ test_doubts(void **state)
     scene->facts.stopped = NULL;
     scene->facts.snapshot = NULL;
     assert_int_equal(scene_step(scene), 0);
-    assert_waits(scene, 0, "not known now");
+    assert_waits(scene, 0, "unknown now");
     scene->facts.snapshot = scene->snapshot;
     to->age_ns = 61 * S;
     assert_int_equal(scene_step(scene), 0);
@@ -431,7 +431,7 @@ test_doubts(void **state)
     to->takes_acts = true;
     scene_add_move(scene, 0, 0, 3, NOW, VG_MIGRATION_PENDING);
     assert_int_equal(scene_step(scene), 0);
-    assert_step(scene, 0, VG_ACT_DROPPED, "rests");
+    assert_step(scene, 0, VG_ACT_DROPPED, "automatic move is possible");
     scene_free(scene);
 }
 
@@ -491,7 +491,7 @@ test_waves(void **state)
     scene_add_action(scene, 4, 5, 3, 3);
     assert_int_equal(scene_take(scene), 3);
     assert_int_equal(scene_step(scene), 1);
-    assert_waits(scene, 1, "'v0' comes first");
+    assert_waits(scene, 1, "'v0' must come first");
     struct vg_migration *first = scene_follow(scene, 0, VG_MIGRATION_MIGRATING);
     assert_int_equal(scene_step(scene), 0);
     assert_step(scene, 0, VG_ACT_MOVING, NULL);
@@ -622,7 +622,7 @@ test_one_that_is_lost(void **state)
     assert_step(scene, 0, VG_ACT_STARTING, NULL);
     scene->facts.now_ns += 2 * S;
     assert_int_equal(scene_step(scene), 0);
-    assert_step(scene, 0, VG_ACT_DROPPED, "has not started it");
+    assert_step(scene, 0, VG_ACT_DROPPED, "has not started the move");
     scene_free(scene);
 }
 

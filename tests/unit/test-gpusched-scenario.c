@@ -140,7 +140,7 @@ static const struct {
     {"{\"vms\": [{\"name\": \"a\", \"start_ms\": -1}]}", "vms[0].start_ms: "},
     {"{\"vms\": [{\"name\": \"a\", \"start_ms\": 5, \"stop_ms\": 5}]}", "vms[0]: stop_ms"},
     {"{\"vms\": [{\"name\": \"a\", \"share\": 0}]}", "vms[0].share: 0 is out of range"},
-    {"{\"vms\": [{\"name\": \"a\", \"share\": 1}, {\"name\": \"b\"}]}", "leaves nothing"},
+    {"{\"vms\": [{\"name\": \"a\", \"share\": 1}, {\"name\": \"b\"}]}", "leaves no time"},
     {"{\"vms\": [{\"name\": \"a\", \"share\": 0.6}, {\"name\": \"b\", \"share\": 0.6}]}",
      "more than 1"},
     {"{\"vms\": [{\"name\": \"a\", \"quantum_us\": 99}]}", "vms[0].quantum_us: "},

@@ -235,7 +235,7 @@ test_rest(void **state)
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(plan->actions->len, 0);
     assert_true(policy_says(plan->why,
-                            "0.986 after its cost; 1.100 are needed, 5.5 times as much as "
+                            "0.986 after its cost; 1.100 are required, 5.5 times as much as "
                             "usual, since a VM moved less than an hour ago"));
     one->age_ns = 40 * MINUTE * S;
     g_autoptr(vg_plan) later = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);

@@ -42,7 +42,8 @@ test_memory_of_a_host(void **state)
         assert_int_equal(policy_says(plan->notes, "the memory of host 'to' is unknown"),
                          cases[i].noted);
         if (!cases[i].allowed)
-            assert_true(policy_says(plan->why, "VM 'a' needs 1.00 GiB of memory, host 'to' has"));
+            assert_true(
+                policy_says(plan->why, "VM 'a' needs 1.00 GiB of memory, but host 'to' has"));
     }
 }
 
@@ -231,11 +232,11 @@ test_figures_are_told_apart(void **state)
     policy_config.min_gain = 1;
     g_autoptr(vg_plan) dear = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_true(
-        policy_says(dear->why, "it gains 1.000 cores, 0.99999 after its cost; 1.00000 are"));
+        policy_says(dear->why, "the move gains 1.000 cores, 0.99999 after its cost; 1.00000 are"));
     policy_config.min_gain = 0;
     policy_config.horizon_ns = 83 * S / 10; /* 8 s of copying, 0.3 s of standstill: 8.3 core-s */
     g_autoptr(vg_plan) nothing = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
-    assert_true(policy_says(nothing->why, "it gains 1.000 cores, less than its cost"));
+    assert_true(policy_says(nothing->why, "the move gains 1.000 cores, less than its cost"));
 
     policy_config.rule = VG_RULE_PAPER_THRESHOLD;
     a->preemptions_per_s = 10.004;
@@ -325,9 +326,10 @@ test_paper_notes_a_bad_forecast(void **state)
         const struct vg_plan_action *action = plan->actions->pdata[0];
         bool doubted = cpus == 1;
         assert_int_equal(strstr(action->reason.text, "does not expect") != NULL, doubted);
-        assert_int_equal(policy_says(plan->notes, "the contention model does not expect the move "
-                                                  "of VM 'a' to pay off: it gains 0.000 cores, "
-                                                  "-0.014 after its cost"),
+        assert_int_equal(policy_says(plan->notes,
+                                     "the contention model does not expect the move "
+                                     "of VM 'a' to pay off: the move gains 0.000 cores, "
+                                     "-0.014 after its cost"),
                          doubted);
     }
 }
@@ -375,8 +377,8 @@ test_memory_of_a_proxy(void **state)
         {0, 0, NULL},
         {2 * GIB, GIB, NULL},
         {3 * GIB, 1,
-         "move to GPU 'free' of host 'to': it has too little free memory: of 8192 MiB, programs "
-         "use 4096, others that will arrive have reserved 3072, and these programs use 1024"},
+         "move to GPU 'free' of host 'to': too little free GPU memory: of 8192 MiB, programs "
+         "use 4096, arriving programs have reserved 3072, and these programs use 1024"},
         {8 * GIB, 0, "have reserved 8192"},
     };
     policy_config.hold_ns = 10 * S;

@@ -195,18 +195,19 @@ test_constraints(void **state)
         const char *sentence;
     } cases[] = {
         {spoil_maintenance, "maintenance", "host 'to' is in maintenance"},
-        {spoil_never_move, NULL, "VM 'a' is marked never to be moved"},
+        {spoil_never_move, NULL, "VM 'a' has the policy `never`"},
         {spoil_unmanaged, NULL, "libvirt on host 'from' does not know VM 'a'"},
-        {spoil_managed, NULL, "VM 'a' belongs to oVirt, and only that may move it"},
+        {spoil_managed, NULL, "VM 'a' is managed by oVirt, and only it may move the VM"},
         {spoil_cold, NULL, "VM 'a' can only be moved while it is shut down: it has Venus"},
         {spoil_pinned, NULL, "VM 'a' is pinned"},
-        {spoil_memory, "memory", "needs 1.00 GiB of memory, host 'to' has 1.00 GiB free"},
-        {spoil_cpu_model, "cpu-model", "needs CPU model 'Icelake', host 'to' has 'Haswell'"},
+        {spoil_memory, "memory", "needs 1.00 GiB of memory, but host 'to' has 1.00 GiB free"},
+        {spoil_cpu_model, "cpu-model", "needs CPU model 'Icelake', but host 'to' has 'Haswell'"},
         {spoil_cpu_model_unknown, "cpu-model", "the CPU model of host 'to' is unknown"},
-        {spoil_gpu_type, "gpu-type", "has a GPU of type 't', host 'to' offers none"},
+        {spoil_gpu_type, "gpu-type", "has a GPU of type 't', which host 'to' does not offer"},
         {spoil_gpu_type_unknown, "gpu-type", "the vGPU type of VM 'a' on GPU 'card0' is not known"},
         {spoil_gpu_free, "gpu-free", "host 'to' has no free GPU of type 't' for VM 'a'"},
-        {spoil_whole_gpu_type, "gpu-type", "a GPU of type '10de:2331', host 'to' offers none"},
+        {spoil_whole_gpu_type, "gpu-type",
+         "a GPU of type '10de:2331', which host 'to' does not offer"},
         {spoil_whole_gpu_free, "gpu-free", "no free GPU of type '10de:2331' for VM 'a'"},
         {spoil_whole_gpu_used, "gpu-free", "no free GPU of type 'passthrough' for VM 'a'"},
         {spoil_gpu_memory, "gpu-memory", "VM 'a' needs 1.00 GiB of GPU memory"},
@@ -329,10 +330,10 @@ test_evacuate(void **state)
         int64_t gib;
         const char *reason;
     } cases[] = {
-        {"two", 2, "has space for it"},
-        {"one", 1, "has space for it"},
-        {"kept", 1, "marked never to be moved"},
-        {"left-over", 1, "no host can take it"},
+        {"two", 2, "has space for the VM"},
+        {"one", 1, "has space for the VM"},
+        {"kept", 1, "the policy `never`"},
+        {"left-over", 1, "no host can take the VM"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         struct vg_snap_vm *vm = vg_snap_host_add_vm(from, cases[i].name);
@@ -441,7 +442,7 @@ test_unmanaged_vm_is_left_out(void **state)
     assert_int_equal(plan->skipped->len, 1);
     const struct vg_plan_skip *skip = plan->skipped->pdata[0];
     assert_string_equal(skip->vm, "a");
-    assert_string_equal(skip->reason, "its host's libvirt does not know it");
+    assert_string_equal(skip->reason, "libvirt on the VM's host does not know the VM");
 }
 
 static void
@@ -452,7 +453,7 @@ test_nothing_to_look_at(void **state)
     for (int rule = 0; rule < VG_RULE_MAX; rule++) {
         g_autoptr(vg_plan) plan = policy_plan_of(empty, (enum vg_rule_id)rule);
         assert_int_equal(plan->verdict, VG_PLAN_NOTHING_TO_DO);
-        assert_true(policy_says(plan->why, "there is no host in the snapshot"));
+        assert_true(policy_says(plan->why, "the snapshot contains no hosts"));
 
         g_autoptr(vg_snapshot) one = vg_snapshot_new(VG_SOURCE_TRACE);
         struct vg_snap_host *host = policy_add_host(one, "lonely", 1);
@@ -462,7 +463,7 @@ test_nothing_to_look_at(void **state)
         /* The paper's rule looks for a majority, which nobody forbids here. */
         assert_int_equal(alone->verdict,
                          rule == VG_RULE_COMPLEMENT ? VG_PLAN_INFEASIBLE : VG_PLAN_NOTHING_TO_DO);
-        assert_true(policy_says(alone->why, "there is no other host in the snapshot"));
+        assert_true(policy_says(alone->why, "the snapshot contains no other hosts"));
 
         g_autoptr(vg_snapshot) calm = vg_snapshot_new(VG_SOURCE_TRACE);
         host = policy_add_host(calm, "calm", 4);
@@ -514,8 +515,8 @@ test_min_gain(void **state)
     policy_config.min_gain = 0.99; /* 1 - 0.0138 = 0.986 */
     g_autoptr(vg_plan) fails = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(fails->verdict, VG_PLAN_NOTHING_TO_DO);
-    assert_true(
-        policy_says(fails->why, "it gains 1.000 cores, 0.986 after its cost; 0.990 are needed"));
+    assert_true(policy_says(
+        fails->why, "the move gains 1.000 cores, 0.986 after its cost; 0.990 are required"));
 
     /* The target has one CPU, of which 0.85 are wanted: one of the two VMs of one core could win
      * the whole core that is lost, and wins 0.15 of it there. */
@@ -531,7 +532,7 @@ test_min_gain(void **state)
     policy_config.min_gain_fraction = 0.16;
     g_autoptr(vg_plan) little = policy_plan_of(tight, VG_RULE_COMPLEMENT);
     assert_int_equal(little->verdict, VG_PLAN_NOTHING_TO_DO);
-    assert_true(policy_says(little->why, "16 % are needed"));
+    assert_true(policy_says(little->why, "16 % are required"));
 }
 
 /* A move of 1 core that costs 0.0138 wins 0.986. At an age of 60 s it must win twice the 0.49 of
@@ -556,10 +557,11 @@ test_old_figures(void **state)
         hosts[1 - i]->age_ns = 30 * S;
         g_autoptr(vg_plan) more = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
         assert_int_equal(more->verdict, VG_PLAN_NOTHING_TO_DO);
-        g_autofree char *why = g_strdup_printf(
-            "it gains 1.000 cores, 0.986 after its cost; 0.988 are needed, 2.02 times as much as "
-            "usual because the figures of host '%s' are 61 s old",
-            hosts[i]->name);
+        g_autofree char *why =
+            g_strdup_printf("the move gains 1.000 cores, 0.986 after its cost; 0.988 are required, "
+                            "2.02 times as much as "
+                            "usual because the figures of host '%s' are 61 s old",
+                            hosts[i]->name);
         assert_true(policy_says(more->why, why));
         policy_config.stale_ns = 0;
         g_autoptr(vg_plan) always = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
@@ -590,12 +592,12 @@ test_old_figures_of_a_tight_host(void **state)
     nearly->age_ns = 90 * S;
     g_autoptr(vg_plan) little = policy_plan_of(tight, VG_RULE_COMPLEMENT);
     assert_int_equal(little->verdict, VG_PLAN_NOTHING_TO_DO);
-    assert_true(policy_says(little->why, "17.5 % are needed, 2.5 times as much as usual because "
+    assert_true(policy_says(little->why, "17.5 % are required, 2.5 times as much as usual because "
                                          "the figures of host 'nearly' are 90 s old"));
     policy_config.min_gain = 0;
     nearly->age_ns = 36000 * S;
     g_autoptr(vg_plan) never = policy_plan_of(tight, VG_RULE_COMPLEMENT);
-    assert_true(policy_says(never->why, "100 % are needed"));
+    assert_true(policy_says(never->why, "100 % are required"));
 }
 
 /* Each of 24 VMs of one core wins only 1 of the 23 that one CPU lacks, and all it could: the worse
@@ -639,9 +641,9 @@ test_gate_is_per_move(void **state)
         assert_string_equal(action->vm, "x");
         assert_int_equal(action->gain.lost_cpu_ns_per_s, 800000000);
         assert_true(policy_says(plan->why,
-                                "the best other move is to move 'big0' from 'bad' to 'to2': it "
-                                "gains 8.000 of the 10.000 cores that are possible; 90 % are "
-                                "needed"));
+                                "the best other move is to move 'big0' from 'bad' to 'to2': the "
+                                "move gains 8.000 of the 10.000 possible cores; 90 % are "
+                                "required"));
         assert_string_equal(action->runner_up.what, "move 'x' from 'small' to 'to2'");
     }
 }
@@ -660,7 +662,7 @@ test_runner_up_that_fails(void **state)
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_string_equal(action->vm, "a");
     assert_string_equal(action->runner_up.what, "move 'c' from 'from' to 'to'");
-    assert_non_null(strstr(action->runner_up.why, "it gains 0.010 cores"));
+    assert_non_null(strstr(action->runner_up.why, "the move gains 0.010 cores"));
     assert_int_equal(action->runner_up.gain.lost_cpu_ns_per_s, 10000000);
 }
 

@@ -110,8 +110,9 @@ test_what_the_host_itself_takes(void **state)
     assert_non_null(strstr(action->reason.text,
                            "Host 'from' loses 0.50 cores on CPUs (VMs demand 1.00, the host itself "
                            "uses 1.50, 2 there)"));
-    assert_non_null(strstr(action->reason.text,
-                           "host 'idle' has 2 CPUs; its VMs demand 0.00 and it uses 0.50 itself"));
+    assert_non_null(
+        strstr(action->reason.text,
+               "host 'idle' has 2 CPUs; its VMs demand 0.00 and the host itself uses 0.50"));
 }
 
 /* The VM is bound to CPU 0, where it lost 0.5 cores to programs, which is what it left of that CPU:
@@ -542,7 +543,7 @@ test_demo(void **state)
         assert_int_equal(action->gain.lost_cpu_ns_per_s / 1000000, 1002);
         assert_true(action->cost.memory_assumed);
         assert_true(policy_says(plan->notes, "host 'gpu-host' is an example, not a measurement"));
-        assert_true(policy_says(plan->notes, "4.0 GiB are assumed"));
+        assert_true(policy_says(plan->notes, "the plan assumes 4.0 GiB"));
         assert_true(policy_says(plan->notes, "were measured at different times"));
         /* What it waited for at home is no trouble of its new host. */
         for (guint i = 0; i < plan->why->len; i++)
