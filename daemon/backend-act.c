@@ -368,14 +368,15 @@ static void
 act_start(const struct act_look *look, struct vg_act_move *move, int64_t revision)
 {
     struct backend_act *act = look->backend->act;
-    /* A repeated order may be refused because the first one has started the move. */
+    /* A repeated order may be refused because the first one has started the move. It has an audit
+     * entry of its own, because a leader may have ended before it wrote one. */
     const bool again = move->asked_ns != look->facts.now_ns;
     g_autoptr(GError) error = NULL;
     g_autoptr(vg_migration) record = NULL;
 
-    if (!again && (act_audit(look, move, &error) < 0 ||
-                   (!move->undo_of && act_save_plan(look, &error) < 0))) {
-        vg_acts_refuse(move, error->message);
+    if (act_audit(look, move, &error) < 0 || (!move->undo_of && act_save_plan(look, &error) < 0)) {
+        if (!again)
+            vg_acts_refuse(move, error->message);
         vg_log_warn("an automatic move does not start act=%s vm=\"%s\" reason=\"%s\"", move->act,
                     move->vm, error->message);
         return;

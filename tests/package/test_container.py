@@ -73,7 +73,7 @@ def test_reports_the_host(container):
     """vgpud measures this machine, not the container."""
     wait_for(lambda: container("vgpuctl", "host", "show").returncode == 0, pause=1)
     host = json.loads(container("vgpuctl", "host", "show", "-o", "json").stdout)
-    assert host["host"] == socket.gethostname()
+    assert host["name"] == socket.gethostname()
     assert host["cpus"] == os.cpu_count()
     doctor = container("vgpuctl", "doctor")
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
