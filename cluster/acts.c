@@ -7,6 +7,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "acts"
 
 #define CALL_NS (5 * VG_NS_PER_S)
 
@@ -16,6 +19,7 @@ struct vg_acts {
     vg_etcd *etcd;
     char *leader; /* key of the leader of the cluster */
     char *prefix, *state, *pause, *resume;
+    char *past; /* prefix */
 };
 
 char *
@@ -36,6 +40,7 @@ vg_acts_new(const struct vg_etcd_options *etcd, const char *cluster)
     acts->state = vg_acts_key_below(prefix, "state");
     acts->pause = vg_acts_key_below(prefix, "pause");
     acts->resume = vg_acts_key_below(prefix, "resume");
+    acts->past = g_strdup_printf("/vgpud/%s+past/", cluster);
     return acts;
 }
 
@@ -50,6 +55,7 @@ vg_acts_free(vg_acts *acts)
     g_free(acts->state);
     g_free(acts->pause);
     g_free(acts->resume);
+    g_free(acts->past);
     g_free(acts);
 }
 
@@ -107,23 +113,69 @@ vg_acts_read(vg_acts *acts, struct vg_acts_state *ret, GError **err)
     return 0;
 }
 
+/* Writes a key if this host still is the leader. */
+static int
+acts_write_leading(vg_acts *acts, int64_t leader, const struct vg_etcd_write *write, GError **err)
+{
+    const struct vg_etcd_condition condition = {acts->leader, true, leader};
+    const struct vg_etcd_txn txn = {&condition, 1, write, 1, NULL};
+    g_auto(vg_etcd_answer) answer = {0};
+
+    if (vg_etcd_txn(acts->etcd, &txn, CALL_NS, &answer, err) < 0)
+        return -1;
+    return answer.succeeded ? 0
+                            : vg_error(err, VG_E_CONFLICT, "another host leads the cluster by now");
+}
+
 int
 vg_acts_write(vg_acts *acts, int64_t leader, const struct vg_acting *acting, GError **err)
 {
     g_autoptr(json_object) object = vg_record_write(&vg_acting_record, acting);
     g_autofree char *text = vg_json_to_text(object, false);
-    const struct vg_etcd_condition condition = {acts->leader, true, leader};
     const struct vg_etcd_write write = {acts->state, text, 0};
-    const struct vg_etcd_txn txn = {&condition, 1, &write, 1, NULL};
-    g_auto(vg_etcd_answer) answer = {0};
 
     if (strlen(text) > VG_ETCD_VALUE_MAX)
         return vg_error(err, VG_E_INVALID, "the plan is too long for etcd: %zu bytes",
                         strlen(text));
-    if (vg_etcd_txn(acts->etcd, &txn, CALL_NS, &answer, err) < 0)
-        return -1;
-    return answer.succeeded ? 0
-                            : vg_error(err, VG_E_CONFLICT, "another host leads the cluster by now");
+    return acts_write_leading(acts, leader, &write, err);
+}
+
+GPtrArray *
+vg_acts_read_past(vg_acts *acts, GError **err)
+{
+    const struct vg_etcd_range range = {.key = acts->past, .is_prefix = true};
+    g_auto(vg_etcd_answer) answer = {0};
+    GPtrArray *hosts;
+
+    if (vg_etcd_range(acts->etcd, &range, CALL_NS, &answer, err) < 0)
+        return NULL;
+    hosts = g_ptr_array_new_with_free_func(vg_act_past_free);
+    for (guint i = 0; i < answer.pairs->len; i++) {
+        g_autoptr(GError) error = NULL;
+        vg_act_past *past = acts_read_value(answer.pairs->pdata[i], &vg_act_past_record, &error);
+        if (past)
+            g_ptr_array_add(hosts, past);
+        else
+            vg_log_warn_limited("past moves are unknown reason=\"%s\"", error->message);
+    }
+    return hosts;
+}
+
+int
+vg_acts_write_past(vg_acts *acts, int64_t leader, vg_act_past *past, GError **err)
+{
+    g_autofree char *key = g_strconcat(acts->past, past->host, NULL);
+    g_autofree char *text = NULL;
+
+    while (past->moves->len > 0 && !text) {
+        g_autoptr(json_object) object = vg_record_write(&vg_act_past_record, past);
+        text = vg_json_to_text(object, false);
+        if (strlen(text) > VG_ETCD_VALUE_MAX) {
+            g_clear_pointer(&text, g_free);
+            vg_act_past_truncate(past, past->moves->len / 2);
+        }
+    }
+    return acts_write_leading(acts, leader, &(struct vg_etcd_write){key, text, 0}, err);
 }
 
 static char *

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What etcd keeps about automatic moves, below /vgpud/CLUSTER+act/ so that only those who need it
- * read it: state (struct vg_acting), which the leader writes; pause (struct vg_act_mark), while a
- * user has stopped them; and resume, when that last ended.
+ * What etcd stores about automatic moves. These keys are not below /vgpud/CLUSTER/, so that only
+ * hosts that need them read them:
  *
- * Any thread may call; all functions but the last block up to a few seconds.
+ *   /vgpud/CLUSTER+act/state   struct vg_acting, which the leader writes.
+ *   /vgpud/CLUSTER+act/pause   struct vg_act_mark, while a user has stopped automatic moves.
+ *   /vgpud/CLUSTER+act/resume  struct vg_act_mark, when a user last resumed them.
+ *   /vgpud/CLUSTER+past/HOST   struct vg_act_past, which the leader writes.
+ *
+ * Any thread may call. All functions except the last one block up to a few seconds.
  */
 #ifndef VG_CLUSTER_ACTS_H
 #define VG_CLUSTER_ACTS_H
 
 #include "cluster/etcd.h"
+#include "model/act-past.h"
 #include "model/acting.h"
 
 typedef struct vg_acts vg_acts;
@@ -37,6 +42,14 @@ int vg_acts_read(vg_acts *acts, struct vg_acts_state *ret, GError **err);
 /* Writes the state if this revision still is the create revision of the leader's key. Otherwise
  * fails with VG_E_CONFLICT. */
 int vg_acts_write(vg_acts *acts, int64_t leader, const struct vg_acting *acting, GError **err);
+
+/* Reads the past moves of all hosts: vg_act_past, freed with the array. Skips keys that cannot be
+ * read, with a warning in the log. */
+GPtrArray *vg_acts_read_past(vg_acts *acts, GError **err);
+
+/* Writes the past moves of a host under the same condition. Deletes the key if the host has no
+ * moves. Drops the oldest moves if the document is too long for etcd. */
+int vg_acts_write_past(vg_acts *acts, int64_t leader, vg_act_past *past, GError **err);
 
 /* Stop all automatic moves, and end that. Succeed if that is so already. */
 int vg_acts_pause(vg_acts *acts, const char *by, GError **err);

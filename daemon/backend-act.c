@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "cluster/peer-moves.h"
 #include "daemon/act-config.h"
+#include "daemon/backend-act-past.h"
 #include "daemon/cluster-config.h"
 #include "policy/host-groups.h"
 
@@ -36,6 +36,7 @@ struct backend_act {
     int64_t plan_ns;  /* CLOCK_MONOTONIC, when it was made */
     int64_t next_ns;  /* CLOCK_MONOTONIC, of the next look */
     int64_t revision; /* of the leader's key at the last look */
+    struct act_past *past;
     bool has_vm_mode; /* the mode of a VM was 'act' when the hosts were last read */
 };
 
@@ -46,6 +47,7 @@ backend_act_new(const struct vg_daemon_config *config)
     struct backend_act *act = g_new0(struct backend_act, 1);
 
     act->acts = vg_acts_new(&etcd, config->cluster_name);
+    act->past = act_past_new();
     return act;
 }
 
@@ -56,6 +58,7 @@ backend_act_free(struct backend_act *act)
         return;
     vg_acts_free(act->acts);
     vg_plan_free(act->plan);
+    act_past_free(act->past);
     g_free(act);
 }
 
@@ -93,10 +96,9 @@ struct act_look {
     struct vg_act_rules rules;
     struct vg_policy_config policy;
     struct vg_acts_state state;
-    GPtrArray *hosts; /* struct vg_host_moves, which own the moves */
-    GPtrArray *moves;
+    struct act_moves moves;
     GPtrArray *notes;
-    char *unknown, *stopped;
+    char *stopped;
     vg_snapshot *snapshot;
     vg_plan *plan; /* the current plan */
     struct vg_acts_facts facts;
@@ -106,10 +108,8 @@ static void
 act_look_clear(struct act_look *look)
 {
     vg_acts_state_clear(&look->state);
-    g_clear_pointer(&look->hosts, g_ptr_array_unref);
-    g_clear_pointer(&look->moves, g_ptr_array_unref);
+    act_moves_clear(&look->moves);
     g_clear_pointer(&look->notes, g_ptr_array_unref);
-    g_free(look->unknown);
     g_free(look->stopped);
     vg_snapshot_free(look->snapshot);
     vg_plan_free(look->plan);
@@ -140,48 +140,6 @@ act_why_stopped(const struct act_look *look)
                ? NULL
                : g_strdup_printf("[actions] enabled is 'no' on the leader, '%s'",
                                  vg_mover_host(backend->parts.mover));
-}
-
-/* Returns why the moves of a host may not all be known, or NULL. */
-static char *
-act_why_unknown(const struct vg_host_moves *host, int64_t now_ns)
-{
-    const struct vg_migration *oldest =
-        host->moves->len > 0 ? host->moves->pdata[host->moves->len - 1] : NULL;
-
-    if (host->reason)
-        return g_strdup_printf("the moves of host '%s' are not known: %s", host->host,
-                               host->reason);
-    if (host->moves->len >= VG_JOURNAL_MIGRATIONS_MAX && oldest->made_ns > now_ns - VG_ACT_PAST_NS)
-        return g_strdup_printf("host '%s' has made too many moves in the last 7 days for all of "
-                               "them to be known",
-                               host->host);
-    return NULL;
-}
-
-/* Reads the moves of all hosts. */
-static void
-act_read_moves(struct act_look *look)
-{
-    vg_daemon_backend *backend = look->backend;
-    g_autoptr(GError) error = NULL;
-    const size_t left_out = vg_peers_left_out(backend->parts.peers);
-
-    look->moves = g_ptr_array_new();
-    look->hosts = backend_list_all_migrations(backend, false, VG_JOURNAL_MIGRATIONS_MAX, &error);
-    if (!look->hosts)
-        look->unknown = g_strdup_printf("the moves of this host are not known: %s", error->message);
-    else if (left_out > 0)
-        look->unknown = g_strdup_printf("the moves of %zu hosts are not known: the cluster is too "
-                                        "large",
-                                        left_out);
-    for (guint i = 0; look->hosts && i < look->hosts->len; i++) {
-        const struct vg_host_moves *host = look->hosts->pdata[i];
-        if (!look->unknown)
-            look->unknown = act_why_unknown(host, look->facts.now_ns);
-        for (guint k = 0; k < host->moves->len; k++)
-            g_ptr_array_add(look->moves, host->moves->pdata[k]);
-    }
 }
 
 static void
@@ -215,8 +173,8 @@ act_set_facts(struct act_look *look)
 
     look->facts.rules = &look->rules;
     look->facts.policy = &look->policy;
-    look->facts.moves = look->moves;
-    look->facts.unknown = look->unknown;
+    look->facts.moves = look->moves.moves;
+    look->facts.unknown = look->moves.unknown;
     look->facts.stopped = look->stopped;
     look->facts.snapshot = look->snapshot;
     look->facts.plan = look->plan;
@@ -317,8 +275,8 @@ act_save_plan(const struct act_look *look, GError **err)
 static const struct vg_migration *
 act_find_undone(const struct act_look *look, const struct vg_act_move *move)
 {
-    for (guint i = 0; move->undo_of && i < look->moves->len; i++) {
-        const struct vg_migration *other = look->moves->pdata[i];
+    for (guint i = 0; move->undo_of && i < look->moves.moves->len; i++) {
+        const struct vg_migration *other = look->moves.moves->pdata[i];
         if (strcmp(other->id, move->undo_of) == 0)
             return other;
     }
@@ -449,9 +407,10 @@ act_run(struct act_look *look, vg_leader *leader, int64_t revision, GError **err
 
 /* Reads only the necessary data, because it queries all hosts. */
 static int
-act_prepare(struct act_look *look, GError **err)
+act_prepare(struct act_look *look, int64_t revision, GError **err)
 {
     struct backend_act *act = look->backend->act;
+    int known = 0;
 
     if (vg_acts_read(act->acts, &look->state, err) < 0)
         return -1;
@@ -466,9 +425,11 @@ act_prepare(struct act_look *look, GError **err)
     if (look->snapshot)
         act->has_vm_mode = act_has_vm_mode(look->snapshot);
     if (busy || act->has_vm_mode || vg_acts_is_wanted(&look->rules, &look->policy))
-        act_read_moves(look);
+        known = act_past_read(act->past, look->backend, act->acts, revision, &look->moves, err);
     else
-        look->moves = g_ptr_array_new();
+        look->moves.moves = g_ptr_array_new();
+    if (known < 0)
+        return -1;
     look->stopped = act_why_stopped(look);
     if (busy && look->state.acting->plan)
         look->plan =
@@ -489,7 +450,7 @@ backend_act_look(void *data, vg_leader *leader, int64_t revision)
 
     if (act->revision == revision && vg_clock_monotonic_ns() < act->next_ns)
         return;
-    if (act_prepare(&look, &error) < 0 || act_run(&look, leader, revision, &error) < 0)
+    if (act_prepare(&look, revision, &error) < 0 || act_run(&look, leader, revision, &error) < 0)
         vg_log_warn_limited("nothing is done without a person now reason=\"%s\"", error->message);
     else
         act->revision = revision;

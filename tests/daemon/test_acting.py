@@ -105,6 +105,12 @@ class Site:
         pair = self.etcd.pairs("/vgpud/test+act/").get("/vgpud/test+act/state")
         return json.loads(pair[0]) if pair else None
 
+    def past(self, host):
+        """The moves that etcd remembers of a host."""
+        key = "/vgpud/test+past/" + host
+        pair = self.etcd.pairs(key).get(key)
+        return json.loads(pair[0])["moves"] if pair else []
+
     def steps(self):
         return {m["vm"]: m["step"] for m in (self.state() or {"moves": []})["moves"]}
 
@@ -223,6 +229,30 @@ def test_an_unknown_journal(make):
     assert site.begun() == [first]
     away.daemon.process.send_signal(signal.SIGCONT)
     wait_for(lambda: len(site.begun()) == 2)
+
+
+def test_a_journal_that_is_lost(make):
+    """The cluster remembers the moves of a host whose journal is lost, so its VMs rest all the same."""
+    site = make().start()
+    for _ in VMS.keys() - {"vm-idle"}:
+        [moving] = wait_for(site.under_way)
+        site.instances[moving].looks = 1
+        wait_for(lambda moving=moving: site.steps().get(moving) == "done")
+    moved = {m["id"] for m in site.hosts["host-a"].moves()}
+    wait_for(lambda: {m["id"]: m["state"] for m in site.past("host-a")} == dict.fromkeys(moved, "done"))
+    lost = site.hosts["host-a"]
+    lost.daemon.stop()
+    shutil.rmtree(lost.daemon.state)
+    lost.start()
+    assert lost.moves() == []
+    # Its recording continues to report lost time. A plan is made of it, and then checked.
+    since = max(h.daemon.get("/v1/policy")["at_ns"] for h in site.hosts.values())
+    def proposal():
+        return (site.leads().daemon.get("/v1/cluster")["proposal"] or {"made_ns": 0})["made_ns"]
+    first = wait_for(lambda: proposal() if proposal() > since else None)
+    wait_for(lambda: proposal() > first)
+    assert site.begun() == ["vm-busy", "vm-duty"]
+    assert {m["id"] for m in site.past("host-a")} == moved
 
 
 def test_the_policy_of_a_vm(make):

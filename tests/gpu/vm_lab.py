@@ -91,46 +91,52 @@ class Program:
         self.ask("kill")
 
 
+def devices(disk, tap):
+    """A disk that is only read, and a network card."""
+    return (f"<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{disk}'/>"
+            "<target dev='vda' bus='virtio'/><readonly/>"
+            "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0'/></disk>"
+            f"<interface type='ethernet'><target dev='{tap}' managed='no'/><model type='virtio'/>"
+            "<address type='pci' domain='0x0000' bus='0x00' slot='0x06' function='0x0'/></interface>")
+
+
 class Guest:
     """A VM without a GPU, with a network to its host alone: number 0, 1 or 2."""
 
     def __init__(self, name, number, disk):
-        self.name, net = name, f"192.168.{231 + number}"
-        self.here, self.there = net + ".1", net + ".2"
-        tap = f"tap-vm{number}"
-        lab("exec", "h1", "sh", "-c", f"ip tuntap add dev {tap} mode tap; ip addr add {self.here}/24 dev {tap}; "
+        net, tap = f"192.168.{231 + number}", f"tap-vm{number}"
+        lab("exec", "h1", "sh", "-c", f"ip tuntap add dev {tap} mode tap; ip addr add {net}.1/24 dev {tap}; "
             f"ip link set {tap} up")
+        self.start(name, disk, tap, net + ".1", net + ".2")
+
+    def start(self, name, disk, tap, here, there):
+        self.name, self.host, self.here, self.there = name, "h1", here, there
         began = time.monotonic()
-        start_guest("h1", name, gpu=False, mib=GUEST_MIB, devices=(
-            f"<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{disk}'/>"
-            "<target dev='vda' bus='virtio'/><readonly/>"
-            "<address type='pci' domain='0x0000' bus='0x00' slot='0x05' function='0x0'/></disk>"
-            f"<interface type='ethernet'><target dev='{tap}' managed='no'/><model type='virtio'/>"
-            "<address type='pci' domain='0x0000' bus='0x00' slot='0x06' function='0x0'/></interface>"))
+        start_guest("h1", name, gpu=False, mib=GUEST_MIB, devices=devices(disk, tap))
         self.boot_s = time.monotonic() - began
         self.tell("opencl bare")
         self.tell(f"net {self.there}/24 {self.here}")
 
     def tell(self, line):
-        return tell("h1", self.name, line)
+        return tell(self.host, self.name, line)
 
     def console(self):
-        return console("h1", self.name)
+        return console(self.host, self.name)
 
     def remove(self):
         remove_guest(self.name)
 
 
-def network():
-    """Before a command that has the network of the VMs' host, and nothing else of it: a proxy takes no questions of who is
-    outside of its namespace of processes."""
-    return [*prefix("h1")[:3], "-n", "--"]
+def network(host="h1"):
+    """Precedes a command that uses the network of a host, and nothing else of it: a proxy answers only programs in its
+    own process namespace."""
+    return [*prefix(host)[:3], "-n", "--"]
 
 
 class Proxy:
     """vgpu-proxy on the host. Its sockets are (VM, address, more options)."""
 
-    def __init__(self, name, vendor, sockets, *options):
+    def __init__(self, name, vendor, sockets, *options, host="h1"):
         self.folder = os.path.join(WORK, name)
         os.makedirs(os.path.join(self.folder, "vendors"), exist_ok=True)
         with open(os.path.join(self.folder, "vendors", "vendor.icd"), "w", encoding="utf-8") as file:
@@ -141,7 +147,7 @@ class Proxy:
         argv = [os.path.join(BUILD, "vgpu-proxy"), "--drain=1", f"--vendors={self.folder}/vendors", f"--ask={self.asked}",
                 *options, *words]
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([*network(), *argv], stderr=log, cwd=self.folder, env=clean())
+            self.process = subprocess.Popen([*network(host), *argv], stderr=log, cwd=self.folder, env=clean())
         wait_for(lambda: self.process.poll() is not None or os.path.exists(self.asked))
         if self.process.poll() is not None:
             raise Failed("the proxy did not begin: " + self.said())

@@ -16,6 +16,7 @@ from unixhttp import wait_for
 import moving
 import vm_daemon
 import vm_host
+import vm_migrate
 from vm_lab import BUILD, Failed, Guest, Node, Program, Proxy, lab, native, on_host, ours, remote, smi
 
 BUILT = os.path.join(BUILD, "tests", "opencl")
@@ -60,8 +61,8 @@ class Lab:
             self.report.say(f"{name} was up after {guest.boot_s:.1f} s")
         return made
 
-    def proxy(self, name, sockets, *options):
-        return self.stack.enter_context(Proxy(name, self.vendor, sockets, *options))
+    def proxy(self, name, sockets, *options, host="h1"):
+        return self.stack.enter_context(Proxy(name, self.vendor, sockets, *options, host=host))
 
     def node(self, proxies, guests, addresses):
         node = Node(proxies, guests, addresses, self.is_gpu)
@@ -398,4 +399,4 @@ def run(name, report, vendor, root):
     with Lab(report, vendor, root) as lab_:
         {"guest": part_guest, "host": vm_host.part, "shares": part_shares, "moves": part_moves,
          "moves-warm": lambda lab_: part_moves(lab_, "--warm"),
-         "daemon": part_daemon}[name](lab_)
+         "migrate": vm_migrate.part, "daemon": part_daemon}[name](lab_)

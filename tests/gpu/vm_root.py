@@ -18,7 +18,7 @@ PYTHON = "/usr/bin/python3"
 PROGRAMS = ("bash dash env cat chmod cksum cp cut date dirname basename echo head id install ln ls mkdir mktemp mv nice"
             " printf rm rmdir sleep sort stat sync tail tee timeout touch tr true uname wc md5sum base64 df du"
             " mount umount nsenter unshare setsid dmesg ip tc bridge sysctl hostname grep sed mawk find xargs tar xz cpio"
-            " busybox ldd getent ldconfig mke2fs clinfo virsh libvirtd qemu-system-x86_64 ps").split()
+            " busybox ldd getent ldconfig mke2fs clinfo virsh libvirtd qemu-system-x86_64 ps certtool").split()
 # Names that the C library of today leaves empty; what was built for older ones still asks for them, as NVIDIA does.
 FOR_VENDOR = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1", "libresolv.so.2")
 # Folders and files that programs look for at run time.

@@ -158,7 +158,7 @@ def test_a_move_that_does_not_help(acting):
 
 @pytest.mark.host
 def test_a_move_that_harms(acting):
-    """Where the VM goes, another VM begins to spin, and a program that comes first. The move is reversed, once,
+    """On the target, another VM starts to spin, and so does a program with a higher priority. The move is reversed, once,
     and after it nothing moves: one error is what the budget allows."""
     with guests("victim2", "hog2", "tenant2") as names:
         start_guest("h2", "tenant2", gpu=False)
@@ -173,7 +173,7 @@ def test_a_move_that_harms(acting):
             undo = wait_for(lambda: acting.ended(names, undo=True), pause=0.2)
         assert (undo["state"], undo["vm"], undo["to"]) == ("done", move["vm"], "h1"), undo
         assert running_on(move["vm"]) == ["h1"]
-        wait_for(lambda: acting.policy()["spent"], pause=0.2)
+        wait_for(lambda: acting.policy()["budget_spent"], pause=0.2)
         leader = acting.nodes[acting.leader()].daemon
         assert "policy-stopped" in [a["alert"] for a in leader.get("/v1/alerts")["items"]]
         acting.pause()

@@ -10,7 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FROM = os.path.join(ROOT, "schema", "api", "openapi.yaml")
 ASKED = ["/v1", "/v1/host", "/v1/host/cpus", "/v1/host/history", "/v1/vms", "/v1/vms/{id}", "/v1/vms/{id}/samples", "/v1/vms/{id}/gpu",
          "/v1/gpus", "/v1/gpus/{id}/requests", "/v1/preemptions", "/v1/alerts", "/v1/hosts", "/v1/plans", "/v1/plans/{id}",
-         "/v1/migrations", "/v1/migrations/{id}"]
+         "/v1/migrations", "/v1/migrations/{id}", "/v1/policy"]
 POSTED = ["/v1/plans", "/v1/migrations"]
 HEAD = """// SPDX-License-Identifier: Apache-2.0
 // What the interface has. Made of schema/api/openapi.yaml by tests/lib/page_types.py: do not edit.

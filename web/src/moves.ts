@@ -159,6 +159,27 @@ function planButton(context: Context): HTMLElement {
   return box;
 }
 
+/** What moves without a person, and why the rest waits. */
+function policyShown(context: Context, policy: api.Policy): Node[] {
+  const says = policy.acts ? "Automatic moves may start now." : `No automatic move starts now: ${policy.why ?? "no leader has reported yet"}.`;
+  return [
+    el("h2", {}, "Automatic moves"),
+    el("div", { class: "tiles" },
+      tile("Mode", policy.mode, "observe: no plans; propose: a person starts the moves; act: the leader starts them"),
+      tile("Leader", policy.leader ?? "none"),
+      tile("Errors", `${policy.errors} of ${policy.error_budget}`, "automatic moves of the last day that failed or made things worse; at the limit, no more start")),
+    el("p", { class: "note" }, says),
+    table("Automatic moves", [
+      { head: "VM", cell: (move) => move.vm },
+      { head: "From", cell: (move) => move.from },
+      { head: "To", cell: (move) => move.to },
+      { head: "Step", cell: (move) => move.undo_of ? `${move.step} (reverses ${move.undo_of})` : move.step },
+      { head: "Why", cell: (move) => el("div", { class: "why" }, move.why ?? "") },
+      { head: "Move", cell: (move) => move.move && link(context, move.move, { page: "moves", id: move.move }) },
+    ] as Column<api.AutomaticMove>[], policy.moves, "No plan has been carried out automatically."),
+  ];
+}
+
 export async function movesPage(context: Context): Promise<Shown> {
   const { state, signal } = context;
   const absent = (error: unknown): never[] => {
@@ -166,16 +187,17 @@ export async function movesPage(context: Context): Promise<Shown> {
       return [];
     throw error;
   };
-  const [moves, plans] = await Promise.all([
+  const [moves, plans, policy] = await Promise.all([
     api.list("/v1/migrations", { limit: 200 }, 200, signal).catch(absent),
     api.list("/v1/plans", { limit: 50 }, 50, signal).catch(absent),
+    api.get("/v1/policy", {}, signal).catch(() => null), // without etcd, the page shows the rest
   ]);
   const elements: Node[] = [];
   if (state.id.startsWith("plan-"))
     elements.push(...await planShown(context, state.id, moves));
   else if (state.id)
     elements.push(...moveShown(context, await api.get("/v1/migrations/{id}", {}, signal, state.id)));
-  elements.push(el("h2", {}, "Moves"), moveTable(context, moves), el("h2", {}, "Plans"), planButton(context), table("Plans", [
+  elements.push(el("h2", {}, "Moves"), moveTable(context, moves), ...(policy ? policyShown(context, policy) : []), el("h2", {}, "Plans"), planButton(context), table("Plans", [
     { head: "Plan", cell: (row) => link(context, row.id, { page: "moves", id: row.id }) },
     { head: "Made", cell: (row) => clock(row.made_ns) },
     { head: "Verdict", cell: (row) => row.verdict },

@@ -4,6 +4,7 @@
 export type Action = { kind: "migrate"; vm: string; uuid: Text; display_name?: string; from: string; to: string; role: "aggressor" | "victim" | "third"; reason: { rule: string; text: string; inputs: { name: string; value: number }[] }; gain: Gain; cost: { migration_s: number; stun_s: number; lost_cpu_ns: Ns; memory_bytes: Count; memory_assumed: boolean }; runner_up: { what: Text; why: Text; gain: Gain }; facts: { vm: string; from: string; to: string }; wave?: number; group?: number; undo_partial?: boolean; gpus?: GpuTarget[] };
 export type Alert = { alert: string; vm: string | null; label: string | null; display_name: string | null; uuid: string | null; lost_cores: number | null; limit: number | null; for_s: number | null; since_ns: number | null; move: string | null };
 export type Amount = number;
+export type AutomaticMove = { act: string; vm: string; uuid: string; from: string; to: string; wave: number; group: number; undo_rest: boolean; step: "waits" | "starting" | "moving" | "done" | "failed" | "dropped"; undo_of: string | null; move: string | null; why: string | null; asked_ns: number; until_ns: number };
 export type Count = number;
 export type Device = { kind: "mdev" | "pci"; address: string; alias: Text; parent?: string; mdev_type?: string; gpu_type?: string; is_gpu: boolean; function?: string };
 export type Domain = { name: string; uuid: Text; id: number; state: DomainState; pid?: Count; vcpus: Count; memory_bytes?: Count; cpu_model?: string; cpu_limit?: number; pinned: boolean; policy?: "never" | "propose" | "act"; nova_managed: boolean; nova?: { name?: string; flavor?: string; project_id?: string; project_name?: string; user_id?: string; user_name?: string; created?: string }; manager?: string; manager_move?: string; virtio_gpu?: "virgl" | "venus" | "native-context"; hostmem_bytes?: number; threads: { index: Count; tid: Count }[]; devices: Device[] };
@@ -72,6 +73,7 @@ export type Plan = { schema: "vgpud.plan"; version: 1; id: PlanId; input_hash: s
 export type PlanId = string;
 export type PlanRequest = { dry_run: true; rule?: "complement" | "paper-threshold"; free_up?: string };
 export type PlanSummary = { id: PlanId; made_ns: Ns; made: string; verdict: Verdict };
+export type Policy = { mode: "observe" | "propose" | "act"; acts: boolean; why: string | null; paused: null | { by: string; at_ns: number }; leader: string | null; at_ns: number | null; errors: number; error_budget: number; budget_spent: boolean; plan_id: string | null; plan_hash: string | null; moves: AutomaticMove[] };
 export type Preemption = { victim: VmName; aggressor: string; aggressor_label?: Label; aggressor_id: string | null; ns: number; count: Count; share: number; count_per_s: number; newest: null | { ns: Count; count: Count; share: number; count_per_s: Amount; processes?: LostProcesses; others?: LostOthers }; processes?: LostProcesses; others?: LostOthers };
 export type Pressure = { some_ns: number | null; full_ns: number | null };
 export type Profile = { window_ns: Count; cpu: Amount[]; gpu: Ratio[] };
@@ -113,6 +115,7 @@ export interface Answers {
   "/v1/plans/{id}": Plan;
   "/v1/migrations": { items: MigrationSummary[]; next: Next; incomplete?: string };
   "/v1/migrations/{id}": Migration;
+  "/v1/policy": Policy;
 }
 
 /** What GET may be asked with, after "?". */
@@ -134,6 +137,7 @@ export interface Queries {
   "/v1/plans/{id}": Record<string, never>;
   "/v1/migrations": { limit?: number; marker?: string | number; active?: "true" | "false" };
   "/v1/migrations/{id}": { peer?: string | number };
+  "/v1/policy": Record<string, never>;
 }
 
 export interface Posts {
