@@ -9,6 +9,18 @@
 #include "opencl/client/memory.h"
 #include "opencl/client/private.h"
 
+/* Bytes of shared memory for blocking writes that are not waited for. Memory beyond them is in no
+ * cache, or was never touched, and a copy to it takes longer than the wait. */
+#define TRANSFER_AHEAD ((size_t)4 << 20)
+
+/* Returns whether earlier writes have filled the shared memory that a write should use. */
+static bool
+transfer_is_ahead(const struct vg_wire_call *call)
+{
+    return call->area &&
+           vg_wire_link_where(&call->client->link, call->area) + call->data_size > TRANSFER_AHEAD;
+}
+
 void *
 vg_wire_memory_put_data(struct vg_wire_call *call, const struct vg_wire_rows *rows)
 {
@@ -86,6 +98,8 @@ vg_wire_memory_write(struct vg_wire_call *call, const struct vg_wire_rows *rows,
     struct vg_wire_object *made = vg_wire_new_event(call, event);
     void *all = rows->at ? vg_wire_memory_put_data(call, rows) : NULL;
     call->flags = blocking ? VG_WIRE_WAITS : 0;
+    if (blocking && transfer_is_ahead(call))
+        call->is_later = false;
     uint64_t last = vg_wire_last(call->client);
     cl_int result = vg_wire_call_enqueued(call, made, event);
     free(all);
