@@ -298,7 +298,7 @@ def said_once(program):
     """It ends by itself, and has said one line."""
     _, said = program.communicate(timeout=HANG_S)
     lines = said.decode().splitlines()
-    assert len(lines) == 1 and "the proxy is gone, as it " in lines[0], lines
+    assert len(lines) == 1 and "the proxy has disappeared, as it " in lines[0], lines
     return lines[0]
 
 
