@@ -182,7 +182,7 @@ agent_note_proxy(void *user, const char *at, const char *token, bool *ret_change
     int error = vg_guest_proxy_note(agent->config->root, at, token, ret_changed);
 
     if (error != 0)
-        vg_guest_log(LOG_ERR, "cannot save the OpenCL proxy error='%s'", strerror(error));
+        vg_guest_log(LOG_ERR, "cannot save the OpenCL proxy's address error='%s'", strerror(error));
     else if (*ret_changed)
         vg_guest_log(LOG_NOTICE, "OpenCL proxy at='%s'", at);
     return error;
@@ -285,14 +285,14 @@ agent_read_workers(struct agent *agent)
     if (agent->work.pid > 0 && vg_guest_worker_read(&agent->work, agent_on_work, agent) == 0)
         agent_work_lost(agent, "the worker process exited without an answer");
     if (agent->look.pid > 0 && vg_guest_worker_read(&agent->look, agent_on_look, agent) == 0)
-        agent_look_lost(agent, "the checking process exited without an answer");
+        agent_look_lost(agent, "the process that collects the status exited without an answer");
     if (agent->work.pid > 0 && now_ms >= agent->work_until_ms) {
         vg_guest_worker_give_up(&agent->work);
-        agent_work_lost(agent, "the worker process hangs and was abandoned");
+        agent_work_lost(agent, "the worker process hung and was abandoned");
     }
     if (agent->look.pid > 0 && now_ms >= agent->look_until_ms) {
         vg_guest_worker_give_up(&agent->look);
-        agent_look_lost(agent, "the checking process hangs and was abandoned");
+        agent_look_lost(agent, "the process that collects the status hung and was abandoned");
     }
     /* This reaps the processes that were given up. */
     while (agent->work.pid == 0 && agent->look.pid == 0 && waitpid(-1, NULL, WNOHANG) > 0)

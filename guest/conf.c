@@ -105,10 +105,10 @@ config_units(struct config_reader *reader, const char *value)
         if (!config_is_unit(name))
             return config_fault(reader,
                                 "[units] stop: '%s' is not a systemd unit; write names like "
-                                "nvidia-persistenced.service, separated by blanks",
+                                "nvidia-persistenced.service, separated by spaces",
                                 name);
         if (config->n_units == VG_GUEST_UNITS_MAX)
-            return config_fault(reader, "[units] stop: there are more than %d units",
+            return config_fault(reader, "[units] stop: more than %d units are listed",
                                 VG_GUEST_UNITS_MAX);
         config->units[config->n_units++] = vg_guest_copy(name);
     }
@@ -128,7 +128,7 @@ config_value(void *user, const char *section, const char *name, const char *valu
     struct config_reader *reader = user;
 
     if (!*section)
-        return config_fault(reader, "'%s' is in no section; [cuda] or [units] must precede it",
+        return config_fault(reader, "'%s' is not in a section; put it below [cuda] or [units]",
                             name);
     if (!config_is_section(section))
         return 0;
@@ -144,7 +144,7 @@ config_value(void *user, const char *section, const char *name, const char *valu
                                 value, switches[i].no, switches[i].yes);
         return 1;
     }
-    return config_fault(reader, "[%s] has no key '%s'; it has: %s", section, name,
+    return config_fault(reader, "[%s] has no key '%s'; its keys are: %s", section, name,
                         strcmp(section, "units") == 0 ? "stop"
                                                       : "unwatched, forked, huge_pages, "
                                                         "hold_faults, driver_faults");
@@ -172,7 +172,7 @@ config_line(char *line, int size, void *user)
         if (end) {
             *end = '\0';
             if (!config_is_section(section))
-                config_fault(reader, "there is no section [%s]; there are [cuda] and [units]",
+                config_fault(reader, "unknown section [%s]; the sections are [cuda] and [units]",
                              section);
         }
     }

@@ -155,7 +155,7 @@ looker_look(const struct vg_nvml_api *api, struct vg_cuda_gpus *ret)
     if (error == VG_NVML_SUCCESS)
         error = api->count(&count);
     if (error != VG_NVML_SUCCESS)
-        vg_guest_put(ret->why, sizeof ret->why, "NVIDIA's driver does not list its GPUs: error %d",
+        vg_guest_put(ret->why, sizeof ret->why, "NVIDIA's driver cannot list its GPUs: error %d",
                      error);
     ret->incomplete = count > VG_CUDA_GPUS_MAX;
     for (unsigned int i = 0; i < count && ret->n < VG_CUDA_GPUS_MAX; i++) {
@@ -288,7 +288,7 @@ vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms)
     caller_reap(&looker);
     if (got != sizeof *ret)
         vg_guest_put(ret->why, sizeof ret->why,
-                     "NVIDIA's driver does not answer which GPUs it has");
+                     "NVIDIA's driver does not answer the query for its GPUs");
     return *ret->why ? -1 : 0;
 }
 
@@ -319,7 +319,8 @@ caller_read(struct caller *caller)
         return;
     }
     caller->call->outcome = VG_CUDA_CRASHED;
-    vg_guest_put(caller->call->why, sizeof caller->call->why, "the querying process crashed");
+    vg_guest_put(caller->call->why, sizeof caller->call->why,
+                 "the process that called the driver crashed");
     caller->call = NULL;
     caller_reap(caller);
     caller_start(caller, caller_run);
@@ -356,7 +357,8 @@ caller_give(struct caller *caller, struct vg_cuda_call *call)
         return true;
     }
     call->outcome = VG_CUDA_CRASHED;
-    vg_guest_put(call->why, sizeof call->why, "the querying process cannot be started");
+    vg_guest_put(call->why, sizeof call->why,
+                 "the process that calls the driver cannot be started");
     return false;
 }
 

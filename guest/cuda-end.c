@@ -48,7 +48,7 @@ end_ask(struct vg_guest_work *work)
     vg_cuda_callers_start(1);
     if (vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, work->until_ms) == 0)
         return end_target->gone ? vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED,
-                                                     "process %d has ended", (int)end_target->pid)
+                                                     "process %d has exited", (int)end_target->pid)
                                 : 0;
     const struct vg_cuda_call *call = vg_cuda_steps_call_at(0, &process);
     if (call->outcome == VG_CUDA_ABSENT ||
@@ -83,8 +83,8 @@ end_check_memory(struct vg_guest_work *work, int64_t bytes)
     if (vg_cuda_release_compare_memory(work->config->root, &need, &free_bytes) == 0)
         return 0;
     return vg_guest_work_fail(work, VG_GUEST_NO_MEMORY,
-                              "releasing process %d (%s) needs %lld MiB of the guest's memory, and "
-                              "%lld MiB are available",
+                              "releasing process %d (%s) needs %lld MiB of the guest's memory, but "
+                              "only %lld MiB are available",
                               (int)end_target->pid, end_target->comm, (long long)(need >> 20),
                               (long long)(free_bytes >> 20));
 }
@@ -119,10 +119,10 @@ end_release(struct vg_guest_work *work)
         return vg_cuda_steps_fail(work, "cannot be released");
     bytes = end_target->gone ? 0 : end_bytes(work);
     if (bytes > 0)
-        return vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED,
-                                  "process %d (%s) has been released, and still has %lld MiB of "
-                                  "GPU memory",
-                                  (int)end_target->pid, end_target->comm, (long long)(bytes >> 20));
+        return vg_guest_work_fail(
+            work, VG_GUEST_CUDA_FAILED,
+            "process %d (%s) was released but still holds %lld MiB of GPU memory",
+            (int)end_target->pid, end_target->comm, (long long)(bytes >> 20));
     return 0;
 }
 
@@ -181,11 +181,11 @@ vg_cuda_end(const struct vg_guest_config *config, pid_t pid)
     vg_cuda_callers_end();
     vg_cuda_hold_end(&work, &vg_cuda_work);
     if (result == 0)
-        printf("%d (%s) %s and has ended\n", (int)pid, end_target->comm,
+        printf("%d (%s) %s and was ended\n", (int)pid, end_target->comm,
                was == VG_CUDA_FAILED ? "was lost" : "released its GPUs");
     else
-        printf("failed, and the process was not ended: %s\n"
-               "KNOWN FAULTS OF DRIVERS in vgpu-guestd(8) says what `kill -9 %d` may do\n",
+        printf("failed, so the process was not ended: %s\nBefore you use `kill -9 %d`, read KNOWN "
+               "DRIVER FAULTS in vgpu-guestd(8)\n",
                json_object_get_string(json_object_object_get(work.failure, "message")), (int)pid);
     json_object_put(work.failure);
     return result == 0 ? 0 : 1;

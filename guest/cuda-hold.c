@@ -55,8 +55,8 @@ hold_say_traced(const char *root, struct vg_cuda_process *process, pid_t by)
     vg_guest_process_name(dir, name, sizeof name);
     process->traced = true;
     vg_guest_put(process->why, sizeof process->why,
-                 "process %d%s%s%s traces it, so its threads that fault while it is released could "
-                 "not be held; end that process first (or set hold_faults=no)",
+                 "process %d%s%s%s traces it, so its threads could not be held if they fault "
+                 "during the release; end the tracing process first, or set hold_faults=no",
                  (int)by, *name ? " (" : "", name, *name ? ")" : "");
 }
 

@@ -134,7 +134,7 @@ job_sort(const struct vg_guest_work *work, struct vg_cuda_job *job,
         vg_guest_inheritor_check(among, &inheritor);
         if (inheritor.inherited && !work->config->cuda_release_forked)
             vg_guest_put(inheritor.why, sizeof inheritor.why,
-                         "forked=refuse is in the configuration");
+                         "forked=refuse is set in the configuration");
         if (inheritor.gone || job_add_inheritor(job, &inheritor))
             continue;
         total++;

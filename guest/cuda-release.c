@@ -48,23 +48,23 @@ release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call
         why = "the driver does not answer";
     else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_SUCCESS)
         why = call->state == VG_CUDA_RUNNING  ? ""
-              : call->state == VG_CUDA_FAILED ? "the driver failed to restore it before"
+              : call->state == VG_CUDA_FAILED ? "the driver failed to restore it earlier"
                                               : "another program has locked it";
     else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_INITIALIZED) {
         why = keeps;
         if (process->inherited)
             vg_guest_put(keeps, sizeof keeps,
-                         "it has files of the GPU from its ancestor %d and keeps them: %s",
+                         "it inherited GPU files from its ancestor %d and cannot release them: %s",
                          (int)process->ancestor, process->keeps);
         else
             vg_guest_put(keeps, sizeof keeps,
-                         "it uses the GPU without CUDA (OpenCL, graphics, a monitor)%s%s",
+                         "it uses the GPU without CUDA (for example, for OpenCL, graphics or "
+                         "monitoring)%s%s",
                          process->ancestor > 0 ? ": " : "",
                          process->ancestor > 0 ? process->keeps : "");
         if (strcmp(process->comm, MPS_COMM) == 0)
-            why =
-                "it is the server of MPS, which the driver cannot release with its clients; these "
-                "have to be started without MPS";
+            why = "it is the MPS server, which the driver cannot release together with its "
+                  "clients; start the clients without MPS";
     } else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_SUPPORTED) {
         why = "it uses something that the driver cannot release, such as memory shared with other "
               "processes";
@@ -182,13 +182,13 @@ release_say_unseen(struct vg_cuda_process *process, const struct release_seen *s
 {
     if (!alone)
         vg_guest_put(process->why, sizeof process->why,
-                     "it is unknown whether it uses another process's memory: %s; a process that "
-                     "does could not be restored",
+                     "it may use another process's memory, and such a process cannot be restored; "
+                     "this is unknown because %s",
                      seen->unseen);
     else if (vg_cuda_tied_could_have_peer(&seen->tied))
         vg_guest_put(process->why, sizeof process->why,
-                     "it is unknown whether one of its GPUs may access an allocation of 512 MiB or "
-                     "more on another: %s; such a process could not be restored",
+                     "one of its GPUs may have access to an allocation of 512 MiB or more on "
+                     "another, and such a process cannot be restored; this is unknown because %s",
                      seen->unseen);
 }
 
@@ -205,8 +205,8 @@ release_say_driver(const struct vg_guest_work *work, const char *version,
             continue;
         process->movable = VG_CUDA_MOVABLE_NO;
         vg_guest_put(process->why, sizeof process->why,
-                     "with NVIDIA's driver %s, %s, as users report (%s); driver_faults=allow in "
-                     "the configuration permits the release anyway",
+                     "users report that with NVIDIA's driver %s, %s (%s); to release programs "
+                     "anyway, set driver_faults=allow in the configuration",
                      version, fault->what, fault->source);
     }
 }
@@ -315,8 +315,8 @@ release_find(struct vg_guest_work *work)
             return 1;
         if (total > VG_CUDA_PROCESSES_MAX)
             return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
-                                      "%zu processes use the GPUs, and %d can be released", total,
-                                      VG_CUDA_PROCESSES_MAX);
+                                      "%zu processes use the GPUs, but at most %d can be released",
+                                      total, VG_CUDA_PROCESSES_MAX);
         vg_cuda_callers_start(vg_cuda_work.n);
         const struct vg_cuda_process *bad = vg_cuda_release_ask(work, work->until_ms);
         if (vg_guest_child_stop() == VG_GUEST_STOP_CANCEL)
@@ -360,8 +360,8 @@ release_check_memory(struct vg_guest_work *work)
         return 0;
     return vg_guest_work_fail(
         work, VG_GUEST_NO_MEMORY,
-        "releasing needs %lld MiB of the guest's memory (%zu processes with %lld MiB of GPU "
-        "memory, and %lld MiB each), and %lld MiB are available",
+        "releasing the GPUs needs %lld MiB of the guest's memory (for %zu processes with %lld MiB "
+        "of GPU memory, plus %lld MiB each), but only %lld MiB are available",
         (long long)(need >> 20), vg_cuda_work.n,
         (long long)(vg_cuda_job_bytes(&vg_cuda_work) >> 20),
         (long long)(VG_CUDA_OVERHEAD_BYTES >> 20), (long long)(free_bytes >> 20));
@@ -407,10 +407,10 @@ release_refuse_inheritor(struct vg_guest_work *work, pid_t pid, pid_t ancestor, 
     char name[32];
 
     vg_guest_process_name(dir, name, sizeof name);
-    return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
-                              "process %d (%s) has files of the GPU from its ancestor %d and keeps "
-                              "them: %s",
-                              (int)pid, name, (int)ancestor, why);
+    return vg_guest_work_fail(
+        work, VG_GUEST_UNRELEASABLE,
+        "process %d (%s) inherited GPU files from its ancestor %d and cannot release them: %s",
+        (int)pid, name, (int)ancestor, why);
 }
 
 /* Has the inheritors that were found give up their files, and counts these files. Returns 0, or -1.

@@ -76,16 +76,15 @@ restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
     if (!restore_same_uuid(was, is) &&
         (strcmp(was->name, is->name) != 0 || was->major != is->major || was->minor != is->minor))
         return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
-                                  "%s is a %s (%d.%d), and programs were released from a %s "
-                                  "(%d.%d): they stay released",
+                                  "%s is a %s (compute capability %d.%d), but programs were "
+                                  "released from a %s (%d.%d), so they stay released",
                                   is->address, is->name, is->major, is->minor, was->name,
                                   was->major, was->minor);
     if (is->free_bytes < need)
-        return vg_guest_work_fail(work, VG_GUEST_NO_MEMORY,
-                                  "%s has %lld MiB of free memory, and programs need %lld MiB: "
-                                  "they stay released",
-                                  is->address, (long long)(is->free_bytes >> 20),
-                                  (long long)(need >> 20));
+        return vg_guest_work_fail(
+            work, VG_GUEST_NO_MEMORY,
+            "%s has %lld MiB of free memory, but programs need %lld MiB, so they stay released",
+            is->address, (long long)(is->free_bytes >> 20), (long long)(need >> 20));
     return 0;
 }
 
@@ -116,7 +115,7 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
             return error != 0
                        ? vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED, "%s", now.why)
                        : vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
-                                            "NVIDIA's driver has %zu GPUs; %zu of the GPUs that "
+                                            "NVIDIA's driver lists %zu GPUs; %zu of the GPUs that "
                                             "programs were released from are missing",
                                             now.n, missing);
         /* A process sees the GPUs that were there when it began. */
@@ -127,8 +126,8 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
     for (size_t i = 0; i < vg_cuda_work.gpus.n; i++) {
         for (size_t k = 0; k < i; k++) {
             if (places[k] == places[i])
-                return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU, "%s would replace two GPUs",
-                                          places[i]->address);
+                return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
+                                          "%s would have to replace two GPUs", places[i]->address);
         }
         if (restore_check_gpu(work, &vg_cuda_work.gpus.gpus[i], places[i], restore_need(i)) != 0)
             return -1;
@@ -157,8 +156,9 @@ restore_call_lost(struct vg_cuda_process *process)
 {
     vg_guest_auto char *why = vg_guest_copy(process->why);
 
-    vg_guest_put(process->why, sizeof process->why, "%s%sit is lost: `vgpu-guestd end %d` ends it",
-                 why, *why ? "; " : "", (int)process->pid);
+    vg_guest_put(process->why, sizeof process->why,
+                 "%s%sit is lost; run `vgpu-guestd end %d` to end it", why, *why ? "; " : "",
+                 (int)process->pid);
 }
 
 /* Marks each lost process, and adds it to the failure. */
@@ -170,7 +170,7 @@ restore_say_lost(struct vg_guest_work *work)
         if (process->gone || process->state != VG_CUDA_FAILED)
             continue;
         restore_call_lost(process);
-        vg_guest_work_add(work, "; %d (%s) is lost: `vgpu-guestd end %d` ends it",
+        vg_guest_work_add(work, "; %d (%s) is lost; run `vgpu-guestd end %d` to end it",
                           (int)process->pid, process->comm, (int)process->pid);
         vg_guest_log(LOG_ERR, "CUDA process is lost pid=%d comm='%s' why='%s'", (int)process->pid,
                      process->comm, process->why);
@@ -208,7 +208,7 @@ restore_read_kept(const struct vg_guest_work *work, json_object *kept, bool undo
     json_object *read = undo ? NULL : json_object_from_file(path);
 
     if (read && !kept)
-        vg_guest_log(LOG_NOTICE, "restoring what was released earlier path='%s'", path);
+        vg_guest_log(LOG_NOTICE, "restoring programs that were released earlier path='%s'", path);
     return read ? read : json_object_get(kept);
 }
 
@@ -235,7 +235,7 @@ restore_bring_back(struct vg_guest_work *work)
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_UNLOCK_MS;
     if (vg_cuda_steps_call(work, VG_CUDA_OP_UNLOCK, VG_CUDA_LOCKED,
                            until_ms > work->until_ms ? until_ms : work->until_ms) > 0)
-        vg_cuda_steps_fail(work, "is restored, but does not resume");
+        vg_cuda_steps_fail(work, "was restored but does not resume");
     /* This finds out the state of those that failed. */
     if (work->failure)
         vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);

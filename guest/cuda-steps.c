@@ -245,11 +245,11 @@ steps_why(const struct vg_guest_work *work, const struct vg_cuda_call *call)
         return call->why;
     if (vg_cuda_maps_libraries(work->config->root, call->pid) & VG_CUDA_LIBRARY_NCCL)
         return "its work on the GPU did not finish in time: it uses NCCL, whose kernels wait for "
-               "those of other ranks; have a hook or [units] end or pause all ranks before the "
+               "those of other ranks; use a hook or [units] to end or pause all ranks before the "
                "move";
     return "its work on the GPU did not finish in time: allow more time with guest_deadline in "
-           "[actions] of the host's vgpud.conf, or, if it never ends, have a hook or [units] end "
-           "it before the move";
+           "[actions] of the host's vgpud.conf, or, if the work never ends, use a hook or [units] "
+           "to end the program before the move";
 }
 
 int

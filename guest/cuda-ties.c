@@ -159,7 +159,7 @@ ties_put_sharing_remedy(const struct vg_cuda_tied *tied, unsigned int tie, char 
     if (tie & TIES_OF_JOBS && tied->driver >= DRIVER_OF_JOBS) {
         size_t used = strlen(ret);
         vg_guest_put(ret + used, size - used,
-                     "; NVIDIA documents that this driver can, if the program is started by "
+                     "; according to NVIDIA, this driver can if the program is started with "
                      "`cuda-checkpoint --launch-job`");
     }
 }
@@ -216,11 +216,11 @@ ties_put_peer(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
 
     ties_put_in_brackets(tied, VG_CUDA_TIE_PEER, calls, sizeof calls);
     vg_guest_put(ret_why, size,
-                 "it has a single allocation of %llu MiB and lets one of its GPUs access memory of "
-                 "another%s. The driver cannot restore a process if a GPU may access an allocation "
-                 "of 512 MiB or more on another; it is not fully known which GPU may access which, "
-                 "and what was freed. It can be moved if it is started with %sCUDA_VISIBLE_DEVICES "
-                 "naming one GPU",
+                 "it has a single allocation of %llu MiB and lets one of its GPUs access another's "
+                 "memory%s. The driver cannot restore a process if a GPU may access an allocation "
+                 "of 512 MiB or more on another. Which GPUs may access which memory, and what was "
+                 "freed, is only partly known. The program can be moved if it is started with "
+                 "%sCUDA_VISIBLE_DEVICES naming one GPU",
                  (unsigned long long)(bytes >> 20), calls, ties_pieces(tied));
 }
 
@@ -231,8 +231,8 @@ ties_put_pool(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
 
     ties_put_in_brackets(tied, VG_CUDA_TIE_POOL, calls, sizeof calls);
     vg_guest_put(ret_why, size,
-                 "it lets one of its GPUs access a pool of memory of another%s, and such programs "
-                 "failed after the driver had restored them; it can be moved if it is started with "
+                 "it lets one of its GPUs access another's memory pool%s, and such programs failed "
+                 "after the driver had restored them; it can be moved if it is started with "
                  "%sCUDA_VISIBLE_DEVICES naming one GPU",
                  calls, ties_pieces(tied));
 }
@@ -251,7 +251,7 @@ vg_cuda_tied_can_move(struct vg_cuda_tied *tied, char *ret_why, size_t size)
     ret_why[0] = '\0';
     if (bad & VG_CUDA_TIE_MULTICAST)
         ties_put_shared(tied, VG_CUDA_TIE_MULTICAST,
-                        "it has memory that several GPUs write concurrently", ret_why, size);
+                        "it has memory that several GPUs write to concurrently", ret_why, size);
     else if (bad & VG_CUDA_TIE_IMPORT)
         ties_put_import(tied, ret_why, size);
     else if (bad & VG_CUDA_TIE_EVENT)

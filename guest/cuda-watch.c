@@ -452,9 +452,9 @@ vg_cuda_watch_start(const struct vg_guest_config *config)
         watch_add_usual(watch, config->root, usual_dirs[i], strlen(usual_dirs[i]));
     int error = watch_open_file(watch);
     if (error != 0) {
-        vg_guest_log(LOG_WARNING,
-                     "CUDA calls are not watched path='%s" VG_CUDA_WATCH_PATH "' error='%s'",
-                     watch->root, error == EWOULDBLOCK ? "another agent has it" : strerror(error));
+        vg_guest_log(
+            LOG_WARNING, "CUDA calls are not watched path='%s" VG_CUDA_WATCH_PATH "' error='%s'",
+            watch->root, error == EWOULDBLOCK ? "another agent has locked it" : strerror(error));
         vg_cuda_watch_end(watch);
         return NULL;
     }

@@ -79,7 +79,7 @@ vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret)
     vg_guest_auto char *path = vg_guest_format("%s" VG_CUDA_WATCH_PATH, root);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     void *memory = MAP_FAILED;
-    const char *why = "no agent is running that watches CUDA calls";
+    const char *why = "no running agent watches CUDA calls";
     struct stat is;
 
     memset(ret, 0, sizeof *ret);
@@ -144,7 +144,8 @@ vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file, pid
     if (*file->why)
         vg_guest_put(ret_why, size, "%s", file->why);
     else if (start_ns <= file->lost_ns)
-        vg_guest_put(ret_why, size, "the kernel has lost records of calls since its start");
+        vg_guest_put(ret_why, size,
+                     "the kernel has lost records of CUDA calls since the program started");
     else if (!covered || (!after && !(seen && seen->watched)))
         vg_guest_put(ret_why, size, "it used CUDA before its calls were watched");
     return ret_why[0] == '\0';

@@ -392,7 +392,7 @@ tracer_begin(struct tracer *tracer, struct vg_guest_hold_report *ret)
     if (error == 0)
         return 0;
     ret->outcome = VG_GUEST_HOLD_IMPOSSIBLE;
-    vg_guest_put(ret->why, sizeof ret->why, "no file can be written in %s" VG_GUEST_HOLD_DIR ": %s",
+    vg_guest_put(ret->why, sizeof ret->why, "cannot write a file in %s" VG_GUEST_HOLD_DIR ": %s",
                  tracer->root, strerror(error));
     return -1;
 }

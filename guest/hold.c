@@ -88,7 +88,8 @@ hold_become_tracer(const char *root, pid_t pid, uint64_t start, int fd)
         dup2(fd, 3);
     close_range(4, ~0U, 0);
     if (chdir("/") != 0)
-        vg_guest_log(LOG_WARNING, "cannot leave a directory error='%s'", strerror(errno));
+        vg_guest_log(LOG_WARNING, "cannot change to the root directory error='%s'",
+                     strerror(errno));
     vg_guest_hold_trace(root, pid, start, 3);
 }
 
@@ -101,7 +102,7 @@ vg_guest_hold_start(const char *root, pid_t pid, uint64_t start, struct vg_guest
         .pid = pid, .fd = -1, .report = {.outcome = VG_GUEST_HOLD_IMPOSSIBLE}};
     hold_end_old(root, pid, start);
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        vg_guest_put(ret->report.why, sizeof ret->report.why, "a pipe cannot be made: %s",
+        vg_guest_put(ret->report.why, sizeof ret->report.why, "a pipe cannot be created: %s",
                      strerror(errno));
         return;
     }
@@ -165,7 +166,7 @@ vg_guest_hold_wait(struct vg_guest_hold_link *links, size_t n, int64_t until_ms)
             continue;
         links[i].report = (struct vg_guest_hold_report){.outcome = VG_GUEST_HOLD_PARTLY};
         vg_guest_put(links[i].report.why, sizeof links[i].report.why,
-                     "its threads were not all traced in time");
+                     "not all of its threads were traced in time");
     }
 }
 

@@ -75,7 +75,8 @@ vg_guest_huge_pages_begin(const struct vg_guest_config *config)
     if (error == 0)
         error = vg_guest_write_file(setting, "always");
     if (error != 0) {
-        vg_guest_log(LOG_WARNING, "no huge pages, copying takes longer path='%s' error='%s'",
+        vg_guest_log(LOG_WARNING,
+                     "huge pages are unavailable, so copying takes longer path='%s' error='%s'",
                      setting, strerror(error));
         if (made)
             unlink(kept);
@@ -100,7 +101,6 @@ vg_guest_huge_pages_end(const struct vg_guest_config *config)
         unlink(kept);
     else
         vg_guest_log(LOG_WARNING,
-                     "the huge pages setting is not restored path='%s' was='%s' "
-                     "error='%s'",
-                     setting, was, strerror(error));
+                     "cannot restore the huge pages setting path='%s' was='%s' error='%s'", setting,
+                     was, strerror(error));
 }

@@ -195,7 +195,7 @@ inheritor_check_other(struct vg_guest_inheritor *inheritor, pid_t thread, pid_t 
             "program yet",
             (int)other);
     else if (inheritor_compare(inheritor, thread, other, KCMP_FILES, 0, 0) == 0)
-        inheritor_refuse(inheritor, "it shares its descriptors with process %d", (int)other);
+        inheritor_refuse(inheritor, "it shares its file descriptors with process %d", (int)other);
 }
 
 static void
@@ -210,7 +210,7 @@ inheritor_check_threads(const char *root, struct vg_guest_inheritor *inheritor, 
         if (other > 0 && other != thread && !vg_guest_process_ended(task) &&
             inheritor_compare(inheritor, thread, other, KCMP_FILES, 0, 0) != 0 &&
             !vg_guest_process_ended(task))
-            inheritor_refuse(inheritor, "its thread %d has descriptors of its own", (int)other);
+            inheritor_refuse(inheritor, "its thread %d has its own file descriptors", (int)other);
     }
     if (dir)
         closedir(dir);
@@ -229,9 +229,10 @@ inheritor_check(const struct vg_guest_inheritors *among, struct vg_guest_inherit
 
     inheritor->descriptors = inheritor->maps = 0;
     if (n > HOLDS_MAX) {
-        inheritor_refuse(inheritor,
-                         "it has %zu descriptors and maps of GPUs, and at most %d can be released",
-                         n, HOLDS_MAX);
+        inheritor_refuse(
+            inheritor,
+            "it has %zu descriptors and mappings of GPUs, but at most %d can be released", n,
+            HOLDS_MAX);
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
@@ -267,7 +268,7 @@ inheritor_check_stopping(const char *root, struct vg_guest_inheritor *inheritor)
     char head[6];
 
     if (!VG_GUEST_TRACEE_WORKS)
-        inheritor_refuse(inheritor, "they can be released only on x86-64");
+        inheritor_refuse(inheritor, "this is possible only on x86-64");
     if (tracer > 0)
         inheritor_refuse(inheritor, "process %ld traces it", tracer);
     /* The fifth byte of a program says whether its addresses have 32 or 64 bits. */
@@ -302,7 +303,8 @@ vg_guest_inheritor_check(const struct vg_guest_inheritors *among,
 static const char *
 inheritor_error_word(long result)
 {
-    return result == -ETIME ? "it does not resume, as if it were frozen" : strerror((int)-result);
+    return result == -ETIME ? "it does not resume, perhaps because it is frozen"
+                            : strerror((int)-result);
 }
 
 /* Returns whether a descriptor of the process is /dev/null, and not another file of this name. */
@@ -348,7 +350,7 @@ inheritor_open_null(const struct vg_guest_inheritors *among, struct vg_guest_inh
     }
     if (inheritor_is_null(among->root, inheritor->pid, vg_guest_tracee_caller(tracee), fd))
         return fd;
-    inheritor_refuse(inheritor, "its /dev/null is another file");
+    inheritor_refuse(inheritor, "its /dev/null is not the null device");
     unsigned long close_args[6] = {(unsigned long)fd};
     vg_guest_tracee_call(tracee, SYS_close, close_args);
     return -1;
@@ -374,7 +376,8 @@ inheritor_replace(const struct vg_guest_inheritors *among, struct vg_guest_inher
     long result = hold->mapped ? vg_guest_tracee_call(tracee, SYS_mmap, map_args)
                                : vg_guest_tracee_call(tracee, SYS_dup3, dup_args);
     if (result < 0 && result > -4096)
-        inheritor_refuse(inheritor, "it released %zu descriptors and %zu maps, and then failed: %s",
+        inheritor_refuse(inheritor,
+                         "it released %zu descriptors and %zu mappings before it failed: %s",
                          inheritor->descriptors, inheritor->maps, inheritor_error_word(result));
     else if (hold->mapped)
         inheritor->maps++;
@@ -480,7 +483,7 @@ inheritor_start_tracer(const struct vg_guest_inheritors *among, struct tracer *t
 
     *tracer = (struct tracer){.inheritor = inheritor};
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        inheritor_refuse(inheritor, "a pipe cannot be made: %s", strerror(errno));
+        inheritor_refuse(inheritor, "a pipe cannot be created: %s", strerror(errno));
         return -1;
     }
     tracer->pid = fork();

@@ -31,7 +31,7 @@ enum { OPTION_PORT = 1000, OPTION_HOOKS, OPTION_CONFIG, OPTION_LISTEN, OPTION_SY
 static const struct argp_option options[] = {
     {"port", OPTION_PORT, "PATH", 0, "the virtio port (" DEFAULT_PORT ")", 0},
     {"hooks", OPTION_HOOKS, "DIR", 0, "directory of the hooks (" DEFAULT_HOOKS ")", 0},
-    {"config", OPTION_CONFIG, "FILE", 0, "The configuration (" VG_GUEST_CONFIG_FILE ")", 0},
+    {"config", OPTION_CONFIG, "FILE", 0, "configuration file (" VG_GUEST_CONFIG_FILE ")", 0},
     {"listen", OPTION_LISTEN, "SOCKET", 0,
      "for tests: listen on this unix socket instead of opening the port", 0},
     {"sysroot", OPTION_SYSROOT, "DIR", 0, "for tests: prefix of /sys, /proc and /dev", 0},
@@ -70,7 +70,7 @@ parse_word(struct args *args, const char *word, struct argp_state *state)
 
     if (state->arg_num == 1 && args->ends) {
         if (*rest || pid <= 1 || pid > INT_MAX)
-            argp_error(state, "'%s' is not the pid of a process", word);
+            argp_error(state, "'%s' is not a process ID", word);
         args->pid = (pid_t)pid;
         return;
     }
@@ -114,7 +114,7 @@ parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (args->ends && args->pid == 0)
-            argp_error(state, "`end` needs the pid of a process");
+            argp_error(state, "`end` needs a process ID");
         break;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -88,11 +88,11 @@ manual_end(struct vg_guest_work *work)
         printf("and %lld more\n", (long long)(total - (int64_t)n));
     json_object *forked = json_object_object_get(programs, "forked");
     if (forked)
-        printf("forked children that released their files: %s, with descriptors: %s, maps: %s\n",
+        printf("forked children that released GPU files: %s (%s descriptors, %s mappings)\n",
                manual_text(forked, "processes"), manual_text(forked, "descriptors"),
                manual_text(forked, "maps"));
     if (total == 0 && !work->failure)
-        printf("no CUDA or OpenCL program has a GPU, or none can be reached\n");
+        printf("no CUDA or OpenCL program uses a GPU, or none can be reached\n");
     manual_print_units(json_object_object_get(work->details, "units"));
     if (work->failure)
         printf("failed: %s\n",

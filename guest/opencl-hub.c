@@ -224,7 +224,7 @@ hub_read_program(vg_opencl_hub *hub, struct hub_program *program)
             return;
     }
     if (program->used == sizeof program->line)
-        vg_opencl_hub_end_program(hub, program, "its line is too long");
+        vg_opencl_hub_end_program(hub, program, "its message is too long");
 }
 
 /* ---- who comes ---- */
@@ -325,10 +325,10 @@ vg_opencl_hub_look(vg_opencl_hub *hub)
             is.start != program->start) {
             vg_opencl_hub_end_program(hub, program, NULL);
         } else if (!program->is_known && now_ms >= program->due_ms) {
-            vg_opencl_hub_end_program(hub, program, "it sends no hello");
+            vg_opencl_hub_end_program(hub, program, "it has sent no hello");
         } else if (program->is_known && now_ms >= program->due_ms) {
             program->due_ms = now_ms + VG_OPENCL_ORPHAN_MS;
-            vg_guest_log(LOG_NOTICE, "the program was not resumed, trying again pid=%d",
+            vg_guest_log(LOG_NOTICE, "OpenCL program was not resumed, trying again pid=%d",
                          (int)program->pid);
             vg_opencl_talk_let_go_on(hub, program);
         }

@@ -102,7 +102,7 @@ switch_check(struct vg_guest_work *work, struct vg_opencl_link *link, bool *ret_
                                : is_silent  ? VG_GUEST_TIMEOUT
                                             : VG_GUEST_OPENCL_FAILED,
                                "process %d (%s) %s: %s", (int)program->pid, program->comm,
-                               goes_on ? "continues where it was" : "stands still", program->why);
+                               goes_on ? "continues where it was" : "remains paused", program->why);
     }
     return result;
 }

@@ -231,7 +231,8 @@ vg_guest_port_send(struct vg_guest_port *port, const char *line)
     if (port->fd < 0 || port->silent)
         return;
     if (size + 1 > VG_GUEST_PENDING_MAX - port->pending_size) {
-        vg_guest_log(LOG_WARNING, "the host does not read, dropping a line bytes=%zu", size);
+        vg_guest_log(LOG_WARNING, "the host is not reading the port, dropping a message bytes=%zu",
+                     size);
         return;
     }
     memcpy(port->pending + port->pending_size, line, size);

@@ -35,10 +35,10 @@ prepare_held(struct vg_guest_work *work, const struct vg_guest_holder *holders, 
     bool cancelled = vg_guest_child_stop() == VG_GUEST_STOP_CANCEL;
 
     vg_guest_work_fail(work, cancelled ? VG_GUEST_CANCELLED : VG_GUEST_HELD,
-                       "%s process %d (%s) has %s %s%s",
-                       cancelled ? "cancelled by the host while" : "at the deadline",
+                       "%s process %d (%s) had %s %s%s",
+                       cancelled ? "cancelled by the host while" : "the deadline passed while",
                        (int)holders[0].pid, holders[0].comm, holders[0].path,
-                       holders[0].mapped ? "mapped" : "open", total > 1 ? ", and more" : "");
+                       holders[0].mapped ? "mapped" : "open", total > 1 ? ", among others" : "");
     json_object *about = prepare_holders_json(holders, total);
     json_object_object_foreach(about, name, value)
     {

@@ -82,7 +82,8 @@ cuda_check(struct vg_guest_work *work, size_t total, char *ret_why, size_t size)
     else if (*gpus.why)
         vg_guest_put(ret_why, size, "%s", gpus.why);
     else if (vg_cuda_release_compare_memory(work->config->root, &need, &free_bytes) != 0)
-        vg_guest_put(ret_why, size, "%lld MiB of memory are needed and %lld MiB available",
+        vg_guest_put(ret_why, size,
+                     "%lld MiB of memory are needed, but only %lld MiB are available",
                      (long long)(need >> 20), (long long)(free_bytes >> 20));
     vg_cuda_callers_end();
 }

@@ -132,7 +132,7 @@ hook_ended(struct vg_guest_work *work, const char *phase, const char *name,
         bool cancelled = vg_guest_child_stop() == VG_GUEST_STOP_CANCEL;
         vg_guest_work_fail(work, cancelled ? VG_GUEST_CANCELLED : VG_GUEST_TIMEOUT,
                            "hook %s/%s was still running %s", phase, name,
-                           cancelled ? "when the host cancelled" : "at the deadline");
+                           cancelled ? "when the host cancelled the request" : "at the deadline");
     } else if (end->signal) {
         vg_guest_work_fail(work, VG_GUEST_HOOK_FAILED, "hook %s/%s was ended by signal %d", phase,
                            name, end->signal);

@@ -222,8 +222,8 @@ vg_opencl_check_memory(struct vg_guest_work *work)
     if (free_bytes < 0 || need <= free_bytes)
         return 0;
     return vg_guest_work_fail(work, VG_GUEST_NO_MEMORY,
-                              "releasing OpenCL programs needs %lld MiB of the guest's memory, and "
-                              "%lld MiB are available",
+                              "releasing OpenCL programs needs %lld MiB of the guest's memory, but "
+                              "only %lld MiB are available",
                               (long long)(need >> 20), (long long)(free_bytes >> 20));
 }
 
@@ -473,7 +473,7 @@ opencl_check_resumed(struct vg_guest_work *work)
                      (int)program->pid, program->comm, why);
         result = vg_guest_work_fail(
             work, opencl_has_failed(program) ? VG_GUEST_OPENCL_FAILED : VG_GUEST_TIMEOUT,
-            "process %d (%s) cannot take a GPU again: %s", (int)program->pid, program->comm,
+            "process %d (%s) cannot use a GPU again: %s", (int)program->pid, program->comm,
             program->why);
     }
     return result;
@@ -532,7 +532,8 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
         if (bad)
             vg_guest_put(why, sizeof why, "%d (%s): %s", (int)bad->pid, bad->comm, bad->why);
         else if (free_bytes >= 0 && vg_opencl_bytes() > free_bytes)
-            vg_guest_put(why, sizeof why, "%lld MiB of memory are needed and %lld MiB available",
+            vg_guest_put(why, sizeof why,
+                         "%lld MiB of memory are needed, but only %lld MiB are available",
                          (long long)(vg_opencl_bytes() >> 20), (long long)(free_bytes >> 20));
         for (size_t i = 0; i < link->n; i++) {
             struct vg_opencl_program *program = &link->programs[i];

@@ -47,7 +47,7 @@ unit_say_why(const struct vg_guest_child_end *end, int error, char *ret, size_t 
     if (error != 0)
         vg_guest_put(ret, size, "systemctl cannot be run: %s", strerror(error));
     else if (end->ended_early || end->stuck)
-        vg_guest_put(ret, size, "systemctl had not ended after %lld ms", (long long)end->ms);
+        vg_guest_put(ret, size, "systemctl had not finished after %lld ms", (long long)end->ms);
     else if (end->signal)
         vg_guest_put(ret, size, "systemctl was ended by signal %d", end->signal);
     else
@@ -274,7 +274,7 @@ units_stop(struct vg_guest_work *work, const char *name, json_object *kept)
                                   name, why);
     if (*dependent)
         return vg_guest_work_fail(work, VG_GUEST_UNIT_FAILED,
-                                  "cannot stop %s: %s, which needs it, would be stopped, too; list "
+                                  "cannot stop %s: this would also stop %s, which needs it; list "
                                   "that unit first in [units] stop",
                                   name, dependent);
     units_add(kept, name);

@@ -79,7 +79,7 @@ request_json(const char *text, size_t size, struct vg_guest_fault *fault)
     json_object *root = NULL;
 
     if (!tokener) {
-        request_fault(fault, VG_GUEST_INTERNAL, "no memory");
+        request_fault(fault, VG_GUEST_INTERNAL, "out of memory");
         return NULL;
     }
     /* Strictly, json-c 0.18 takes ASCII alone. */
@@ -101,8 +101,8 @@ request_json(const char *text, size_t size, struct vg_guest_fault *fault)
         request_fault(fault, VG_GUEST_BAD_REQUEST, "not JSON: %s at byte %zu",
                       json_tokener_error_desc(error), end);
     else if (end < size)
-        request_fault(fault, VG_GUEST_BAD_REQUEST, "more text after the JSON value, at byte %zu",
-                      end);
+        request_fault(fault, VG_GUEST_BAD_REQUEST,
+                      "unexpected text after the JSON value, at byte %zu", end);
     else
         request_fault(fault, VG_GUEST_BAD_REQUEST, "a message must be an object");
     return NULL;
@@ -318,7 +318,7 @@ request_proxy(json_object *root, struct vg_guest_request *request, struct vg_gue
                             : NULL;
     if (!token)
         return request_fault(fault, VG_GUEST_BAD_REQUEST,
-                             "'token' must have %d to %d bytes, and no blanks", VG_GUEST_TOKEN_MIN,
+                             "'token' must have %d to %d bytes and no spaces", VG_GUEST_TOKEN_MIN,
                              VG_GUEST_TOKEN_MAX - 1);
     strcpy(request->opencl_at, at);
     strcpy(request->token, token);
@@ -362,7 +362,7 @@ request_type(json_object *root, enum vg_guest_type *ret, struct vg_guest_fault *
         }
     }
     vg_guest_auto char *word = vg_guest_clean(json_object_get_string(value), 64);
-    return request_fault(fault, VG_GUEST_UNKNOWN_TYPE, "there is no request '%s'", word);
+    return request_fault(fault, VG_GUEST_UNKNOWN_TYPE, "unknown request type '%s'", word);
 }
 
 static int

@@ -210,7 +210,8 @@ session_proxy(struct vg_guest_session *session, const struct vg_guest_request *r
 
     if (error != 0) {
         char text[VG_GUEST_MESSAGE_MAX];
-        vg_guest_put(text, sizeof text, "it cannot be stored for programs: %s", strerror(error));
+        vg_guest_put(text, sizeof text, "the proxy's address cannot be stored: %s",
+                     strerror(error));
         session_refuse(session, request->id, VG_GUEST_INTERNAL, text);
         return;
     }
@@ -261,7 +262,7 @@ vg_guest_session_line(void *user, const char *text, size_t size)
     struct vg_guest_fault fault;
 
     if (!text) {
-        session_refuse(session, 0, VG_GUEST_TOO_LONG, "a line may have 65536 bytes");
+        session_refuse(session, 0, VG_GUEST_TOO_LONG, "a line may have at most 65536 bytes");
         return;
     }
     if (vg_guest_request_parse(text, size, &request, &fault) != 0)

@@ -41,7 +41,7 @@ status_print_device(json_object *device)
 
     printf("GPU %s\n", status_text(device, "address"));
     printf("  path      %s\n", status_text(device, "path"));
-    printf("  is        vendor %s, device %s, class %s\n", status_text(device, "vendor"),
+    printf("  IDs       vendor %s, device %s, class %s\n", status_text(device, "vendor"),
            status_text(device, "device"), status_text(device, "class"));
     printf("  driver    %s\n", status_text(device, "driver"));
     status_print_list(device, "nodes");
@@ -95,7 +95,7 @@ status_print_program(json_object *program)
         printf(", it is unknown whether it could be restored");
     if (unheld)
         printf(", threads that fault cannot be held: %s", unheld);
-    printf("%s%s\n", why ? ", not releasable: " : "", why ? json_object_get_string(why) : "");
+    printf("%s%s\n", why ? ", cannot be released: " : "", why ? json_object_get_string(why) : "");
 }
 
 /* Prints a process that is stopped, and what ends the hold of its threads. */
@@ -147,13 +147,13 @@ status_print_programs(json_object *provider)
     json_object *forked = json_object_object_get(programs, "forked");
     if (forked)
         printf(
-            "  forked    children that release their files: %s, with descriptors: %s, maps: %s\n",
+            "  forked    children that can release GPU files: %s (%s descriptors, %s mappings)\n",
             status_text(forked, "processes"), status_text(forked, "descriptors"),
             status_text(forked, "maps"));
     if (total == 0)
         printf("  process   none\n");
     else
-        printf("  in all    %lld MiB of GPU memory, %s%s\n",
+        printf("  total     %lld MiB of GPU memory, %s%s\n",
                (long long)json_object_get_int64(json_object_object_get(programs, "bytes")) >> 20,
                can ? "can be released now" : "cannot be released now: ",
                can ? "" : status_text(provider, "why"));
@@ -173,7 +173,7 @@ vg_guest_status_print(const struct vg_guest_config *config)
     bool there = access(config->port, F_OK) == 0;
 
     printf("port        %s%s\n", config->port,
-           there ? "" : ": not there; does the VM have a channel of this name?");
+           there ? "" : ": does not exist; does the VM have a channel of this name?");
     for (size_t i = 0; i < json_object_array_length(providers); i++) {
         json_object *provider = json_object_array_get_idx(providers, i);
         printf("provider %s\n", status_text(provider, "name"));
@@ -192,7 +192,7 @@ vg_guest_status_print(const struct vg_guest_config *config)
     if (proxy)
         printf("OpenCL      %s, if no vendor's library is installed\n", proxy);
     if (geteuid() != 0)
-        printf("Only root sees what other users' processes hold.\n");
+        printf("Not root: GPUs that other users' processes hold are not shown.\n");
     json_object_put(object);
     return 0;
 }

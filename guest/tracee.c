@@ -255,7 +255,7 @@ tracee_stop_threads(vg_guest_tracee *tracee, int64_t until_ms)
     for (;;) {
         int fresh = tracee_seize_new(tracee);
         if (fresh <= 0 && tracee->n == 0 && !*tracee->why)
-            vg_guest_put(tracee->why, sizeof tracee->why, "it has ended");
+            vg_guest_put(tracee->why, sizeof tracee->why, "it has exited");
         if (fresh < 0 || tracee->n == 0)
             return -1;
         if (fresh == 0 && !tracee_running(tracee))
@@ -356,7 +356,7 @@ tracee_find_instruction(vg_guest_tracee *tracee)
             last = byte;
         }
     }
-    vg_guest_put(tracee->why, sizeof tracee->why, "the kernel has mapped no code into it");
+    vg_guest_put(tracee->why, sizeof tracee->why, "its vDSO contains no system call instruction");
     return -1;
 }
 
@@ -373,13 +373,12 @@ tracee_shield(vg_guest_tracee *tracee)
         tracee_ptrace(PTRACE_SETOPTIONS, tid, 0,
                       PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP) != 0) {
         vg_guest_put(tracee->why, sizeof tracee->why,
-                     "its filter of system calls (seccomp) cannot be suspended: %s",
-                     strerror(errno));
+                     "its system call filter (seccomp) cannot be suspended: %s", strerror(errno));
         return -1;
     }
     if (tracee_ptrace(PTRACE_GETSIGMASK, tid, sizeof tracee->mask, (uintptr_t)&tracee->mask) != 0 ||
         tracee_ptrace(PTRACE_SETSIGMASK, tid, sizeof all, (uintptr_t)&all) != 0) {
-        vg_guest_put(tracee->why, sizeof tracee->why, "its signals cannot be held: %s",
+        vg_guest_put(tracee->why, sizeof tracee->why, "its signals cannot be blocked: %s",
                      strerror(errno));
         return -1;
     }

@@ -134,9 +134,10 @@ int
 vg_guest_work_check(struct vg_guest_work *work, const char *what)
 {
     if (vg_guest_child_stop() == VG_GUEST_STOP_CANCEL)
-        return vg_guest_work_fail(work, VG_GUEST_CANCELLED, "cancelled by the host, at: %s", what);
+        return vg_guest_work_fail(work, VG_GUEST_CANCELLED, "cancelled by the host at step '%s'",
+                                  what);
     if (vg_guest_now_ms() >= work->until_ms)
-        return vg_guest_work_fail(work, VG_GUEST_TIMEOUT, "the deadline has passed, at: %s", what);
+        return vg_guest_work_fail(work, VG_GUEST_TIMEOUT, "the deadline passed at step '%s'", what);
     return 0;
 }
 

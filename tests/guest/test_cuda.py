@@ -243,7 +243,7 @@ def test_it_does_not_come_back(guest, host, fault, code, text, state):
     if "%" in fault:
         assert str(bad.pid) in done["message"] and good.runs()
     if state == "failed":
-        assert f"{bad.pid} (fake-cuda-worke) is lost: `vgpu-guestd end {bad.pid}` ends it" in done["message"]
+        assert f"{bad.pid} (fake-cuda-worke) is lost; run `vgpu-guestd end {bad.pid}` to end it" in done["message"]
     if "lost" not in fault:
         guest.fault()
     progress = []
@@ -500,10 +500,10 @@ def test_status(guest, host):
         return subprocess.run([program(), "status", "--sysroot", guest.root, "--hooks", guest.hooks],
                               capture_output=True, text=True, check=True).stdout
 
-    assert f"process   {worker.pid} (fake-cuda-worke), 64 MiB of GPU memory, not releasable: " in shown()
+    assert f"process   {worker.pid} (fake-cuda-worke), 64 MiB of GPU memory, cannot be released: " in shown()
     assert f"cannot be released now: {worker.pid} (fake-cuda-worke): it uses" in shown()
     guest.fault()
-    assert "in all    64 MiB of GPU memory, can be released now" in shown()
+    assert "total     64 MiB of GPU memory, can be released now" in shown()
 
 
 def by_hand(guest, *command):
@@ -549,7 +549,7 @@ def test_restore_by_hand(guest, host):
 
 def ends(guest, worker, word):
     done = by_hand(guest, "end", str(worker.pid))
-    assert (done.returncode, done.stdout) == (0, f"{worker.pid} (fake-cuda-worke) {word} and has ended\n"), done
+    assert (done.returncode, done.stdout) == (0, f"{worker.pid} (fake-cuda-worke) {word} and was ended\n"), done
     assert worker.process.wait() == -signal.SIGKILL
 
 

@@ -114,7 +114,7 @@ def test_status(guest, host):
     assert about["programs"]["forked"] == forked(1)
     shown = subprocess.run([program(), "status", "--sysroot", guest.root], capture_output=True, text=True,
                            check=True).stdout
-    assert "  forked    children that release their files: 1, with descriptors: 2, maps: 1\n" in shown
+    assert "  forked    children that can release GPU files: 1 (2 descriptors, 1 mappings)\n" in shown
     assert worker.has_gpu(worker.children[0])
 
 
@@ -122,7 +122,7 @@ def test_by_hand(guest):
     worker = guest.start(child=True)
     done = subprocess.run([program(), "try", "--sysroot", guest.root], capture_output=True, text=True,
                           check=True)
-    assert "forked children that released their files: 1, with descriptors: 2, maps: 1\n" in done.stdout
+    assert "forked children that released GPU files: 1 (2 descriptors, 1 mappings)\n" in done.stdout
     assert "released: no process had a GPU open or mapped" in done.stdout
     assert not worker.has_gpu(worker.children[0]) and all_run([worker])
 
@@ -139,15 +139,15 @@ def refused(host, worker, text):
 
 def keeps(worker, why):
     [child] = worker.children
-    return (f"process {child} (fake-cuda-worke) has a GPU and cannot be released: it has files of the GPU "
-            f"from its ancestor {worker.pid} and keeps them: {why}")
+    return (f"process {child} (fake-cuda-worke) has a GPU and cannot be released: it inherited GPU "
+            f"files from its ancestor {worker.pid} and cannot release them: {why}")
 
 
 def test_by_configuration(guest):
     guest.configure("[cuda]\nunwatched=allow\nforked=refuse\n")
     worker = guest.start(child=True)
     with Agent(guest) as agent, agent.host() as host:
-        refused(host, worker, keeps(worker, "forked=refuse is in the configuration"))
+        refused(host, worker, keeps(worker, "forked=refuse is set in the configuration"))
 
 
 TRACER = """
@@ -173,7 +173,7 @@ def test_own_file(guest, host):
     worker = guest.start(child=True)
     with guest.holder(guest.path("dev/nvidiactl")) as other:
         guest.show(other.pid)
-        refused(host, worker, "it uses the GPU without CUDA (OpenCL, graphics, a monitor)")
+        refused(host, worker, "it uses the GPU without CUDA (for example, for OpenCL, graphics or monitoring)")
 
 
 def test_it_fails_when_all_are_stopped(guest, host):
@@ -183,8 +183,8 @@ def test_it_fails_when_all_are_stopped(guest, host):
     assert worker.runs(child)
     limits = resource.prlimit(child, resource.RLIMIT_NOFILE)
     resource.prlimit(child, resource.RLIMIT_NOFILE, (2, limits[1]))
-    refused(host, worker, f"process {child} (fake-cuda-worke) has files of the GPU from its ancestor "
-                          f"{worker.pid} and keeps them: it cannot open /dev/null: Too many open files")
+    refused(host, worker, f"process {child} (fake-cuda-worke) inherited GPU files from its ancestor "
+                          f"{worker.pid} and cannot release them: it cannot open /dev/null: Too many open files")
     resource.prlimit(child, resource.RLIMIT_NOFILE, limits)
     assert prepare(host)["type"] == "prepared"
     assert taken_back(guest, host)

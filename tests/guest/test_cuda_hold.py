@@ -135,7 +135,7 @@ def test_agent_is_killed(guest, call):
         assert worker.runs() and other.runs()
         wait_for(lambda: not any(is_alive(pid) for pid in by))
         # What outlives an agent keeps nothing that the next one needs.
-        assert "another agent has it" not in agent.log()
+        assert "another agent has locked it" not in agent.log()
     assert worker.end()[0] == 0 and other.end()[0] == 0
 
 
@@ -195,8 +195,8 @@ def test_traced(guest, host, command):
         wait_for(lambda: traced(worker.pid) > 0)
         guest.show(debugger.pid)
         why = (f"process {worker.pid} (fake-cuda-worke) has a GPU and cannot be released: process {debugger.pid} "
-               f"({command[0]}) traces it, so its threads that fault while it is released could not be held; end "
-               "that process first (or set hold_faults=no)")
+               f"({command[0]}) traces it, so its threads could not be held if they fault during the release; "
+               "end the tracing process first, or set hold_faults=no")
         done = prepare(host)
         assert (done["type"], done["code"], done["message"]) == ("error", "unreleasable", why), done
         assert other.runs()

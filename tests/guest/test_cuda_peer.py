@@ -48,7 +48,7 @@ def test_large_memory_that_another_gpu_may_access(guest, host):
         assert refused(host, worker, "it has a single allocation of 512 MiB") == {worker.pid: "no"}, calls
         message = prepare(host)["message"]
         for text in (*(f"{name} called by fake-cuda-worker" for name in named), TORCH,
-                     "it is not fully known which GPU may access which",
+                     "Which GPUs may access which memory, and what was freed, is only partly known.",
                      "CUDA_VISIBLE_DEVICES naming one GPU"):
             assert text in message, message
         worker.kill()
@@ -117,7 +117,7 @@ def test_pool_that_another_gpu_may_access(guest, host):
     """PyTorch and JAX with pools came back, and failed at the next copy between two GPUs."""
     worker = on_two(guest)
     worker.call("cuMemPoolSetAccess", 0, "for:1", 1)
-    refused(host, worker, "access a pool of memory of another (cuMemPoolSetAccess called by fake-cuda-worker)")
+    refused(host, worker, "access another's memory pool (cuMemPoolSetAccess called by fake-cuda-worker)")
     worker.has_memory(ANOTHER, 0)
     released(guest, host)
     assert worker.end()[:2] == (0, 1)
@@ -173,7 +173,7 @@ def test_who_was_not_watched(guest):
     """On several GPUs, with as much memory as matters; the guest's owner may allow it."""
     worker = on_two(guest)
     with Agent(guest) as agent, agent.host() as host:
-        unknown = "it is unknown whether one of its GPUs may access an allocation of 512 MiB"
+        unknown = "one of its GPUs may have access to an allocation of 512 MiB"
         assert refused(host, worker, unknown) == {worker.pid: "unknown"}
         assert "used CUDA before its calls were watched" in prepare(host)["message"]
         worker.has_memory(ANOTHER, 0)

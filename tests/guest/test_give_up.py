@@ -116,12 +116,12 @@ LEFT_ALONE = [
     ("own", "it has opened {node} itself", None),
     ("vfork", "it shares its memory with process {other}, like a child that has not executed its program yet",
      "its thread {pid} does not stop (it is in state D)"),
-    ("shares-files", "it shares its descriptors with process {other}", None),
-    ("thread-files", "its thread {other} has descriptors of its own", None),
+    ("shares-files", "it shares its file descriptors with process {other}", None),
+    ("thread-files", "its thread {other} has its own file descriptors", None),
     ("traced", "process {parent} traces it", None),
     ("limit", "ok", "it cannot open /dev/null: Too many open files"),
     ("chroot={root}/none", "ok", "it cannot open /dev/null: No such file or directory"),
-    ("chroot={root}/other", "ok", "its /dev/null is another file"),
+    ("chroot={root}/other", "ok", "its /dev/null is not the null device"),
 ]
 
 

@@ -335,7 +335,7 @@ def test_nowhere_to_say_so(tmp_path):
     with Faulty(tmp_path) as faulty:
         os.rmdir(tmp_path / "run")
         said = faulty.tell("start")
-        assert said == f"impossible no file can be written in {tmp_path}/run/vgpu-guestd-hold: " \
+        assert said == f"impossible cannot write a file in {tmp_path}/run/vgpu-guestd-hold: " \
                        "No such file or directory"
         wait_for(lambda: number_of(faulty.pid, "TracerPid:") == 0)
         assert faulty.goes_on()

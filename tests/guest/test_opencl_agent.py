@@ -419,7 +419,7 @@ def test_a_proxy_that_does_not_answer(guest, agent, host):
         second.send_signal(signal.SIGSTOP)
         # On a busy machine it may not even have stopped.
         done = at_deadline(lambda ms: switch(host, other, deadline_ms=ms), lambda done: not done["undone"], 2000)
-        assert (done["code"], done["undone"]) == ("timeout", False) and "stands still" in done["message"], done
+        assert (done["code"], done["undone"]) == ("timeout", False) and "remains paused" in done["message"], done
         second.send_signal(signal.SIGCONT)
         wait_for(lambda: at(switch(host, other), one) == ("away", other))
         second.send_signal(signal.SIGSTOP)
@@ -526,14 +526,14 @@ def answering(prepare="", resume=""):  # pylint: disable=redefined-outer-name
 
 @pytest.mark.drawn("opencl-faults")
 @pytest.mark.parametrize("script, code, words", [
-    (WAIT, "held", "at the deadline"),
+    (WAIT, "held", "the deadline passed"),
     (HELLO + WAIT, "unreleasable", "it does not answer"),
     (HELLO + answering(resume="refused late"), "timeout", "has not answered in time"),
-    (HELLO + answering("released 1 1", "resumed 1 1"), "held", "at the deadline"),
+    (HELLO + answering("released 1 1", "resumed 1 1"), "held", "the deadline passed"),
     (HELLO + answering("refused \x01not now"), "opencl-failed", "?not now"),
-    (HELLO + "say('released 1 1\\n')\n" + WAIT, "held", "at the deadline"),
-    (HELLO + "lines.readline(); say('x' * 100000)\n" + WAIT, "held", "at the deadline"),
-    ("say('hello 2 1\\n')\n" + WAIT, "held", "at the deadline"),
+    (HELLO + "say('released 1 1\\n')\n" + WAIT, "held", "the deadline passed"),
+    (HELLO + "lines.readline(); say('x' * 100000)\n" + WAIT, "held", "the deadline passed"),
+    ("say('hello 2 1\\n')\n" + WAIT, "held", "the deadline passed"),
 ], ids=["mute", "deaf", "late", "lies", "refuses", "babbles", "endless", "other-version"])
 def test_a_stranger(guest, agent, host, script, code, words):
     """Whatever it says, it is told of when the deadline has come, and an honest program goes on."""

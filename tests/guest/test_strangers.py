@@ -111,7 +111,7 @@ def test_who_has_had_one(guest, agent, host, answer):
             done = host.ask("resume", deadline_ms=deadline_ms, devices=DEVICES)
             deadline_ms *= 2
         assert done["type"] == "error" and done["code"] == ("opencl-failed" if answer else "timeout"), done
-        assert f"process {one.pid} (python3) cannot take a GPU again: " in done["message"]
+        assert f"process {one.pid} (python3) cannot use a GPU again: " in done["message"]
         if answer:
             words = ("it's 'done' ' uuid=1 " + "x" * 300)[:160]
             assert done["message"].endswith(f': it says "{words}..."'), done

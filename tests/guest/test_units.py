@@ -131,7 +131,7 @@ def test_there_and_back(guest, host):
 FAULTS = [
     ("stop", "fail", "unit-failed", "cannot stop dcgm.service: systemctl has exit status 1: Job for dcgm.service failed"),
     ("show", "fail", "unit-failed", "cannot determine whether dcgm.service is active: systemctl has exit status 1"),
-    ("stop", "hang", "timeout", "the deadline has passed, at: stop of dcgm.service"),
+    ("stop", "hang", "timeout", "the deadline passed at step 'stop of dcgm.service"),
 ]
 
 
@@ -195,7 +195,7 @@ def test_one_hangs_and_the_others_start(guest, host):
                        lambda _: guest.states()["exporter.service"] == "active", 2000)
     states = guest.states()
     assert done["code"] == "unit-failed", done
-    assert "cannot start persistenced.service: systemctl had not ended after" in done["message"]
+    assert "cannot start persistenced.service: systemctl had not finished after" in done["message"]
     assert states == {"exporter.service": "active", "dcgm.service": "active", "persistenced.service": "inactive"}
     assert guest.kept() == ["persistenced.service"]
 
@@ -297,6 +297,6 @@ def test_mps_is_refused_with_its_reason(guest, host):
         guest.show_as(server.pid, comm="nvidia-cuda-mps\n")
         done = prepare(host)
         assert (done["code"], done["undone"]) == ("unreleasable", True), done
-        assert f"process {server.pid} (nvidia-cuda-mps) has a GPU and cannot be released: it is the server of MPS" \
+        assert f"process {server.pid} (nvidia-cuda-mps) has a GPU and cannot be released: it is the MPS server" \
             in done["message"]
     assert worker.runs()
