@@ -20,7 +20,7 @@ client_hello(struct vg_wire_client *client)
     vg_wire_put(&call.out, VG_WIRE_TAKES_OUTPUT);
     cl_int result = vg_wire_call_ask(&call);
     const char *wrong = result == CL_SUCCESS         ? NULL
-                        : result == CL_INVALID_VALUE ? "the proxy has another version"
+                        : result == CL_INVALID_VALUE ? "the proxy uses another protocol version"
                                                      : "the proxy does not answer";
     size_t size = 0;
     const uint64_t *n_devices = wrong ? NULL : vg_wire_get_list(&call.in, &size);
@@ -42,7 +42,7 @@ client_hello(struct vg_wire_client *client)
                 client->roots[client->n_roots++] = root;
         }
     vg_wire_call_end(&call);
-    return wrong ? wrong : client->n_roots < all ? "there is no memory" : NULL;
+    return wrong ? wrong : client->n_roots < all ? "out of memory" : NULL;
 }
 
 struct vg_wire_client *
@@ -55,8 +55,9 @@ vg_wire_connect(const char *address, const char **why)
         client->batch = malloc(VG_WIRE_BATCH);
     if (!client || !client->batch || !vg_wire_link_open(&client->link, address)) {
         *why = vg_wire_fault_text() ? vg_wire_fault_text()
-               : errno == EACCES    ? "it expects another token or VM, or has another version"
-               : errno == EUSERS    ? "it has its maximum number of clients"
+               : errno == EACCES
+                   ? "it expects another token or VM, or uses another protocol version"
+               : errno == EUSERS    ? "it has reached its maximum number of clients"
                : errno == ETIMEDOUT ? "it does not answer"
                                     : strerror(errno);
         if (client)

@@ -46,8 +46,8 @@ vg_wire_client_output(struct vg_wire_client *client, const struct vg_wire_head *
         is_taken = ok && is_taken && output_write(bytes, n);
     }
     if (ok && head->number > 0)
-        vg_cl_say("%" PRIu64 " bytes that kernels printed are lost: too many came before a call "
-                  "that waits",
+        vg_cl_say("%" PRIu64 " bytes that kernels printed are lost: there was too much output "
+                  "before a blocking call",
                   head->number);
     errno = error;
     return ok;

@@ -21,7 +21,7 @@ vg_wire_client_break(struct vg_wire_client *client)
     if (!client->is_broken && !client->is_closing && client->is_staying &&
         !vg_wire_link_has_left(&client->link))
         vg_cl_say("the proxy has disappeared%s%s; OpenCL no longer works in this program",
-                  why ? ", as " : "", why ? why : "");
+                  why ? ": " : "", why ? why : "");
     client->is_broken = true;
     for (struct vg_wire_call *call = client->waiting; call; call = call->next) {
         call->is_broken = true;

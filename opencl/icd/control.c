@@ -133,7 +133,7 @@ control_watch_run(void *data)
     if (!watch->has_ended) {
         const char *last = watch->s->last;
         watch->has_told = true;
-        vg_cl_say("%s does not return%s%s; the program waits", watch->who,
+        vg_cl_say("%s does not return%s%s; the program is waiting", watch->who,
                   last && *last ? " after " : "", last ? last : "");
         if (watch->control)
             control_tell(watch->control, "%s %s does not return%s%s", watch->word, watch->who,
@@ -153,7 +153,8 @@ control_watch_begin(struct control_watch *watch, const struct control *control,
     *watch = (struct control_watch){.control = control,
                                     .s = s,
                                     .word = word,
-                                    .who = *place ? "the proxy" : "the vendor's library",
+                                    .who = *place ? "a call to the proxy"
+                                                  : "a call to the vendor's library",
                                     .late_ns = late_ns};
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attr);
@@ -281,7 +282,7 @@ control_do(struct control *control, const char *line)
         return control_resume(control, line + sizeof at - 1);
     if (strcmp(line, "abort") == 0)
         return true; /* it has ended what it came for, or came too late */
-    return control_tell(control, "error what is '%.64s'?", line);
+    return control_tell(control, "error unknown message '%.64s'", line);
 }
 
 /* Says what an agent has to know of a program that one before has stopped or sent elsewhere. */

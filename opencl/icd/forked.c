@@ -123,7 +123,7 @@ forked_connect(struct vg_cl_vendor *vendor)
     void **roots = calloc(2 * n, sizeof *roots);
 
     if (!roots)
-        return "there is no memory";
+        return "out of memory";
     forked_list_roots(vendor, roots);
     vendor->library = NULL;
     const char *wrong = vg_cl_vendor_reload(vendor);

@@ -504,7 +504,7 @@ vg_cl_vendors_reach(const char *place, const char **why)
 {
     vg_cl_vendors_unreach();
     if (!vendor_take_place(place)) {
-        *why = "it is no proxy";
+        *why = "it is not a proxy";
         return NULL;
     }
     vendors_reached = vg_wire_connect(vendor_proxy(place), why);

@@ -274,8 +274,8 @@ vg_acceptor_receive(struct proxy_acceptors *acceptors, unsigned place, struct pr
         acceptor_say_refused(acceptor, n == 0 ? "its process has exited" : said.why);
     if (ok && said.is_for_others)
         vg_admit_say(acceptor->tenant,
-                     "%s: the extended key usage of the certificate of '%s', from %s, does not "
-                     "include TLS clients; a future version will reject it",
+                     "%s: the certificate of '%s', from %s, is not valid for TLS clients (extended "
+                     "key usage); a future version will reject it",
                      acceptor->tenant->path, acceptor->tenant->vm, acceptor->from);
     if (ok) {
         *done = *acceptor;
@@ -313,11 +313,11 @@ acceptor_check(const struct vg_wire_tls_files *tls)
         _exit(EXIT_FAILURE);
     }
     if (!facts.is_for_servers)
-        vg_cl_say("the extended key usage of the certificate in '%s' does not include TLS servers; "
+        vg_cl_say("the certificate in '%s' is not valid for TLS servers (extended key usage); "
                   "future versions of the library will reject it",
                   tls->certificate);
     if (now > facts.end || now < facts.begin)
-        vg_cl_say("the certificate in '%s' %s: clients will reject it", tls->certificate,
+        vg_cl_say("the certificate in '%s' %s; clients will reject it", tls->certificate,
                   now > facts.end ? "has expired" : "is not valid yet");
     _exit(EXIT_SUCCESS);
 }

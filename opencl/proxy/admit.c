@@ -90,7 +90,7 @@ vg_admit_refuse(struct proxy_tenant *tenant, int fd, const char *to_it, const ch
     va_end(args);
     if (fd >= 0)
         vg_wire_arrival_refuse(fd, to_it);
-    vg_admit_say(tenant, "%s: a client is refused: %s", tenant->path, why);
+    vg_admit_say(tenant, "%s: a client was refused: %s", tenant->path, why);
     vg_serve_note(&tenant->refused, "%s", why);
 }
 
@@ -245,7 +245,7 @@ arrival_refuse(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
         vg_admit_refuse(tenant, arrival->fd,
                         "it requires a certificate of its VM, and none was "
                         "presented",
-                        "a program without a certificate of '%s', from %s",
+                        "a program without a certificate for '%s', from %s",
                         tenant->vm ? tenant->vm : "", arrival->from);
     else if (errno == EACCES)
         vg_admit_refuse(tenant, arrival->fd, "it has no token and therefore accepts no client",
@@ -254,7 +254,7 @@ arrival_refuse(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
         vg_admit_refuse(tenant, arrival->fd, "it does not accept TLS: its address starts with tcp:",
                         "a TLS client from %s, which this address does not accept", arrival->from);
     else if (errno == EPROTO)
-        vg_admit_refuse(tenant, arrival->fd, "it does not know this version of the library",
+        vg_admit_refuse(tenant, arrival->fd, "it does not support this version of the library",
                         "a client from %s that uses another protocol", arrival->from);
     else
         vg_admit_refuse(tenant, -1, "",

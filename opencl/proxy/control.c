@@ -134,7 +134,7 @@ control_set_weight(const struct proxy_control *control, const char *text)
     unsigned long weight = strtoul(text, &end, 10);
 
     if (end == text || *end != ' ' || weight < 1 || weight > PROXY_WEIGHT_MAX)
-        return "error invalid: a weight is a number from 1 to 1000";
+        return "error invalid: a weight must be a number from 1 to 1000";
     struct proxy_tenant *tenant = control_find(control, end + 1);
     if (!tenant)
         return CONTROL_NO_SOCKET;
@@ -165,7 +165,7 @@ control_reserve(const struct proxy_control *control, const char *text, char *ans
     uint64_t seconds, mib;
 
     if (length == 0 || length >= sizeof wanted.id || text[length] != ' ')
-        return "error invalid: an id has 1 to 63 bytes, and no space";
+        return "error invalid: an ID must have 1 to 63 bytes and no spaces";
     memcpy(wanted.id, text, length);
     text += length + 1;
     if (!control_read_number(&text, PROXY_ROOM_S_MAX, &seconds) ||

@@ -151,7 +151,7 @@ keeper_take(struct proxy_keeper *keeper)
         ok = keeper_is_inside(file->path) && file->at <= used && file->size <= used - file->at;
     }
     if (!ok || !seed.bytes) {
-        vg_cl_say("the cache of the process that keeps the vendors' libraries cannot be used");
+        vg_cl_say("cannot use the cache of the process that keeps the vendors' libraries loaded");
         free(seed.bytes);
         return;
     }
@@ -224,7 +224,7 @@ vg_keeper_ended(struct proxy_keeper *keeper, pid_t pid, int status)
 {
     if (!keeper->pid || pid != keeper->pid)
         return false;
-    vg_cl_say("the process that keeps the vendors' libraries loaded has ended with status 0x%x; "
+    vg_cl_say("the process that keeps the vendors' libraries loaded has exited with status 0x%x; "
               "the proxy tries again in a minute",
               (unsigned)status);
     close(keeper->alive);

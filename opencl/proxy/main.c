@@ -130,7 +130,7 @@ proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wi
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_NAME, "vgpu-proxy-one", 0, 0, 0);
     if (!vg_group_enter(&client->group, proxy->staging)) {
-        vg_cl_say("a client cannot be limited: %s", strerror(errno));
+        vg_cl_say("a client's process cannot enter its control group: %s", strerror(errno));
         _exit(EXIT_FAILURE);
     }
     const char *why = vg_proxy_confine(&proxy->confinement);
@@ -147,7 +147,7 @@ proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wi
     struct vg_serve *serve = ok ? vg_serve_begin(&link, &limits) : NULL;
     ok = serve && vg_serve_run(serve);
     if (vg_wire_link_why(&link))
-        vg_cl_say("a client is disconnected: %s", vg_wire_link_why(&link));
+        vg_cl_say("a client was disconnected: %s", vg_wire_link_why(&link));
     fflush(NULL);
     _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -249,9 +249,9 @@ proxy_admit(struct proxy *proxy, struct proxy_arrival *arrival)
         return;
     }
     if (vg_share_clients_n(&proxy->share, NULL) >= proxy->clients_max)
-        snprintf(why, sizeof why, "it has its maximum of %u clients", proxy->clients_max);
+        snprintf(why, sizeof why, "it has reached its maximum of %u clients", proxy->clients_max);
     else if (vg_share_clients_n(&proxy->share, tenant) >= tenant->clients_max)
-        snprintf(why, sizeof why, "it has its maximum of %u clients for this VM",
+        snprintf(why, sizeof why, "it has reached its maximum of %u clients for this VM",
                  tenant->clients_max);
     else if (!vg_admit_may_fork(tenant))
         return; /* a little later */

@@ -92,7 +92,7 @@ vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted, c
 
     vg_look_want(room->look);
     if (!room->look->is_known || (known->n == 1 && all == 0))
-        return "error unsupported: the memory of its device is unknown";
+        return "error unsupported: the memory size of its device is unknown";
     if (known->n != 1)
         return "error unsupported: it serves several devices, and a program may use any of them";
     room_tidy(room);

@@ -73,7 +73,7 @@ sockets_word(struct proxy_tenant *tenant, const char *word, char fault[SOCKETS_F
     if (strncmp(word, "clients=", 8) == 0)
         return sockets_number(word + 8, VG_SERVE_POOL_MAX, &tenant->clients_max, fault);
     if (strncmp(word, "vm=", 3) == 0 && strlen(word + 3) >= PROXY_VM_MAX) {
-        snprintf(fault, SOCKETS_FAULT, "a VM's name has more than %d bytes", PROXY_VM_MAX - 1);
+        snprintf(fault, SOCKETS_FAULT, "the VM's name is longer than %d bytes", PROXY_VM_MAX - 1);
         return false;
     }
     if (strncmp(word, "vm=", 3) == 0 && word[3]) {
@@ -83,14 +83,14 @@ sockets_word(struct proxy_tenant *tenant, const char *word, char fault[SOCKETS_F
     if (strncmp(word, "token=", 6) == 0) {
         tenant->has_token = vg_wire_address_token(word + 6, tenant->token);
         if (!tenant->has_token)
-            snprintf(fault, SOCKETS_FAULT, "no token of 16 to %d bytes in '%s': %s",
+            snprintf(fault, SOCKETS_FAULT, "cannot read a token of 16 to %d bytes from '%s': %s",
                      VG_WIRE_TOKEN_MAX, word + 6, strerror(errno));
         tenant->token_file = word + 6;
         if (tenant->has_token)
             vg_secret_warn(tenant->token_file, "a token");
         return tenant->has_token;
     }
-    snprintf(fault, SOCKETS_FAULT, "'%s' is not a property of a socket", word);
+    snprintf(fault, SOCKETS_FAULT, "'%s' is not a socket property", word);
     return false;
 }
 
@@ -123,8 +123,8 @@ sockets_parse(const struct proxy_sockets *sockets, char *text, struct proxy_tena
          (is_tls && sockets->tls->ca && tenant->vm)))
         return true;
     snprintf(fault, SOCKETS_FAULT,
-             "a socket has a path, a weight, clients and memory; a network socket also needs a "
-             "token, or TLS with --tls-client-ca and a VM");
+             "a socket needs a path, and a weight, memory and number of clients above 0; a network "
+             "socket also needs a token, or TLS with --tls-client-ca and a VM");
     return false;
 }
 
@@ -157,8 +157,9 @@ sockets_listen(const struct proxy_sockets *sockets, struct proxy_tenant *tenant)
                            ? vg_wire_address_listen(tenant->path)
                            : vg_proxy_listen(tenant->path, SOCK_STREAM, sockets->mode);
     if (tenant->listener >= 0 && vg_wire_address_is_clear(tenant->path))
-        vg_cl_say("%s: all data, including the token, is unencrypted; a tls address encrypts it",
-                  tenant->path);
+        vg_cl_say(
+            "%s: all data, including the token, is unencrypted; use a tls address to encrypt it",
+            tenant->path);
     return tenant->listener >= 0;
 }
 
@@ -332,7 +333,7 @@ sockets_read_line(const struct proxy_sockets *sockets, struct sockets_next *next
 static bool
 sockets_read_file(const struct proxy_sockets *sockets, struct sockets_next *next, const char *name)
 {
-    char path[PATH_MAX], line[SOCKETS_LINE], fault[SOCKETS_FAULT] = "no memory";
+    char path[PATH_MAX], line[SOCKETS_LINE], fault[SOCKETS_FAULT] = "out of memory";
     bool ok = true;
 
     snprintf(path, sizeof path, "%s/%s", sockets->folder, name);
@@ -344,7 +345,7 @@ sockets_read_file(const struct proxy_sockets *sockets, struct sockets_next *next
     for (unsigned n = 1; ok && fgets(line, sizeof line, file); n++) {
         ok = strchr(line, '\n') || feof(file);
         if (!ok)
-            snprintf(fault, sizeof fault, "the line has more than %d bytes", SOCKETS_LINE - 2);
+            snprintf(fault, sizeof fault, "the line is longer than %d bytes", SOCKETS_LINE - 2);
         ok = ok && sockets_read_line(sockets, next, line, fault);
         if (!ok)
             vg_cl_say("%s:%u: %s", path, n, fault);

@@ -37,8 +37,7 @@ trace_run(int fd)
         execl(path, TRACE_PROGRAM, (char *)NULL);
         execl(VG_PKGLIBEXECDIR "/" TRACE_PROGRAM, TRACE_PROGRAM, (char *)NULL);
     }
-    vg_cl_say("nothing is traced with LTTng because " TRACE_PROGRAM " cannot be run: %s",
-              strerror(errno));
+    vg_cl_say("LTTng tracing is off because " TRACE_PROGRAM " cannot be run: %s", strerror(errno));
     _exit(127);
 }
 
@@ -56,7 +55,7 @@ vg_trace_begin(struct proxy_trace *trace)
     if (trace->pid > 0) {
         trace->fd = pair[0];
     } else {
-        vg_cl_say("nothing is traced with LTTng: %s", strerror(errno));
+        vg_cl_say("cannot start LTTng tracing: %s", strerror(errno));
         trace->pid = 0;
     }
     if (pair[1] >= 0)
@@ -83,7 +82,7 @@ vg_trace_tell(struct proxy_trace *trace, const struct proxy_client *client, int 
     snprintf(told.socket, sizeof told.socket, "%s", tenant->path);
     if (trace->fd < 0 || vg_wire_pass(trace->fd, &told, sizeof told, memory, MSG_DONTWAIT))
         return;
-    vg_cl_say("LTTng tracing has stopped because " TRACE_PROGRAM " takes nothing: %s",
+    vg_cl_say("LTTng tracing has stopped because " TRACE_PROGRAM " does not accept data: %s",
               strerror(errno));
     trace_leave(trace);
 }

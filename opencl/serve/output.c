@@ -122,11 +122,12 @@ output_new(void)
     /* Vendors that print through stdio have done so when their command is done. */
     setvbuf(stdout, NULL, _IONBF, 0);
     if (dup2(pair[1], STDOUT_FILENO) < 0)
-        vg_cl_say("what a client's kernels print stays here: %s", strerror(errno));
+        vg_cl_say("the output of a client's kernels cannot be sent to the client: %s",
+                  strerror(errno));
     close(pair[1]);
     return output;
 fail:
-    vg_cl_say("what a client's kernels print stays here: %s", strerror(errno));
+    vg_cl_say("the output of a client's kernels cannot be sent to the client: %s", strerror(errno));
     if (pair[0] >= 0)
         close(pair[0]);
     if (pair[1] >= 0)

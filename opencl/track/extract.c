@@ -51,8 +51,8 @@ extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
         cl->clFinish(queue->real);
     cl->clReleaseEvent(marker);
     return is_over ? vg_cl_fail(s, "commands were still running or waiting for an event when %s",
-                                s->is_aborted && s->is_aborted(s->data) ? "it was aborted"
-                                                                        : "its time limit expired")
+                                s->is_aborted && s->is_aborted(s->data) ? "the request was aborted"
+                                                                        : "the time limit expired")
                    : true;
 }
 
@@ -102,7 +102,7 @@ extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_co
     vg_cl_state_put_mem(writer, mem, size);
     unsigned char *to = size ? vg_cl_put_room(writer, size) : NULL;
     if (size && !to)
-        vg_cl_fail(s, "there is no space for memory of %zu bytes", size);
+        vg_cl_fail(s, "there is no space to save a memory object of %zu bytes", size);
     if (size && (!to || !vg_cl_read_content(s, copier, mem, region, size, to)))
         return false;
     vg_cl_writer_end(writer);
@@ -332,7 +332,7 @@ vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
     if (copier.queue)
         copier.cl->clReleaseCommandQueue(copier.queue);
     if (ok && !vg_cl_writer_finish(writer))
-        ok = vg_cl_fail(s, "the stream is full");
+        ok = vg_cl_fail(s, "the space for the program's state is full");
     /* What was asked of a proxy whose link is broken was not answered then. */
     ok = ok && !vg_cl_is_over(s);
     if (ok)

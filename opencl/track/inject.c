@@ -83,7 +83,7 @@ inject_device(struct vg_cl_object *device)
 static bool
 inject_small(struct vg_cl_switch *s, struct vg_cl_object *object)
 {
-    const char *what = "a part of a device";
+    const char *what = "a sub-device";
     cl_int error = CL_SUCCESS;
 
     if (object->type == VG_CL_DEVICE) {
@@ -189,13 +189,13 @@ inject_mem(struct vg_cl_switch *s, struct vg_cl_object *mem, struct vg_cl_reader
     struct vg_cl_state_mem state;
 
     if (!vg_cl_state_get_mem(content, &state))
-        return vg_cl_fail(s, "the stream is damaged: a memory object");
+        return vg_cl_fail(s, "the saved state is damaged: a memory object");
     cl_int error = vg_cl_mem_make(mem, NULL, true);
     if (error == CL_SUCCESS && state.n_content)
         error = inject_write(mem, state.n_content, state.content);
     s->n_bytes += state.n_content;
     if (error != CL_SUCCESS)
-        return vg_cl_fail(s, "memory of %zu bytes cannot be recreated: OpenCL error %d",
+        return vg_cl_fail(s, "a memory object of %zu bytes cannot be recreated: OpenCL error %d",
                           mem->mem.size, error);
     return inject_map(s, mem);
 }
@@ -230,14 +230,14 @@ inject_kernel(struct vg_cl_switch *s, struct vg_cl_object *kernel, struct vg_cl_
     cl_int error = CL_SUCCESS;
 
     if (!vg_cl_state_get_kernel(content, &state))
-        return vg_cl_fail(s, "the stream is damaged: a kernel");
+        return vg_cl_fail(s, "the saved state is damaged: a kernel");
     kernel->real =
         kernel->track->cl->clCreateKernel(kernel->kernel.program->real, state.name, &error);
     kernel->kernel.set = kernel->track->cl->clSetKernelArg;
     for (uint64_t i = 0; error == CL_SUCCESS && i < state.n_args; i++) {
         struct vg_cl_state_arg arg;
         if (!vg_cl_state_get_arg(content, &arg))
-            return vg_cl_fail(s, "the stream is damaged: an argument of '%s'", state.name);
+            return vg_cl_fail(s, "the saved state is damaged: an argument of '%s'", state.name);
         error = inject_arg(kernel, (cl_uint)i, &arg, index);
     }
     return error == CL_SUCCESS ||
@@ -252,7 +252,7 @@ inject_event(struct vg_cl_switch *s, struct vg_cl_object *event, struct vg_cl_re
     cl_int error = CL_SUCCESS;
 
     if (!vg_cl_state_get_event(content, &state))
-        return vg_cl_fail(s, "the stream is damaged: an event");
+        return vg_cl_fail(s, "the saved state is damaged: an event");
     if (state.status == CL_COMPLETE)
         return true;
     event->real = event->track->cl->clCreateUserEvent(event->context->real, &error);
@@ -299,12 +299,13 @@ inject_all_of(struct vg_cl_switch *s, const struct vg_cl_reader *start,
             continue;
         struct vg_cl_object *object = inject_find(index, record.id, type);
         if (!object)
-            return vg_cl_fail(s, "the stream has an object that the program does not have");
+            return vg_cl_fail(s,
+                              "the saved state contains an object that the program does not have");
         if (!object->real && inject_is_now(object, walk) &&
             !inject_record(s, object, &record, index))
             return false;
     }
-    return !reader.failed || vg_cl_fail(s, "the stream is damaged");
+    return !reader.failed || vg_cl_fail(s, "the saved state is damaged");
 }
 
 /* Lists the programs that are not there. */
@@ -317,18 +318,17 @@ inject_list_programs(struct vg_cl_switch *s, const struct vg_cl_reader *start,
 
     rebuild->programs = calloc(index->n ? index->n : 1, sizeof *rebuild->programs);
     if (!rebuild->programs)
-        return vg_cl_fail(s, "there is no memory");
+        return vg_cl_fail(s, "out of memory");
     while (vg_cl_reader_next(&reader, &record)) {
         struct vg_cl_object *object =
             record.type == VG_CL_PROGRAM ? inject_find(index, record.id, VG_CL_PROGRAM) : NULL;
         if (record.type == VG_CL_PROGRAM && (!object || rebuild->n == index->n))
-            return vg_cl_fail(s, "the stream has an OpenCL program that does not exist, or has one "
-                                 "twice");
+            return vg_cl_fail(s, "the saved state contains an unknown or duplicate OpenCL program");
         if (object && !object->real)
             rebuild->programs[rebuild->n++] =
                 (struct vg_cl_rebuilt){.object = object, .content = record.content};
     }
-    return !reader.failed || vg_cl_fail(s, "the stream is damaged");
+    return !reader.failed || vg_cl_fail(s, "the saved state is damaged");
 }
 
 static bool
@@ -374,9 +374,9 @@ vg_cl_inject(struct vg_cl_switch *s, const void *base, size_t size)
     struct inject_index index;
 
     if (!vg_cl_reader_open(&reader, base, size))
-        return vg_cl_fail(s, "the stream is damaged or has another version");
+        return vg_cl_fail(s, "the saved state is damaged or belongs to another version");
     if (!inject_index_make(&index))
-        return vg_cl_fail(s, "there is no memory");
+        return vg_cl_fail(s, "out of memory");
     bool ok = inject_types(s, &reader, &index, first, 2);
     vg_cl_step(s, "contexts");
     ok =

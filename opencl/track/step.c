@@ -39,8 +39,8 @@ bool
 vg_cl_is_over(struct vg_cl_switch *s)
 {
     if (s->is_aborted && s->is_aborted(s->data))
-        return !vg_cl_fail(s, "it was aborted");
+        return !vg_cl_fail(s, "the request was aborted");
     if (vg_cl_now() > s->deadline_ns)
-        return !vg_cl_fail(s, "its time limit expired");
+        return !vg_cl_fail(s, "the time limit expired");
     return false;
 }

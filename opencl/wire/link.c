@@ -168,8 +168,8 @@ link_reach(struct vg_wire_way *way, int limit_s)
     int plain = -1;
     errno = ECONNABORTED;
     if (tls && !vg_wire_tls_is_for_its_side(tls) && !atomic_exchange(&link_has_warned, true))
-        vg_cl_say("the extended key usage of the proxy's certificate does not include TLS servers; "
-                  "a future version will reject it");
+        vg_cl_say("the proxy's certificate is not valid for TLS servers (extended key usage); a "
+                  "future version will reject it");
     if (tls) {
         vg_wire_address_limit(fd, 0);
         plain = vg_wire_tls_carry_beside(tls, fd);

@@ -82,7 +82,7 @@ tls_new(unsigned flags, const struct vg_wire_tls_files *files, char fault[VG_WIR
 
     if (!gnutls)
         return NULL;
-    snprintf(fault, VG_WIRE_TLS_FAULT, "there is no memory");
+    snprintf(fault, VG_WIRE_TLS_FAULT, "out of memory");
     if (!tls)
         return NULL;
     tls->gnutls = gnutls;

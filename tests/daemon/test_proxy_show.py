@@ -205,7 +205,7 @@ def test_who_may_not_come(tmp_path):
             second.settimeout(HANG_S)
             second.connect(proxy.path)
             second.sendall(LINK + bytes(16))
-            said = b"it has its maximum of 1 clients"
+            said = b"it has reached its maximum of 1 clients"
             assert second.recv(192, socket.MSG_WAITALL).rstrip(b"\0") == b"VPREFUS1" + said
             told = proxy.ask("show " + proxy.path)
             assert told["refused"]["times"] == 1 and told["refused"]["last"].endswith(": " + said.decode())
@@ -219,7 +219,7 @@ def test_who_may_not_come(tmp_path):
             liar.connect(proxy.path)
             liar.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             with contextlib.suppress(ConnectionResetError):
-                assert liar.recv(192).startswith(b"VPREFUS1it does not know this version of the library")
+                assert liar.recv(192).startswith(b"VPREFUS1it does not support this version of the library")
         wait_for(lambda: proxy.ask("show " + proxy.path)["refused"]["times"] == 2)
         assert "that uses another protocol" in proxy.ask("show " + proxy.path)["refused"]["last"]
         assert proxy.ask("show /nowhere") == "error not-found: there is no such socket"

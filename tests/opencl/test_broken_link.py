@@ -79,7 +79,7 @@ def test_cuts(tmp_path):
         # It stays a client for as long as another one takes.
         program.send_signal(signal.SIGSTOP)
         refused = subprocess.run(CALLS, env=link.environment(), capture_output=True, timeout=HANG_S, check=False)
-        assert refused.returncode != 0 and b"it has its maximum of 1 clients" in refused.stderr
+        assert refused.returncode != 0 and b"it has reached its maximum of 1 clients" in refused.stderr
         seen = link.relay.n_connections
         link.relay.cut_each([chance.randrange(1, 20000) for _ in range(most)])
         program.send_signal(signal.SIGCONT)
@@ -203,7 +203,7 @@ def test_a_return_to_who_does_not_answer(tmp_path, how):
         begun = time.monotonic()
         said = stopped.say(f"resume at proxy:tcp:127.0.0.1:{link.relay.port}")
         if said.startswith("late "):
-            assert said.startswith("late the proxy does not return"), said
+            assert said.startswith("late a call to the proxy does not return"), said
             said = stopped.lines.readline().strip()
         print(f"{said}, after {time.monotonic() - begun:.0f} s")
         why = {"stopped": "it does not answer", "silent": "it is no longer reachable"}[how]

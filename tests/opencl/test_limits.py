@@ -223,7 +223,7 @@ def test_a_process_that_is_killed(tmp_path):
         wait_for(proxy.children)
         os.kill(proxy.children()[0], signal.SIGKILL)
         said, told = finish(program)
-        assert said == GONE and "as it has terminated this program: its process crashed (signal 9)" in told, told
+        assert said == GONE and ": it has terminated this program: its process crashed (signal 9)" in told, told
 
 
 @pytest.mark.skipif(is_instrumented(built("vgpu-proxy")), reason="its memory is a sanitizer's")

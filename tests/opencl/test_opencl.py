@@ -519,9 +519,9 @@ def test_what_hangs(tmp_path, function):
             stopped.tell("prepare 1000")
             answer = stopped.answer()
         if function == "clEnqueueReadBuffer":
-            assert answer == "lost the vendor's library does not return after waiting for commands"
+            assert answer == "lost a call to the vendor's library does not return after waiting for commands"
         else:
-            assert answer.startswith("lost the vendor's library does not return")
+            assert answer.startswith("lost a call to the vendor's library does not return")
         stopped.mend()
         assert stopped.say("resume").startswith("resumed")
         assert stopped.say(PREPARE).startswith(("released", "refused"))
@@ -541,7 +541,7 @@ def test_a_return_that_hangs(tmp_path, monkeypatch):
         while not stopped.say(PREPARE).startswith("released"):
             pass
         stopped.fault("clCreateContext", 1, "hangs")
-        assert stopped.say("resume") == "late the vendor's library does not return after loading"
+        assert stopped.say("resume") == "late a call to the vendor's library does not return after loading"
         stopped.mend()
         assert stopped.answer().startswith("resumed")
         reader.join()

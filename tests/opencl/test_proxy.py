@@ -636,7 +636,7 @@ def test_a_folder_of_sockets(tmp_path):
         (folder / "bad.conf").write_text(f"\n{tmp_path}/d.sock,color=1\n")
         (folder / "a.conf").unlink()
         assert read_again("the sockets are unchanged") == told_of
-        assert f"{folder}/bad.conf:2: 'color=1' is not a property of a socket" in proxy.log.read_text()
+        assert f"{folder}/bad.conf:2: 'color=1' is not a socket property" in proxy.log.read_text()
         (folder / "bad.conf").write_text(f"{proxy.path}\n")
         assert read_again("the sockets are unchanged") == told_of
         (folder / "bad.conf").unlink()
