@@ -232,7 +232,8 @@ set_source(xmlNode *root, const char *source_address, GError **err)
     xmlNode *address = (xmlNode *)vg_xml_at(root, "source/address");
 
     if (strcmp((const char *)root->name, "hostdev") != 0 || !address)
-        return vg_error(err, VG_E_INVALID, "a <%s> is not passed through: it has no address %s",
+        return vg_error(err, VG_E_INVALID,
+                        "a <%s> is not a passed-through device and cannot have the address %s",
                         (const char *)root->name, source_address);
     if (!vg_xml_attribute_is(root, "type", "mdev"))
         return set_pci_address(address, source_address, err);

@@ -270,7 +270,7 @@ local_scan_mounts(struct local_scan *scan)
         g_auto(GStrv) words = g_strsplit(rest ? rest + strlen(" - ") : "", " ", -1);
         struct local_device *device =
             g_strv_length(words) > 1 ? g_hash_table_lookup(scan->nodes, words[1]) : NULL;
-        g_autofree char *who = device ? g_strdup_printf("a file system of %s", words[1]) : NULL;
+        g_autofree char *who = device ? g_strdup_printf("a file system on %s", words[1]) : NULL;
         if (device)
             local_add_holder(device, who);
     }
@@ -327,10 +327,10 @@ local_find_users(struct local_scan *scan)
     if (!local_scan_processes(scan))
         trouble = "processes cannot be listed";
     else if (scan->denied)
-        trouble = "vgpud may not read other users' processes; this needs CAP_SYS_PTRACE, see "
-                  "vgpud(8)";
+        trouble = "vgpud cannot read other users' processes without CAP_SYS_PTRACE, see vgpud(8)";
     else if (vg_pid_namespace_check(scan->proc, NULL) < 0)
-        trouble = "vgpud is in its own pid namespace and does not see all host processes";
+        trouble =
+            "vgpud runs in its own PID namespace and does not see all of the host's processes";
     for (guint i = 0; i < scan->devices->len; i++)
         local_set_use(scan->devices->pdata[i], trouble);
 }

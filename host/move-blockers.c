@@ -39,41 +39,31 @@ struct blocker_row {
 
 #define IS(path, attribute, value) path, attribute, value, false
 
-static const char blocker_by_driver[] = "if its driver can, which vfio-pci cannot";
-static const char blocker_by_backend[] =
-    "if the program that serves it can log which memory it writes";
+static const char blocker_by_driver[] =
+    "only if its driver supports migration, which vfio-pci does not";
+static const char blocker_by_backend[] = "only if the program that serves it can log memory writes";
 
 /* The first row that fits an element counts. */
 static const struct blocker_row blocker_rows[] = {
-    {"hostdev",
-     IS(NULL, "mode", "capabilities"),
-     LIBVIRT,
-     {NO, NO},
-     "a capability of the host",
-     ""},
-    {"hostdev",
-     IS(NULL, "type", "pci"),
-     QEMU,
-     {NO, MAY},
-     "a PCI device of the host",
-     blocker_by_driver},
+    {"hostdev", IS(NULL, "mode", "capabilities"), LIBVIRT, {NO, NO}, "a host capability", ""},
+    {"hostdev", IS(NULL, "type", "pci"), QEMU, {NO, MAY}, "a host PCI device", blocker_by_driver},
     {"hostdev",
      IS(NULL, "type", "mdev"),
      QEMU,
      {NO, MAY},
-     "a mediated device of the host",
+     "a host mediated device",
      blocker_by_driver},
     {"hostdev",
      IS(NULL, "type", "scsi_host"),
      QEMU,
      {NO, NO},
-     "a SCSI adapter of the host (vhost-scsi)",
+     "a host SCSI adapter (vhost-scsi)",
      ""},
     {"hostdev",
      IS(NULL, "type", "scsi"),
      NOBODY,
      {NEVER, NEVER},
-     "a SCSI device of the host",
+     "a host SCSI device",
      "the target would use its own device at that address, or none"},
     {"hostdev", IS("source", "startupPolicy", "requisite"), NOBODY, {YES, YES}, "", ""},
     {"hostdev", IS("source", "startupPolicy", "optional"), NOBODY, {YES, YES}, "", ""},
@@ -81,20 +71,20 @@ static const struct blocker_row blocker_rows[] = {
      IS(NULL, "type", "usb"),
      LIBVIRT,
      {MAY, MAY},
-     "a USB device of the host",
-     "if the target has one of the same vendor and product, or in its place"},
+     "a host USB device",
+     "only if the target has one of the same vendor and product, or at the same address"},
     {"interface",
      IS(NULL, "type", "hostdev"),
      QEMU,
      {NO, MAY},
-     "a network card of the host",
+     "a host network card",
      blocker_by_driver},
     {"interface",
      IS(NULL, "type", "vdpa"),
      QEMU,
      {NO, MAY},
-     "a vDPA network card of the host",
-     "if QEMU can follow its queues"},
+     "a host vDPA network card",
+     "only if QEMU can track its queues"},
     {"interface",
      IS(NULL, "type", "vhostuser"),
      QEMU,
@@ -109,7 +99,7 @@ static const struct blocker_row blocker_rows[] = {
      {NO, NO},
      "a disk that is being copied (a block job)",
      ""},
-    {"disk", IS(NULL, "type", "nvme"), LIBVIRT, {NO, NO}, "an NVMe disk of the host", ""},
+    {"disk", IS(NULL, "type", "nvme"), LIBVIRT, {NO, NO}, "a host NVMe disk", ""},
     {"disk",
      IS(NULL, "type", "vhostuser"),
      QEMU,
@@ -120,42 +110,37 @@ static const struct blocker_row blocker_rows[] = {
      IS(NULL, "type", "vhostvdpa"),
      NOBODY,
      {NEVER, NEVER},
-     "a vDPA disk of the host",
+     "a host vDPA disk",
      "the target would use its own device at that address, or none"},
-    {"disk", IS("driver", "type", "qcow"), QEMU, {NO, NO}, "a disk of format qcow", ""},
-    {"disk", IS("driver", "type", "vdi"), QEMU, {NO, NO}, "a disk of format vdi", ""},
-    {"disk", IS("driver", "type", "vmdk"), QEMU, {NO, NO}, "a disk of format vmdk", ""},
-    {"disk", IS("driver", "type", "vpc"), QEMU, {NO, NO}, "a disk of format vpc", ""},
-    {"disk", IS("driver", "type", "ploop"), QEMU, {NO, NO}, "a disk of format ploop", ""},
+    {"disk", IS("driver", "type", "qcow"), QEMU, {NO, NO}, "a disk in qcow format", ""},
+    {"disk", IS("driver", "type", "vdi"), QEMU, {NO, NO}, "a disk in vdi format", ""},
+    {"disk", IS("driver", "type", "vmdk"), QEMU, {NO, NO}, "a disk in vmdk format", ""},
+    {"disk", IS("driver", "type", "vpc"), QEMU, {NO, NO}, "a disk in vpc format", ""},
+    {"disk", IS("driver", "type", "ploop"), QEMU, {NO, NO}, "a disk in ploop format", ""},
     {"disk",
      IS(NULL, "type", "dir"),
      QEMU,
      {MAY, MAY},
-     "a directory of the host as a disk",
-     "if the guest cannot write to it"},
+     "a host directory used as a disk",
+     "only if the guest cannot write to it"},
     {"filesystem",
      IS("driver", "type", "virtiofs"),
      LIBVIRT,
      {NO, MAY},
-     "a directory of the host (virtiofs)",
-     "if its virtiofsd can be migrated"},
-    {"filesystem",
-     IS("driver", "type", "mtp"),
-     QEMU,
-     {NO, NO},
-     "a directory of the host (MTP)",
-     ""},
+     "a host directory (virtiofs)",
+     "only if its virtiofsd supports migration"},
+    {"filesystem", IS("driver", "type", "mtp"), QEMU, {NO, NO}, "a host directory (MTP)", ""},
     {"filesystem",
      IS(NULL, NULL, NULL),
      QEMU,
      {NO, NO},
-     "a directory of the host (9p), which blocks for as long as the guest has it mounted",
+     "a host directory (9p), which blocks a migration while the guest has it mounted",
      ""},
     {"shmem",
      IS("model", "type", "ivshmem"),
      LIBVIRT,
      {NO, NO},
-     "shared memory of the host (ivshmem)",
+     "host shared memory (ivshmem)",
      ""},
     {"shmem",
      NULL,
@@ -164,21 +149,21 @@ static const struct blocker_row blocker_rows[] = {
      true,
      LIBVIRT,
      {NO, NO},
-     "shared memory of the host (its role is not master)",
+     "host shared memory whose role is not master",
      ""},
     {"tpm",
      IS("backend", "type", "passthrough"),
      NOBODY,
      {NEVER, NEVER},
-     "the TPM of the host",
+     "the host's TPM",
      "the target has a different TPM, without the VM's secrets"},
     {"tpm",
      IS("backend", "type", "external"),
      QEMU,
      {MAY, MAY},
      "a TPM emulator outside of libvirt",
-     "if the program that serves it can hand out its state"},
-    {"input", IS(NULL, "type", "passthrough"), QEMU, {NO, NO}, "an input device of the host", ""},
+     "only if the program that serves it can export its state"},
+    {"input", IS(NULL, "type", "passthrough"), QEMU, {NO, NO}, "a host input device", ""},
     {"sound", IS(NULL, "model", "usb"), QEMU, {NO, NO}, "a USB sound card", ""},
     {"sound", IS(NULL, "model", "virtio"), QEMU, {NO, NO}, "a virtio sound card", ""},
     {"channel",
@@ -250,7 +235,8 @@ blocker_row_fits(const struct blocker_row *row, const xmlNode *node)
     return vg_xml_attribute_is(at, row->attribute, row->value) != row->is_not;
 }
 
-static const char blocker_advice[] = ": remove it, or name it in a [gpu NAME] if it is to move";
+static const char blocker_advice[] =
+    "; remove it, or name it in a [gpu NAME] section if it should move with the VM";
 
 /* Describes a blocker for a version that is none of the known ones. */
 static char *
@@ -262,16 +248,17 @@ blocker_tell_unknown(const struct blocker_row *row, const char *device, const ch
 
     *ret_sure = row->verdicts[DEBIAN_12] == NO && row->verdicts[DEBIAN_13] == NO;
     if (*ret_sure)
-        return g_strdup_printf(
-            "device '%s' is %s: %s and %s do not migrate a VM that has one; %s is unknown%s",
-            device, row->what, older[row->who], newer[row->who], version, blocker_advice);
+        return g_strdup_printf("device '%s' is %s: %s and %s do not migrate a VM with one; whether "
+                               "%s does is unknown%s",
+                               device, row->what, older[row->who], newer[row->who], version,
+                               blocker_advice);
     if (row->verdicts[DEBIAN_12] == NO)
-        return g_strdup_printf(
-            "device '%s' is %s: %s does not migrate a VM that has one, and %s does %s; %s is "
-            "unknown",
-            device, row->what, older[row->who], newer[row->who], row->if_text, version);
+        return g_strdup_printf("device '%s' is %s: %s does not migrate a VM with one, and %s does "
+                               "%s; whether %s does is unknown",
+                               device, row->what, older[row->who], newer[row->who], row->if_text,
+                               version);
     return g_strdup_printf(
-        "device '%s' is %s: %s and %s migrate a VM that has one %s; %s is unknown", device,
+        "device '%s' is %s: %s and %s migrate a VM with one %s; whether %s does is unknown", device,
         row->what, older[row->who], newer[row->who], row->if_text, version);
 }
 
@@ -294,11 +281,11 @@ blocker_tell(const struct blocker_row *row, const char *device,
     *ret_sure = row->verdicts[version] == NO;
     const char *known = blocker_debians[version].names[row->who];
     if (*ret_sure)
-        return g_strdup_printf("device '%s' is %s: a VM that has one cannot be migrated (by %s)%s",
+        return g_strdup_printf("device '%s' is %s: a VM with one cannot be migrated (by %s)%s",
                                device, row->what, known, blocker_advice);
-    return g_strdup_printf("device '%s' is %s: %s migrates a VM that has one %s; whether that "
-                           "holds here is unknown",
-                           device, row->what, known, row->if_text);
+    return g_strdup_printf(
+        "device '%s' is %s: %s migrates a VM with one %s; whether this is the case here is unknown",
+        device, row->what, known, row->if_text);
 }
 
 /* ---- devices ---- */
@@ -396,8 +383,9 @@ blocker_judge_domain(const xmlNode *domain, GPtrArray *blockers)
     if (vg_xml_attribute_is(vg_xml_at(domain, "features/hyperv"), "mode", "passthrough"))
         blocker_add(
             blockers,
-            g_strdup("the VM has all of the host's Hyper-V features (<hyperv mode='passthrough'>), "
-                     "and QEMU does not migrate such a VM: name the features it needs"),
+            g_strdup(
+                "the VM has all of the host's Hyper-V features (<hyperv mode='passthrough'>), and "
+                "QEMU does not migrate such a VM: list only the features that the VM needs"),
             true, NULL);
     if (blocker_has_invtsc(domain))
         blocker_add(
@@ -412,11 +400,10 @@ blocker_judge_domain(const xmlNode *domain, GPtrArray *blockers)
                      "migratable='off'>): QEMU refuses if the CPU has 'invtsc', which is unknown"),
             false, NULL);
     if (vg_xml_child(domain, "commandline"))
-        blocker_add(
-            blockers,
-            g_strdup("the VM has extra QEMU arguments (<qemu:commandline>); it is unknown whether "
-                     "what they add can be migrated"),
-            false, NULL);
+        blocker_add(blockers,
+                    g_strdup("the VM has extra QEMU arguments (<qemu:commandline>); it is unknown "
+                             "whether these prevent a migration"),
+                    false, NULL);
 }
 
 GPtrArray *

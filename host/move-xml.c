@@ -157,16 +157,15 @@ find_rigid(const xmlNode *devices, const xmlNode *node, const char *alias, GPtrA
         return;
     if (has_rigid_root(devices) && g_str_has_prefix(address, "0000:00:"))
         add_problem(problems,
-                    "device '%s' is on the root bus of the VM, where it cannot be unplugged: give "
-                    "it a place behind a pcie-root-port in the VM's definition, and start the VM "
-                    "again",
+                    "device '%s' is on the VM's root bus, where it cannot be unplugged: put it "
+                    "behind a pcie-root-port in the VM's definition, and restart the VM",
                     alias);
     if (has_neighbour(devices, node, address))
-        add_problem(problems,
-                    "device '%s' shares its slot with another device of the VM, and cannot be "
-                    "unplugged alone: give it a slot of its own in the VM's definition, and start "
-                    "the VM again",
-                    alias);
+        add_problem(
+            problems,
+            "device '%s' shares its slot with another of the VM's devices and cannot be unplugged "
+            "alone: give it its own slot in the VM's definition, and restart the VM",
+            alias);
 }
 
 /* ---- aliases that libvirt makes ---- */
@@ -208,9 +207,9 @@ find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problem
     for (unsigned i = 0; i < numbers->len; i++, next++)
         if (g_array_index(numbers, int, i) != next)
             add_problem(problems,
-                        "device 'hostdev%d' would be called 'hostdev%d' when it is attached "
-                        "againand could not be recognised: give it an alias (<alias "
-                        "name='ua-gpu%d'/>) in the VM's definition, and start the VM again",
+                        "device 'hostdev%d' would be named 'hostdev%d' after it is attached again, "
+                        "and could not be recognised: give it an alias (<alias name='ua-gpu%d'/>) "
+                        "in the VM's definition, and restart the VM",
                         g_array_index(numbers, int, i), next, next);
 }
 

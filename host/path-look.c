@@ -301,7 +301,7 @@ look_check_mount(const struct look *look, uint64_t id, const struct mount **ret)
         return g_strdup("vgpud cannot determine what is mounted there");
     *ret = mounts_find_place(look->host, own->place);
     return *ret ? NULL
-                : g_strdup_printf("vgpud has a mount of its own at %s, and does not see the host's",
+                : g_strdup_printf("vgpud has its own mount at %s and cannot see the host's",
                                   own->point);
 }
 
@@ -437,7 +437,7 @@ look_go_on(struct look *look, int64_t until_ns, GError **err)
     int ends[2];
 
     if (!lookers_begin())
-        return vg_error(err, VG_E_BUSY, "%d other checks have not ended", VG_PATH_LOOKERS_MAX);
+        return vg_error(err, VG_E_BUSY, "%d other checks have not finished", VG_PATH_LOOKERS_MAX);
     pid_t pid = -1;
     if (pipe2(ends, O_CLOEXEC) == 0) {
         pid = fork();
@@ -453,13 +453,13 @@ look_go_on(struct look *look, int64_t until_ns, GError **err)
         if (!answered)
             look_add_failing(look, began_ns);
         return answered && look->seen->len < look->paths->len
-                   ? vg_error(err, VG_E_EXTERNAL, "the checking process has exited")
+                   ? vg_error(err, VG_E_EXTERNAL, "the process that checks paths has exited")
                    : 0;
     }
     const int errnum = errno;
     VG_LOCK_SCOPE(&lookers.lock);
     lookers.looking--;
-    return vg_error_errno(err, errnum, "cannot look");
+    return vg_error_errno(err, errnum, "cannot start a process");
 }
 
 static void
@@ -476,7 +476,7 @@ look_at_all(struct look *look)
     }
     while (look->seen->len < look->paths->len) {
         struct vg_path_seen *seen = look_add(look, VG_PATH_UNKNOWN);
-        seen->why = g_strdup(error ? error->message : "other checks do not answer");
+        seen->why = g_strdup(error ? error->message : "earlier checks have not answered");
     }
 }
 

@@ -19,7 +19,7 @@ vg_pid_namespace_check(const char *proc, GError **err)
 
     if (stat(path, &ns) == 0 && ns.st_ino != INIT_PID_NAMESPACE)
         return vg_error(err, VG_E_EXTERNAL,
-                        "vgpud is in a pid namespace of its own, where threads have other numbers "
-                        "than in the kernel's events; run it on the host itself");
+                        "vgpud runs in its own PID namespace, where thread IDs differ from those "
+                        "in the kernel's events; run it in the host's PID namespace");
     return 0;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds out whether threads have the same numbers here as in the kernel's events. Any thread.
+ * Checks whether thread IDs here are the same as in the kernel's events. Any thread.
  */
 #ifndef VG_HOST_PID_NAMESPACE_H
 #define VG_HOST_PID_NAMESPACE_H
 
 #include <glib.h>
 
-/* Returns -1 if they have not, since this process is in a pid namespace of its own. proc is
- * "/proc". If it cannot be found out, the numbers are taken to be the same. */
+/* Returns -1 if they differ, because this process runs in its own PID namespace. proc is "/proc".
+ * If this cannot be determined, the IDs are assumed to be the same. */
 int vg_pid_namespace_check(const char *proc, GError **err);
 
 #endif

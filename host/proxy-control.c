@@ -123,7 +123,7 @@ control_read_file(const vg_proxy_control *control, int fd, GError **err)
     json_object *object = NULL;
 
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > ANSWER_MAX) {
-        vg_error(err, VG_E_EXTERNAL, "%s: its answer is not a file", control->path);
+        vg_error(err, VG_E_EXTERNAL, "%s: its answer is not a regular file", control->path);
     } else {
         g_autofree char *text = g_malloc0((size_t)status.st_size + 1);
         ssize_t n = pread(fd, text, (size_t)status.st_size, 0);
@@ -168,7 +168,7 @@ control_take_file(const vg_proxy_control *control, int fd, const char *text, int
         const int code = control_read_error(text, VG_E_EXTERNAL, &why);
         vg_error(err, code, "%s: %s", control->path, why);
     } else if (fd == -2) {
-        vg_error(err, VG_E_EXTERNAL, "%s: it answers without a file", control->path);
+        vg_error(err, VG_E_EXTERNAL, "%s: its answer contains no file", control->path);
     }
     if (fd < 0)
         return NULL;
@@ -339,7 +339,7 @@ vg_proxy_control_release(vg_proxy_control *control, const char *id, GError **err
     char text[256];
 
     if (!vg_proxy_room_is_id(id))
-        return vg_error(err, VG_E_NOT_FOUND, "'%s' is not the id of a reservation", id);
+        return vg_error(err, VG_E_NOT_FOUND, "'%s' is not a reservation ID", id);
     if (control_ask_line(control, line, text, sizeof(text), err) == 0)
         return 0;
     return text[0] ? control_fail(control, text, VG_E_NOT_FOUND, VG_E_NOT_FOUND, err) : -1;

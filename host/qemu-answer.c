@@ -68,13 +68,13 @@ vg_qemu_why_not_migrated(const char *answer)
     if (!parsed)
         return g_strdup("QEMU's answer cannot be read");
     if (error)
-        return g_strdup_printf("QEMU does not report obstacles to a migration: %s", error);
+        return g_strdup_printf("QEMU does not report what blocks a migration: %s", error);
     if (!result)
-        return g_strdup("QEMU does not report obstacles to a migration");
+        return g_strdup("QEMU does not report what blocks a migration");
     if (!json_object_object_get_ex(result, "blocked-reasons", &reasons))
         return NULL;
     if (!json_object_is_type(reasons, json_type_array))
-        return g_strdup("QEMU's obstacles to a migration are not a list");
+        return g_strdup("QEMU's reasons against a migration are not a list");
     return answer_join_reasons(reasons);
 }
 

@@ -110,7 +110,7 @@ read_host(vg_virt_reader *reader, virConnectPtr connection, GError **err)
     virNodeInfo info;
 
     if (virNodeGetInfo(connection, &info) < 0)
-        return vg_virt_error(err, "cannot read what the host is");
+        return vg_virt_error(err, "cannot read the host's properties");
     host->cpus = MIN(info.cpus, VG_CPU_LIMIT);
     host->memory_bytes = (int64_t)info.memory * KIB;
     host->libvirt_uri = g_strdup(reader->uri);
@@ -292,7 +292,7 @@ vg_virt_read(vg_virt_reader *reader, virConnectPtr connection, char **ret_missin
     g_autofree char *missing = NULL;
 
     if (vg_proc_scan_update(reader->scan, vg_clock_monotonic_ns(), NULL) < 0)
-        missing = g_strdup("processes cannot be listed: VMs have no pids");
+        missing = g_strdup("processes cannot be listed, so the VMs' process IDs are unknown");
     if (read_domains(reader, connection, inventory, err) < 0)
         return NULL;
     read_free_memory(reader, connection, inventory);

@@ -37,7 +37,7 @@ apply_line(char *line, vg_topology *topology, GError **err)
     if (n < 2 || n > WORDS_MAX)
         return vg_error(err, VG_E_INVALID, "expected `pid name [uuid]`");
     if (!g_ascii_string_to_unsigned(words[0], 10, 1, VG_TID_LIMIT, &pid, NULL))
-        return vg_error(err, VG_E_INVALID, "'%s' is not a process id (1..%d)", words[0],
+        return vg_error(err, VG_E_INVALID, "'%s' is not a process ID (1..%d)", words[0],
                         VG_TID_LIMIT);
     return vg_topology_name_vm(topology, (int32_t)pid, words[1], words[2], err);
 }
@@ -49,16 +49,16 @@ vg_vm_map_apply(const char *label, const char *text, size_t size, vg_topology *t
     size_t number = 0;
 
     if (size > VG_VM_MAP_TEXT_MAX)
-        return vg_error(err, VG_E_INVALID, "%s: a VM map has at most %d bytes", label,
+        return vg_error(err, VG_E_INVALID, "%s: a VM map can have at most %d bytes", label,
                         VG_VM_MAP_TEXT_MAX);
     if (memchr(text, '\0', size) || !g_utf8_validate(text, (gssize)size, NULL))
-        return vg_error(err, VG_E_INVALID, "%s: a VM map is UTF-8 text", label);
+        return vg_error(err, VG_E_INVALID, "%s: a VM map must be UTF-8 text", label);
     for (const char *at = text, *end = text + size; at < end; number++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *line_end = newline ? newline : end;
         g_autofree char *line = g_strndup(at, (size_t)(line_end - at));
         if (number == VG_VM_MAP_LINES_MAX)
-            return vg_error(err, VG_E_INVALID, "%s: a VM map has at most %d lines", label,
+            return vg_error(err, VG_E_INVALID, "%s: a VM map can have at most %d lines", label,
                             VG_VM_MAP_LINES_MAX);
         if (apply_line(line, topology, err) < 0) {
             g_prefix_error(err, "%s:%zu: ", label, number + 1);

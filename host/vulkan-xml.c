@@ -146,8 +146,8 @@ vulkan_change_video(xmlNode *devices, GError **err)
 
     if (vg_xml_attribute_is(vg_xml_child(video, "driver"), "name", "vhostuser")) {
         vg_error(err, VG_E_CONFLICT,
-                 "the video card is drawn by a vhost-user process (<driver name='vhostuser'>), "
-                 "which cannot offer Venus");
+                 "a vhost-user process emulates the video card (<driver name='vhostuser'>) and "
+                 "cannot offer Venus");
         return NULL;
     }
     vulkan_set(model, "type", "virtio");
@@ -223,7 +223,8 @@ vulkan_change_emulator(xmlNode *domain, GError **err)
     g_autofree char *directory = slash ? g_strndup(emulator, (gsize)(slash - emulator)) : NULL;
 
     if (!directory)
-        return vg_error(err, VG_E_CONFLICT, "the definition has no <emulator> for a wrapper");
+        return vg_error(err, VG_E_CONFLICT,
+                        "the VM's definition has no <emulator> that a wrapper could replace");
     if (strcmp(directory, "/usr/bin") != 0 && strcmp(directory, "/usr/libexec") != 0)
         return vg_error(
             err, VG_E_CONFLICT,
@@ -245,10 +246,9 @@ vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *request, G
         return NULL;
     xmlNode *domain = (xmlNode *)vg_xml_root(doc);
     if (vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS) {
-        vg_error(
-            err, VG_E_CONFLICT,
-            "the VM already has Venus through a <qemu:override> or QEMU argument that vgpud did "
-            "not add: nothing changed");
+        vg_error(err, VG_E_CONFLICT,
+                 "the VM already has Venus through a <qemu:override> or QEMU argument that vgpud "
+                 "did not add; nothing was changed");
         return NULL;
     }
     xmlNode *devices = vulkan_child(domain, "devices");
@@ -276,9 +276,9 @@ vg_vulkan_xml_check(const char *xml, GError **err)
     if (!doc)
         return -1;
     if (!video)
-        lacks = "<qemu:override>, which libvirt has since 8.2";
+        lacks = "<qemu:override>, which needs libvirt 8.2";
     else if (!vg_xml_attribute_is(vg_xml_child(video, "model"), "blob", "on"))
-        lacks = "blob='on' of the video card, which libvirt 9.0 does not know and 11.3 does";
+        lacks = "blob='on' of the video card, which libvirt 11.3 supports and 9.0 does not";
     else if (!vg_xml_attribute_is(vg_xml_child(memory, "source"), "type", "memfd") ||
              !vg_xml_attribute_is(vg_xml_child(memory, "access"), "mode", "shared"))
         lacks = "shared memfd memory";
@@ -406,8 +406,8 @@ vulkan_restore_emulator(xmlNode *devices, const xmlNode *before, const xmlNode *
     g_autofree char *text = now ? vg_xml_text(now, TEXT_BYTES_MAX) : NULL;
 
     if (g_strcmp0(ours, text) != 0) {
-        g_ptr_array_add(
-            kept, g_strdup_printf("the emulator is now %s and remains", text ? text : "none"));
+        g_ptr_array_add(kept, g_strdup_printf("the emulator is now %s and remains unchanged",
+                                              text ? text : "none"));
         return;
     }
     xmlAddNextSibling(now, xmlDocCopyNode((xmlNode *)before, devices->doc, 1));
@@ -461,8 +461,8 @@ vg_vulkan_xml_disable(const char *xml, GPtrArray *kept, GError **err)
     if (!note) {
         vg_error(err, VG_E_CONFLICT,
                  vg_virtio_gpu_read(domain, NULL) == VG_VIRTIO_GPU_VENUS
-                     ? "the VM has Venus, but vgpud did not add it and leaves it"
-                     : "the VM has no Vulkan that vgpud added");
+                     ? "the VM has Venus, but vgpud did not add it and does not remove it"
+                     : "vgpud has not added Vulkan to this VM");
         return NULL;
     }
     g_autoptr(vg_xml) before = vulkan_read_side(note, "before", err);

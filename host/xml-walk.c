@@ -16,7 +16,8 @@ vg_xml_parse(const char *text, const char *root, GError **err)
     size_t size = strlen(text);
 
     if (size > VG_XML_TEXT_MAX) {
-        vg_error(err, VG_E_INVALID, "XML of %zu bytes, at most %d are read", size, VG_XML_TEXT_MAX);
+        vg_error(err, VG_E_INVALID, "the XML has %zu bytes, but at most %d are accepted", size,
+                 VG_XML_TEXT_MAX);
         return NULL;
     }
     g_autoptr(vg_xml) xml = xmlReadMemory(text, (int)size, NULL, NULL,
@@ -28,7 +29,7 @@ vg_xml_parse(const char *text, const char *root, GError **err)
     }
     const xmlNode *element = vg_xml_root(xml);
     if (!element || (root && strcmp((const char *)element->name, root) != 0)) {
-        vg_error(err, VG_E_INVALID, "XML is not of a <%s>", root);
+        vg_error(err, VG_E_INVALID, "the XML is not a <%s>", root);
         return NULL;
     }
     return g_steal_pointer(&xml);

@@ -90,9 +90,9 @@ part_find_owner(const struct part_list *list, struct vg_gpu_part *part)
     if (vm)
         part_set(part, VG_GPU_PART_USED,
                  g_strdup_printf("given to VM '%s'%s", vm->name,
-                                 vm->state == VG_DOMAIN_SHUTOFF ? ", which does not run" : ""));
+                                 vm->state == VG_DOMAIN_SHUTOFF ? ", which is not running" : ""));
     else if (part_is_taken(list->taken, part->address))
-        part_set(part, VG_GPU_PART_RESERVED, g_strdup("reserved for a VM that moves"));
+        part_set(part, VG_GPU_PART_RESERVED, g_strdup("reserved for a VM that is being moved"));
     else
         return false;
     return true;
@@ -205,7 +205,8 @@ part_add_function(const struct part_list *list, const struct vg_inv_gpu *gpu,
     part->bound = part_is_vfio(function->driver);
     if (!part_find_owner(list, part))
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("%s beside the GPU, bound to %s: moves with it", function->what,
+                 g_strdup_printf("%s next to the GPU, bound to %s; it moves with the GPU",
+                                 function->what,
                                  function->driver ? function->driver : "no driver"));
 }
 
@@ -303,11 +304,11 @@ part_add_mdev(const struct part_list *list, const struct vg_inv_gpu *gpu,
         return;
     if (mdev->inactive)
         part_set(part, VG_GPU_PART_UNSET,
-                 g_strdup_printf("defined, but not started ('virsh nodedev-start' or 'mdevctl "
-                                 "start -u %s' does)",
-                                 mdev->uuid));
+                 g_strdup_printf(
+                     "defined but not started; run 'virsh nodedev-start' or 'mdevctl start -u %s'",
+                     mdev->uuid));
     else
-        part_set(part, VG_GPU_PART_FREE, g_strdup("it exists, and is not in use"));
+        part_set(part, VG_GPU_PART_FREE, g_strdup("it exists and is not in use"));
 }
 
 static void
@@ -323,7 +324,7 @@ part_add_room(const struct part_list *list, const struct vg_inv_gpu *gpu,
                                  type->available));
     else if (type->available > 0)
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("room for %" G_GINT64_FORMAT " more", type->available));
+                 g_strdup_printf("capacity for %" G_GINT64_FORMAT " more", type->available));
     else
         part_set(part, VG_GPU_PART_USED, g_strdup("no capacity for more"));
     part->free = type->available;

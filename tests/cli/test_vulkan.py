@@ -135,7 +135,7 @@ def test_what_libvirt_does_not_keep_is_taken_back(tmp_path):
         assert post(daemon, {"enabled": True, "dry_run": True}, 200) == would
         # Its domain has none, as no one of QEMU's.
         assert "no <emulator>" in post(daemon, {"enabled": True, "loosen_sandbox": True, "dry_run": True}, 409)["detail"]
-        assert "no Vulkan that vgpud added" in post(daemon, {"enabled": False}, 409)["detail"]
+        assert "vgpud has not added Vulkan" in post(daemon, {"enabled": False}, 409)["detail"]
         daemon.stop()
 
 

@@ -155,7 +155,7 @@ def test_mdevs_made_before(node, daemon):
     assert told["0000:41:00.0"][1] == "divided"
     assert pick(uri, devices=[wanted("mdev", "nvidia-230")]) == [MDEV % 2]
     shown = vgpuctl(running, "gpu", "show", "0000:41:00.0")
-    assert "given to VM 'vm-1'" in shown and "it exists, and is not in use" in shown
+    assert "given to VM 'vm-1'" in shown and "it exists and is not in use" in shown
 
 
 def test_reserved_for_a_vm_that_comes(node, daemon):
@@ -439,9 +439,9 @@ def test_blockers_are_named(node):
                      "<transient/></disk>",
         "NVMe": "<disk type='nvme' device='disk'><source type='pci' managed='yes' namespace='1'><address domain='0x0000'"
                 " bus='0x01' slot='0x00' function='0x0'/></source><target dev='vdb' bus='virtio'/></disk>",
-        "TPM of the host": "<tpm model='tpm-tis'><backend type='passthrough'><device path='/dev/tpm0'/></backend></tpm>",
+        "host's TPM": "<tpm model='tpm-tis'><backend type='passthrough'><device path='/dev/tpm0'/></backend></tpm>",
         "vDPA": "<interface type='vdpa'><source dev='/dev/vhost-vdpa-0'/></interface>",
-        "its role is not master": "<shmem name='looking-glass'><model type='ivshmem-plain'/><size unit='M'>64</size>"
+        "whose role is not master": "<shmem name='looking-glass'><model type='ivshmem-plain'/><size unit='M'>64</size>"
                                   "</shmem>",
     }
     doubtful = {"vhost-user network card": "<interface type='vhostuser'><mac address='52:54:00:00:00:01'/><source "

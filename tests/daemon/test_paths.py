@@ -34,8 +34,8 @@ def test_a_file_system_that_hangs(tmp_path):
         with ThreadPoolExecutor(LOOKERS_MAX // 2) as pool:
             for a, b, left in pool.map(look_there, range(LOOKERS_MAX // 2)):
                 assert a[0] == b[0] == "failing" and "has not answered for" in a[1], (a, b)
-                assert left == ("unknown", "other checks do not answer")
-        assert look(daemon, str(here)) == [("unknown", f"{LOOKERS_MAX} other checks have not ended")]
+                assert left == ("unknown", "earlier checks have not answered")
+        assert look(daemon, str(here)) == [("unknown", f"{LOOKERS_MAX} other checks have not finished")]
         for path in ("/v1/reservations", "/v1/migrations", "/v1/vms", "/metrics"):
             assert daemon.request("GET", path)[0] == 200, path
         # Of a part that the machine holds up, it says that it is not ready.
@@ -62,7 +62,7 @@ def test_what_the_service_hides(tmp_path):
     hide = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(hidden))
     with Daemon(tmp_path, config=ACTING, prefix=hide) as daemon:
         seen = look(daemon, *(str(tmp_path / name) for name in ("disk", "gone", "hidden/disk", "hidden/gone")))
-        why = f"vgpud has a mount of its own at {hidden}, and does not see the host's"
+        why = f"vgpud has its own mount at {hidden} and cannot see the host's"
         assert seen == [("there", ""), ("missing", ""), ("unknown", why), ("unknown", why)]
 
 

@@ -304,7 +304,7 @@ def test_precheck_finds(uuid):
         lab("virsh", "h2", "-q", "define", "/var/lib/libvirt/wrong.xml")
         problems = precheck(wrong, gpus("h1", wrong))
         for words in ("OpenStack (instance render)", "'ua-foreign' is shared memory",
-                      "'ua-gpu0' is on the root bus", "is paused",
+                      "'ua-gpu0' is on the VM's root bus", "is paused",
                       "the same name and another UUID", "MiB of memory, and"):
             assert [text for text in problems if words in text], (words, problems)
         assert len(problems) == 6, problems
@@ -337,7 +337,7 @@ def test_pick_pci(uuid):
     works with them; in the root, nobody does."""
     del uuid
     last = verb("h2", HERE, "pick", devices=[pci("yes")])
-    assert last["code"] == CONFLICT and "in its own pid namespace" in last["error"], last
+    assert last["code"] == CONFLICT and "in its own PID namespace" in last["error"], last
     lab("exec", "h2", "sh", "-c", "mkdir -p /run/root/proc && ln -sfn /sys /run/root/sys")
     host = ("h2", "-r", "/run/root", HERE)
     [gpu] = done(*host, "pick", devices=[pci("yes")])["devices"]

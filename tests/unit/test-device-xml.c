@@ -474,11 +474,11 @@ test_unstable_aliases(void **state)
 {
     (void)state;
     assert_problem(Q35(HOSTDEV("0")), NULL);
-    assert_problem(Q35(HOSTDEV("0") HOSTDEV("1") HOSTDEV("3")), "'hostdev0' would be called");
+    assert_problem(Q35(HOSTDEV("0") HOSTDEV("1") HOSTDEV("3")), "'hostdev0' would be named");
     assert_problem(Q35(HOSTDEV("1") HOSTDEV("2")), NULL);
-    assert_problem(Q35(HOSTDEV("2")), "'hostdev2' would be called 'hostdev0'");
-    assert_problem(Q35(HOSTDEV("0") HOSTDEV("2")), "'hostdev2' would be called 'hostdev1'");
-    assert_problem(Q35(HOSTDEV("1") HOSTDEV("2") HOSTDEV("3")), "'hostdev2' would be called");
+    assert_problem(Q35(HOSTDEV("2")), "'hostdev2' would be named 'hostdev0'");
+    assert_problem(Q35(HOSTDEV("0") HOSTDEV("2")), "'hostdev2' would be named 'hostdev1'");
+    assert_problem(Q35(HOSTDEV("1") HOSTDEV("2") HOSTDEV("3")), "'hostdev2' would be named");
 }
 
 int

@@ -374,7 +374,7 @@ test_functions(void **state)
     assert_string_equal(device->parent, "0000:41:00.0");
     expect(host, "0000:41:00.1", "10de:10f7", VG_GPU_PART_USED, "'render'");
     expect(host, "0000:41:00.2", "10de:1ad6", VG_GPU_PART_FREE,
-           "USB beside the GPU, bound to xhci");
+           "USB next to the GPU, bound to xhci");
 }
 
 /* ---- mediated devices ---- */
@@ -424,7 +424,7 @@ test_mdevs_of_all_kinds(void **state)
     add_vm_mdev(host, "asleep", VG_DOMAIN_SHUTOFF, 1);
     g_ptr_array_add(host->taken, g_strdup("C2177883-F1BB-47F0-914D-000000000002"));
     expect(host, "c2177883-f1bb-47f0-914d-000000000001", "nvidia-230", VG_GPU_PART_USED,
-           "'asleep', which does not run");
+           "'asleep', which is not running");
     expect(host, "c2177883-f1bb-47f0-914d-000000000002", "nvidia-230", VG_GPU_PART_RESERVED,
            "reserved");
     expect(host, "c2177883-f1bb-47f0-914d-000000000003", "nvidia-230", VG_GPU_PART_UNSET,
@@ -647,7 +647,7 @@ test_host_uses(void **state)
            "it is unknown whether a host program uses it");
     expect(host, "0000:48:00.0", "10de:2331", VG_GPU_PART_HOST, "in use by dpdk [811]");
     expect(host, "0000:49:00.0", "10de:2331", VG_GPU_PART_HOST,
-           "in use by a file system of /dev/nvme0n1p2");
+           "in use by a file system on /dev/nvme0n1p2");
     assert_false(find_part(host, "0000:42:00.0")->last);
     assert_true(find_part(host, "0000:43:00.0")->last);
 }

@@ -63,8 +63,7 @@ static const struct {
     /* Network cards. */
     {"<interface type='bridge'><model type='virtio'/></interface>", GOES, GOES, GOES, ""},
     {"<interface type='direct'/>", GOES, GOES, GOES, ""},
-    {"<interface type='hostdev'><source/></interface>", BLOCKS, MAYBE, MAYBE,
-     "network card of the host"},
+    {"<interface type='hostdev'><source/></interface>", BLOCKS, MAYBE, MAYBE, "host network card"},
     {"<interface type='hostdev'><teaming type='transient'/></interface>", GOES, GOES, GOES, ""},
     {"<interface type='vdpa'/>", BLOCKS, MAYBE, MAYBE, "vDPA"},
     {"<interface type='vhostuser'/>", MAYBE, MAYBE, MAYBE, "vhost-user network card"},
@@ -78,8 +77,8 @@ static const struct {
      "block job"},
     {"<disk type='vhostuser'/>", MAYBE, MAYBE, MAYBE, "vhost-user disk"},
     {"<disk type='vhostvdpa'/>", BLOCKS, BLOCKS, BLOCKS, "vDPA disk"},
-    {"<disk type='file'><driver type='vpc'/></disk>", BLOCKS, BLOCKS, BLOCKS, "format vpc"},
-    {"<disk type='file'><driver type='vmdk'/></disk>", BLOCKS, BLOCKS, BLOCKS, "format vmdk"},
+    {"<disk type='file'><driver type='vpc'/></disk>", BLOCKS, BLOCKS, BLOCKS, "vpc format"},
+    {"<disk type='file'><driver type='vmdk'/></disk>", BLOCKS, BLOCKS, BLOCKS, "vmdk format"},
     {"<disk type='dir'/>", MAYBE, MAYBE, MAYBE, "directory"},
     /* Directories. */
     {"<filesystem type='mount'><driver type='virtiofs'/></filesystem>", BLOCKS, MAYBE, MAYBE,
@@ -93,7 +92,7 @@ static const struct {
     {"<shmem role='master'><model type='ivshmem'/></shmem>", BLOCKS, BLOCKS, BLOCKS, "(ivshmem)"},
     {"<tpm model='tpm-crb'><backend type='emulator'/></tpm>", GOES, GOES, GOES, ""},
     {"<tpm model='tpm-tis'><backend type='passthrough'/></tpm>", BLOCKS, BLOCKS, BLOCKS,
-     "TPM of the host"},
+     "host's TPM"},
     {"<tpm model='tpm-crb'><backend type='external'/></tpm>", MAYBE, MAYBE, MAYBE,
      "TPM emulator outside of libvirt"},
     {"<crypto model='virtio' type='qemu'/>", BLOCKS, BLOCKS, BLOCKS, "crypto"},
@@ -150,18 +149,18 @@ test_versions(void **state)
 
     (void)state;
     assert_int_equal(ask(domain, &debian_12,
-                         "'net0' is a vDPA network card of the host: a VM that has one cannot be "
-                         "migrated (by QEMU 7.2): remove it"),
+                         "'net0' is a host vDPA network card: a VM with one cannot be "
+                         "migrated (by QEMU 7.2); remove it"),
                      BLOCKS);
     assert_int_equal(ask(domain, &libvirt_only, "(by QEMU 7.2)"), BLOCKS);
     assert_int_equal(
-        ask(domain, &debian_13, "QEMU 10.0 migrates a VM that has one if QEMU can follow"), MAYBE);
-    assert_int_equal(ask(domain, &other, "QEMU 8.2.2 is unknown"), MAYBE);
-    assert_int_equal(
-        ask(usb, &other,
-            "QEMU 7.2 and QEMU 10.0 do not migrate a VM that has one; QEMU 8.2.2 is unknown"),
-        BLOCKS);
-    assert_int_equal(ask(usb, &nothing, "this QEMU is unknown"), BLOCKS);
+        ask(domain, &debian_13, "QEMU 10.0 migrates a VM with one only if QEMU can track"), MAYBE);
+    assert_int_equal(ask(domain, &other, "whether QEMU 8.2.2 does is unknown"), MAYBE);
+    assert_int_equal(ask(usb, &other,
+                         "QEMU 7.2 and QEMU 10.0 do not migrate a VM with one; whether QEMU 8.2.2 "
+                         "does is unknown"),
+                     BLOCKS);
+    assert_int_equal(ask(usb, &nothing, "whether this QEMU does is unknown"), BLOCKS);
 }
 
 static void

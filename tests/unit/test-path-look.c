@@ -159,8 +159,8 @@ test_mounts(void **state)
     assert_state(nobody, 1, VG_PATH_UNKNOWN, "cannot determine what is mounted");
     write_mounts(proc, keep_none);
     g_autoptr(GPtrArray) own = look_at(names, &options);
-    assert_state(own, 0, VG_PATH_UNKNOWN, "a mount of its own");
-    assert_state(own, 1, VG_PATH_UNKNOWN, "a mount of its own");
+    assert_state(own, 0, VG_PATH_UNKNOWN, "its own mount at");
+    assert_state(own, 1, VG_PATH_UNKNOWN, "its own mount at");
     write_mounts(proc, keep_read_only);
     g_autoptr(GPtrArray) seen = look_at(names, &options);
     assert_state(seen, 0, VG_PATH_THERE, "");
@@ -267,7 +267,7 @@ test_hangs(void **state)
     g_autoptr(GPtrArray) first = look_at(names, &options);
     assert_state(first, 0, VG_PATH_FAILING, "has not answered");
     assert_state(first, 1, VG_PATH_FAILING, "has not answered");
-    assert_state(first, 2, VG_PATH_UNKNOWN, "other checks do not answer");
+    assert_state(first, 2, VG_PATH_UNKNOWN, "earlier checks have not answered");
     look_until(names, &options, VG_PATH_UNKNOWN, "have not ended");
     end_hanging();
     look_until(names + 2, &ordinary, VG_PATH_THERE, "");

@@ -107,7 +107,7 @@ test_refusals(void **state)
          "there is no such reservation"},
         {SHOW, "error there is no such socket", VG_E_NOT_FOUND, "there is no such socket"},
         {SHOW, "error there is no memory", VG_E_EXTERNAL, "there is no memory"},
-        {SHOW, "ok", VG_E_EXTERNAL, "it answers without a file"},
+        {SHOW, "ok", VG_E_EXTERNAL, "its answer contains no file"},
         {WEIGHT, "nonsense", VG_E_NOT_FOUND, "nonsense"},
     };
     struct proxy proxy;

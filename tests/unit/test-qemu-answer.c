@@ -15,7 +15,7 @@
 
 #include "host/qemu-answer.h"
 
-#define NOTHING_SAID "QEMU does not report obstacles to a migration"
+#define NOTHING_SAID "QEMU does not report what blocks a migration"
 
 /* What QEMU 7.2 answers a word that it does not know. */
 #define UNKNOWN_COMMAND                                                                            \
@@ -72,9 +72,9 @@ test_no_reasons_are_no_answer(void **state)
         {"{\"return\":\"\"}", NOTHING_SAID},
         {"{\"return\":null}", NOTHING_SAID},
         {"{\"return\":{\"blocked-reasons\":\"one\"}}",
-         "QEMU's obstacles to a migration are not a list"},
+         "QEMU's reasons against a migration are not a list"},
         {"{\"return\":{\"blocked-reasons\":null}}",
-         "QEMU's obstacles to a migration are not a list"},
+         "QEMU's reasons against a migration are not a list"},
         {"", "QEMU's answer cannot be read"},
         {"null", "QEMU's answer cannot be read"},
         {"{\"return\":{}", "QEMU's answer cannot be read"},

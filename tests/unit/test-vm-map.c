@@ -62,8 +62,8 @@ test_what_no_map_can_say(void **state)
     assert_refused(2, "host:kernel", NULL, "aggressor");
     assert_refused(2, UUID, NULL, "is a UUID");
     assert_refused(2, "a", "b0c6", "not a UUID");
-    assert_refused(0, "a", NULL, "process id");
-    assert_refused(VG_TID_LIMIT + 1, "a", NULL, "process id");
+    assert_refused(0, "a", NULL, "process ID");
+    assert_refused(VG_TID_LIMIT + 1, "a", NULL, "process ID");
 }
 
 int
