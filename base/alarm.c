@@ -67,7 +67,7 @@ vg_alarm_start(int64_t period_ns, void (*on_ring)(void *data), void *data, GErro
     alarm->on_ring = on_ring;
     alarm->data = data;
     if (timer_create(CLOCK_MONOTONIC, &event, &alarm->timer) < 0) {
-        vg_error_errno(err, errno, "cannot make a timer");
+        vg_error_errno(err, errno, "cannot create a timer");
         g_free(alarm);
         return NULL;
     }

@@ -42,7 +42,7 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
     }
     /* This is null, for which json-c has no object, and NULL is the error here. */
     if (!value)
-        vg_error(err, VG_E_INVALID, "the document must be an object, is null");
+        vg_error(err, VG_E_INVALID, "the document must be an object, but is null");
     return g_steal_pointer(&value);
 }
 
@@ -193,7 +193,7 @@ static int
 wrong_type(const struct vg_json_node *node, const char *want, GError **err)
 {
     g_autofree char *path = vg_json_path(node);
-    return vg_error(err, VG_E_INVALID, "%s: must be %s, is %s", path, want,
+    return vg_error(err, VG_E_INVALID, "%s: must be %s, but is %s", path, want,
                     json_type_to_name(json_object_get_type(node->value)));
 }
 

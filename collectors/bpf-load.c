@@ -106,7 +106,9 @@ open_skeleton(vg_bpf *bpf, GError **err)
         return vg_error_errno(err, errno, "cannot open the BPF programs");
     bpf->memory.n_cpus = (unsigned)libbpf_num_possible_cpus();
     int status = bpf_map__set_max_entries(bpf->skeleton->maps.cpus, bpf->memory.n_cpus);
-    return status == 0 ? 0 : vg_error_errno(err, -status, "cannot size the BPF programs' memory");
+    return status == 0
+               ? 0
+               : vg_error_errno(err, -status, "cannot set the size of the BPF programs' memory");
 }
 
 static int
@@ -129,7 +131,7 @@ map_array(const struct bpf_map *map, size_t bytes, GError **err)
 
     if (array != MAP_FAILED)
         return array;
-    vg_error_errno(err, errno, "cannot map the memory of the BPF programs");
+    vg_error_errno(err, errno, "cannot map the BPF programs' memory");
     return NULL;
 }
 
@@ -229,7 +231,7 @@ bpf_load(vg_bpf *bpf, const char *proc, GError **err)
         return -1;
     bpf->notes = ring_buffer__new(bpf_map__fd(bpf->skeleton->maps.notes), take_note, bpf, NULL);
     if (!bpf->notes)
-        return vg_error_errno(err, errno, "cannot map the notes of the BPF programs");
+        return vg_error_errno(err, errno, "cannot map the BPF programs' ring buffer");
     bpf->had_kvm = has_kvm();
     bpf->checked_ns = vg_clock_monotonic_ns();
     remember_links(bpf);

@@ -74,7 +74,8 @@ parse_time(const char *text, int64_t *ret_ns, GError **err)
 
     if (!g_ascii_isdigit(*text) || unit_ns == 0 ||
         value > (uint64_t)(VG_FAULT_DELAY_MAX_NS / unit_ns))
-        return vg_error(err, VG_E_INVALID, "'%s' is no time: \"300ms\" or \"2s\" is, up to %d s",
+        return vg_error(err, VG_E_INVALID,
+                        "'%s' is not a duration: use a value like \"300ms\" or \"2s\", up to %d s",
                         text, (int)(VG_FAULT_DELAY_MAX_NS / VG_NS_PER_S));
     *ret_ns = (int64_t)value * unit_ns;
     return 0;
@@ -97,7 +98,7 @@ parse_fault(const char *text, struct faults *faults, GError **err)
     if (n == 3 && strcmp(words[0], "delay") == 0)
         return parse_delay(words, faults, err);
     if (n != 2)
-        return vg_error(err, VG_E_INVALID, "possible are %s", KINDS);
+        return vg_error(err, VG_E_INVALID, "unknown fault; the faults are %s", KINDS);
     if (strcmp(words[0], "drop") == 0)
         return parse_rate(words[1], &faults->drop, err);
     if (strcmp(words[0], "duplicate") == 0)
@@ -110,7 +111,7 @@ parse_fault(const char *text, struct faults *faults, GError **err)
         return parse_count(words[1], &faults->hang_after, err);
     if (strcmp(words[0], "seed") == 0)
         return parse_count(words[1], &faults->seed, err);
-    return vg_error(err, VG_E_INVALID, "possible are %s", KINDS);
+    return vg_error(err, VG_E_INVALID, "unknown fault; the faults are %s", KINDS);
 }
 
 static int
@@ -120,7 +121,7 @@ parse_faults(const char *spec, struct faults *ret, GError **err)
     g_auto(GStrv) parts = g_strsplit(spec, ",", -1);
 
     if (!parts[0])
-        return vg_error(err, VG_E_INVALID, "no fault is named; possible are %s", KINDS);
+        return vg_error(err, VG_E_INVALID, "no fault is named; the faults are %s", KINDS);
     for (char **part = parts; *part; part++) {
         if (parse_fault(g_strstrip(*part), &faults, err) < 0) {
             g_prefix_error(err, "fault '%s': ", *part);

@@ -532,8 +532,8 @@ gpu_fdinfo_describe_vms(const struct source *source, GString *text)
                                source->with_quiet == 1 ? "" : "s");
     if (source->n_mute > 0)
         g_string_append_printf(text,
-                               "%s%u VM%s with %u open DRM file%s whose driver reports no use: "
-                               "i915 and amdgpu do from Linux 5.19 on",
+                               "%s%u VM%s with %u open DRM file%s whose driver does not report use "
+                               "(i915 and amdgpu do since Linux 5.19)",
                                with_any > 0 ? ", " : "", source->with_mute,
                                source->with_mute == 1 ? "" : "s", source->n_mute,
                                source->n_mute == 1 ? "" : "s");
@@ -549,8 +549,8 @@ gpu_fdinfo_describe(const vg_gpu_source *base, GString *text)
     if (!source->has_driver)
         g_string_append(text, "no DRM driver has a render node here");
     else if (source->denied)
-        g_string_append(text, "vgpud may not read the open files of VMs; this needs "
-                              "CAP_SYS_PTRACE, see vgpud(8)");
+        g_string_append(text,
+                        "vgpud cannot read VMs' open files without CAP_SYS_PTRACE, see vgpud(8)");
     else
         gpu_fdinfo_describe_vms(source, text);
     return source->has_driver && (source->denied || source->n_mute > 0);

@@ -248,7 +248,7 @@ gpu_proxy_add(const struct round *round, const struct vg_proxy_socket *socket, c
         round->source->n_vms++;
     } else if (*name) {
         g_string_append_printf(round->source->strangers, "; %s '%s'",
-                               n_found ? "several VMs here are" : "no VM here is", name);
+                               n_found ? "several VMs here match" : "no VM here matches", name);
     }
 }
 

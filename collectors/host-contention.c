@@ -127,9 +127,10 @@ explain_no_pressure(int error)
 {
     switch (error) {
     case ENOENT:
-        return "the kernel has no /proc/pressure (CONFIG_PSI, and psi=1 at boot where it is off)";
+        return "the kernel has no /proc/pressure; it needs CONFIG_PSI, and psi=1 at boot if PSI is "
+               "off by default";
     case EOPNOTSUPP:
-        return "pressure is off in the kernel: boot it with psi=1";
+        return "PSI is off in the kernel; boot it with psi=1";
     default:
         return "/proc/pressure cannot be read";
     }

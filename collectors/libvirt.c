@@ -215,8 +215,7 @@ follow(struct virt *v, virConnectPtr connection, vg_thread *self, const struct v
             return;
         *retry_ns = RETRY_MIN_NS;
         if (!wait_for_news(v, self, sink)) {
-            vg_error(err, VG_E_EXTERNAL, "the connection to '%s' was closed by the other side",
-                     v->uri);
+            vg_error(err, VG_E_EXTERNAL, "the other side closed the connection to '%s'", v->uri);
             return;
         }
     }

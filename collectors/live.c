@@ -282,11 +282,11 @@ shortcomings(const struct live *live)
 
     for (unsigned i = 0; i < live->at && i < live->n_rungs; i++) {
         if (live->rungs[i].problem)
-            g_string_append_printf(text, "; not by %s: %s", name_at(live, i),
+            g_string_append_printf(text, "; %s is not used: %s", name_at(live, i),
                                    live->rungs[i].problem->message);
         if (live->rungs[i].problem || level_of(live, i, &level))
             continue;
-        g_string_append_printf(text, "; not by %s: %s", name_at(live, i),
+        g_string_append_printf(text, "; %s is not used: %s", name_at(live, i),
                                live->excess[source_at(live, i)->ops->levels - 1]);
     }
     if (live->at < live->n_rungs && level_of(live, live->at, &level) && level > 0) {

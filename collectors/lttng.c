@@ -190,8 +190,8 @@ lttng_tell_health(const struct reading *reading)
 
     g_string_append_printf(text, "reading %s", reading->live->name);
     if (lttng->gaps > 0)
-        g_string_append_printf(text, "; in %" PRIu64 " gaps %" PRIu64 " windows were missed",
-                               lttng->gaps, lttng->missed);
+        g_string_append_printf(text, "; %" PRIu64 " windows were missed in %" PRIu64 " gaps",
+                               lttng->missed, lttng->gaps);
     if (fault)
         g_string_append_printf(text, "; %s", fault);
     lttng_tell_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
@@ -277,7 +277,8 @@ static void
 wait_for_news(struct reading *reading)
 {
     if (reading->windows == 0 && reading->lttng->told.state != VG_COLLECTOR_FAILED)
-        lttng_tell_state(reading, VG_COLLECTOR_STARTING, "connected, no window has passed yet");
+        lttng_tell_state(reading, VG_COLLECTOR_STARTING,
+                         "connected; the first window is not complete yet");
     watch_silence(reading);
     vg_thread_sleep_until(reading->self, vg_clock_monotonic_ns() + POLL_NS);
 }
@@ -406,7 +407,7 @@ tell_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t window
     else if (windows > 0)
         text = g_strdup_printf("the session %s has ended; waiting for a new one", url);
     else
-        text = g_strdup_printf("there is no live session %s; waiting for it", url);
+        text = g_strdup_printf("the live session %s does not exist yet; waiting for it", url);
     vg_report_put_state(&lttng->told, sink, NAME, VG_COLLECTOR_FAILED, VG_TROUBLE_NONE, text);
 }
 
@@ -473,7 +474,7 @@ check_session(const struct vg_lttng_live_options *options, const struct vg_lttng
 {
     if (options->create && url->session)
         return vg_error(err, VG_E_INVALID,
-                        "'%s' names a session, but create=yes makes one with its own name: use "
+                        "'%s' names a session, but create=yes creates one with its own name: use "
                         "net://RELAY[:PORT]",
                         options->url);
     if (!options->create && !url->session)

@@ -150,5 +150,5 @@ vg_nvml_slices_describe(const vg_nvml_slices *slices, GString *text)
         no_work = no_work || g_array_index(slices->list, struct slice, i).no_work;
     if (n > 0)
         g_string_append_printf(text, ": %u MIG slice%s%s", n, n == 1 ? "" : "s",
-                               no_work ? "; NVML does not report the work of all" : "");
+                               no_work ? "; NVML does not report the work of some of them" : "");
 }

@@ -432,13 +432,13 @@ vg_nvml_vgpus_describe(const vg_nvml_vgpus *vgpus, GString *text)
     if (vgpus->scheduler)
         g_string_append_printf(text, ", scheduled %s", vgpus->scheduler);
     if (strangers > 0)
-        g_string_append_printf(text, ", %u of no VM that is known", strangers);
+        g_string_append_printf(text, ", %u of unknown VMs", strangers);
     if (vgpus->no_log_v2.lacks && vgpus->no_log.lacks)
         g_string_append_printf(text, ", no scheduler log: NVML reports %s",
                                vg_nvml_says(vgpus->nvml, vgpus->no_log.code));
     else if (n > 1)
-        g_string_append(text, ", scheduling turns for the whole GPU only, because its log does not "
-                              "name vGPUs");
+        g_string_append(
+            text, ", scheduling turns only for the whole GPU because its log does not name vGPUs");
     if (vgpus->no_use.lacks)
         g_string_append_printf(text, ", no vGPU utilization: NVML reports %s",
                                vg_nvml_says(vgpus->nvml, vgpus->no_use.code));

@@ -138,7 +138,7 @@ vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err)
             function = dlsym(object, symbols[i].older);
         if (!function && symbols[i].needed)
             return vg_error(err, VG_E_EXTERNAL,
-                            "%s has no %s: it is not NVML, or older than driver 410's NVML",
+                            "%s has no %s: it is not NVML, or its driver is older than 410",
                             library, symbols[i].name);
         memcpy((char *)&found + symbols[i].offset, &function, sizeof(function));
     }

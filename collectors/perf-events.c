@@ -64,10 +64,10 @@ refused(int errnum, int32_t cpu, unsigned of_a_cpu, GError **err)
         return vg_error_set_detail(err, VG_TROUBLE_PERF_DENIED);
     }
     if (errnum == EMFILE)
-        return vg_error_errno(err, errnum,
-                              "cannot open perf events of CPU %d (%u files are needed for each "
-                              "CPU; LimitNOFILE=)",
-                              cpu, of_a_cpu);
+        return vg_error_errno(
+            err, errnum,
+            "cannot open perf events of CPU %d (each CPU needs %u files; raise LimitNOFILE=)", cpu,
+            of_a_cpu);
     return vg_error_errno(err, errnum, "cannot open perf events of CPU %d", cpu);
 }
 
@@ -100,7 +100,8 @@ open_event(vg_perf_events *events, struct cpu *cpu, size_t which, GError **err)
         return refused(errno, cpu->index, cpu->n_fds, err);
     cpu->fds[which] = (int)fd;
     if (which > 0 && ioctl(cpu->fds[which], PERF_EVENT_IOC_SET_OUTPUT, cpu->fds[0]) < 0)
-        return vg_error_errno(err, errno, "cannot share the ring of CPU %d", cpu->index);
+        return vg_error_errno(err, errno, "cannot redirect an event to the ring buffer of CPU %d",
+                              cpu->index);
     return 0;
 }
 
@@ -136,8 +137,8 @@ map_ring(vg_perf_events *events, struct cpu *cpu, size_t page_bytes, GError **er
         if ((errno != EPERM && errno != ENOMEM) ||
             events->ring_bytes / 2 < MAX(RING_BYTES_MIN, page_bytes)) {
             vg_error_errno(err, errno,
-                           "cannot map the ring of CPU %d (CAP_IPC_LOCK, LimitMEMLOCK= or "
-                           "kernel.perf_event_mlock_kb allow more)",
+                           "cannot map the ring buffer of CPU %d (grant CAP_IPC_LOCK, or raise "
+                           "LimitMEMLOCK= or kernel.perf_event_mlock_kb)",
                            cpu->index);
             return vg_error_set_detail(err, VG_TROUBLE_PERF_MEMORY);
         }
@@ -181,7 +182,7 @@ fill_cpu(vg_perf_events *events, struct cpu *cpu, GError **err)
             return -1;
     }
     if (epoll_ctl(events->epoll_fd, EPOLL_CTL_ADD, cpu->fds[0], &ready) < 0)
-        return vg_error_errno(err, errno, "cannot wait for the ring of CPU %d", cpu->index);
+        return vg_error_errno(err, errno, "cannot wait for the ring buffer of CPU %d", cpu->index);
     return enable_cpu(events, cpu, err);
 }
 
@@ -331,7 +332,7 @@ vg_perf_events_open(vg_perf_merge *merge, const char *tracefs, const struct vg_p
     events->arrivals = set->arrivals;
     events->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (events->epoll_fd < 0) {
-        vg_error_errno(err, errno, "cannot wait for rings");
+        vg_error_errno(err, errno, "cannot wait for ring buffers");
         return NULL;
     }
     if (read_formats(events, tracefs, err) < 0)

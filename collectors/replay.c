@@ -194,8 +194,9 @@ open_one(const char *path, vg_aliases *aliases, GError **err)
         return NULL;
     if (recordings->len == 1)
         return g_ptr_array_steal_index(recordings, 0);
-    vg_error(err, VG_E_INVALID, "'%s' holds %u recordings without a common clock; name one of them",
-             path, recordings->len);
+    vg_error(err, VG_E_INVALID,
+             "'%s' contains %u recordings without a common clock; name one of them", path,
+             recordings->len);
     return NULL;
 }
 

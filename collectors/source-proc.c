@@ -232,8 +232,7 @@ static void
 proc_describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
 {
     static const char not_told[] = "/proc shows how long a thread waited, but not why";
-    static const char no_schedstat[] =
-        "no schedstat in /proc (a kernel with CONFIG_SCHED_INFO has it)";
+    static const char no_schedstat[] = "/proc has no schedstat; the kernel needs CONFIG_SCHED_INFO";
     bool by_ticks = p->read > 0 && p->by_ticks == p->read;
 
     ret->confidence = CONFIDENCE;

@@ -110,7 +110,7 @@ proxy_track_feed(struct vg_snap_proxy *proxy, const struct vg_window *window)
             g_hash_table_add(there, (char *)use->socket);
     }
     proxy_track_set(&proxy->problem,
-                    first ? first->problem : "no report of it in the newest window");
+                    first ? first->problem : "the newest window contains no report about it");
     if (known) {
         proxy_track_set(&proxy->gpu, first->gpu);
         proxy->gpus = first->gpus;

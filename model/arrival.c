@@ -76,7 +76,7 @@ vg_arrival_add_host(struct vg_arrival_query *query, const char *name, const char
     host->uuid = g_strdup(uuid);
     host->score = 0.5;
     host->age_ms = -1;
-    g_strlcpy(host->text, "this vgpud and its peers do not know the host", sizeof(host->text));
+    g_strlcpy(host->text, "the host is unknown to this vgpud and its peers", sizeof(host->text));
     g_ptr_array_add(query->hosts, host);
     return host;
 }

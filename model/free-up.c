@@ -30,10 +30,10 @@ vg_free_up_parse(const char *text, char **ret_type, int64_t *ret_n, GError **err
     int64_t n = 1;
 
     if (length == 0 || strlen(text) > VG_FREE_UP_TEXT_MAX)
-        return vg_error(err, VG_E_INVALID,
-                        "'%.40s' names no vGPU type; the form is TYPE or TYPE:N, with at most %d "
-                        "bytes",
-                        text, VG_FREE_UP_TEXT_MAX);
+        return vg_error(
+            err, VG_E_INVALID,
+            "'%.40s' does not name a vGPU type; the form is TYPE or TYPE:N, with at most %d bytes",
+            text, VG_FREE_UP_TEXT_MAX);
     if (colon && !g_ascii_string_to_signed(colon + 1, 10, 1, VG_FREE_UP_MAX, &n, NULL))
         return vg_error(err, VG_E_INVALID, "'%s': the number of places must be 1 to %d", text,
                         VG_FREE_UP_MAX);

@@ -335,11 +335,11 @@ vg_migration_check_place(const char *text, GError **err)
 {
     if (vg_migration_is_place(text))
         return 0;
-    return vg_error(err, VG_E_INVALID,
-                    "gpu_during '%s' is neither \"proxy\" nor like "
-                    "\"proxy:/run/vgpu-proxy.sock\", of up to %d bytes: how a program in the guest "
-                    "reaches a vgpu-proxy",
-                    text, VG_MIGRATION_PLACE_MAX - 1);
+    return vg_error(
+        err, VG_E_INVALID,
+        "gpu_during '%s' is neither \"proxy\" nor the address where programs in the guest reach a "
+        "vgpu-proxy, such as \"proxy:/run/vgpu-proxy.sock\", with at most %d bytes",
+        text, VG_MIGRATION_PLACE_MAX - 1);
 }
 
 void
@@ -390,9 +390,9 @@ programs_keep_gone(struct vg_guest_programs *before, struct vg_guest_programs *n
         g_free(was->state);
         g_free(was->why);
         was->state = g_strdup("gone");
-        was->why = g_strdup_printf("it ended while it used %s, normally or because it lost its "
-                                   "state there",
-                                   was->at ? was->at : "a proxy");
+        was->why = g_strdup_printf(
+            "it exited while it used %s, either normally or because it lost its state there",
+            was->at ? was->at : "a proxy");
         was->away_ns = was->stop_ns;
         was->stop_ns = 0;
     }

@@ -48,11 +48,12 @@ vg_proxy_move_check(const struct vg_proxy_move_request *request, GError **err)
         is_name = !g_ascii_iscntrl(*at);
     if (is_name || vg_proxy_move_is_place(request->to))
         return 0;
-    return vg_error(err, VG_E_INVALID,
-                    "'%s' is neither \"direct\" nor like \"proxy:/run/vgpu-proxy.sock\" or "
-                    "\"proxy:tcp:192.168.122.1:7000\", of up to %d bytes: how a program in the "
-                    "guest reaches a vgpu-proxy; nor the name of a GPU or host",
-                    request->to, VG_MIGRATION_PLACE_MAX - 1);
+    return vg_error(
+        err, VG_E_INVALID,
+        "'%s' is not \"direct\", the name of a GPU or host, or the address where programs in the "
+        "guest reach a vgpu-proxy, such as \"proxy:/run/vgpu-proxy.sock\" or "
+        "\"proxy:tcp:192.168.122.1:7000\", with at most %d bytes",
+        request->to, VG_MIGRATION_PLACE_MAX - 1);
 }
 
 void

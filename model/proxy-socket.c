@@ -161,7 +161,7 @@ vg_proxy_room_check(const struct vg_proxy_room *room, GError **err)
 {
     if (vg_proxy_room_is_id(room->id))
         return 0;
-    return vg_error(err, VG_E_INVALID, "a reservation's id contains no blanks");
+    return vg_error(err, VG_E_INVALID, "a reservation ID must not contain spaces");
 }
 
 void

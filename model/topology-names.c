@@ -28,13 +28,13 @@ vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const 
                     GError **err)
 {
     if (pid <= 0 || pid > VG_TID_LIMIT)
-        return vg_error(err, VG_E_INVALID, "process id %d of VM '%s' is not in 1..%d", pid, name,
+        return vg_error(err, VG_E_INVALID, "process ID %d of VM '%s' is not in 1..%d", pid, name,
                         VG_TID_LIMIT);
     if (!name[0] || strlen(name) >= VG_VM_NAME_MAX)
         return vg_error(err, VG_E_INVALID, "VM name of process %d must have 1 to %d bytes", pid,
                         VG_VM_NAME_MAX - 1);
     if (!vg_is_vm_name(name))
-        return vg_error(err, VG_E_INVALID, "'%s' cannot name a VM: it is the name of an aggressor",
+        return vg_error(err, VG_E_INVALID, "'%s' cannot name a VM: it is reserved for an aggressor",
                         name);
     if (uuid && !g_uuid_string_is_valid(uuid))
         return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is not a UUID", uuid, name);

@@ -43,7 +43,7 @@ vg_vulkan_request_check(const struct vg_vulkan_request *request, GError **err)
 
     if (!request->enabled && (bytes > 0 || request->render_node || request->loosen_sandbox))
         return vg_error(err, VG_E_INVALID,
-                        "hostmem_bytes, render_node and loosen_sandbox belong to enabled=true");
+                        "hostmem_bytes, render_node and loosen_sandbox require enabled=true");
     if (request->render_node && !g_str_has_prefix(request->render_node, "/dev/dri/renderD"))
         return vg_error(err, VG_E_INVALID,
                         "render_node '%s' is not one of /dev/dri/renderD128, renderD129, ...",
@@ -52,8 +52,8 @@ vg_vulkan_request_check(const struct vg_vulkan_request *request, GError **err)
                        (bytes & (bytes - 1)) == 0))
         return 0;
     return vg_error(err, VG_E_INVALID,
-                    "hostmem of %" G_GINT64_FORMAT " bytes: it is a power of two from 16 MiB to "
-                    "1 TiB, as the size of a PCI BAR",
+                    "hostmem of %" G_GINT64_FORMAT " bytes is invalid: like the size of a PCI BAR, "
+                                                   "it must be a power of two from 16 MiB to 1 TiB",
                     bytes);
 }
 

@@ -38,14 +38,14 @@ vg_database_advice(int rc)
 {
     switch (rc & 0xff) {
     case SQLITE_FULL:
-        return "; free space in its file system";
+        return "; free some space in its file system";
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
-        return "; is its directory there, and may this user write in it?";
+        return "; does its directory exist, and may this user write to it?";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return "; another program uses it, end that";
+        return "; another program uses it; stop that program";
     case SQLITE_IOERR:
         return "; check the kernel log for disk errors";
     default:

@@ -74,9 +74,9 @@ read_switch(const struct vg_binding *binding, struct vg_adapt_env *env, const vo
 {
     if (!vg_binding_tid(binding, VG_SLOT_PREV_TID, record, &event->sched_switch.prev_tid) ||
         !vg_binding_tid(binding, VG_SLOT_NEXT_TID, record, &event->sched_switch.next_tid))
-        return "sched_switch with an impossible thread id";
+        return "sched_switch with an invalid thread ID";
     if (!read_prev_state(binding, env, record, event))
-        return "sched_switch with an impossible prev_state";
+        return "sched_switch with an invalid prev_state";
     vg_binding_str(binding, VG_SLOT_PREV_COMM, record, event->sched_switch.prev_comm, VG_COMM_LEN);
     vg_binding_str(binding, VG_SLOT_NEXT_COMM, record, event->sched_switch.next_comm, VG_COMM_LEN);
     return NULL;
@@ -110,9 +110,9 @@ read_wakeup(const struct vg_binding *binding, struct vg_adapt_env *env, const vo
         return NULL;
     }
     if (!vg_binding_tid(binding, VG_SLOT_TID, record, &event->wakeup.tid))
-        return "wakeup of an impossible thread id";
+        return "wakeup of an invalid thread ID";
     if (!read_cpu(binding, VG_SLOT_CPU, record, &event->wakeup.target_cpu))
-        return "wakeup on an impossible CPU";
+        return "wakeup on an invalid CPU";
     vg_binding_str(binding, VG_SLOT_COMM, record, event->wakeup.comm, VG_COMM_LEN);
     return NULL;
 }
@@ -123,11 +123,11 @@ read_migrate(const struct vg_binding *binding, struct vg_adapt_env *env, const v
 {
     (void)env;
     if (!vg_binding_tid(binding, VG_SLOT_TID, record, &event->migrate.tid))
-        return "sched_migrate_task of an impossible thread id";
+        return "sched_migrate_task of an invalid thread ID";
     if (!read_cpu(binding, VG_SLOT_CPU, record, &event->migrate.dest_cpu) ||
         !read_cpu(binding, VG_SLOT_ORIG_CPU, record, &event->migrate.orig_cpu) ||
         event->migrate.dest_cpu == VG_NONE)
-        return "sched_migrate_task with an impossible CPU";
+        return "sched_migrate_task with an invalid CPU";
     vg_binding_str(binding, VG_SLOT_COMM, record, event->migrate.comm, VG_COMM_LEN);
     return NULL;
 }
@@ -140,7 +140,7 @@ read_process(const struct vg_binding *binding, struct vg_adapt_env *env, const v
 
     (void)env;
     if (!vg_binding_tid(binding, VG_SLOT_TID, record, &event->process.tid))
-        return "process event of an impossible thread id";
+        return "process event of an invalid thread ID";
     event->process.pid = VG_NONE;
     /* perf and ftrace call the thread id of a fork `child_pid`; LTTng has both ids. */
     if (binding->handle[VG_SLOT_PID] != binding->handle[VG_SLOT_TID])

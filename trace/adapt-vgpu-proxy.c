@@ -22,7 +22,7 @@ proxy_read_request(const struct vg_binding *binding, struct vg_adapt_env *env, c
     if (!vg_binding_str(binding, VG_SLOT_VM, record, vm, sizeof(vm)) || !vm[0] ||
         !vg_binding_int(binding, VG_SLOT_WORKLOAD, record, &request) || request == 0 ||
         !vg_binding_int(binding, VG_SLOT_AT, record, &at_ns) || at_ns <= 0)
-        return "no VM, request or time in a record of vgpu-proxy";
+        return "a vgpu-proxy record has no VM, request or time";
     vm[VG_NAME_SIZE - 1] = '\0';
     event->gpu.vgpu = vg_names_id(env->names, vm);
     event->gpu.id = (uint64_t)request;

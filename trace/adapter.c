@@ -95,7 +95,7 @@ vg_binding_read(const struct vg_binding *binding, struct vg_adapt_env *env, cons
 {
     if (!read_context(binding, VG_SLOT_CONTEXT_TID, record, &event->tid) ||
         !read_context(binding, VG_SLOT_CONTEXT_PID, record, &event->pid))
-        return "impossible thread or process id in the context";
+        return "invalid thread or process ID in the context";
     if (!binding->adapter) {
         event->type = VG_EVENT_OTHER;
         return NULL;

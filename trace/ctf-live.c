@@ -238,7 +238,7 @@ ctf_live_on_event(struct ctf_live *live, const bt_message *message)
         return;
     if (!read_time(stream, bt_message_event_borrow_default_clock_snapshot_const(message),
                    &event.ts_ns)) {
-        ctf_live_reject(live, stream, "impossible time");
+        ctf_live_reject(live, stream, "invalid time");
         return;
     }
     event.cpu = (int16_t)stream->cpu;

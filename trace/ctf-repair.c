@@ -175,7 +175,7 @@ ctf_private_dir_new(const char *dir, bool mend, GError **err)
 
     hold_signals();
     if (!g_mkdtemp(name)) {
-        vg_error_errno(err, errno, "cannot make a directory '%s'", name);
+        vg_error_errno(err, errno, "cannot create the directory '%s'", name);
         release_signals();
         return NULL;
     }

@@ -112,7 +112,8 @@ check_class(const struct vg_ctf_class *class, GError **err)
                             class->name);
         for (const struct vg_ctf_field *other = class->fields; other < f; other++) {
             if (strcmp(other->name, f->name) == 0)
-                return vg_error(err, VG_E_INVALID, "%s has two fields '%s'", class->name, f->name);
+                return vg_error(err, VG_E_INVALID, "%s has two fields named '%s'", class->name,
+                                f->name);
         }
     }
     return 0;
@@ -184,7 +185,7 @@ check_record(struct ctf_source *source, GError **err)
     if (record->class >= plan->n_classes)
         return vg_error(err, VG_E_INVALID, "has an unknown class (%u)", record->class);
     if (record->ts_ns < 0 || record->ts_ns >= VG_TIME_MAX)
-        return vg_error(err, VG_E_INVALID, "has the impossible time %" PRId64 " ns", record->ts_ns);
+        return vg_error(err, VG_E_INVALID, "has the invalid time %" PRId64 " ns", record->ts_ns);
     if (record->ts_ns < source->last_ns)
         return vg_error(err, VG_E_INVALID,
                         "is earlier (%" PRId64 " ns) than the record before it (%" PRId64 " ns)",
@@ -198,8 +199,8 @@ check_record(struct ctf_source *source, GError **err)
         const struct kind kind = kinds[fields[i].kind];
         if (kind.bits == 0 ? !count_text(record->values[i].text, &bytes)
                            : !fits(kind, &record->values[i]))
-            return vg_error(err, VG_E_INVALID, "has a '%s' that is no %s", fields[i].name,
-                            kind.bits == 0 ? "UTF-8 text" : "number of its size");
+            return vg_error(err, VG_E_INVALID, "has a '%s' that is not %s", fields[i].name,
+                            kind.bits == 0 ? "UTF-8 text" : "a number of its size");
         bytes += kind.bits / 8;
     }
     if (bytes > VG_CTF_RECORD_BYTES_MAX)

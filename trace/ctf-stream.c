@@ -163,7 +163,7 @@ ctf_stream_on_event(struct ctf_stream *stream, const bt_message *message)
     if (!ctf_clock_to_ns(&stream->decoder.clock,
                          bt_message_event_borrow_default_clock_snapshot_const(message),
                          &event->ts_ns)) {
-        ctf_stream_reject(stream, "impossible time");
+        ctf_stream_reject(stream, "invalid time");
         return;
     }
     if (event->ts_ns > stream->latest_ns) {
@@ -357,7 +357,7 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         stream->cpu_told = true;
     } else if (stream->cpu == VG_NONE) {
         vg_recording_problem(stream->recording, ctf_stream_path_of(stream), packet_offset(stream),
-                             "the packet names the impossible CPU %" G_GINT64_FORMAT, told_cpu);
+                             "the packet names the invalid CPU %" G_GINT64_FORMAT, told_cpu);
     }
     int64_t begin_ns = stream->last_ts;
     if (stream->decoder.clock_key &&

@@ -73,7 +73,7 @@ make_dir(const char *path, bool *ret_made, GError **err)
     if (*ret_made)
         return 0;
     if (errno != EEXIST)
-        return vg_error_errno(err, errno, "cannot make the directory '%s'", path);
+        return vg_error_errno(err, errno, "cannot create the directory '%s'", path);
     DIR *dir = opendir(path);
     if (!dir && errno == ENOTDIR)
         return vg_error(err, VG_E_CONFLICT, "'%s' exists and is not a directory", path);

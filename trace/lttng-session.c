@@ -97,7 +97,7 @@ add_channel(const vg_lttng_session *session, const struct vg_lttng_options *opti
     int code = lttng_enable_channel(session->handle, channel);
     lttng_channel_destroy(channel);
     if (code < 0)
-        return lttng_failed(err, code, "make a channel");
+        return lttng_failed(err, code, "create a channel");
     for (size_t i = 0; i < G_N_ELEMENTS(contexts); i++) {
         struct lttng_event_context context = {.ctx = contexts[i]};
         code = lttng_add_context(session->handle, &context, NULL, CHANNEL);

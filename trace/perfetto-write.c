@@ -261,7 +261,7 @@ vg_perfetto_open(const char *path, int64_t clock_offset_ns, GError **err)
     trace->temporary = g_strdup_printf("%s.XXXXXX", path);
     fd = g_mkstemp_full(trace->temporary, O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0) {
-        vg_error_errno(err, errno, "cannot make '%s'", path);
+        vg_error_errno(err, errno, "cannot create '%s'", path);
         return NULL;
     }
     trace->file = fdopen(fd, "w");

@@ -305,9 +305,9 @@ static void
 check_possible(struct vg_text_line *line)
 {
     if (line->cpu >= VG_CPU_LIMIT)
-        line->impossible = "an impossible CPU number";
+        line->impossible = "an invalid CPU number";
     else if (line->tid > VG_TID_LIMIT || line->tgid > VG_TID_LIMIT)
-        line->impossible = "an impossible thread id";
+        line->impossible = "an invalid thread ID";
 }
 
 /* "PERF_RECORD_LOST lost 17" in the place of an event; older versions call that event "unknown". */

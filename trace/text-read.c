@@ -185,7 +185,7 @@ text_read_reject(struct text_recording *recording, int64_t offset, const char *w
 {
     recording->base.rejected++;
     if (keep_line_problem(recording))
-        vg_recording_problem(&recording->base, recording->base.name, offset, "event not used: %s",
+        vg_recording_problem(&recording->base, recording->base.name, offset, "event ignored: %s",
                              why);
 }
 
@@ -363,7 +363,7 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
     case VG_TEXT_COUNTER:
         if (keep_line_problem(recording))
             vg_recording_problem(&recording->base, recording->base.name, raw->offset,
-                                 "time is a bare count, not seconds; event not used");
+                                 "time is a bare count, not seconds; event ignored");
         break;
     case VG_TEXT_UNKNOWN:
         not_understood(recording, raw->text, raw->offset);

@@ -37,7 +37,7 @@ struct wanted {
  * recorded: the later one, which knows the CPU. The life of processes tells threads from others
  * that get their ids later; LTTng's state dump and task_rename give names and processes. */
 static const struct wanted wanted[] = {
-    {{{"sched:sched_switch"}, {"sched_switch"}}, "who runs", PART_ESSENTIAL},
+    {{{"sched:sched_switch"}, {"sched_switch"}}, "which threads run", PART_ESSENTIAL},
     {{{"sched:sched_wakeup", "sched:sched_waking"}, {"sched_wakeup", "sched_waking"}},
      "the wait times of woken threads",
      PART_USEFUL},

@@ -185,15 +185,15 @@ tell_gpu_limits(vg_window_reader *reader)
 
     vg_gpu_ledger_read_stats(reader->gpu_ledger, &stats);
     if (stats.dropped > 0)
-        vg_recording_problem(recording, recording->name, VG_NONE,
-                             "of GPU requests, contexts and memory objects %" G_GUINT64_FORMAT
-                             " were dropped before they ended: at most %d, %d and %d are stored",
-                             stats.dropped, VG_GPU_OPEN_REQUESTS_MAX, VG_GPU_CONTEXTS_MAX,
-                             VG_GPU_OBJECTS_MAX);
+        vg_recording_problem(
+            recording, recording->name, VG_NONE,
+            "%" G_GUINT64_FORMAT " GPU requests, contexts and memory objects were dropped before "
+                                 "they ended: at most %d, %d and %d are stored",
+            stats.dropped, VG_GPU_OPEN_REQUESTS_MAX, VG_GPU_CONTEXTS_MAX, VG_GPU_OBJECTS_MAX);
     if (stats.begun > 0 && stats.done == 0)
         vg_recording_problem(recording, recording->name, 0,
-                             "of %" G_GUINT64_FORMAT
-                             " GPU requests that started, none is done; check that their ends were "
+                             "none of the %" G_GUINT64_FORMAT
+                             " GPU requests that started has ended; check that their ends were "
                              "recorded in a form that vgpuctl-traces(5) lists%s",
                              stats.begun,
                              stats.lacks_ends ? "; without them, the numbers of completed and open "
@@ -203,7 +203,7 @@ tell_gpu_limits(vg_window_reader *reader)
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%" G_GUINT64_FORMAT
                              " records of GPU requests are missing from some or all figures: at "
-                             "most %d engines and %d users of them are distinguished",
+                             "most %d engines and %d GPU users can be distinguished",
                              stats.unattributed, VG_GPU_ENGINES_MAX, VG_GPU_USERS_MAX);
 }
 

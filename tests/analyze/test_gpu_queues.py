@@ -91,7 +91,7 @@ def test_not_one_is_done(tmp_path):
         return f"i915_request_{what}: dev=0, engine=0:0, ctx=5, seqno={seqno}"
     begun = [(0, "a-900", told("add", 1)), (1, "a-900", told("in", 1)), (2, "a-900", told("add", 2))]
     [problem] = text(tmp_path, *begun)["trace"]["problems"]
-    assert problem["what"].startswith("of 2 GPU requests that started, none is done")
+    assert problem["what"].startswith("none of the 2 GPU requests that started has ended")
     doc = text(tmp_path, *begun, (3, "<idle>-0", told("out", 1) + ", completed?=1"))
     assert doc["trace"]["problems"] == []
 

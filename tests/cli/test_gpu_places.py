@@ -275,8 +275,8 @@ def test_a_vm_makes_room_for_the_one_that_leaves(tmp_path):
 @pytest.mark.parametrize("options, words", [
     (["--free-up", "24Q:0"], "the number of places must be 1 to 64"),
     (["--free-up", "24Q:65"], "the number of places must be 1 to 64"),
-    (["--free-up", ":2"], "names no vGPU type"),
-    (["--free-up", "x" * 256], "names no vGPU type"),
+    (["--free-up", ":2"], "does not name a vGPU type"),
+    (["--free-up", "x" * 256], "does not name a vGPU type"),
     (["--free-up", "24Q", "--rule", "complement"], "--rule does not apply"),
     (["--free-up", "24Q", "--explain", "p"], "--explain does not apply"),
     (["--free-up", "nova"], "snapshots do not have nova's requests"),

@@ -71,7 +71,7 @@ def told_of_both(proxy, daemon, *vms):
 
 
 def both_read(daemon):
-    wait_for(lambda: "2 VMs with a socket of vgpu-proxy; no VM here is 'nobody'" in
+    wait_for(lambda: "2 VMs with a socket of vgpu-proxy; no VM here matches 'nobody'" in
              (daemon.part("collector:gpu")["reason"] or ""))
 
 
@@ -106,7 +106,7 @@ def test_what_vms_do_by_a_proxy(tmp_path, proxy):
             assert sum(t["ns"] * t["commands"] for t in took) == pytest.approx(
                 socket["wait_ns"] + socket["run_ns"], rel=0.017)
         with BusyVm(name=ALPHA):
-            wait_for(lambda: f"1 VM with a socket of vgpu-proxy; several VMs here are '{ALPHA}'" in
+            wait_for(lambda: f"1 VM with a socket of vgpu-proxy; several VMs here match '{ALPHA}'" in
                      (daemon.part("collector:gpu")["reason"] or ""))
         daemon.stop()
 
@@ -179,7 +179,7 @@ def test_weights_change(proxy):
     assert proxy.ask()["sockets"][0]["weight"] == 5
     assert proxy.ask("weight 5 nowhere") == "error not-found: there is no such socket"
     for bad in f"weight 0 {proxy.path}", f"weight 1001 {proxy.path}", f"weight x {proxy.path}", f"weight 5{proxy.path}":
-        assert proxy.ask(bad) == "error invalid: a weight is a number from 1 to 1000"
+        assert proxy.ask(bad) == "error invalid: a weight must be a number from 1 to 1000"
     assert "commands are" in proxy.ask("who are you")
 
 

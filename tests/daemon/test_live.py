@@ -473,7 +473,7 @@ def test_a_program_is_detached_by_somebody(daemon):
         wait_for(lambda: measured_by(daemon, "bpf"), timeout=RETRY_S + 20)
         wait_windows(daemon, 3)
         assert len(bpf_ids(daemon, "link")) == len(before)
-        assert "not by bpf" not in daemon.part("collector:live")["reason"]
+        assert "bpf is not used" not in daemon.part("collector:live")["reason"]
         samples = daemon.get(f"/v1/vms/{vm.uuid}/samples?since=-2m")["items"]
         # One busy thread all the while: in no window it was not there, and gaps are few.
         assert len(samples) > 100

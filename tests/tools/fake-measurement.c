@@ -21,8 +21,9 @@ get_view(void *data)
 static void
 add_collectors(GPtrArray *parts)
 {
-    struct vg_part_status *live = vg_part_status_new(
-        "collector:live", "degraded", true, g_strdup("by procfs; not by bpf; not by perf"));
+    struct vg_part_status *live =
+        vg_part_status_new("collector:live", "degraded", true,
+                           g_strdup("by procfs; bpf is not used; perf is not used"));
     struct vg_part_status *gpu =
         vg_part_status_new("collector:gpu", "ok", true, g_strdup("fdinfo; not nvml"));
 

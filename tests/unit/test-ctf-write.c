@@ -664,9 +664,9 @@ test_records_that_cannot_be(void **state)
 
     assert_record_refused(place->dir, &record, "record 2 is earlier (4999999999 ns)");
     record = switch_at(-1, 101, 0);
-    assert_record_refused(place->dir, &record, "impossible time");
+    assert_record_refused(place->dir, &record, "invalid time");
     record = switch_at(VG_TIME_MAX, 101, 0);
-    assert_record_refused(place->dir, &record, "impossible time");
+    assert_record_refused(place->dir, &record, "invalid time");
     record = switch_at(T0, 101, 0);
     record.class = N_CLASSES;
     assert_record_refused(place->dir, &record, "an unknown class (3)");
@@ -675,9 +675,9 @@ test_records_that_cannot_be(void **state)
     assert_record_refused(place->dir, &record, "procname");
     record = switch_at(T0, 101, 0);
     record.values[0].text = "\xe6\x97";
-    assert_record_refused(place->dir, &record, "'prev_comm' that is no UTF-8");
+    assert_record_refused(place->dir, &record, "'prev_comm' that is not UTF-8");
     record.values[0].text = NULL;
-    assert_record_refused(place->dir, &record, "'prev_comm' that is no UTF-8");
+    assert_record_refused(place->dir, &record, "'prev_comm' that is not UTF-8");
     record.values[0].text = longest;
     assert_record_refused(place->dir, &record, "more than 16384");
     static const struct {
@@ -693,7 +693,7 @@ test_records_that_cannot_be(void **state)
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         record = extreme;
         record.values[bad[i].field] = bad[i].value;
-        assert_record_refused(place->dir, &record, "no number of its size");
+        assert_record_refused(place->dir, &record, "not a number of its size");
     }
 }
 
@@ -721,7 +721,7 @@ test_plans_that_cannot_be(void **state)
         struct vg_ctf_class class;
         const char *said;
     } others[] = {
-        {{"x", twice}, "two fields 'a'"},
+        {{"x", twice}, "two fields named 'a'"},
         {{"x", unnamed}, "'a-b' cannot name a field"},
         {{"x", many}, "more than 16 fields"},
         {{"", switch_fields}, "must have a UTF-8 name"},

@@ -235,24 +235,24 @@ test_bad_text(void **state)
         const char *spec;
         const char *says;
     } cases[] = {
-        {"", "possible are"},
-        {"drip:0.1", "fault 'drip:0.1': possible are drop:RATE"},
-        {"drop", "possible are"},
+        {"", "the faults are"},
+        {"drip:0.1", "fault 'drip:0.1': unknown fault; the faults are drop:RATE"},
+        {"drop", "the faults are"},
         {"drop:", "not a rate"},
         {"drop:1.5", "'1.5' is not a rate"},
         {"drop:-0.1", "not a rate"},
         {"drop:nan", "not a rate"},
         {"drop:0.1x", "not a rate"},
-        {"drop:0.1:3ms", "possible are"},
-        {"delay:0.1", "possible are"},
-        {"delay:0.1:300", "'300' is no time"},
+        {"drop:0.1:3ms", "the faults are"},
+        {"delay:0.1", "the faults are"},
+        {"delay:0.1:300", "'300' is not a duration"},
         {"delay:0.1:-3ms", "no time"},
         {"delay:0.1:61s", "no time"},
         {"delay:0.1:99999999999999999999s", "no time"},
         {"silence:-1", "not a count"},
         {"silence:x", "not a count"},
         {"hang:1.5", "not a count"},
-        {"drop:0.1,", "possible are"},
+        {"drop:0.1,", "the faults are"},
     };
 
     (void)state;

@@ -554,9 +554,10 @@ test_drivers_that_report_nothing(void **state)
     for (unsigned i = 0; i < 25; i++) {
         next(&h);
         next(&h);
-        assert_says(&h, true,
-                    "2 VMs with 3 open DRM files whose driver reports no use: i915 and amdgpu do "
-                    "from Linux 5.19 on");
+        assert_says(
+            &h, true,
+            "2 VMs with 3 open DRM files whose driver does not report use (i915 and amdgpu do "
+            "since Linux 5.19)");
     }
     assert_int_equal(h.window.gpus->len, 0);
     /* One of the two VMs has a newer driver's client, too. */
@@ -564,9 +565,10 @@ test_drivers_that_report_nothing(void **state)
     close_fd(&h, PID + 1, 7);
     for (unsigned i = 0; i < 12; i++)
         next(&h);
-    assert_says(&h, true,
-                "1 VM with DRM clients, 1 VM with 2 open DRM files whose driver reports no use: "
-                "i915 and amdgpu do from Linux 5.19 on");
+    assert_says(
+        &h, true,
+        "1 VM with DRM clients, 1 VM with 2 open DRM files whose driver does not report use "
+        "(i915 and amdgpu do since Linux 5.19)");
     close_fd(&h, PID, 5);
     close_fd(&h, PID, 6);
     for (unsigned i = 0; i < 12; i++)
@@ -649,8 +651,8 @@ test_others_files(void **state)
     for (unsigned i = 0; i < 3; i++)
         next_as_nobody(&h);
     assert_true(h.source->ops->describe(h.source, g_string_truncate(said, 0)));
-    assert_string_equal(said->str, "vgpud may not read the open files of VMs; this needs "
-                                   "CAP_SYS_PTRACE, see vgpud(8)");
+    assert_string_equal(said->str, "vgpud cannot read VMs' open files without CAP_SYS_PTRACE, "
+                                   "see vgpud(8)");
     end(&h);
 }
 

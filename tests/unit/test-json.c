@@ -89,7 +89,7 @@ test_refuses(void **state)
     } cases[] = {
         {"", "ends too early, at byte 0"},           {"{\"a\":1", "ends too early, at byte 6"},
         {"{\"a\":5  ", "ends too early, at byte 8"}, {"\"a", "ends too early, at byte 2"},
-        {"null", "must be an object, is null"},      {"null\n", "must be an object, is null"},
+        {"null", "must be an object, but is null"},  {"null\n", "must be an object, but is null"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) err = NULL;
@@ -161,18 +161,18 @@ test_messages(void **state)
         {"{\"x\":null}", 'i', "a[0].x: is missing"},
         {"{\"x\":11}", 'i', "a[0].x: 11 is out of range (-3 to 10)"},
         {"{\"x\":-4}", 'i', "out of range"},
-        {"{\"x\":1.0}", 'i', "a[0].x: must be a whole number, is double"},
+        {"{\"x\":1.0}", 'i', "a[0].x: must be a whole number, but is double"},
         {"{\"x\":99999999999999999999}", 'i', "out of range"},
         {"{\"x\":10.5}", 'd', "a[0].x: 10.5 is out of range (-3 to 10)"},
         {"{\"x\":1e999}", 'd', "out of range"},
         {"{\"x\":NaN}", 'd', "out of range"},
-        {"{\"x\":\"1\"}", 'd', "must be a number, is string"},
-        {"{\"x\":1}", 's', "must be a string, is int"},
+        {"{\"x\":\"1\"}", 'd', "must be a number, but is string"},
+        {"{\"x\":1}", 's', "must be a string, but is int"},
         {"{\"x\":\"abcd\"}", 's', "a[0].x: the string has 4 bytes, more than 3"},
         {"{\"x\":\"a\\u0000\"}", 's', "contains a NUL"},
-        {"{\"x\":0}", 'b', "must be true or false, is int"},
-        {"{\"x\":[]}", 'o', "must be an object, is array"},
-        {"{\"x\":{}}", 'l', "must be an array, is object"},
+        {"{\"x\":0}", 'b', "must be true or false, but is int"},
+        {"{\"x\":[]}", 'o', "must be an object, but is array"},
+        {"{\"x\":{}}", 'l', "must be an array, but is object"},
         {"{\"x\":[1,2]}", 'l', "a[0].x: 2 items, more than 1"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -252,7 +252,7 @@ test_falls_and_climbs(void **state)
     vg_report_free(wait_for_source(&l, "best", &others));
     l.best.broken = true;
     g_autoptr(vg_report) worse = collector_run_state(l.run, VG_COLLECTOR_DEGRADED);
-    assert_string_equal(worse->text, "by last; not by best: best broke");
+    assert_string_equal(worse->text, "by last; best is not used: best broke");
     g_autoptr(vg_report) window = wait_for_source(&l, "last", &others);
     /* The window in which it broke is missing, and nothing else is; the next one says so. */
     assert_int_equal(others, 0);
@@ -281,7 +281,8 @@ test_nothing_works(void **state)
     l.last.broken = true;
     start(&l, 0);
     g_autoptr(vg_report) failed = collector_run_state(l.run, VG_COLLECTOR_FAILED);
-    assert_string_equal(failed->text, "not by best: best is broken; not by last: last is broken");
+    assert_string_equal(failed->text,
+                        "best is not used: best is broken; last is not used: last is broken");
     l.last.broken = false;
     vg_report_free(wait_for_source(&l, "last", &others));
     fake_clock_end(l.run);
@@ -447,7 +448,7 @@ test_budget_is_told(void **state)
     l.best.cost_percent = 3000;
     start(&l, 0.8);
     wait_for_excess(&l, "by best; reduced detail: best took ");
-    wait_for_excess(&l, "by last; not by best: best took ");
+    wait_for_excess(&l, "by last; best is not used: best took ");
     fake_clock_end(l.run);
 }
 

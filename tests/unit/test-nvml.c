@@ -245,7 +245,8 @@ test_slices(void **state)
     assert_int_equal(second->mem_bytes, 100 * MIB);
     assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->mem_bytes, 600 * MIB);
     says(&h);
-    assert_non_null(strstr(h.said->str, ": 2 MIG slices; NVML does not report the work of all"));
+    assert_non_null(
+        strstr(h.said->str, ": 2 MIG slices; NVML does not report the work of some of them"));
     /* A slice that no longer exists has no row. */
     script(&h, "gpu 0:C1:0 X\nrates -3\ncodecs -3\nmemory 600 81920\nmig 1 0 40 250\n");
     for (unsigned i = 0; i < 2; i++)
@@ -469,8 +470,8 @@ test_vgpus_are_vms(void **state)
     assert_string_equal(
         h.said->str,
         GPU " (NVIDIA L40): 4 vGPUs, scheduled equal share (could be best effort, fixed share), 1 "
-            "of no VM that is known, scheduling turns for the whole GPU only, because its log does "
-            "not name vGPUs");
+            "of unknown VMs, scheduling turns only for the whole GPU because its log does not name "
+            "vGPUs");
     /* One goes, one changes hands. */
     script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 75 0\nvgpu 12 " UUID_A " - 25 0 0 0 512\n");
     next(&h);
@@ -612,7 +613,7 @@ test_no_library(void **state)
     assert_true(says(&h));
     assert_string_equal(
         h.said->str,
-        "libm.so.6 has no nvmlInit_v2: it is not NVML, or older than driver 410's NVML");
+        "libm.so.6 has no nvmlInit_v2: it is not NVML, or its driver is older than 410");
     end(&h);
 }
 

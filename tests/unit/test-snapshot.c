@@ -240,8 +240,8 @@ test_refused(void **state)
         const char *message;
     } cases[] = {
         {"[]", "must be an object"},
-        {"5", "must be an object, is int"},
-        {"null", "must be an object, is null"},
+        {"5", "must be an object, but is int"},
+        {"null", "must be an object, but is null"},
         {"{}", "schema: is missing"},
         {"{\"schema\":\"x\"}", "schema: 'x' is not 'vgpud.snapshot'"},
         {"{\"schema\":\"vgpud.snapshot\",\"version\":2}",
