@@ -63,7 +63,7 @@ enum vg_cuda_outcome {
     VG_CUDA_CRASHED,
     /* The calling process hung and was killed. */
     VG_CUDA_GIVEN_UP,
-    /* The library is there, but cannot be used; `why` has the reason. */
+    /* The library exists but cannot be used; `why` has the reason. */
     VG_CUDA_UNUSABLE,
     /* No library can be loaded; `why` has the reason. */
     VG_CUDA_ABSENT,

@@ -52,7 +52,7 @@ enum vg_cuda_says {
     VG_CUDA_SAYS_ACCESS,
     /* This context may access another. Values: the caller, that context. */
     VG_CUDA_SAYS_ENABLE,
-    /* It no longer may. Values: the same. */
+    /* This context may no longer access the other. Values: the same. */
     VG_CUDA_SAYS_DISABLE,
 };
 

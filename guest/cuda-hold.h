@@ -18,8 +18,8 @@
 const struct vg_cuda_process *vg_cuda_hold_check(const struct vg_guest_work *work,
                                                  struct vg_cuda_job *job);
 
-/* Starts to hold, before the processes are locked. Returns the first process that could be held
- * only in part, with its `why` set, or NULL. */
+/* Starts to hold threads. Call this before the processes are locked. Returns the first process that
+ * could be held only in part, with its `why` set, or NULL. */
 const struct vg_cuda_process *vg_cuda_hold_begin(const struct vg_guest_work *work,
                                                  struct vg_cuda_job *job);
 

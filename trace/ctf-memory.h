@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeping memory flat however many streams a trace has.
+ * Keeps memory use constant, regardless of the number of streams in a trace.
  */
 #ifndef VG_TRACE_CTF_MEMORY_H
 #define VG_TRACE_CTF_MEMORY_H

@@ -20,7 +20,7 @@
 #define CTF_UUIDS_MAX  8
 #define CTF_UNKNOWN_AT (-1)
 
-/* The header and the context of a packet fit in this; they include the sizes. */
+/* Maximum size of a packet's header and context, which contain the packet's sizes. */
 #define CTF_HEAD_SIZE 256
 
 /* The start of the packets of one trace. */

@@ -160,9 +160,9 @@ BODIES = {"call": body_call, "info": body_info, "enqueue": body_enqueue, "absent
 
 
 def calls_h(functions):
-    return (HEAD + "/*\n * The functions of OpenCL on objects instead of handles. Each is called inside"
-            " of the gate\n * (icd/gate.h), from any thread; an object that the program named wrongly is"
-            " NULL. Elements of\n * lists are as the program gave them. Errors are those of OpenCL.\n */\n"
+    return (HEAD + "/*\n * OpenCL functions that work on objects instead of handles. They are called inside the"
+            " gate\n * (icd/gate.h), from any thread. An invalid handle from the program arrives as"
+            " NULL. List\n * elements are passed on as the program gave them. Errors are OpenCL errors.\n */\n"
             "#ifndef VG_OPENCL_TRACK_CALLS_H\n#define VG_OPENCL_TRACK_CALLS_H\n\n"
             '#include "opencl/track/object.h"\n\n' + "".join(f"{f.inner()};\n" for f in functions if f.kind != "entry") +
             "\n#endif\n")

@@ -237,18 +237,18 @@ def later_h(head, functions):
         if short(f) in LATER_IF:
             names = ", ".join(p.outer() for p in f.parameters if not is_event(p))
             text += f"void vg_wire_later_{short(f)}(struct vg_wire_call *call, {names});\n"
-    text += ("\n/* OBJECT, which is NULL if the value is none. */\nvoid vg_wire_later_SetKernelArg(struct vg_wire_call "
-             "*call, cl_kernel kernel, cl_uint i, size_t size, const struct vg_wire_object *object, const void *value);\n\n/* Whether a write of the program's memory that is not waited for can be told. */\n"
+    text += ("\n/* OBJECT is the object that the value names, or NULL if the value is not an object. */\nvoid vg_wire_later_SetKernelArg(struct vg_wire_call "
+             "*call, cl_kernel kernel, cl_uint i, size_t size, const struct vg_wire_object *object, const void *value);\n\n/* Returns whether a non-blocking write from the program's memory can be sent without waiting for its\n * result. */\n"
              "bool vg_wire_later_write(cl_command_queue queue, cl_mem buffer, size_t offset, size_t size, cl_uint n, "
              "const cl_event *list);\n")
-    return (head + "/*\n * Each notes in its call whether it can be told instead of asked, as nothing but a lack of "
-            "memory can\n * make it fail.\n */\n"
+    return (head + "/*\n * Each function records in its call whether the call can be sent without waiting for its result,\n"
+            " * because only a lack of memory can make it fail.\n */\n"
             "#ifndef VG_OPENCL_CLIENT_LATER_H\n#define VG_OPENCL_CLIENT_LATER_H\n\n"
             '#include "opencl/client/client.h"\n\n' + text + "\n#endif\n")
 
 
 def table_h(head, functions, types):
-    return (head + "/*\n * The functions that the program's side has by hand, and those that they call.\n */\n"
+    return (head + "/*\n * The handwritten functions of the program's side, and the functions that they call.\n */\n"
             "#ifndef VG_OPENCL_CLIENT_TABLE_H\n#define VG_OPENCL_CLIENT_TABLE_H\n\n"
             '#include "opencl/track/object.h"\n\n' + declarations(functions, types) + "\n#endif\n")
 
@@ -290,10 +290,10 @@ def ops_h(head, functions):
     names = [short(f) for f in functions if is_written(f) or short(f) in HAND] + MORE
     lines = "".join(f"VG_WIRE_OP_{name},\n" for name in names)
     cases = "".join(f"case VG_WIRE_OP_{name}:\n" for name in SYNCHRONISING)
-    return (head + "/*\n * What a program's messages ask for.\n */\n"
+    return (head + "/*\n * The requests in a program's messages.\n */\n"
             "#ifndef VG_OPENCL_WIRE_OPS_H\n#define VG_OPENCL_WIRE_OPS_H\n\n#include <stdbool.h>\n\n"
             "enum vg_wire_op {\nVG_WIRE_OP_HELLO,\n" + lines + "VG_WIRE_OPS\n};\n\n"
-            "/* Whether its answer may tell of errors of calls before. */\nstatic inline bool\n"
+            "/* Returns whether the answer may report errors of earlier calls. */\nstatic inline bool\n"
             "vg_wire_is_synchronising(unsigned op)\n{\n"
             f"switch (op) {{\n{cases}return true;\ndefault:\nreturn false;\n}}\n}}\n\n#endif\n")
 
@@ -351,18 +351,18 @@ def fields_h(head, functions, types):
     """What tests make messages of."""
     lines = "".join(f'[VG_WIRE_OP_{name}] = "{text}",\n' for name, text in HAND_FIELDS.items())
     lines += "".join(f'[VG_WIRE_OP_{short(f)}] = "{fields(f, types)}",\n' for f in functions if is_written(f))
-    return (head + "/*\n * The fields of each message, for tests, which make messages of them. T is an enum vg_cl_type, and C\n"
-            " * which of the numbers says how many there are:\n *\n"
+    return (head + "/*\n * The fields of each message, from which tests build messages. T is an enum vg_cl_type, and C says\n"
+            " * which of the numbers is the count:\n *\n"
             " *   n, m, t, g, k  a number: any, the magic, a device's type, flags of memory, a kind of memory\n"
-            " *   iNAME          the name of a value, of those that begin with NAME; v: room for the value\n"
-            " *   oT, rT         an object; one that is left\n"
-            " *   wT, WT         an id, or a list of them, for what is to be made\n"
+            " *   iNAME          the name of a value, one that starts with NAME; v: space for the value\n"
+            " *   oT, rT         an object; an object that is released\n"
+            " *   wT, WT         an id, or a list of ids, for new objects\n"
             " *   LTC            ids of objects\n"
             " *   ASC, aN, R     an array: of elements of S bytes, of N bytes, of three numbers\n"
-            " *   s, zC, bC      a string, strings, lists of bytes one behind the other\n"
-            " *   p, F, D        pairs that end with 0; an image's format; its description\n"
+            " *   s, zC, bC      a string; strings; consecutive lists of bytes\n"
+            " *   p, F, D        pairs that end with 0; an image's format; an image's description\n"
             " *   K              an argument's type, its kernel, and its value\n"
-            " *   M, E           what mappings have; what commands on memory have at their end\n */\n"
+            " *   M, E           the fields of a mapping; the final fields of commands on memory\n */\n"
             "#ifndef VG_OPENCL_API_FIELDS_H\n#define VG_OPENCL_API_FIELDS_H\n\n"
             '#include "opencl/wire/ops.h"\n\n'
             "static const char *const vg_wire_fields[VG_WIRE_OPS] = {\n" + lines + "};\n\n#endif\n")

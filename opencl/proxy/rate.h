@@ -21,7 +21,7 @@ struct proxy_rate_limit {
 /* Returns whether the event may occur at NOW, by vg_cl_now(). */
 bool vg_rate_may(const struct proxy_rate *rate, const struct proxy_rate_limit *limit, int64_t now);
 
-/* The same, and counts the event if it may. */
+/* Does the same, and counts the event if it may occur. */
 bool vg_rate_take(struct proxy_rate *rate, const struct proxy_rate_limit *limit, int64_t now);
 
 #endif

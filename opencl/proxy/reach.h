@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which files a client's process may open: what vendors' libraries need, and nothing else. Each
- * place is there with its reason.
+ * The files that a client's process may open: only those that vendors' libraries need. Each
+ * path has its reason beside it.
  */
 #ifndef VG_OPENCL_PROXY_REACH_H
 #define VG_OPENCL_PROXY_REACH_H

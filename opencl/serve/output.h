@@ -29,7 +29,7 @@ void vg_serve_output_allow(struct vg_serve *serve, bool takes_output);
  * stdout and returns what takes the text. Otherwise returns NULL. One thread. */
 struct vg_serve_output *vg_serve_output_begin(const struct vg_serve_call *call);
 
-/* Waits until there is much text. */
+/* Waits until enough text has accumulated to send it. */
 void vg_serve_output_await(struct vg_serve_output *output);
 
 /* Takes what was printed until now. Returns false if there is nothing. OUTPUT may be NULL. Any
