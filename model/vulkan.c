@@ -53,7 +53,7 @@ vg_vulkan_request_check(const struct vg_vulkan_request *request, GError **err)
         return 0;
     return vg_error(err, VG_E_INVALID,
                     "hostmem of %" G_GINT64_FORMAT " bytes is invalid: like the size of a PCI BAR, "
-                                                   "it must be a power of two from 16 MiB to 1 TiB",
+                    "it must be a power of two from 16 MiB to 1 TiB",
                     bytes);
 }
 

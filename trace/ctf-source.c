@@ -112,8 +112,7 @@ check_class(const struct vg_ctf_class *class, GError **err)
                             class->name);
         for (const struct vg_ctf_field *other = class->fields; other < f; other++) {
             if (strcmp(other->name, f->name) == 0)
-                return vg_error(err, VG_E_INVALID, "%s has two fields named '%s'", class->name,
-                                f->name);
+                return vg_error(err, VG_E_INVALID, "%s has two '%s' fields", class->name, f->name);
         }
     }
     return 0;

@@ -188,7 +188,7 @@ tell_gpu_limits(vg_window_reader *reader)
         vg_recording_problem(
             recording, recording->name, VG_NONE,
             "%" G_GUINT64_FORMAT " GPU requests, contexts and memory objects were dropped before "
-                                 "they ended: at most %d, %d and %d are stored",
+            "they ended: at most %d, %d and %d are stored",
             stats.dropped, VG_GPU_OPEN_REQUESTS_MAX, VG_GPU_CONTEXTS_MAX, VG_GPU_OBJECTS_MAX);
     if (stats.begun > 0 && stats.done == 0)
         vg_recording_problem(recording, recording->name, 0,

@@ -42,7 +42,7 @@ enum {
         2, /* it may wait for later actions of the program, so it needs another thread */
     /* on links with shared memory; the data are not part of the message: */
     VG_WIRE_STAGED = 4, /* the data are at `at` */
-    VG_WIRE_ROOM = 8,   /* the answer's data have space at `at`; from the proxy: the data are there */
+    VG_WIRE_ROOM = 8, /* the answer's data have space at `at`; from the proxy: the data are there */
 };
 
 struct vg_wire_head {

@@ -721,7 +721,7 @@ test_plans_that_cannot_be(void **state)
         struct vg_ctf_class class;
         const char *said;
     } others[] = {
-        {{"x", twice}, "two fields named 'a'"},
+        {{"x", twice}, "two 'a' fields"},
         {{"x", unnamed}, "'a-b' cannot name a field"},
         {{"x", many}, "more than 16 fields"},
         {{"", switch_fields}, "must have a UTF-8 name"},
