@@ -206,9 +206,9 @@ def test_tracepoints(gpu, tmp_path, script, state, words):
     with BusyVm() as vm:
         gpu.tell("gpu 0:C1:0 X", "rates 50 0", f"vgpu 1 {vm.uuid} - 50 0 0 0 9")
         with gpu.daemon(tmp_path, prefix=with_a_card(script)) as daemon:
-            wait_for(lambda: "pid namespace" in reason(daemon) or (
+            wait_for(lambda: "PID namespace" in reason(daemon) or (
                 is_well(daemon) if state == "ok" else daemon.part("collector:gpu")["state"] == state))
-            if "pid namespace" in reason(daemon):
+            if "PID namespace" in reason(daemon):
                 pytest.skip("tracepoints cannot be used in a pid namespace, as of a container")
             assert "tracepoints: " in reason(daemon) and words in reason(daemon)
             wait_for(lambda: (newest_gpu(daemon, vm) or {}).get("busy_ns"))

@@ -138,6 +138,6 @@ def test_setting_that_does_not_do(guest, how):
         assert host.answer(number)["type"] == "prepared"
         number = begin(guest, host, "resume", worker, "slow")
         assert host.answer(number)["type"] == "resumed"
-        assert ("no huge pages" in agent.log()) == (how != "missing")
+        assert ("huge pages are unavailable" in agent.log()) == (how != "missing")
     assert worker.end()[:2] == (0, 1)
     assert set(os.listdir(guest.path("run"))) <= ALWAYS

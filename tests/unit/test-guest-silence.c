@@ -160,7 +160,7 @@ test_describe(void **state)
     s.any_ticks = true;
     p = describe(&s, VG_GUESTS_SEEN);
     expect(&p, "procfs", "none", "never fire on this kernel", true);
-    assert_null(strstr(p.measures[VG_MEASURE_GUEST].reason, "stands still"));
+    assert_null(strstr(p.measures[VG_MEASURE_GUEST].reason, "does not advance"));
     p = describe(&s, VG_GUESTS_LEFT_OUT);
     expect(&p, "procfs", "none", "left out to stay within the budget", false);
 }
