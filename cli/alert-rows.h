@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of alerts that are raised, for `alert list` and `host show`.
+ * The table of active alerts, for `alert list` and `host show`.
  */
 #ifndef VG_CLI_ALERT_ROWS_H
 #define VG_CLI_ALERT_ROWS_H

@@ -6,7 +6,7 @@
 #include "model/snapshot.h"
 #include "policy/policy-conf.h"
 
-/* Prints what the policy thinks of every host for one VM (a UUID, HOST/NAME, or a name). */
+/* Prints the policy's assessment of every host for one VM (a UUID, HOST/NAME, or a name). */
 int vg_explain_vm(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                   const char *vm, enum vg_output_format format, GError **err);
 

@@ -12,7 +12,7 @@
 
 struct vg_host_drain_args {
     bool dry_run;
-    bool wait;         /* until no more VMs are being moved */
+    bool wait;         /* until no VM is being moved any more */
     int64_t timeout_s; /* 0 if unlimited */
 };
 

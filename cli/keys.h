@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys that are no character, beside those that are.
+ * Keys that are not characters, in addition to those that are.
  */
 #ifndef VG_CLI_KEYS_H
 #define VG_CLI_KEYS_H
@@ -10,8 +10,8 @@ enum vg_key {
     VG_KEY_ENTER = '\n',
     VG_KEY_BACKSPACE = '\b',
     VG_KEY_ESCAPE = 033,
-    VG_KEY_DELETE = 0177, /* what the key for going back sends on most terminals */
-    VG_KEY_UP = 0x200000, /* behind all characters */
+    VG_KEY_DELETE = 0177, /* sent by the backspace key on most terminals */
+    VG_KEY_UP = 0x200000, /* above all characters */
     VG_KEY_DOWN,
     VG_KEY_PAGE_UP,
     VG_KEY_PAGE_DOWN,

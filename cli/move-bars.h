@@ -17,11 +17,11 @@ struct vg_move_bars {
     bool drawn;       /* it is a terminal */
     int live;         /* lines on the screen that will be redrawn */
     bool began;       /* the heading was printed */
-    bool goes_back;   /* that was printed */
-    bool waits;       /* that was printed, too */
+    bool goes_back;   /* the line about the rollback was printed */
+    bool waits;       /* the line about waiting was printed */
     guint told;       /* steps printed */
     int64_t began_ns; /* CLOCK_MONOTONIC, of the current step */
-    guint running;    /* its number from 1; 0 if none */
+    guint running;    /* number of the current step, from 1; 0 if none */
 };
 
 void vg_move_bars_init(struct vg_move_bars *bars, FILE *to);

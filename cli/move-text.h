@@ -20,7 +20,7 @@ char *vg_move_text_seconds(int64_t ns);
 /* "512 MiB", "1.50 GiB", "1.17 TiB". */
 char *vg_move_text_bytes(int64_t bytes);
 
-/* "4 forked children with 8 descriptors and 4 maps of the GPUs from them". */
+/* "4 forked children with 8 descriptors and 4 mappings of the GPUs inherited from them". */
 char *vg_move_text_forked(int64_t children, int64_t descriptors, int64_t maps);
 
 /* "rolled back": a state. */
@@ -35,7 +35,7 @@ char *vg_move_text_downtime(const vg_migration *move);
 /* "512 MiB of 1.00 GiB (50 %), 128 MiB/s, ETA 4.0 s": for a running copy. */
 char *vg_move_text_copy(const struct vg_migration_progress *progress);
 
-/* "waits for libvirtd of 'h1': ... since 2026-11-25 19:02:11". NULL if it does not wait. */
+/* "has waited since 2026-11-25T19:02:11Z for libvirtd of 'h1': ...". NULL if it does not wait. */
 char *vg_move_text_waits(const vg_migration *move);
 
 /* Returns its duration until now or in total, or 0 if the times are inconsistent. */

@@ -12,12 +12,12 @@
 
 struct vg_plan_apply {
     const char *plan; /* its id */
-    bool dry_run;     /* only say what speaks against each move now */
-    bool yes;         /* do not ask whether it shall be */
+    bool dry_run;     /* only check each move for obstacles */
+    bool yes;         /* do not ask for confirmation */
     enum vg_output_format format;
 };
 
-/* Stops at the first move that is not done. */
+/* Stops at the first move that fails. */
 int vg_plan_apply_run(const struct vg_plan_apply *apply, vg_client *client,
                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

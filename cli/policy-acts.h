@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What vgpud does without a person, for vgpuctl policy and vgpuctl migration list.
+ * vgpud's automatic moves, for vgpuctl policy and vgpuctl migration list.
  */
 #ifndef VG_CLI_POLICY_ACTS_H
 #define VG_CLI_POLICY_ACTS_H

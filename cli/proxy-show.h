@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl proxy show: all that there is to one VM at vgpu-proxy.
+ * vgpuctl proxy show: the details of one VM that uses vgpu-proxy.
  */
 #ifndef VG_CLI_PROXY_SHOW_H
 #define VG_CLI_PROXY_SHOW_H
@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "client/client.h"
 
-/* Asks about the VM of this name or UUID, and prints what the answer says. */
+/* Queries the VM with this name or UUID, and prints the answer. */
 int vg_proxy_show_vm(vg_client *client, const char *vm, enum vg_output_format format, GError **err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options that say where vgpud is and what to show it, of all commands that ask it.
+ * The options for connecting and authenticating to vgpud, for all commands that query it.
  */
 #ifndef VG_CLI_REMOTE_ARGS_H
 #define VG_CLI_REMOTE_ARGS_H

@@ -11,7 +11,7 @@
 
 json_object *vg_simulation_to_json(const struct vg_gpusched_result *result);
 
-/* The same of a GPU that has a name and engines of its own: char *, one for each of the result. */
+/* The same for a GPU with its own name and engine names: char *, one for each engine. */
 json_object *vg_simulation_to_json_of(const struct vg_gpusched_result *result, const char *device,
                                       const GPtrArray *engines);
 

@@ -33,7 +33,7 @@ const char *vg_simulate_options_given(const struct vg_simulate_options *options)
 struct vg_gpusched_vm *vg_simulate_find_vm(const struct vg_gpusched_scenario *scenario,
                                            const char *name);
 
-/* Adds a VM that has existed for long. */
+/* Adds a VM that has existed for a long time. */
 struct vg_gpusched_vm *vg_simulate_add_vm(struct vg_gpusched_scenario *scenario, const char *name);
 
 /* may_add: a VM that the scenario does not have is added without work; otherwise fails with

@@ -8,11 +8,11 @@
 #include "cli/output.h"
 #include "cli/simulate-stream.h"
 
-/* Of each GPU of a recording. */
+/* Makes a proposal for each GPU of a recording. */
 int vg_propose_streams(const GPtrArray *streams, const struct vg_gpumode_config *config,
                        enum vg_output_format format, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Of a scenario, which is in the present mode. */
+/* Makes a proposal for a scenario, which is in the present mode. */
 int vg_propose_scenario(const struct vg_gpusched_scenario *scenario,
                         enum vg_gpumode_platform platform, const struct vg_gpumode_config *config,
                         enum vg_output_format format, GError **err) G_GNUC_WARN_UNUSED_RESULT;

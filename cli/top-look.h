@@ -108,10 +108,10 @@ struct vg_top_look {
     double confidence;
     bool waits_split;
     bool aggressors_known;
-    int64_t lost_events; /* since the start */
+    int64_t lost_events; /* since vgpud started */
     struct vg_top_host use;
     GPtrArray *troubles;          /* struct vg_top_part */
-    int64_t alerts;               /* the number of alerts that are raised */
+    int64_t alerts;               /* the number of active alerts */
     char *alert_names;            /* the first of them, with their VMs; may be NULL */
     GPtrArray *vms;               /* struct vg_top_vm */
     struct vg_top_detail *detail; /* NULL if not requested */

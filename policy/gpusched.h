@@ -64,7 +64,7 @@
 #define VG_GPUSCHED_VMS_MAX       256
 #define VG_GPUSCHED_JOBS_MAX      16 /* generators of a VM */
 #define VG_GPUSCHED_DEPTH_MAX     256
-#define VG_GPUSCHED_ENGINES_MAX   12 /* names that there are */
+#define VG_GPUSCHED_ENGINES_MAX   12 /* the number of engine names */
 #define VG_GPUSCHED_NAME_MAX      255
 #define VG_GPUSCHED_WEIGHT_MAX    1024
 #define VG_GPUSCHED_SIGMA_MAX     10

@@ -4,10 +4,10 @@
 
 #include "policy/search.h"
 
-/* With more hosts than this, a choice need not be the host with the fewest moves of equal ones. */
+/* With more hosts than this, a choice among equal hosts ignores their numbers of moves. */
 #define SEARCH_MANY_HOSTS 64u
 
-/* Figures of floats that differ by less are the same. */
+/* Float figures that differ by less count as equal. */
 #define SEARCH_SAME 1e-5
 
 #define SEARCH_NOWHERE SIZE_MAX
@@ -18,18 +18,18 @@ struct search_use {
     double mean;   /* of them */
 };
 
-/* What a VM has of one GPU. */
+/* A VM's use of one GPU. */
 struct search_device {
     size_t type; /* vg_card_type_of() */
     int64_t memory_bytes;
-    double mean;       /* of what all its engines are asked for */
+    double mean;       /* of the demand for all its engines */
     size_t home, slot; /* the GPU on the host in the snapshot, and now */
     size_t next;       /* where search_fits() puts it */
     size_t first_use, n_uses;
 };
 
 struct search_vm {
-    size_t home, host; /* SEARCH_NOWHERE: taken out */
+    size_t home, host; /* SEARCH_NOWHERE if it was removed */
     int pool;          /* on its home */
     size_t bundle;
     bool movable;
@@ -71,7 +71,7 @@ struct search_host {
     double mean; /* cores wanted, all loads together */
     double lost; /* weighed */
     size_t moves;
-    uint64_t changes; /* goes up with each group that changes it */
+    uint64_t changes; /* incremented by each group that changes the host */
 };
 
 /* A host and its idle cores. */
@@ -111,7 +111,7 @@ struct search {
     GHashTable *engines, *models; /* names to numbers, from 1 */
     GArray *returns;              /* struct search_return: hosts to which VMs may not return */
     GArray *moved;                /* size_t: VMs that are not at home, as committed */
-    uint64_t work;                /* rows looked at */
+    uint64_t work;                /* number of rows evaluated */
     bool any_allowed;
     /* Cores added to the loss of each host, so that a round chooses others; NULL with many hosts.
      */
@@ -130,7 +130,7 @@ struct search_part {
     double wanted;
 };
 
-/* The best host for a bundle that is out. */
+/* The best host for a removed bundle. */
 struct search_choice {
     size_t bundle, avoid;
     double wanted; /* cores */
@@ -150,12 +150,12 @@ struct search_most {
 struct search *search_new(const vg_cluster *cluster, const bool *held);
 void search_free(struct search *search);
 
-/* Take a VM out of its host, and put it into one. For a host other than its home, search_fits()
- * must have said yes. */
+/* Remove a VM from its host, and add it to a host. For a host other than its home, search_fits()
+ * must have returned true. */
 void search_out(struct search *search, size_t vm);
 void search_in(struct search *search, size_t vm, size_t host);
 
-/* Checks the constraints of a VM that is out. */
+/* Checks the constraints of a removed VM. */
 bool search_fits(struct search *search, size_t vm, size_t host);
 
 /* Returns the idle cores of a host, on average. */
