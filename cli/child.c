@@ -104,11 +104,12 @@ child_start(vg_child *child, struct plan *plan, int out[2], int words[2], int fa
     /* glibc has pidfd_open() since 2.36. */
     child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
     if (child->pidfd < 0)
-        return vg_error_errno(err, errno, "cannot watch '%s'", child->name);
+        return vg_error_errno(err, errno, "cannot get a process descriptor for '%s'", child->name);
     close_end(&failure[1]);
     int why = wait_for_exec(failure[0]);
     if (why == ENOENT)
-        return vg_error(err, VG_E_NOT_FOUND, "there is no program '%s'", child->name);
+        return vg_error(err, VG_E_NOT_FOUND, "the program '%s' is not installed, or not in PATH",
+                        child->name);
     if (why != 0)
         return vg_error_errno(err, why, "cannot run '%s'", child->name);
     child->out_fd = out[0];

@@ -46,8 +46,8 @@ alert_list(void *data, vg_client *client, GError **err)
     const struct vg_table table = {
         NULL, rows, vg_alert_columns, VG_ALERT_COLUMNS,
         watches ? "no alert is active"
-                : "no alert is active, and none is configured; a group [alert NAME] in vgpud.conf "
-                  "configures one"};
+                : "no alert is active, and none is configured; to configure one, add a group "
+                  "[alert NAME] to vgpud.conf"};
     return vg_output_print(args->format, items, &table, 1, err);
 }
 

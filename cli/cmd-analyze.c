@@ -33,9 +33,10 @@ struct analyze_args {
 static const struct argp_option options[] = {
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 0},
     {"tasks", KEY_TASKS, NULL, 0, "also print the figures of every thread", 1},
-    {"per-window", KEY_PER_WINDOW, NULL, 0, "one JSON line for each window, as it goes", 1},
+    {"per-window", KEY_PER_WINDOW, NULL, 0,
+     "print one line of JSON for each window during the analysis", 1},
     {"snapshot", KEY_SNAPSHOT, "FILE", 0, "also write a snapshot for `vgpuctl placement`", 2},
-    {"perfetto", KEY_PERFETTO, "FILE", 0, "also write a trace for the viewer of Perfetto", 2},
+    {"perfetto", KEY_PERFETTO, "FILE", 0, "also write a trace for the Perfetto viewer", 2},
     {"svg", KEY_SVG, "PREFIX", 0, "also draw PREFIX-utilisation.svg and PREFIX-requests.svg", 2},
     {0},
 };
@@ -63,22 +64,22 @@ cmd_analyze_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SNAPSHOT:
         if (strcmp(arg, "-") == 0)
-            argp_error(state, "--snapshot wants a file; `vgpuctl snapshot` prints one");
+            argp_error(state, "--snapshot needs a file name; `vgpuctl snapshot` prints a snapshot");
         args->snapshot = arg;
         break;
     case KEY_PERFETTO:
         if (strcmp(arg, "-") == 0)
-            argp_error(state, "--perfetto wants a file");
+            argp_error(state, "--perfetto needs a file name");
         args->perfetto = arg;
         break;
     case KEY_SVG:
         if (!arg[0] || strcmp(arg, "-") == 0)
-            argp_error(state, "--svg needs a prefix for the names of its files");
+            argp_error(state, "--svg needs a prefix for its file names");
         args->svg = arg;
         break;
     case ARGP_KEY_END:
         if (args->per_window && args->format_given && args->format != VG_OUTPUT_JSON)
-            argp_error(state, "--per-window prints JSON, nothing else");
+            argp_error(state, "--per-window prints only JSON; leave out --output, or use -o json");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -407,16 +408,17 @@ analyze(struct analyze_args *args, GError **err)
         return -1;
     if (recordings->len > 1 && args->snapshot)
         return vg_error(err, VG_E_INVALID,
-                        "--snapshot describes one host at one time, but these are %u recordings; "
-                        "name one of them",
+                        "a snapshot describes one host at one time, but there are %u "
+                        "recordings; specify one of them",
                         recordings->len);
     if (recordings->len > 1 && (args->perfetto || args->svg))
         return vg_error(err, VG_E_INVALID,
-                        "%s shows one recording, but these are %u; name one of them",
+                        "%s shows one recording, but there are %u; specify one of them",
                         args->perfetto ? "--perfetto" : "--svg", recordings->len);
     if (recordings->len > 1 && args->format == VG_OUTPUT_CSV && !args->per_window)
         return vg_error(err, VG_E_INVALID,
-                        "-o csv is one table, but these are %u recordings; name one of them",
+                        "-o csv prints one table, but there are %u recordings; specify one of "
+                        "them",
                         recordings->len);
     while (recordings->len > 0) {
         json_object *doc = analyze_one(args, g_ptr_array_steal_index(recordings, 0), err);
@@ -430,15 +432,15 @@ analyze(struct analyze_args *args, GError **err)
 int
 vg_cmd_analyze(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&vg_trace_argp, 0, "What to analyse:", 5}, {0}};
+    static const struct argp_child children[] = {{&vg_trace_argp, 0, "Analysis:", 5}, {0}};
     static const struct argp argp = {
         .options = options,
         .parser = cmd_analyze_parse,
         .args_doc = "TRACE...",
         .doc = "Reads recorded traces and reports how long each VM's vCPUs ran and waited, and "
                "what ran instead.\vTRACE is a directory with CTF traces (LTTng kernel, or perf "
-               "data convert --to-ctf) anywhere below it, or the text of trace-cmd report, of "
-               "tracefs or of perf script, plain or compressed (gzip, xz, zstd, bzip2).",
+               "data convert --to-ctf) anywhere below it, or the text output of trace-cmd "
+               "report, tracefs or perf script, plain or compressed (gzip, xz, zstd, bzip2).",
         .children = children,
     };
     struct analyze_args args = {.format = VG_OUTPUT_TABLE};

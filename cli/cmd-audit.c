@@ -58,7 +58,7 @@ audit_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_LIMIT:
         if (!g_ascii_string_to_signed(arg, 10, 1, LIMIT_MAX, &args->limit, NULL))
-            vg_cli_usage(state, "--limit wants a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
+            vg_cli_usage(state, "--limit must be a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -71,14 +71,14 @@ vg_cmd_audit(int argc, char **argv)
 {
     static const struct vg_online_verb verb = {.show = audit_show};
     static const struct argp_option options[] = {
-        {"limit", KEY_LIMIT, "N", 0, "the newest N (default: 100)", 1},
+        {"limit", KEY_LIMIT, "N", 0, "show only the newest N requests (default: 100)", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = audit_parse,
-        .doc = "Lists requests that changed something, newest first, and how many unauthenticated "
-               "requests were refused. For admins.",
+        .doc = "Lists requests that made changes, newest first, and the number of "
+               "unauthenticated requests that vgpud refused. Requires the role admin.",
         .children = vg_online_children,
     };
     struct audit_args args = {.online = {.verbs = &verb, .n_verbs = 1, .can_watch = true},

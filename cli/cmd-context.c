@@ -113,7 +113,7 @@ context_parse(int key, char *arg, struct argp_state *state)
     bool shows = strcmp(args->verb->name, "show") == 0;
     const char *given = vg_remote_args_given(&args->remote);
     if (given && (!shows || args->object))
-        argp_error(state, "--%s belongs to `context show`, without a NAME", given);
+        argp_error(state, "--%s is valid only with `context show` without a NAME", given);
     return 0;
 }
 
@@ -122,16 +122,17 @@ vg_cmd_context(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, NULL},
-        {"use", VG_OBJECT_REQUIRED, "name the context; `vgpuctl context list` shows them", NULL},
+        {"use", VG_OBJECT_REQUIRED, "specify a context; `vgpuctl context list` shows all contexts",
+         NULL},
         {"show", VG_OBJECT_OPTIONAL, NULL, NULL},
     };
     static const struct argp argp = {
         .parser = context_parse,
         .args_doc = "list\nuse NAME\nshow [NAME]",
-        .doc = "Lists named vgpuds (contexts), selects the default, or shows which vgpud would be "
-               "queried, how, and why. `" VG_REMOTE_LOCAL
-               "` is that of this machine.\vContexts are in "
-               "~/.config/vgpuctl/config; vgpuctl(1) lists its keys.",
+        .doc = "Lists contexts (named vgpuds), selects the default context, or shows which "
+               "vgpud a command would query, how it would connect, and why. `" VG_REMOTE_LOCAL
+               "` is this machine's vgpud.\vContexts are in ~/.config/vgpuctl/config; "
+               "vgpuctl(1) lists its keys.",
         .children = vg_online_once_children,
     };
     struct vg_online_args args = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)};

@@ -151,8 +151,8 @@ doctor_ask_guests(vg_client *client, json_object *checks)
     }
     if (i < vg_output_length(vms))
         vg_doctor_add(checks, "guests", VG_HEALTH_LACKS, NULL,
-                      "%zu of %zu guests were not queried for their driver: the others took more "
-                      "than %d s",
+                      "%zu of %zu guests were not queried for their driver: the other queries "
+                      "took more than %d s",
                       vg_output_length(vms) - i, vg_output_length(vms),
                       (int)(GUESTS_NS / VG_NS_PER_S));
 }
@@ -231,9 +231,10 @@ vg_cmd_doctor(int argc, char **argv)
     static const struct argp argp = {
         .parser = vg_online_parse_children,
         .args_doc = "",
-        .doc = "Checks the installation: what vgpud measures and how, what it could measure if "
-               "something were added, what is broken, and the command that fixes it. If this "
-               "machine's vgpud does not answer, it searches for the reason, best as root.",
+        .doc = "Checks the installation. The output shows what vgpud measures and how, what "
+               "else it could measure, what is broken, and which command fixes it. If this "
+               "machine's vgpud does not answer, the command finds the reason; run it as root "
+               "to see everything.",
         .children = vg_online_once_children,
     };
     struct vg_online_args args = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)};

@@ -47,7 +47,7 @@ static const struct argp_option options[] = {
      "window, or all (default: all except window)",
      1},
     {"type", KEY_TYPES, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1},
-    {"vm", KEY_VM, "VM", 0, "only events that name this VM, by its name or UUID", 1},
+    {"vm", KEY_VM, "VM", 0, "only events about this VM, by its name or UUID", 1},
     {"since", VG_WHEN_SINCE, "TIME", 0, "events from this time until now; " VG_WHEN_HELP, 1},
     {"until", VG_WHEN_UNTIL, "TIME", 0, "only events before this time", 1},
     {"follow", 'f', NULL, 0, "with --since: continue with new events", 1},
@@ -76,11 +76,11 @@ events_wanted_types(const struct events_args *args, const struct argp_state *sta
         g_autofree char *known = vg_happening_list_types();
         for (size_t i = 0; words[i]; i++) {
             if (!vg_happening_type(words[i]))
-                vg_cli_usage(state, "--types: there are no events of type '%s'; there are %s",
+                vg_cli_usage(state, "--types: '%s' is not an event type; the types are %s",
                              words[i], known);
         }
         if (!words[0])
-            vg_cli_usage(state, "--types: name one of %s", known);
+            vg_cli_usage(state, "--types: specify at least one of %s", known);
         return g_strdup(args->types);
     }
     for (size_t i = 0; vg_happening_types[i]; i++) {
@@ -96,9 +96,9 @@ events_check(struct events_args *args, const struct argp_state *state)
     bool past = vg_when_is_asked(&args->when);
 
     if (args->online.format == VG_OUTPUT_YAML || args->online.format == VG_OUTPUT_CSV)
-        argp_error(state, "events are printed one per line, as text or with -o json as JSON");
+        argp_error(state, "events are printed one per line, as text, or as JSON with -o json");
     if (past && args->after)
-        argp_error(state, "--after starts after an event; leave out --since and --until");
+        argp_error(state, "--after already sets the start; leave out --since and --until");
     if (args->follow && args->when.until)
         argp_error(state, "--follow continues with new events; leave out --until");
     vg_when_check(&args->when, state);
@@ -452,7 +452,7 @@ events_run(struct events_args *args, GError **err)
     if (!client || events_begin(args, client, err) < 0)
         return -1;
     if (args->online.format != VG_OUTPUT_JSON && args->seen == 0 && !args->follow)
-        return vg_cli_print("no stored event is from that time\n", err);
+        return vg_cli_print("no events are stored for that period\n", err);
     return args->follow ? events_follow(args, client, err) : 0;
 }
 
@@ -463,8 +463,8 @@ vg_cmd_events(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = cmd_events_parse,
-        .doc = "Prints the host's events as they happen, until it is interrupted or has printed "
-               "--count events, or those of a past period.",
+        .doc = "Prints the host's events as they happen, until you press Ctrl-C or --count "
+               "events have been printed. With --since, prints the events of a past period.",
         .children = vg_online_stream_children,
     };
     struct events_args args = {.online = {.verbs = &verb, .n_verbs = 1, .streams = true}};

@@ -31,12 +31,12 @@ cmd_explain_parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_ARG:
         if (args->what)
-            argp_error(state, "name one VM or one word");
+            argp_error(state, "specify one VM or one term");
         args->what = arg;
         break;
     case ARGP_KEY_END:
         if (args->state.paths->len > 0 && !args->what)
-            argp_error(state, "name the VM to explain");
+            argp_error(state, "specify the VM to explain");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -158,8 +158,9 @@ vg_cmd_explain(int argc, char **argv)
     static const struct argp argp = {
         .parser = cmd_explain_parse,
         .args_doc = "[VM|WORD]",
-        .doc = "Explains a word of the output, or the reasons for and against each host for a VM "
-               "(a UUID, HOST/NAME, or a name) of saved snapshots or of the running vgpud.",
+        .doc = "Explains a term in the output, or the reasons for and against each host for a "
+               "VM (a UUID, HOST/NAME or name). The VM is from saved snapshots or from the "
+               "running vgpud.",
         .children = children,
     };
     struct explain_args args = {0};

@@ -207,23 +207,23 @@ show_gpu(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = list_rows(items);
     const struct vg_table tables[] = {
         {vg_output_member(gpu, "note")
-             ? "CPU time of render servers is shown instead of GPU time; no source reports "
-               "requests"
+             ? "no source reports GPU requests, so the CPU time of render servers is shown "
+               "instead of GPU time"
              : NULL,
          rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
-        {"Engines, since the start", vg_output_member(gpu, "engines"), engine_columns,
+        {"Engines, since vgpud started", vg_output_member(gpu, "engines"), engine_columns,
          G_N_ELEMENTS(engine_columns), NULL},
         {"Engines, in the newest window", vg_output_member(gpu, "newest.engines"), engine_columns,
          G_N_ELEMENTS(engine_columns), NULL},
-        {"VMs, since the start", vg_output_member(gpu, "vms"), cmd_gpu_vm_columns,
+        {"VMs, since vgpud started", vg_output_member(gpu, "vms"), cmd_gpu_vm_columns,
          G_N_ELEMENTS(cmd_gpu_vm_columns), NULL},
         {"VMs, in the newest window", vg_output_member(gpu, "newest.vms"), cmd_gpu_vm_columns,
          G_N_ELEMENTS(cmd_gpu_vm_columns), NULL},
-        {"Processes other than VMs, since the start", vg_output_member(gpu, "processes"),
+        {"Processes other than VMs, since vgpud started", vg_output_member(gpu, "processes"),
          process_columns, G_N_ELEMENTS(process_columns), NULL},
-        {"VMs that use it", vg_output_member(gpu, "assigned"), assigned_columns,
+        {"VMs that use this GPU", vg_output_member(gpu, "assigned"), assigned_columns,
          G_N_ELEMENTS(assigned_columns), NULL},
-        {"vGPU types that it offers", vg_output_member(gpu, "parts"), part_columns,
+        {"vGPU types that this GPU offers", vg_output_member(gpu, "parts"), part_columns,
          G_N_ELEMENTS(part_columns), NULL},
         {"vGPU types", vg_output_member(gpu, "inventory.mdev_types"), type_columns,
          G_N_ELEMENTS(type_columns), NULL},
@@ -251,7 +251,7 @@ get_page(const struct gpu_args *args, vg_client *client, const char *since, cons
     if (json_object_get_boolean(vg_output_member(page, "more")) &&
         vg_output_length(vg_output_member(page, "items")) == 0)
         return vg_error(err, VG_E_EXTERNAL,
-                        "the answer is empty although it announces more requests");
+                        "the answer says that there are more requests, but contains none");
     *ret = g_steal_pointer(&page);
     return 0;
 }
@@ -352,7 +352,7 @@ show_requests(void *data, vg_client *client, GError **err)
         add_difference(row, "latency_ns", "queued_ns", "end_ns");
     }
     const struct vg_table table = {NULL, rows, request_columns, G_N_ELEMENTS(request_columns),
-                                   "vgpud has stored no requests from that time"};
+                                   "vgpud has stored no requests from that period"};
     return vg_output_print(args->online.format, document, &table, 1, err);
 }
 
@@ -383,12 +383,13 @@ cmd_gpu_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_LIMIT:
         if (!g_ascii_string_to_signed(arg, 10, 1, LIMIT_MAX, &args->limit, NULL))
-            vg_cli_usage(state, "--limit wants a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
+            vg_cli_usage(state, "--limit must be a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
         break;
     case ARGP_KEY_END:
         if (strcmp(args->online.verb->name, "requests") != 0 &&
             (vg_when_is_asked(&args->when) || args->vm || args->limit > 0))
-            argp_error(state, "--since, --until, --limit and --vm belong to `gpu requests`");
+            argp_error(state, "--since, --until, --limit and --vm are valid only with `gpu "
+                              "requests`");
         check_time("--since", args->when.since, state);
         check_time("--until", args->when.until, state);
         break;
@@ -398,7 +399,7 @@ cmd_gpu_parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-#define GPU_HINT "name the GPU; `vgpuctl gpu list` shows them"
+#define GPU_HINT "specify a GPU; `vgpuctl gpu list` shows all GPUs"
 
 int
 vg_cmd_gpu(int argc, char **argv)
@@ -410,13 +411,13 @@ vg_cmd_gpu(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"since", VG_WHEN_SINCE, "TIME", 0,
-         "requests: only those that ended after this; " VG_WHEN_HELP
-         "; -10s counts back from the newest request, digits alone are ns of the raw clock "
+         "requests: only requests that ended after this time; " VG_WHEN_HELP "; -10s counts "
+         "back from the newest request; a plain number is nanoseconds of the raw clock "
          "(default: all stored requests)",
          1},
-        {"until", VG_WHEN_UNTIL, "TIME", 0, "requests: only those that ended by this time", 1},
-        {"limit", KEY_LIMIT, "N", 0, "requests: the oldest N of them (default: 1000)", 1},
-        {"vm", KEY_VM, "VM", 0, "requests: only of this VM", 1},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "requests: only requests that ended by this time", 1},
+        {"limit", KEY_LIMIT, "N", 0, "requests: show at most N, oldest first (default: 1000)", 1},
+        {"vm", KEY_VM, "VM", 0, "requests: only requests from this VM", 1},
         {0},
     };
     static const struct argp argp = {

@@ -276,8 +276,8 @@ show_host(void *data, vg_client *client, GError **err)
          cmd_host_program_columns, G_N_ELEMENTS(cmd_host_program_columns), NULL},
         {"Parts of vgpud", vg_output_member(host, "parts"), part_columns,
          G_N_ELEMENTS(part_columns), NULL},
-        {"Measures of the newest window", measures, measure_columns, G_N_ELEMENTS(measure_columns),
-         NULL},
+        {"Measurements in the newest window", measures, measure_columns,
+         G_N_ELEMENTS(measure_columns), NULL},
         {"GPUs", gpus, cmd_host_gpu_columns, G_N_ELEMENTS(cmd_host_gpu_columns), NULL},
     };
     return vg_output_print(args->format, list ? items : host, tables,
@@ -290,11 +290,11 @@ title_of_cpus(json_object *cpus)
     const char *places = json_object_get_string(vg_output_member(cpus, "places"));
 
     if (!places)
-        return "CPUs in the newest window; where vCPUs ran is not known";
+        return "CPUs in the newest window; it is unknown where vCPUs ran";
     return strcmp(places, "counted") == 0
-               ? "CPUs in the newest window, in per cent of it; waits in cores"
-               : "CPUs in the newest window, in per cent of it; a vCPU counts for the CPU it was "
-                 "last seen on";
+               ? "CPUs, in per cent of the newest window; waits in cores"
+               : "CPUs, in per cent of the newest window; a vCPU counts for the CPU it was last "
+                 "seen on";
 }
 
 static int
@@ -351,11 +351,11 @@ cmd_host_check_drain(const struct cmd_host_args *args, struct argp_state *state)
     const bool is_drain = strcmp(args->online.verb->name, "drain") == 0;
 
     if (!is_drain && (drain->dry_run || drain->wait || drain->timeout_s > 0))
-        argp_error(state, "--dry-run, --wait and --timeout belong to `host drain`");
+        argp_error(state, "--dry-run, --wait and --timeout are valid only with `host drain`");
     if (drain->dry_run && drain->wait)
-        argp_error(state, "--dry-run starts nothing that --wait could wait for");
+        argp_error(state, "--wait cannot be combined with --dry-run, which starts nothing");
     if (drain->timeout_s > 0 && !drain->wait)
-        argp_error(state, "--timeout limits --wait, which is missing");
+        argp_error(state, "--timeout needs --wait");
 }
 
 static error_t
@@ -382,7 +382,8 @@ cmd_host_parse(int key, char *arg, struct argp_state *state)
         break;
     case CMD_HOST_TIMEOUT:
         if (!g_ascii_string_to_signed(arg, 10, 1, DRAIN_MAX_S, &args->drain.timeout_s, NULL))
-            vg_cli_usage(state, "--timeout wants seconds from 1 to %d, not '%s'", DRAIN_MAX_S, arg);
+            vg_cli_usage(state, "--timeout must be from 1 to %d seconds, not '%s'", DRAIN_MAX_S,
+                         arg);
         break;
     case CMD_HOST_ALL:
         args->all = true;
@@ -390,10 +391,11 @@ cmd_host_parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         cmd_host_check_drain(args, state);
         if (args->all && strcmp(args->online.verb->name, "list") != 0)
-            argp_error(state, "--all belongs to `host list`");
+            argp_error(state, "--all is valid only with `host list`");
         if (strcmp(args->online.verb->name, "history") != 0 &&
             (history->step || history->source || vg_when_is_asked(&history->when)))
-            argp_error(state, "--since, --until, --step and --source belong to `host history`");
+            argp_error(state, "--since, --until, --step and --source are valid only with `host "
+                              "history`");
         vg_when_check(&history->when, state);
         break;
     default:
@@ -402,7 +404,7 @@ cmd_host_parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-#define CMD_HOST_HINT "name the host; `vgpuctl host list --all` shows them"
+#define CMD_HOST_HINT "specify a host; `vgpuctl host list --all` shows all hosts"
 
 int
 vg_cmd_host(int argc, char **argv)
@@ -416,19 +418,19 @@ vg_cmd_host(int argc, char **argv)
         {"undrain", VG_OBJECT_REQUIRED, CMD_HOST_HINT, cmd_host_undrain},
     };
     static const struct argp_option options[] = {
-        {"all", CMD_HOST_ALL, NULL, 0,
-         "list: all hosts that vgpud knows, of its cluster and of its peers", 1},
+        {"all", CMD_HOST_ALL, NULL, 0, "list: include all known hosts of the cluster and of peers",
+         1},
         {"since", VG_WHEN_SINCE, "TIME", 0,
          "history: start of the period (default: -24h); " VG_WHEN_HELP, 1},
         {"until", VG_WHEN_UNTIL, "TIME", 0, "history: end of the period (default: now)", 1},
-        {"step", CMD_HOST_STEP, "STEP", 0, "history: length of a step, like 10min, 1h, 1d", 1},
+        {"step", CMD_HOST_STEP, "STEP", 0, "history: length of a step, such as 10min, 1h or 1d", 1},
         {"source", CMD_HOST_SOURCE, "NAME", 0,
          "history: the source of the figures (default: the "
          "newest)",
          1},
         {"dry-run", CMD_HOST_DRY_RUN, NULL, 0, "drain: only show where the VMs would go", 2},
-        {"wait", CMD_HOST_WAIT, NULL, 0, "drain: wait until no more VMs are being moved", 2},
-        {"timeout", CMD_HOST_TIMEOUT, "SECONDS", 0, "drain --wait: the longest time to wait", 2},
+        {"wait", CMD_HOST_WAIT, NULL, 0, "drain: wait until no VM is being moved any more", 2},
+        {"timeout", CMD_HOST_TIMEOUT, "SECONDS", 0, "drain --wait: maximum time to wait", 2},
         {0},
     };
     static const struct argp argp = {

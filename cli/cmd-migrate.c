@@ -95,11 +95,11 @@ static void
 migrate_check(const struct migrate_args *args, const struct argp_state *state)
 {
     if (!args->to || !args->to[0])
-        argp_error(state, "name the target host with --to");
+        argp_error(state, "specify the target host with --to");
     if (args->dry_run && args->options.wait)
-        argp_error(state, "--dry-run starts nothing that --wait could wait for");
+        argp_error(state, "--wait cannot be combined with --dry-run, which starts nothing");
     if (args->mode && strcmp(args->mode, "detach") != 0 && strcmp(args->mode, "native") != 0)
-        argp_error(state, "--mode is detach or native, not '%s'", args->mode);
+        argp_error(state, "--mode must be detach or native, not '%s'", args->mode);
     vg_move_options_check(&args->options, args->options.wait, state);
 }
 
@@ -148,11 +148,11 @@ vg_cmd_migrate(int argc, char **argv)
 {
     static const struct vg_online_verb verb = {
         .object = VG_OBJECT_REQUIRED,
-        .object_hint = "name the VM to move; `vgpuctl vm list` shows them",
+        .object_hint = "specify the VM to move; `vgpuctl vm list` shows all VMs",
         .show = migrate_run,
     };
     static const struct argp_option options[] = {
-        {"to", KEY_TO, "HOST", 0, "the target host, by its name or its peer's name", 1},
+        {"to", KEY_TO, "HOST", 0, "the target host, by host name or peer name", 1},
         {"dry-run", KEY_DRY_RUN, NULL, 0, "only check for obstacles and show the steps", 1},
         {"no-agent", KEY_NO_AGENT, NULL, 0,
          "unplug the GPUs without asking programs in the guest to release them", 1},
@@ -161,13 +161,15 @@ vg_cmd_migrate(int argc, char **argv)
          "(default: native where possible)",
          1},
         {"gpu-during", KEY_GPU_DURING, "PLACE", 0,
-         "let OpenCL programs use a vgpu-proxy while the VM has no GPU: proxy:PATH, as the guest "
-         "reaches it, or proxy, the VM's own that vgpud knows",
+         "let OpenCL programs use a vgpu-proxy while the VM has no GPU: proxy:PATH, where PATH "
+         "is the proxy's address in the guest, or proxy for the proxy that vgpud knows for this "
+         "VM",
          1},
         {"plan", KEY_PLAN, "PLAN", 0,
-         "the move belongs to this plan; refuse it if the situation has changed since", 1},
+         "the plan that the move belongs to; vgpud refuses the move if the plan is out of date", 1},
         {"idempotency-key", KEY_KEY, "KEY", 0,
-         "query the result of a request whose answer was lost; the error message has its key", 1},
+         "get the result of a request whose answer was lost; the error message contained this key",
+         1},
         {0},
     };
     static const struct argp_child children[] = {

@@ -138,8 +138,8 @@ migration_list(void *data, vg_client *client, GError **err)
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
          args->active ? "no VM is being moved"
-         : args->all  ? "no vgpud has moved any VM"
-                      : "vgpud has not moved any VM"},
+         : args->all  ? "no known vgpud has moved a VM"
+                      : "vgpud has not moved any VMs"},
         vg_policy_acts_table(waiting, NULL),
     };
     return vg_output_print(args->online.format, items, tables,
@@ -266,17 +266,17 @@ migration_check(struct migration_args *args, const struct argp_state *state)
         strcmp(verb, "abort") == 0 || strcmp(verb, "retry") == 0 || strcmp(verb, "undo") == 0;
 
     if (args->active && !lists)
-        argp_error(state, "--active belongs to `migration list`");
+        argp_error(state, "--active is valid only with `migration list`");
     if (args->peer && lists)
         argp_error(state,
                    "--peer needs the id of a move; `migration list --all` lists the moves of all "
                    "peers");
     if (args->all && !lists)
-        argp_error(state, "--all belongs to `migration list`");
+        argp_error(state, "--all is valid only with `migration list`");
     if (args->options.wait && !acts)
-        argp_error(state, "--wait belongs to `migration abort`, `retry` and `undo`");
+        argp_error(state, "--wait is valid only with `migration abort`, `retry` and `undo`");
     if (args->online.watch_s > 0 && !lists && strcmp(verb, "show") != 0)
-        argp_error(state, "--watch does not apply here");
+        argp_error(state, "--watch is valid only with `migration list` and `show`");
     args->options.wait = args->options.wait || watches;
     vg_move_options_check(&args->options, args->options.wait, state);
 }
@@ -312,7 +312,7 @@ migration_parse(int key, char *arg, struct argp_state *state)
 int
 vg_cmd_migration(int argc, char **argv)
 {
-    static const char hint[] = "name the move; `vgpuctl migration list` shows them";
+    static const char hint[] = "specify a move; `vgpuctl migration list` shows all moves";
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, migration_list},
         {"show", VG_OBJECT_BEGINNING, hint, migration_show},
@@ -322,10 +322,10 @@ vg_cmd_migration(int argc, char **argv)
         {"undo", VG_OBJECT_REQUIRED, hint, migration_undo},
     };
     static const struct argp_option options[] = {
-        {"active", KEY_ACTIVE, NULL, 0, "list: only those that have not ended", 1},
-        {"all", KEY_ALL, NULL, 0, "list: the moves of all hosts that vgpud knows", 1},
-        {"peer", KEY_PEER, "NAME", 0,
-         "the peer whose vgpud runs the move, if it is not the queried vgpud", 1},
+        {"active", KEY_ACTIVE, NULL, 0, "list: only moves that have not ended", 1},
+        {"all", KEY_ALL, NULL, 0, "list: include the moves of all known hosts", 1},
+        {"peer", KEY_PEER, "NAME", 0, "the peer that runs the move, if it is not the queried vgpud",
+         1},
         {0},
     };
     static const struct argp_child children[] = {
@@ -334,8 +334,8 @@ vg_cmd_migration(int argc, char **argv)
         .options = options,
         .parser = migration_parse,
         .args_doc = "list\nshow MOVE\nwatch MOVE\nabort MOVE\nretry MOVE\nundo MOVE",
-        .doc = "Lists and shows moves of VMs, watches one, aborts one that is running, retries one "
-               "that has failed, and undoes one that is done. `vgpuctl migrate` starts one.",
+        .doc = "Lists, shows and watches moves of VMs, aborts running moves, retries failed "
+               "moves, and undoes completed moves. `vgpuctl migrate` starts a move.",
         .children = children,
     };
     struct migration_args args = {.online = {.verbs = verbs,

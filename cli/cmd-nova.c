@@ -65,7 +65,7 @@ nova_endpoint_text(json_object *endpoint)
         return g_strdup("nova excludes it");
     return g_strdup_printf("%.1f ms of %.0f ms%s", time_ms, limit_ms,
                            json_object_get_boolean(vg_output_member(endpoint, "taken"))
-                               ? ", nova takes this answer"
+                               ? ", nova uses this answer"
                                : "");
 }
 
@@ -87,19 +87,19 @@ nova_make_checks(const struct vg_nova_conf *conf, json_object *document)
     json_object *rows = json_object_new_array();
     json_object *endpoints = vg_output_member(document, "endpoints");
     g_autofree char *multiplier =
-        g_strdup_printf("VgpudWeigher, its weights times %g", conf->weight_multiplier);
+        g_strdup_printf("VgpudWeigher, weights multiplied by %g", conf->weight_multiplier);
 
     if (conf->path) {
         nova_add_check(rows, "enabled_filters",
                        !conf->filter     ? "missing"
                        : conf->available ? "ok"
                                          : "wrong",
-                       !conf->filter     ? "VgpudFilter is not in it"
+                       !conf->filter     ? "VgpudFilter is not listed"
                        : conf->available ? "VgpudFilter"
-                                         : "no available_filters names "
+                                         : "available_filters does not contain "
                                            "vgpud_nova.filters.VgpudFilter");
         nova_add_check(rows, "weight_classes", conf->weigher ? "ok" : "missing",
-                       conf->weigher ? multiplier : "VgpudWeigher is not in it");
+                       conf->weigher ? multiplier : "VgpudWeigher is not listed");
     }
     for (size_t i = 0; i < vg_output_length(endpoints); i++) {
         json_object *one = json_object_array_get_idx(endpoints, i);
@@ -181,8 +181,8 @@ nova_read_conf(const struct nova_args *args, bool by_options, struct vg_nova_con
     }
     int status = vg_nova_conf_read(args->config ? args->config : VG_NOVA_CONF_DEFAULT, conf, err);
     if (status < 0 && !args->config && g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
-        g_prefix_error(err, "is this the host of nova-scheduler? Name another file with --config, "
-                            "or a vgpud to query as nova would with --server or --socket: ");
+        g_prefix_error(err, "does nova-scheduler run on this host? Specify another file with "
+                            "--config, or a vgpud with --server or --socket: ");
     nova_forget_environment();
     return status;
 }
@@ -216,7 +216,7 @@ nova_set_hosts(struct nova_args *args, const char *arg, const struct argp_state 
     args->hosts = g_strsplit(arg, ",", -1);
     for (char **host = args->hosts; *host; host++) {
         if (!*g_strstrip(*host))
-            vg_cli_usage(state, "--hosts wants comma-separated names, not '%s'", arg);
+            vg_cli_usage(state, "--hosts must be a comma-separated list of names, not '%s'", arg);
     }
 }
 
@@ -238,8 +238,8 @@ nova_parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (args->config &&
             (args->online.remote.context || vg_remote_args_given(&args->online.remote)))
-            argp_error(state, "--config names the vgpuds that nova queries; it excludes --server, "
-                              "--socket, --context and their files");
+            argp_error(state, "--config already determines which vgpuds to query; leave out "
+                              "--server, --socket, --context and their file options");
         break;
     default:
         return ARGP_ERR_UNKNOWN;

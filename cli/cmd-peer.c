@@ -73,7 +73,7 @@ peer_list(void *data, vg_client *client, GError **err)
     }
     const struct vg_table table = {
         NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-        "this vgpud has no peers; a group [peer NAME] in its configuration names one"};
+        "this vgpud has no peers; to add one, add a group [peer NAME] to its configuration"};
     return vg_output_print(args->format, items, &table, 1, err);
 }
 
@@ -84,8 +84,8 @@ vg_cmd_peer(int argc, char **argv)
     static const struct argp argp = {
         .parser = vg_online_parse_children,
         .args_doc = "list",
-        .doc = "Lists the vgpud's peers and whether they answer, or why not. `vgpuctl placement "
-               "--dry-run` plans for their hosts, too.",
+        .doc = "Lists the vgpud's peers, whether they answer, and if not, why. `vgpuctl "
+               "placement --dry-run` also plans for their hosts.",
         .children = vg_online_children,
     };
     struct vg_online_args args = {

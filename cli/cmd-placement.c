@@ -56,10 +56,11 @@ cmd_placement_check(const struct placement_args *args, const struct argp_state *
     if (args->free_up && vg_free_up_parse(args->free_up, &type, &n, &error) < 0)
         vg_cli_usage(state, "--free-up: %s", error->message);
     if (args->free_up && (args->state.rule || args->explain))
-        argp_error(state, "--free-up is a rule of its own; %s does not apply",
+        argp_error(state, "--free-up is a separate rule; %s does not apply",
                    args->explain ? "--explain" : "--rule");
     if (args->free_up && args->state.paths->len > 0 && strcmp(args->free_up, VG_FREE_UP_NOVA) == 0)
-        argp_error(state, "snapshots do not have nova's requests; name the type, not nova");
+        argp_error(state, "snapshots do not contain nova's requests; specify a vGPU type "
+                          "instead of nova");
     if (!args->dry_run && !args->explain)
         argp_error(state, "`vgpuctl placement` only shows a plan; add --dry-run");
     if (args->state.paths->len == 0 && args->state.config_path && !args->explain)
@@ -97,7 +98,7 @@ cmd_placement_parse(int key, char *arg, struct argp_state *state)
         args->dump_config = true;
         break;
     case ARGP_KEY_ARG:
-        vg_cli_usage(state, "unexpected argument '%s'; snapshots are named with --state", arg);
+        vg_cli_usage(state, "unexpected argument '%s'; specify snapshots with --state", arg);
         break;
     case ARGP_KEY_END:
         cmd_placement_check(args, state);
@@ -194,9 +195,9 @@ vg_cmd_placement(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = cmd_placement_parse,
-        .doc = "Recommends which VM should move to which host, why, the gain and the "
-               "cost.\vWithout --state, the running vgpud makes the plan. Saved snapshots come "
-               "from `vgpuctl snapshot` or `vgpuctl analyze --snapshot`.",
+        .doc = "Recommends which VMs to move to which hosts, and shows the reason, gain and "
+               "cost of each move.\vWithout --state, the running vgpud makes the plan. Saved "
+               "snapshots come from `vgpuctl snapshot` or `vgpuctl analyze --snapshot`.",
         .children = children,
     };
     struct placement_args args = {0};

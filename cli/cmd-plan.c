@@ -191,7 +191,7 @@ cmd_plan_parse(int key, char *arg, struct argp_state *state)
 int
 vg_cmd_plan(int argc, char **argv)
 {
-    static const char hint[] = "name the plan; `vgpuctl plan list` shows them";
+    static const char hint[] = "specify a plan; `vgpuctl plan list` shows all plans";
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, cmd_plan_show_list},
         {"show", VG_OBJECT_BEGINNING, hint, show_plan},
@@ -207,10 +207,10 @@ vg_cmd_plan(int argc, char **argv)
         .options = options,
         .parser = cmd_plan_parse,
         .args_doc = "list\nshow PLAN\napply PLAN\nundo PLAN",
-        .doc =
-            "Shows the plans that vgpud has made, and executes one: its moves one after the "
-            "other, until one fails. `undo` moves VMs back whose moves made things worse. A plan "
-            "is a proposal; only `apply` and `undo` change anything.",
+        .doc = "Shows the plans that vgpud has made. `apply` executes the moves of a plan one "
+               "after the other, until one fails. `undo` moves VMs back if their moves made "
+               "things worse. A plan is only a proposal: `apply` and `undo` make changes, the "
+               "other commands do not.",
         .children = vg_online_once_children,
     };
     struct plan_args args = {

@@ -139,7 +139,7 @@ policy_warn_unknown(json_object *document)
 
     for (size_t i = 0; i < json_object_array_length(unknown); i++) {
         json_object *one = json_object_array_get_idx(unknown, i);
-        vg_cli_warn("the moves of host '%s' are not known: %s",
+        vg_cli_warn("the moves of host '%s' are unknown: %s",
                     json_object_get_string(vg_output_member(one, "host")),
                     json_object_get_string(vg_output_member(one, "reason")));
     }
@@ -193,8 +193,8 @@ policy_report(void *data, vg_client *client, GError **err)
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         policy_add_words(json_object_array_get_idx(rows, i));
     const struct vg_table table = {
-        "Moves by rule. Gains are in cores, of as many plan groups as OF says.", rows,
-        report_columns, G_N_ELEMENTS(report_columns), "no VM was moved in that time"};
+        "Moves by rule. Gains are in cores; OF is the number of plan groups that they include.",
+        rows, report_columns, G_N_ELEMENTS(report_columns), "no VM was moved in that period"};
     return vg_output_print(args->online.format, rows, &table, 1, err);
 }
 
@@ -247,19 +247,19 @@ vg_cmd_policy(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"since", VG_WHEN_SINCE, "TIME", 0,
-         "moves that were requested from then on, " VG_WHEN_HELP " (default: all)", 1},
-        {"until", VG_WHEN_UNTIL, "TIME", 0, "moves that were requested before then", 1},
+         "only moves requested since this time, " VG_WHEN_HELP " (default: all)", 1},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "only moves requested before this time", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = policy_parse,
         .args_doc = "report\nstatus\npause\nresume",
-        .doc =
-            "report sums up the moves of all hosts by the rule that proposed them: how many "
-            "helped, and their predicted and achieved gains. status shows whether vgpud moves VMs "
-            "without a person, and what it does. pause stops all such moves in the cluster, until "
-            "resume. vgpud-policy(7) describes the verdicts and automatic moves.",
+        .doc = "`report` summarises the moves of all hosts by the rule that proposed them: how "
+               "many helped, and their predicted and achieved gains. `status` shows whether "
+               "vgpud moves VMs automatically, and its current automatic moves. `pause` stops "
+               "automatic moves in the whole cluster until `resume`. vgpud-policy(7) describes "
+               "the verdicts and automatic moves.",
         .children = vg_online_children,
     };
     struct policy_args args = {

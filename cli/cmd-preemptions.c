@@ -123,13 +123,14 @@ cmd_preemptions_check(struct preemption_args *args, const struct argp_state *sta
     enum vg_output_format format = args->online.format;
 
     if (args->matrix && format != VG_OUTPUT_TABLE && format != VG_OUTPUT_WIDE)
-        argp_error(state, "--matrix is for tables; the other formats have an item for each pair");
+        argp_error(state, "--matrix is valid only for tables; the other formats contain an item "
+                          "for each pair");
     if (args->matrix && vg_when_is_asked(&args->when))
-        argp_error(state, "--matrix shows the present; leave out --since and --until");
+        argp_error(state, "--matrix shows only current figures; leave out --since and --until");
     vg_when_check(&args->when, state);
     args->matrix = args->matrix || (args->online.watch_s > 0 && format == VG_OUTPUT_TABLE);
     if (args->matrix && args->limit > 0)
-        argp_error(state, "--limit is for lists, not for a matrix");
+        argp_error(state, "--limit applies to lists, not to a matrix");
 }
 
 static error_t
@@ -143,13 +144,13 @@ cmd_preemptions_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_MATRIX:
         if (arg && strcmp(arg, "time") != 0 && strcmp(arg, "count") != 0)
-            vg_cli_usage(state, "--matrix wants time or count, not '%s'", arg);
+            vg_cli_usage(state, "--matrix must be time or count, not '%s'", arg);
         args->matrix = true;
         args->of = arg && strcmp(arg, "count") == 0 ? VG_MATRIX_COUNT : VG_MATRIX_TIME;
         break;
     case KEY_LIMIT:
         if (!g_ascii_string_to_signed(arg, 10, 1, LIMIT_MAX, &args->limit, NULL))
-            vg_cli_usage(state, "--limit wants a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
+            vg_cli_usage(state, "--limit must be a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
         break;
     case ARGP_KEY_SUCCESS:
         cmd_preemptions_check(args, state);
@@ -166,10 +167,10 @@ vg_cmd_preemptions(int argc, char **argv)
     static const struct vg_online_verb verb = {NULL, VG_OBJECT_OPTIONAL, NULL, show};
     static const struct argp_option options[] = {
         {"matrix", KEY_MATRIX, "OF", OPTION_ARG_OPTIONAL,
-         "current preemptions as a matrix of time (ms/s, default) or count (/s); --watch always "
-         "shows such tables",
+         "show current preemptions as a matrix, by time (ms/s, default) or by count (/s); "
+         "--watch always shows a matrix",
          1},
-        {"limit", KEY_LIMIT, "N", 0, "only the first N rows, those that lost most", 1},
+        {"limit", KEY_LIMIT, "N", 0, "only the N rows with the largest losses", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0, "start of a past period; " VG_WHEN_HELP, 2},
         {"until", VG_WHEN_UNTIL, "TIME", 0, "end of the period (default: now)", 2},
         {0},

@@ -138,8 +138,8 @@ proxy_print(const struct proxy_args *args, json_object *document, GError **err)
         proxy_complete(json_object_array_get_idx(rows, i), rows);
     const struct vg_table table = {
         NULL, rows, proxy_columns, G_N_ELEMENTS(proxy_columns),
-        "vgpud can query no vgpu-proxy on this host; [gpu] proxies in vgpud.conf names their "
-        "sockets"};
+        "vgpud knows no vgpu-proxy on this host; list the proxies' control sockets in [gpu] "
+        "proxies of vgpud.conf"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -254,15 +254,17 @@ proxy_check(const struct proxy_args *args, const struct argp_state *state)
     const bool is_move = strcmp(args->online.verb->name, "move") == 0;
 
     if (is_limit && args->weight == 0)
-        argp_error(state, "give the VM's weight with --weight");
+        argp_error(state, "specify the VM's weight with --weight");
     if (!is_limit && args->weight > 0)
-        argp_error(state, "--weight belongs to `proxy limit`");
+        argp_error(state, "--weight is valid only with `proxy limit`");
     if (is_move && (!args->to || !args->to[0]))
-        argp_error(state, "name the proxy for the programs with --to");
+        argp_error(state, "specify the proxy with --to");
     if (!is_move && (args->to || args->dry_run))
-        argp_error(state, "--to and --dry-run belong to `proxy move`");
+        argp_error(state, "--to and --dry-run are valid only with `proxy move`");
     if ((is_limit || is_move) && args->online.watch_s > 0)
-        argp_error(state, "--watch polls repeatedly, and `proxy %s` changes something",
+        argp_error(state,
+                   "--watch repeats a command, so it is not allowed with `proxy %s`, which "
+                   "makes changes",
                    args->online.verb->name);
 }
 
@@ -280,8 +282,8 @@ proxy_parse(int key, char *arg, struct argp_state *state)
         args->weight = g_ascii_strtoll(arg, &end, 10);
         if (!g_ascii_isdigit(arg[0]) || *end || args->weight < 1 ||
             args->weight > VG_PROXY_WEIGHT_MAX)
-            argp_error(state, "--weight is a number from 1 to %d, not '%s'", VG_PROXY_WEIGHT_MAX,
-                       arg);
+            argp_error(state, "--weight must be a number from 1 to %d, not '%s'",
+                       VG_PROXY_WEIGHT_MAX, arg);
         break;
     case KEY_TO:
         args->to = arg;
@@ -303,20 +305,20 @@ vg_cmd_proxy(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, proxy_list},
-        {"show", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl proxy list` shows those with a socket",
-         proxy_show},
-        {"limit", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl proxy list` shows those with a socket",
-         proxy_limit},
-        {"move", VG_OBJECT_REQUIRED, "name the VM; `vgpuctl vm list` shows them", proxy_move}};
+        {"show", VG_OBJECT_REQUIRED,
+         "specify a VM; `vgpuctl proxy list` shows the VMs with a proxy socket", proxy_show},
+        {"limit", VG_OBJECT_REQUIRED,
+         "specify a VM; `vgpuctl proxy list` shows the VMs with a proxy socket", proxy_limit},
+        {"move", VG_OBJECT_REQUIRED, "specify a VM; `vgpuctl vm list` shows all VMs", proxy_move}};
     static const struct argp_option options[] = {
         {"weight", KEY_WEIGHT, "NUMBER", 0,
          "limit: a VM with weight 3 gets three times the GPU time of one with weight 1 while both "
          "want it",
          1},
         {"to", KEY_TO, "PLACE", 0,
-         "move: a GPU of this host, as `vgpuctl gpu list` names it, a host, or HOST/GPU; a "
-         "vgpu-proxy as the guest reaches it, PATH, tls:HOST:PORT, tcp:HOST:PORT or "
-         "vsock:CID:PORT; direct: the programs' own OpenCL",
+         "move: a GPU of this host (see `vgpuctl gpu list`), a host, or HOST/GPU; or the "
+         "address of a vgpu-proxy in the guest: PATH, tls:HOST:PORT, tcp:HOST:PORT or "
+         "vsock:CID:PORT; or direct, for the programs' own OpenCL",
          1},
         {"dry-run", KEY_DRY_RUN, NULL, 0, "move: only show which proxy would be used and why", 1},
         {0},
@@ -326,9 +328,9 @@ vg_cmd_proxy(int argc, char **argv)
         .options = options,
         .parser = proxy_parse,
         .args_doc = "list\nshow VM\nlimit VM --weight NUMBER\nmove VM --to PLACE [--dry-run]",
-        .doc =
-            "Shows VMs that use a GPU of this host through vgpu-proxy, or details of one VM. Sets "
-            "its share, or moves its programs to another proxy, on this host or another.",
+        .doc = "Lists the VMs that use a GPU of this host through vgpu-proxy, or shows details "
+               "of one VM. Sets a VM's share, or moves its programs to another proxy on this or "
+               "another host.",
         .children = children,
     };
     struct proxy_args args = {

@@ -58,9 +58,9 @@ struct answer {
 
 static const struct argp_option options[] = {
     {"directory", 'O', "DIR", 0, "directory for the recording (default: ./recording-TIME)", 1},
-    {"with", KEY_WITH, "TRACER", 0, "lttng, perf, tracefs or auto, the first that works (default)",
-     1},
-    {"force", KEY_FORCE, NULL, 0, "replace the recording that DIR holds", 1},
+    {"with", KEY_WITH, "TRACER", 0,
+     "lttng, perf, tracefs, or auto for the first that works (default)", 1},
+    {"force", KEY_FORCE, NULL, 0, "replace the recording in DIR", 1},
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 2},
     {0},
 };
@@ -72,7 +72,7 @@ parse_with(struct record_args *args, const char *name, const struct argp_state *
     for (size_t i = 0; i < G_N_ELEMENTS(ways) && !args->with; i++)
         args->with = strcmp(ways[i]->name, name) == 0 ? ways[i] : NULL;
     if (!args->with && strcmp(name, "auto") != 0)
-        vg_cli_usage(state, "--with wants lttng, perf, tracefs or auto, not '%s'", name);
+        vg_cli_usage(state, "--with must be lttng, perf, tracefs or auto, not '%s'", name);
 }
 
 static error_t
@@ -101,13 +101,14 @@ cmd_record_parse(int key, char *arg, struct argp_state *state)
         if (args->seconds != 0)
             vg_cli_usage(state, "unexpected argument '%s'", arg);
         if (!g_ascii_string_to_signed(arg, 10, SECONDS_MIN, SECONDS_MAX, &args->seconds, NULL))
-            vg_cli_usage(state, "SECONDS are %d to %d, not '%s'", SECONDS_MIN, SECONDS_MAX, arg);
+            vg_cli_usage(state, "SECONDS must be from %d to %d, not '%s'", SECONDS_MIN, SECONDS_MAX,
+                         arg);
         break;
     case ARGP_KEY_END:
         if (args->seconds == 0)
-            argp_error(state, "give the number of seconds to record");
+            argp_error(state, "specify the number of seconds to record");
         if (args->force && !args->dir)
-            argp_error(state, "--force goes with -O, which names what to replace");
+            argp_error(state, "--force needs -O, which names the recording to replace");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -298,7 +299,7 @@ print_rest(json_object *doc, GError **err)
                                json_object_get_string(vg_output_member(item, "name")),
                                json_object_get_string(vg_output_member(item, "reason")));
     }
-    g_string_append_printf(text, "Look at it with:\n  %s\n",
+    g_string_append_printf(text, "To analyse it:\n  %s\n",
                            json_object_get_string(vg_output_member(doc, "analyze")));
     return vg_cli_print(text->str, err);
 }
@@ -324,7 +325,7 @@ static void
 warn(const struct vg_record_context *context, const struct answer *answer)
 {
     if (context->interrupted)
-        vg_cli_warn("interrupted: the %.1f seconds recorded until now are kept",
+        vg_cli_warn("interrupted; the recording of %.1f seconds is kept",
                     (double)answer->recorded_ns / 1e9);
     if (answer->lost > 0)
         vg_cli_warn("%" G_GUINT64_FORMAT
@@ -350,7 +351,7 @@ block_signals(GError **err)
     /* Of what we talk to, when it has gone: a write fails, which is told. */
     signal(SIGPIPE, SIG_IGN);
     int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd >= 0 ? fd : vg_error_errno(err, errno, "cannot watch for signals");
+    return fd >= 0 ? fd : vg_error_errno(err, errno, "cannot set up signal handling");
 }
 
 static int
@@ -394,10 +395,10 @@ vg_cmd_record(int argc, char **argv)
         .options = options,
         .parser = cmd_record_parse,
         .args_doc = "SECONDS",
-        .doc =
-            "Records only the events that `vgpuctl analyze` needs for SECONDS, and the list of "
-            "VMs.\vIt needs root. LTTng disturbs the host least, then perf; tracefs needs only the "
-            "kernel. A signal ends the recording early; what was recorded is kept.",
+        .doc = "Records the events that `vgpuctl analyze` needs, and the list of VMs, for "
+               "SECONDS.\vThis requires root. LTTng disturbs the host least, followed by perf; "
+               "tracefs needs only the kernel. A signal ends the recording early, but does not "
+               "discard it.",
     };
     struct record_args args = {.format = VG_OUTPUT_TABLE};
     g_autoptr(GError) error = NULL;

@@ -49,12 +49,14 @@ struct simulate_args {
 };
 
 static const struct argp_option options[] = {
-    {"mode", KEY_MODE, "MODE", 0, "this scheduler instead of the scenario's", 0},
-    {"seed", KEY_SEED, "N", 0, "seed of the random numbers, instead of the scenario's", 0},
+    {"mode", KEY_MODE, "MODE", 0, "use this scheduler mode instead of the scenario's", 0},
+    {"seed", KEY_SEED, "N", 0, "use this random seed instead of the scenario's", 0},
     {"compare", KEY_COMPARE, NULL, 0, "simulate every mode, one after the other", 0},
-    {"propose", KEY_PROPOSE, NULL, 0, "check whether another mode would be better, and which", 0},
-    {"trace-out", KEY_TRACE_OUT, "DIR", 0, "write it as a CTF trace, and DIR.truth.json", 1},
-    {"lose", KEY_LOSE, "PERCENT", 0, "drop this share of the trace and report it as lost", 1},
+    {"propose", KEY_PROPOSE, NULL, 0, "find out whether another mode would be better", 0},
+    {"trace-out", KEY_TRACE_OUT, "DIR", 0,
+     "also write the simulation as a CTF trace, and its exact figures to DIR.truth.json", 1},
+    {"lose", KEY_LOSE, "PERCENT", 0,
+     "drop this percentage of the trace's events and report them as lost", 1},
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 2},
     {0},
 };
@@ -115,20 +117,20 @@ check_input(struct simulate_args *args, const struct argp_state *state)
 
     if (vg_stream_is_trace(paths->pdata[0])) {
         if (args->seed_given)
-            argp_error(state, "a recording uses no random numbers; --seed does not apply");
+            argp_error(state, "--seed does not apply to a recording, which uses no random numbers");
         return;
     }
     args->scenario = paths->pdata[0];
     const char *given = vg_simulate_options_given(&args->gpu);
     if (paths->len > 1)
-        vg_cli_usage(state, "name one scenario only; '%s' is another",
+        vg_cli_usage(state, "specify only one scenario; '%s' is another",
                      (const char *)paths->pdata[1]);
     bool of_trace =
         args->trace.has_begin || args->trace.has_end || args->trace.vm_map || args->gpu.device;
     /* What is not there may have been meant as a recording; that it is not there is said later. */
     if (of_trace &&
         (strcmp(args->scenario, "-") == 0 || g_file_test(args->scenario, G_FILE_TEST_EXISTS)))
-        argp_error(state, "--begin, --end, --vm-map and --device are for recordings, not for "
+        argp_error(state, "--begin, --end, --vm-map and --device apply to recordings, not to "
                           "scenarios");
     if (given && !args->propose)
         argp_error(state, "a scenario defines how its GPU is shared: %s needs --propose", given);
@@ -138,20 +140,20 @@ static void
 cmd_simulate_check(struct simulate_args *args, const struct argp_state *state)
 {
     if (args->trace.paths->len == 0)
-        argp_error(state, "name a scenario or a trace; - is a scenario from standard input");
+        argp_error(state, "specify a scenario or a trace; - reads a scenario from standard input");
     if (args->compare && args->mode_given)
         argp_error(state, "--compare runs every mode; --mode does not apply");
     if (args->propose && (args->compare || args->mode_given))
-        argp_error(state, "--propose chooses the modes itself; leave out %s",
+        argp_error(state, "--propose chooses the modes; leave out %s",
                    args->compare ? "--compare" : "--mode");
     if (args->trace_out && (args->compare || args->propose))
-        argp_error(state, "--trace-out writes one simulation, %s makes several",
+        argp_error(state, "--trace-out writes one simulation, but %s runs several",
                    args->compare ? "--compare" : "--propose");
     if (args->lose > 0 && !args->trace_out)
         argp_error(state, "--lose needs --trace-out");
     check_input(args, state);
     if (args->trace_out && !args->scenario)
-        argp_error(state, "--trace-out is for scenarios, and this is already a trace");
+        argp_error(state, "--trace-out applies only to scenarios, and this is a trace");
 }
 
 static error_t
@@ -314,8 +316,8 @@ warn_of_limits(const struct vg_gpusched_result *result)
         waiting += g_array_index(result->gpus, struct vg_gpusched_figures, i).queue_len_max;
     if (waiting > VG_GPU_OPEN_REQUESTS_MAX)
         fprintf(stderr,
-                "vgpuctl: warning: up to %" G_GUINT64_FORMAT
-                " requests wait at a time; an analysis of the trace keeps %d of them\n",
+                "vgpuctl: warning: up to %" G_GUINT64_FORMAT " requests wait at a time, but an "
+                "analysis of the trace keeps only %d of them\n",
                 waiting, VG_GPU_OPEN_REQUESTS_MAX);
 }
 
@@ -328,7 +330,7 @@ simulate_to_trace(const struct simulate_args *args, const struct vg_gpusched_sce
 
     /* The truth would lie inside of the trace. */
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        vg_error(err, VG_E_INVALID, "--trace-out: '%s' is not the name of a directory",
+        vg_error(err, VG_E_INVALID, "--trace-out: '%s' is not a valid name for a new directory",
                  args->trace_out);
         return NULL;
     }
@@ -402,7 +404,8 @@ run_traces(struct simulate_args *args, GError **err)
     const struct vg_stream *first = streams->pdata[0];
     if (streams->len > 1)
         return vg_error(err, VG_E_INVALID,
-                        "there are requests on %u GPUs, one of them '%s'; choose one with --device",
+                        "the recording has requests on %u GPUs, one of them '%s'; choose a GPU "
+                        "with --device",
                         streams->len, first->device);
     vg_stream_warn(first);
     if (args->mode_given)

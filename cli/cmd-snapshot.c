@@ -99,8 +99,8 @@ snapshot(struct vg_trace_args *args, GError **err)
         return -1;
     if (recordings->len != 1)
         return vg_error(err, VG_E_INVALID,
-                        "a snapshot describes one host at one time, but these are %u recordings; "
-                        "name one of them",
+                        "a snapshot describes one host at one time, but there are %u "
+                        "recordings; specify one of them",
                         recordings->len);
     return print_snapshot(args, g_ptr_array_steal_index(recordings, 0), err);
 }
@@ -109,18 +109,19 @@ int
 vg_cmd_snapshot(int argc, char **argv)
 {
     static const struct argp_child children[] = {
-        {&vg_trace_argp, 0, NULL, 0}, {&vg_remote_argp, 0, "Which vgpud, without TRACE:", 5}, {0}};
+        {&vg_trace_argp, 0, NULL, 0},
+        {&vg_remote_argp, 0, "Connection to vgpud, without TRACE:", 5},
+        {0}};
     static const struct argp_option options[] = {
-        {"peers", KEY_PEERS, NULL, 0, "include all hosts that vgpud knows", 4},
+        {"peers", KEY_PEERS, NULL, 0, "include all known hosts", 4},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = cmd_snapshot_parse,
         .args_doc = "[TRACE...]",
-        .doc = "Prints the snapshot of a recorded host, or of the running vgpud, as JSON, for "
-               "`vgpuctl placement --state`.\v"
-               "TRACE is what `vgpuctl analyze` takes.",
+        .doc = "Prints a snapshot of a recorded host, or the running vgpud's snapshot, as JSON "
+               "for `vgpuctl placement --state`.\vTRACE is the same as for `vgpuctl analyze`.",
         .children = children,
     };
     struct snapshot_args args = {0};

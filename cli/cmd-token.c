@@ -66,8 +66,8 @@ token_print(const char *token, GError **err)
 
     if (vg_cli_print(line, err) < 0)
         return -1;
-    fputs("vgpuctl: this token is not shown again; store it in a file that only its user can read, "
-          "and name that file with --token-file or VGPUCTL_TOKEN_FILE\n",
+    fputs("vgpuctl: this token is not shown again; store it in a file that only its user can "
+          "read, and specify that file with --token-file or VGPUCTL_TOKEN_FILE\n",
           stderr);
     char *path = realpath("/proc/self/fd/1", NULL);
     if (path)
@@ -124,7 +124,7 @@ token_parse_lifetime(const char *text, const struct argp_state *state)
             seconds = number * units[i].seconds;
     }
     if (!(seconds >= 1 && seconds <= LIFETIME_MAX_S))
-        vg_cli_usage(state, "--lifetime wants a time of 1s to 36500d, like 12h or 30d, not '%s'",
+        vg_cli_usage(state, "--lifetime must be from 1s to 36500d, such as 12h or 30d, not '%s'",
                      text);
     return (int64_t)llround(seconds);
 }
@@ -136,14 +136,14 @@ token_check(const struct token_args *args, const struct argp_state *state)
     bool creates = strcmp(args->online.verb->name, "create") == 0;
 
     if (creates && !args->role)
-        argp_error(state, "give the token's role with --role: reader, operator, admin or peer");
+        argp_error(state, "specify the token's role with --role: reader, operator, admin or peer");
     if (creates && !g_strv_contains(roles, args->role))
-        argp_error(state, "--role is reader, operator, admin or peer, not '%s'", args->role);
+        argp_error(state, "--role must be reader, operator, admin or peer, not '%s'", args->role);
     if (!creates && (args->role || args->lifetime_s > 0))
-        argp_error(state, "--role and --lifetime belong to `token create`");
+        argp_error(state, "--role and --lifetime are valid only with `token create`");
     if (creates && args->online.format == VG_OUTPUT_CSV)
         argp_error(state,
-                   "a token is printed as plain text, or with -o json or yaml as a document");
+                   "a token is printed as plain text, or as a document with -o json or -o yaml");
 }
 
 static error_t
@@ -177,21 +177,21 @@ vg_cmd_token(int argc, char **argv)
         {"create", VG_OBJECT_REQUIRED, "the token's name, which is needed to revoke it",
          token_create},
         {"list", VG_OBJECT_NONE, NULL, token_list},
-        {"revoke", VG_OBJECT_REQUIRED, "name the token; `vgpuctl token list` shows them",
+        {"revoke", VG_OBJECT_REQUIRED, "specify a token; `vgpuctl token list` shows all tokens",
          token_revoke},
     };
     static const struct argp_option options[] = {
         {"role", KEY_ROLE, "ROLE", 0, "create: reader, operator, admin or peer", 1},
         {"lifetime", KEY_LIFETIME, "TIME", 0,
-         "create: its validity, like 12h or 30d (default: unlimited)", 1},
+         "create: how long the token is valid, such as 12h or 30d (default: unlimited)", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = token_parse,
         .args_doc = "create NAME --role ROLE\nlist\nrevoke NAME",
-        .doc = "Creates, lists and revokes tokens for access over the network. For admins: on the "
-               "socket, root and vgpud's own user.",
+        .doc = "Creates, lists and revokes tokens for access over the network. Requires the "
+               "role admin, which root and vgpud's own user have on the socket.",
         .children = vg_online_once_children,
     };
     struct token_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};

@@ -361,7 +361,7 @@ ui_show(void *data, vg_client *client, GError **err)
     ui.socket = vg_remote_value(&remote, VG_REMOTE_SOCKET);
     if (status == 0 && !ui.socket) {
         printf("https://%s:%s/\n", remote.host, remote.port);
-        vg_cli_warn("open this vgpud directly in a browser, which prompts for a token");
+        vg_cli_warn("open this link in a browser; the page prompts for a token");
     } else if (status == 0 && (status = ui_listen(&ui, args->port, err)) == 0) {
         g_autofree char *token = ui_make_token();
         ui.authorization = g_strconcat("Bearer ", token, NULL);
@@ -387,7 +387,7 @@ ui_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_PORT:
         if (!g_ascii_string_to_signed(arg, 10, 1, UI_PORT_MAX, &args->port, NULL))
-            vg_cli_usage(state, "--port wants a number from 1 to %d, not '%s'", UI_PORT_MAX, arg);
+            vg_cli_usage(state, "--port must be a number from 1 to %d, not '%s'", UI_PORT_MAX, arg);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -406,8 +406,8 @@ vg_cmd_ui(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = ui_parse,
-        .doc = "Prints a link to the page of charts for a browser on this machine, and serves the "
-               "page until it is interrupted.",
+        .doc = "Serves a page of charts to browsers on this machine, and prints the link to it. "
+               "Press Ctrl-C to stop.",
         .children = vg_online_silent_children,
     };
     struct ui_args args = {.online = {.verbs = &verb, .n_verbs = 1, .silent = true}};

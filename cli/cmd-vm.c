@@ -212,7 +212,7 @@ cmd_vm_show_list(void *data, vg_client *client, GError **err)
     add_list_members(rows);
     const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
                                    args->project || args->name ? "no VM matches"
-                                   : args->vm_class            ? "no VM is of this class"
+                                   : args->vm_class            ? "no VM has this class"
                                                                : "vgpud has found no VM yet"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
@@ -279,8 +279,8 @@ cmd_vm_virtio_gpu(const struct vm_args *args, json_object *vm)
             name = words[i][1];
     if (bytes <= 0)
         return g_strdup_printf("virtio-gpu: %s\n", name);
-    return g_strdup_printf("virtio-gpu: %s, the guest can map %" G_GINT64_FORMAT
-                           " MiB of the host (hostmem)\n",
+    return g_strdup_printf("virtio-gpu: %s, the guest can map %" G_GINT64_FORMAT " MiB of host "
+                           "memory (hostmem)\n",
                            name, bytes >> 20);
 }
 
@@ -336,12 +336,12 @@ show_vm(void *data, vg_client *client, GError **err)
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
         {"In OpenStack", owners, openstack_columns, G_N_ELEMENTS(openstack_columns), NULL},
-        {"vCPUs, since the start", vcpus, figure_columns, G_N_ELEMENTS(figure_columns), NULL},
+        {"vCPUs, since vgpud started", vcpus, figure_columns, G_N_ELEMENTS(figure_columns), NULL},
         {"Who took its CPU time", vg_output_member(vm, "lost_to"), loss_columns,
          G_N_ELEMENTS(loss_columns), NULL},
         {"Processes behind host:user", processes, process_columns, G_N_ELEMENTS(process_columns),
          NULL},
-        {"GPUs, since the start", vg_output_member(vm, "gpu"), cmd_vm_gpu_columns,
+        {"GPUs, since vgpud started", vg_output_member(vm, "gpu"), cmd_vm_gpu_columns,
          G_N_ELEMENTS(cmd_vm_gpu_columns), NULL},
         {"Host devices", vg_output_member(vm, "domain.devices"), cmd_vm_device_columns,
          G_N_ELEMENTS(cmd_vm_device_columns), NULL},
@@ -413,21 +413,23 @@ cmd_vm_check(const struct vm_args *args, const struct argp_state *state)
 
     if (strcmp(verb->name, "list") != 0 &&
         (args->vm_class || args->project || args->name || args->sort || args->limit))
-        argp_error(state, "--sort, --limit, --class, --project and --name belong to `vm list`");
+        argp_error(state, "--sort, --limit, --class, --project and --name are valid only with "
+                          "`vm list`");
     if (args->host && !args->all)
-        argp_error(state, "--host belongs to `vm list --all`");
+        argp_error(state, "--host is valid only with `vm list --all`");
     if (args->all && (strcmp(verb->name, "list") != 0 || args->project || args->name ||
                       args->sort || vg_when_is_asked(&args->when)))
-        argp_error(state, "--all belongs to `vm list`, with --host, --class and --limit alone");
+        argp_error(state,
+                   "only `vm list` accepts --all, and only with --host, --class and --limit");
     if (strcmp(verb->name, "history") != 0 && (args->step || args->source))
-        argp_error(state, "--step and --source belong to `vm history`");
+        argp_error(state, "--step and --source are valid only with `vm history`");
     if (!vg_when_is_asked(&args->when))
         return;
     if (strcmp(verb->name, "show") == 0)
-        argp_error(state, "--since and --until belong to `vm list` and `vm history`");
+        argp_error(state, "--since and --until are valid only with `vm list` and `vm history`");
     if (args->vm_class || args->project || args->name)
-        argp_error(state, "--class, --project and --name apply to the present only; leave out "
-                          "--since and --until");
+        argp_error(state, "--class, --project and --name apply only to current figures; leave "
+                          "out --since and --until");
     vg_when_check(&args->when, state);
 }
 
@@ -446,18 +448,18 @@ parse_vm(int key, char *arg, struct argp_state *state)
         for (size_t i = 0; i < G_N_ELEMENTS(sorts); i++)
             known = known || strcmp(sorts[i], arg) == 0;
         if (!known)
-            vg_cli_usage(state, "--sort wants name, lost, cpu or gpu, not '%s'", arg);
+            vg_cli_usage(state, "--sort must be name, lost, cpu or gpu, not '%s'", arg);
         args->sort = arg;
         break;
     case KEY_LIMIT:
         if (!g_ascii_string_to_signed(arg, 10, 1, LIMIT_MAX, &args->limit, NULL))
-            vg_cli_usage(state, "--limit wants a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
+            vg_cli_usage(state, "--limit must be a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
         break;
     case KEY_CLASS:
         for (size_t i = 0; vg_vm_class_names[i]; i++)
             known = known || strcmp(vg_vm_class_names[i], arg) == 0;
         if (!known)
-            vg_cli_usage(state, "--class wants idle, cpu, gpu, mixed or alternating, not '%s'",
+            vg_cli_usage(state, "--class must be idle, cpu, gpu, mixed or alternating, not '%s'",
                          arg);
         args->vm_class = arg;
         break;
@@ -500,11 +502,11 @@ vg_cmd_vm(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"sort", KEY_SORT, "BY", 0,
-         "list: by name (default), or by lost, cpu or gpu of the newest window, largest first; "
-         "with --since the default is lost",
+         "list: sort by name (default), or by lost, cpu or gpu in the newest window, largest "
+         "first; with --since, the default is lost",
          1},
-        {"limit", KEY_LIMIT, "N", 0, "list: only the first N", 1},
-        {"all", KEY_ALL, NULL, 0, "list: the VMs of all hosts that vgpud knows, largest loss first",
+        {"limit", KEY_LIMIT, "N", 0, "list: show only the first N VMs", 1},
+        {"all", KEY_ALL, NULL, 0, "list: include the VMs of all known hosts, largest loss first",
          1},
         {"host", KEY_HOST, "HOST", 0, "list --all: only VMs on this host", 1},
         {"class", KEY_CLASS, "CLASS", 0,
@@ -514,9 +516,9 @@ vg_cmd_vm(int argc, char **argv)
         {"name", KEY_NAME, "PATTERN", 0,
          "list: only VMs with this name in libvirt or OpenStack; * and ? are wildcards", 1},
         {"since", VG_WHEN_SINCE, "TIME", 0,
-         "list: sums start of a past period; history: rows (default: -1h); " VG_WHEN_HELP, 2},
+         "list, history: start of a past period (default for history: -1h); " VG_WHEN_HELP, 2},
         {"until", VG_WHEN_UNTIL, "TIME", 0, "list, history: end of the period (default: now)", 2},
-        {"step", KEY_STEP, "STEP", 0, "history: raw, or sums over 10s, 1min, 1h, ...", 2},
+        {"step", KEY_STEP, "STEP", 0, "history: raw, or a step such as 10s, 1min or 1h", 2},
         {"source", KEY_SOURCE, "NAME", 0,
          "history: the source of the figures (default: the newest)", 2},
         {0},
@@ -525,8 +527,8 @@ vg_cmd_vm(int argc, char **argv)
         .options = options,
         .parser = parse_vm,
         .args_doc = "list\nshow VM\nhistory VM\nset VM --policy=MODE",
-        .doc = "Shows the VMs of the host that vgpud watches. VM is a UUID or a name, also one of "
-               "OpenStack that only one VM has.",
+        .doc = "Shows the VMs of the host that vgpud monitors. VM is a UUID, a name, or an "
+               "OpenStack name that only one VM has.",
         .children = vg_online_children,
     };
     struct vm_args args = {
@@ -570,14 +572,15 @@ vg_cmd_top(int argc, char **argv)
     static const struct argp_option options[] = {
         {"plain", KEY_PLAIN, NULL, 0, "print the list repeatedly instead of using a full screen",
          1},
-        {"all", KEY_ALL, NULL, 0, "the worst VMs of all hosts that vgpud knows, as a plain list",
-         1},
+        {"all", KEY_ALL, NULL, 0,
+         "print a plain list of the VMs with the largest losses on all known hosts", 1},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = parse_top,
-        .doc = "Shows the VMs live, those that lose most CPU time first. Press `?` for the keys.",
+        .doc = "Shows a live view of the VMs, largest loss of CPU time first. Press `?` for the "
+               "keys.",
         .children = vg_online_children,
     };
     struct vm_args args = {

@@ -63,7 +63,7 @@ vulkan_text(json_object *change)
     const bool dry_run = json_object_get_boolean(vg_output_member(change, "dry_run"));
 
     if (!json_object_get_boolean(vg_output_member(change, "changed"))) {
-        g_string_append_printf(text, "%s has that already: nothing changed\n", vm);
+        g_string_append_printf(text, "nothing changed: the definition of %s already matches\n", vm);
         return g_string_free(text, FALSE);
     }
     g_string_append_printf(text, "The definition of %s %s%s:\n", vm,
@@ -74,8 +74,8 @@ vulkan_text(json_object *change)
     vulkan_add_lines(text, vg_output_member(change, "changes"));
     vulkan_add_lines(text, vg_output_member(change, "notes"));
     if (json_object_get_boolean(vg_output_member(change, "running")))
-        g_string_append_printf(
-            text, "%s is running: the change takes effect when it is next started\n", vm);
+        g_string_append_printf(text, "%s is running; the change takes effect at its next start\n",
+                               vm);
     return g_string_free(text, FALSE);
 }
 
@@ -137,7 +137,7 @@ vulkan_parse_size(const char *text, const struct argp_state *state)
         if (strcmp(end, units[i].name) == 0 && number > 0 &&
             number <= (uint64_t)(VG_JSON_INT_MAX >> units[i].shift))
             return (int64_t)(number << units[i].shift);
-    vg_cli_usage(state, "--hostmem wants a power of two of bytes, like 256M or 4G, not '%s'", text);
+    vg_cli_usage(state, "--hostmem must be a power of two, such as 256M or 4G, not '%s'", text);
     return 0;
 }
 
@@ -147,10 +147,10 @@ vulkan_check(const struct vulkan_args *args, const struct argp_state *state)
     if (strcmp(args->online.verb->name, "enable") != 0 &&
         (args->hostmem_bytes > 0 || args->render_node || args->loosen_sandbox))
         argp_error(state,
-                   "--hostmem, --render-node and --loosen-sandbox belong to `vulkan enable`");
+                   "--hostmem, --render-node and --loosen-sandbox are valid only with `vulkan "
+                   "enable`");
     if (args->online.format == VG_OUTPUT_CSV)
-        argp_error(state, "the change cannot be printed as a table; -o json and yaml print it as a "
-                          "document");
+        argp_error(state, "the change cannot be printed in this format; use -o json or -o yaml");
     if (!args->dry_run && !args->yes && !isatty(STDIN_FILENO))
         argp_error(state,
                    "cannot ask for confirmation without a terminal; use --yes, or --dry-run to "
@@ -193,18 +193,18 @@ vulkan_parse(int key, char *arg, struct argp_state *state)
 int
 vg_cmd_vulkan(int argc, char **argv)
 {
-    static const char hint[] = "name the VM; `vgpuctl vm list` shows them";
+    static const char hint[] = "specify a VM; `vgpuctl vm list` shows all VMs";
     static const struct vg_online_verb verbs[] = {
         {"enable", VG_OBJECT_REQUIRED, hint, vulkan_set},
         {"disable", VG_OBJECT_REQUIRED, hint, vulkan_set},
     };
     static const struct argp_option options[] = {
         {"hostmem", KEY_HOSTMEM, "SIZE", 0,
-         "enable: memory of the host that the guest can map, like 256M (default: 4G)", 1},
+         "enable: amount of host memory that the guest can map, such as 256M (default: 4G)", 1},
         {"render-node", KEY_RENDER_NODE, "PATH", 0,
          "enable: QEMU's render node, like /dev/dri/renderD128 (default: libvirt chooses)", 1},
         {"loosen-sandbox", KEY_LOOSEN, NULL, 0,
-         "enable: exempt this VM's QEMU from libvirt's sandbox where that would keep it from "
+         "enable: exempt this VM's QEMU from libvirt's sandbox if the sandbox keeps it from "
          "starting its render server",
          1},
         {"dry-run", KEY_DRY_RUN, NULL, 0, "only show the change", 1},
@@ -215,9 +215,9 @@ vg_cmd_vulkan(int argc, char **argv)
         .options = options,
         .parser = vulkan_parse,
         .args_doc = "enable VM\ndisable VM",
-        .doc =
-            "Adds Vulkan (virtio-gpu with Venus) to the definition of a VM that has no GPU of its "
-            "own, so that its programs use the host's GPU, or removes it. For operators.",
+        .doc = "Adds Vulkan (virtio-gpu with Venus) to the definition of a VM without a GPU of "
+               "its own, or removes it. With Vulkan, programs in the VM use the host's GPU. "
+               "Requires the role operator.",
         .children = vg_online_once_children,
     };
     struct vulkan_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};

@@ -35,10 +35,10 @@ doctor_add_alerts(json_object *checks, json_object *alerts, const char *metrics)
         vg_doctor_add(checks, "alerts", VG_HEALTH_LACKS, "vgpuctl alert list", "%zu raised: %s%s",
                       n, names->str, n > NAMED_MAX ? ", ..." : "");
     else if (rules > 0)
-        vg_doctor_add(checks, "alerts", VG_HEALTH_OK, NULL, "none of %.0f is active", rules);
+        vg_doctor_add(checks, "alerts", VG_HEALTH_OK, NULL, "%.0f configured, none active", rules);
     else if (rules == 0)
         vg_doctor_add(checks, "alerts", VG_HEALTH_OK, NULL,
-                      "none is configured; groups [alert NAME] in vgpud.conf configure them");
+                      "none configured; to configure one, add a group [alert NAME] to vgpud.conf");
 }
 
 static void

@@ -132,15 +132,15 @@ cards_check(const struct cards_view *view)
         return;
     else if (!driver)
         vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, look,
-                      "no driver is bound to it: a VM can use the whole GPU, but nothing measures "
-                      "or partitions it; the modules named there would");
+                      "no driver is bound to it: a VM can use the whole GPU, but no driver "
+                      "measures or partitions it; the command shows which kernel modules can");
     else if (room == 0)
         vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, "mdevctl list",
-                      "it has no capacity for another mediated device of any type: a further VM "
-                      "needs a free existing one");
+                      "it has no capacity for another mediated device of any type; another VM "
+                      "needs a mediated device that exists and is free");
     else
         vg_doctor_add(view->checks, view->what, VG_HEALTH_OK, NULL,
-                      "bound to %s; the host uses nothing else of its IOMMU group, %s", driver,
+                      "bound to %s; the host uses no other device in its IOMMU group, %s", driver,
                       group ? group : "for it has none");
 }
 

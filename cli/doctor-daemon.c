@@ -28,7 +28,7 @@
 
 #define LAST_WORDS "journalctl -u vgpud -n 20"
 #define CAPABLE                                                                                    \
- "; a line AmbientCapabilities= in a drop-in of vgpud's unit grants what it needs, see vgpud(8)"
+ "; grant the capabilities with AmbientCapabilities= in a drop-in for vgpud's unit, see vgpud(8)"
 
 struct doctor_remedy {
     const char *mend;
@@ -39,12 +39,12 @@ struct doctor_remedy {
 static const struct doctor_remedy doctor_remedies[VG_TROUBLE_MAX] = {
     [VG_TROUBLE_BPF_DENIED] = {"systemctl edit vgpud", CAPABLE},
     [VG_TROUBLE_BTF_ABSENT] = {"apt install linux-image-amd64",
-                               "; Debian's kernels have it, others may have to be rebuilt"},
+                               "; Debian's kernels have it, other kernels may have to be rebuilt"},
     [VG_TROUBLE_PTRACE_DENIED] = {"systemctl edit vgpud", CAPABLE},
     [VG_TROUBLE_TRACEFS_ABSENT] = {"mount -t tracefs none /sys/kernel/tracing", NULL},
     [VG_TROUBLE_PERF_DENIED] = {"sysctl kernel.perf_event_paranoid=-1", NULL},
-    [VG_TROUBLE_PERF_MEMORY] = {"systemctl edit vgpud", "; a line LimitMEMLOCK=infinity in a "
-                                                        "drop-in of vgpud's unit allows it"},
+    [VG_TROUBLE_PERF_MEMORY] = {"systemctl edit vgpud", "; add LimitMEMLOCK=infinity to a "
+                                                        "drop-in for vgpud's unit"},
     [VG_TROUBLE_LIBVIRT_DENIED] = {"adduser vgpud libvirt && systemctl restart vgpud", NULL},
     [VG_TROUBLE_LIBVIRT_ABSENT] = {LIBVIRT_START, NULL},
     [VG_TROUBLE_DISK_FULL] = {"df -h", NULL},
@@ -238,8 +238,8 @@ doctor_add_engine(json_object *checks, json_object *host, json_object *part)
         doctor_complain(checks, "engine", doctor_part_health(part), part);
     else
         vg_doctor_add(checks, "engine", missed > 0 ? VG_HEALTH_LACKS : VG_HEALTH_OK, NULL,
-                      "%" PRId64 " windows of %.3g s, %" PRId64 " missed; the newest by %s, with "
-                      "confidence %.0f %%, has %" PRId64 " VM%s",
+                      "%" PRId64 " windows of %.3g s, %" PRId64 " missed; the newest is from "
+                      "%s, with confidence %.0f %%, and has %" PRId64 " VM%s",
                       doctor_int(host, "measurement.windows"),
                       doctor_double(host, "measurement.window_ns") / (double)VG_NS_PER_S, missed,
                       doctor_string(host, "measurement.source"),
@@ -287,8 +287,8 @@ doctor_add_store(json_object *checks, json_object *host, json_object *part, cons
                   "%s in %s, %s free%s; it keeps windows for %" PRId64 " days, minutes for "
                   "%" PRId64 ", hours for %" PRId64 "; %.0f errors, %.0f windows lost",
                   size, *directory ? directory : "?", left,
-                  is_short ? ", which is little (a smaller raw_days in [store] of vgpud.conf keeps "
-                             "less)"
+                  is_short ? ", which is little (reduce raw_days in [store] of vgpud.conf to "
+                             "store less)"
                            : "",
                   doctor_int(store, "raw_days"), doctor_int(store, "minute_days"),
                   doctor_int(store, "hour_days"), MAX(failures, 0), MAX(dropped, 0));
@@ -454,8 +454,8 @@ vg_doctor_read_peers(json_object *checks, json_object *peers)
                           doctor_string(peer, "host"));
         else
             vg_doctor_add(checks, what, VG_HEALTH_LACKS, "timedatectl set-ntp true",
-                          "answers, but the clock of its host '%s' differs by %+.3g s; one of the "
-                          "two is wrong",
+                          "answers, but the clock of its host '%s' differs by %+.3g s; one of "
+                          "the two clocks is wrong",
                           doctor_string(peer, "host"), off_s);
     }
     doctor_add_host_groups(checks, vg_output_member(peers, "host_group_warnings"));
@@ -468,12 +468,12 @@ vg_doctor_read_clock(json_object *checks)
 
     if (adjtimex(&status) < 0)
         vg_doctor_add(checks, "clock", VG_HEALTH_LACKS, NULL,
-                      "the kernel does not report whether it is synchronised");
+                      "the kernel does not report whether the clock is synchronised");
     else if (status.status & STA_UNSYNC)
         vg_doctor_add(checks, "clock", VG_HEALTH_LACKS, "timedatectl set-ntp true",
                       "this machine's clock is not synchronised (NTP, chrony)");
     else
         vg_doctor_add(checks, "clock", VG_HEALTH_OK, NULL,
-                      "synchronised, to %.3g ms by its own estimate",
+                      "synchronised, with an estimated error of %.3g ms",
                       (double)status.esterror / 1000);
 }

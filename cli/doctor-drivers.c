@@ -52,14 +52,14 @@ vg_doctor_read_guest(json_object *checks, json_object *movable)
             continue;
         is_known = true;
         vg_doctor_add(checks, what, VG_HEALTH_LACKS, NULL,
-                      "a fault of its NVIDIA driver %s is reported: %s%s", driver, text,
+                      "its NVIDIA driver %s has a known fault: %s%s", driver, text,
                       refused ? "; its agent refuses to release CUDA programs, so the VM cannot "
                                 "move while they run"
                               : "");
     }
     if (!is_known)
         vg_doctor_add(checks, what, VG_HEALTH_OK, NULL,
-                      "no fault of its NVIDIA driver %s is known that prevents moves of CUDA "
+                      "its NVIDIA driver %s has no known fault that prevents moves of CUDA "
                       "programs",
                       driver);
 }
@@ -76,7 +76,7 @@ vg_doctor_read_driver(json_object *checks, const char *root)
     for (size_t i = 0; i < G_N_ELEMENTS(drivers_of_hosts); i++) {
         if (strcmp(drivers_of_hosts[i].version, version) == 0)
             vg_doctor_add(checks, "NVIDIA driver", VG_HEALTH_LACKS, NULL,
-                          "a fault of version %s, which this host has loaded, is reported: %s (%s)",
+                          "version %s, which this host has loaded, has a known fault: %s (%s)",
                           version, drivers_of_hosts[i].what, drivers_of_hosts[i].source);
     }
 }

@@ -61,7 +61,7 @@ here_run(const char *const *argv, GError **err)
     while (!vg_child_poll(child, -1, POLL_MS)) {
         if (vg_clock_monotonic_ns() < until_ns)
             continue;
-        vg_error(err, VG_E_TIMEOUT, "`%s` has not ended after 10 s", argv[0]);
+        vg_error(err, VG_E_TIMEOUT, "`%s` did not finish within 10 s", argv[0]);
         return NULL;
     }
     return vg_child_result(child, err) < 0 ? NULL : g_strdup(vg_child_output(child));
@@ -109,8 +109,8 @@ here_check_unit(json_object *checks)
     g_autofree char *text = here_run(argv, &err);
 
     if (!text) {
-        vg_doctor_add(checks, "unit", VG_HEALTH_LACKS, NULL, "systemd does not report it: %s",
-                      err->message);
+        vg_doctor_add(checks, "unit", VG_HEALTH_LACKS, NULL,
+                      "systemd does not report the state of the unit: %s", err->message);
         return;
     }
     g_autofree char *load = here_value(text, "LoadState"),
@@ -177,7 +177,8 @@ here_check_socket(json_object *checks, const char *path)
 
     if (stat(path, &status) < 0) {
         vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, NULL,
-                      "'%s': %s; vgpud creates it at start, at the path [api] socket in vgpud.conf",
+                      "'%s': %s; vgpud creates it at start, at the path that [api] socket in "
+                      "vgpud.conf sets",
                       path, g_strerror(errno));
         return;
     }
@@ -187,7 +188,7 @@ here_check_socket(json_object *checks, const char *path)
         g_strdup_printf("adduser %s %s", g_get_user_name(), group ? group->gr_name : "vgpud");
     switch (here_connect(path)) {
     case 0:
-        vg_doctor_add(checks, "socket", VG_HEALTH_OK, NULL, "'%s' (%s) can be connected to", path,
+        vg_doctor_add(checks, "socket", VG_HEALTH_OK, NULL, "'%s' (%s) accepts connections", path,
                       owner);
         break;
     case EACCES:
@@ -199,7 +200,8 @@ here_check_socket(json_object *checks, const char *path)
         break;
     default:
         vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, START,
-                      "'%s' exists, but no process listens: a vgpud that exited left it behind",
+                      "'%s' exists, but no process listens on it: a vgpud that has exited left "
+                      "it behind",
                       path);
     }
 }
@@ -236,7 +238,7 @@ here_check_config(json_object *checks)
     g_autofree char *text = here_run(argv, &err);
     if (text)
         vg_doctor_add(checks, "configuration", VG_HEALTH_OK, NULL,
-                      "`%s --check-config` finds nothing wrong", program);
+                      "`%s --check-config` finds no errors", program);
     else
         vg_doctor_add(checks, "configuration", VG_HEALTH_BROKEN, "vgpud --check-config", "%s",
                       err->message);
@@ -255,15 +257,15 @@ here_check_bpf(json_object *checks, const char *root)
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL, "the kernel's version is unknown");
     else if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
-                      "kernel %s is too old: BPF without root needs %d.%d", release, KERNEL_MAJOR,
-                      KERNEL_MINOR);
+                      "kernel %s is too old: BPF without root needs %d.%d or newer", release,
+                      KERNEL_MAJOR, KERNEL_MINOR);
     else if (!here_is(root, "/sys/kernel/btf/vmlinux"))
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
                       "kernel %s has no type information (/sys/kernel/btf/vmlinux)", release);
     else if (lockdown && strstr(lockdown, "[confidentiality]"))
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL,
-                      "the kernel is locked down for confidentiality; lockdown=integrity on its "
-                      "command line lets BPF programs read");
+                      "the kernel's lockdown mode 'confidentiality' keeps BPF programs from "
+                      "reading kernel memory; boot with lockdown=integrity");
     else
         vg_doctor_add(checks, "bpf", VG_HEALTH_OK, NULL,
                       "kernel %s supports it; vgpud's unit grants CAP_BPF and CAP_PERFMON",

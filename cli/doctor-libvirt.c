@@ -142,12 +142,12 @@ libvirt_add(json_object *checks, const struct libvirt_daemon *daemon, int error,
         break;
     case ENOENT:
     case ECONNREFUSED:
-        vg_doctor_add(checks, daemon->name, VG_HEALTH_LACKS, start, "it does not listen; %s",
+        vg_doctor_add(checks, daemon->name, VG_HEALTH_LACKS, start, "it is not listening; %s",
                       daemon->loss);
         break;
     case EAGAIN:
         vg_doctor_add(checks, daemon->name, VG_HEALTH_BROKEN, restart,
-                      "it accepts no clients, and many wait; %s", daemon->loss);
+                      "it accepts no clients, and many are waiting; %s", daemon->loss);
         break;
     case ETIMEDOUT:
         vg_doctor_add(checks, daemon->name, VG_HEALTH_BROKEN, restart,

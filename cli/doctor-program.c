@@ -60,6 +60,6 @@ vg_doctor_read_program(json_object *checks, int32_t pid, const char *version, co
         vg_doctor_add(checks, "program", VG_HEALTH_LACKS, NULL,
                       "vgpud %s is running, and this vgpuctl is %s", version, PACKAGE_VERSION);
     else
-        vg_doctor_add(checks, "program", VG_HEALTH_OK, NULL, "vgpud %s, as it is installed",
-                      version);
+        vg_doctor_add(checks, "program", VG_HEALTH_OK, NULL,
+                      "vgpud %s is running, and is the installed version", version);
 }

@@ -61,7 +61,7 @@ proxies_check_confinement(json_object *checks, json_object *rows)
                           proxy,
                           strcmp(confinement, "none") == 0
                               ? "it runs with --unconfined"
-                              : "it is of an older version, which does not confine its clients");
+                              : "it is an older version, which does not confine its clients");
     }
 }
 
@@ -95,8 +95,8 @@ vg_doctor_read_proxies(json_object *checks, json_object *document)
     for (guint i = 0; i < clear->len; i++) {
         g_autofree char *what = g_strdup_printf("proxy %s", (const char *)clear->pdata[i]);
         vg_doctor_add(checks, what, VG_HEALTH_LACKS, "man vgpu-proxy",
-                      "traffic is not encrypted, the token included: anyone who can read that "
-                      "network can impersonate the VM; use a tls address instead");
+                      "traffic, including the token, is not encrypted: anyone who can read it "
+                      "can impersonate the VM; use a tls address instead");
     }
     for (guint i = 0; i < encrypted->len; i++) {
         g_autofree char *what = g_strdup_printf("proxy %s", (const char *)encrypted->pdata[i]);

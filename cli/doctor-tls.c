@@ -24,7 +24,7 @@ doctor_tls_add(json_object *checks, const struct vg_tls_facts *facts, const char
     g_autofree char *what = g_strdup_printf("tls to %s", peer);
 
     if (choice.refused)
-        vg_doctor_add(checks, what, VG_HEALTH_BROKEN, NULL, "no VM is moved to it: %s", why);
+        vg_doctor_add(checks, what, VG_HEALTH_BROKEN, NULL, "VMs cannot be moved to it: %s", why);
     else if (choice.tls == VG_MOVE_TLS_YES)
         vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "migrations use TLS: %s", why);
     else

@@ -178,8 +178,8 @@ vulkan_check_server(const struct vulkan_view *view)
     }
     vg_doctor_add(view->checks, "Vulkan: render server", VG_HEALTH_LACKS,
                   "apt install virgl-server",
-                  "there is no virgl_render_server, which QEMU starts for each VM: without it VMs "
-                  "start without Vulkan");
+                  "virgl_render_server, which QEMU starts for each VM, is not installed; "
+                  "without it, VMs start without Vulkan");
 }
 
 /* ---- the kernel and its devices ---- */
@@ -194,8 +194,8 @@ vulkan_check_nodes(const struct vulkan_view *view)
                       nodes);
     else
         vg_doctor_add(view->checks, "Vulkan: render node", VG_HEALTH_LACKS, "modprobe vgem",
-                      "/dev/dri has no render node for QEMU. A GPU's driver provides one; vgem "
-                      "provides one without a GPU, for a trial with lavapipe");
+                      "/dev/dri has no render node for QEMU. A GPU driver provides one; vgem "
+                      "provides one without a GPU, for tests with lavapipe");
 }
 
 static void
@@ -282,13 +282,13 @@ vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
 {
     if (!conf && vulkan_is(view, QEMU_CONF))
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, "sudo vgpuctl doctor",
-                      "only root can read " QEMU_CONF ", which sets whether libvirt starts QEMU in "
-                      "a sandbox that forbids render servers");
+                      "only root can read " QEMU_CONF ", which determines whether libvirt "
+                      "starts QEMU in a sandbox that forbids render servers");
     else if (vulkan_is_free(conf))
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_OK, NULL,
                       "libvirt starts QEMU without its sandbox (seccomp_sandbox of " QEMU_CONF
-                      "), so it can start the render server; a guest that breaks into its QEMU can "
-                      "then start any program as QEMU's user");
+                      "), so it can start the render server; a guest that takes over its QEMU "
+                      "process can then start any program as QEMU's user");
     else if (!vulkan_is(view, SPAWN_PROGRAM))
         vg_doctor_add(
             view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS, NULL,
@@ -300,10 +300,10 @@ vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
     else
         vg_doctor_add(view->checks, "Vulkan: sandbox", VG_HEALTH_LACKS,
                       "vgpuctl vulkan enable VM --loosen-sandbox",
-                      "libvirt starts QEMU in a sandbox that forbids other programs (spawn=deny), "
-                      "so there is no render server: VMs start without Vulkan. The command exempts "
-                      "one VM. If a guest breaks into its QEMU, that QEMU can then start any "
-                      "program as its user");
+                      "libvirt starts QEMU in a sandbox that forbids other programs "
+                      "(spawn=deny), so there is no render server: VMs start without Vulkan. "
+                      "The command exempts one VM. If its guest takes over the QEMU process, it "
+                      "can then start any program as QEMU's user");
 }
 
 /* The emulator stays the same file when QEMU is another one, and libvirt asks a file that has not
@@ -318,9 +318,8 @@ vulkan_check_age(const struct vulkan_view *view)
     if (stat(spawn, &of_spawn) == 0 && stat(qemu, &of_qemu) == 0 &&
         of_spawn.st_ctim.tv_sec < of_qemu.st_ctim.tv_sec)
         vg_doctor_add(view->checks, "Vulkan: emulator", VG_HEALTH_LACKS, "touch " SPAWN_PROGRAM,
-                      "QEMU is newer than " SPAWN_PROGRAM ", whose capabilities libvirt has "
-                      "cached: it may not know the new "
-                      "version's capabilities");
+                      "QEMU is newer than " SPAWN_PROGRAM ", the emulator whose capabilities "
+                      "libvirt caches: libvirt may still use the old version's capabilities");
 }
 
 /* NVIDIA's driver has nodes of its own, which libvirt gives a QEMU only if it is told to. */
@@ -337,8 +336,8 @@ vulkan_check_devices(const struct vulkan_view *view, const char *conf)
                       "cgroup_device_acl of " QEMU_CONF " has /dev/nvidiactl");
     else
         vg_doctor_add(view->checks, "Vulkan: devices", VG_HEALTH_LACKS, NULL,
-                      "libvirt does not give QEMU the nodes of NVIDIA's driver: add "
-                      "\"/dev/nvidiactl\", \"/dev/nvidia0\" and \"/dev/nvidia-modeset\" to "
+                      "libvirt does not give QEMU access to the NVIDIA driver's device nodes: "
+                      "add \"/dev/nvidiactl\", \"/dev/nvidia0\" and \"/dev/nvidia-modeset\" to "
                       "cgroup_device_acl of " QEMU_CONF);
 }
 
@@ -391,8 +390,9 @@ vulkan_check_apparmor(const struct vulkan_view *view, const char *conf)
     }
     g_string_prepend(mend, "install -d /etc/apparmor.d/local/abstractions && ");
     vg_doctor_add(view->checks, "Vulkan: AppArmor", VG_HEALTH_LACKS, mend->str,
-                  "the profiles of VMs and libvirtd forbid a program that they need "
-                  "(virgl_render_server%s); the new lines apply to VMs started afterwards",
+                  "the AppArmor profiles of VMs and libvirtd do not allow a program that they "
+                  "need (virgl_render_server%s); the command adds lines, which apply to VMs "
+                  "started afterwards",
                   spawns ? ", vgpud-qemu-spawn" : "");
 }
 

@@ -211,12 +211,12 @@ follow_post(vg_client *client, json_object *body, struct vg_client_once *once, j
                                "it is unknown whether the move has started; check with `vgpuctl "
                                "migration list --active`, or repeat the request with "
                                "Idempotency-Key %s (`vgpuctl migrate --idempotency-key`), which "
-                               "starts no second move: ",
+                               "does not start a second move: ",
                                once->key);
             g_propagate_error(err, g_steal_pointer(&error));
             return -1;
         }
-        vg_cli_warn("%s; retrying; a move that has started is not started twice", error->message);
+        vg_cli_warn("%s; retrying, which does not start a second move", error->message);
         follow_sleep(LOOK_NS);
     }
 }

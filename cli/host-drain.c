@@ -55,7 +55,7 @@ host_drain_print(const struct vg_online_args *args, json_object *document, GErro
     g_autoptr(json_object) rows = vg_online_rows(vms);
     const struct vg_table table = {vg_output_length(vms) > 0 ? title : NULL, rows,
                                    host_drain_columns, G_N_ELEMENTS(host_drain_columns),
-                                   "it has no VMs"};
+                                   "the host has no VMs"};
 
     return vg_output_print(args->format, document, &table, 1, err);
 }
@@ -74,7 +74,7 @@ host_drain_stays(json_object *document, GError **err)
                                    json_object_get_string(vg_output_member(vm, "vm")),
                                    json_object_get_string(vg_output_member(vm, "reason")));
     }
-    return vg_error(err, VG_E_REFUSED, "these stay: %s", text->str);
+    return vg_error(err, VG_E_REFUSED, "these VMs stay: %s", text->str);
 }
 
 /* Looks again and again until no VM is moved any more. *document is the newest look. */
@@ -98,7 +98,7 @@ host_drain_wait(const char *path, const struct vg_host_drain_args *wanted, vg_cl
         told = g_steal_pointer(&text);
         if (wanted->timeout_s > 0 && now_ns - begin_ns > wanted->timeout_s * VG_NS_PER_S)
             return vg_error(err, VG_E_TIMEOUT,
-                            "it continues; `vgpuctl host drain %s` shows its progress",
+                            "the drain continues; `vgpuctl host drain %s` shows its progress",
                             json_object_get_string(vg_output_member(*document, "host")));
         g_usleep(G_USEC_PER_SEC);
         if (vg_client_get(client, path, lists, &next, &error) == 0) {

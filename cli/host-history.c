@@ -143,7 +143,7 @@ host_history_measured(json_object *item)
     if (told_ns > 0 && who_ns < NEARLY_ALL * told_ns)
         host_history_add(text, "aggressors: %.0f %% known", 100 * who_ns / told_ns);
     if (measured_ns < NEARLY_ALL * length_ns)
-        host_history_add(text, "%.0f %% of the time", 100 * measured_ns / length_ns);
+        host_history_add(text, "%.0f %% of the time measured", 100 * measured_ns / length_ns);
     host_history_add_happened(text, item);
     return g_string_free(text, FALSE);
 }
@@ -237,8 +237,8 @@ vg_host_history_show(const struct vg_online_args *online, const struct vg_host_h
         host_history_complete(document, json_object_array_get_idx(rows, i), for_people);
     char zone[VG_WHEN_LEN];
     g_autofree char *step = host_history_duration(host_history_number(document, "step_ns"));
-    g_autofree char *title =
-        g_strdup_printf("In cores, in steps of %s; times are local: %s", step, vg_when_zone(zone));
+    g_autofree char *title = g_strdup_printf("In cores, for each step of %s; times are local: %s",
+                                             step, vg_when_zone(zone));
     const struct vg_table table = {vg_output_length(rows) > 0 ? title : NULL, rows,
                                    host_history_columns, G_N_ELEMENTS(host_history_columns),
                                    "nothing is stored for that time"};

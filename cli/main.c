@@ -26,23 +26,23 @@ static const struct vg_cli_command commands[] = {
     {"alert", "the active alerts", vg_cmd_alert},
     {"events", "events, as they happen or from the past", vg_cmd_events},
     {"plan", "vgpud's plans: list, show, apply, undo", vg_cmd_plan},
-    {"policy", "whether moves helped: gains predicted and achieved", vg_cmd_policy},
+    {"policy", "whether moves helped; pause and resume automatic moves", vg_cmd_policy},
     {"migrate", "move a VM with its GPUs to another host", vg_cmd_migrate},
     {"migration", "moves of VMs: list, show, watch, abort, retry, undo", vg_cmd_migration},
     {"vulkan", "Vulkan for a VM without its own GPU: enable, disable", vg_cmd_vulkan},
     {"proxy", "VMs that use a GPU through vgpu-proxy: list, limit, move", vg_cmd_proxy},
     {"record", "make a short recording of this host", vg_cmd_record},
     {"analyze", "compute the figures of each VM from a recorded trace", vg_cmd_analyze},
-    {"snapshot", "save the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},
-    {"placement", "recommend which VM should move where, and why", vg_cmd_placement},
+    {"snapshot", "print the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},
+    {"placement", "recommend which VMs should move where, and why", vg_cmd_placement},
     {"simulate", "simulate how a GPU scheduler shares a GPU", vg_cmd_simulate},
-    {"explain", "explain why a VM is where it is, or a measure or rule", vg_cmd_explain},
-    {"peer", "the other vgpuds that this vgpud knows", vg_cmd_peer},
+    {"explain", "explain where a VM could run and why, or a term of the output", vg_cmd_explain},
+    {"peer", "the other vgpuds that this vgpud cooperates with", vg_cmd_peer},
     {"nova", "check the connection with OpenStack's nova-scheduler", vg_cmd_nova},
     {"token", "tokens for access over the network", vg_cmd_token},
-    {"audit", "who requested which changes", vg_cmd_audit},
-    {"ui", "a page for a browser, with charts of VMs that disturb others", vg_cmd_ui},
-    {"context", "named vgpuds that this user queries", vg_cmd_context},
+    {"audit", "a log of requested changes, and who requested them", vg_cmd_audit},
+    {"ui", "charts in a browser, of VMs that take CPU time from others", vg_cmd_ui},
+    {"context", "saved connections to vgpuds", vg_cmd_context},
     {"version", "print the version", vg_cmd_version},
 };
 
@@ -76,7 +76,7 @@ raise_file_limit(void)
 static void
 on_bus_error(int signal_number)
 {
-    static const char text[] = "vgpuctl: a trace file became shorter while it was read\n";
+    static const char text[] = "vgpuctl: a trace file was truncated while it was being read\n";
 
     (void)signal_number;
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
@@ -111,7 +111,7 @@ refuse_command(const char *name)
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
         names[i] = commands[i].name;
     const char *near = vg_nearest(name, names, G_N_ELEMENTS(names));
-    fprintf(stderr, "vgpuctl: there is no command '%s'", shown);
+    fprintf(stderr, "vgpuctl: unknown command '%s'", shown);
     if (near)
         fprintf(stderr, "; did you mean `%s`?", near);
     else

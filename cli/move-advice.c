@@ -51,8 +51,8 @@ advice_on_source(const vg_migration *move, const char *retry, bool has_its_gpus)
         return g_strdup_printf("`%s` makes the guest use its GPUs again", retry);
     g_autofree char *vm = advice_quote(move->vm);
     g_autofree char *to = advice_quote(move->to);
-    return g_strdup_printf("nothing is left to clean up; fix the cause, then `vgpuctl migrate %s "
-                           "--to %s%s` starts again",
+    return g_strdup_printf("there is nothing to clean up; fix the cause, then start a new move "
+                           "with `vgpuctl migrate %s --to %s%s`",
                            vm, to, move->no_agent ? " --no-agent" : "");
 }
 
@@ -75,8 +75,9 @@ advice_lost(const vg_migration *move)
     }
     if (n == 0)
         return NULL;
-    return g_strdup_printf("check the output of %s %s in the guest: %s may have lost what %s had "
-                           "at the proxy; end it if it still runs, and restart it",
+    return g_strdup_printf("check the output of %s %s in the guest: %s may have lost the data "
+                           "that %s had at the proxy; if it is still running, end it and "
+                           "restart it",
                            n == 1 ? "program" : "programs", names->str,
                            n == 1 ? "it has" : "they have", n == 1 ? "it" : "they");
 }
@@ -92,11 +93,11 @@ advice_of_move(const vg_migration *move, const char *peer)
     if (move->waits_for && !vg_migration_has_ended(move->state)) {
         g_autofree char *abort = vg_move_advice_command(move, peer, "abort");
         if (vg_migration_is_queued(move))
-            return g_strdup_printf("it starts automatically when its turn comes; `%s` removes it "
-                                   "from the queue",
+            return g_strdup_printf("the move starts automatically when its turn comes; `%s` "
+                                   "removes it from the queue",
                                    abort);
-        return g_strdup_printf("it continues; `%s` cancels it; if that is not possible, the same "
-                               "command again stops waiting",
+        return g_strdup_printf("the move continues; `%s` cancels it; if that is not possible, "
+                               "run the command again to stop waiting",
                                abort);
     }
     if (move->state != VG_MIGRATION_FAILED && move->state != VG_MIGRATION_ROLLED_BACK)
@@ -106,23 +107,24 @@ advice_of_move(const vg_migration *move, const char *peer)
         return advice_on_source(move, retry, has_its_gpus);
     case VG_PLACE_TARGET:
         return has_its_gpus
-                   ? g_strdup_printf("`%s` completes the remaining steps, `%s` moves the VM back",
+                   ? g_strdup_printf("`%s` completes the remaining steps; `%s` moves the VM back",
                                      retry, undo)
                    : g_strdup_printf("`%s` plugs in a GPU of %s, or brings the VM back to %s",
                                      retry, move->to, move->from);
     case VG_PLACE_NOWHERE:
-        return g_strdup_printf("the VM has to be started again, on the host that has its "
-                               "definition: `virsh start %s`",
+        return g_strdup_printf("start the VM again, on the host that has its definition: `virsh "
+                               "start %s`",
                                vm);
     case VG_PLACE_BOTH:
-        return g_strdup_printf("stop it on the host where it should not run, with `virsh destroy "
-                               "%s`, then complete the remaining steps with `%s`",
+        return g_strdup_printf("stop the VM on the host where it should not run, with `virsh "
+                               "destroy %s`; then complete the remaining steps with `%s`",
                                vm, retry);
     case VG_PLACE_UNKNOWN:
     case VG_PLACE_MOVING:
     case VG_PLACE_MAX:
     default:
-        return g_strdup_printf("`%s` checks again and completes the remaining steps", retry);
+        return g_strdup_printf("`%s` checks the hosts again and completes the remaining steps",
+                               retry);
     }
 }
 

@@ -172,7 +172,7 @@ bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
     char bar[BAR_WIDTH + 1];
 
     if (step->ended_ns == 0)
-        bars_fill_word(bar, "its result is unknown");
+        bars_fill_word(bar, "result unknown");
     else if (!step->ok)
         bars_fill_word(bar, "failed");
     else
@@ -199,7 +199,7 @@ bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
     g_autofree char *text = NULL;
 
     if (step->ended_ns == 0)
-        text = g_strdup("its result is unknown");
+        text = g_strdup("result unknown");
     else if (!step->ok)
         text = g_strconcat("failed", step->answer ? ": " : NULL, step->answer, NULL);
     else if (amount[0] && bars_copies(step))

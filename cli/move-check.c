@@ -23,16 +23,18 @@ static const struct vg_column step_columns[] = {
 
 /* A step that a newer vgpud has besides is shown without. Last: where nova moves the VM. */
 static const char *const step_does[][3] = {
-    {"look", "queries both hosts' libvirt for the VM", "queries this host's libvirt for it"},
-    {"precheck", "checks with both hosts' libvirt and the guest whether it can move",
-     "checks with nova whether it is possible"},
+    {"look", "queries both hosts' libvirt about the VM",
+     "queries this host's libvirt about the VM"},
+    {"precheck", "asks both hosts' libvirt and the guest whether the VM can move",
+     "checks with nova whether the move is possible"},
     {"reserve", "reserves GPUs on the other host", NULL},
     {"quiesce", "makes the guest release its GPUs", NULL},
-    {"detach", "unplugs them", NULL},
-    {"migrate", "copies the VM's memory and switches over", "lets nova migrate it live"},
+    {"detach", "unplugs the GPUs", NULL},
+    {"migrate", "copies the VM's memory and switches hosts", "lets nova live-migrate the VM"},
     {"attach", "plugs in the GPUs of the other host", NULL},
     {"resume", "makes the guest use its GPUs again", NULL},
-    {"verify", "verifies the result with both hosts' libvirt", "checks its arrival with nova"},
+    {"verify", "verifies the result with both hosts' libvirt",
+     "checks with nova that the VM has arrived"},
     {"release", "releases the reservation", NULL},
 };
 
@@ -98,15 +100,16 @@ move_check_add_programs(GString *text, json_object *guest)
         g_autofree char *what = vg_move_text_forked(
             forked, json_object_get_int64(vg_output_member(guest, "forked_descriptors")),
             json_object_get_int64(vg_output_member(guest, "forked_maps")));
-        vg_printable_append_line(text, "There are %s: they release these, and continue.", what);
+        vg_printable_append_line(text, "There are %s; the children release these, and continue.",
+                                 what);
     }
     for (size_t i = 0; i < vg_output_length(programs); i++) {
         json_object *program = json_object_array_get_idx(programs, i);
         if (strcmp(move_check_member(program, "movable"), "unknown") == 0)
             vg_printable_append_line(
                 text,
-                "- it is unknown whether %s (%s) could be restored: it was not watched from its "
-                "start for use of another process's memory",
+                "- it is unknown whether %s (%s) can be restored: the agent did not watch from "
+                "its start whether it uses another process's memory",
                 move_check_member(program, "comm"), move_check_member(program, "pid"));
     }
 }
@@ -161,8 +164,8 @@ move_check_add_standstill(GString *text, json_object *check)
         g_autofree char *time = vg_move_text_seconds((int64_t)(s * 1e9));
         if (vg_output_member(check, "gpu_during"))
             vg_printable_append_line(text,
-                                     "Programs that continue there are expected to be paused for "
-                                     "%s at most: to switch there and back.",
+                                     "Programs that continue there are expected to be paused "
+                                     "for at most %s, to switch there and back.",
                                      time);
         else
             vg_printable_append_line(text,
@@ -221,7 +224,7 @@ move_check_rows(json_object *check)
 
     for (size_t i = 0; i < json_object_array_length(rows); i++)
         move_check_add_does(json_object_array_get_idx(rows, i), move_check_is_nova(check));
-    vg_json_add_string(sum, "verb", "all of it");
+    vg_json_add_string(sum, "verb", "all steps");
     vg_json_add(sum, "expected_s", json_object_get(vg_output_member(check, "expected_s")));
     vg_json_append(rows, sum);
     return rows;
@@ -251,7 +254,7 @@ vg_move_check_print(json_object *check, enum vg_output_format format, GError **e
         /* Programs have no use for the last column. */
         {NULL, rows, step_columns, G_N_ELEMENTS(step_columns) - (for_people ? 0 : 1), NULL},
         {NULL, vg_output_member(check, "devices"), move_check_device_columns,
-         G_N_ELEMENTS(move_check_device_columns), "No GPU moves with it."},
+         G_N_ELEMENTS(move_check_device_columns), "No GPU moves with the VM."},
         {NULL, paths, move_check_path_columns, G_N_ELEMENTS(move_check_path_columns), NULL},
     };
     /* Nobody has looked at paths. */

@@ -20,7 +20,7 @@ move_options_parse_timeout(const char *text, const struct argp_state *state)
     double seconds = g_ascii_strtod(text, &end);
 
     if (end == text || *end || !(seconds >= TIMEOUT_MIN_S && seconds <= TIMEOUT_MAX_S))
-        vg_cli_usage(state, "--timeout wants %g to %.0f seconds, not '%s'", TIMEOUT_MIN_S,
+        vg_cli_usage(state, "--timeout must be from %g to %.0f seconds, not '%s'", TIMEOUT_MIN_S,
                      TIMEOUT_MAX_S, text);
     return seconds;
 }
@@ -44,9 +44,9 @@ move_options_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option move_options[] = {
-    {"wait", KEY_WAIT, NULL, 0, "follow the move to its end", 2},
+    {"wait", KEY_WAIT, NULL, 0, "wait until the move has ended", 2},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0,
-     "seconds to watch the move, which continues after that (exit code 6)", 2},
+     "maximum seconds to wait; the move continues after that (exit code 6)", 2},
     {0},
 };
 const struct argp vg_move_options_argp = {.options = move_options, .parser = move_options_parse};

@@ -66,19 +66,19 @@ move_story_copied(GString *to, const vg_migration *move, int width)
 
     if (move->standstill_ns > 0) {
         g_autofree char *time = vg_move_text_time(move->standstill_ns);
-        move_story_line(to, width, "paused:", "%s, of programs with a GPU", time);
+        move_story_line(to, width, "paused:", "%s (programs that use a GPU)", time);
     } else if (move->standstill_began_ns > 0) {
         char utc[VG_UTC_LEN];
-        move_story_line(to, width, "paused:", "since %s, of programs with a GPU",
+        move_story_line(to, width, "paused:", "since %s (programs that use a GPU)",
                         move_story_utc(move->standstill_began_ns, utc));
     }
     g_autofree char *downtime = vg_move_text_downtime(move);
     if (downtime)
-        move_story_line(to, width, "downtime:", "%s; libvirt measured it",
+        move_story_line(to, width, "downtime:", "%s, measured by libvirt",
                         downtime + strlen("downtime "));
     if (move->guest_pause_ns > 0) {
         g_autofree char *time = vg_move_text_time(move->guest_pause_ns);
-        move_story_line(to, width, "longest pause:", "%s, as the guest saw it", time);
+        move_story_line(to, width, "longest pause:", "%s, measured in the guest", time);
     }
     if (progress->total_bytes == 0)
         return;
@@ -91,7 +91,7 @@ move_story_copied(GString *to, const vg_migration *move, int width)
     g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
     g_autofree char *time = vg_move_text_time(progress->elapsed_ns);
     if (move->executor == VG_EXECUTOR_NOVA) {
-        move_story_line(to, width, "copied:", "%s of %s of memory by nova's last report, %s",
+        move_story_line(to, width, "copied:", "%s of %s of memory in %s, as last reported by nova",
                         copied, total, time);
         return;
     }
@@ -229,7 +229,7 @@ move_story_program(GString *to, const struct vg_guest_program *program, int widt
         g_autofree char *time = vg_move_text_time(program->stop_ns);
         if (program->away_ns > 0) {
             g_autofree char *away = vg_move_text_time(program->away_ns);
-            g_string_append_printf(what, "; was paused for %s until it was at the proxy, and then",
+            g_string_append_printf(what, "; was paused for %s before it used the proxy, and then",
                                    away);
         } else {
             g_string_append(what, "; was paused");
@@ -258,7 +258,7 @@ move_story_programs(GString *to, const vg_migration *move, int width)
     if (guest->doing)
         move_story_line(to, width, "in the guest:", "%s", guest->doing);
     if (guest->programs->len > 0)
-        g_string_append(to, "\nPrograms with a GPU in the guest, by pid\n");
+        g_string_append(to, "\nPrograms in the guest that use a GPU, by pid\n");
     for (guint i = 0; i < guest->programs->len; i++)
         move_story_program(to, guest->programs->pdata[i], width);
     if (more > 0)
@@ -295,7 +295,7 @@ move_story_step(GString *to, const vg_migration *move, guint i, int width)
     if (step->asked)
         vg_move_text_append_wrapped(text, STEP_INDENT, width, step->asked);
     if (step->ended_ns == 0 && !is_running)
-        vg_move_text_append_wrapped(text, STEP_INDENT, width, "(its result is unknown)");
+        vg_move_text_append_wrapped(text, STEP_INDENT, width, "(result unknown)");
     else if (step->answer) {
         g_autofree char *answer = step->ok ? g_strdup_printf("-> %s", step->answer)
                                            : g_strdup_printf("-> FAILED: %s", step->answer);

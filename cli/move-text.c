@@ -50,7 +50,7 @@ char *
 vg_move_text_forked(int64_t children, int64_t descriptors, int64_t maps)
 {
     return g_strdup_printf("%" PRId64 " forked child%s with %" PRId64 " descriptor%s and %" PRId64
-                           " map%s of the GPUs from them",
+                           " mapping%s of the GPUs inherited from them",
                            children, children == 1 ? "" : "ren", descriptors,
                            descriptors == 1 ? "" : "s", maps, maps == 1 ? "" : "s");
 }
@@ -60,7 +60,7 @@ vg_move_text_state(enum vg_migration_state state)
 {
     switch ((int)state) {
     case VG_MIGRATION_ROLLING_BACK:
-        return "turning back";
+        return "rolling back";
     case VG_MIGRATION_ROLLED_BACK:
         return "rolled back";
     default:
@@ -113,10 +113,11 @@ vg_move_text_where(const vg_migration *move)
                                vg_migration_executor_names[move->executor], move->vm, move->from,
                                move->to);
     case VG_PLACE_NOWHERE:
-        return g_strdup_printf("%s runs NEITHER on %s NOR on %s", move->vm, move->from, move->to);
+        return g_strdup_printf("%s is running NEITHER on %s NOR on %s", move->vm, move->from,
+                               move->to);
     case VG_PLACE_BOTH:
-        return g_strdup_printf("%s runs TWICE, on %s and on %s: stop one of them immediately, both "
-                               "write to its disks",
+        return g_strdup_printf("%s is running TWICE, on %s and on %s: stop one of them "
+                               "immediately, because both write to its disks",
                                move->vm, move->from, move->to);
     case VG_PLACE_UNKNOWN:
     case VG_PLACE_MAX:
@@ -242,7 +243,8 @@ vg_move_text_verdict_figures(const struct vg_move_verdict *verdict)
                                move_text_cores(verdict->gpu_after_ns_per_s));
     if (verdict->others->len > 0)
         g_string_append_printf(text,
-                               "; without the move it would have been %+.2f, as on %u other host%s",
+                               "; without the move, the change would have been %+.2f, as on %u "
+                               "other host%s",
                                move_text_cores(verdict->others_ns_per_s), verdict->others->len,
                                verdict->others->len == 1 ? "" : "s");
     g_string_append_printf(text, "; gain %+.2f, with 95 %% confidence between %+.2f and %+.2f",

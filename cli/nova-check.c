@@ -64,10 +64,10 @@ nova_read_url(const struct vg_nova_conf *conf, const char *text, struct vg_remot
 {
     if (g_str_has_prefix(text, "unix://")) {
         if (text[strlen("unix://")] != '/')
-            return vg_error(err, VG_E_INVALID, "write a unix socket as unix:///PATH");
+            return vg_error(err, VG_E_INVALID, "a unix socket must be written as unix:///PATH");
         *ret_text = g_uri_unescape_string(text + strlen("unix://"), NULL);
         if (!*ret_text)
-            return vg_error(err, VG_E_INVALID, "write a unix socket as unix:///PATH");
+            return vg_error(err, VG_E_INVALID, "a unix socket must be written as unix:///PATH");
         args->values[VG_REMOTE_SOCKET] = *ret_text;
         return 0;
     }
@@ -144,7 +144,8 @@ nova_find_hosts(struct nova_asking *asking, vg_client *client, GError **err)
                                  vg_output_member(json_object_array_get_idx(items, i), "host")));
     if (hosts->len == 0) {
         g_ptr_array_unref(hosts);
-        return vg_error(err, VG_E_EXTERNAL, "the answer to /v1/host names no host");
+        return vg_error(err, VG_E_EXTERNAL,
+                        "the answer to /v1/host does not contain the host's name");
     }
     asking->hosts = hosts;
     return 0;
@@ -185,15 +186,15 @@ nova_check_host(const struct vg_json_node *node, const char *name, GError **err)
         vg_json_string(&member, VG_ARRIVAL_NAME_MAX, &text, err) < 0)
         return -1;
     if (strcmp(text, name) != 0)
-        return vg_error(err, VG_E_INVALID, "it answers for '%s', not for '%s' as requested", text,
-                        name);
+        return vg_error(err, VG_E_INVALID, "the answer is for '%s', but the request was for '%s'",
+                        text, name);
     if (vg_json_member(node, "verdict", VG_JSON_REQUIRED, &member, err) < 0 ||
         vg_json_string(&member, VG_ARRIVAL_NAME_MAX, &text, err) < 0)
         return -1;
     for (int i = VG_ARRIVAL_UNKNOWN; i <= VG_ARRIVAL_VETO; i++)
         known = known || strcmp(text, vg_arrival_verdict_names[i]) == 0;
     if (!known)
-        return vg_error(err, VG_E_INVALID, "'%s' is not a verdict", text);
+        return vg_error(err, VG_E_INVALID, "'%s' is not a known verdict", text);
     if (vg_json_member(node, "score", VG_JSON_REQUIRED, &member, err) < 0 ||
         vg_json_double(&member, -1e9, 1e9, &number, err) < 0)
         return -1;
@@ -212,7 +213,8 @@ nova_check_answer(json_object *answer, const GPtrArray *names, GError **err)
         vg_json_array(&hosts, VG_ARRIVAL_HOSTS_MAX, err) < 0)
         return -1;
     if (vg_json_length(&hosts) != names->len)
-        return vg_error(err, VG_E_INVALID, "it answers for %zu hosts, not for %u as requested",
+        return vg_error(err, VG_E_INVALID,
+                        "the answer is for %zu hosts, but the request was for %u",
                         vg_json_length(&hosts), names->len);
     for (guint i = 0; i < names->len; i++) {
         const struct vg_json_node host = vg_json_item(&hosts, i);
@@ -250,7 +252,7 @@ nova_post(const struct nova_asking *asking, struct nova_endpoint *endpoint, GErr
     endpoint->time_ms = (double)(vg_clock_monotonic_ns() - began_ns) / VG_NS_PER_MS;
     if (status == 0 && nova_check_answer(endpoint->answer, asking->hosts, &wrong) < 0) {
         g_clear_pointer(&endpoint->answer, json_object_put);
-        g_propagate_prefixed_error(err, wrong, "the answer is not vgpud's: ");
+        g_propagate_prefixed_error(err, wrong, "the answer is not from vgpud: ");
         status = -1;
     }
     return status;
@@ -402,12 +404,13 @@ nova_tell_silence(const struct nova_asking *asking, GError **err)
     }
     if (!first)
         return vg_error(err, VG_E_INVALID,
-                        "[vgpud] endpoints names no vgpud: nova places instances as without vgpud");
+                        "[vgpud] endpoints names no vgpud, so nova places instances as if there "
+                        "were no vgpud");
     const enum vg_error_code code =
         first->error ? (enum vg_error_code)first->error->code : VG_E_TIMEOUT;
     return vg_error(err, code,
-                    "no endpoint gave a valid answer within %d ms: nova places instances as "
-                    "without vgpud",
+                    "no endpoint gave a valid answer within %d ms, so nova places instances as "
+                    "if there were no vgpud",
                     (int)asking->conf->timeout_ms);
 }
 
@@ -420,9 +423,9 @@ nova_tell_outcome(const struct nova_asking *asking, guint known, GError **err)
         return nova_tell_silence(asking, err);
     if (conf->filter && !conf->available)
         return vg_error(err, VG_E_INVALID,
-                        "nova-scheduler does not start with this: VgpudFilter is in "
-                        "enabled_filters, and no available_filters names "
-                        "vgpud_nova.filters.VgpudFilter");
+                        "nova-scheduler does not start with this configuration: VgpudFilter is "
+                        "in enabled_filters, but vgpud_nova.filters.VgpudFilter is not in "
+                        "available_filters");
     if (!conf->filter && !conf->weigher)
         return vg_error(err, VG_E_INVALID,
                         "nova does not query vgpud: [filter_scheduler] has neither VgpudFilter in "
@@ -437,9 +440,9 @@ nova_tell_outcome(const struct nova_asking *asking, guint known, GError **err)
                         "[filter_scheduler]: vgpud's preferences do not count");
     if (known == 0)
         return vg_error(err, VG_E_NOT_FOUND,
-                        "vgpud knows none of these hosts, or has no recent figures of them; it "
-                        "uses hypervisor names (`openstack hypervisor list`), and [peer NAME] in "
-                        "vgpud.conf names the other hosts' vgpuds");
+                        "vgpud knows none of these hosts, or has no recent figures from them; "
+                        "specify hypervisor names (`openstack hypervisor list`), and configure "
+                        "the other hosts' vgpuds with [peer NAME] in vgpud.conf");
     return 0;
 }
 

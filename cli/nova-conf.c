@@ -117,7 +117,8 @@ nova_conf_set_vgpud(struct vg_nova_conf *conf, const struct nova_place *at, cons
                     GError **err)
 {
     if (strchr(value, '$'))
-        return nova_conf_bad(at, err, "vgpuctl does not expand $NAME; write the value", value);
+        return nova_conf_bad(at, err, "vgpuctl does not expand $NAME; specify the value itself",
+                             value);
     if (strcmp(at->key, "endpoints") == 0)
         nova_conf_set_endpoints(conf, value);
     else if (strcmp(at->key, "cafile") == 0)
@@ -130,7 +131,7 @@ nova_conf_set_vgpud(struct vg_nova_conf *conf, const struct nova_place *at, cons
         return nova_conf_set_number(at, value, -HUGE_VAL, &conf->weight_multiplier, err);
     else if (strcmp(at->key, "timeout_ms") == 0 &&
              !g_ascii_string_to_signed(value, 10, 1, 60000, &conf->timeout_ms, NULL))
-        return nova_conf_bad(at, err, "a number from 1 to 60000 is wanted", value);
+        return nova_conf_bad(at, err, "it must be a number from 1 to 60000", value);
     return 0;
 }
 
@@ -186,8 +187,8 @@ nova_reader_begin_group(struct nova_reader *reader, const char *line, GError **e
     const char *end = strchr(line, ']');
 
     if (!end || end == line + 1)
-        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' is not a [GROUP]", reader->path,
-                        reader->line, line);
+        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' is not a group of the form [GROUP]",
+                        reader->path, reader->line, line);
     g_free(reader->group);
     reader->group = g_strndup(line + 1, (size_t)(end - line - 1));
     return 0;
@@ -199,8 +200,8 @@ nova_reader_begin_value(struct nova_reader *reader, const char *line, GError **e
     const size_t length = strcspn(line, "=:");
 
     if (!line[length])
-        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' is not KEY = VALUE", reader->path,
-                        reader->line, line);
+        return vg_error(err, VG_E_INVALID, "%s:%u: '%s' does not have the form KEY = VALUE",
+                        reader->path, reader->line, line);
     if (!reader->group)
         return vg_error(err, VG_E_INVALID, "%s:%u: a [GROUP] must precede the first KEY = VALUE",
                         reader->path, reader->line);

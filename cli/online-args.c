@@ -35,7 +35,7 @@ enum { KEY_WATCH = 0x500, KEY_NO_HEADERS };
       'c',                                                                                         \
       "LIST",                                                                                      \
       flags,                                                                                       \
-      "only these columns, by their headings or members, comma-separated",                         \
+      "show only these columns: a comma-separated list of headings or JSON members",               \
       3},                                                                                          \
  {                                                                                                 \
   "no-headers", KEY_NO_HEADERS, NULL, flags, "omit headings and titles", 3                         \
@@ -43,7 +43,7 @@ enum { KEY_WATCH = 0x500, KEY_NO_HEADERS };
 #define WATCH_OPTION(flags)                                                                        \
  {                                                                                                 \
   "watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL | (flags),                                    \
-      "repeat every 2 (or SECONDS) seconds", 3                                                     \
+      "repeat the command every SECONDS (default: 2)", 3                                           \
  }
 #define COUNT_OPTION(flags, help)                                                                  \
  {                                                                                                 \
@@ -68,8 +68,8 @@ parse_seconds(const char *text, struct argp_state *state)
     double seconds = g_ascii_strtod(text, &end);
 
     if (end == text || *end || !(seconds >= WATCH_MIN_S && seconds <= WATCH_MAX_S))
-        vg_cli_usage(state, "--watch wants %g to %g seconds, not '%s'", WATCH_MIN_S, WATCH_MAX_S,
-                     text);
+        vg_cli_usage(state, "--watch must be from %g to %g seconds, not '%s'", WATCH_MIN_S,
+                     WATCH_MAX_S, text);
     return seconds;
 }
 
@@ -101,9 +101,10 @@ refuse_verb(const struct vg_online_args *args, const char *arg, const struct arg
         const char *near = online_nearest_verb(args, arg);
         g_autofree char *hint =
             near ? g_strdup_printf(" (did you mean `%s`?)", near) : g_strdup("");
-        vg_cli_usage(state, "there is no `%s`%s; there are: %s", arg, hint, names->str);
+        vg_cli_usage(state, "`%s` is not a command here%s; the commands are: %s", arg, hint,
+                     names->str);
     }
-    vg_cli_usage(state, "give a command: %s", names->str);
+    vg_cli_usage(state, "specify a command: %s", names->str);
 }
 
 static void
@@ -151,7 +152,7 @@ online_refuse_output(const struct vg_online_args *args, const struct argp_state 
                      const char *option)
 {
     if (args->silent)
-        argp_error(state, "%s does not apply here", option);
+        argp_error(state, "%s does not apply to this command", option);
 }
 
 static error_t
@@ -179,12 +180,12 @@ online_args_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_WATCH:
         if (!args->can_watch)
-            argp_error(state, "--watch does not apply here");
+            argp_error(state, "--watch does not apply to this command");
         args->watch_s = arg ? parse_seconds(arg, state) : VG_WATCH_S;
         break;
     case 'n':
         if (!g_ascii_string_to_signed(arg, 10, 1, INT64_MAX, &args->count, NULL))
-            vg_cli_usage(state, "--count wants a number from 1, not '%s'", arg);
+            vg_cli_usage(state, "--count must be a number of at least 1, not '%s'", arg);
         break;
     case ARGP_KEY_ARG:
         parse_argument(args, arg, state);
@@ -198,7 +199,8 @@ online_args_parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct argp_child remote_children[] = {{&vg_remote_argp, 0, "Which vgpud:", 5}, {0}};
+static const struct argp_child remote_children[] = {{&vg_remote_argp, 0, "Connection to vgpud:", 5},
+                                                    {0}};
 const struct argp vg_online_argp = {
     .options = options, .parser = online_args_parse, .children = remote_children};
 const struct argp_child vg_online_children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
@@ -366,7 +368,7 @@ vg_online_rows(json_object *items)
     if (!json_object_is_type(items, json_type_array))
         return json_object_new_array();
     if (json_object_deep_copy(items, &rows, NULL) < 0)
-        vg_bug("a JSON document cannot be copied");
+        vg_bug("cannot copy a JSON document");
     return rows;
 }
 

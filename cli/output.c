@@ -55,8 +55,7 @@ vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError 
         }
     }
     return vg_error(err, VG_E_INVALID,
-                    "there is no output format '%s'; use table, wide, name, json, yaml or csv",
-                    name);
+                    "unknown output format '%s'; use table, wide, name, json, yaml or csv", name);
 }
 
 static char *
@@ -153,7 +152,8 @@ output_refuse_column(const struct vg_table *table, const char *name, GError **er
 
     for (size_t i = 0; i < table->n_columns; i++)
         g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", table->columns[i].header);
-    return vg_error(err, VG_E_INVALID, "there is no column '%s'; there are: %s", name, names->str);
+    return vg_error(err, VG_E_INVALID, "unknown column '%s'; the columns are: %s", name,
+                    names->str);
 }
 
 /* Those that were chosen, in that order. */
@@ -393,7 +393,7 @@ output_draw(const struct vg_table *table, const GPtrArray *columns, bool wide, G
     struct libscols_table *out = scols_new_table();
 
     if (!out)
-        return vg_error(err, VG_E_EXTERNAL, "cannot make a table");
+        return vg_error(err, VG_E_EXTERNAL, "cannot create a table");
     scols_table_enable_noheadings(out, style.no_headers);
     for (guint i = 0; i < columns->len; i++) {
         const struct vg_column *column = columns->pdata[i];

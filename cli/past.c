@@ -126,7 +126,7 @@ past_title(const char *what, json_object *document)
     g_string_printf(title, "%s, %s to %s (%s)", what, vg_when_format(since_ns, since),
                     vg_when_format(until_ns, until), vg_when_zone(zone));
     if (begin_ns - since_ns > PAST_WHOLE_NS || until_ns - end_ns > PAST_WHOLE_NS)
-        g_string_append_printf(title, ",\nof which is stored %s to %s",
+        g_string_append_printf(title, ",\nof which %s to %s is stored",
                                vg_when_format(begin_ns, since), vg_when_format(end_ns, until));
     return g_string_free(title, FALSE);
 }

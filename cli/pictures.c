@@ -131,8 +131,8 @@ write_viewer(vg_viewer *viewer, const struct vg_analysis *analysis, GError **err
     if (vg_viewer_close(viewer, analysis->period.end_ns, err) < 0)
         return -1;
     if (vg_viewer_missing(viewer) > 0)
-        vg_cli_warn("%s: the Perfetto trace lacks the start of %u vCPUs: no earlier record "
-                    "identifies them as vCPUs",
+        vg_cli_warn("%s: the start of %u vCPUs is missing from the Perfetto trace, because no "
+                    "earlier record identifies them as vCPUs",
                     analysis->recording->name, vg_viewer_missing(viewer));
     return 0;
 }
@@ -148,8 +148,8 @@ write_charts(const vg_pictures *pictures, const struct vg_analysis *analysis, co
     if (vg_file_write(pictures->utilisation, text->str, err) < 0)
         return -1;
     if (!vg_charts_have_requests(pictures->charts)) {
-        vg_cli_warn("%s has no GPU requests: '%s' is not written", analysis->recording->name,
-                    pictures->requests);
+        vg_cli_warn("%s contains no GPU requests, so '%s' is not written",
+                    analysis->recording->name, pictures->requests);
         return 0;
     }
     g_string_truncate(text, 0);

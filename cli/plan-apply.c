@@ -114,7 +114,7 @@ apply_move(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *
     if (vg_follow_start(client, body, key, follow, err) < 0)
         return -1;
     if (vg_migration_has_ended(follow->move->state))
-        fputs("This move was made when the plan was applied before:\n", to);
+        fputs("This move was already made, when the plan was applied before:\n", to);
     if (vg_follow_to_end(client, to, 0, follow, err) < 0)
         return -1;
     return vg_follow_result(follow, VG_MIGRATION_DONE, to, err);

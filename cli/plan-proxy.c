@@ -133,8 +133,8 @@ plan_proxy_judge(vg_client *client, const struct vg_plan_proxy_action *action,
                           (action->to && after->all > before->all + PROXY_WORSE);
 
     fprintf(to,
-            "It waits for %.2f of the time now, %.2f before; all VMs of these proxies together "
-            "%.2f and %.2f.\n",
+            "The VM now waits %.2f of the time (before: %.2f); all VMs of these proxies "
+            "together wait %.2f (before: %.2f).\n",
             after->vm, before->vm, after->all, before->all);
     if (!is_worse)
         return "done";

@@ -56,7 +56,7 @@ gain_text(const struct vg_plan_gain *gain)
     if (gain->gpu_wait_ns_per_s == 0)
         return g_strdup_printf("%+.2f cores of CPU time no longer lost", cores);
     return g_strdup_printf(
-        "%+.2f cores of CPU time no longer lost, %+.2f GPU engines no longer waited for", cores,
+        "%+.2f cores of CPU time no longer lost, %+.2f GPU engines of waiting avoided", cores,
         (double)gain->gpu_wait_ns_per_s / NS_PER_S);
 }
 
@@ -110,13 +110,14 @@ append_action(struct plan_lines *lines, const struct vg_plan_action *action, uns
     for (unsigned i = 0; i < action->gpus->len; i++) {
         const struct vg_gpu_target *gpu = action->gpus->pdata[i];
         append_line(lines, "   gpu:       %s, from %s to %s", gpu->type, gpu->from,
-                    gpu->to ? gpu->to : "one that the host chooses");
+                    gpu->to ? gpu->to : "a GPU that the host chooses");
     }
     append_line(lines, "   why:       %s", action->reason.text);
     append_line(lines, "   gain:      %s", gain);
     append_line(lines, "   cost:      %.1f s to copy %.1f GiB%s, a pause of %.2f s",
                 action->cost.migration_s, (double)action->cost.memory_bytes / GIB,
-                action->cost.memory_assumed ? " (assumed, the snapshot has no size)" : "",
+                action->cost.memory_assumed ? " (assumed; the snapshot does not contain the size)"
+                                            : "",
                 action->cost.stun_s);
     if (other->what) {
         g_autofree char *less = gain_text(&other->gain);
@@ -133,11 +134,11 @@ append_proxy(struct plan_lines *lines, const struct vg_plan_proxy_action *action
         append_line(lines, "%u. Move %s's programs to GPU %s of %s  (%s, %s)", number, action->vm,
                     action->to_gpu, action->to_host, action->kind, action->price);
     else
-        append_line(lines, "%u. Give %s the weight %d, not %d, at GPU %s of %s  (%s, %s)", number,
-                    action->vm, (int)action->weight, (int)action->weight_before, action->from_gpu,
-                    action->from_host, action->kind, action->price);
+        append_line(lines, "%u. Give %s the weight %d instead of %d, at GPU %s of %s  (%s, %s)",
+                    number, action->vm, (int)action->weight, (int)action->weight_before,
+                    action->from_gpu, action->from_host, action->kind, action->price);
     append_line(lines, "   why:       %s", action->reason.text);
-    append_line(lines, "   gain:      %+.2f of a GPU that is no longer waited for",
+    append_line(lines, "   gain:      %+.2f GPU engines of waiting avoided",
                 (double)action->gain.gpu_wait_ns_per_s / NS_PER_S);
     if (action->to)
         append_line(lines, "   cost:      a pause of %.2f s, %.2f s of it to copy %.2f GiB",

@@ -28,7 +28,7 @@ vg_plan_undo_body(const vg_migration *move, GError **err)
     if (!has_arrived) {
         g_autofree char *where = vg_move_text_where(move);
         vg_error(err, VG_E_REFUSED,
-                 "only a move that has brought the VM to its target, with its GPUs, can be undone; "
+                 "a move can be undone only if it brought the VM to its target with its GPUs; "
                  "%s is %s: %s",
                  move->id, vg_move_text_state(move->state), where);
         return NULL;
@@ -75,7 +75,7 @@ undo_obstacle(json_object *moves, size_t at)
         if (json_object_is_type(vg_output_member(other, "ended_ns"), json_type_null))
             return "the VM is being moved";
         if (is_done && i < at)
-            return "the VM was moved again since then";
+            return "the VM has been moved again since then";
         if (is_done && undo_text(other, "undo_of")[0] &&
             json_object_get_int64(vg_output_member(other, "made_ns")) > since_ns)
             return "a move of this VM was undone within the last day";
@@ -109,7 +109,7 @@ undo_choose(const struct vg_plan_apply *undo, vg_client *client, GError **err)
             vg_json_append(chosen, json_object_get(move));
     }
     if (text->len == 0)
-        vg_printable_append_line(text, "no move of %s is known to have made things worse",
+        vg_printable_append_line(text, "none of the moves of %s is known to have made things worse",
                                  undo->plan);
     fputs(text->str, vg_follow_stream(undo->format));
     return chosen;

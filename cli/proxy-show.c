@@ -162,23 +162,23 @@ show_add_limits(json_object *rows, json_object *shown)
 
     show_add_limit(rows, shown, "the VM's programs", show_number(shown, "socket.clients"),
                    show_number(limits, "vm_clients"), "no limit");
-    show_add_limit(rows, shown, "memory of the VM, MiB",
+    show_add_limit(rows, shown, "the VM's memory, MiB",
                    show_number(shown, "socket.used_bytes") >> 20,
-                   show_number(shown, "socket.vm_memory_bytes") >> 20, "all there is");
+                   show_number(shown, "socket.vm_memory_bytes") >> 20, "all of the GPU's memory");
     show_add_limit(rows, shown, "memory MiB", show_most(shown, "used_bytes") >> 20,
-                   show_number(shown, "socket.memory_bytes") >> 20, "all there is");
+                   show_number(shown, "socket.memory_bytes") >> 20, "all of the GPU's memory");
     show_add_limit(rows, shown, "objects", show_most(shown, "objects"),
                    show_number(limits, "objects"), NULL);
     show_add_limit(rows, shown, "commands queued", show_most(shown, "queued"),
                    show_number(limits, "depth"), NULL);
-    show_add_limit(rows, shown, "data of commands, MiB", -1,
-                   show_number(limits, "pending_bytes") >> 20, NULL);
+    show_add_limit(rows, shown, "command data, MiB", -1, show_number(limits, "pending_bytes") >> 20,
+                   NULL);
     show_add_limit(rows, shown, "shared memory, MiB", -1,
                    show_number(limits, "staging_bytes") >> 20, "none");
     show_add_limit(rows, shown, "longest turn while others wait, s", -1,
-                   show_number(limits, "max_kernel_s"), "for ever");
-    show_add_limit(rows, shown, "wait for it after a broken link, s", -1,
-                   show_number(limits, "linger_s"), "not at all");
+                   show_number(limits, "max_kernel_s"), "unlimited");
+    show_add_limit(rows, shown, "wait for reconnection, s", -1, show_number(limits, "linger_s"),
+                   "no wait");
 }
 
 /* ---- what went wrong ---- */
@@ -243,15 +243,17 @@ show_print(json_object *document, enum vg_output_format format, GError **err)
     show_add_guests(places, vg_output_member(document, "guests"));
     const struct vg_table tables[SHOW_TABLES] = {
         {NULL, items, socket_columns, G_N_ELEMENTS(socket_columns),
-         "no vgpu-proxy of this host has a socket for this VM"},
-        {"Its share of the GPU's time", items, share_columns, G_N_ELEMENTS(share_columns), NULL},
+         "no vgpu-proxy on this host has a socket for this VM"},
+        {"The VM's share of the GPU's time", items, share_columns, G_N_ELEMENTS(share_columns),
+         NULL},
         {"How long commands took", times, time_columns, G_N_ELEMENTS(time_columns), NULL},
         {"Its limits", limits, limit_columns, G_N_ELEMENTS(limit_columns), NULL},
         {"Programs", programs, program_columns, G_N_ELEMENTS(program_columns),
-         "none of its programs is connected"},
+         "none of the VM's programs is connected"},
         {"Refused requests", notes, note_columns, G_N_ELEMENTS(note_columns), NULL},
-        {"Proxies that its programs can move to (vgpuctl proxy move)", places, place_columns,
-         G_N_ELEMENTS(place_columns), "vgpud knows no proxy for it that other machines can reach"},
+        {"Proxies that the VM's programs can move to (vgpuctl proxy move)", places, place_columns,
+         G_N_ELEMENTS(place_columns),
+         "vgpud knows no proxy for this VM that other machines can reach"},
     };
     return vg_output_print(format, document, tables, SHOW_TABLES, err);
 }

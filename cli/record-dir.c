@@ -84,15 +84,15 @@ put_aside(vg_record_dir *dir, const GPtrArray *names, GError **err)
         const char *name = names->pdata[i];
         if (!g_strv_contains(parts, name))
             return vg_error(err, VG_E_CONFLICT,
-                            "'%s' contains '%s', which is not part of a recording; it is not "
-                            "replaced",
+                            "'%s' is not replaced because it contains '%s', which is not part "
+                            "of a recording",
                             dir->path, name);
     }
     if (mkdir(aside, 0700) != 0)
         return vg_error_errno(err, errno, "cannot write to '%s'", dir->path);
     dir->has_aside = true;
     if (move_entries(names, dir->path, aside) != 0)
-        return vg_error_errno(err, errno, "cannot replace what is in '%s'", dir->path);
+        return vg_error_errno(err, errno, "cannot replace the contents of '%s'", dir->path);
     dir->ours = true;
     return 0;
 }
@@ -109,8 +109,8 @@ use_existing(vg_record_dir *dir, bool force, GError **err)
         return 0;
     if (!force)
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' exists; name another directory with -O, or replace the recording in "
-                        "it with --force",
+                        "'%s' exists; specify another directory with -O, or replace the "
+                        "recording in it with --force",
                         dir->path);
     return put_aside(dir, names, err);
 }
@@ -140,12 +140,12 @@ record_dir_check_owner(const char *path, GError **err)
         return vg_error_errno(err, errno, "cannot record into '%s'", path);
     if (link.st_uid != 0 || st.st_uid != 0)
         return vg_error(err, VG_E_DENIED,
-                        "'%s' belongs to another user, who could read a recording of the whole "
-                        "host in it; name another directory with -O",
+                        "'%s' belongs to another user, who could read the recording of the "
+                        "whole host; specify another directory with -O",
                         path);
     if (st.st_mode & S_IWOTH)
         return vg_error(err, VG_E_DENIED,
-                        "any user may write to '%s'; name another directory with -O", path);
+                        "any user may write to '%s'; specify another directory with -O", path);
     return 0;
 }
 
@@ -158,7 +158,7 @@ vg_record_dir_new(const char *path, bool force, GError **err)
     dir->path = g_canonicalize_filename(name, NULL);
     dir->made = dir->ours = mkdir(dir->path, 0777) == 0;
     if (!dir->made && errno != EEXIST) {
-        vg_error_errno(err, errno, "cannot make the directory '%s'", dir->path);
+        vg_error_errno(err, errno, "cannot create the directory '%s'", dir->path);
         return NULL;
     }
     if (!dir->made &&
@@ -234,12 +234,12 @@ vg_record_dir_check_room(const char *path, int64_t bytes, GError **err)
     struct statvfs fs;
 
     if (statvfs(path, &fs) != 0)
-        return vg_error_errno(err, errno, "cannot find the free space in '%s'", path);
+        return vg_error_errno(err, errno, "cannot determine the free space in '%s'", path);
     int64_t free_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     if (free_bytes >= bytes)
         return 0;
     return vg_error(err, VG_E_IO,
-                    "too little space for a recording in '%s': %" G_GINT64_FORMAT
-                    " MiB are free, and %" G_GINT64_FORMAT " MiB are needed",
+                    "not enough space for a recording in '%s': %" G_GINT64_FORMAT " MiB are "
+                    "free, and %" G_GINT64_FORMAT " MiB are needed",
                     path, free_bytes / MIB_BYTES, (bytes + MIB_BYTES - 1) / MIB_BYTES);
 }

@@ -43,7 +43,7 @@ too_early(const struct perf *perf, GError **err)
 {
     if (vg_child_result(perf->child, err) < 0)
         return -1;
-    return vg_error(err, VG_E_EXTERNAL, "perf exited too early");
+    return vg_error(err, VG_E_EXTERNAL, "perf exited before the recording ended");
 }
 
 static int

@@ -104,7 +104,7 @@ make_instance(struct tracefs *tracefs, const char *root, GError **err)
     tracefs->instance = g_strdup_printf("%s/%s%d", instances, prefix, (int)getpid());
     tracefs->made = mkdir(tracefs->instance, 0700) == 0;
     if (!tracefs->made)
-        return vg_error_errno(err, errno, "cannot make '%s'%s", tracefs->instance,
+        return vg_error_errno(err, errno, "cannot create '%s'%s", tracefs->instance,
                               errno == EACCES || errno == EPERM ? " (run as root)" : "");
     if (set(tracefs, "tracing_on", "0", err) < 0 || set(tracefs, "trace_clock", "mono", err) < 0 ||
         set(tracefs, "buffer_size_kb", BUFFER_KIB, err) < 0)
@@ -138,7 +138,7 @@ open_files(struct tracefs *tracefs, const char *dir, GError **err)
         return vg_error_errno(err, errno, "cannot open '%s'", pipe_path);
     tracefs->file_fd = open(tracefs->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (tracefs->file_fd < 0)
-        return vg_error_errno(err, errno, "cannot make '%s'", tracefs->path);
+        return vg_error_errno(err, errno, "cannot create '%s'", tracefs->path);
     if (write(tracefs->file_fd, HEADER, strlen(HEADER)) != (ssize_t)strlen(HEADER))
         return vg_error_errno(err, errno, "cannot write '%s'", tracefs->path);
     return 0;

@@ -79,13 +79,13 @@ vg_record_vms_write(const vg_record_vms *vms, const char *path, GPtrArray *notes
         const struct seen *vm = &g_array_index(vms->seen, struct seen, i);
         g_autoptr(GError) error = NULL;
         if (vg_vm_map_append(map, vm->pid, vm->name, vm->uuid, &error) < 0)
-            g_ptr_array_add(notes, g_strdup_printf("the VM with process id %d will be called "
+            g_ptr_array_add(notes, g_strdup_printf("the VM with process ID %d will be named "
                                                    "qemu-%d: %s",
                                                    vm->pid, vm->pid, error->message));
     }
     if (vms->seen->len == 0)
-        g_ptr_array_add(notes, g_strdup("no VM was running: no process has threads named \"CPU "
-                                        "0/KVM\" and so on"));
+        g_ptr_array_add(notes, g_strdup("no VM was running: no process has vCPU threads, which "
+                                        "have names such as \"CPU 0/KVM\""));
     return vg_file_write(path, map->str, err);
 }
 

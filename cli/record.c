@@ -53,11 +53,12 @@ vg_record_wait(struct vg_record_context *context, vg_child *child, const char *w
 
     while (!vg_child_poll(child, context->signal_fd, POLL_MS)) {
         if (vg_record_signalled(context, 0))
-            return vg_error(err, VG_E_EXTERNAL, "interrupted during `%s`; nothing is kept", what);
+            return vg_error(err, VG_E_EXTERNAL,
+                            "interrupted during `%s`; the recording was discarded", what);
         if (vg_record_dir_check_room(context->dir, VG_RECORD_LEFT_BYTES, err) < 0)
             return -1;
         if (vg_clock_monotonic_ns() >= deadline_ns)
-            return vg_error(err, VG_E_TIMEOUT, "`%s` does not end", what);
+            return vg_error(err, VG_E_TIMEOUT, "`%s` did not finish in time", what);
     }
     return vg_child_result(child, err);
 }

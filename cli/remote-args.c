@@ -17,19 +17,20 @@ enum { KEY_CONTEXT = 0x900, KEY_REQUEST_TIMEOUT, KEY_FIRST };
 
 static const struct argp_option options[] = {
     {"socket", KEY_FIRST + VG_REMOTE_SOCKET, "PATH", 0,
-     "its unix socket on this machine (default: " VG_REMOTE_DEFAULT_SOCKET ")", 1},
+     "vgpud's unix socket on this machine (default: " VG_REMOTE_DEFAULT_SOCKET ")", 1},
     {"server", KEY_FIRST + VG_REMOTE_SERVER, "URL", 0,
-     "its address on the network, https://HOST:PORT", 1},
+     "vgpud's address on the network, https://HOST:PORT", 1},
     {"token-file", KEY_FIRST + VG_REMOTE_TOKEN_FILE, "FILE", 0,
-     "a token that identifies you; see `vgpuctl token`", 1},
+     "file with the token that identifies you; see `vgpuctl token`", 1},
     {"cacert", KEY_FIRST + VG_REMOTE_CACERT, "FILE", 0,
-     "CA certificates that its certificate is verified with (default: this machine's)", 1},
-    {"cert", KEY_FIRST + VG_REMOTE_CERT, "FILE", 0, "a client certificate that identifies you", 1},
+     "CA certificates to verify vgpud's certificate with (default: this machine's)", 1},
+    {"cert", KEY_FIRST + VG_REMOTE_CERT, "FILE", 0, "client certificate that identifies you", 1},
     {"key", KEY_FIRST + VG_REMOTE_KEY, "FILE", 0,
      "the certificate's private key, if it is in "
      "another file",
      1},
-    {"context", KEY_CONTEXT, "NAME", 0, "a saved set of these options; see `vgpuctl context`", 1},
+    {"context", KEY_CONTEXT, "NAME", 0, "use a saved set of these options; see `vgpuctl context`",
+     1},
     {"request-timeout", KEY_REQUEST_TIMEOUT, "SECONDS", 0,
      "seconds to wait for an answer (default: 60)", 1},
     {0},
@@ -46,10 +47,11 @@ remote_args_check(const struct vg_remote_args *args, const struct argp_state *st
     if (server && vg_remote_check_server(server, &error) < 0)
         vg_cli_usage(state, "--server: %s", error->message);
     if (args->values[VG_REMOTE_KEY] && !args->values[VG_REMOTE_CERT])
-        argp_error(state, "--key needs the certificate in --cert");
+        argp_error(state, "--key needs --cert with the certificate");
     for (int i = VG_REMOTE_TOKEN_FILE; i < VG_REMOTE_MAX && args->values[VG_REMOTE_SOCKET]; i++) {
         if (args->values[i])
-            argp_error(state, "on a unix socket the kernel identifies you; --%s does not apply",
+            argp_error(state,
+                       "--%s does not apply to a unix socket, where the kernel identifies you",
                        vg_remote_names[i].option);
     }
 }
@@ -61,8 +63,8 @@ remote_args_seconds(const char *text, const struct argp_state *state)
     const double seconds = g_ascii_strtod(text, &end);
 
     if (end == text || *end || !(seconds >= LIMIT_MIN_S && seconds <= LIMIT_MAX_S))
-        vg_cli_usage(state, "--request-timeout wants %g to %g seconds, not '%s'", LIMIT_MIN_S,
-                     LIMIT_MAX_S, text);
+        vg_cli_usage(state, "--request-timeout must be from %g to %g seconds, not '%s'",
+                     LIMIT_MIN_S, LIMIT_MAX_S, text);
     return seconds;
 }
 

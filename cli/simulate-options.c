@@ -14,14 +14,17 @@ enum { KEY_DEVICE = 0x600, KEY_PLATFORM, KEY_PRESENT, KEY_TIMESLICE, KEY_WEIGHT 
 #define NS_PER_MS 1e6
 
 static const struct argp_option options_known[] = {
-    {"device", KEY_DEVICE, "NAME", 0, "this GPU of the recording", 4},
+    {"device", KEY_DEVICE, "NAME", 0, "use this GPU of the recording", 4},
     {"platform", KEY_PLATFORM, "NAME", 0,
-     "gvt-g, nvidia-vgpu, xe-sriov, i915-sriov, amd-gim or unknown", 4},
-    {"present", KEY_PRESENT, "MODE", 0, "its current scheduler mode (default: the platform's)", 4},
+     "platform of the GPU: gvt-g, nvidia-vgpu, xe-sriov, i915-sriov, amd-gim or unknown", 4},
+    {"present", KEY_PRESENT, "MODE", 0,
+     "the GPU's current scheduler mode (default: the platform's)", 4},
     {"timeslice", KEY_TIMESLICE, "MS", 0, "current length of a turn; 0 means unlimited (quantum)",
      4},
     {"weight", KEY_WEIGHT, "VM=N", 0,
-     "weight of a vGPU now (default: 4); may be repeated, and add VMs that were not recorded", 4},
+     "current weight of a VM's vGPU (default: 4); can be repeated, and can add VMs that were "
+     "not recorded",
+     4},
     {0},
 };
 
@@ -36,8 +39,8 @@ parse_timeslice(const char *text, const struct argp_state *state)
     double ms = g_ascii_strtod(text, &end);
     bool good = errno == 0 && end != text && *end == '\0';
     if (!good || !(ms == 0 || (ms >= min_ms && ms <= max_ms)))
-        vg_cli_usage(state, "--timeslice wants 0, or %g to %g milliseconds, not '%s'", min_ms,
-                     max_ms, text);
+        vg_cli_usage(state, "--timeslice must be 0, or from %g to %g milliseconds, not '%s'",
+                     min_ms, max_ms, text);
     return (int64_t)(ms * NS_PER_MS + 0.5);
 }
 
@@ -128,7 +131,7 @@ read_weight(const char *text, char **ret_name, uint32_t *ret_weight, GError **er
 
     if (!sign || sign == text ||
         !g_ascii_string_to_unsigned(sign + 1, 10, 1, VG_GPUSCHED_WEIGHT_MAX, &weight, NULL))
-        return vg_error(err, VG_E_INVALID, "--weight wants VM=N, N from 1 to %d, not '%s'",
+        return vg_error(err, VG_E_INVALID, "--weight must be VM=N with N from 1 to %d, not '%s'",
                         VG_GPUSCHED_WEIGHT_MAX, text);
     *ret_name = g_strndup(text, (size_t)(sign - text));
     *ret_weight = (uint32_t)weight;
@@ -146,7 +149,7 @@ vg_simulate_set_weights(struct vg_gpusched_scenario *scenario,
             return -1;
         struct vg_gpusched_vm *vm = vg_simulate_find_vm(scenario, name);
         if (!vm && !may_add)
-            return vg_error(err, VG_E_NOT_FOUND, "--weight: there is no VM '%s'", name);
+            return vg_error(err, VG_E_NOT_FOUND, "--weight: unknown VM '%s'", name);
         if (!vm)
             vm = vg_simulate_add_vm(scenario, name);
         vm->weight = weight;
@@ -164,7 +167,7 @@ vg_simulate_set_present(struct vg_gpusched_scenario *scenario,
         scenario->timeslice_ns = options->timeslice_ns;
     if (options->timeslice_ns == 0 && scenario->mode != VG_GPUSCHED_QUANTUM)
         return vg_error(err, VG_E_INVALID,
-                        "--timeslice: only the mode quantum allows unlimited turns");
+                        "--timeslice: unlimited turns are possible only in the mode quantum");
     for (unsigned int i = 0; i < scenario->vms->len && options->timeslice_ns >= 0; i++) {
         struct vg_gpusched_vm *vm = scenario->vms->pdata[i];
         vm->quantum_ns = options->timeslice_ns == 0 ? 0 : -1;

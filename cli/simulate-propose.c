@@ -179,7 +179,7 @@ print(json_object *docs, enum vg_output_format format, GError **err)
          NULL},
         {"Now, measured and simulated", now, now_columns, G_N_ELEMENTS(now_columns), NULL},
         all,
-        {"With what is proposed", then, then_columns, G_N_ELEMENTS(then_columns), NULL},
+        {"With the proposed mode", then, then_columns, G_N_ELEMENTS(then_columns), NULL},
     };
     if (format == VG_OUTPUT_CSV)
         return vg_output_print(format, docs, &all, 1, err);

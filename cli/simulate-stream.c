@@ -235,12 +235,13 @@ note_left_out(const struct making *making)
 
     if (making->of_host > 0)
         note(stream,
-             "%" G_GUINT64_FORMAT " requests of the host itself, %.1f %% of the time, are left "
-             "out: they do not go through GVT-g",
+             "%" G_GUINT64_FORMAT " requests of the host itself (%.1f %% of the time) are left "
+             "out because they do not go through GVT-g",
              making->of_host,
              100 * (double)making->host_exec_ns / (double)stream->scenario->duration_ns);
     if (making->beyond > 0)
-        note(stream, "%" G_GUINT64_FORMAT " requests of more than %d engines are left out",
+        note(stream,
+             "%" G_GUINT64_FORMAT " requests are left out because they use more than %d engines",
              making->beyond, VG_GPUSCHED_ENGINES_MAX);
 }
 
@@ -334,8 +335,8 @@ note_part(struct vg_stream *stream, const struct part *part, const struct collec
 {
     if (part->cut_short)
         note(stream,
-             "only the first %.3f s are used, at most %d requests and an hour; --begin and --end "
-             "select another part",
+             "only the first %.3f s are used (the limits are %d requests and one hour); select "
+             "another part with --begin and --end",
              (double)(part->end_ns - part->begin_ns) / 1e9, VG_STREAM_REQUESTS_MAX);
     if (collection->cut > 0)
         note(stream, "%" G_GUINT64_FORMAT " requests without an arrival time are left out",
@@ -388,8 +389,8 @@ finish_stream(struct vg_stream *stream, const struct vg_simulate_options *option
     if (only && vg_simulate_set_weights(scenario, options, true, err) < 0)
         return -1;
     if (scenario->vms->len > VG_GPUSCHED_VMS_MAX)
-        return vg_error(err, VG_E_INVALID, "%s: %u VMs, and %d can be simulated", stream->device,
-                        scenario->vms->len, VG_GPUSCHED_VMS_MAX);
+        return vg_error(err, VG_E_INVALID, "%s: there are %u VMs, but at most %d can be simulated",
+                        stream->device, scenario->vms->len, VG_GPUSCHED_VMS_MAX);
     g_array_set_size(stream->measured, scenario->vms->len);
     vg_gpumode_set_default(scenario, stream->platform);
     return vg_simulate_set_present(scenario, options, err);
@@ -421,10 +422,11 @@ static int
 check_streams(const GPtrArray *streams, const struct vg_simulate_options *options, GError **err)
 {
     if (streams->len == 0)
-        return vg_error(err, VG_E_NOT_FOUND, "no GPU request with both ends was recorded%s%s",
+        return vg_error(err, VG_E_NOT_FOUND, "no GPU request was recorded from start to end%s%s",
                         options->device ? " on " : "", options->device ? options->device : "");
     if (streams->len > 1 && options->weights->len > 0)
-        return vg_error(err, VG_E_INVALID, "--weight needs --device: there are requests on %u GPUs",
+        return vg_error(err, VG_E_INVALID,
+                        "--weight needs --device because there are requests on %u GPUs",
                         streams->len);
     return 0;
 }
@@ -438,7 +440,7 @@ vg_stream_read(struct vg_trace_args *args, const struct vg_simulate_options *opt
         return NULL;
     if (recordings->len > 1) {
         vg_error(err, VG_E_INVALID,
-                 "these are %u recordings without a common clock; name one of them",
+                 "there are %u recordings without a common clock; specify one of them",
                  recordings->len);
         return NULL;
     }

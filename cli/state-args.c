@@ -12,9 +12,10 @@
 enum { KEY_STATE = 0x300, KEY_RULE, KEY_CONFIG };
 
 static const struct argp_option options[] = {
-    {"state", KEY_STATE, "FILE", 0, "a saved snapshot; may be given for each host; - is stdin", 1},
-    {"rule", KEY_RULE, "RULE", 0, "complement (default) or paper-threshold", 2},
-    {"config", KEY_CONFIG, "FILE", 0, "thresholds and costs; see vgpud-policy(7)", 2},
+    {"state", KEY_STATE, "FILE", 0, "saved snapshot, one for each host; - is standard input", 1},
+    {"rule", KEY_RULE, "RULE", 0,
+     "rule that makes the plan: complement (default) or paper-threshold", 2},
+    {"config", KEY_CONFIG, "FILE", 0, "file with thresholds and costs; see vgpud-policy(7)", 2},
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 3},
     {0},
 };
@@ -30,7 +31,7 @@ state_args_parse(int key, char *arg, struct argp_state *state)
     case KEY_STATE:
         if (strcmp(arg, "-") == 0 &&
             g_ptr_array_find_with_equal_func(args->paths, arg, g_str_equal, NULL))
-            argp_error(state, "--state - is given twice; standard input can be read once");
+            argp_error(state, "--state - is given twice, but standard input can be read only once");
         g_ptr_array_add(args->paths, arg);
         break;
     case KEY_RULE:
@@ -60,7 +61,7 @@ state_args_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-    {&vg_remote_argp, 0, "Which vgpud, without --state:", 5}, {0}};
+    {&vg_remote_argp, 0, "Connection to vgpud, without --state:", 5}, {0}};
 const struct argp vg_state_argp = {
     .options = options, .parser = state_args_parse, .children = children};
 

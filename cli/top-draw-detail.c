@@ -26,7 +26,7 @@ draw_figures(const struct vg_top_model *model, const struct vg_top_row *row, str
         busy[VG_TOP_FIGURE_LEN], oldest[VG_TOP_FIGURE_LEN];
 
     vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
-                  "used %s cores, of it in the guest %s %%", vg_top_figure(used, rates->used, 2),
+                  "used %s cores, %s %% of this in the guest", vg_top_figure(used, rates->used, 2),
                   vg_top_figure(guest, rates->guest * 100, 0));
     if (model->newest->waits_split)
         vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
@@ -36,11 +36,11 @@ draw_figures(const struct vg_top_model *model, const struct vg_top_row *row, str
                       vg_top_figure(wake, rates->wake_wait, 2));
     else
         vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
-                      "lost %s cores; which waits followed a preemption is unknown",
+                      "lost %s cores; it is unknown which waits followed a preemption",
                       vg_top_figure(wake, rates->lost, 2));
     if (row->vm->gpu_known)
         vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
-                      "GPU wanted %s %% of the time, %s engines busy",
+                      "wanted the GPU %s %% of the time, kept %s engines busy",
                       vg_top_figure(gpu, rates->gpu_wanted * 100, 0),
                       vg_top_figure(busy, rates->gpu_busy, 2));
     if (row->vm->sums.gpu_open_known && row->vm->sums.gpu_open > 0)
@@ -72,7 +72,8 @@ draw_history(const struct vg_top_detail *detail, struct page *page)
 
     page->row++;
     if (detail->no_history) {
-        vg_grid_print(page->grid, page->row++, 0, VG_ATTR_WARN, "no past: %s", detail->no_history);
+        vg_grid_print(page->grid, page->row++, 0, VG_ATTR_WARN, "no history: %s",
+                      detail->no_history);
         return;
     }
     vg_grid_print(page->grid, page->row++, 0, VG_ATTR_BOLD, "The last %s, in cores",
@@ -154,7 +155,7 @@ draw_vcpu_headers(struct page *page, bool since_start)
     for (int i = 0; i < (int)G_N_ELEMENTS(headers); i++)
         vg_grid_put(page->grid, page->row, i * 9, 8, true, VG_ATTR_HEADER, headers[i]);
     if (since_start)
-        vg_grid_print(page->grid, page->row, 65, VG_ATTR_HEADER, "since the start");
+        vg_grid_print(page->grid, page->row, 65, VG_ATTR_HEADER, "since vgpud started");
     page->row++;
 }
 

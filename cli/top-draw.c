@@ -102,9 +102,9 @@ draw_totals(const struct vg_top_model *model, vg_grid *grid, int row)
     if (model->filter)
         column = vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "%u of ", model->rows->len);
     column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%u VMs, ", model->newest->vms->len);
-    column = vg_grid_print(grid, row, column, VG_ATTR_BOLD,
-                           vg_top_model_is_since_start(model) ? "%s since the start" : "last %s",
-                           period);
+    column = vg_grid_print(
+        grid, row, column, VG_ATTR_BOLD,
+        vg_top_model_is_since_start(model) ? "%s since vgpud started" : "last %s", period);
     column =
         vg_grid_print(grid, row, column, VG_ATTR_PLAIN, ": used %s", vg_top_figure(a, used, 2));
     if (model->newest->cpus > 0)
@@ -363,7 +363,8 @@ draw_list(struct vg_top_model *model, vg_grid *grid, int row)
     scroll(model, n_rows);
     if (model->rows->len == 0)
         vg_grid_print(grid, row, 0, VG_ATTR_DIM, "%s",
-                      model->filter ? "no VM's name contains this" : "vgpud has found no VM yet");
+                      model->filter ? "no VM name contains this text"
+                                    : "vgpud has found no VM yet");
     for (int i = 0; i < n_rows && model->first_row + i < (int)model->rows->len; i++) {
         int index = model->first_row + i;
         bool selected = index == model->selected_row;
@@ -383,14 +384,14 @@ draw_list(struct vg_top_model *model, vg_grid *grid, int row)
 
 static const char *const help_keys[][2] = {
     {"Up Down j k", "select a VM; Page Up, Page Down, Home, End"},
-    {"Enter", "show it in detail; Esc or q back"},
-    {"/", "filter by name; Esc: all VMs"},
+    {"Enter", "show the VM in detail; Esc or q to go back"},
+    {"/", "filter by name; Esc shows all VMs"},
     {"space", "pause, continue"},
-    {"d", "seconds between updates"},
-    {"m", "figures of the last interval, or since vgpud started"},
+    {"d", "set the seconds between updates"},
+    {"m", "switch between figures of the last interval and since vgpud started"},
     {"r", "reverse the order, as does a second press of a column's key"},
     {"< >", "sort by the column to the left or right"},
-    {"+ -", "in the detail: a longer or shorter period"},
+    {"+ -", "in the detail view: show a longer or shorter period"},
     {"q", "quit"},
 };
 
@@ -467,7 +468,7 @@ draw_foot(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_n
     } else if (model->wrong_typed) {
         vg_grid_print(grid, row, 0, VG_ATTR_WARN, "enter a number of seconds from 0.1 to 86400");
     } else if (model->trouble) {
-        g_autofree char *text = g_strconcat("asking again: ", model->trouble, NULL);
+        g_autofree char *text = g_strconcat("retrying: ", model->trouble, NULL);
         vg_grid_put(grid, row, 0, vg_grid_columns(grid), false, VG_ATTR_BAD, text);
     } else if (now->asking_ns > SLOW_NS) {
         vg_grid_print(grid, row, 0, VG_ATTR_WARN, "vgpud has not answered for %s",

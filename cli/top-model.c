@@ -12,16 +12,16 @@
 
 const struct vg_top_column_info vg_top_columns[VG_TOP_COLUMN_MAX] = {
     [VG_TOP_VM] = {"VM", "name", 'n', true},
-    [VG_TOP_CLASS] = {"CLASS", "the VM's class, in the long run", 'c', true},
+    [VG_TOP_CLASS] = {"CLASS", "the VM's class over the long term", 'c', true},
     [VG_TOP_USED] = {"USED", "CPU time that it got, in cores", 'u', false},
     [VG_TOP_LOST] = {"LOST", "CPU time that it waited for, in cores", 'l', false},
     [VG_TOP_PREEMPTIONS] = {"PRE/s", "preemptions per second", 'p', false},
     [VG_TOP_CULPRIT] = {"LOST MOST TO", "the largest aggressor, and its share in cores", 'w',
                         false},
     [VG_TOP_GUEST] = {"GUEST", "percent of USED inside the guest", 'g', false},
-    [VG_TOP_GPU] = {"GPU%", "percent of the time it wants the GPU", 'i', false},
+    [VG_TOP_GPU] = {"GPU%", "percent of the time during which it wants the GPU", 'i', false},
     [VG_TOP_GPU_BUSY] = {"BUSY", "GPU engines that it keeps busy", 'b', false},
-    [VG_TOP_SOURCE] = {"SOURCE", "who measured", 's', true},
+    [VG_TOP_SOURCE] = {"SOURCE", "the source of the figures", 's', true},
 };
 
 static const int spans_min[] = {1, 5, 15, 60};

@@ -131,7 +131,7 @@ loop(struct top *top, GError **err)
         if (ends != 0)
             vg_screen_die(g_steal_pointer(&top->screen), ends);
         if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
-            return vg_error(err, VG_E_IO, "the terminal is gone");
+            return vg_error(err, VG_E_IO, "the terminal no longer exists");
         if (!take_keys(top))
             return 0;
         take_answer(top);

@@ -34,21 +34,23 @@ static const struct argp_option options[] = {
     {"begin", KEY_BEGIN, "NS", 0, "analyse records after NS of the raw trace clock", 1},
     {"end", KEY_END, "NS", 0, "analyse records up to and including NS of the raw trace clock", 1},
     {"window", KEY_WINDOW, "SECONDS", 0, "length of a window (default: 1)", 1},
-    {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
+    {"vm-map", KEY_VM_MAP, "FILE", 0,
+     "file with VM names: lines of `pid name [uuid]`; - is standard input", 2},
     {"host", KEY_HOST, "NAME", 0,
-     "a name for the recorded host (default: its own name, or " DEFAULT_HOST ")", 2},
+     "name for the recorded host (default: its own name, or " DEFAULT_HOST ")", 2},
     {"config", KEY_CONFIG, "FILE", 0,
-     "thresholds of the classes, other names of events; see vgpud-policy(7)", 2},
-    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "show no progress line on a terminal", 3},
+     "file with class thresholds and other event names; see vgpud-policy(7)", 2},
+    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "do not show a progress line on a terminal", 3},
     {0},
 };
 
 static const struct argp_option part_options[] = {
     {"begin", KEY_BEGIN, "NS", 0, "use records after NS of the raw trace clock", 1},
     {"end", KEY_END, "NS", 0, "use records up to and including NS of the raw trace clock", 1},
-    {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
-    {"config", KEY_CONFIG, "FILE", 0, "thresholds; see vgpud-policy(7)", 2},
-    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "show no progress line on a terminal", 3},
+    {"vm-map", KEY_VM_MAP, "FILE", 0,
+     "file with VM names: lines of `pid name [uuid]`; - is standard input", 2},
+    {"config", KEY_CONFIG, "FILE", 0, "file with thresholds; see vgpud-policy(7)", 2},
+    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "do not show a progress line on a terminal", 3},
     {0},
 };
 
@@ -59,7 +61,7 @@ parse_ns(const char *text, const char *option, struct argp_state *state)
     g_autoptr(GError) error = NULL;
 
     if (!g_ascii_string_to_signed(text, 10, 0, INT64_MAX, &value, &error))
-        vg_cli_usage(state, "%s wants nanoseconds of the trace clock, not '%s'", option, text);
+        vg_cli_usage(state, "%s must be nanoseconds of the trace clock, not '%s'", option, text);
     return value;
 }
 
@@ -71,8 +73,8 @@ parse_window(const char *text, struct argp_state *state)
     errno = 0;
     double seconds = g_ascii_strtod(text, &end);
     if (errno != 0 || *end || end == text || !(seconds >= WINDOW_MIN_S && seconds <= WINDOW_MAX_S))
-        vg_cli_usage(state, "--window wants %g to %g seconds, not '%s'", WINDOW_MIN_S, WINDOW_MAX_S,
-                     text);
+        vg_cli_usage(state, "--window must be from %g to %g seconds, not '%s'", WINDOW_MIN_S,
+                     WINDOW_MAX_S, text);
     return (int64_t)(seconds * 1e9);
 }
 
@@ -110,11 +112,11 @@ trace_args_parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (args->paths->len == 0 && !args->may_be_none)
-            argp_error(state, "name a trace: a directory with CTF, or a text file");
+            argp_error(state, "specify a trace: a directory with CTF traces, or a text file");
         if (args->has_begin && args->has_end && args->begin_ns >= args->end_ns)
             argp_error(state, "--begin must be before --end");
         if (args->host && (!args->host[0] || strlen(args->host) > VG_SNAPSHOT_NAME_MAX))
-            argp_error(state, "a host name has 1 to %d bytes", VG_SNAPSHOT_NAME_MAX);
+            argp_error(state, "a host name must have 1 to %d bytes", VG_SNAPSHOT_NAME_MAX);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -183,8 +185,8 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
                                                          args->paths->len, args->aliases, err);
     if (recordings && recordings->len > 1 && (args->has_begin || args->has_end)) {
         vg_error(err, VG_E_INVALID,
-                 "--begin and --end need one clock, but these are %u recordings without a common "
-                 "clock; name one of them",
+                 "--begin and --end need one clock, but there are %u recordings without a "
+                 "common clock; specify one of them",
                  recordings->len);
         return NULL;
     }
@@ -225,7 +227,7 @@ damage_note(const struct vg_trace_args *args, const struct vg_analysis *analysis
     if (n == 0)
         return NULL;
     return g_strdup_printf("host '%s': the recording could not be read in full (%" G_GUINT64_FORMAT
-                           " problems), its figures may be too low",
+                           " problems), so its figures may be too low",
                            args->host_name, n);
 }
 
@@ -274,7 +276,7 @@ trace_args_warn_names(const struct vg_trace_args *args, const struct vg_analysis
         g_string_append_printf(text, "%s'%s'", i > 0 ? ", " : "", (char *)names->pdata[i]);
     if (names->len > NAMES_ON_STDERR)
         g_string_append_printf(text, " and %u more", names->len - NAMES_ON_STDERR);
-    vg_cli_warn("%s: no record has an id that the VM map gives for %s", args->vm_map, text->str);
+    vg_cli_warn("%s: no record has an ID that the VM map contains for %s", args->vm_map, text->str);
 }
 
 /* VMs that are known by one thread of which no record tells the process. */
@@ -289,8 +291,8 @@ trace_args_warn_threads(const vg_recording *recording, const vg_topology *topolo
              !process->name[0];
     }
     if (n > 0)
-        vg_cli_warn("%s: no record names the process of %u vCPU threads, so each counts as a "
-                    "separate VM; add their thread ids to a VM map",
+        vg_cli_warn("%s: no record identifies the process of %u vCPU threads, so each of them "
+                    "counts as a separate VM; add their thread IDs to a VM map",
                     recording->name, n);
 }
 
@@ -306,14 +308,14 @@ trace_args_warn_missing(const struct vg_analysis *analysis)
     if (analysis->absent_cpus->len > 0) {
         g_autofree char *cpus = vg_absent_cpus_text(analysis->absent_cpus);
         g_autofree char *figures = vg_needs_figures_text(VG_CPU_ABSENT_CPUS);
-        vg_cli_warn("%s: CPU %s of the host has no records: of VMs, %s", name, cpus, figures);
+        vg_cli_warn("%s: CPU %s of the host has no records, so for VMs, %s", name, cpus, figures);
     }
     for (size_t i = 0; (need = vg_needs_at(i)); i++) {
         if (!vg_analysis_misses(analysis, need))
             continue;
         g_autofree char *figures = vg_needs_figures_text(need->lack);
-        vg_cli_warn("%s: %s was recorded without %s: of VMs, %s", name, need->beside, need->event,
-                    figures);
+        vg_cli_warn("%s: %s was recorded without %s, so for VMs, %s", name, need->beside,
+                    need->event, figures);
     }
 }
 
@@ -341,9 +343,9 @@ vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *a
             "order, and the figures are not reliable",
             recording->name, analysis->period.discontinuities);
     if (is_many(recording->backwards, recording))
-        vg_cli_warn("%s: %" G_GUINT64_FORMAT
-                    " of its records have an earlier time than the previous record: it must be one "
-                    "recording, sorted by time, with absolute times",
+        vg_cli_warn("%s: %" G_GUINT64_FORMAT " of its records have an earlier time than the "
+                    "previous record; the trace must be one recording, sorted by time, with "
+                    "absolute times",
                     recording->name, recording->backwards);
     trace_args_warn_missing(analysis);
     trace_args_warn_threads(recording, analysis->topology);

@@ -52,8 +52,8 @@ vg_vm_list_all(const struct vg_online_args *args, const struct vg_vm_list_args *
     const size_t n = vg_output_length(items);
     const int64_t total = json_object_get_int64(vg_output_member(document, "total"));
     if (wanted->limit == 0 && total > (int64_t)n)
-        vg_cli_warn("%zu of %" G_GINT64_FORMAT " VMs are shown, those that lose most; --host or "
-                    "--class selects others",
+        vg_cli_warn("%zu of %" G_GINT64_FORMAT " VMs are shown, those with the largest losses; "
+                    "select others with --host or --class",
                     n, total);
     g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++)

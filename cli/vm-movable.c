@@ -50,9 +50,9 @@ vm_movable_add_unknown(GString *to, int width, const GPtrArray *programs)
         const struct vg_guest_program *program = programs->pdata[i];
         if (g_strcmp0(program->movable, "unknown") != 0)
             continue;
-        g_autofree char *text = g_strdup_printf("it is unknown whether %s (%" PRId64
-                                                ") could be restored: it was not watched from its "
-                                                "start for use of another process's memory",
+        g_autofree char *text = g_strdup_printf("it is unknown whether %s (%" PRId64 ") can be "
+                                                "restored: the agent did not watch from its "
+                                                "start whether it uses another process's memory",
                                                 program->comm ? program->comm : "?", program->pid);
         vm_movable_add(to, width, text);
     }
@@ -77,7 +77,7 @@ vg_vm_movable_text(json_object *document, int width)
     }
     for (guint i = 0; i < movable->guest.driver_faults->len; i++) {
         g_autofree char *line =
-            g_strdup_printf("NVIDIA's driver %s in the guest, %s",
+            g_strdup_printf("in the guest, NVIDIA's driver %s: %s",
                             movable->guest.driver ? movable->guest.driver : "?",
                             (const char *)movable->guest.driver_faults->pdata[i]);
         vm_movable_add(to, width, line);

@@ -40,12 +40,12 @@ vm_set_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_POLICY:
         if (!g_strv_contains(modes, arg))
-            vg_cli_usage(state, "--policy is never, propose, act or none, not '%s'", arg);
+            vg_cli_usage(state, "--policy must be never, propose, act or none, not '%s'", arg);
         args->policy = arg;
         break;
     case ARGP_KEY_END:
         if (!args->policy)
-            argp_error(state, "state what to set: --policy=never|propose|act|none");
+            argp_error(state, "specify the policy with --policy=never|propose|act|none");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -56,12 +56,13 @@ vm_set_parse(int key, char *arg, struct argp_state *state)
 int
 vg_vm_set(int argc, char **argv)
 {
-    static const char hint[] = "name the VM; `vgpuctl vm list` shows them";
+    static const char hint[] = "specify a VM; `vgpuctl vm list` shows all VMs";
     static const struct vg_online_verb verbs[] = {{"set", VG_OBJECT_REQUIRED, hint, vm_set_run}};
     static const struct argp_option options[] = {
         {"policy", KEY_POLICY, "MODE", 0,
-         "never: no plan moves it; propose: only a person moves it; act: vgpud may move it; none: "
-         "as its hosts",
+         "never: plans do not move the VM; propose: plans may propose a move, but only a person "
+         "starts it; act: vgpud may move the VM automatically; none: the policy of its host "
+         "applies",
          1},
         {0},
     };
@@ -69,7 +70,8 @@ vg_vm_set(int argc, char **argv)
         .options = options,
         .parser = vm_set_parse,
         .args_doc = "set VM",
-        .doc = "Sets the policy for a VM of the host, in its libvirt metadata. For operators.",
+        .doc = "Sets the policy for a VM of the host, in the VM's libvirt metadata. Requires "
+               "the role operator.",
         .children = vg_online_silent_children,
     };
     struct vm_set_args args = {

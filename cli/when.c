@@ -195,7 +195,7 @@ when_resolve(const char *text, struct tm *tm, bool local, int zone_s, bool word,
     *ret_s = (int64_t)mktime(tm);
     if (tm->tm_hour != asked.tm_hour || tm->tm_min != asked.tm_min)
         return vg_error(err, VG_E_INVALID,
-                        "'%s' does not exist: clocks here were set forward over "
+                        "'%s' does not exist: clocks in this time zone were set forward past "
                         "that time",
                         text);
     return 0;
@@ -233,7 +233,7 @@ when_take_date(const char *text, int64_t now_ns, int64_t *ret_ns, GError **err)
     if (when_resolve(text, &tm, local, zone_s, word, &seconds, err) < 0)
         return -1;
     if (ABS(seconds) >= INT64_MAX / VG_NS_PER_S)
-        return vg_error(err, VG_E_INVALID, "'%s' is not a time from 1678 to 2262", text);
+        return vg_error(err, VG_E_INVALID, "'%s' is not between the years 1678 and 2262", text);
     *ret_ns = seconds * VG_NS_PER_S + fraction;
     return 1;
 }
@@ -318,9 +318,9 @@ when_parse_both(const struct vg_when_args *args, struct vg_when *ret_since,
     }
     int64_t since_ns = when_epoch(ret_since, now_ns), until_ns = when_epoch(ret_until, now_ns);
     if (args->since && since_ns >= until_ns)
-        return vg_error(err, VG_E_INVALID, "--since, %s, is not before --until, %s",
+        return vg_error(err, VG_E_INVALID, "--since (%s) must be before --until (%s)",
                         vg_when_format(since_ns, since),
-                        args->until ? vg_when_format(until_ns, until) : "which is now");
+                        args->until ? vg_when_format(until_ns, until) : "now");
     return 0;
 }
 

@@ -49,11 +49,11 @@ struct advice_row {
  }
 #define WRONG_CA(number)                                                                           \
  CERTIFICATE(number, VG_REMOTE_CACERT,                                                             \
-             "its certificate is not signed by a CA in '{cacert}'; is that the file of the "       \
-             "CA that signed it, and is '{host}' the right machine?"),                             \
+             "its certificate is not signed by a CA in '{cacert}'; check that this file contains " \
+             "the CA that signed it, and that '{host}' is the right machine"),                     \
      CERTIFICATE(number, 0,                                                                        \
-                 "its certificate is not signed by a CA that this machine trusts; --cacert "       \
-                 "names the file with the certificate of the CA that signed it")
+                 "its certificate is not signed by a CA that this machine trusts; specify the "    \
+                 "file with that CA's certificate with --cacert")
 #define FAILS(code, number, text)                                                                  \
  {                                                                                                 \
   code, number, 0, VG_REFUSAL_NONE, 0, VG_E_UNREACHABLE, text                                      \
@@ -73,8 +73,8 @@ static const struct advice_row advice_rows[] = {
     FAILS(CURLE_COULDNT_RESOLVE_HOST, 0,
           "the name '{host}' cannot be resolved; check its spelling and `getent hosts {host}`"),
     FAILS(CURLE_COULDNT_CONNECT, ECONNREFUSED,
-          "no process listens on port {port} of '{host}'; check that vgpud is running there, and "
-          "that listen= in [api] of its configuration names this address and port"),
+          "no process listens on port {port} of '{host}'; check that vgpud is running there, "
+          "and that listen= in [api] of its configuration contains this address and port"),
     FAILS(CURLE_COULDNT_CONNECT, EHOSTUNREACH,
           "there is no route to '{host}'; check the address, the route and the firewall"),
     FAILS(CURLE_COULDNT_CONNECT, ENETUNREACH,
@@ -88,7 +88,8 @@ static const struct advice_row advice_rows[] = {
                 "this machine's clock, which says {now}"),
     CERTIFICATE(X509_NOT_YET, 0,
                 "its certificate or its CA's certificate is not valid yet; check this machine's "
-                "clock, which says {now}, and the clock of the machine that made the certificate"),
+                "clock, which says {now}, and the clock of the machine that issued the "
+                "certificate"),
     CERTIFICATE(X509_SELF_SIGNED, VG_REMOTE_CACERT,
                 "its certificate is self-signed and is not in '{cacert}'; check whether vgpud has "
                 "a new certificate, and whether '{host}' is the right machine"),
@@ -101,18 +102,19 @@ static const struct advice_row advice_rows[] = {
     WRONG_CA(X509_ONLY_ONE),
     WRONG_CA(X509_SIGNATURE),
     CERTIFICATE(X509_PURPOSE, 0,
-                "its certificate is not one for a server; tls_www_server in the template of "
-                "certtool makes it one"),
+                "its certificate is not a server certificate; create one with tls_www_server in "
+                "certtool's template"),
     CERTIFICATE(X509_HOSTNAME, 0,
-                "its certificate is for {names}, not for '{host}'; use one of its names, or make a "
-                "certificate for this name"),
+                "its certificate is for {names}, not for '{host}'; use one of these names, or "
+                "create a certificate for this name"),
     CERTIFICATE(0, 0, "its certificate cannot be trusted ({words})"),
 
     FAILS(CURLE_SSL_CONNECT_ERROR, 0,
           "TLS cannot be started ({words}); check that {port} is the port of listen= in [api] of "
           "vgpud's configuration, and that the server supports TLS 1.2 or later"),
     FAILS(CURLE_SSL_CACERT_BADFILE, 0,
-          "the certificates in '{cacert}' cannot be read ({words}); it must be PEM"),
+          "the certificates in '{cacert}' cannot be read ({words}); the file must be in PEM "
+          "format"),
     {CURLE_SSL_CERTPROBLEM, 0, 0, VG_REFUSAL_NONE, VG_REMOTE_KEY, VG_E_UNREACHABLE,
      "the client certificate in '{cert}' and the key in '{key}' do not match, or are damaged "
      "({words})"},
@@ -120,20 +122,22 @@ static const struct advice_row advice_rows[] = {
           "the client certificate and the key in '{cert}' do not match, or are damaged ({words})"),
 
     NOBODY(VG_REFUSAL_NO_CERTIFICATE, VG_REMOTE_CERT,
-           "it rejects the certificate in '{cert}'; check that a CA in its tls_client_ca signed "
-           "it, and that it is still valid"),
-    NOBODY(VG_REFUSAL_NO_CERTIFICATE, VG_REMOTE_TOKEN_FILE, "--cert and --key name one"),
+           "vgpud does not accept the certificate in '{cert}'; check that a CA in vgpud's "
+           "tls_client_ca signed it, and that it is still valid"),
+    NOBODY(VG_REFUSAL_NO_CERTIFICATE, VG_REMOTE_TOKEN_FILE,
+           "specify a client certificate with --cert and --key"),
     NOBODY(VG_REFUSAL_NO_ROLE, VG_REMOTE_CERT,
-           "`certtool -i --infile {cert}` shows it, and [role NAME] in the configuration of vgpud "
-           "lists the subjects that are admitted"),
+           "`certtool -i --infile {cert}` shows the subject, and [role NAME] in vgpud's "
+           "configuration lists the subjects that have a role"),
     NOBODY(VG_REFUSAL_NONE, VG_REMOTE_TOKEN_FILE,
-           "check that '{token-file}' has a token of this vgpud that has not been revoked. On that "
-           "host, `vgpuctl token list` shows valid tokens, and `token create` makes a new one"),
+           "check that '{token-file}' contains a token of this vgpud that has not been revoked. "
+           "On that host, `vgpuctl token list` shows valid tokens, and `vgpuctl token create` "
+           "creates a new token"),
     NOBODY(VG_REFUSAL_NONE, 0,
-           "--token-file names the file with a token, or --cert and --key a client certificate"),
-    TOO_LOW(
-        VG_REMOTE_TOKEN_FILE,
-        "on that host, `vgpuctl token create NAME --role ROLE` makes a token with the needed role"),
+           "specify a token with --token-file, or a client certificate with --cert and --key"),
+    TOO_LOW(VG_REMOTE_TOKEN_FILE,
+            "on that host, `vgpuctl token create NAME --role ROLE` creates a token with the "
+            "required role"),
     TOO_LOW(VG_REMOTE_CERT, "[role NAME] in vgpud's configuration assigns roles to subjects"),
 };
 

@@ -71,7 +71,7 @@ vg_client_new(const struct vg_remote_args *args, GError **err)
         client->authorization = g_strconcat("Authorization: Bearer ", token, NULL);
     client->curl = curl_easy_init();
     if (!client->curl)
-        vg_bug("libcurl cannot start");
+        vg_bug("cannot initialise libcurl");
     return g_steal_pointer(&client);
 }
 
@@ -128,9 +128,9 @@ unreachable(const vg_client *client, int errnum, GError **err)
                          "VGPUCTL_SOCKET names another socket, --server one on the network";
 
     if (errnum == EACCES || errnum == EPERM)
-        advice = "only root and the members of the socket's group may connect (`ls -l` shows it)";
+        advice = "only root and the socket's group may connect (`ls -l` shows the group)";
     else if (errnum == ENAMETOOLONG)
-        advice = "a socket's path has at most 107 bytes";
+        advice = "the path of a socket can have at most 107 bytes";
     return vg_error(err, VG_E_UNREACHABLE, "cannot reach vgpud at '%s': %s; %s",
                     client_socket(client), g_strerror(errnum), advice);
 }
@@ -156,7 +156,7 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
         return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %g s",
                         client_place(client), client->limit_s);
     case CURLE_ABORTED_BY_CALLBACK:
-        return vg_error(err, VG_E_UNREACHABLE, "the query of vgpud at '%s' was interrupted",
+        return vg_error(err, VG_E_UNREACHABLE, "the query to vgpud at '%s' was interrupted",
                         client_place(client));
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
@@ -165,7 +165,7 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
         return vg_error(err, VG_E_UNREACHABLE, "vgpud at '%s' closed the connection: %s",
                         client_place(client), failure.words);
     default:
-        return vg_error(err, VG_E_EXTERNAL, "the query of vgpud at '%s' failed: %s",
+        return vg_error(err, VG_E_EXTERNAL, "the query to vgpud at '%s' failed: %s",
                         client_place(client), failure.words);
     }
 }
@@ -204,7 +204,8 @@ http_error(const vg_client *client, long status, const GString *body, GError **e
 
     if (!detail)
         return vg_error(err, code_of_status(status),
-                        "the answer has status %ld and no problem document; is the server a vgpud?",
+                        "the answer has status %ld and no problem document; check that the "
+                        "server is a vgpud",
                         status);
     const struct vg_client_failure failure = {.remote = &client->remote,
                                               .curl = client->curl,
@@ -395,7 +396,7 @@ request_json(vg_client *client, const char *path, const char *body, struct vg_cl
         return -1;
     json_object *document = vg_json_parse(text, size, ANSWER_MAX, DEPTH_MAX, err);
     if (!document) {
-        g_prefix_error(err, "the answer to %s is not a vgpud's: ", path);
+        g_prefix_error(err, "the answer to %s is not from vgpud: ", path);
         return -1;
     }
     *ret = document;
@@ -433,7 +434,7 @@ vg_client_get(vg_client *client, const char *path, const char *const *lists, jso
     if (request_json(client, path, NULL, NULL, &document, err) < 0)
         return -1;
     if (check_lists(document, lists, &wrong) < 0)
-        return vg_error(err, VG_E_EXTERNAL, "the answer to %s is not a vgpud's: %s", path,
+        return vg_error(err, VG_E_EXTERNAL, "the answer to %s is not from vgpud: %s", path,
                         wrong->message);
     *ret = g_steal_pointer(&document);
     return 0;
@@ -493,8 +494,7 @@ vg_client_list_some(vg_client *client, const char *path, size_t limit, json_obje
             page = g_strdup_printf("%s%cmarker=%s", path, strchr(path, '?') ? '&' : '?', marker);
             if (strcmp(page, before) == 0)
                 return vg_error(err, VG_E_EXTERNAL,
-                                "the next page of the answer is the same page again, marker '%s'",
-                                marker);
+                                "the server returned the same page twice, marker '%s'", marker);
         }
     }
     *ret = g_steal_pointer(&all);

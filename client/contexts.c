@@ -70,14 +70,14 @@ contexts_read_one(vg_contexts *contexts, const char *group, GError **err)
     g_ptr_array_add(contexts->list, context);
     if (!context->name[0] || strcmp(context->name, VG_REMOTE_LOCAL) == 0)
         return vg_error(err, VG_E_INVALID,
-                        "[%s]: a context needs a name other than '" VG_REMOTE_LOCAL
-                        "', which is this machine",
+                        "[%s]: a context needs a name other than '" VG_REMOTE_LOCAL "', which "
+                        "means this machine",
                         group);
     for (size_t i = 0; names[i]; i++) {
         enum vg_remote_key key = contexts_key(names[i]);
         if (key == VG_REMOTE_MAX)
             return vg_error(err, VG_E_INVALID,
-                            "[%s]: there is no key '%s'; there are: server, token-file, cacert, "
+                            "[%s]: unknown key '%s'; the keys are: server, token-file, cacert, "
                             "cert, key",
                             group, names[i]);
         g_autofree char *value = g_key_file_get_string(contexts->file, group, names[i], err);
@@ -105,7 +105,7 @@ contexts_read_groups(vg_contexts *contexts, GError **err)
                 return -1;
         } else if (strcmp(groups[i], GROUP) != 0) {
             return vg_error(err, VG_E_INVALID,
-                            "there is no group [%s]; there are: [" GROUP "], [" PREFIX "NAME]",
+                            "unknown group [%s]; the groups are: [" GROUP "], [" PREFIX "NAME]",
                             groups[i]);
         }
     }
@@ -170,7 +170,7 @@ vg_contexts_find(const vg_contexts *contexts, const char *name, GError **err)
             return context;
         g_string_append_printf(names, ", %s", context->name);
     }
-    vg_error(err, VG_E_NOT_FOUND, "there is no context '%s' in '%s'; there are: %s", name,
+    vg_error(err, VG_E_NOT_FOUND, "unknown context '%s' in '%s'; the contexts are: %s", name,
              contexts->path, names->str);
     return NULL;
 }

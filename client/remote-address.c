@@ -36,11 +36,13 @@ vg_remote_parse_server(const char *server, char **ret_host, char **ret_port, GEr
     /* It may hold a password, which is in no message. */
     if (strchr(server, '@'))
         return vg_error(err, VG_E_INVALID,
-                        "an address has no user, password or token; --token-file names the token");
+                        "an address must not contain a user, password or token; specify a token "
+                        "with --token-file");
     if (!good || g_strcmp0(scheme, "https") != 0 || g_strcmp0(path, "/") != 0 || !host || !port ||
         strpbrk(server, "?#"))
         return vg_error(err, VG_E_INVALID,
-                        "'%s' is not https://HOST:PORT; over the network vgpud accepts only TLS",
+                        "'%s' does not have the form https://HOST:PORT; over the network, vgpud "
+                        "accepts only TLS",
                         server);
     *ret_host = g_steal_pointer(&host);
     *ret_port = g_steal_pointer(&port);

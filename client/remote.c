@@ -61,7 +61,8 @@ remote_take_files(struct vg_remote *remote, const struct remote_layer *const *la
         if (vg_remote_value(remote, VG_REMOTE_CERT))
             continue;
         if (layer->values[VG_REMOTE_KEY] && !layer->values[VG_REMOTE_CERT])
-            return vg_error(err, VG_E_INVALID, "%s names a key, but nothing names its certificate",
+            return vg_error(err, VG_E_INVALID,
+                            "%s specifies a private key, but no certificate is specified",
                             layer->from[VG_REMOTE_KEY]);
         remote_take(remote, layer, VG_REMOTE_CERT);
         remote_take(remote, layer, VG_REMOTE_KEY);
@@ -103,8 +104,8 @@ remote_check_where(struct vg_remote *remote, const struct remote_layer *options,
         for (int i = VG_REMOTE_TOKEN_FILE; i < VG_REMOTE_MAX; i++) {
             if (options->values[i])
                 return vg_error(err, VG_E_INVALID,
-                                "%s is only for a vgpud on the network (--server or --context); "
-                                "this vgpud is at the socket '%s'",
+                                "%s applies only to a vgpud on the network (--server or "
+                                "--context); this vgpud is at the socket '%s'",
                                 options->from[i], vg_remote_value(remote, VG_REMOTE_SOCKET));
         }
         return 0;
@@ -242,8 +243,8 @@ remote_read_token(const struct vg_remote *remote, char **ret, GError **err)
         return 0;
     }
     g_autofree char *why =
-        g_strdup_printf("'%s' holds no token; it must be one line, as `vgpuctl token create` "
-                        "prints it",
+        g_strdup_printf("'%s' does not contain a token; the file must contain one line, as "
+                        "`vgpuctl token create` prints it",
                         vg_remote_value(remote, VG_REMOTE_TOKEN_FILE));
     return remote_file_error(remote, VG_REMOTE_TOKEN_FILE, why, err);
 }
@@ -257,10 +258,10 @@ remote_check_key(const struct vg_remote *remote, enum vg_remote_key key, const c
     g_autofree char *why = NULL;
 
     if (!strstr(text, "PRIVATE KEY-----"))
-        why = g_strdup_printf("'%s' holds no private key in PEM", path);
+        why = g_strdup_printf("'%s' does not contain a private key in PEM format", path);
     else if (strstr(text, "ENCRYPTED"))
-        why = g_strdup_printf("the private key in '%s' has a password; use a file without one that "
-                              "only you can read",
+        why = g_strdup_printf("the private key in '%s' has a password; use a key without a "
+                              "password, in a file that only you can read",
                               path);
     if (why)
         return remote_file_error(remote, key, why, err);
@@ -279,8 +280,8 @@ remote_check_pem(const struct vg_remote *remote, enum vg_remote_key key, GError 
     if (key == VG_REMOTE_KEY)
         return remote_check_key(remote, key, text, err);
     if (!strstr(text, "-----BEGIN") || !strstr(text, "CERTIFICATE-----")) {
-        g_autofree char *why =
-            g_strdup_printf("'%s' holds no certificate in PEM", vg_remote_value(remote, key));
+        g_autofree char *why = g_strdup_printf("'%s' does not contain a certificate in PEM format",
+                                               vg_remote_value(remote, key));
         return remote_file_error(remote, key, why, err);
     }
     bool is_alone = key == VG_REMOTE_CERT && !vg_remote_value(remote, VG_REMOTE_KEY);

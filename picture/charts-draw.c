@@ -321,10 +321,10 @@ title_of(const struct vg_charts *charts, const char *host)
 
     g_string_append_printf(title, "GPU requests of host %s", host);
     if (left_out > 0 || vg_intervals_were_joined(charts->intervals))
-        g_string_append_printf(title, ": %" G_GUINT64_FORMAT " stages, short ones put together",
+        g_string_append_printf(title, ": %" G_GUINT64_FORMAT " stages, with short ones combined",
                                charts->stages);
     if (left_out > 0)
-        g_string_append_printf(title, ", %" G_GUINT64_FORMAT " marks left out", left_out);
+        g_string_append_printf(title, ", %" G_GUINT64_FORMAT " marks omitted", left_out);
     return g_string_free(g_steal_pointer(&title), FALSE);
 }
 

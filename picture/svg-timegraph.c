@@ -478,13 +478,15 @@ put_notes(const struct graph *graph, double y)
         g_autofree char *least =
             vg_svg_duration((uint64_t)MIN(graph->narrow / graph->axis.width * span_ns, 9e18));
         g_autofree char *note = g_strdup_printf(
-            "Where what takes less than %s is close together, the height is its share of the time.",
+            "Where items shorter than %s are close together, the height is their share of the "
+            "time.",
             least);
         vg_svg_put_text(graph->body, LEFT, y += 16, VG_SVG_NOTE, note);
     }
     if (deep)
         vg_svg_put_text(graph->body, LEFT, y += 16, VG_SVG_NOTE,
-                        "Where more overlap than there are lanes for, the height is their number.");
+                        "Where more items overlap than there are lanes, the height is their "
+                        "number.");
     if (hidden > 0) {
         g_autofree char *note = g_strdup_printf("%d more rows are not shown.", (int)hidden);
         vg_svg_put_text(graph->body, LEFT, y += 16, VG_SVG_NOTE, note);

@@ -79,11 +79,12 @@ vg_act_window_parse(const char *text, struct vg_act_window *ret, GError **err)
         if (!part[0] && !parts[1])
             break;
         if (window.n == VG_ACT_SPANS_MAX)
-            return vg_error(err, VG_E_INVALID, "more than %d times", VG_ACT_SPANS_MAX);
+            return vg_error(err, VG_E_INVALID, "more than %d periods are specified",
+                            VG_ACT_SPANS_MAX);
         if (!window_read_span(part, &window.spans[window.n++]))
             return vg_error(err, VG_E_INVALID,
-                            "'%s' is not a time like 'Mo-Fr 22:00-05:00' or '22:00-05:00' (days: "
-                            "Mo Tu We Th Fr Sa Su)",
+                            "'%s' is not a period such as 'Mo-Fr 22:00-05:00' or '22:00-05:00' "
+                            "(days: Mo Tu We Th Fr Sa Su)",
                             part);
     }
     *ret = window;

@@ -55,7 +55,7 @@ acts_why_mode(const struct vg_acts_facts *facts, const struct vg_act_move *move)
 
     if (mode == VG_POLICY_ACT)
         return NULL;
-    return g_strdup_printf("the policy's mode for '%s' from '%s' to '%s' is '%s'", move->vm,
+    return g_strdup_printf("the policy mode for a move of '%s' from '%s' to '%s' is '%s'", move->vm,
                            move->from, move->to, vg_policy_mode_names[mode]);
 }
 
@@ -142,8 +142,8 @@ acts_why_cycle(const struct vg_acts_facts *facts, const struct vg_act_move *move
         const struct vg_migration *other = facts->moves->pdata[i];
         if (other->state == VG_MIGRATION_DONE && past_is_vm(other, move->uuid) &&
             strcmp(other->from, move->to) == 0 && other->ended_ns > facts->now_ns - VG_ACT_CYCLE_NS)
-            return g_strdup_printf("'%s' left host '%s' with '%s' within the last 3 days, so the "
-                                   "move would go back and forth",
+            return g_strdup_printf("'%s' left host '%s' in move '%s' within the last 3 days, so "
+                                   "this move would return it",
                                    move->vm, move->to, other->id);
     }
     return NULL;
@@ -156,7 +156,7 @@ acts_why_undone(const struct vg_acts_facts *facts, const char *uuid)
         const struct vg_migration *other = facts->moves->pdata[i];
         if (other->undo_of && past_is_vm(other, uuid) &&
             MAX(other->made_ns, other->ended_ns) > facts->now_ns - VG_ACT_DAY_NS)
-            return g_strdup_printf("a move of '%s' was reversed within the last day, by '%s'",
+            return g_strdup_printf("a move of '%s' was reversed within the last day, by move '%s'",
                                    other->vm, other->id);
     }
     return NULL;
@@ -280,8 +280,8 @@ past_why_group(const struct vg_host_group *group, int64_t n)
 {
     if (!group || group->act_moves == 0 || n < group->act_moves)
         return NULL;
-    return g_strdup_printf("%" G_GINT64_FORMAT " moves of hosts in [hosts %s] are under way, the "
-                           "most that its act_moves allows",
+    return g_strdup_printf("%" G_GINT64_FORMAT " moves of hosts in [hosts %s] are in progress, "
+                           "which is the maximum that act_moves of this group allows",
                            n, group->name);
 }
 
@@ -294,17 +294,17 @@ acts_why_limit(const struct vg_acts_facts *facts, const struct vg_acting *acting
     const struct past_load load = past_load_of(facts, acting, &of);
 
     if (load.total >= rules->moves)
-        return g_strdup_printf("%" G_GINT64_FORMAT " moves are under way in the cluster, the most "
-                               "that [policy] act_moves allows",
+        return g_strdup_printf("%" G_GINT64_FORMAT " moves are in progress in the cluster, "
+                               "which is the maximum that [policy] act_moves allows",
                                load.total);
     if (MAX(load.from, load.to) >= rules->moves_per_host)
         return g_strdup_printf(
-            "host '%s' already takes part in %" G_GINT64_FORMAT " moves, the most that "
-            "[policy] act_moves_per_host allows",
+            "host '%s' already takes part in %" G_GINT64_FORMAT " moves, which is the maximum "
+            "that [policy] act_moves_per_host allows",
             load.from >= rules->moves_per_host ? of.from : of.to, MAX(load.from, load.to));
     if (load.target >= rules->moves_per_target)
-        return g_strdup_printf("%" G_GINT64_FORMAT " moves to host '%s' are under way, the most "
-                               "that [policy] act_moves_per_target allows",
+        return g_strdup_printf("%" G_GINT64_FORMAT " moves to host '%s' are in progress, which "
+                               "is the maximum that [policy] act_moves_per_target allows",
                                load.target, of.to);
     char *why = past_why_group(of.from_group, load.from_group);
     return why ? why : past_why_group(of.to_group, load.to_group);

@@ -51,12 +51,12 @@ acts_why_host(const struct vg_acts_facts *facts, const char *name)
     const int64_t stale_ns = facts->policy->stale_ns > 0 ? facts->policy->stale_ns : STALE_NS;
 
     if (!host)
-        return g_strdup_printf("the state of host '%s' is unknown now", name);
+        return g_strdup_printf("the current state of host '%s' is unknown", name);
     if (host->age_ns > stale_ns)
         return g_strdup_printf("the figures of host '%s' are %.0f s old", name,
                                (double)host->age_ns / VG_ACT_S);
     if (!vg_snap_host_takes_acts(host))
-        return g_strdup_printf("the version of host '%s' cannot make automatic moves", name);
+        return g_strdup_printf("vgpud on host '%s' is too old for automatic moves", name);
     return NULL;
 }
 
@@ -116,9 +116,9 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
     if (facts->unknown || facts->stopped)
         return g_strdup(facts->unknown ? facts->unknown : facts->stopped);
     if (acts_window_ns(facts) == 0)
-        return g_strdup("the next time of [policy] act_window");
+        return g_strdup("the next period in [policy] act_window");
     if (!facts->snapshot)
-        return g_strdup("the state of the hosts is unknown now");
+        return g_strdup("the current state of the hosts is unknown");
     char *why = acts_why_wave(acting, move);
     if (!why)
         why = acts_why_host(facts, move->from);
@@ -126,7 +126,7 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
         why = acts_why_host(facts, move->to);
     /* Its host's vgpud may have just started. */
     if (!why && !acts_is_known(facts, move->uuid))
-        why = g_strdup_printf("'%s' is not on a known host now", move->vm);
+        why = g_strdup_printf("'%s' is currently not on a known host", move->vm);
     return why;
 }
 
@@ -263,7 +263,7 @@ acts_drop_rest(const struct vg_acts_facts *facts, struct vg_acting *acting)
             if (other->step != VG_ACT_WAITS || other->wave == 0)
                 continue;
             if (other->group == broken->group)
-                acts_drop(other, "another move of its group did not take place");
+                acts_drop(other, "another move of the same group did not take place");
             else if (other->wave > broken->wave)
                 acts_drop(other, "a move of an earlier wave did not take place");
         }

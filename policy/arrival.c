@@ -260,17 +260,17 @@ arrival_describe(const struct vg_arrival *arrival, const struct arrival_room *ro
 
     if (room->kept)
         used = g_snprintf(ret->text, size,
-                          "VMs pinned to %.40s leave %.2f of %.0f CPUs; %.2f are demanded and the "
-                          "VM demands %.2f more, so %.2f cores would be lost",
+                          "VMs pinned to %.40s leave %.2f of %.0f CPUs; VMs demand %.2f of "
+                          "these and this VM %.2f more, so %.2f cores would be lost",
                           room->kept, room->left, capacity, room->wanted, arrival->cpu_demand,
                           cpu_lost);
     else
         used = g_snprintf(ret->text, size,
-                          "VMs demand %.2f of %.0f CPUs and this VM demands %.2f more, so %.2f "
-                          "cores would be lost",
+                          "other VMs demand %.2f of %.0f CPUs and this VM demands %.2f more, so "
+                          "%.2f cores would be lost",
                           room->wanted, capacity, arrival->cpu_demand, cpu_lost);
     if (gpu_busy >= 0 && (size_t)used < size)
-        g_snprintf(ret->text + used, size - (size_t)used, "; its GPU is %.0f %% busy",
+        g_snprintf(ret->text + used, size - (size_t)used, "; the GPU for it is %.0f %% busy",
                    gpu_busy * 100);
 }
 
@@ -295,8 +295,9 @@ vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts,
         gpus = arrival_find_gpus(arrival, host, packs);
         ret->veto = gpus.places < arrival->gpus;
         if (ret->veto) {
-            g_snprintf(ret->text, sizeof(ret->text), "%" PRId64 "%s%.60s are free, not %" PRId64,
-                       gpus.places, type ? " of type " : " vGPUs", type ? type : "", arrival->gpus);
+            g_snprintf(ret->text, sizeof(ret->text),
+                       "%" PRId64 "%s%.60s are free, but the VM needs %" PRId64, gpus.places,
+                       type ? " of type " : " vGPUs", type ? type : "", arrival->gpus);
             return;
         }
     }
@@ -320,7 +321,7 @@ vg_arrival_judge(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts
 
     ret->age_ms = MAX(age_ns, 0) / VG_NS_PER_MS;
     if (age_ns > VG_ARRIVAL_STALE_NS) {
-        g_strlcpy(ret->text, "the figures of the host are too old", sizeof(ret->text));
+        g_strlcpy(ret->text, "the host's figures are too old", sizeof(ret->text));
         return;
     }
     vg_arrival_rate(arrival, hosts, host, config, &score);

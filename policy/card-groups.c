@@ -16,11 +16,11 @@ static const char *const profiles[] = {"unknown", "homogeneous", "mixed", NULL};
 
 const struct vg_conf_key vg_card_keys[VG_CARD_N_KEYS] = {
     {"card", "match", VG_CONF_STRING, AT(match), "", 0, VG_CARD_GROUP_MATCH_MAX, NULL,
-     "PCI addresses of GPUs, with * and ?, separated by commas or spaces."},
+     "PCI addresses of GPUs, with the wildcards * and ?, separated by commas or spaces."},
     {"card", "memory", VG_CONF_INT, AT(memory), "0", 0, MEMORY_MAX, NULL,
-     "MiB that its vGPUs share; 0: unknown."},
+     "Memory that the GPU's vGPUs share, in MiB; 0 if unknown."},
     {"card", "profiles", VG_CONF_ENUM, AT(profiles), "unknown", 0, 0, profiles,
-     "homogeneous: vGPUs of one type at a time; mixed: of several."},
+     "homogeneous: vGPUs of one type at a time; mixed: vGPUs of several types."},
 };
 
 void
@@ -32,7 +32,7 @@ vg_card_groups_set(struct vg_policy_config *policy, const GPtrArray *groups, GSt
         struct vg_card_group *group = &policy->card_groups[policy->n_card_groups++];
         const size_t length = strlen(from->match);
         const char *wrong = length == strspn(from->match, SEPARATORS)
-                                ? "match is missing: which GPUs belong to the group?"
+                                ? "match, the PCI addresses of the group's GPUs, is missing"
                             : length != strspn(from->match, PATTERN SEPARATORS)
                                 ? "match: a pattern is a PCI address such as 0000:3b:00.0; it may "
                                   "contain '*' and '?'"

@@ -68,7 +68,7 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
         return VG_CONSTRAINT_NEVER_MOVE;
     }
     if (state->vm->manager) {
-        *ret_reason = g_strdup_printf("VM '%s' is managed by %s, and only it may move the VM",
+        *ret_reason = g_strdup_printf("VM '%s' is managed by %s, which alone may move it",
                                       state->vm->name, state->vm->manager);
         return VG_CONSTRAINT_OTHER_MANAGER;
     }
@@ -291,7 +291,8 @@ check_affinity(const vg_cluster *cluster, size_t vm, size_t host, char **ret_rea
             if (other == vm || cluster->vms[other].host == host || cluster->vms[other].together)
                 continue;
             *ret_reason = g_strdup_printf(
-                "VM '%s' belongs with VM '%s' (affinity group '%s'), which is not on host '%s'",
+                "VM '%s' must be on the same host as VM '%s' (affinity group '%s'), which is "
+                "not on host '%s'",
                 snap->name, cluster->vms[other].vm->name, group, cluster->hosts[host].host->name);
             return VG_CONSTRAINT_AFFINITY;
         }
@@ -310,8 +311,8 @@ check_anti_affinity(const vg_cluster *cluster, size_t vm, size_t host, char **re
             size_t other = g_array_index(members, size_t, m);
             if (other == vm || cluster->vms[other].host != host)
                 continue;
-            *ret_reason = g_strdup_printf("VM '%s' must not be with VM '%s' (anti-affinity group "
-                                          "'%s'), which is on host '%s'",
+            *ret_reason = g_strdup_printf("VM '%s' must not be on the same host as VM '%s' "
+                                          "(anti-affinity group '%s'), which is on host '%s'",
                                           snap->name, cluster->vms[other].vm->name, group,
                                           cluster->hosts[host].host->name);
             return VG_CONSTRAINT_ANTI_AFFINITY;
@@ -366,8 +367,8 @@ vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason)
     if (state->moves < cluster->config->max_moves_per_host)
         return VG_CONSTRAINT_NONE;
     if (ret_reason)
-        *ret_reason = g_strdup_printf("host '%s' already takes part in %" G_GINT64_FORMAT
-                                      " of this plan's moves, its limit",
+        *ret_reason = g_strdup_printf("host '%s' already takes part in %" G_GINT64_FORMAT " of "
+                                      "this plan's moves, which is the limit",
                                       state->host->name, state->moves);
     return VG_CONSTRAINT_MOVE_LIMIT;
 }

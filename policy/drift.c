@@ -52,8 +52,8 @@ vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
                         from ? action->to : action->from, plan->id, again);
     if (!vm)
         return vg_error(err, VG_E_CONFLICT,
-                        "VM '%s' is no longer on host '%s', as plan '%s' assumes%s", action->vm,
-                        action->from, plan->id, again);
+                        "VM '%s' is no longer on host '%s', where plan '%s' expects it%s",
+                        action->vm, action->from, plan->id, again);
     g_autofree char *vm_now = vg_snap_vm_facts_hash(from, vm);
     g_autofree char *from_now = vg_snap_host_facts_hash(from);
     g_autofree char *to_now = vg_snap_host_facts_hash(to);
@@ -79,8 +79,8 @@ vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *othe
         if (g_ptr_array_find_with_equal_func(other->anti_affinity, group, g_str_equal, NULL))
             return vg_error(
                 err, VG_E_CONFLICT,
-                "'%s' of the same anti-affinity group '%s' is being moved; members move one at a "
-                "time",
+                "'%s' in the same anti-affinity group '%s' is being moved; members of a group "
+                "move one at a time",
                 other->name, group);
     }
     return 0;
@@ -98,7 +98,8 @@ vg_drift_find_proxy_action(const vg_plan *plan, const char *vm, const char *to, 
             (to || action->weight == weight))
             return action;
     }
-    vg_error(err, VG_E_CONFLICT, "plan '%s' has no such change for programs in '%s'", plan->id, vm);
+    vg_error(err, VG_E_CONFLICT, "plan '%s' does not contain this change for programs in '%s'",
+             plan->id, vm);
     return NULL;
 }
 
@@ -137,12 +138,11 @@ vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
     if (!from || !from->vm || from->clients == 0 || from_proxy->problem ||
         g_strcmp0(from_proxy->gpu, action->from_gpu) != 0 || !vg_vm_is(from->vm, action->vm, uuid))
         return vg_error(err, VG_E_CONFLICT,
-                        "no program of '%s' is known to use %s of host '%s', as plan '%s' "
-                        "assumes%s",
+                        "no program in '%s' is known to use %s of host '%s', but plan '%s' "
+                        "assumes this%s",
                         action->vm, action->from, action->from_host, plan->id, again);
     if (!action->to && from->weight != action->weight_before)
-        return vg_error(err, VG_E_CONFLICT,
-                        "'%s' now has weight %d instead of %d, which plan '%s' assumes%s",
+        return vg_error(err, VG_E_CONFLICT, "'%s' now has weight %d, not %d as plan '%s' assumes%s",
                         action->vm, (int)from->weight, (int)action->weight_before, plan->id, again);
     if (action->to &&
         (!to || !to->vm || to_proxy->problem || g_strcmp0(to_proxy->gpu, action->to_gpu) != 0 ||

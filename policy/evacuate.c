@@ -79,7 +79,8 @@ evacuate_choose(const vg_cluster *cluster, size_t vm, struct vg_move *ret, char 
     else if (refused == 1)
         *ret_reason = g_steal_pointer(&why);
     else
-        *ret_reason = g_strdup_printf("no host can take the VM: %s; %u other hosts cannot either",
+        *ret_reason = g_strdup_printf("no host can take the VM: %s; %u other hosts cannot take "
+                                      "it either",
                                       why, refused - 1);
     return false;
 }

@@ -55,7 +55,7 @@ free_up_describe(const vg_cluster *cluster, const struct free_up_want *want,
     if (step == 0)
         g_string_append_printf(text, " The plan costs %.3f cores", group->cost);
     if (step == 0 && group->gain < -SHOWN)
-        g_string_append_printf(text, ", and %.2f cores more are lost", -group->gain);
+        g_string_append_printf(text, ", and %.2f more cores are lost", -group->gain);
     if (step == 0)
         g_string_append_c(text, '.');
     return g_string_free(text, FALSE);
@@ -113,10 +113,11 @@ free_up_report_types(const vg_cluster *cluster, const struct free_up_want *want,
     if (g_hash_table_size(seen) > TYPES_NAMED)
         g_string_append_printf(names, " and %u more", g_hash_table_size(seen) - TYPES_NAMED);
     if (names->len > 0)
-        vg_plan_add_why(plan, "no GPU of the cluster offers type '%s'; they offer %s", want->name,
-                        names->str);
+        vg_plan_add_why(plan, "no GPU in the cluster offers type '%s'; the offered types are %s",
+                        want->name, names->str);
     else
-        vg_plan_add_why(plan, "no GPU of the cluster offers type '%s', or any other", want->name);
+        vg_plan_add_why(plan, "no GPU in the cluster offers type '%s' or any other type",
+                        want->name);
 }
 
 /* Says what keeps a VM on its host. */
@@ -197,7 +198,7 @@ vg_rule_free_up(vg_cluster *cluster, const char *type, int64_t n, vg_plan *plan)
 
     plan->verdict = host ? VG_PLAN_NOTHING_TO_DO : VG_PLAN_INFEASIBLE;
     if (host) {
-        vg_plan_add_why(plan, "host '%s' has %" PRId64 " free place%s of type '%s' already",
+        vg_plan_add_why(plan, "host '%s' already has %" PRId64 " free place%s of type '%s'",
                         host->host->name, n, free_up_plural(n), type);
         return;
     }
@@ -210,5 +211,6 @@ vg_rule_free_up(vg_cluster *cluster, const char *type, int64_t n, vg_plan *plan)
     else
         free_up_report_hosts(cluster, &want, plan);
     if (is_cut)
-        vg_plan_add_note(plan, "the search ended at its limit, so a cheaper group may exist");
+        vg_plan_add_note(plan, "the search reached its limit, so a cheaper group of moves may "
+                               "exist");
 }

@@ -116,8 +116,8 @@ describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const
     g_autofree char *lost = NULL, *threshold = NULL;
 
     if (hold->too_short)
-        return g_strdup_printf(", but not for long enough: the mean of the last %.4g s counts, and "
-                               "only %.4g s are recorded",
+        return g_strdup_printf(", but not for long enough: the mean over the last %.4g s "
+                               "counts, but only %.4g s are recorded",
                                (double)cluster->config->hold_ns / NS_PER_S,
                                (double)host_history(cluster, host) * window_s);
     vg_gate_figures(hold->lost, cluster->config->contention_threshold, 2, &lost, &threshold);

@@ -213,7 +213,7 @@ disbelief(const struct vg_gpumode_advice *advice, const struct vg_gpumode_config
                                config->min_requests);
     if (advice->error > config->max_model_error)
         return g_strdup_printf("the model does not fit the recording: the simulation of the "
-                               "present mode differs by %.0f %%, more than the limit of %.0f %%",
+                               "current mode differs by %.0f %%, more than the limit of %.0f %%",
                                100 * advice->error, 100 * config->max_model_error);
     return NULL;
 }
@@ -226,9 +226,10 @@ objection(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candid
     double gain = (double)candidate->gain_wait_ns_per_s / NS_PER_S;
 
     if (candidate->price == VG_GPUMODE_NOT_OFFERED && advice->platform == VG_GPUMODE_UNKNOWN)
-        return g_strdup("the modes that the platform offers are unknown; for comparison");
+        return g_strdup("it is unknown whether the platform offers this mode; it is simulated "
+                        "for comparison");
     if (candidate->price == VG_GPUMODE_NOT_OFFERED)
-        return g_strdup_printf("%s does not offer the mode; for comparison",
+        return g_strdup_printf("%s does not offer this mode; it is simulated for comparison",
                                vg_gpumode_platform_names[advice->platform]);
     char *why = disbelief(advice, config);
     if (why)

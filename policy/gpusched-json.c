@@ -34,7 +34,7 @@ check_members(const node *object, const char *const *known, GError **err)
         const node unknown = {.value = value, .parent = object, .member = name};
         g_autofree char *path = vg_json_path(&unknown);
         g_autofree char *list = g_strjoinv(", ", (char **)(void *)known);
-        return vg_error(err, VG_E_INVALID, "%s: is not known; there are %s", path, list);
+        return vg_error(err, VG_E_INVALID, "%s: is unknown; the known members are %s", path, list);
     }
     return 0;
 }
@@ -63,7 +63,8 @@ read_word(const node *at, const char *const *names, int *ret, GError **err)
     }
     g_autofree char *path = vg_json_path(at);
     g_autofree char *list = g_strjoinv(", ", (char **)(void *)names);
-    return vg_error(err, VG_E_INVALID, "%s: '%s' is not known; there are %s", path, word, list);
+    return vg_error(err, VG_E_INVALID, "%s: '%s' is unknown; the known values are %s", path, word,
+                    list);
 }
 
 /* What follows leaves *ret as it is where the member is absent or null. */
@@ -373,7 +374,7 @@ read_engines(struct vg_gpusched_scenario *scenario, const node *top, GError **er
         if (read_word(&item, vg_gpusched_engine_names, &engine, err) < 0)
             return -1;
         if (memchr(scenario->engines, engine, scenario->n_engines))
-            return bad_value(&item, err, "is there twice");
+            return bad_value(&item, err, "appears twice");
         scenario->engines[scenario->n_engines++] = (uint8_t)engine;
     }
     return 0;

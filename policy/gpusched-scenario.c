@@ -197,7 +197,7 @@ check_vm(const struct vg_gpusched_scenario *scenario, const struct vg_gpusched_v
     if (vm->start_ns < 0 || vm->start_ns > VG_GPUSCHED_DURATION_MAX)
         return vg_error(err, VG_E_INVALID, "VM '%s': its start is out of range", vm->name);
     if (vm->stop_ns <= vm->start_ns)
-        return vg_error(err, VG_E_INVALID, "VM '%s': stops before it has started", vm->name);
+        return vg_error(err, VG_E_INVALID, "VM '%s' stops before it starts", vm->name);
     if (vm->share != 0 && !(vm->share >= VG_GPUSCHED_SHARE_MIN && vm->share <= 1))
         return vg_error(err, VG_E_INVALID, "VM '%s': its share is out of range (%g to 1)", vm->name,
                         VG_GPUSCHED_SHARE_MIN);

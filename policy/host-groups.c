@@ -15,14 +15,14 @@ static const char *const modes[] = {"policy", "observe", "propose", "act", NULL}
 
 const struct vg_conf_key vg_hosts_keys[VG_HOSTS_N_KEYS] = {
     {"hosts", "match", VG_CONF_STRING, AT(match), "", 0, VG_HOST_GROUP_MATCH_MAX, NULL,
-     "Names of hosts, with * and ?, separated by commas or spaces."},
+     "Host names, with the wildcards * and ?, separated by commas or spaces."},
     {"hosts", "gpu_placement", VG_CONF_ENUM, AT(gpu_placement), "policy", 0, 0, placements,
-     "gpu_placement of these hosts; policy: as in [policy]."},
+     "gpu_placement for these hosts; policy: same as in [policy]."},
     {"hosts", "mode", VG_CONF_ENUM, AT(mode), "policy", 0, 0, modes,
-     "mode of moves from and to these hosts; policy: as in [policy]."},
+     "mode for moves from and to these hosts; policy: same as in [policy]."},
     {"hosts", "act_moves", VG_CONF_INT, AT(act_moves), "0", 0, 1000, NULL,
-     "Limit of concurrent moves from and to these hosts, for starting an automatic move; 0 for no "
-     "limit."},
+     "No automatic move starts while this many moves from and to these hosts are in progress; 0 "
+     "for no limit."},
 };
 
 void

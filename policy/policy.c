@@ -300,7 +300,7 @@ policy_find_called(const vg_cluster *cluster, const char *display_name, size_t *
         *ret = i;
     }
     if (found == 0)
-        return vg_error(err, VG_E_NOT_FOUND, "the snapshot contains no VM '%s'", display_name);
+        return vg_error(err, VG_E_NOT_FOUND, "there is no VM '%s' in the snapshot", display_name);
     if (found > 1)
         return vg_error(err, VG_E_CONFLICT, "%zu VMs have the name '%s' in OpenStack: %s%s", found,
                         display_name, names->str, found > VMS_NAMED ? ", ..." : "");

@@ -313,20 +313,21 @@ proxies_obstacle(const struct proxy_state *state, const struct proxy_client *cli
         return g_strdup("the proxy's host is in maintenance");
     if (!socket->address ||
         (to->host != client->vm_host && !vg_proxy_address_is_far(socket->address)))
-        return g_strdup_printf("the VM's programs cannot reach the socket there, %s",
+        return g_strdup_printf("the VM's programs cannot reach the socket on that host, %s",
                                socket->socket);
     if (to->memory_bytes == 0)
         return g_strdup("the GPU's memory is unknown");
     if (client->socket->used_bytes > proxies_free(to))
-        return g_strdup_printf("too little free GPU memory: of %.0f MiB, programs use %.0f, "
-                               "arriving programs have reserved %.0f, and these programs use %.0f",
+        return g_strdup_printf("the GPU has too little free memory: of %.0f MiB, programs use "
+                               "%.0f and arriving programs have reserved %.0f, while these "
+                               "programs need %.0f",
                                proxies_mib(to->memory_bytes), proxies_mib(to->used_bytes),
                                proxies_mib(to->reserved_bytes),
                                proxies_mib(client->socket->used_bytes));
     if (socket->memory_bytes > 0 && client->socket->used_bytes > socket->memory_bytes)
-        return g_strdup("the VM's memory limit there is less than its use");
+        return g_strdup("the VM's memory limit at that proxy is lower than its current use");
     if (proxies_gpu(state, client->gpu)->window_ns != to->window_ns)
-        return g_strdup("the proxy has windows of another length");
+        return g_strdup("the proxy has windows of a different length");
     return NULL;
 }
 
@@ -424,7 +425,7 @@ proxies_try(const struct proxy_state *state, size_t at, bool is_last, struct pro
         if (!obstacle)
             proxies_evaluate(state, at, i, &change);
         if (obstacle && is_last)
-            vg_plan_add_why(state->plan, "programs in VM '%s' do not move to %s: %s",
+            vg_plan_add_why(state->plan, "programs in VM '%s' cannot move to %s: %s",
                             client->vm->name, name, obstacle);
         else if (!obstacle && !proxies_wins(state, &change) && is_last)
             vg_plan_add_why(state->plan,
@@ -439,7 +440,7 @@ proxies_try(const struct proxy_state *state, size_t at, bool is_last, struct pro
     }
     if (n_others == 0 && is_last)
         vg_plan_add_why(state->plan,
-                        "no proxy of another GPU has a socket for VM '%s', which waits",
+                        "no proxy for another GPU has a socket for VM '%s', which is waiting",
                         client->vm->name);
 }
 
@@ -480,7 +481,7 @@ proxies_commit_switch(struct proxy_state *state, const struct proxy_switch *chan
         "programs gain %.2f GPU engines there, at a cost of %.3f; they pause for %.2f s%s",
         client->vm->name, client->lacked, here, proxies_mean(from), other, proxies_mean(to),
         change->gain, change->cost, action->cost.stun_s + action->cost.migration_s,
-        is_measured ? ", as measured" : ", not measured here yet");
+        is_measured ? ", as measured" : ", a pause that has not been measured here yet");
     vg_plan_reason_add_input(&action->reason, "from_wanted_share", proxies_mean(from));
     vg_plan_reason_add_input(&action->reason, "to_wanted_share", proxies_mean(to));
     vg_plan_reason_add_input(&action->reason, "to_free_bytes", (double)proxies_free(to));

@@ -420,7 +420,7 @@ complement_conclude(struct complement *state)
         vg_plan_add_why(plan, "the snapshot contains no other hosts");
     if (state->n_held > 0 &&
         (int64_t)plan->actions->len >= vg_policy_max_moves(cluster->config, cluster->n_hosts)) {
-        vg_plan_add_why(plan, "the plan has %u moves, its limit", plan->actions->len);
+        vg_plan_add_why(plan, "the plan has %u moves, which is the limit", plan->actions->len);
         if (state->found.n_more > 0)
             vg_plan_add_why(plan, "%zu further moves would gain %.2f cores after their cost",
                             state->found.n_more, state->found.more_cores);

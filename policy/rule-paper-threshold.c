@@ -267,16 +267,17 @@ conclude(const vg_cluster *cluster, const GArray *victims, int64_t limit,
         vg_plan_add_why(plan, "no CPU-intensive VM is preempted more than %.1f times per second",
                         cluster->config->preempt_threshold);
     else if (limit == 0)
-        vg_plan_add_why(plan, "the plan may not contain moves");
+        vg_plan_add_why(plan, "the configuration does not allow any moves in a plan");
     else if (cluster->n_hosts == 1)
         vg_plan_add_why(plan, "the snapshot contains no other hosts");
     if (n_moves > 0 && victims->len > n_moves && (int64_t)n_moves >= limit)
-        vg_plan_add_why(
-            plan, "%u VMs exceed the threshold, but the plan may have %" G_GINT64_FORMAT " moves",
-            victims->len, limit);
+        vg_plan_add_why(plan,
+                        "%u VMs exceed the threshold, but a plan can have at most %" G_GINT64_FORMAT
+                        " move%s",
+                        victims->len, limit, limit == 1 ? "" : "s");
     if (n_moves > 0)
-        vg_plan_add_note(plan, "paper-threshold does not remember moves: a later plan may return "
-                               "these VMs");
+        vg_plan_add_note(plan, "paper-threshold does not remember moves: a later plan may move "
+                               "these VMs back");
     for (guint i = 0; i < obstacles->why->len; i++)
         vg_plan_add_why(plan, "%s", (const char *)obstacles->why->pdata[i]);
 }

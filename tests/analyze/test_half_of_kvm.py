@@ -8,7 +8,7 @@ import pytest
 import vgpuctl
 from ctfgen import Dialect, Ev, write_trace
 
-WARNING = "kvm_{} was recorded without kvm_{}: of VMs, {}"
+WARNING = "kvm_{} was recorded without kvm_{}, so for VMs, {}"
 FIGURES = {"exit": "entries, guest_ns, hyp_ns and clipped are unknown", "entry": "guest_ns, hyp_ns, clipped and exits are unknown"}
 
 

@@ -53,7 +53,7 @@ def needed(done):
 
 def check(done):
     assert done.returncode == 0
-    assert ["was recorded without sched_wakeup: " in line for line in done.stderr.splitlines()] == [True]
+    assert ["was recorded without sched_wakeup, " in line for line in done.stderr.splitlines()] == [True]
     doc = vgpuctl.json.loads(done.stdout)
     assert (doc["trace"]["events"], doc["trace"]["problems"]) == (PARTS * CPUS * 15, [])
     assert doc["vms"][0]["run_ns"] == 6_000_000_000

@@ -43,7 +43,7 @@ def read(path, style, vm_map):
 
 def others(err):
     """Warnings, but that of the wakeups, which these texts do not have."""
-    return [line for line in err.splitlines() if "was recorded without sched_wakeup: " not in line]
+    return [line for line in err.splitlines() if "was recorded without sched_wakeup, " not in line]
 
 
 def expect_two(vms):

@@ -108,7 +108,7 @@ def test_no_wakeups(tmp_path, style):
     assert vm["lower_bound"] is True and {"cpu_intensity", "lost_to", "observed_ns"} <= set(vm["bounds"])
     assert [m["event"] for m in done.doc()["trace"]["missing"]] == ["sched_wakeup"]
     [warning] = done.err.splitlines()
-    assert ("sched_switch was recorded without sched_wakeup: of VMs, wake_wait_ns, wakeups, blocked_ns and class are "
+    assert ("sched_switch was recorded without sched_wakeup, so for VMs, wake_wait_ns, wakeups, blocked_ns and class are "
             "unknown; observed_ns, unseen_migrations, clipped, cpu_intensity and lost_to are lower bounds") in warning
 
 
@@ -164,7 +164,7 @@ def check_absent(done, cpus):
     assert (vm["run_ns"], vm["blocks"]) == (150 * MS, 2) and {"run_ns", "blocks", "preemptions"} <= set(vm["bounds"])
     for figure in ("observed_ns", "preempt_ns", "wake_wait_ns", "wakeups", "blocked_ns", "cpu_intensity", "lost_to"):
         assert vm[figure] is None and figure in vm["unknown"]
-    assert f": CPU {', '.join(map(str, cpus))} of the host has no records: of VMs, " in done.err
+    assert f": CPU {', '.join(map(str, cpus))} of the host has no records, so for VMs, " in done.err
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -408,9 +408,9 @@ def test_refused(tmp_path):
     lttng = os.path.join(DEMO, "lttng-kernel")
     out = tmp_path / "p"
     for args, code, what in (
-            ([DEMO, "--perfetto", out], 1, "shows one recording, but these are 2"),
-            ([DEMO, "--svg", out], 1, "shows one recording, but these are 2"),
-            ([lttng, "--perfetto", "-"], 2, "wants a file"),
+            ([DEMO, "--perfetto", out], 1, "shows one recording, but there are 2"),
+            ([DEMO, "--svg", out], 1, "shows one recording, but there are 2"),
+            ([lttng, "--perfetto", "-"], 2, "needs a file name"),
             ([lttng, "--svg", ""], 2, "needs a prefix"),
             ([lttng, "--perfetto", tmp_path], 1, "Is a directory"),
             ([lttng, "--perfetto", tmp_path / "no" / "p"], 1, "No such file"),

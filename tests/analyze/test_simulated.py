@@ -222,7 +222,7 @@ ONE = json.dumps({"duration_ms": 50, "vms": [load(closed(300), name="a")]})
 def test_a_place_without_a_name(tmp_path):
     for place in (".", "..", "./", f"{tmp_path}/.", f"{tmp_path}/./"):
         said = run("-", "--trace-out", place, code=1, stdin=ONE)
-        assert "is not the name of a directory" in said
+        assert "is not a valid name for a new directory" in said
     assert os.listdir(tmp_path) == []
 
 

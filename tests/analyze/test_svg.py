@@ -132,7 +132,7 @@ def job(engine, mean, depth=1, think=0):
 def test_demo(tmp_path):
     doc, err = analyze(tmp_path, DEMO, "--vm-map", VM_MAP)
     check_utilisation(doc, picture(tmp_path, "utilisation"))
-    assert "has no GPU requests: " in err and "out-requests.svg' is not written" in err
+    assert "contains no GPU requests, so " in err and "out-requests.svg' is not written" in err
     assert not (tmp_path / "out-requests.svg").exists()
     assert doc == vgpuctl.analyze(DEMO, "--vm-map", VM_MAP).doc()
 

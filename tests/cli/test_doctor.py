@@ -50,7 +50,7 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     assert found["host groups"]["state"] == "lacks" and "it also matches [hosts all]" in found["host groups"]["why"]
     for port in 7000, 7001:
         assert found[f"proxy tcp:192.168.122.1:{port}"]["state"] == "lacks"
-        assert "not encrypted, the token included" in found[f"proxy tcp:192.168.122.1:{port}"]["why"]
+        assert "traffic, including the token, is not encrypted" in found[f"proxy tcp:192.168.122.1:{port}"]["why"]
     assert found["vgpu-proxy"]["state"] == "lacks" and "it runs with --unconfined" in found["vgpu-proxy"]["why"]
     # What the made-up daemon says of its sources and of its store.
     assert found["CPU bpf"]["state"] == "lacks" and found["CPU bpf"]["mend"] == "systemctl edit vgpud"
@@ -64,7 +64,7 @@ def test_a_peer_that_does_not_answer_is_broken(server):
     assert "5 % allowed" in found["vgpud's CPU"]["why"] and "1.0 MiB" in found["vgpud's memory"]["why"]
     # The guest that has a GPU is asked for its driver.
     assert found["guest alpha"]["state"] == "lacks" and "guest beta" not in found
-    assert found["guest alpha"]["why"] == "a fault of its NVIDIA driver 570.10 is reported: it fails (source)"
+    assert found["guest alpha"]["why"] == "its NVIDIA driver 570.10 has a known fault: it fails (source)"
 
 
 def test_faults_of_drivers_are_those_of_the_agent():
@@ -159,7 +159,7 @@ def test_a_socket_that_was_left(tmp_path):
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
     _, found = checks("--socket", path, code=7)
-    assert "a vgpud that exited left it behind" in found["socket"]["why"]
+    assert "a vgpud that has exited left it behind" in found["socket"]["why"]
     assert found["socket"]["mend"] == "systemctl enable --now vgpud"
 
 

@@ -225,7 +225,7 @@ def test_one_move_frees_a_place(tmp_path):
 
 def test_places_that_are_free_or_cannot_be_freed(tmp_path):
     plan = free_up(case("consolidate"), tmp_path, "12Q")
-    assert (plan["verdict"], plan["why"]) == ("nothing-to-do", ["host 'b' has 1 free place of type '12Q' already"])
+    assert (plan["verdict"], plan["why"]) == ("nothing-to-do", ["host 'b' already has 1 free place of type '12Q'"])
     plan = free_up(case("consolidate"), tmp_path, "48Q")
     assert (plan["verdict"], plan["why"]) == ("infeasible", ["no GPU of the cluster offers type '48Q'; they offer "
                                                              "'12Q', '24Q'"])
@@ -279,7 +279,7 @@ def test_a_vm_makes_room_for_the_one_that_leaves(tmp_path):
     (["--free-up", "x" * 256], "does not name a vGPU type"),
     (["--free-up", "24Q", "--rule", "complement"], "--rule does not apply"),
     (["--free-up", "24Q", "--explain", "p"], "--explain does not apply"),
-    (["--free-up", "nova"], "snapshots do not have nova's requests"),
+    (["--free-up", "nova"], "snapshots do not contain nova's requests"),
 ])
 def test_wrong_request_for_places(options, words):
     done = subprocess.run([program(), "placement", "--dry-run", "--state", os.path.join(CASES, "consolidate.json"),

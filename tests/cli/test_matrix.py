@@ -65,7 +65,7 @@ def test_one_victim_and_what_does_not_change(daemon):
         once = run(daemon, "-o", form).stdout
         assert run(daemon, "-o", form, "--watch=0.1", "-n", "2").stdout == once * 2
         err = run(daemon, "-o", form, "--matrix", code=2).stderr
-        assert "--matrix is for tables" in err
+        assert "--matrix is valid only for tables" in err
     assert "SECONDS" in run(daemon, "-o", "wide", "--watch=0.1", "-n", "1").stdout
     assert "time or count" in run(daemon, "--matrix=size", code=2).stderr
 

@@ -224,19 +224,19 @@ def test_what_is_refused(server, vm, to, code, words):
 
 
 def test_wrong_usage(server):
-    for args, words in ((["migrate", "alpha"], "--to"), (["migrate", "--to", "b"], "name the VM"),
+    for args, words in ((["migrate", "alpha"], "--to"), (["migrate", "--to", "b"], "specify the VM"),
                         (["migrate", "alpha", "--to", ""], "--to"),
                         (["migrate", "a", "--to", "b", "--timeout=5"], "--wait"),
                         (["migrate", "a", "--to", "b", "--wait", "--timeout=x"], "--timeout"),
                         (["migrate", "a", "--to", "b", "--wait", "--dry-run"], "--dry-run"),
                         (["migrate", "a", "--to", "b", "--watch"], "--watch"),
                         (["migration", "lose"], "list, show, watch, abort, retry, undo"),
-                        (["migration", "show"], "name the move"),
+                        (["migration", "show"], "specify a move"),
                         (["migration", "show", "m", "--active"], "--active"),
                         (["migration", "show", "m", "--wait"], "--wait"),
                         (["migration", "abort", "m", "--watch"], "--watch"),
                         (["migration", "list", "--peer=b"], "--peer"),
-                        (["plan", "apply"], "name the plan"), (["plan", "undo"], "name the plan"),
+                        (["plan", "apply"], "specify a plan"), (["plan", "undo"], "specify a plan"),
                         (["plan", "list", "--yes"], "--yes"),
                         (["plan", "apply", "p"], "--yes")):
         done = run(server, *args, code=2, stdin="")
@@ -292,7 +292,7 @@ def test_the_key_of_a_request_whose_answer_is_lost(server, tmp_path):
         began.send_signal(signal.SIGINT)
         _, told = began.communicate(timeout=HANG_S)
         [key] = {head["Idempotency-Key"] for _, _, head in relay.posts()}
-    assert f"Idempotency-Key {key} (`vgpuctl migrate --idempotency-key`), which starts no second move" in told
+    assert f"Idempotency-Key {key} (`vgpuctl migrate --idempotency-key`), which does not start a second move" in told
     with Relay(str(tmp_path / "relay2"), server, lambda method, path, answer: answer) as relay:
         run(relay, "migrate", "alpha", "--to", "host-b", "--idempotency-key", key)
         assert [head["Idempotency-Key"] for _, _, head in relay.posts()] == [key]
@@ -405,17 +405,17 @@ ENDS = [
     ("failed", {"vm_on": "source", "gpu": "attached", "cause": "no GPU is free", "no_agent": True,
                 "steps": [{"verb": "precheck", "began_ns": 1}]},
      "Failed after", "alpha is on test-host and has its GPUs",
-     "`vgpuctl migrate alpha --to host-b --no-agent` starts again"),
+     "start a new move with `vgpuctl migrate alpha --to host-b --no-agent`"),
     ("failed", {"vm_on": "target", "gpu": "attached", "cause": "the hook fails"},
      "Failed after", "alpha is on host-b and has its GPUs",
-     f"`vgpuctl migration retry {FIRST}` completes the remaining steps, `vgpuctl migration undo {FIRST}` moves the VM back"),
+     f"`vgpuctl migration retry {FIRST}` completes the remaining steps; `vgpuctl migration undo {FIRST}` moves the VM back"),
     ("failed", {"vm_on": "unknown", "gpu": "unknown", "cause": "nobody answers"},
      "Failed after", "it is unknown whether alpha is on test-host or on host-b",
-     f"`vgpuctl migration retry {FIRST}` checks again"),
+     f"`vgpuctl migration retry {FIRST}` checks the hosts again"),
     ("failed", {"vm_on": "both", "gpu": "unknown", "cause": "started twice"},
-     "Failed after", "alpha runs TWICE, on test-host and on host-b", "`virsh destroy alpha`"),
+     "Failed after", "alpha is running TWICE, on test-host and on host-b", "`virsh destroy alpha`"),
     ("failed", {"vm_on": "nowhere", "gpu": "unknown", "cause": None},
-     "Failed after", "alpha runs NEITHER on test-host NOR on host-b", "`virsh start alpha`"),
+     "Failed after", "alpha is running NEITHER on test-host NOR on host-b", "`virsh start alpha`"),
     ("aborted", {"vm_on": "source", "gpu": "partly", "cause": "somebody asked for it"},
      "Aborted after", "with only SOME of its GPUs", ""),
 ]
@@ -464,14 +464,14 @@ def test_a_failed_step_tells_its_answer_and_the_way_back(server, tmp_path):
         assert lines[at + 1] == \
             "           ua-gpu0 is still there: the guest has not let go of it, a process in"
         assert lines[at + 3] == "           and a second line"
-        assert any("its result is unknown" in line for line in lines)
+        assert any("result unknown" in line for line in lines)
         show = run(relay, "migration", "show", FIRST).stdout
     assert max(len(line) for line in show.splitlines()) <= 80
     assert "cause:         ua-gpu0 is still there\n" in show
     assert "1.0 s     40.0 s   detach   alpha on test-host: detach\n" in show
     assert "-> FAILED: ua-gpu0 is still there" in show
     assert "41.0 s      2.0 s < reattach alpha on test-host: reattach\n" in show
-    assert "(its result is unknown)" in show and show.endswith("< marks steps of the rollback\n")
+    assert "(result unknown)" in show and show.endswith("< marks steps of the rollback\n")
 
 
 def test_large_figures_fit_on_a_terminal(server, tmp_path):
@@ -695,7 +695,7 @@ def test_a_move_that_waits(server, tmp_path):
 
 def test_undo(server, tmp_path):
     run(server, "migrate", "alpha", "--to", "host-c")
-    assert "can be undone; " in run(server, "migration", "undo", FIRST, code=4).stderr
+    assert "a move can be undone only if " in run(server, "migration", "undo", FIRST, code=4).stderr
     make_done(server)
 
     with Relay(str(tmp_path / "relay"), server, lambda method, path, answer: answer) as relay:
@@ -850,7 +850,7 @@ def test_apply_again_goes_on_where_it_stopped(server, tmp_path, plan):
     change.asked = False
     with Relay(str(tmp_path / "relay"), server, with_plan(plan, change)) as relay:
         done = run(relay, "plan", "apply", plan["id"], "--yes")
-    assert "This move was made when the plan was applied before:" in done.stdout
+    assert "This move was already made, when the plan was applied before:" in done.stdout
     assert done.stdout.count("Done after 9.0 s") == 2
 
 
@@ -900,7 +900,7 @@ def test_programs_of_the_guest(server, tmp_path):
     make_done(server)
     with Relay(str(tmp_path / "relay"), server, move_at("done", guest=PROGRAMS)) as relay:
         lines = run(relay, "migration", "show", FIRST).stdout.splitlines()
-        at = lines.index("Programs with a GPU in the guest, by pid")
+        at = lines.index("Programs in the guest that use a GPU, by pid")
         assert lines[at + 1:at + 8] == [
             "153            python3: running; 1.57 GiB of GPU memory; was paused for 4.2 s;",
             "               released in 940 ms (1.75 GiB/s); brought back in 510 ms (3.15",

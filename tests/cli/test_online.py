@@ -177,7 +177,7 @@ def test_vm_list_sorts_and_filters(daemon):
     assert [vm["name"] for vm in doc(daemon, "vm", "list", "--sort", "cpu")][-1] == "vm-idle"
     assert [vm["name"] for vm in doc(daemon, "vm", "list", "--class", "idle")] == ["vm-idle"]
     assert doc(daemon, "vm", "list", "--class", "gpu") == []
-    assert run(daemon, "vm", "list", "--class", "gpu").stdout == "no VM is of this class\n"
+    assert run(daemon, "vm", "list", "--class", "gpu").stdout == "no VM has this class\n"
 
 
 @pytest.mark.smoke
@@ -233,11 +233,11 @@ def test_gpus(gpu_daemon):
     assert "card0" in run(gpu_daemon, "gpu", "list").stdout
     assert doc(gpu_daemon, "gpu", "show", "card0") == items[0]
     text = run(gpu_daemon, "gpu", "show", "card0").stdout
-    assert "vcs0" in text and "VMs, in the newest window" in text and "that have it" not in text
+    assert "vcs0" in text and "VMs, in the newest window" in text and "VMs that use this GPU" not in text
     assert "SUSPENDED" in run(gpu_daemon, "gpu", "show", "card0", "-o", "wide").stdout
     assert "'card1'" in run(gpu_daemon, "gpu", "show", "card1", code=3).stderr
     vm = run(gpu_daemon, "vm", "show", "a").stdout
-    assert "GPUs, since the start" in vm and "vcs0" in vm
+    assert "GPUs, since vgpud started" in vm and "vcs0" in vm
 
 
 def test_no_gpu(daemon):
@@ -267,7 +267,7 @@ def test_requests_of_a_gpu(gpu_daemon):
     text = run(gpu_daemon, "gpu", "requests", "card0", "--limit=3").stdout
     assert text.count("\n") == 4 and "LATENCY ms" in text
     none = run(gpu_daemon, "gpu", "requests", "card0", "--since=-0s").stdout
-    assert none == "vgpud has stored no requests from that time\n"
+    assert none == "vgpud has stored no requests from that period\n"
 
 
 def test_requests_that_cannot_be_asked_for(gpu_daemon):

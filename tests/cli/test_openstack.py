@@ -210,4 +210,4 @@ def test_pages_and_mistakes(daemon):
     for query in ("name=", "project=", "name=" + "x" * 256, "project=" + "x" * 256):
         daemon.get("/v1/vms?" + query, status=400)
     assert "no VM matches" in run(daemon, "list", "--project", "none")
-    assert "belong to `vm list`" in run(daemon, "show", "vm-idle", "--name", "x", code=2)
+    assert "are valid only with `vm list`" in run(daemon, "show", "vm-idle", "--name", "x", code=2)

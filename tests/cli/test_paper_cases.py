@@ -84,7 +84,7 @@ def test_placement(page, tmp_path, rule):
     config.write_text(f"[policy]\nrule = {rule}\n", encoding="utf-8")
     plan = run("placement", "--dry-run", "--state", state, "--config", config, "-o", "json")
     assert [(a["vm"], a["from"], a["to"]) for a in plan["actions"]] == [("VM-532", "node-a", "node-b")]
-    assert ("may return" in "".join(plan["notes"])) == (rule == "paper-threshold")
+    assert ("may move these VMs back" in "".join(plan["notes"])) == (rule == "paper-threshold")
     assert "VM-532 moves to the host of VM-534 and VM-535" in page
 
 

@@ -49,5 +49,5 @@ def test_gain(tmp_path, known, gain):
 def test_too_little_is_known(tmp_path):
     found, vm = plan(tmp_path, 4)
     assert not any(action["kind"] == "proxy-move" for action in found.get("proxies", []))
-    assert any(f"'{vm}' do not move to GPU 'free'" in why and "6 of the proxy's last 10 windows are unknown" in why
+    assert any(f"'{vm}' cannot move to GPU 'free'" in why and "6 of the proxy's last 10 windows are unknown" in why
                for why in found["why"]), found["why"]

@@ -245,12 +245,12 @@ REFUSALS = {
     "no-ca": (7, ["not signed by a CA that this machine trusts", "--cacert"], {"cacert": ""}),
     "expired": (7, ["has expired", "renew it", "clock, which says 20"], {"shown": "expired"}),
     "not-yet-valid": (7, ["not valid yet", "clock, which says 20"], {"shown": "early"}),
-    "wrong-name": (7, ["is for DNS:node-b, IP Address:192.0.2.1, not for '" + ADDRESS + "'", "use one of its names"],
+    "wrong-name": (7, ["is for DNS:node-b, IP Address:192.0.2.1, not for '" + ADDRESS + "'", "use one of these names"],
                    {"shown": "elsewhere"}),
     "self-signed": (7, ["self-signed", "is not in '{cacert}'"], {"shown": "self-signed"}),
     "self-signed-no-ca": (7, ["self-signed", "pass --cacert with a copy"],
                           {"shown": "self-signed", "cacert": ""}),
-    "client-certificate-as-server": (7, ["not one for a server", "tls_www_server"], {"shown": "client-only"}),
+    "client-certificate-as-server": (7, ["is not a server certificate", "tls_www_server"], {"shown": "client-only"}),
     # The token.
     "no-token": (4, ["a token or a client certificate is required", "--token-file", "--cert and --key"],
                  {"token-file": ""}),
@@ -265,7 +265,7 @@ REFUSALS = {
     # Client certificates.
     "certificate-without-role": (4, ["no [role] of vgpud has the subject", "certtool -i --infile {cert}"],
                                  {"token-file": "", "client": lambda site: site.client("stranger")}),
-    "certificate-of-another-ca": (4, ["rejects the certificate in '{cert}'", "tls_client_ca"],
+    "certificate-of-another-ca": (4, ["does not accept the certificate in '{cert}'", "tls_client_ca"],
                                   {"token-file": "",
                                    "client": lambda site: site.client("seer", site.other_ca)}),
     "certificate-role-too-low": (4, ["'cert:CN=seer' has the role reader", "[role NAME]"],
@@ -274,29 +274,29 @@ REFUSALS = {
     # Files.
     "token-file-missing": (7, ["--token-file", "'/nowhere'", "No such file"], {"token-file": "/nowhere"}),
     "token-file-is-a-directory": (7, ["--token-file", "'/usr'", "Is a directory"], {"token-file": "/usr"}),
-    "token-file-empty": (7, ["--token-file", "'/dev/null' holds no token", "vgpuctl token create"],
+    "token-file-empty": (7, ["--token-file", "'/dev/null' does not contain a token", "vgpuctl token create"],
                          {"token-file": "/dev/null"}),
-    "token-file-of-something-else": (7, ["holds no token"],
+    "token-file-of-something-else": (7, ["does not contain a token"],
                                      {"token-file":
                                       lambda site: file_of(site, "odd", '{"token": "secret7"}')}),
     "ca-missing": (7, ["--cacert", "'/nowhere'", "No such file"], {"cacert": "/nowhere"}),
-    "ca-of-something-else": (7, ["--cacert", "holds no certificate in PEM"],
+    "ca-of-something-else": (7, ["--cacert", "does not contain a certificate in PEM"],
                              {"cacert": lambda site: site.ca.key}),
     "ca-damaged": (7, ["'{cacert}' cannot be read", "PEM"],
                    {"cacert": lambda site: file_of(site, "bad.pem", PEM)}),
     "certificate-missing": (7, ["--cert", "'/nowhere'", "No such file"],
                             {"client": lambda site: ("/nowhere", site.ca.key)}),
-    "certificate-of-something-else": (7, ["--cert", "'/usr/bin/env' holds no certificate in PEM"],
+    "certificate-of-something-else": (7, ["--cert", "'/usr/bin/env' does not contain a certificate in PEM"],
                                       {"client": lambda site: ("/usr/bin/env", site.ca.key)}),
     "key-missing": (7, ["--key", "'/nowhere'", "No such file"],
                     {"client": lambda site: (site.client("seer")[0], "/nowhere")}),
-    "key-of-something-else": (7, ["--key", "holds no private key in PEM"],
+    "key-of-something-else": (7, ["--key", "does not contain a private key in PEM"],
                               {"client": lambda site: 2 * site.client("seer")[:1]}),
     "key-of-another": (7, ["'{cert}'", "'{key}'", "do not match"],
                        {"client": lambda site: (site.client("seer")[0], site.ca.key)}),
     "key-with-password": (7, ["--key", "has a password"],
                           {"client": lambda site: (site.shown["good"][0], encrypted_key(site))}),
-    "certificate-without-key": (7, ["--cert", "holds no private key"],
+    "certificate-without-key": (7, ["--cert", "does not contain a private key"],
                                 {"client": lambda site: (site.client("seer")[0], "")}),
     # The way there.
     "closed-port": (7, ["no process listens on port", ADDRESS, "listen= in [api]"],
@@ -386,7 +386,7 @@ def test_a_token_that_everybody_can_read_is_a_warning(good, tmp_path):
                                     "https://user:secret7@a:1", "https://a:1/?token=secret7"])
 def test_an_address_that_is_none(server):
     done = run("vm", "list", "--server", server, code=2)
-    assert "https://HOST:PORT" in done.stderr or "no user, password" in done.stderr
+    assert "https://HOST:PORT" in done.stderr or "must not contain a user, password" in done.stderr
     assert "@" not in server or "secret7" not in done.stderr
     assert "VGPUCTL_SERVER: " in run("vm", "list", env={"VGPUCTL_SERVER": server}, code=1).stderr
 

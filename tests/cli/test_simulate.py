@@ -115,7 +115,7 @@ def test_compare_runs_every_mode():
 
 
 @pytest.mark.parametrize("args, says", [
-    ([], "name a scenario"), (["a", "b"], "'b' is another"), (["-", "--mode", "fair"], "fair"),
+    ([], "specify a scenario"), (["a", "b"], "'b' is another"), (["-", "--mode", "fair"], "fair"),
     (["-", "--seed", "x"], "--seed"), (["-", "--seed", "-1"], "--seed"),
     (["-", "-o", "xml"], "xml"), (["-", "--compare", "--mode", "gvtg"], "--compare"),
 ])

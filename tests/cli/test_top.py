@@ -58,7 +58,7 @@ def test_figures_are_those_of_the_api(daemon):
         assert "demo-host" in terminal.screen.lines()[0]
         assert "replay, ended" in terminal.screen.lines()[0]
         assert "confidence 100 %" in terminal.screen.lines()[1]
-        assert f"3 VMs, {period_ns / 1e9:.1f} s since the start" in terminal.screen.lines()[2]
+        assert f"3 VMs, {period_ns / 1e9:.1f} s since vgpud started" in terminal.screen.lines()[2]
         for vm in daemon.get("/v1/vms")["items"]:
             lost = vm["preempt_ns"] + vm["wake_wait_ns"]
             worst = max(vm["lost_to"], key=lambda loss: loss["ns"])
@@ -107,7 +107,7 @@ def test_figures_move_and_a_pause_holds_them(slow_daemon):
         terminal.wait(lambda screen: "PAUSED" not in screen.text() and
                       screen.lines()[2:] != held.split("\n")[2:])
         terminal.press("m")
-        terminal.wait("since the start")
+        terminal.wait("since vgpud started")
 
 
 def test_detail(daemon):
@@ -176,7 +176,7 @@ def test_a_daemon_that_goes_and_comes_back(tmp_path):
         with top(daemon, "--watch=0.1") as terminal:
             terminal.wait("vm-busy")
             daemon.kill()
-            terminal.wait("asking again: ")
+            terminal.wait("retrying: ")
             assert "vgpud" in terminal.screen.lines()[-1]
             assert len(order(terminal.screen)) == 3
             terminal.press("n")
@@ -187,7 +187,7 @@ def test_a_daemon_that_goes_and_comes_back(tmp_path):
                               "qemu-" in screen.text())
                 assert "vm-busy" not in terminal.screen.text()
                 again.stop()
-            terminal.wait("asking again: ")
+            terminal.wait("retrying: ")
             terminal.press("q")
             assert terminal.end() == 0 and terminal.is_restored()
 
@@ -312,7 +312,7 @@ def test_filter(daemon):
         terminal.press("BUS")
         terminal.wait(lambda screen: order(screen) == ["vm-busy"] and "1 of 3 VMs" in screen.text())
         terminal.press("x")
-        terminal.wait("no VM's name contains this")
+        terminal.wait("no VM name contains this text")
         terminal.press("\x7f\r")
         # q is a letter no more.
         terminal.wait(lambda screen: order(screen) == ["vm-busy"] and "q quit" in screen.text())
@@ -345,9 +345,9 @@ def test_position_and_help_on_a_low_screen(daemon):
         terminal.wait(lambda screen: re.search(r"1-2 of 3$", screen.lines()[6].rstrip()))
         terminal.press("?")
         terminal.wait("select a VM")
-        assert "who measured" not in terminal.screen.text()
+        assert "the source of the figures" not in terminal.screen.text()
         terminal.press("end")
-        terminal.wait("who measured")
+        terminal.wait("the source of the figures")
         terminal.press("x")
         terminal.wait("q quit")
         terminal.press("q")

@@ -62,13 +62,13 @@ def test_asks_on_a_terminal(server, answer, code):
 
 
 @pytest.mark.parametrize("args,code,words", [
-    (["enable"], 2, "name the VM"),
+    (["enable"], 2, "specify a VM"),
     (["enable", "alpha"], 2, "without a terminal"),
-    (["disable", "alpha", "--yes", "--hostmem", "4G"], 2, "belong to `vulkan enable`"),
-    (["disable", "alpha", "--yes", "--render-node", "/dev/dri/renderD128"], 2, "belong to `vulkan"),
-    (["disable", "alpha", "--yes", "--loosen-sandbox"], 2, "belong to `vulkan"),
-    (["enable", "alpha", "--yes", "-o", "csv"], 2, "as a table"),
-    (["enable", "alpha", "--yes", "--hostmem", "0G"], 2, "like 256M or 4G, not '0G'"),
+    (["disable", "alpha", "--yes", "--hostmem", "4G"], 2, "are valid only with `vulkan enable`"),
+    (["disable", "alpha", "--yes", "--render-node", "/dev/dri/renderD128"], 2, "are valid only with `vulkan"),
+    (["disable", "alpha", "--yes", "--loosen-sandbox"], 2, "are valid only with `vulkan"),
+    (["enable", "alpha", "--yes", "-o", "csv"], 2, "in this format"),
+    (["enable", "alpha", "--yes", "--hostmem", "0G"], 2, "such as 256M or 4G, not '0G'"),
     (["enable", "alpha", "--yes", "--hostmem=-1G"], 2, "not '-1G'"),
     (["enable", "alpha", "--yes", "--hostmem", "99999999999G"], 2, "not '99999999999G'"),
     (["enable", "alpha", "--yes", "--hostmem", "4K"], 2, "not '4K'"),

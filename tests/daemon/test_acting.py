@@ -376,7 +376,7 @@ def test_the_error_budget(make):
 @pytest.mark.parametrize("more, word", (
     ("[policy]\nmode=act\n", "[policy] mode: act needs [cluster] etcd"),
     ("[hosts all]\nmatch=*\nmode=act\n", "[hosts] mode: act needs [cluster] etcd"),
-    ("[policy]\nact_window=Mo-Fr 22:00\n", "is not a time like"),
+    ("[policy]\nact_window=Mo-Fr 22:00\n", "is not a period such as"),
 ))
 def test_what_is_refused_at_the_start(tmp_path, more, word):
     daemon = Daemon(tmp_path, config="[live]\nuse=no\n" + more, wait=False)

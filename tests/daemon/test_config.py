@@ -19,7 +19,7 @@ BROKEN = {
     "alert-command-open-quote": ["[alerts] command", "quot"],
     "alert-command-relative": ["[alerts] command", "'mail'", "absolute"],
     "alert-without-limit": [":2: [alert web]", "the threshold, is missing"],
-    "hosts-without-match": [":1: [hosts gpu]", "match is missing"],
+    "hosts-without-match": [":1: [hosts gpu]", "match, the names of the group's hosts, is missing"],
     "alias-of-no-event": ["[tracepoints]", "alias", "'sched_switch'", "not a supported GPU event"],
     "bad-escape": ["[daemon]", "host_name", "unknown escape sequence"],
     "card-without-device": ["[gpu] cards", "'10de'", "VENDOR:DEVICE"],

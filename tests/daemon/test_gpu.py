@@ -92,7 +92,7 @@ def nobody_tells_of_requests(daemon, gpu):
     assert metric(text, "vgpud_vm_gpu_requests_total") is None and metric(text, "vgpud_vm_gpu_wait_seconds_total") is None
     done = subprocess.run([vgpuctl.program(), "gpu", "show", gpu["id"], "--socket", daemon.socket],
                           capture_output=True, text=True, check=True, timeout=HANG_S)
-    rows = done.stdout.split("Engines, since the start\n")[1].splitlines()
+    rows = done.stdout.split("Engines, since vgpud started\n")[1].splitlines()
     heads, sm = rows[0], next(row for row in rows if row.startswith("sm "))
     assert sm[:heads.index("REQUESTS") + len("REQUESTS")].split()[-1] == "-", done.stdout
 

@@ -339,7 +339,7 @@ def test_places_for_a_request_of_nova_without_a_host(node, daemon):
     assert status == 201 and (answer["rule"], answer["free_up"]) == ("free-up", "nvidia-230:3")
     assert answer["verdict"] == "infeasible" and "3 places of type 'nvidia-230'" in answer["why"][0]
     table = vgpuctl(running, "placement", "--dry-run", "--free-up", "nvidia-230")
-    assert "has 1 free place of type 'nvidia-230' already" in table
+    assert "already has 1 free place of type 'nvidia-230'" in table
 
 
 def metrics_of(daemon):

@@ -61,7 +61,7 @@ def check_table(daemon, since, until):
                               env={**os.environ, "TZ": "UTC"}, timeout=HANG_S, check=True).stdout
 
     title, heads, *lines = show().splitlines()
-    assert title == "In cores, in steps of 10s; times are local: UTC"
+    assert title == "In cores, for each step of 10s; times are local: UTC"
     assert heads.split()[1:9] == ["LOST", "VMS", "HOST", "IDLE", "STOLEN", "LOAD", "PSI", "%"]
     # EPOCH is 18:40:00 of that day.
     assert [line.split()[1:5] for line in lines] == [

@@ -226,7 +226,7 @@ def test_waits_that_nobody_tells_apart_are_unknown(tmp_path):
         done = subprocess.run([vgpuctl.program(), "vm", "show", vm.uuid, "--socket", daemon.socket],
                               capture_output=True, text=True, timeout=HANG_S, check=True)
         lines = done.stdout.splitlines()
-        at = next(i for i, line in enumerate(lines) if line.startswith("vCPUs, since the start"))
+        at = next(i for i, line in enumerate(lines) if line.startswith("vCPUs, since vgpud started"))
         # Numbers are right-aligned with their headings.
         ends = {head: lines[at + 1].index(head) + len(head) for head in ("PREEMPT s", "WAKE s", "PREEMPTIONS")}
         cells = {head: lines[at + 2][:end].split()[-1] for head, end in ends.items()}

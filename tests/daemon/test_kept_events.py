@@ -42,7 +42,7 @@ def test_what_happened_is_there_after_a_restart(tmp_path):
         assert "window" not in {e["type"] for e in events}
         assert {e["type"] for e in kept(daemon, "--since", "-1h", "--type", "vm")} == {"vm"}
         assert kept(daemon, "--since", "-2d", "--until", "-1d") == []
-        assert "no stored event is from that time" in run(daemon, "--since", "-2d", "--until", "-1d").stdout
+        assert "no events are stored for that period" in run(daemon, "--since", "-2d", "--until", "-1d").stdout
         # All from the first, and on with what comes: --after 0.
         assert [e["event_id"] for e in kept(daemon, "--after", "0", "-n", "5")] == \
             [e["event_id"] for e in events[:5]]

@@ -50,7 +50,7 @@ def test_alerts_are_events_that_are_kept(tmp_path):
         of_one = ctl(daemon, "events", "--since", "-1h", "--vm", "vm-busy", "-o", "json").splitlines()
         assert [(e["type"], e.get("vm") or e["name"]) for e in map(json.loads, of_one) if e["type"] == "alert"] == [("alert", "vm-busy")]
         assert all("vm-busy" in line for line in of_one)
-        assert "no stored event is from that time" in ctl(daemon, "events", "--since", "-1h", "--vm", "vm-nobody")
+        assert "no events are stored for that period" in ctl(daemon, "events", "--since", "-1h", "--vm", "vm-nobody")
         # Other rules: what was raised ends, and says why; the same ones change nothing.
         daemon.process.send_signal(1)
         wait_for(lambda: "configuration reloaded" in daemon.log())

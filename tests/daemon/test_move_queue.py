@@ -106,7 +106,7 @@ def test_moves_wait_for_their_turn(source):
     # People see that.
     assert "pending: waits for its turn, as number 1 of 2" in " ".join(source.ctl("migration", "list").split())
     shown = source.show(second["id"])
-    assert "for its turn, as number 1 of 2 in the queue" in shown and "it starts automatically" in shown, shown
+    assert "for its turn, as number 1 of 2 in the queue" in shown and "starts automatically" in shown, shown
     assert "waits for its turn, as number 3 of 3" in " ".join(source.ctl("migrate", "vm-3", "--to", "h2").split())
     source.let_go("vm-0")
     assert source.ended(first)["state"] == "done"
@@ -210,7 +210,7 @@ def test_one_that_can_no_longer_begin_says_why(source, target):
         assert target.daemon.request("DELETE", drain)[0] == 204
     assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "source", "attached"), move
     assert move["cause"].startswith("it could not start at its turn: host 'h2' is in maintenance"), move
-    assert "nothing is left to clean up" in source.show(second)
+    assert "there is nothing to clean up" in source.show(second)
     nothing_was_asked(source, "vm-1")
 
 

@@ -112,7 +112,7 @@ def test_a_dry_run_asks_nova_and_changes_nothing(source, cloud):
     status, _, answer = source.ask(dry_run=True)
     assert (status, answer["problems"], answer["executor"]) == (200, [], "nova")
     assert [s["verb"] for s in answer["steps"]] == ["look", "precheck", "migrate", "verify"]
-    assert "lets nova migrate it live" in source.ctl("migrate", "vm-nova", "--to", "h2", "--dry-run")
+    assert "lets nova live-migrate the VM" in source.ctl("migrate", "vm-nova", "--to", "h2", "--dry-run")
     cloud.hypervisors[1] = ("h2.example", "compute-two", "down", "disabled")
     cloud.instance.task = "rebuilding"
     problems = source.ask(dry_run=True)[2]["problems"]

@@ -501,7 +501,7 @@ def test_moves_of_peers_to_the_same_host(tmp_path, players):
 def test_no_token(tmp_path, players):
     with start(tmp_path, players, range(1)) as daemon:
         (tmp_path / "token").write_text("no token\n")
-        assert "holds no token" in named(planned(daemon), "p0")
+        assert "does not contain a token" in named(planned(daemon), "p0")
         (tmp_path / "token").unlink()
         assert "cannot be read" in named(planned(daemon), "p0")
         (tmp_path / "token").write_text("another\n")

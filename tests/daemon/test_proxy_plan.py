@@ -52,8 +52,8 @@ def test_another_gpu(site):
     with ended(site.basic.backlogged(STEPS), site.basic.backlogged(STEPS, OTHER)):
         # Not while the memory there is kept, as the other host tells its peers, too.
         with holding(site.basic, 8), kept(site.pthread) as mib, kept(site.there) as far_mib:
-            full = f"'{VM}' do not move to GPU '{names[site.pthread]}' of host 'near': too little free GPU memory: of "
-            wait_for(lambda: any(full in why and f" arriving programs have reserved {mib}, and these programs use 8" in why
+            full = f"'{VM}' cannot move to GPU '{names[site.pthread]}' of host 'near': the GPU has too little free memory: of "
+            wait_for(lambda: any(full in why and f" arriving programs have reserved {mib}, while these programs need 8" in why
                                  for why in plan_of(site.near).get("why", [])), pause=0.5)
             wait_for(lambda: told_peers(site.far) == [far_mib << 20, 0])
         plan, action = proposed(site, kind="proxy-move", vm=VM)
@@ -65,14 +65,14 @@ def test_another_gpu(site):
         inputs = {i["name"]: i["value"] for i in action["reason"]["inputs"]}
         assert inputs["standstill_measured"] == 0 and inputs["vm_lacked_share"] >= 0.05
         shown = site.near.ctl("plan", "show", plan["id"])
-        assert f"Move {VM}'s programs to GPU" in shown and "of a GPU that is no longer waited for" in shown, shown
+        assert f"Move {VM}'s programs to GPU" in shown and "GPU engines of waiting avoided" in shown, shown
         checked = json.loads(site.near.ctl("plan", "apply", plan["id"], "--dry-run", "-o", "json"))
         assert checked["actions"][0]["result"] == "possible" and checked["actions"][0]["to"] == action["to"]
         said = site.near.ctl("plan", "apply", plan["id"], "--yes", code=3)
         assert f"proxy-move of {VM}: " in said and "has no channel" in said, said
     # Its programs are gone, and with them what the plan was made for.
     wait_for(lambda: site.basic.told()["clients"] == 0)
-    wait_for(lambda: "no program of" in subprocess_said(site, plan))
+    wait_for(lambda: "no program in" in subprocess_said(site, plan))
 
 
 @contextlib.contextmanager

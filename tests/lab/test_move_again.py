@@ -202,7 +202,7 @@ def test_hosts_that_do_not_answer_for_long(movelab, guest):
         waits = wait_for(lambda: node.migration(move)["waits_for"])
         assert waits.startswith("libvirtd of 'h1'"), waits
         shown = " ".join(run(node, "migration", "show", move["id"]).stdout.split())
-        assert "now: waits since " in shown and f"what now: it continues; `vgpuctl migration abort {move['id']}`" in shown
+        assert "now: has waited since " in shown and f"what now: the move continues; `vgpuctl migration abort {move['id']}`" in shown
         # Leases of 10 s are renewed while it waits.
         kept = {n.host: n.reservations()[0]["expires_ns"] for n in (node, other)}
         wait_for(lambda: all(n.reservations()[0]["expires_ns"] > kept[n.host] for n in (node, other)))

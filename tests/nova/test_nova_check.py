@@ -123,7 +123,7 @@ def test_wrong_token(node, tmp_path):
     got, messages = document("--config", nova_conf(tmp_path, **{**node.options, "token_file": wrong}), code=4)
     assert got["fail_open"] and got["hosts"] == [] and got["taken"] is None
     assert got["endpoints"][0]["state"] == "refused"
-    assert "the token is unknown" in messages and "as without vgpud" in messages
+    assert "the token is unknown" in messages and "as if there were no vgpud" in messages
     got, messages = document("--config",
                              nova_conf(tmp_path, **{**node.options, "token_file": tmp_path / "none"}), code=7)
     assert str(tmp_path / "none") in messages
@@ -265,7 +265,7 @@ def test_hosts_that_vgpud_does_not_know(node, tmp_path):
     ("endpoints = unix:///x\n", ":1: a [GROUP] must precede"),
     ("[vgpud\n", ":1: '[vgpud' is not a [GROUP]"),
     ("[vgpud]\nendpoints\n", ":2: 'endpoints' is not KEY = VALUE"),
-    ("[vgpud]\n\ntimeout-ms = 0\n", ":3: [vgpud] timeout_ms: a number from 1 to 60000 is wanted, not '0'"),
+    ("[vgpud]\n\ntimeout-ms = 0\n", ":3: [vgpud] timeout_ms: it must be a number from 1 to 60000, not '0'"),
     ("[vgpud]\nstale_limit: -1\n", ":2: [vgpud] stale_limit: it must be a number of at least 0"),
     ("[vgpud]\nweight_multiplier = much\n", "weight_multiplier: it must be a number, not 'much'"),
     ("[vgpud]\ncafile = $state_path/ca.pem\n", "does not expand $NAME"),

@@ -237,7 +237,7 @@ test_windows(void **state)
         g_autoptr(GError) error = NULL;
         if (vg_act_window_parse(bad[i], &window, &error) == 0)
             fail_msg("'%s' is no window", bad[i]);
-        assert_non_null(strstr(error->message, "is not a time like"));
+        assert_non_null(strstr(error->message, "is not a period such as"));
     }
 }
 
@@ -419,7 +419,7 @@ test_doubts(void **state)
     scene->facts.stopped = NULL;
     scene->facts.snapshot = NULL;
     assert_int_equal(scene_step(scene), 0);
-    assert_waits(scene, 0, "unknown now");
+    assert_waits(scene, 0, "state of the hosts is unknown");
     scene->facts.snapshot = scene->snapshot;
     to->age_ns = 61 * S;
     assert_int_equal(scene_step(scene), 0);
@@ -427,7 +427,7 @@ test_doubts(void **state)
     to->age_ns = 0;
     to->takes_acts = false;
     assert_int_equal(scene_step(scene), 0);
-    assert_waits(scene, 0, "cannot make automatic moves");
+    assert_waits(scene, 0, "is too old for automatic moves");
     to->takes_acts = true;
     scene_add_move(scene, 0, 0, 3, NOW, VG_MIGRATION_PENDING);
     assert_int_equal(scene_step(scene), 0);

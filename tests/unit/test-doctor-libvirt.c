@@ -161,7 +161,7 @@ test_modular_daemons_that_are_stopped(void **state)
     install("virtqemud");
     g_autoptr(json_object) checks = look();
 
-    assert_check(checks, "virtqemud", VG_HEALTH_LACKS, "does not listen",
+    assert_check(checks, "virtqemud", VG_HEALTH_LACKS, "is not listening",
                  "systemctl enable --now virtqemud.socket");
     assert_check(checks, "virtnodedevd", VG_HEALTH_LACKS, "the host's GPUs",
                  "systemctl enable --now virtnodedevd.socket");
@@ -186,7 +186,7 @@ test_modular_daemon_that_hangs(void **state)
     assert_check(checks, "virtqemud", VG_HEALTH_OK, "it answers", NULL);
     assert_check(checks, "virtnodedevd", VG_HEALTH_BROKEN, "has not answered for 5 s",
                  "systemctl restart virtnodedevd");
-    assert_check(checks, "virtproxyd", VG_HEALTH_LACKS, "does not listen",
+    assert_check(checks, "virtproxyd", VG_HEALTH_LACKS, "is not listening",
                  "systemctl enable --now virtproxyd.socket");
 }
 

@@ -113,7 +113,7 @@ static const struct {
     {"{\"vms\": [{\"name\": \"a\\nb\"}]}", "vms[0].name: is empty or has unprintable"},
     {"{\"vms\": [{\"name\": \"a\"}, {\"name\": \"b\"}, {\"name\": \"a\"}]}",
      "vms[2].name: another VM"},
-    {"{\"sed\": 1, \"vms\": [{\"name\": \"a\"}]}", "sed: is not known; there are seed"},
+    {"{\"sed\": 1, \"vms\": [{\"name\": \"a\"}]}", "sed: is unknown; the known members are seed"},
     {"{\"seed\": -1, \"vms\": [{\"name\": \"a\"}]}", "seed: -1 is out of range"},
     {"{\"seed\": 1.5, \"vms\": [{\"name\": \"a\"}]}", "seed: must be a whole number"},
     /* Which json-c refuses by itself since 0.18, without a word of what it is for. */

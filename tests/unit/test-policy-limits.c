@@ -197,7 +197,7 @@ test_constraints(void **state)
         {spoil_maintenance, "maintenance", "host 'to' is in maintenance"},
         {spoil_never_move, NULL, "VM 'a' has the policy `never`"},
         {spoil_unmanaged, NULL, "libvirt on host 'from' does not know VM 'a'"},
-        {spoil_managed, NULL, "VM 'a' is managed by oVirt, and only it may move the VM"},
+        {spoil_managed, NULL, "VM 'a' is managed by oVirt, which alone may move it"},
         {spoil_cold, NULL, "VM 'a' can only be moved while it is shut down: it has Venus"},
         {spoil_pinned, NULL, "VM 'a' is pinned"},
         {spoil_memory, "memory", "needs 1.00 GiB of memory, but host 'to' has 1.00 GiB free"},
@@ -211,8 +211,9 @@ test_constraints(void **state)
         {spoil_whole_gpu_free, "gpu-free", "no free GPU of type '10de:2331' for VM 'a'"},
         {spoil_whole_gpu_used, "gpu-free", "no free GPU of type 'passthrough' for VM 'a'"},
         {spoil_gpu_memory, "gpu-memory", "VM 'a' needs 1.00 GiB of GPU memory"},
-        {spoil_affinity, "affinity", "VM 'a' belongs with VM 'b' (affinity group 'g')"},
-        {spoil_anti_affinity, "anti-affinity", "VM 'a' must not be with VM 'enemy'"},
+        {spoil_affinity, "affinity",
+         "VM 'a' must be on the same host as VM 'b' (affinity group 'g')"},
+        {spoil_anti_affinity, "anti-affinity", "VM 'a' must not be on the same host as VM 'enemy'"},
         {spoil_data, NULL, "the data of VM 'bad' is invalid"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -232,7 +232,7 @@ test_pools(void **state)
                             "host 'pools' loses 1.00 cores on CPUs 0-1 (3.00 demanded, 2 there)"));
     assert_true(
         policy_says(plan->why, "host 'big' loses 2.00 cores on CPUs (3.00 demanded, 1 there)"));
-    assert_true(policy_says(plan->why, "the plan has 0 moves, its limit"));
+    assert_true(policy_says(plan->why, "the plan has 0 moves, which is the limit"));
 
     /* Wins 2 on big, loses 1.5 on pools. */
     g_autoptr(vg_explanation) why = vg_policy_explain(snapshot, &policy_config, "newcomer", NULL);

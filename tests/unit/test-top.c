@@ -481,7 +481,7 @@ test_the_detail(void **state)
     vg_top_model_key(&model, VG_KEY_ENTER);
     vg_top_draw(&model, grid, &now);
     assert_has(grid, 4, "a  running, class cpu, pid 0, id-a");
-    assert_has(grid, 5, "used 0.50 cores, of it in the guest 10 %");
+    assert_has(grid, 5, "used 0.50 cores, 10 % of this in the guest");
     assert_has(grid, 6, "lost 0.15 cores; which waits followed a preemption is unknown");
     assert_has(grid, 8, "LOST CPU TO");
     assert_has(grid, 9, "host:user                           0.140     93.3      4.5");
@@ -509,7 +509,7 @@ test_the_detail(void **state)
     assert_has(again, 9, "used, up to 1.00");
     assert_has(again, 10, "lost, up to 0.50");
     assert_has(again, 17, "4711    0.500        0    0.000    0.000      0.0");
-    assert_has(again, 16, "since the start");
+    assert_has(again, 16, "since vgpud started");
     vg_top_model_clear(&model);
 }
 
