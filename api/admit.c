@@ -74,20 +74,20 @@ check_framing(struct http_exchange *exchange, const char *version, const struct 
     else if (sum->blank_names)
         what = "the name of a header field is empty or contains a blank";
     else if (http11 && sum->hosts == 0)
-        what = "the header Host is missing";
+        what = "the Host header is missing";
     else if (sum->content_lengths > 1)
-        what = "there is more than one Content-Length";
+        what = "there is more than one Content-Length header";
     else if (sum->content_types > 1)
-        what = "there is more than one Content-Type";
+        what = "there is more than one Content-Type header";
     else if (sum->authorizations > 1)
-        what = "there is more than one Authorization";
+        what = "there is more than one Authorization header";
     else if (sum->transfer_encodings > 0 && sum->content_lengths > 0)
-        what = "there are both Content-Length and Transfer-Encoding";
+        what = "Content-Length and Transfer-Encoding cannot be combined";
     else if (sum->transfer_encodings > 0 && (!http11 || sum->transfer_encodings > 1 || !encoding ||
                                              g_ascii_strcasecmp(encoding, "chunked") != 0))
-        what = "the only Transfer-Encoding is 'chunked', in HTTP/1.1";
+        what = "the only supported Transfer-Encoding is 'chunked', in HTTP/1.1";
     else if (sum->hosts > 1)
-        what = "there is more than one Host";
+        what = "there is more than one Host header";
     if (what) {
         vg_answer_problem(request, VG_E_INVALID, "%s", what);
         request->answer.close = true;
@@ -145,7 +145,8 @@ find_route(struct vg_request *request)
         g_autofree char *path = g_strndup(request->uri, size);
         vg_answer_problem(request, VG_E_NOT_FOUND, "there is no resource at '%s'", path);
     } else if (match == VG_MATCH_NO_METHOD) {
-        vg_answer_problem(request, VG_PROBLEM_METHOD, "this path has the methods %s", allow);
+        vg_answer_problem(request, VG_PROBLEM_METHOD, "this path supports only the methods %s",
+                          allow);
         request->answer.allow = allow;
     } else if (!request->route) {
         request->answer.status = 204;
@@ -170,7 +171,7 @@ check_type(struct http_exchange *exchange)
 
     if (encoding && g_ascii_strcasecmp(encoding, "identity") != 0)
         vg_answer_problem(request, VG_PROBLEM_TYPE,
-                          "the body must not be encoded, '%s' is not known", encoding);
+                          "the body must not be encoded; '%s' is not supported", encoding);
     else if (size != strlen("application/json") ||
              g_ascii_strncasecmp(type, "application/json", size) != 0)
         vg_answer_problem(request, VG_PROBLEM_TYPE, "the body must be application/json, not '%s'",
@@ -197,7 +198,7 @@ check_sizes(struct http_exchange *exchange, const struct header_sum *sum)
                           HTTP_URL_MAX);
     else if (sum->n > HEADERS_MAX || sum->bytes > HEADER_BYTES_MAX)
         vg_answer_problem(request, VG_PROBLEM_HEADERS_LONG,
-                          "there are more than %d header fields or %d bytes of them", HEADERS_MAX,
+                          "the request's header has more than %d fields or %d bytes", HEADERS_MAX,
                           HEADER_BYTES_MAX);
     else if (length && g_ascii_strtoull(length, NULL, 10) > (uint64_t)limit)
         vg_answer_problem(request, VG_PROBLEM_BODY_LONG,
@@ -230,7 +231,7 @@ settle_client(struct http_exchange *exchange)
     int wait_s = vg_client_take_request(request->api, conn->client);
     if (wait_s > 0) {
         vg_answer_problem(request, VG_PROBLEM_TOO_MANY,
-                          "more than %" PRId64 " requests in a second",
+                          "this client has sent more than %" PRId64 " requests in a second",
                           VG_API_LIMIT(request->api, client_requests));
         request->answer.retry_after_s = wait_s;
         vg_api_count_refused(request->api, VG_REFUSED_REQUESTS);
@@ -264,7 +265,8 @@ check_role(struct http_exchange *exchange)
     int wait_s = vg_client_take_write(request->api, conn->client);
     if (wait_s > 0) {
         vg_answer_problem(request, VG_PROBLEM_TOO_MANY,
-                          "more than %" PRId64 " writes in the last minute",
+                          "this client has sent more than %" PRId64
+                          " write requests in the last minute",
                           VG_API_LIMIT(request->api, writes_per_min));
         request->answer.retry_after_s = wait_s;
         vg_api_count_refused(request->api, VG_REFUSED_WRITES);

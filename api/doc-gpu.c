@@ -336,7 +336,7 @@ doc_gpu_read_marker(const char *marker, GError **err)
         return NULL;
     if (g_str_has_prefix(text, "gpus\n"))
         return g_strdup(text + strlen("gpus\n"));
-    vg_error(err, VG_E_INVALID, "marker: it does not belong to a list of GPUs");
+    vg_error(err, VG_E_INVALID, "marker: it is not from a list of GPUs");
     return NULL;
 }
 
@@ -523,7 +523,7 @@ doc_gpu_name_vm(const vg_view *view, struct vg_gpu_log_query *query, GError **er
     }
     if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
         g_clear_error(&error);
-        return vg_error(err, VG_E_NOT_FOUND, "vm: no VM '%s' is known", query->vm);
+        return vg_error(err, VG_E_NOT_FOUND, "vm: VM '%s' is unknown", query->vm);
     }
     g_propagate_prefixed_error(err, error, "vm: ");
     return -1;

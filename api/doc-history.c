@@ -352,7 +352,7 @@ vg_doc_history_preemptions(const struct vg_history_query *query, const vg_histor
     const struct vg_history_vm *only = victim ? past_find_vm(host, victim) : NULL;
 
     if (victim && !only) {
-        vg_error(err, VG_E_NOT_FOUND, "vm: nothing is stored for a VM '%s' in this period", victim);
+        vg_error(err, VG_E_NOT_FOUND, "vm: nothing is stored for VM '%s' in this period", victim);
         return NULL;
     }
     for (guint i = 0; i < host->vms->len; i++) {

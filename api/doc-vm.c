@@ -317,10 +317,10 @@ doc_vm_read_marker(const char *marker, int sort, struct vg_doc_place *ret, char 
     if (g_strv_length(parts) != 4 || !vg_parse_int(parts[0], &of_sort) || of_sort != sort ||
         strspn(parts[1], "+-.0123456789e") != strlen(parts[1]) ||
         !vg_parse_int(parts[2], &id_size) || id_size > (int64_t)strlen(parts[3]))
-        return vg_error(err, VG_E_INVALID, "marker: it does not belong to a list in this order");
+        return vg_error(err, VG_E_INVALID, "marker: it is not from a list in this order");
     double value = g_ascii_strtod(parts[1], &end);
     if (end == parts[1] || *end || !isfinite(value))
-        return vg_error(err, VG_E_INVALID, "marker: it has no number to continue from");
+        return vg_error(err, VG_E_INVALID, "marker: it contains no number to continue from");
     g_free(parts[2]);
     parts[2] = g_strndup(parts[3], (size_t)id_size);
     *ret = (struct vg_doc_place){.value = value, .id = parts[2], .name = parts[3] + id_size};

@@ -96,7 +96,7 @@ events_read_from(const char *text, struct events_job *job, GError **err)
         return 0;
     /* The run does not matter here. */
     if (vg_parse_event_id(text, "", &job->query.after_seq) == VG_EVENT_ID_INVALID)
-        return vg_error(err, VG_E_INVALID, "from: '%s' is not the id of an event", text);
+        return vg_error(err, VG_E_INVALID, "from: '%s' is not an event id", text);
     g_autofree char *boot = g_strndup(text, (size_t)(dash - text));
     job->after_boot = g_ascii_strdown(boot, -1);
     job->query.after_boot = job->after_boot;

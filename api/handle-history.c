@@ -53,7 +53,7 @@ vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_hist
     }
     if (ret->since_ns >= ret->until_ns)
         return vg_error(err, VG_E_INVALID, "since: it must be before until, which is %s",
-                        until ? until : "now where it is not given");
+                        until ? until : "now by default");
     return 0;
 }
 

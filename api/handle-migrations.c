@@ -429,7 +429,7 @@ migration_read_marker(const char *marker, int64_t *ret_before, GError **err)
     if (!text)
         return -1;
     if (!g_str_has_prefix(text, prefix) || !vg_parse_int(text + strlen(prefix), ret_before))
-        return vg_error(err, VG_E_INVALID, "marker: it does not belong to the list of moves");
+        return vg_error(err, VG_E_INVALID, "marker: it is not from the list of moves");
     return 0;
 }
 

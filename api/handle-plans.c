@@ -90,7 +90,7 @@ run_read_plan(struct vg_request *request)
         vg_answer_json(request, 200, object);
     } else {
         json_object_put(object);
-        vg_answer_problem(request, VG_E_BUG, "the plan '%s' in the store is not JSON", request->id);
+        vg_answer_problem(request, VG_E_BUG, "the stored plan '%s' is not JSON", request->id);
     }
     vg_saved_plan_free(saved);
 }
@@ -102,7 +102,7 @@ vg_handle_plan(struct vg_request *request)
 
     if (strlen(request->id) != PLAN_ID_LEN || !g_str_has_prefix(request->id, "plan-") ||
         strspn(digits, "0123456789abcdef") != strlen(digits))
-        vg_answer_problem(request, VG_E_NOT_FOUND, "'%s' is not the id of a plan", request->id);
+        vg_answer_problem(request, VG_E_NOT_FOUND, "'%s' is not a plan id", request->id);
     else
         request->job = run_read_plan;
 }
@@ -156,7 +156,7 @@ handle_plans_read_marker(const char *marker, int64_t *ret_before_ns, GError **er
     if (!text)
         return -1;
     if (!g_str_has_prefix(text, "plans\n") || !vg_parse_int(text + strlen("plans\n"), &before))
-        return vg_error(err, VG_E_INVALID, "marker: it does not belong to the list of plans");
+        return vg_error(err, VG_E_INVALID, "marker: it is not from the list of plans");
     *ret_before_ns = before;
     return 0;
 }

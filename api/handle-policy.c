@@ -33,9 +33,10 @@ policy_to_json(const vg_acts_report *report)
 {
     const vg_acting *acting = report->acting;
     json_object *object = json_object_new_object();
-    const char *why = !report->has_cluster ? "this host is in no cluster ([cluster] etcd)"
-                      : !acting            ? "no leader has reported yet"
-                                           : acting->why;
+    const char *why = !report->has_cluster
+                          ? "this host is not in a cluster ([cluster] etcd is not set)"
+                      : !acting ? "no leader has reported yet"
+                                : acting->why;
     g_autofree char *paused =
         report->pause ? g_strdup_printf("'%s' has paused automatic moves", report->pause->by)
                       : NULL;

@@ -73,9 +73,8 @@ samples_run(struct vg_request *request)
     } else if (!rows) {
         vg_answer_error(request, err);
     } else if (rows->len == 0 && !job->name) {
-        vg_answer_problem(request, VG_E_NOT_FOUND,
-                          "no VM '%s' is or was measured in this period%s%s", job->id,
-                          unread ? "; but " : "", unread ? unread : "");
+        vg_answer_problem(request, VG_E_NOT_FOUND, "no VM '%s' was measured in this period%s%s",
+                          job->id, unread ? "; but " : "", unread ? unread : "");
     } else {
         json_object *object = vg_doc_samples(job->id, job->name, &job->query, rows);
         vg_doc_add_labels(view, object);
@@ -115,7 +114,7 @@ samples_read_step(const char *text, int64_t period_ns, int64_t window_ns, int64_
         return -1;
     }
     if (strcmp(text, "raw") != 0 && (step < VG_NS_PER_S || step > VG_HISTORY_STEP_MAX_NS))
-        return vg_error(err, VG_E_INVALID, "step: it is at least 1s and at most 366d");
+        return vg_error(err, VG_E_INVALID, "step: it must be from 1s to 366d");
     if (period_ns / MAX(step > 0 ? step : window_ns, 1) >= VG_HISTORY_ROWS_MAX)
         return vg_error(err, VG_E_INVALID,
                         "step: '%s' can produce more than %d rows for this period; use a longer "

@@ -66,9 +66,9 @@ steps_run(struct vg_request *request)
     g_autoptr(GPtrArray) happened =
         is_peer ? NULL : backend->measurement->list_events(backend->data, &events, &error);
     if (!happened && !is_peer)
-        g_ptr_array_add(
-            job->left_out,
-            g_strdup_printf("alerts, and what affected the measurement: %s", error->message));
+        g_ptr_array_add(job->left_out,
+                        g_strdup_printf("alerts, and events that affected the measurement: %s",
+                                        error->message));
     g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     vg_answer_json(request, 200,
                    vg_doc_host_history(&job->query, steps, happened, vg_history_now(view)));
@@ -100,7 +100,7 @@ steps_read_step(const char *text, int64_t period_ns, int64_t *ret, GError **err)
         return -1;
     }
     if (*ret < STEPS_STEP_MIN_NS || *ret > VG_HISTORY_STEP_MAX_NS)
-        return vg_error(err, VG_E_INVALID, "step: it is at least 10s and at most 366d");
+        return vg_error(err, VG_E_INVALID, "step: it must be from 10s to 366d");
     if (period_ns / *ret >= VG_HISTORY_ROWS_MAX)
         return vg_error(err, VG_E_INVALID,
                         "step: '%s' can produce more than %d steps for this period; use a longer "

@@ -40,7 +40,7 @@ vg_handle_vm_policy(struct vg_request *request)
     if (wanted && wanted->mode == VG_POLICY_OBSERVE) {
         vm_policy_free(wanted);
         vg_answer_problem(request, VG_E_INVALID,
-                          "mode: a VM has never, propose, act, or an empty text");
+                          "mode: it must be never, propose, act, or an empty string");
         return;
     }
     if (!wanted || vg_request_name_vm(request, &request->id, &err) < 0) {

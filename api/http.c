@@ -120,8 +120,8 @@ http_audit(struct vg_request *request)
 
     request->audited = true;
     if (backend->access->audit(backend->data, &entry, &err) != 0)
-        vg_log_warn_limited("a request is not in the audit request=%s: %s", request->request_id,
-                            err->message);
+        vg_log_warn_limited("a request is missing from the audit request=%s: %s",
+                            request->request_id, err->message);
 }
 
 /* Is the job of a request that was refused before it reached a handler. */

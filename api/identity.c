@@ -68,7 +68,7 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
     if (g_ascii_strncasecmp(authorization, BEARER, strlen(BEARER)) != 0 ||
         strlen(authorization) > TOKEN_MAX)
         return identity_refuse(request, conn, VG_REFUSAL_NONE,
-                               "Authorization must be 'Bearer' and a token");
+                               "Authorization must be 'Bearer' followed by a token");
     g_autofree char *token = g_strdup(authorization + strlen(BEARER));
     if (backend->access->check_token(backend->data, g_strstrip(token), &request->identity, &err) ==
         0) {
@@ -93,10 +93,10 @@ identity_is_old_peer(const struct vg_request *request, const struct vg_conn *con
     for (unsigned i = 0; hosts[i]; i++) {
         if (!vg_tls_peer_is_host(conn->session, hosts[i]))
             continue;
-        vg_log_warn_limited("a peer's certificate is for servers only: issue one that is for "
-                            "clients, too, because a later version refuses it peer=\"%s\" "
-                            "subject=\"%s\"",
-                            hosts[i], conn->subject);
+        vg_log_warn_limited(
+            "a peer's certificate is valid only for servers, and a later version will refuse it: "
+            "issue one that is also valid for clients peer=\"%s\" subject=\"%s\"",
+            hosts[i], conn->subject);
         return true;
     }
     return false;
@@ -114,7 +114,7 @@ identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
     request->subject = g_strdup(conn->subject);
     if (identity->role == VG_ROLE_NONE)
         return identity_refuse(request, conn, VG_REFUSAL_NO_ROLE,
-                               "no [role] of vgpud has the subject of this certificate");
+                               "no [role] in vgpud.conf lists the subject of this certificate");
     /* No peer is an admin. */
     return conn->is_client ||
            (identity->role != VG_ROLE_ADMIN && identity_is_old_peer(request, conn)) ||
@@ -166,13 +166,13 @@ identity_warn(const struct vg_request *request)
                         g_hash_table_add(api->warned, g_strdup(name));
     pthread_mutex_unlock(&api->lock);
     if (is_new && request->subject)
-        vg_log_warn("a peer has the role %s, which a later version does not accept on this route: "
-                    "give it the role peer, by [role peer] subject=%s client=\"%s\" route=\"%s\"",
+        vg_log_warn("a peer has the role %s, which a later version will not accept on this route: "
+                    "give it the role peer with [role peer] subject=%s client=\"%s\" route=\"%s\"",
                     vg_role_names[identity->role], request->subject, name, request->route->path);
     else if (is_new)
-        vg_log_warn("a peer has the role %s, which a later version does not accept on this route: "
-                    "give it a token of the role peer, by `vgpuctl token create NAME --role peer` "
-                    "client=\"%s\" route=\"%s\"",
+        vg_log_warn("a peer has the role %s, which a later version will not accept on this route: "
+                    "give it a token with the role peer, created with `vgpuctl token create NAME "
+                    "--role peer` client=\"%s\" route=\"%s\"",
                     vg_role_names[identity->role], name, request->route->path);
 }
 
@@ -186,9 +186,9 @@ vg_identity_may(struct vg_request *request, enum vg_role role, bool is_for_peers
         identity_warn(request);
     if (vg_role_may(has, role) || (has == VG_ROLE_PEER && is_for_peers))
         return true;
-    vg_answer_problem(request, VG_E_DENIED, "'%s' has the role %s, and this needs the role %s",
-                      request->identity.name, vg_role_names[request->identity.role],
-                      vg_role_names[role]);
+    vg_answer_problem(
+        request, VG_E_DENIED, "'%s' has the role %s, but this request needs the role %s",
+        request->identity.name, vg_role_names[request->identity.role], vg_role_names[role]);
     return false;
 }
 

@@ -124,7 +124,7 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
     }
     close(take_fd);
     g_free(listener);
-    return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd does not listen on '%s'", name);
+    return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd cannot listen on '%s'", name);
 }
 
 /* Parses "192.0.2.1:8447" or "[2001:db8::1]:8447"; names are not looked up. */
@@ -141,7 +141,7 @@ listen_parse_address(const char *text, struct addrinfo **ret, GError **err)
     if (!colon || size == 0 || (!bracketed && strchr(host, ':')) ||
         getaddrinfo(host, colon + 1, &hints, ret) != 0)
         return vg_error(err, VG_E_INVALID,
-                        "'%s' is not an address to listen on: it must be like 192.0.2.1:8447, "
+                        "'%s' is not an IP address with a port, such as 192.0.2.1:8447, "
                         "0.0.0.0:8447 or [::]:8447",
                         text);
     return 0;

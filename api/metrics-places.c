@@ -36,7 +36,9 @@ vg_metrics_add_places(GString *out, const vg_snapshot *snapshot)
                 places_add(out, of_gpu, device, &largest);
         }
     }
-    vg_metrics_family(out, of_host, "gauge", "The same for the whole host.");
+    vg_metrics_family(out, of_host, "gauge",
+                      "Memory of the largest vGPU profile with a free place on any of the host's "
+                      "GPUs; 0 without one.");
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];
         const struct vg_gpu_largest largest = vg_gpu_largest_of_host(host);

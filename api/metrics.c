@@ -186,8 +186,8 @@ add_gpu_open(GString *out, const vg_view *view, const GArray *rows)
         bool is_age;
     } families[] = {
         {"vgpud_newest_window_vm_gpu_open_requests",
-         "Open requests of the VM with no later request finished, at the end of the newest window; "
-         "absent if unknown.",
+         "Requests of the VM that were open at the end of the newest window, with no later request "
+         "finished; absent if unknown.",
          false},
         {"vgpud_newest_window_vm_gpu_open_oldest_seconds",
          "Age of the VM's oldest open request; absent if unknown.", true},
@@ -252,7 +252,7 @@ add_host_gpus(GString *out, const vg_view *view)
 {
     static const char name[] = "vgpud_gpu_busy_seconds_total";
 
-    vg_metrics_family(out, name, "counter", "Time that an engine of a GPU worked.");
+    vg_metrics_family(out, name, "counter", "Time that a GPU's engine was busy.");
     for (guint i = 0; i < view->totals.gpus->len; i++) {
         const struct vg_gpu_sample *gpu =
             &g_array_index(view->totals.gpus, struct vg_gpu_sample, i);
@@ -267,7 +267,7 @@ add_host_gpus(GString *out, const vg_view *view)
 static void
 add_intensities(GString *out, const GArray *rows)
 {
-    vg_metrics_family(out, "vgpud_vm_info", "gauge", "Class of the VM, and its name in OpenStack.");
+    vg_metrics_family(out, "vgpud_vm_info", "gauge", "Class of the VM, and its OpenStack name.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         g_autofree char *class = vg_metrics_label("class", vg_vm_class_names[row->vm->vm_class]);
@@ -347,12 +347,13 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
                       "Start of the daemon, since the epoch.", seconds(view->started_ns));
     vg_metrics_single(out, "vgpud_window_length_seconds", "gauge", "Configured length of a window.",
                       seconds(view->window_ns));
-    vg_metrics_single(out, "vgpud_windows_total", "counter", "Windows closed.",
+    vg_metrics_single(out, "vgpud_windows_total", "counter", "Windows that vgpud has closed.",
                       (double)view->windows);
     vg_metrics_single(out, "vgpud_window_parts_late_total", "counter",
-                      "Parts that arrived after their window was closed.", (double)view->late);
+                      "Window parts that arrived after their window was closed.",
+                      (double)view->late);
     vg_metrics_single(out, "vgpud_window_parts_duplicate_total", "counter",
-                      "Parts that arrived twice.", (double)view->duplicates);
+                      "Window parts that arrived twice.", (double)view->duplicates);
     if (newest->end_ns > newest->begin_ns)
         vg_metrics_single(out, "vgpud_newest_window_end_timestamp_seconds", "gauge",
                           "End of the newest window, since the epoch.",
@@ -361,11 +362,10 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
                       "Events that the recorder dropped in the newest window.",
                       (double)newest->lost_events);
     if (newest->host.steal_ns >= 0)
-        vg_metrics_single(
-            out, "vgpud_newest_window_steal_seconds", "gauge",
-            "CPU time of the newest window that the hypervisor below this host gave to others "
-            "(steal).",
-            seconds(newest->host.steal_ns));
+        vg_metrics_single(out, "vgpud_newest_window_steal_seconds", "gauge",
+                          "CPU time of the newest window that the hypervisor below this host gave "
+                          "to other guests (steal).",
+                          seconds(newest->host.steal_ns));
     if (newest->host.pressure_ns >= 0)
         vg_metrics_single(
             out, "vgpud_newest_window_pressure_seconds", "gauge",
@@ -380,7 +380,7 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
                       "CPU time that measuring the newest window took.",
                       seconds(view->provenance.cost_ns));
     vg_metrics_single(out, "vgpud_windows_missed_total", "counter",
-                      "Windows that could not be measured, or whose use of GPUs was read too late.",
+                      "Windows that could not be measured, or whose GPU use was read too late.",
                       (double)view->missed);
     vg_metrics_single(out, "vgpud_effort_level", "gauge",
                       "Levels of detail omitted from the newest window to stay within the budget.",
@@ -414,14 +414,15 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
 
     vg_metrics_single(out, "vgpud_store_up", "gauge", "Whether the store can write.",
                       store->state == VG_STORE_OK);
-    vg_metrics_single(out, "vgpud_store_windows_committed_total", "counter", "Windows on disk.",
-                      (double)store->committed);
+    vg_metrics_single(out, "vgpud_store_windows_committed_total", "counter",
+                      "Windows that were written to disk.", (double)store->committed);
     vg_metrics_single(out, "vgpud_store_windows_dropped_total", "counter",
                       "Windows lost because the store could not write.", (double)store->dropped);
-    vg_metrics_single(out, "vgpud_store_failures_total", "counter", "Transactions that failed.",
-                      (double)store->failures);
+    vg_metrics_single(out, "vgpud_store_failures_total", "counter",
+                      "Transactions of the store that failed.", (double)store->failures);
     vg_metrics_single(out, "vgpud_store_windows_pending", "gauge",
-                      "Windows in memory that are not on disk.", (double)store->pending);
+                      "Windows in memory that have not been written to disk.",
+                      (double)store->pending);
     vg_metrics_single(out, "vgpud_store_size_bytes", "gauge", "Size of all of the store's files.",
                       (double)store->bytes);
     if (store->free_bytes >= 0)
@@ -429,9 +430,10 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
                           "Free space in the store's file system.", (double)store->free_bytes);
     vg_metrics_single(out, "vgpud_queue_reports_dropped_total", "counter",
                       "Reports of collectors that were dropped.", (double)stats->queue_dropped);
-    vg_metrics_single(out, "vgpud_queue_high_water", "gauge", "Most reports that ever waited.",
+    vg_metrics_single(out, "vgpud_queue_high_water", "gauge",
+                      "Highest number of reports that have waited in the queue.",
                       (double)stats->queue_high_water);
-    vg_metrics_single(out, "vgpud_reloads_total", "counter", "Configurations loaded again.",
+    vg_metrics_single(out, "vgpud_reloads_total", "counter", "Reloads of the configuration.",
                       (double)stats->reloads);
     vg_metrics_single(out, "vgpud_reload_failures_total", "counter", "Refused configurations.",
                       (double)stats->reload_failures);
@@ -441,7 +443,7 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
                       "Runs of the alert command that failed or took too long.",
                       (double)stats->alert_command_failures);
     vg_metrics_single(out, "vgpud_alert_commands_dropped_total", "counter",
-                      "Alerts whose command was not run, since too many waited.",
+                      "Alerts whose command was not run because too many were waiting.",
                       (double)stats->alert_commands_dropped);
     vg_metrics_single(out, "vgpud_libvirt_calls_given_up_total", "counter",
                       "Calls to libvirt that timed out.", (double)stats->calls_given_up);
@@ -449,17 +451,15 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
                       "Calls to libvirt that timed out and have not returned.",
                       stats->calls_hanging);
     vg_metrics_family(out, "vgpud_move_verdicts_total", "counter",
-                      "Moves that were judged, by the verdict.");
+                      "Moves that were judged, by verdict.");
     for (int i = VG_VERDICT_NONE + 1; i < VG_VERDICT_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("verdict=\"%s\"", vg_verdict_names[i]);
         vg_metrics_value(out, "vgpud_move_verdicts_total", labels, (double)stats->verdicts[i]);
     }
     vg_metrics_single(out, "vgpud_policy_moves_started_total", "counter",
-                      "Moves that this host has started without a person.",
-                      (double)stats->acts_started);
+                      "Automatic moves that this host has started.", (double)stats->acts_started);
     vg_metrics_single(out, "vgpud_policy_moves_undone_total", "counter",
-                      "Moves that this host has reversed without a person.",
-                      (double)stats->acts_undone);
+                      "Automatic moves that this host has reversed.", (double)stats->acts_undone);
     vg_metrics_single(out, "vgpud_policy_budget_spent", "gauge",
                       "1 if too many automatic moves failed or made things worse.",
                       stats->acts_spent);
@@ -479,7 +479,7 @@ add_http(GString *out, const struct vg_http_stats *http)
 {
     static const char name[] = "vgpud_http_requests_total";
 
-    vg_metrics_family(out, name, "counter", "Answers by route and status.");
+    vg_metrics_family(out, name, "counter", "Responses, by route and status.");
     for (size_t i = 0; i <= VG_HTTP_ROUTES_MAX; i++) {
         const struct vg_route *route = i < http->n_routes ? &http->routes[i] : NULL;
         for (size_t k = 0; vg_http_codes[k]; k++) {
@@ -494,16 +494,15 @@ add_http(GString *out, const struct vg_http_stats *http)
             vg_metrics_value(out, name, labels, (double)n);
         }
     }
-    vg_metrics_single(out, "vgpud_http_connections", "gauge", "Connections that are open.",
+    vg_metrics_single(out, "vgpud_http_connections", "gauge", "Open connections.",
                       (double)__atomic_load_n(&http->connections, __ATOMIC_RELAXED));
-    vg_metrics_single(out, "vgpud_http_streams", "gauge",
-                      "Streams and polls of events that are open.",
+    vg_metrics_single(out, "vgpud_http_streams", "gauge", "Open event streams and polls.",
                       (double)__atomic_load_n(&http->streams, __ATOMIC_RELAXED));
     vg_metrics_single(out, "vgpud_http_jobs_refused_total", "counter",
-                      "Requests refused because too many waited.",
+                      "Requests refused because too many were waiting.",
                       (double)__atomic_load_n(&http->jobs_refused, __ATOMIC_RELAXED));
     vg_metrics_family(out, "vgpud_http_refused_total", "counter",
-                      "Connections and requests refused to clients, by the reason.");
+                      "Refused connections and requests of clients, by reason.");
     for (int i = 0; i < VG_REFUSED_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("reason=\"%s\"", vg_refused_names[i]);
         vg_metrics_value(out, "vgpud_http_refused_total", labels,
@@ -535,7 +534,7 @@ metrics_add_alerts(GString *out, const vg_view *view)
     vg_metrics_single(out, "vgpud_alert_rules", "gauge", "Configured alerts.",
                       (double)view->alert_rules);
     vg_metrics_family(out, name, "gauge",
-                      "1 for each active configured alert. An empty vm is the whole host.");
+                      "1 for each active configured alert. An empty vm means the whole host.");
     for (guint i = 0; i < view->alerts->len; i++) {
         const struct vg_active_alert *alert = view->alerts->pdata[i];
         g_autofree char *rule = vg_metrics_label("rule", alert->alert);
@@ -578,7 +577,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
                           seconds(certificate_end_ns));
     add_http(out, http);
     vg_metrics_single(out, "vgpud_scrape_duration_seconds", "gauge",
-                      "Time that writing these metrics took.",
+                      "Time taken to write these metrics.",
                       seconds(vg_clock_monotonic_ns() - begin));
     return g_string_free(out, FALSE);
 }

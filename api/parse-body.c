@@ -30,7 +30,7 @@ read_body(const char *text, size_t size, const char *example, const char *const 
     {
         (void)member;
         if (!g_strv_contains(members, name))
-            return vg_error(err, VG_E_INVALID, "%s: there is no such member", name);
+            return vg_error(err, VG_E_INVALID, "%s: unknown member", name);
     }
     *ret = g_steal_pointer(&value);
     return 0;
@@ -75,7 +75,7 @@ vg_parse_plan_request(const char *text, size_t size, struct vg_plan_request *ret
         read_text(&root, "free_up", VG_FREE_UP_TEXT_MAX, &free_up, err) < 0)
         return -1;
     if (rule && free_up)
-        return vg_error(err, VG_E_INVALID, "free_up: it is a rule of its own, without `rule`");
+        return vg_error(err, VG_E_INVALID, "free_up: it cannot be combined with `rule`");
     *ret = (struct vg_plan_request){dry_run, g_steal_pointer(&rule), g_steal_pointer(&free_up)};
     return 0;
 }
@@ -118,7 +118,7 @@ vg_parse_token_request(const char *text, size_t size, struct vg_token_request *r
         return -1;
     if (!vg_token_is_name(name))
         return vg_error(err, VG_E_INVALID,
-                        "name: a token's name has letters, digits, '.', '_' and '-' only");
+                        "name: a token's name may contain only letters, digits, '.', '_' and '-'");
     if (vg_json_member(&root, "role", VG_JSON_REQUIRED, &node, err) < 0 ||
         vg_json_string(&node, RULE_MAX, &role_name, err) < 0)
         return -1;

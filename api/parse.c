@@ -110,8 +110,8 @@ refuse_name(const char *name, const char *const *names, GError **err)
     g_autofree char *known = g_strjoinv(", ", (char **)names);
 
     if (!*names)
-        return vg_error(err, VG_E_INVALID, "%s: this path has no query parameters", name);
-    return vg_error(err, VG_E_INVALID, "%s: this path has only the query parameters %s", name,
+        return vg_error(err, VG_E_INVALID, "%s: this path accepts no query parameters", name);
+    return vg_error(err, VG_E_INVALID, "%s: this path accepts only the query parameters %s", name,
                     known);
 }
 
@@ -128,7 +128,7 @@ add_param(struct vg_query *query, const char *part, size_t size, const char *con
     if (!g_strv_contains(names, name))
         return refuse_name(name, names, err);
     if (!equals)
-        return vg_error(err, VG_E_INVALID, "%s: a value is missing", name);
+        return vg_error(err, VG_E_INVALID, "%s: the value is missing", name);
     if (vg_query_get(query, name))
         return vg_error(err, VG_E_INVALID, "%s: it is given twice", name);
     char *value = vg_parse_percent(equals + 1, size - name_size - 1, err);
@@ -235,10 +235,10 @@ vg_parse_duration(const char *text, int64_t *ret_ns, GError **err)
             }
         }
     }
-    return vg_error(err, VG_E_INVALID,
-                    "'%s' is not a number of at most 9 digits and s, min, h or d, "
-                    "or is more than 53375d",
-                    text);
+    return vg_error(
+        err, VG_E_INVALID,
+        "'%s' is not a number of at most 9 digits with s, min, h or d, or is more than 53375d",
+        text);
 }
 
 /* Reads "12" or "12.5", after an optional '-'; false: malformed. */
@@ -452,7 +452,7 @@ vg_parse_types(const char *text, GError **err)
     for (size_t i = 0; words[i]; i++) {
         if (!vg_happening_type(words[i]))
             return vg_error(err, VG_E_INVALID,
-                            "types: there are no events of type '%s'; there are %s", words[i],
+                            "types: there is no event type '%s'; the types are %s", words[i],
                             known);
     }
     return 0;
@@ -491,7 +491,7 @@ vg_marker_read(const char *marker, GError **err)
     g_autofree guchar *bytes = size > 0 && size % 4 != 1 ? g_base64_decode(text, &n) : NULL;
     if (!bytes || n == 0 || memchr(bytes, '\0', n) ||
         !g_utf8_validate((const char *)bytes, (gssize)n, NULL)) {
-        vg_error(err, VG_E_INVALID, "marker: '%s' is not the `next` of a page", marker);
+        vg_error(err, VG_E_INVALID, "marker: '%s' is not the `next` value of a page", marker);
         return NULL;
     }
     return g_strndup((const char *)bytes, n);

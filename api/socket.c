@@ -46,9 +46,9 @@ vg_api_find_group(const char *name, gid_t *ret, GError **err)
         rc = getgrnam_r(name, &entry, buffer, size, &found);
     }
     if (rc != 0)
-        return vg_error_errno(err, rc, "cannot look up the socket's group '%s'", name);
+        return vg_error_errno(err, rc, "cannot look up '%s', the group of the socket", name);
     if (!found)
-        return vg_error(err, VG_E_NOT_FOUND, "there is no group '%s' for the socket", name);
+        return vg_error(err, VG_E_NOT_FOUND, "the group '%s' of the socket does not exist", name);
     *ret = entry.gr_gid;
     return 0;
 }
@@ -59,9 +59,9 @@ set_address(const char *path, struct sockaddr_un *ret, GError **err)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
     if (!*path)
-        return vg_error(err, VG_E_INVALID, "the path of the socket is empty");
+        return vg_error(err, VG_E_INVALID, "the socket's path is empty");
     if (strlen(path) >= sizeof(address.sun_path))
-        return vg_error(err, VG_E_INVALID, "'%s': the path of a socket has at most %zu bytes", path,
+        return vg_error(err, VG_E_INVALID, "'%s': a socket's path may have at most %zu bytes", path,
                         sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, strlen(path));
     *ret = address;
@@ -80,7 +80,7 @@ remove_stale(const char *path, const struct sockaddr_un *address, GError **err)
         return vg_error(err, VG_E_CONFLICT, "'%s' exists and is not a socket", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return vg_error_errno(err, errno, "cannot make a socket");
+        return vg_error_errno(err, errno, "cannot create a socket");
     int rc = connect(fd, (const struct sockaddr *)address, sizeof(*address));
     int errnum = errno;
     close(fd);
@@ -109,15 +109,15 @@ bind_and_listen(vg_socket *made, const struct sockaddr_un *address, unsigned mod
     struct stat st;
 
     if (bind(made->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-        return vg_error_errno(err, errno, "cannot make the socket '%s'", made->path);
+        return vg_error_errno(err, errno, "cannot create the socket '%s'", made->path);
     if (lstat(made->path, &st) < 0)
         return vg_error_errno(err, errno, "'%s'", made->path);
     made->dev = st.st_dev;
     made->ino = st.st_ino;
     if (has_group && lchown(made->path, (uid_t)-1, made->gid) < 0)
-        return vg_error_errno(err, errno, "cannot give the socket '%s' its group", made->path);
+        return vg_error_errno(err, errno, "cannot set the group of the socket '%s'", made->path);
     if (chmod(made->path, mode) < 0)
-        return vg_error_errno(err, errno, "cannot give the socket '%s' its mode", made->path);
+        return vg_error_errno(err, errno, "cannot set the mode of the socket '%s'", made->path);
     if (!has_group)
         made->gid = st.st_gid;
     if (listen(made->fd, BACKLOG) < 0)
@@ -150,15 +150,15 @@ make(vg_socket *made, unsigned mode, bool has_group, GError **err)
         return -1;
     int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir_fd < 0)
-        return vg_error_errno(err, errno,
-                              "cannot open the directory '%s' of the socket (make it, or name "
-                              "another socket)",
-                              dir);
+        return vg_error_errno(
+            err, errno,
+            "cannot open '%s', the socket's directory (create it, or configure another socket)",
+            dir);
     made->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made->fd < 0)
-        vg_error_errno(err, errno, "cannot make a socket");
+        vg_error_errno(err, errno, "cannot create a socket");
     else if (lock_directory(dir_fd) < 0)
-        vg_error_errno(err, errno, "cannot lock the directory '%s' of the socket (flock)", dir);
+        vg_error_errno(err, errno, "cannot lock '%s', the socket's directory (flock)", dir);
     else if (remove_stale(made->path, &address, err) == 0)
         result = bind_and_listen(made, &address, mode, has_group, err);
     close(dir_fd);
@@ -219,7 +219,7 @@ vg_peer_read(int fd, struct vg_peer *ret, GError **err)
     socklen_t size = sizeof(peer);
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return vg_error_errno(err, errno, "cannot determine the peer of the socket");
+        return vg_error_errno(err, errno, "cannot determine the socket's peer");
     *ret = (struct vg_peer){.uid = peer.uid, .gid = peer.gid, .pid = peer.pid};
     return 0;
 }

@@ -41,15 +41,15 @@ wait_begin(struct vg_request *request, uint64_t at, const char *types)
     VG_LOCK_SCOPE(&api->lock);
     if (wait_count_of(api, user) >= VG_API_LIMIT(api, client_streams)) {
         vg_answer_problem(request, VG_E_BUSY,
-                          "'%s' has %" PRId64 " streams and polls of events, which is the limit of "
-                          "each user",
+                          "'%s' has %" PRId64
+                          " event streams and polls, which is the limit for each user",
                           user, VG_API_LIMIT(api, client_streams));
         request->answer.retry_after_s = RETRY_S;
         return NULL;
     }
     if (api->stopping || g_queue_get_length(&api->waits) >= VG_API_LIMIT(api, streams)) {
         vg_answer_problem(request, VG_E_BUSY,
-                          "there are %" PRId64 " streams and polls of events, which is the limit",
+                          "there are %" PRId64 " event streams and polls, which is the limit",
                           VG_API_LIMIT(api, streams));
         request->answer.retry_after_s = RETRY_S;
         return NULL;
@@ -348,14 +348,15 @@ vg_handle_events(struct vg_request *request)
     }
     if (asks_for_kept(&request->query)) {
         if (after >= 0 || vg_query_get(&request->query, "wait"))
-            vg_answer_problem(request, VG_E_INVALID,
-                              "after, wait: not with since, until, from and limit");
+            vg_answer_problem(
+                request, VG_E_INVALID,
+                "after, wait: these cannot be combined with since, until, from or limit");
         else
             vg_handle_past_events(request);
         return;
     }
     if (after < 0 && vg_query_get(&request->query, "wait"))
-        vg_answer_problem(request, VG_E_INVALID, "wait: only with 'after'");
+        vg_answer_problem(request, VG_E_INVALID, "wait: it needs `after`");
     else if (after >= 0)
         begin_poll(request, (uint64_t)after, wait_s, types);
     else

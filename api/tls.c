@@ -78,8 +78,9 @@ tls_read_certificates(const char *path, struct tls_pair *pair, GError **err)
                                                GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED);
     g_free(text.data);
     if (rc < 0)
-        return tls_failed(err, path, "is not a PEM certificate chain that starts with the server's",
-                          rc);
+        return tls_failed(
+            err, path, "is not a PEM certificate chain that starts with the server's certificate",
+            rc);
     pair->n = n;
     return 0;
 }
@@ -113,7 +114,7 @@ tls_read_key(const char *path, struct tls_pair *pair, GError **err)
     int rc = gnutls_privkey_import_x509_raw(pair->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
     gnutls_memset(text.data, 0, text.size);
     g_free(text.data);
-    return rc < 0 ? tls_failed(err, path, "is not a PEM private key without a password", rc) : 0;
+    return rc < 0 ? tls_failed(err, path, "is not an unencrypted PEM private key", rc) : 0;
 }
 
 /* Tells if the key fits the certificate. */

@@ -161,9 +161,8 @@ worker_refuse(vg_worker *worker, struct vg_request *request, int64_t now_ns)
     const bool waits = request->waits(request);
     if (waits && now_ns < request->begin_by_ns)
         return false;
-    g_autofree char *why = waits ? worker_why(worker, request)
-                                 : g_strdup("its client has "
-                                            "disconnected");
+    g_autofree char *why =
+        waits ? worker_why(worker, request) : g_strdup("the client has disconnected");
     vg_log_info("not started request=%s: %s", request->request_id, why);
     vg_answer_problem(request, VG_E_TIMEOUT, "nothing was started: %s", why);
     return true;
@@ -193,7 +192,7 @@ worker_call_thread(vg_worker *worker)
     if (thread)
         g_ptr_array_add(worker->threads, thread);
     else
-        vg_log_warn_limited("a request waits for a thread: %s", err->message);
+        vg_log_warn_limited("cannot start a thread for a waiting request: %s", err->message);
 }
 
 /* Takes the next job, and waits for one if need be. */
@@ -326,7 +325,7 @@ worker_check_room(const vg_worker *worker, const struct vg_request *request, con
     g_autofree char *words = host ? worker_host_words(host) : g_strdup("slow operations");
     if (all >= max)
         return vg_error(err, VG_E_BUSY, "%u requests already wait for %s", all, words);
-    return vg_error(err, VG_E_BUSY, "%u requests of readers already wait for %s", readers, words);
+    return vg_error(err, VG_E_BUSY, "%u requests from readers already wait for %s", readers, words);
 }
 
 int

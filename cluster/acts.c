@@ -83,7 +83,7 @@ acts_read_value(const struct vg_etcd_pair *pair, const struct vg_record_type *ty
     void *record = document ? vg_record_read(type, &root, err) : NULL;
 
     if (!record)
-        g_prefix_error(err, "etcd's key '%s' cannot be read: ", pair->key);
+        g_prefix_error(err, "cannot read etcd's key '%s': ", pair->key);
     return record;
 }
 
@@ -124,7 +124,7 @@ acts_write_leading(vg_acts *acts, int64_t leader, const struct vg_etcd_write *wr
     if (vg_etcd_txn(acts->etcd, &txn, CALL_NS, &answer, err) < 0)
         return -1;
     return answer.succeeded ? 0
-                            : vg_error(err, VG_E_CONFLICT, "another host leads the cluster by now");
+                            : vg_error(err, VG_E_CONFLICT, "another host now leads the cluster");
 }
 
 int

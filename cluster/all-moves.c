@@ -23,7 +23,7 @@ all_moves_read(json_object *document, GPtrArray *moves, GError **err)
     if (vg_json_member(&root, "items", VG_JSON_REQUIRED, &items, err) < 0)
         return -1;
     if (!json_object_is_type(items.value, json_type_array))
-        return vg_error(err, VG_E_EXTERNAL, "its answer has no list of moves");
+        return vg_error(err, VG_E_EXTERNAL, "its answer contains no list of moves");
     for (size_t i = 0; i < json_object_array_length(items.value); i++) {
         const struct vg_json_node item = vg_json_item(&items, i);
         struct vg_migration *move = vg_record_read(&vg_migration_record, &item, err);

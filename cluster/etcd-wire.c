@@ -434,7 +434,8 @@ vg_etcd_read_token(const char *text, size_t size, GError **err)
     }
     for (const char *at = token; *at; at++) {
         if (!g_ascii_isgraph(*at)) {
-            vg_error(err, VG_E_EXTERNAL, "etcd's token has a character that no header can have");
+            vg_error(err, VG_E_EXTERNAL,
+                     "etcd's token contains a character that a header cannot contain");
             return NULL;
         }
     }
@@ -497,7 +498,7 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
     if (code == GRPC_NOT_FOUND && strstr(words, "lease"))
         vg_error(err, VG_E_NOT_FOUND, "the lease has ended");
     else if (status == 403 || strstr(words, "authentication failed"))
-        vg_error(err, VG_E_DENIED, "etcd does not permit it to this vgpud's user: %s", said);
+        vg_error(err, VG_E_DENIED, "etcd does not allow this vgpud's user to do that: %s", said);
     else
         vg_error(err, VG_E_EXTERNAL, "etcd answered with status %ld: %s", status, said);
     return VG_ETCD_NEVER;

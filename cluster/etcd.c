@@ -205,19 +205,20 @@ etcd_curl_error(const struct etcd_try *attempt, CURLcode code, GError **err)
     curl_easy_getinfo(attempt->curl, CURLINFO_OS_ERRNO, &errnum);
     switch ((int)code) {
     case CURLE_ABORTED_BY_CALLBACK:
-        return vg_error(err, VG_E_UNREACHABLE, "vgpud is ending");
+        return vg_error(err, VG_E_UNREACHABLE, "vgpud is stopping");
     case CURLE_OPERATION_TIMEDOUT:
         return vg_error(err, VG_E_TIMEOUT, "it did not answer within %.3g s",
                         (double)attempt->limit_ns / (double)VG_NS_PER_S);
     case CURLE_COULDNT_CONNECT:
-        return vg_error(err, VG_E_UNREACHABLE, "it cannot be connected to: %s",
+        return vg_error(err, VG_E_UNREACHABLE, "the connection failed: %s",
                         errnum ? g_strerror((int)errnum) : words);
     case CURLE_PEER_FAILED_VERIFICATION:
         return vg_error(err, VG_E_UNREACHABLE, "its certificate cannot be trusted: %s", words);
     case CURLE_SSL_CERTPROBLEM:
-        return vg_error(err, VG_E_UNREACHABLE,
-                        "the client certificate in cert and the key are no pair, or damaged: %s",
-                        words);
+        return vg_error(
+            err, VG_E_UNREACHABLE,
+            "the client certificate in cert does not match the key, or one of them is damaged: %s",
+            words);
     default:
         return vg_error(err, VG_E_UNREACHABLE, "the query failed: %s", words);
     }
@@ -300,12 +301,12 @@ etcd_password(const vg_etcd *etcd, GError **err)
     g_autoptr(GError) bad = NULL;
 
     if (!g_file_get_contents(etcd->password_file, &text, NULL, &bad)) {
-        vg_error(err, VG_E_IO, "password_file cannot be read: %s", bad->message);
+        vg_error(err, VG_E_IO, "cannot read password_file: %s", bad->message);
         return NULL;
     }
     text[strcspn(text, "\r\n")] = '\0';
     if (!*text || strlen(text) > PASSWORD_MAX || !g_utf8_validate(text, -1, NULL)) {
-        vg_error(err, VG_E_INVALID, "password_file '%s' holds no password", etcd->password_file);
+        vg_error(err, VG_E_INVALID, "password_file '%s' contains no password", etcd->password_file);
         return NULL;
     }
     return g_steal_pointer(&text);

@@ -40,10 +40,10 @@ exchange_add_token(struct vg_exchange *exchange, const char *path, GError **err)
     g_autoptr(GError) bad = NULL;
 
     if (!g_file_get_contents(path, &text, NULL, &bad))
-        return vg_error(err, VG_E_IO, "its token_file cannot be read: %s", bad->message);
+        return vg_error(err, VG_E_IO, "cannot read its token_file: %s", bad->message);
     if (!vg_token_text_is_good(g_strstrip(text)))
         return vg_error(err, VG_E_INVALID,
-                        "its token_file '%s' holds no token; it must be one line, as `vgpuctl "
+                        "its token_file '%s' contains no token; it must be one line, as `vgpuctl "
                         "token create` prints it",
                         path);
     g_autofree char *header = g_strconcat("Authorization: Bearer ", text, NULL);
@@ -184,7 +184,7 @@ exchange_connect_error(const struct vg_exchange *exchange, GError **err)
         return vg_error(err, VG_E_UNREACHABLE,
                         "no process listens there: the connection was "
                         "refused");
-    return vg_error(err, VG_E_UNREACHABLE, "it cannot be connected to: %s",
+    return vg_error(err, VG_E_UNREACHABLE, "the connection failed: %s",
                     errnum ? g_strerror((int)errnum) : exchange->words);
 }
 
@@ -206,11 +206,12 @@ exchange_curl_error(struct vg_exchange *exchange, CURLcode code, GError **err)
     case CURLE_SSL_CONNECT_ERROR:
         return vg_error(err, VG_E_UNREACHABLE, "cannot start TLS: %s", words);
     case CURLE_SSL_CACERT_BADFILE:
-        return vg_error(err, VG_E_UNREACHABLE, "its cacert cannot be read: %s", words);
+        return vg_error(err, VG_E_UNREACHABLE, "cannot read its cacert: %s", words);
     case CURLE_SSL_CERTPROBLEM:
-        return vg_error(err, VG_E_UNREACHABLE,
-                        "the client certificate in cert and the key are no pair, or damaged: %s",
-                        words);
+        return vg_error(
+            err, VG_E_UNREACHABLE,
+            "the client certificate in cert does not match the key, or one of them is damaged: %s",
+            words);
     default:
         return vg_error(err, VG_E_UNREACHABLE, "the query failed: %s", words);
     }

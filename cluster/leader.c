@@ -162,7 +162,7 @@ leader_write(vg_leader *leader, const struct vg_proposal *proposal, int64_t crea
     if (strlen(text) > VG_ETCD_VALUE_MAX)
         vg_log_warn("a proposal is omitted because it is too long plan=%s", proposal->plan);
     else if (vg_etcd_txn(leader->etcd, &txn, WRITE_NS, &answer, &error) < 0)
-        vg_log_warn("a proposal cannot be written plan=%s reason=\"%s\"", proposal->plan,
+        vg_log_warn("cannot write a proposal to etcd plan=%s reason=\"%s\"", proposal->plan,
                     error->message);
     else if (!answer.succeeded)
         vg_log_notice("a proposal is dropped because another host is the leader now plan=%s",
@@ -177,7 +177,7 @@ leader_plan_once(vg_leader *leader, int64_t created)
     struct vg_proposal *proposal = leader->propose(leader->data, &error);
 
     if (error)
-        vg_log_warn_limited("nothing can be proposed now reason=\"%s\"", error->message);
+        vg_log_warn_limited("cannot make a proposal now reason=\"%s\"", error->message);
     else if (proposal)
         leader_write(leader, proposal, created);
     vg_proposal_free(proposal);

@@ -45,8 +45,8 @@ static void
 merge_doubts(const struct vg_peer_info *info, GPtrArray *notes)
 {
     if (info->version && !merge_is_alike(info->version))
-        merge_note(notes, "peer '%s' runs vgpud %s, this host %s", info->name, info->version,
-                   PACKAGE_VERSION);
+        merge_note(notes, "peer '%s' runs vgpud %s, but this host runs %s", info->name,
+                   info->version, PACKAGE_VERSION);
     if (info->clock_known && llabs(info->clock_difference_ns) > CLOCK_DIFFERENCE_MAX)
         merge_note(notes, "the clock of peer '%s' is %.1f s %s this host's clock", info->name,
                    (double)llabs(info->clock_difference_ns) / (double)VG_NS_PER_S,

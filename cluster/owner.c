@@ -78,7 +78,7 @@ owner_pick(const GPtrArray *views, const char *id, GError **err)
         }
     }
     if (!found && (!doubtful || vg_peers_check_host(doubtful->info, err) == 0))
-        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers has a VM '%s'", id);
+        vg_error(err, VG_E_NOT_FOUND, "neither this host nor any of its peers has a VM '%s'", id);
     return found;
 }
 

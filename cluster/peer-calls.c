@@ -231,7 +231,7 @@ peers_request_all(vg_peers *peers, const GPtrArray *names, const struct peers_qu
             g_ptr_array_add(replies, reply);
             if (late)
                 vg_error(&reply->error, VG_E_TIMEOUT,
-                         "there was no time to query it because others were slow");
+                         "there was no time to query it because other peers were slow");
             calls[i] = late ? NULL : peers_new_call(peers, reply->name, question, &reply->error);
         }
         curl_multi_wakeup(peers->multi);

@@ -59,8 +59,8 @@ peer_moves_check_devices(const struct vg_migration *move, const struct vg_reserv
                             i);
         if (g_strcmp0(there->target_gpu, wanted->target_gpu) != 0)
             return vg_error(err, VG_E_CONFLICT,
-                            "'%s' has an older vgpud, which chooses the GPU itself, and not %s as "
-                            "planned; make a new plan",
+                            "'%s' has an older vgpud, which chooses the GPU itself instead of "
+                            "using %s as planned; make a new plan",
                             move->to, wanted->target_gpu ? wanted->target_gpu : "any");
     }
     return 0;

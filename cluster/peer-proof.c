@@ -49,12 +49,11 @@ proof_explain(const struct peer *peer)
     g_autofree char *names = peer->names ? g_strjoinv("', '", peer->names) : g_strdup("");
 
     if (peer->member && strcmp(host, peer->info->name) != 0)
-        return g_strdup_printf("it calls its host '%s', and the cluster knows it as '%s'", host,
-                               peer->info->name);
-    return g_strdup_printf("it calls its host '%s', which its certificate does not show (it has "
-                           "'%s')%s",
-                           host, names,
-                           peer->member ? "" : "; if that is right, set host= in [peer NAME]");
+        return g_strdup_printf("it reports the host name '%s', but the cluster knows it as '%s'",
+                               host, peer->info->name);
+    return g_strdup_printf(
+        "it reports the host name '%s', which its certificate does not contain (it has '%s')%s",
+        host, names, peer->member ? "" : "; if the host name is right, set host= in [peer NAME]");
 }
 
 /* Who has proved a name. */
@@ -88,22 +87,22 @@ proof_settle(const vg_peers *peers, struct peer *peer, bool given, const struct 
 
     info->host_proof = VG_PROOF_DISPUTED;
     if (g_strcmp0(info->host, peers->own_host) == 0)
-        info->host_reason = g_strdup_printf("this host itself is called '%s'", info->host);
+        info->host_reason = g_strdup_printf("this host itself has the name '%s'", info->host);
     else if (given && claim->second && (!peer->member || claim->first->member))
         info->host_reason =
             g_strdup_printf("peers '%s' and '%s' both prove that their host is '%s'",
                             claim->first->info->name, claim->second->info->name, info->host);
     else if (claim && claim->first != peer)
-        info->host_reason =
-            g_strdup_printf("it calls its host '%s', and '%s' proves that this is its own host",
-                            info->host, claim->first->info->name);
+        info->host_reason = g_strdup_printf(
+            "it reports the host name '%s', but '%s' proves that this is its own host", info->host,
+            claim->first->info->name);
     else
         info->host_proof = given ? VG_PROOF_PROVED : VG_PROOF_UNPROVED;
     if (info->host_proof == VG_PROOF_UNPROVED)
         info->host_reason = proof_explain(peer);
     if (info->host_reason && g_strcmp0(info->host_reason, before) != 0)
-        vg_log_warn("the host of a peer is in doubt name=%s url=\"%s\" reason=\"%s\"", info->name,
-                    info->url, info->host_reason);
+        vg_log_warn("the host name of a peer is not verified name=%s url=\"%s\" reason=\"%s\"",
+                    info->name, info->url, info->host_reason);
 }
 
 void
@@ -130,6 +129,6 @@ vg_peers_check_host(const struct vg_peer_info *info, GError **err)
 {
     return !info->host_reason
                ? 0
-               : vg_error(err, VG_E_REFUSED, "nothing is moved to or from peer '%s': %s",
-                          info->name, info->host_reason);
+               : vg_error(err, VG_E_REFUSED, "no VM is moved to or from peer '%s': %s", info->name,
+                          info->host_reason);
 }

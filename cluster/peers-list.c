@@ -41,8 +41,8 @@ peer_new(const struct vg_peer_options *options, bool member)
     else
         peer->info->libvirt_reason =
             g_strdup(own[7] ? own[7]
-                            : "its vgpud has not answered yet, and so has not proved by its "
-                              "certificate that it is the host of its url");
+                            : "its vgpud has not answered yet, so its certificate has not proved "
+                              "that it is the host in its url");
     return peer;
 }
 

@@ -193,7 +193,7 @@ peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GErr
         (has_time == 1 && vg_json_int64(&time, 0, VG_JSON_INT_MAX, &time_ns, err) < 0))
         return -1;
     if (strcmp(name, "vgpud") != 0)
-        return vg_error(err, VG_E_EXTERNAL, "it calls itself '%s'", name);
+        return vg_error(err, VG_E_EXTERNAL, "it identifies itself as '%s'", name);
     VG_LOCK_SCOPE(&peers->lock);
     struct vg_peer_info *info = peer->info;
     g_free(info->version);
@@ -219,15 +219,15 @@ peers_check_hosts(const vg_snapshot *snapshot, const char *host, GError **err)
     const GPtrArray *hosts = snapshot->hosts;
 
     if (hosts->len > 1)
-        return vg_error(err, VG_E_EXTERNAL, "it has %u hosts, and a peer speaks for one only",
-                        hosts->len);
+        return vg_error(err, VG_E_EXTERNAL,
+                        "it contains %u hosts, but a peer may report only its own", hosts->len);
     if (hosts->len == 0 || !host)
         return 0;
     const char *name = ((const struct vg_snap_host *)hosts->pdata[0])->name;
     return strcmp(name, host) == 0
                ? 0
-               : vg_error(err, VG_E_EXTERNAL, "it has host '%s', and the peer is host '%s'", name,
-                          host);
+               : vg_error(err, VG_E_EXTERNAL, "it is from host '%s', but the peer is host '%s'",
+                          name, host);
 }
 
 static struct copy *

@@ -84,8 +84,7 @@ region_check_fence(vg_region *region, const struct region_fence *fence, int64_t 
     if (leader.pairs->len == 0 ||
         ((const struct vg_etcd_pair *)leader.pairs->pdata[0])->create_revision != fence->revision)
         return vg_error(err, VG_E_REFUSED,
-                        "the host that started this automatic move does not lead the cluster any "
-                        "more");
+                        "the host that started this automatic move no longer leads the cluster");
     return 0;
 }
 
@@ -139,7 +138,7 @@ region_put_lock(vg_region *region, const char *uuid, const struct region_fence *
         *condition = (struct vg_etcd_condition){key, false, there->mod_revision};
         created = there->create_revision;
     }
-    return vg_error(err, VG_E_BUSY, "the key of this move in etcd changes all the time");
+    return vg_error(err, VG_E_BUSY, "this move's key in etcd keeps changing");
 }
 
 /* Records that this host has a lock, or perhaps has one that it does not want. */
@@ -160,7 +159,7 @@ int
 vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError **err)
 {
     static const char unknown[] =
-        "it is unknown now whether another host moves this VM, so no move starts";
+        "it is unknown whether another host is moving this VM, so no move starts";
     const int64_t asked_ns = vg_clock_monotonic_ns();
     g_autofree char *other = NULL;
     int64_t created = 0;
@@ -173,7 +172,7 @@ vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError 
     VG_LOCK_SCOPE(&region->locking);
     /* One after the other, many moves would keep the thread from `locking` for minutes. */
     if (region->locking_failed_ns > asked_ns)
-        return vg_error(err, VG_E_UNREACHABLE, "%s: etcd has just not answered another move",
+        return vg_error(err, VG_E_UNREACHABLE, "%s: etcd has just failed to answer another move",
                         unknown);
     pthread_mutex_lock(&region->lock);
     const int64_t lease = region->announced ? region->lease : 0;
@@ -196,7 +195,8 @@ vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError 
         return -1;
     }
     if (status == 0)
-        return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster moves this VM", other);
+        return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster is already moving this VM",
+                        other);
     /* A call that failed may have been carried out all the same. */
     region_note_lock(region, uuid, lease, created);
     if (status < 0) {
@@ -346,7 +346,8 @@ region_lock_again(vg_region *region, const char *uuid)
         lock->created = created;
         return 0;
     }
-    vg_log_warn("another host moves a VM that this host moves vm=%s host=\"%s\"", uuid, other);
+    vg_log_warn("another host is moving a VM that this host is also moving vm=%s host=\"%s\"", uuid,
+                other);
     g_hash_table_remove(region->locks, uuid);
     return 0;
 }

@@ -39,7 +39,8 @@ region_host_of(vg_region *region, const char *name)
     if (host)
         return host;
     if (g_hash_table_size(region->hosts) >= VG_REGION_HOSTS_MAX) {
-        vg_log_warn_limited("a host is left out: there are too many host=\"%s\"", name);
+        vg_log_warn_limited("a host is left out because the cluster has too many hosts host=\"%s\"",
+                            name);
         return NULL;
     }
     host = g_new0(struct region_host, 1);
@@ -59,7 +60,7 @@ region_parse(const struct vg_record_type *type, const struct vg_etcd_pair *pair)
     void *record = document ? vg_record_read(type, &root, &bad) : NULL;
 
     if (!record)
-        vg_log_warn_limited("what etcd has cannot be used key=\"%s\" reason=\"%s\"", pair->key,
+        vg_log_warn_limited("an entry in etcd cannot be used key=\"%s\" reason=\"%s\"", pair->key,
                             bad->message);
     return record;
 }
@@ -251,7 +252,7 @@ region_read(vg_region *region, GError **err)
         const bool is_first = region->cluster_id == 0;
         region_forget(region, changed.cluster);
         if (!is_first)
-            return vg_error(err, VG_E_EXTERNAL, "another etcd answers than before");
+            return vg_error(err, VG_E_EXTERNAL, "a different etcd cluster answers than before");
     } else if (changed.revision < region->revision) {
         /* A member that lags answers from what it has; one that must ask the others cannot. Where
          * etcd was set back to an earlier state, all of it is read again. */

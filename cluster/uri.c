@@ -76,9 +76,10 @@ vg_uri_template_check(const char *uri, GError **err)
     const char *mark = strstr(uri, MARK);
 
     if (!host || mark != host || size != strlen(MARK) || strstr(mark + 1, MARK))
-        return vg_error(err, VG_E_INVALID,
-                        "'%s' does not have %%h once, as its host, like qemu+tls://%%h/system",
-                        uri);
+        return vg_error(
+            err, VG_E_INVALID,
+            "'%s' does not contain %%h exactly once, as its host, as in qemu+tls://%%h/system",
+            uri);
     return 0;
 }
 

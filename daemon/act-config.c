@@ -16,20 +16,20 @@ static const char *const modes[] = {"cluster", "observe", "propose", "act", NULL
 
 static const struct vg_conf_key vg_act_keys[VG_ACT_N_KEYS] = {
     {"policy", "mode", VG_CONF_ENUM, AT(act_mode), "cluster", 0, 0, modes,
-     "What the leader does: observe, propose moves, or act; cluster: as [cluster] mode."},
+     "What the leader does: observe, propose moves, or act; cluster: same as [cluster] mode."},
     {"policy", "act_window", VG_CONF_STRING, AT(act_window), "", 0, 1000, NULL,
-     "Local times of automatic moves, like Mo-Fr 22:00-05:00; empty for "
-     "any."},
+     "Local times when automatic moves may start, such as Mo-Fr 22:00-05:00; empty for any time."},
     {"policy", "act_moves", VG_CONF_INT, AT(act_moves), "2", 1, 1000, NULL,
-     "Most moves of the cluster at a time, if one starts without a person."},
+     "Maximum number of concurrent moves in the cluster, if vgpud starts one automatically."},
     {"policy", "act_moves_per_host", VG_CONF_INT, AT(act_moves_per_host), "1", 1, 1000, NULL,
-     "Most of these moves that a host takes part in."},
+     "Maximum number of these moves that involve the same host."},
     {"policy", "act_moves_per_target", VG_CONF_INT, AT(act_moves_per_target), "1", 1, 1000, NULL,
-     "Most of these moves that go to the same host."},
+     "Maximum number of these moves to the same host."},
     {"policy", "cooldown", VG_CONF_DURATION, AT(act_cooldown_ns), "10min", 0, 86400, NULL,
-     "Time without an automatic move after a move of the VM; it doubles with each further move."},
+     "Minimum time between a move of a VM and its next automatic move; it doubles with each "
+     "further move."},
     {"policy", "error_budget", VG_CONF_INT, AT(act_error_budget), "3", 1, 1000, NULL,
-     "Automatic moves within a day that fail or make things worse, after which none start."},
+     "Automatic moves stop once this many have failed or made things worse within a day."},
 };
 
 void

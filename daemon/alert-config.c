@@ -15,13 +15,15 @@
 
 const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS] = {
     {"alert", "lost_cores", VG_CONF_DOUBLE, AT_ALERT(lost_cores), "0", 0, 100000, NULL,
-     "Mean of lost cores above which the alert becomes active."},
+     "Mean number of lost cores above which the alert is raised."},
     {"alert", "for", VG_CONF_DURATION, AT_ALERT(for_ns), "1min", 1, 86400, NULL,
-     "The period of that mean."},
+     "Period over which that mean is calculated."},
     {"alert", "clear_for", VG_CONF_DURATION, AT_ALERT(clear_for_ns), "0s", 0, 86400, NULL,
-     "How long the mean must stay a tenth below before the alert ends; 0s means the same as for."},
+     "How long the mean must stay 10 % below lost_cores before the alert is cleared; 0s means as "
+     "long as `for`."},
     {"alert", "vm", VG_CONF_STRING, AT_ALERT(vm), "", 0, 255, NULL,
-     "VMs to watch individually: names or UUIDs with * and ?; empty for the whole host."},
+     "VMs to monitor individually: names or UUIDs, with the wildcards * and ?; empty for the whole "
+     "host."},
 };
 
 void

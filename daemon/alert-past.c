@@ -102,7 +102,7 @@ vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events)
     void *value;
 
     if (!past) {
-        vg_log_warn("earlier alerts are unknown reason=\"%s\"", error->message);
+        vg_log_warn("cannot read earlier alerts reason=\"%s\"", error->message);
         return;
     }
     for (guint i = 0; i < past->len; i++)

@@ -110,7 +110,7 @@ away_tell(const vg_away *away)
     /* The clock may have been set back meanwhile. */
     const double for_s = (double)(now_ns - since_ns) / (double)VG_NS_PER_S;
     vg_json_add(data, "for_s", for_s >= 0 ? vg_json_new_double(for_s) : NULL);
-    vg_log_notice("vgpud was away ended=\"%s\" for_s=%.3f", how, for_s);
+    vg_log_notice("vgpud was not running ended=\"%s\" for_s=%.3f", how, for_s);
     vg_event_log_add(away->events, VG_HAPPENING_MEASURING, data);
 }
 
@@ -164,7 +164,7 @@ vg_away_new(const char *directory, vg_event_log *events)
         away->offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
     away->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640);
     if (away->fd < 0) {
-        vg_log_warn("cannot open '%s', so the next vgpud will not know when this vgpud ended "
+        vg_log_warn("cannot open '%s', so vgpud will not know at its next start when it stopped "
                     "reason=\"%s\"",
                     path, g_strerror(errno));
     } else {

@@ -134,11 +134,10 @@ act_why_unknown(const struct vg_host_moves *host, int64_t since_ns)
         host->moves->len > 0 ? host->moves->pdata[host->moves->len - 1] : NULL;
 
     if (host->reason)
-        return g_strdup_printf("the moves of host '%s' are not known: %s", host->host,
-                               host->reason);
+        return g_strdup_printf("the moves of host '%s' are unknown: %s", host->host, host->reason);
     if (host->moves->len >= VG_JOURNAL_MIGRATIONS_MAX && oldest->made_ns > since_ns)
-        return g_strdup_printf("host '%s' has made too many moves in the last 7 days for all of "
-                               "them to be known",
+        return g_strdup_printf("host '%s' has made more moves in the last 7 days than one "
+                               "request can list",
                                host->host);
     return NULL;
 }
@@ -178,11 +177,11 @@ act_past_read(struct act_past *past, vg_daemon_backend *backend, vg_acts *acts, 
     ret->past = g_ptr_array_new_with_free_func(vg_migration_free);
     ret->hosts = backend_list_all_migrations(backend, false, VG_JOURNAL_MIGRATIONS_MAX, &error);
     if (!ret->hosts) {
-        ret->unknown = g_strdup_printf("the moves of this host are not known: %s", error->message);
+        ret->unknown = g_strdup_printf("the moves of this host are unknown: %s", error->message);
         return 0;
     }
     if (left_out > 0)
-        ret->unknown = g_strdup_printf("the moves of %zu hosts are not known: the cluster is too "
+        ret->unknown = g_strdup_printf("the moves of %zu hosts are unknown: the cluster is too "
                                        "large",
                                        left_out);
     for (guint i = 0; i < ret->hosts->len; i++) {

@@ -133,8 +133,8 @@ act_why_stopped(const struct act_look *look)
     vg_daemon_backend *backend = look->backend;
 
     if (pause)
-        return g_strdup_printf("'%s' has paused automatic moves (vgpuctl policy resume)",
-                               pause->by);
+        return g_strdup_printf(
+            "'%s' has paused automatic moves; `vgpuctl policy resume` resumes them", pause->by);
     VG_LOCK_SCOPE(&backend->lock);
     return backend->access->actions
                ? NULL
@@ -215,11 +215,10 @@ act_tell_spent(vg_daemon_backend *backend, const vg_acting *acting)
     if (atomic_exchange(&backend->act->spent, acting->spent) == acting->spent)
         return;
     const char *what = acting->spent ? "raised" : "cleared";
-    g_autofree char *reason =
-        g_strdup_printf("%" G_GINT64_FORMAT
-                        " automatic moves of the last day failed or made things worse; [policy] "
-                        "error_budget is %" G_GINT64_FORMAT,
-                        acting->errors, acting->budget);
+    g_autofree char *reason = g_strdup_printf(
+        "%" G_GINT64_FORMAT " automatic moves failed or made things worse within the last day; "
+        "[policy] error_budget is %" G_GINT64_FORMAT,
+        acting->errors, acting->budget);
     json_object *data = json_object_new_object();
     vg_json_add_string(data, "what", what);
     vg_json_add_string(data, "alert", VG_ACT_ALERT);
@@ -335,7 +334,7 @@ act_start(const struct act_look *look, struct vg_act_move *move, int64_t revisio
     if (act_audit(look, move, &error) < 0 || (!move->undo_of && act_save_plan(look, &error) < 0)) {
         if (!again)
             vg_acts_refuse(move, error->message);
-        vg_log_warn("an automatic move does not start act=%s vm=\"%s\" reason=\"%s\"", move->act,
+        vg_log_warn("an automatic move was not started act=%s vm=\"%s\" reason=\"%s\"", move->act,
                     move->vm, error->message);
         return;
     }
@@ -351,12 +350,13 @@ act_start(const struct act_look *look, struct vg_act_move *move, int64_t revisio
                       move->act, move->vm, move->from, move->to, record->id);
         return;
     }
-    vg_log_warn("an automatic move does not start act=%s vm=\"%s\" reason=\"%s\"", move->act,
+    vg_log_warn("an automatic move was not started act=%s vm=\"%s\" reason=\"%s\"", move->act,
                 move->vm, error->message);
     if (!again && act_is_refusal(error))
         vg_acts_refuse(move, error->message);
     else
-        vg_act_set_why(move, "it is not known whether its host has started it: %s", error->message);
+        vg_act_set_why(move, "it is unknown whether the VM's host has started the move: %s",
+                       error->message);
 }
 
 /* ---- a check ---- */
@@ -375,7 +375,7 @@ act_decide(struct act_look *look, GPtrArray *start)
         return;
     g_autofree char *id = g_strdup_printf("act-%08x%08x", g_random_int(), g_random_int());
     if (vg_acts_take(&look->facts, act->plan, id, acting) > 0) {
-        vg_log_notice("plan is carried out plan=%s act=%s moves=%u", act->plan->id, id,
+        vg_log_notice("a plan is being applied plan=%s act=%s moves=%u", act->plan->id, id,
                       acting->moves->len);
         look->facts.plan = act->plan;
         vg_acts_step(&look->facts, acting, start);
@@ -399,7 +399,7 @@ act_run(struct act_look *look, vg_leader *leader, int64_t revision, GError **err
     for (guint i = 0; i < start->len; i++) {
         struct vg_act_move *move = start->pdata[i];
         if (!vg_leader_may_act(leader, revision))
-            return vg_error(err, VG_E_CONFLICT, "this host may not lead the cluster any more");
+            return vg_error(err, VG_E_CONFLICT, "this host may no longer lead the cluster");
         act_start(look, move, revision);
     }
     return start->len > 0 ? act_keep(look, revision, NULL, err) : 0;
@@ -451,7 +451,8 @@ backend_act_look(void *data, vg_leader *leader, int64_t revision)
     if (act->revision == revision && vg_clock_monotonic_ns() < act->next_ns)
         return;
     if (act_prepare(&look, revision, &error) < 0 || act_run(&look, leader, revision, &error) < 0)
-        vg_log_warn_limited("nothing is done without a person now reason=\"%s\"", error->message);
+        vg_log_warn_limited("automatic moves cannot start at the moment reason=\"%s\"",
+                            error->message);
     else
         act->revision = revision;
     const bool busy = look.state.acting && vg_acting_is_busy(look.state.acting);
@@ -487,8 +488,8 @@ act_switch(void *data, bool pause, const char *by, GError **err)
 
     if (!backend->act)
         return vg_error(err, VG_E_REFUSED,
-                        "this host is in no cluster ([cluster] etcd), so nothing moves VMs without "
-                        "a person");
+                        "this host is not in a cluster ([cluster] etcd is not set), so vgpud "
+                        "starts no automatic moves");
     return pause ? vg_acts_pause(backend->act->acts, by, err)
                  : vg_acts_resume(backend->act->acts, by, err);
 }
@@ -526,8 +527,8 @@ backend_act_check(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GError
     if (mode == VG_POLICY_ACT)
         return 0;
     return vg_error(err, VG_E_REFUSED,
-                    "the policy's mode for '%s' on host '%s' is '%s', so it moves only if a person "
-                    "requests that",
+                    "the policy's mode for '%s' on host '%s' is '%s', so vgpud moves it only if a "
+                    "person requests it",
                     vm->name, host, vg_policy_mode_names[mode]);
 }
 
@@ -542,9 +543,9 @@ act_set_vm_mode(void *data, const char *id, enum vg_policy_mode mode, GError **e
     if (!vm)
         return vg_error(err, VG_E_NOT_FOUND, "this host's libvirt has no VM '%s'", id);
     if (!settings->enabled)
-        return vg_error(
-            err, VG_E_REFUSED,
-            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
+        return vg_error(err, VG_E_REFUSED,
+                        "actions are disabled on this host; set [actions] enabled=yes in "
+                        "vgpud.conf to enable them");
     if (vm->manager)
         return vg_error(err, VG_E_REFUSED, "%s manages '%s', so vgpud does not move it",
                         vm->manager, vm->name);

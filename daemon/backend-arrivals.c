@@ -303,7 +303,7 @@ arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *h
         g_hash_table_contains(asked->drained, name)) {
         host->verdict = VG_ARRIVAL_VETO;
         host->score = 0;
-        g_strlcpy(host->text, "the host is in maintenance, according to its cluster",
+        g_strlcpy(host->text, "the host is in maintenance, according to the cluster",
                   sizeof(host->text));
     }
 }
@@ -322,10 +322,10 @@ arrivals_note_unplaced(const struct arrivals_asked *asked)
         if (((const struct vg_arrival_host *)hosts->pdata[i])->verdict != VG_ARRIVAL_VETO)
             return;
     }
-    vg_log_warn_limited("the scheduler found no host for a vGPU type=%s n=%" PRId64 " instance=%s; "
-                        "`vgpuctl placement --dry-run --free-up nova` plans moves that free places",
-                        arrival->gpu_type, arrival->gpus,
-                        asked->query->uuid ? asked->query->uuid : "-");
+    vg_log_warn_limited(
+        "the scheduler found no host for a vGPU type=%s n=%" PRId64
+        " instance=%s; `vgpuctl placement --dry-run --free-up nova` plans moves that free vGPUs",
+        arrival->gpu_type, arrival->gpus, asked->query->uuid ? asked->query->uuid : "-");
     VG_LOCK_SCOPE(&asked->backend->lock);
     g_free(unplaced->type);
     unplaced->type = g_strdup(arrival->gpu_type);

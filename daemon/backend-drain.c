@@ -32,7 +32,7 @@ drain_find_peer(const vg_daemon_backend *backend, const char *host, GError **err
     struct vg_peer_info *info = vg_peers_find(backend->parts.peers, host);
 
     if (!info)
-        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is named '%s'", host);
+        vg_error(err, VG_E_NOT_FOUND, "neither this host nor any of its peers is named '%s'", host);
     else if (vg_peers_check_host(info, err) < 0)
         g_clear_pointer(&info, vg_peer_info_free);
     else if (!info->host)
@@ -57,7 +57,7 @@ drain_evacuate(void *data, GError **err)
     struct vg_policy_config policy;
 
     if (view->windows == 0) {
-        vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
+        vg_error(err, VG_E_BUSY, "nothing has been measured yet: the first window is not complete");
         return NULL;
     }
     g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);

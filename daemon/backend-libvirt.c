@@ -42,8 +42,8 @@ libvirt_add_hang(vg_daemon_backend *backend, GString *text, const struct vg_virt
     if (hang->connecting)
         g_string_append_printf(text, "libvirt on %s has not answered since %s", host, since);
     else
-        g_string_append_printf(text, "libvirt on %s has not answered %s since %s", host, hang->what,
-                               since);
+        g_string_append_printf(text, "libvirt on %s has not answered the request %s since %s", host,
+                               hang->what, since);
 }
 
 struct vg_part_status *

@@ -46,8 +46,8 @@ backend_peers_status(vg_daemon_backend *backend)
                         away.names->str);
     if (doubtful.n > 0)
         g_string_append_printf(reason,
-                               "%sthe host names of %u of %u peers are not proved, so that no VM "
-                               "is moved to or from them: %s; `vgpuctl peer list` says why",
+                               "%sthe host names of %u of %u peers are not verified, so no VM is "
+                               "moved to or from them: %s; `vgpuctl peer list` shows why",
                                away.n > 0 ? "; " : "", doubtful.n, peers->len, doubtful.names->str);
     g_string_free(away.names, TRUE);
     g_string_free(doubtful.names, TRUE);

@@ -110,10 +110,9 @@ plans_read_free_up(vg_daemon_backend *backend, const char *request, GError **err
     VG_LOCK_SCOPE(&backend->lock);
     if (backend->unplaced.type && backend->unplaced.at_ns >= oldest_ns)
         return vg_free_up_text(backend->unplaced.type, backend->unplaced.n);
-    vg_error(
-        err, VG_E_INVALID,
-        "free_up: in the last hour, this vgpud has refused no request of nova because all hosts "
-        "lacked the vGPU type");
+    vg_error(err, VG_E_INVALID,
+             "free_up: in the last hour, nova has sent this vgpud no request for a vGPU type that "
+             "no host could provide");
     return NULL;
 }
 
@@ -138,7 +137,7 @@ plans_make(void *data, const vg_view *view, const char *rule_name, const char *f
 
     backend_read_policy(backend, &policy);
     if (view->windows == 0) {
-        vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
+        vg_error(err, VG_E_BUSY, "nothing has been measured yet: the first window is not complete");
         return NULL;
     }
     enum vg_rule_id rule = policy.rule;

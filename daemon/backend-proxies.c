@@ -139,7 +139,7 @@ proxies_check_plan(vg_daemon_backend *backend, const vg_view *view, const char *
         return -1;
     if (strcmp(host, vg_mover_host(backend->parts.mover)) != 0)
         return vg_error(err, VG_E_CONFLICT,
-                        "only the vgpud on host '%s' can do this: make the plan there and apply it",
+                        "only the vgpud on host '%s' can do this: make and apply the plan there",
                         host);
     g_autoptr(vg_snapshot) snapshot = backend->ops.measurement->gather(backend, view, notes);
     if (vg_drift_check_proxy(snapshot, plan, action, err) < 0)
@@ -222,7 +222,7 @@ proxies_place_of_socket(vg_daemon_backend *backend, const struct vg_inv_vm *vm, 
         const struct vg_proxy_socket *socket = sockets->pdata[i];
         if (!proxies_is_of(socket, vm->name, vm) || !vg_proxy_address_is_far(socket->address))
             continue;
-        g_string_append_printf(why, "the vgpu-proxy at control socket %s has it for this VM",
+        g_string_append_printf(why, "the vgpu-proxy with control socket %s provides it for this VM",
                                socket->proxy);
         return g_strconcat("proxy:", socket->address, NULL);
     }
@@ -283,10 +283,10 @@ proxies_add_places(struct vg_proxy_show *show)
     for (guint i = 0; i < show->items->len; i++) {
         const struct vg_proxy_shown *shown = show->items->pdata[i];
         if (vg_proxy_address_is_far(shown->socket.address))
-            proxies_add_place(show, shown->socket.socket,
-                              g_strdup_printf("the vgpu-proxy at control socket %s has it for this "
-                                              "VM",
-                                              shown->socket.proxy));
+            proxies_add_place(
+                show, shown->socket.socket,
+                g_strdup_printf("the vgpu-proxy with control socket %s provides it for this VM",
+                                shown->socket.proxy));
     }
 }
 

@@ -116,7 +116,8 @@ place_ask(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *
     vg_peer_info_free(peer);
     if (is_gpu && is_host)
         return vg_error(err, VG_E_CONFLICT,
-                        "'%s' is both a GPU of this host and a host: use HOST/GPU", name);
+                        "'%s' is the name of both a GPU of this host and a host: use HOST/GPU",
+                        name);
     if (is_host)
         return place_ask_host(backend, name, asked, err);
     if (is_gpu) {
@@ -129,10 +130,10 @@ place_ask(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *
         return place_ask_both(backend, name, asked, err);
     g_autofree char *gpus = here ? vg_proxy_choice_list_gpus(here) : g_strdup(error->message);
     g_autofree char *hosts = place_list_hosts(backend);
-    return vg_error(err, VG_E_NOT_FOUND,
-                    "'%s' is neither a GPU that a vgpu-proxy of this host is known to serve (%s) "
-                    "nor a host (%s)",
-                    name, gpus, hosts);
+    return vg_error(
+        err, VG_E_NOT_FOUND,
+        "'%s' is neither a GPU that a vgpu-proxy on this host serves (%s) nor a host (%s)", name,
+        gpus, hosts);
 }
 
 int

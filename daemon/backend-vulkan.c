@@ -16,16 +16,16 @@ vulkan_check(const vg_daemon_backend *backend, const struct vg_inv_vm *vm,
     g_autoptr(GPtrArray) moving = vg_mover_moving(backend->parts.mover);
 
     if (!settings->enabled)
-        return vg_error(
-            err, VG_E_REFUSED,
-            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
+        return vg_error(err, VG_E_REFUSED,
+                        "actions are disabled on this host; set [actions] enabled=yes in "
+                        "vgpud.conf to enable them");
     if (vm->nova_managed)
         return vg_error(err, VG_E_REFUSED,
                         "OpenStack manages '%s' (instance %s), and nova would overwrite its "
                         "definition",
                         vm->name, vm->nova.name ? vm->nova.name : "without a name");
     if (vm->manager)
-        return vg_error(err, VG_E_REFUSED, "%s manages '%s', and would overwrite its definition",
+        return vg_error(err, VG_E_REFUSED, "%s manages '%s' and would overwrite its definition",
                         vm->manager, vm->name);
     if (g_ptr_array_find_with_equal_func(moving, vm->uuid, g_str_equal, NULL))
         return vg_error(err, VG_E_CONFLICT, "'%s' is being moved", vm->name);

@@ -22,20 +22,22 @@ static const char *const cluster_mode_names[] = {"observe", "propose", NULL};
 
 const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
     {"cluster", "etcd", VG_CONF_STRING | VG_CONF_START, AT(cluster_etcd), "", 0, 4000, NULL,
-     "Members of the etcd that hosts use to find each other: https://HOST:2379 ...; empty for "
+     "Members of the etcd through which hosts find each other: https://HOST:2379 ...; empty for "
      "none."},
     {"cluster", "name", VG_CONF_STRING | VG_CONF_START, AT(cluster_name), "default", 1, 64, NULL,
-     "Name of the cluster; an etcd can hold several clusters."},
+     "Name of the cluster; one etcd can serve several clusters."},
     {"cluster", "url", VG_CONF_STRING | VG_CONF_START, AT(cluster_url), "", 0, 1000, NULL,
-     "This vgpud's API as the other hosts reach it: https://HOST:PORT."},
+     "URL that other hosts use to reach this vgpud's API: https://HOST:PORT."},
     {"cluster", "libvirt_uri", VG_CONF_STRING | VG_CONF_START, AT(cluster_libvirt_uri), "", 0, 1000,
-     NULL, "URI from other hosts' libvirt to this host's libvirt, like qemu+tls://HOST/system."},
+     NULL,
+     "URI that other hosts' libvirt uses to reach this host's libvirt, such as "
+     "qemu+tls://HOST/system."},
     {"cluster", "libvirt_uri_template", VG_CONF_STRING | VG_CONF_START, AT(cluster_uri_template),
      "", 0, 1000, NULL,
-     "URI from this host's libvirt to other hosts' libvirt, like qemu+tls://%h/system with %h for "
-     "the host; empty for the form of libvirt_uri."},
+     "URI that this host's libvirt uses to reach other hosts' libvirt, such as "
+     "qemu+tls://%h/system with %h for the host; empty to derive it from libvirt_uri."},
     {"cluster", "cert", VG_CONF_STRING | VG_CONF_START, AT(cluster_cert), "", 0, 4000, NULL,
-     "PEM file with the client certificate that this vgpud shows to the others."},
+     "PEM file with the client certificate that this vgpud presents to the other hosts."},
     {"cluster", "key", VG_CONF_STRING | VG_CONF_START, AT(cluster_key), "", 0, 4000, NULL,
      "PEM file with the private key of cert; empty if cert contains it."},
     {"cluster", "cacert", VG_CONF_STRING | VG_CONF_START, AT(cluster_cacert), "", 0, 4000, NULL,
@@ -52,14 +54,14 @@ const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS] = {
      AT(cluster_etcd_password_file), "", 0, 4000, NULL,
      "File with that user's password; it is read at each login."},
     {"cluster", "lease", VG_CONF_DURATION | VG_CONF_START, AT(cluster_lease_ns), "30s", 5, 600,
-     NULL, "A host that is unresponsive for this long has left the cluster."},
+     NULL, "A host that is unresponsive for this long counts as having left the cluster."},
     {"cluster", "poll", VG_CONF_DURATION | VG_CONF_START, AT(cluster_poll_ns), "5s", 1, 600, NULL,
      "Interval for reading etcd; longer with more than 160 hosts."},
     {"cluster", "mode", VG_CONF_ENUM | VG_CONF_START, AT(cluster_mode), "propose", 0, 0,
      cluster_mode_names,
      "What this host does as the leader: observe, or propose moves for all hosts."},
     {"cluster", "interval", VG_CONF_DURATION | VG_CONF_START, AT(cluster_interval_ns), "5min", 1,
-     86400, NULL, "Interval of the leader's proposals."},
+     86400, NULL, "Interval between the leader's proposals."},
 };
 
 /* ---- checks ---- */
@@ -88,7 +90,7 @@ cluster_config_check_etcd(const struct vg_daemon_config *config, GError **err)
     }
     if (!config->cluster_etcd_user[0] != !config->cluster_etcd_password_file[0])
         return vg_error(err, VG_E_INVALID,
-                        "[cluster] etcd_user and etcd_password_file go together");
+                        "[cluster] etcd_user and etcd_password_file must be set together");
     for (size_t i = 0; list[i] && config->cluster_etcd_user[0]; i++) {
         if (g_str_has_prefix(list[i], "http://") && !cluster_config_is_here(list[i]))
             return vg_error(err, VG_E_INVALID,
@@ -135,14 +137,14 @@ vg_cluster_config_check(const struct vg_daemon_config *config, GError **err)
                         "[cluster] name: '%s' may contain only letters, digits, '.', '-' and '_'",
                         config->cluster_name);
     if (!g_str_has_prefix(url, scheme) || !url[strlen(scheme)] || strpbrk(url, "?#@ \t"))
-        return vg_error(err, VG_E_INVALID,
-                        "[cluster] url: '%s' is not https://HOST:PORT, and "
-                        "[cluster] etcd needs it",
-                        strchr(url, '@') ? "(with a user)" : url);
+        return vg_error(
+            err, VG_E_INVALID,
+            "[cluster] url: '%s' is not https://HOST:PORT, the form that [cluster] etcd needs",
+            strchr(url, '@') ? "(with a user)" : url);
     if (!config->cluster_cert[0])
         return vg_error(err, VG_E_INVALID,
                         "[cluster] cert is missing, and [cluster] etcd needs it: peers answer only "
-                        "clients they know");
+                        "clients that they know");
     if (config->cluster_uri_template[0] &&
         vg_uri_template_check(config->cluster_uri_template, err) < 0) {
         g_prefix_error(err, "[cluster] libvirt_uri_template: ");
@@ -231,8 +233,8 @@ membership_take(void *data, const GPtrArray *hosts)
 static char *
 membership_template(const struct vg_daemon_config *config)
 {
-    static const char none[] = "no VM can move from this host to a host that only the cluster "
-                               "names";
+    static const char none[] =
+        "no VM can move from this host to a host of the cluster that has no [peer NAME]";
     g_autoptr(GError) bad = NULL;
 
     if (config->cluster_uri_template[0])
@@ -266,10 +268,11 @@ vg_membership_new(const struct vg_daemon_config *config, const char *host, const
     if (!config->cluster_etcd[0])
         return 0;
     if (!vg_region_name_is_good(host))
-        return vg_error(err, VG_E_INVALID,
-                        "a host in a cluster has a name of at most 64 letters, digits, '.', '-' "
-                        "and '_', unlike '%s'; set another name with [daemon] host_name",
-                        host);
+        return vg_error(
+            err, VG_E_INVALID,
+            "'%s' is not a valid name for a host in a cluster, which has at most 64 letters, "
+            "digits, '.', '-' and '_'; set another name with [daemon] host_name",
+            host);
     if (strstr(config->cluster_etcd, "http://"))
         vg_log_notice("etcd is used without TLS: anyone on its network can impersonate any host");
     vg_membership *membership = g_new0(vg_membership, 1);

@@ -171,7 +171,7 @@ reload(struct daemon *daemon)
     g_autoptr(GString) kept = g_string_new(NULL);
     if (vg_alert_command_set(daemon->alert_command, next->alert_command,
                              next->alert_command_limit_ns, &error) != 0)
-        keep_as_it_was(kept, "the command of alerts", &error);
+        keep_as_it_was(kept, "the alert command", &error);
     set_alerts(daemon);
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
         keep_as_it_was(kept, "the certificate", &error);
@@ -180,7 +180,7 @@ reload(struct daemon *daemon)
     if (settings)
         vg_mover_configure(daemon->mover, settings);
     else
-        keep_as_it_was(kept, "what is configured of moves", &error);
+        keep_as_it_was(kept, "the [actions] configuration", &error);
     vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
@@ -422,7 +422,7 @@ static bool
 measures_live(const struct daemon *daemon)
 {
     if (daemon->options->replay && daemon->config->live == VG_USE_YES)
-        vg_log_warn("a replay does not measure this host");
+        vg_log_warn("[live] use=yes is ignored: a replay does not measure this host");
     return !daemon->options->replay && !daemon->elsewhere && daemon->config->live != VG_USE_NO;
 }
 
@@ -454,7 +454,7 @@ start_lttng(struct daemon *daemon, vg_window_grid *grid, GError **err)
     if (!daemon->config->lttng_url[0])
         return 0;
     if (daemon->options->replay) {
-        vg_log_warn("a replay reads no live session");
+        vg_log_warn("[lttng] url is ignored: a replay reads no live session");
         return 0;
     }
     vg_collector *collector = vg_lttng_config_collector(daemon->config, grid, err);
@@ -714,7 +714,7 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
         daemon.host = choose_host(&daemon);
         status = sd_event_new(&daemon.loop);
         if (status < 0)
-            status = vg_error_errno(err, -status, "cannot make the main loop");
+            status = vg_error_errno(err, -status, "cannot create the main loop");
         else
             status = daemon_start(&daemon, err);
     }
@@ -724,7 +724,7 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
         sd_notify(0, "READY=1");
         status = sd_event_loop(daemon.loop);
         if (status < 0)
-            vg_error_errno(err, -status, "the main loop ended");
+            vg_error_errno(err, -status, "the main loop failed");
     }
     end(&daemon);
     if (status < 0)

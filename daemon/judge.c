@@ -241,8 +241,7 @@ judge_keep(struct vg_judge *judge, const struct vg_migration *move,
     g_autoptr(GError) error = NULL;
 
     if (vg_journal_save_outcome(judge->parts.journal, move->id, NULL, verdict, &error) < 0) {
-        vg_log_warn_limited("a verdict cannot be kept id=%s reason=\"%s\"", move->id,
-                            error->message);
+        vg_log_warn_limited("cannot store a verdict id=%s reason=\"%s\"", move->id, error->message);
         judge_want_look(judge, LOOK_NS);
         return;
     }

@@ -63,9 +63,9 @@ check_others(const struct vg_daemon_config *config, GError **err)
                         "'%s' (set [lttng] host=this if it is the same host)",
                         elsewhere);
     if (config->lttng_create && config->lttng_host == VG_HOST_OTHER)
-        return vg_error(err, VG_E_INVALID,
-                        "[lttng] create: a session can be made on this host only, not with "
-                        "host=other");
+        return vg_error(
+            err, VG_E_INVALID,
+            "[lttng] create: a session can be created only on this host, not with host=other");
     if (config->lttng_create && config->lttng_timer_us * 1000 > config->lttng_lag_ns)
         return vg_error(err, VG_E_INVALID,
                         "[lttng] timer_us: %" G_GINT64_FORMAT

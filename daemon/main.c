@@ -43,7 +43,7 @@ struct args {
 
 static const struct argp_option options[] = {
     {"config", 'c', "FILE", 0,
-     "configuration (default: " VG_CONFIG_PATH "); also its conf.d directory", 1},
+     "configuration (default: " VG_CONFIG_PATH "); its conf.d directory is read too", 1},
     {"check-config", KEY_CHECK, NULL, 0, "check the configuration and exit", 1},
     {"dump-config", KEY_DUMP, NULL, 0, "print every key with its value and exit", 1},
     {"socket", KEY_SOCKET, "PATH", 0, "listen on this socket, overriding the configuration", 2},
@@ -66,7 +66,7 @@ parse_speed(const char *text, struct argp_state *state)
         return 0;
     double speed = g_ascii_strtod(text, &end);
     if (end == text || *end || !(speed >= VG_REPLAY_SPEED_MIN && speed <= VG_REPLAY_SPEED_MAX))
-        argp_error(state, "--speed wants a number from %g to %g, or `max`, not '%s'",
+        argp_error(state, "--speed expects a number from %g to %g, or `max`, not '%s'",
                    VG_REPLAY_SPEED_MIN, VG_REPLAY_SPEED_MAX, text);
     return speed;
 }
@@ -78,7 +78,7 @@ check_level(const char *text, struct argp_state *state)
         if (strcmp(vg_log_level_names[i], text) == 0)
             return;
     }
-    argp_error(state, "--log-level wants err, warn, notice, info or debug, not '%s'", text);
+    argp_error(state, "--log-level expects err, warn, notice, info or debug, not '%s'", text);
 }
 
 static void
@@ -120,12 +120,12 @@ vgpud_parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SOCKET:
         if (!*arg)
-            argp_error(state, "--socket wants a path");
+            argp_error(state, "--socket expects a path");
         args->daemon.socket = arg;
         break;
     case KEY_STATE_DIR:
         if (!*arg)
-            argp_error(state, "--state-dir wants a directory");
+            argp_error(state, "--state-dir expects a directory");
         args->daemon.directory = arg;
         break;
     case KEY_HOST:
@@ -138,7 +138,7 @@ vgpud_parse(int key, char *arg, struct argp_state *state)
         args->daemon.log_level = arg;
         break;
     case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is not expected", arg);
+        argp_error(state, "unexpected argument '%s'", arg);
         break;
     case ARGP_KEY_END:
         check_together(args, state);

@@ -34,7 +34,7 @@ move_config_read(const struct vg_gpu_config *gpu, GError **err)
         return NULL;
     }
     if (size > VG_MIGRATION_XML_MAX || strlen(text) != size || !g_utf8_validate(text, -1, NULL)) {
-        vg_error(err, VG_E_INVALID, "device_xml: '%s' is not text of at most %d bytes",
+        vg_error(err, VG_E_INVALID, "device_xml: '%s' is not a text file of at most %d bytes",
                  gpu->device_xml, VG_MIGRATION_XML_MAX);
         return NULL;
     }

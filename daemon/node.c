@@ -513,8 +513,8 @@ take_end(vg_node *node, const struct vg_report *report)
     if (report->text) {
         vg_log_warn("replay ended problems=\"%s\"", report->text);
         g_free(node->note);
-        node->note =
-            g_strdup_printf("host '%s': %s, its figures may be too low", node->host, report->text);
+        node->note = g_strdup_printf("host '%s': %s, so its figures may be too low", node->host,
+                                     report->text);
     }
     take_complete(node, INT64_MAX);
     if (report->window.vms)

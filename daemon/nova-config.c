@@ -53,7 +53,7 @@ vg_nova_config_check(const struct vg_daemon_config *config, GError **err)
         if (!*alone[0] && !*alone[1])
             return 0;
         return vg_error(err, VG_E_INVALID,
-                        "[nova] auth_url is missing; it is the URL of the Keystone that knows %s",
+                        "[nova] auth_url, the URL of Keystone, is missing, and %s needs it",
                         *alone[0] ? "username" : "application_credential_id");
     }
     cloud = vg_nova_cloud_read(&options, err);

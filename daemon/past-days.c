@@ -72,8 +72,7 @@ past_days_run(vg_thread *self, void *arg)
         g_autoptr(vg_history_host) host = vg_store_read_host(days->store, &query, &error);
         vg_thread_beat(self);
         if (!host) {
-            vg_log_warn("the last 24 hours of VMs are not read completely reason=\"%s\"",
-                        error->message);
+            vg_log_warn("cannot read all of the VMs' last 24 hours reason=\"%s\"", error->message);
             return;
         }
         for (guint v = 0; v < host->vms->len; v++)
@@ -93,7 +92,7 @@ vg_past_days_new(vg_store *store, int64_t until_ns)
     days->thread = vg_thread_new("past-days", past_days_run, NULL, days, &error);
     if (days->thread)
         return days;
-    vg_log_warn("the last 24 hours of VMs are not read reason=\"%s\"", error->message);
+    vg_log_warn("cannot read the VMs' last 24 hours reason=\"%s\"", error->message);
     vg_past_days_free(days);
     return NULL;
 }

@@ -9,20 +9,21 @@
 
 const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS] = {
     {"peer", "url", VG_CONF_STRING, AT_PEER(url), "", 0, 1000, NULL,
-     "URL of its API: https://HOST:PORT."},
+     "URL of the peer's API: https://HOST:PORT."},
     {"peer", "token_file", VG_CONF_STRING, AT_PEER(token_file), "", 0, 4000, NULL,
-     "File with a token for that vgpud with at least the role reader; it is read for each "
+     "File with a token of the peer, with at least the role reader; vgpud reads it for each "
      "request."},
     {"peer", "cert", VG_CONF_STRING, AT_PEER(cert), "", 0, 4000, NULL,
-     "Instead of a token: PEM file with a client certificate that it accepts."},
+     "Instead of a token: PEM file with a client certificate that the peer accepts."},
     {"peer", "key", VG_CONF_STRING, AT_PEER(key), "", 0, 4000, NULL,
      "PEM file with the private key of cert; empty if cert contains it."},
     {"peer", "cacert", VG_CONF_STRING, AT_PEER(cacert), "", 0, 4000, NULL,
-     "PEM file with the CA of its certificate; empty for this machine's trusted CAs."},
+     "PEM file with the CA of the peer's certificate; empty for this machine's trusted CAs."},
     {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
-     "URI from this host's libvirt to the peer's libvirt, like qemu+tls://HOST/system."},
+     "URI that this host's libvirt uses to reach the peer's libvirt, such as "
+     "qemu+tls://HOST/system."},
     {"peer", "host", VG_CONF_STRING, AT_PEER(host), "", 0, 255, NULL,
-     "That vgpud's host name, if it differs from NAME and from its certificate."},
+     "Host name that the peer reports, if it differs from NAME and from the peer's certificate."},
     {"peer", "nova_host", VG_CONF_STRING, AT_PEER(nova_host), "", 0, 255, NULL,
      "nova's name for that host; empty for the hypervisor with the host's name."},
 };
@@ -52,8 +53,8 @@ peer_config_fault(const struct vg_peer_config *peer)
             return g_strdup_printf("%s: '%s' is not an absolute path", paths[i].key, paths[i].path);
     }
     if (!peer->token_file[0] && !peer->cert[0])
-        return g_strdup("token_file and cert are both missing; a peer answers only clients it "
-                        "knows");
+        return g_strdup(
+            "token_file and cert are both missing; a peer answers only clients that it knows");
     if (peer->key[0] && !peer->cert[0])
         return g_strdup("key needs cert");
     return NULL;

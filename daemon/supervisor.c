@@ -219,7 +219,7 @@ vg_supervisor_stop(vg_supervisor *supervisor, bool *ret_all_ended)
             vg_thread_join(member->thread);
             continue;
         }
-        vg_log_warn("thread does not end, abandoning it thread=%s", vg_thread_name(member->thread));
+        vg_log_warn("thread did not end; abandoning it thread=%s", vg_thread_name(member->thread));
         *ret_all_ended = false;
     }
     for (int queue = 0; queue < VG_SUPERVISOR_QUEUES; queue++) {
@@ -254,8 +254,7 @@ reason_of(const struct member *member)
 {
     if (!member->hangs)
         return g_strdup(member->text);
-    return g_strdup_printf("thread '%s' is unresponsive: it waits for something that does not "
-                           "answer",
+    return g_strdup_printf("thread '%s' is unresponsive: it waits for a call that does not return",
                            vg_thread_name(member->thread));
 }
 

@@ -33,7 +33,8 @@ trace_load(const char *path, GError **err)
         return vg_error(err, VG_E_EXTERNAL, "it is not a tracer for vgpud: it has no %s",
                         VG_TRACER_SYMBOL);
     if (strcmp(tracer->version, PACKAGE_VERSION) != 0)
-        return vg_error(err, VG_E_CONFLICT, "it belongs to vgpud %s, and this is " PACKAGE_VERSION,
+        return vg_error(err, VG_E_CONFLICT,
+                        "it belongs to vgpud %s, but this is vgpud " PACKAGE_VERSION,
                         tracer->version);
     vg_tracer = tracer;
     return 0;
@@ -50,8 +51,9 @@ vg_trace_start(const char *path)
         vg_log_notice("LTTng tracepoints are available provider=\"%s\"", chosen);
         return;
     }
-    vg_log_warn("no LTTng tracepoints, continuing without them provider=\"%s\" reason=\"%s\"",
-                chosen, error->message);
+    vg_log_warn(
+        "LTTng tracepoints are unavailable, continuing without them provider=\"%s\" reason=\"%s\"",
+        chosen, error->message);
     trouble = g_strdup_printf("provider '%s': %s", chosen, error->message);
 }
 

@@ -155,8 +155,8 @@ vm_names_is_owned(vg_vm_names *names, const struct vg_inv_vm *known, const struc
             vg_qemu_owner_is(names->proc, vm->pid, known->user) ? VM_NAMES_OWNED : VM_NAMES_FOREIGN;
         g_hash_table_insert(names->owned, key, GINT_TO_POINTER(owned));
         if (owned == VM_NAMES_FOREIGN)
-            vg_log_warn_limited("a process resembles a libvirt VM but is not libvirt's: it is "
-                                "listed by its pid pid=%d name=\"%s\" uuid=\"%s\"",
+            vg_log_warn_limited("a process resembles a libvirt VM but does not belong to libvirt; "
+                                "it is listed by its pid pid=%d name=\"%s\" uuid=\"%s\"",
                                 vm->pid, vm->name, vm->uuid);
     }
     return owned == VM_NAMES_OWNED;

@@ -236,7 +236,7 @@ journal_db_need_room(struct journal_db *db, int64_t bytes, GError **err)
                         "moves of VMs",
                         db->path);
     if (number != 0)
-        vg_log_warn_limited("no space can be reserved for moves path=\"%s\" reason=\"%s\"", path,
+        vg_log_warn_limited("cannot reserve space for moves path=\"%s\" reason=\"%s\"", path,
                             g_strerror(number));
     return 0;
 }
@@ -276,7 +276,7 @@ journal_db_lock(struct journal_db *db, const char *directory, GError **err)
     g_autofree char *path = g_strdup_printf("%s/" LOCK_NAME, directory);
 
     if (mkdir(directory, 0750) != 0 && errno != EEXIST)
-        return vg_error_errno(err, errno, "cannot make the directory '%s'", directory);
+        return vg_error_errno(err, errno, "cannot create the directory '%s'", directory);
     db->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (db->lock_fd < 0)
         return vg_error_errno(err, errno, "cannot write '%s'", path);
@@ -336,12 +336,11 @@ journal_db_set_up(struct journal_db *db, GError **err)
         return -1;
     if (version > NEWEST_VERSION)
         return vg_error(err, VG_E_IO,
-                        "the journal '%s' has version %d, this program knows versions up to %d; a "
-                        "newer vgpud wrote it",
+                        "a newer vgpud wrote the journal '%s': it has version %d, and this program "
+                        "reads versions up to %d",
                         db->path, version, NEWEST_VERSION);
     if (version < 0 || (version == 0) != (tables == 0))
-        return vg_error(err, VG_E_IO, "the journal '%s' is a database, but not one of vgpud's",
-                        db->path);
+        return vg_error(err, VG_E_IO, "the journal '%s' is a database, but not vgpud's", db->path);
     if (journal_db_execute(db,
                            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
                            "PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON",

@@ -69,7 +69,8 @@ journal_events_write(vg_journal *journal)
     pthread_mutex_unlock(&journal->lock);
     if (dropped > 0)
         vg_log_warn_limited(
-            "events were lost because the journal did not work count=%" G_GUINT64_FORMAT, dropped);
+            "events were lost because the journal was not working count=%" G_GUINT64_FORMAT,
+            dropped);
     if (events.length == 0)
         return;
     if (journal_transact(journal, journal_events_add, &events, NULL, &err) == 0) {

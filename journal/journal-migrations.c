@@ -112,7 +112,7 @@ journal_migration_refuse(struct journal_db *db, const struct vg_migration *migra
     int status = statement ? journal_db_step(db, statement, err) : -1;
 
     if (status > 0)
-        status = vg_error(err, VG_E_CONFLICT, "the VM '%s' is already being moved, by '%s'",
+        status = vg_error(err, VG_E_CONFLICT, "the VM '%s' is already being moved (%s)",
                           migration->vm, journal_db_text(statement, 0));
     journal_db_end(statement);
     return status;
@@ -325,7 +325,7 @@ static int
 journal_refuse_key(GError **err)
 {
     return vg_error(err, VG_E_CONFLICT,
-                    "this Idempotency-Key was used before, for another request");
+                    "this Idempotency-Key has already been used for another request");
 }
 
 /* Finds a move by its key; *ret stays NULL if the key is new. */

@@ -35,12 +35,12 @@ vg_store_dir_lock(const char *directory, GError **err)
     char text[16];
 
     if (mkdir(directory, 0750) != 0 && errno != EEXIST)
-        return vg_error_errno(err, errno, "cannot make the directory '%s'", directory);
+        return vg_error_errno(err, errno, "cannot create the directory '%s'", directory);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
         return vg_error_errno(err, errno,
                               "cannot write '%s' (the directory of --state-dir or [store] "
-                              "directory must belong to the user of vgpud)",
+                              "directory must belong to vgpud's user)",
                               path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)

@@ -39,7 +39,8 @@ set_error(const struct vg_store_file *file, int rc, GError **err)
              "cannot %s '%s': %s%s%s (sqlite error %d)%s", file->writing ? "write" : "read",
              file->path, file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(rc), tell ? ": " : "",
              tell ? g_strerror(errnum) : "", rc,
-             full ? "; free space in its file system, or keep fewer days" : vg_database_advice(rc));
+             full ? "; free space in its file system, or store fewer days"
+                  : vg_database_advice(rc));
     return vg_error_set_detail(err, full ? VG_TROUBLE_DISK_FULL : VG_TROUBLE_NONE);
 }
 
@@ -104,7 +105,7 @@ vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError *
     if (is_too_late(file)) {
         sqlite3_reset(statement);
         return vg_error(err, VG_E_TIMEOUT,
-                        "reading '%s' takes too long; request a shorter time, or a step of whole "
+                        "reading '%s' takes too long; request a shorter period, or a step of whole "
                         "minutes or hours",
                         file->path);
     }

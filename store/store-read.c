@@ -247,9 +247,10 @@ store_read_once(struct vg_store_reading *r, const GPtrArray *windows, GError **e
 
     r->source = query->source ? query->source : chosen;
     if (r->source && !vg_store_collect(r, windows))
-        vg_error(err, VG_E_INVALID,
-                 "the result would have more than %d rows; request a larger step or a shorter time",
-                 VG_HISTORY_ROWS_MAX);
+        vg_error(
+            err, VG_E_INVALID,
+            "the result would have more than %d rows; request a larger step or a shorter period",
+            VG_HISTORY_ROWS_MAX);
     else
         rows = r->steps ? store_read_take_steps(r) : take_rows(r);
     if (!r->steps && rows && rows->len == 0 && !store_read_is_known(r, windows)) {

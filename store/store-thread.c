@@ -108,7 +108,7 @@ move_aside(vg_store *store, enum vg_store_kind kind, int64_t stamp, const GError
         return true;
     }
     vg_log_warn_limited("cannot move the damaged file aside: %s",
-                        problem ? problem->message : "there are too many already");
+                        problem ? problem->message : "there are too many damaged files already");
     return false;
 }
 

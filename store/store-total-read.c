@@ -19,7 +19,7 @@ total_vm_of_id(struct vg_store_total_reader *reader, int64_t id, int64_t at_ns, 
         return NULL;
     /* A row that names nobody cannot be: it would be damage that sqlite does not see. */
     if (sqlite3_data_count(statement) == 0) {
-        vg_error(err, VG_E_INVALID, "cannot read '%s': it has no VMs %" G_GINT64_FORMAT,
+        vg_error(err, VG_E_INVALID, "cannot read '%s': it has no VM with the id %" G_GINT64_FORMAT,
                  reader->file->path, id);
         return NULL;
     }

@@ -198,7 +198,8 @@ store_read(vg_store *store, store_reader *read, const struct vg_history_query *q
     /* What is missing in the second answer counts: a first failure may have been of a moment. */
     if (kept && (failed_again ? kept->len > 0 : failed || kept->len > 0 || !rows)) {
         if (failed_again)
-            vg_log_warn_limited("the history lacks unreadable data: %s", failed_again->message);
+            vg_log_warn_limited("part of the history cannot be read and is missing: %s",
+                                failed_again->message);
         g_clear_pointer(&rows, g_array_unref);
         return kept;
     }
@@ -242,7 +243,8 @@ vg_store_read_host(vg_store *store, const struct vg_history_query *query, GError
             g_ptr_array_set_size(query->left_out, 0);
         host = vg_store_read_total(store->directory, store->readers, all, query, &failed);
         if (failed && host->windows > 0) {
-            vg_log_warn_limited("the sums of a host lack unreadable data: %s", failed->message);
+            vg_log_warn_limited("part of a host's sums cannot be read and is missing: %s",
+                                failed->message);
             g_clear_error(&failed);
         }
     }

@@ -313,7 +313,7 @@ def test_what_a_certificate_is_for(tls, authority, tmp_path):
     assert status("web", ["tls_www_server"], web) == status("mail", ["email_protection_key"]) == 401
     assert "peer.example" not in tls.messages()
     assert status("peer", ["tls_www_server"], peer) == 200
-    assert "a peer's certificate is for servers only" in tls.messages() and 'peer="peer.example"' in tls.messages()
+    assert "a peer's certificate is valid only for servers" in tls.messages() and 'peer="peer.example"' in tls.messages()
 
 
 def test_a_required_certificate_is_a_clients(tmp_path, authority):

@@ -263,7 +263,7 @@ REFUSALS = {
     "role-too-low": (4, ["'token:a-reader' has the role reader", "needs the role admin", "`vgpuctl token create"],
                      {"token-file": lambda site: site.tokens["reader"], "command": ["audit"]}),
     # Client certificates.
-    "certificate-without-role": (4, ["no [role] of vgpud has the subject", "certtool -i --infile {cert}"],
+    "certificate-without-role": (4, ["no [role] in vgpud.conf lists the subject", "certtool -i --infile {cert}"],
                                  {"token-file": "", "client": lambda site: site.client("stranger")}),
     "certificate-of-another-ca": (4, ["does not accept the certificate in '{cert}'", "tls_client_ca"],
                                   {"token-file": "",

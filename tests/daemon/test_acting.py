@@ -213,7 +213,7 @@ def test_a_source_that_does_not_agree(make):
         site.hosts[name].start()
     wait_for(lambda: "dropped" in site.steps().values())
     why = {m["vm"]: m["why"] for m in site.state()["moves"]}
-    assert any("moves only if a person requests that" in (text or "") for text in why.values()), why
+    assert any("vgpud moves it only if a person requests it" in (text or "") for text in why.values()), why
     assert site.begun() == []
 
 
@@ -273,7 +273,7 @@ def test_the_policy_of_a_vm(make):
     a.ctl("vm", "set", "vm-idle", "--policy=none")
     a.ctl("vm", "set", "vm-idle", "--policy=sometimes", code=2)
     status, _, refused = a.daemon.post("/v1/vms/vm-idle/policy", {"mode": "observe"})
-    assert status == 400 and "a VM has never, propose, act" in refused["detail"], refused
+    assert status == 400 and "it must be never, propose, act" in refused["detail"], refused
     wait_for(lambda: site.under_way() == ["vm-duty"])
     assert "vm-busy" not in site.steps()
     site.instances["vm-duty"].looks = 1
@@ -334,7 +334,7 @@ def test_two_leaders(make):
     # What the old one would send: with its revision, the source does not get the VM's lock.
     status, _, answer = site.hosts["host-a"].daemon.post("/v1/migrations", {
         "vm": other, "to": "host-b", "act": "act-0000000000000000/1", "act_revision": int(revision), "act_until_ns": 2**62})
-    assert status == 422 and "does not lead the cluster any more" in answer["detail"], answer
+    assert status == 422 and "no longer leads the cluster" in answer["detail"], answer
     for instance in site.instances.values():
         instance.looks = 1
     wait_for(lambda: site.steps() and not {"waits", "starting", "moving"} & set(site.steps().values()))

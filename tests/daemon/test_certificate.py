@@ -107,7 +107,7 @@ BROKEN = {
     "swapped": (lambda site: shutil.copy(site.directory / "shown.key", site.directory / "shown.pem"),
                 ["shown.pem", "not a PEM certificate chain"]),
     "gone": (lambda site: os.unlink(site.directory / "shown.pem"), ["shown.pem", "No such file"]),
-    "key cut": (lambda site: os.truncate(site.directory / "shown.key", 30), ["shown.key", "not a PEM private key"]),
+    "key cut": (lambda site: os.truncate(site.directory / "shown.key", 30), ["shown.key", "not an unencrypted PEM private key"]),
     "key gone": (lambda site: os.unlink(site.directory / "shown.key"), ["shown.key", "No such file"]),
     "key of another": (lambda site: shutil.copy(site.ca.key, site.directory / "shown.key"),
                        ["shown.key", "does not match the certificate", "shown.pem"]),

@@ -318,7 +318,7 @@ def test_what_somebody_else_writes(site):
     wait_for(lambda: site.etcd.pairs("/vgpud/test/hosts/host-b"))
     wait_for(lambda: site.hosts["host-a"].states().get("host-b") == "alive")
     assert set(site.hosts["host-a"].hosts()) <= {"host-a", "host-b", "host-c"}
-    wait_for(lambda: "what etcd has cannot be used" in site.hosts["host-a"].daemon.log())
+    wait_for(lambda: "an entry in etcd cannot be used" in site.hosts["host-a"].daemon.log())
     for key in bad:
         site.etcd.delete("/vgpud/test/" + key)
 
@@ -504,7 +504,7 @@ def test_tls_and_a_user(tmp_path):
                                                   "range_end": coded("/vgpud0")})
             ask("enable")
             host = run_alone(site, f"etcd_user=vgpud\netcd_password_file={password}\n")
-            wait_for(lambda: "does not permit it" in (host.daemon.part("etcd")["reason"] or ""))
+            wait_for(lambda: "does not allow this vgpud's user" in (host.daemon.part("etcd")["reason"] or ""))
             assert "wrong" not in host.daemon.part("etcd")["reason"]
             password.write_text("s3cret\n")
             wait_for(lambda: host.daemon.part("etcd")["state"] == "ok")
@@ -606,7 +606,7 @@ def test_a_user_that_may_only_read(tmp_path):
             wait_for(lambda: host.daemon.part("etcd")["state"] == "ok")
             ask.token = ask("authenticate", name="root", password="r")["token"]
             permit("READ")
-            wait_for(lambda: "does not permit it" in (host.daemon.part("etcd")["reason"] or ""))
+            wait_for(lambda: "does not allow this vgpud's user" in (host.daemon.part("etcd")["reason"] or ""))
             permit("READWRITE")
             wait_for(lambda: host.daemon.part("etcd")["state"] == "ok")
             host.stop()

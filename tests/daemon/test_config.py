@@ -149,7 +149,7 @@ def test_all_mistakes_are_told_with_file_and_line(conf):
         "conf.d/b.conf:2: [policy] rule: 'fastest' is not one of: complement, paper-threshold",
         "vgpud.conf:3: [api] socket_mode: '999' is not octal permissions like 0660",
         "vgpud.conf:5, conf.d/a.conf:3: [store] raw_days, minute_days, hour_days: 40, 35, 400 must "
-        "not decrease: sums are kept at least as long as their parts",
+        "not decrease: sums are stored at least as long as their parts",
         "conf.d/b.conf:4: [score] cpu_leave: 0.9 must not be above cpu_enter, which is 0.3",
         "conf.d/b.conf:5: [score] gpu_leave: 0.9 must not be above gpu_enter, which is 0.3"]
 

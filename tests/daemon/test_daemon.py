@@ -549,7 +549,7 @@ def test_a_user_of_the_host_is_no_vm_of_libvirt(tmp_path):
         snapshot = daemon.get("/v1/snapshot")
         unmanaged = {vm["name"] for vm in snapshot["hosts"][0]["vms"] if vm.get("unmanaged")}
         assert {vm["name"] for vm in others} <= unmanaged and not {"real", "alone"} & unmanaged
-        assert "a process resembles a libvirt VM but is not libvirt's" in daemon.log()
+        assert "a process resembles a libvirt VM but does not belong to libvirt" in daemon.log()
         daemon.stop()
 
 

@@ -261,4 +261,4 @@ def test_library_hangs(gpu, tmp_path):
             before = daemon.get("/v1/host")["measurement"]["windows"]
             wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > before + 5)
             assert not vm_of(daemon, vm)["newest"]["gpu_known"]
-            assert "thread does not end" in daemon.stop()
+            assert "thread did not end" in daemon.stop()

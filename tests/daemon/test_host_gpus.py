@@ -332,7 +332,7 @@ def test_places_for_a_request_of_nova_without_a_host(node, daemon):
         status, _, answer = running.post("/v1/plans", {"dry_run": True, "free_up": "nova"})
         return status in (200, 201, 400) and (status, answer)
     status, answer = wait_for(plan)
-    assert status == 400 and "refused no request of nova" in answer["detail"]
+    assert status == 400 and "no request for a vGPU type that no host could provide" in answer["detail"]
     assert places(running, 1, "nvidia-230")[0] and plan()[0] == 400
     assert not places(running, 3, "nvidia-230")[0]
     status, answer = plan()

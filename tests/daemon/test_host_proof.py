@@ -113,10 +113,10 @@ def test_a_peer_that_poses_as_another(site):
     part = victim.daemon.part("peers")
     assert part["state"] == "degraded" and part["ready"] and "a-evil" in part["reason"]
     status, answer = move(victim)
-    assert status == 422 and "nothing is moved to or from peer 'a-evil'" in answer["detail"], answer
+    assert status == 422 and "no VM is moved to or from peer 'a-evil'" in answer["detail"], answer
     # Nothing is reserved for a VM that comes from there, either.
     status, _, answer = victim.daemon.post("/v1/reservations", {**reservation("move-1", 1), "from": "honest"})
-    assert status == 422 and "nothing is moved" in answer["detail"], answer
+    assert status == 422 and "no VM is moved" in answer["detail"], answer
     victim.reload(known + honest.known_as("b-honest", victim))
     wait_for(lambda: victim.proofs() == {"a-evil": "disputed", "b-honest": "proved"}
              and victim.peers()["b-honest"]["vms"] == 1)
@@ -128,7 +128,7 @@ def test_a_peer_that_poses_as_another(site):
     # By the name of the peer it is not asked either.
     assert "'a-evil'" in victim.daemon.post("/v1/hosts/a-evil/drain", {"dry_run": True})[2]["detail"]
     assert not evil.was_asked()
-    assert victim.daemon.log().count("the host of a peer is in doubt name=a-evil") == 2
+    assert victim.daemon.log().count("the host name of a peer is not verified name=a-evil") == 2
 
 
 def test_what_proves_a_name(site):
@@ -242,7 +242,7 @@ def test_a_card_that_names_another_host(site, etcd):
         etcd.put(f"/vgpud/test/hosts/odd{n}", json.dumps({"name": f"odd{n}", "url": url, "libvirt_uri": "x"}))
     wait_for(lambda: victim.proofs() == {"evil": "proved", "honest": "disputed"})
     assert "'evil' proves" in victim.peers()["honest"]["host_reason"]
-    assert "nothing is moved" in dry_run(victim, "honest")
+    assert "no VM is moved" in dry_run(victim, "honest")
     assert "a host of the cluster is not queried" in victim.daemon.log()
 
 
@@ -312,7 +312,7 @@ def test_the_role_of_a_peer(site):
             assert ask(host, method, path, body, **who)[0] == 403, path
         status, answer = ask(host, "POST", "/v1/migrations", {"vm": "test", "to": "x", "dry_run": True}, **who)
         assert status == 403 and "only for a person" in answer["detail"]
-    log = "which a later version does not accept on this route"
+    log = "which a later version will not accept on this route"
     assert log not in host.daemon.log()
     operator = make_token(host, "old", "operator")
     for _ in range(2):

@@ -442,7 +442,7 @@ def test_a_peer_with_other_hosts(tmp_path, players):
         return document
     players.snapshot = with_another
     with start(tmp_path, players, range(1)) as daemon:
-        assert "a peer speaks for one only" in named(planned(daemon), "p0")
+        assert "a peer may report only its own" in named(planned(daemon), "p0")
         assert [host["name"] for host in daemon.get("/v1/snapshot?peers=true")["hosts"]] == ["host-a"]
         daemon.stop()
 

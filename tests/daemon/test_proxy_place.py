@@ -49,7 +49,7 @@ def test_what_is_not_clear(site):
         return site.near.ctl("proxy", "move", VM, "--to", to, "--dry-run", code=code)
     name = site.basic.name()
     said = refused("0000:3b:00.0", 3)
-    assert "neither a GPU that a vgpu-proxy of this host is known to serve" in said and name in said, said
+    assert "neither a GPU that a vgpu-proxy on this host serves" in said and name in said, said
     assert "nor a host (near, far)" in said, said
     said = refused("near", 5)
     assert f"2 sockets for '{VM}'" in said and all(g.address[VM] in said for g in (site.basic, site.pthread)), said

@@ -142,7 +142,7 @@ def test_peers(site, order):
         assert status == 201
         (here.directory / "token").write_text(answer["token"] + "\n")
     site.check()
-    assert "which a later version does not accept" in site.hosts[order[0]].daemon.log()
+    assert "which a later version will not accept" in site.hosts[order[0]].daemon.log()
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -64,7 +64,7 @@ def test_another_host_moves_it(cluster, way):
     key = "/vgpud/default/moves/" + uuid_of(node)
     cluster.etcd.put(key, '{"host":"h9"}')
     refused = node.move(GUEST, to, status=409)
-    assert "host 'h9' of the cluster moves this VM" in refused["detail"]
+    assert "host 'h9' of the cluster is already moving this VM" in refused["detail"]
     assert node.daemon.get("/v1/migrations?active=true")["items"] == []
     cluster.etcd.delete(key)
     move = node.move(GUEST, to)

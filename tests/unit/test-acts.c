@@ -408,7 +408,7 @@ test_doubts(void **state)
 
     scene_add_action(scene, 0, 1, 1, 1);
     assert_int_equal(scene_take(scene), 1);
-    scene->facts.unknown = "the moves of host 'h4' are not known: it is away";
+    scene->facts.unknown = "the moves of host 'h4' are unknown: it is away";
     assert_int_equal(scene_step(scene), 0);
     assert_waits(scene, 0, "the moves of host 'h4'");
     assert_string_equal(scene->acting->why, scene->facts.unknown);

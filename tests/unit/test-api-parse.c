@@ -84,7 +84,7 @@ test_query(void **state)
     }
     g_autoptr(GError) err = NULL;
     assert_int_equal(vg_parse_query("a=1", none, &query, &err), -1);
-    assert_string_equal(err->message, "a: this path has no query parameters");
+    assert_string_equal(err->message, "a: this path accepts no query parameters");
 }
 
 static void
@@ -425,12 +425,12 @@ test_plan_request(void **state)
     g_free(request.rule);
     request.rule = NULL;
     assert_int_equal(vg_parse_plan_request("{\"dry_run\":true,\"x\":1}", 22, &request, &err), -1);
-    assert_string_equal(err->message, "x: there is no such member");
+    assert_string_equal(err->message, "x: unknown member");
     assert_null(request.rule);
     static const char both[] = "{\"dry_run\":true,\"rule\":\"x\",\"free_up\":\"24Q\"}";
     g_clear_error(&err);
     assert_int_equal(vg_parse_plan_request(both, strlen(both), &request, &err), -1);
-    assert_string_equal(err->message, "free_up: it is a rule of its own, without `rule`");
+    assert_string_equal(err->message, "free_up: it cannot be combined with `rule`");
     static const char places[] = "{\"dry_run\":true,\"free_up\":\"24Q:2\"}";
     assert_int_equal(vg_parse_plan_request(places, strlen(places), &request, NULL), 0);
     assert_null(request.rule);

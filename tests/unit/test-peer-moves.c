@@ -159,9 +159,10 @@ test_reserve_named_gpu(void **state)
     device->target_gpu = g_strdup("0000:af:00.0");
     sent.answer = GIVEN("\"id\": \"res-1\", ", DEVICE("ua-gpu0", THERE));
     assert_null(vg_peer_reserve(NULL, "left", migration, 60, LIMIT_NS, &error));
-    assert_error(&error, VG_E_CONFLICT,
-                 "'h2' has an older vgpud, which chooses the GPU itself, and not 0000:af:00.0 as "
-                 "planned; make a new plan");
+    assert_error(
+        &error, VG_E_CONFLICT,
+        "'h2' has an older vgpud, which chooses the GPU itself instead of using 0000:af:00.0 as "
+        "planned; make a new plan");
     sent.answer =
         GIVEN("\"id\": \"res-1\", ", DEVICE("ua-gpu0", ", \"target_gpu\": \"0000:af:00.0\"" THERE));
     g_autoptr(vg_reservation) given =
