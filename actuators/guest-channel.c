@@ -151,7 +151,7 @@ channel_open(struct channel *channel, bool looks, GError **err)
         (looks || channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)) {
         if (looks && virGetLastErrorCode() == VIR_ERR_OPERATION_FAILED) {
             virResetLastError();
-            return vg_error(err, VG_E_BUSY, "another program uses the channel %s of '%s' now",
+            return vg_error(err, VG_E_BUSY, "another program is using the channel %s of '%s'",
                             CHANNEL, virDomainGetName(channel->domain));
         }
         return vg_virt_host_failed(channel->host, err, "cannot open the channel %s of '%s'",
@@ -210,7 +210,8 @@ channel_send(struct channel *channel, const char *line, GError **err)
     while (left > 0) {
         int sent = virStreamSend(channel->stream, line, left);
         if (sent == -2) {
-            if (vg_verb_pause(channel->verb, LOOK_NS, "the guest to read", err) < 0)
+            if (vg_verb_pause(channel->verb, LOOK_NS, "the agent in the guest to read the request",
+                              err) < 0)
                 return -1;
             continue;
         }
@@ -464,10 +465,10 @@ channel_wait_for_boot(struct channel *channel, const struct vg_verb *verb, GErro
         verb->tell(verb->data, NULL, "the guest has rebooted; waiting for its agent");
     while (vg_clock_monotonic_ns() < rebooted_ns + RESET_NS || channel_is_shut(channel)) {
         if (vg_clock_monotonic_ns() > until_ns)
-            return vg_error(err, VG_E_TIMEOUT,
-                            "the guest of '%s' has rebooted, and its agent was not back after %lld "
-                            "s",
-                            virDomainGetName(channel->domain), (long long)(BOOT_NS / VG_NS_PER_S));
+            return vg_error(
+                err, VG_E_TIMEOUT,
+                "the guest of '%s' has rebooted, but its agent did not answer again within %lld s",
+                virDomainGetName(channel->domain), (long long)(BOOT_NS / VG_NS_PER_S));
         if (vg_verb_pause(channel->verb, BOOT_LOOK_NS, "the guest to boot", err) < 0)
             return -1;
     }

@@ -173,7 +173,7 @@ talk_append_holder(GString *text, json_object *object)
     g_autofree char *path = holder ? vg_guest_words_text(holder, "path", WORD_MAX) : NULL;
 
     if (comm && path)
-        g_string_append_printf(text, ": process %lld (%s) has %s",
+        g_string_append_printf(text, ": process %lld (%s) has %s open",
                                (long long)vg_guest_words_number(holder, "pid"), comm, path);
 }
 
@@ -234,7 +234,7 @@ talk_put_hello(GString *text, json_object *object)
     g_autofree char *agent = vg_guest_words_text(object, "agent", WORD_MAX);
     g_autofree char *state = vg_guest_words_text(object, "state", WORD_MAX);
 
-    g_string_append_printf(text, "agent %s answers, its state is %s", agent ? agent : "(unknown)",
+    g_string_append_printf(text, "agent %s answers; its state is %s", agent ? agent : "(unknown)",
                            state ? state : "unknown");
 }
 
@@ -248,7 +248,8 @@ talk_put_error(GString *text, json_object *object)
     g_string_append_printf(text, "%s (%s)", message ? message : "no message",
                            code ? code : "no code");
     if (undo_error)
-        g_string_append_printf(text, "; the steps already taken are not undone: %s", undo_error);
+        g_string_append_printf(text, "; the steps already taken could not be undone: %s",
+                               undo_error);
 }
 
 /* ---- devices that were released ---- */
@@ -265,8 +266,9 @@ talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_gu
     ret->kind = VG_GUEST_ERROR;
     ret->undone = false;
     g_free(ret->text);
-    ret->text = g_strdup_printf("the agent reports success, but not the release of the device %s",
-                                json_object_to_json_string_ext(missing, AS_TEXT));
+    ret->text =
+        g_strdup_printf("the agent reports success, but not that it has released the device %s",
+                        json_object_to_json_string_ext(missing, AS_TEXT));
 }
 
 /* ---- a status ---- */
@@ -363,9 +365,9 @@ talk_read_holders(json_object *object, struct vg_guest_message *ret)
         ret->releasable = false;
         return g_steal_pointer(&first);
     }
-    ret->doubt = g_strdup_printf("in the guest %s: unless a hook or unit ends it, the GPU is not "
-                                 "released",
-                                 first);
+    ret->doubt = g_strdup_printf(
+        "in the guest, %s: unless a hook or unit ends that process, the GPU is not released",
+        first);
     return NULL;
 }
 
@@ -462,8 +464,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     case VG_GUEST_RESUMED:
     case VG_GUEST_SWITCHED:
         g_string_append(text, kind == VG_GUEST_PREPARED   ? "the guest has released its GPUs"
-                              : kind == VG_GUEST_SWITCHED ? "the programs have reached their new "
-                                                            "place"
+                              : kind == VG_GUEST_SWITCHED ? "the programs have switched"
                                                           : "the guest has its GPUs again");
         if (vg_guest_words_flag(object, "already"))
             g_string_append(text, ", as before");
@@ -474,7 +475,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
         talk_read_status(text, object, ret);
         break;
     case VG_GUEST_PROXY:
-        g_string_append(text, "the guest has stored it for its programs");
+        g_string_append(text, "the guest has stored the proxy's address for its programs");
         break;
     case VG_GUEST_BUSY:
     case VG_GUEST_ERROR:

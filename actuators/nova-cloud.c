@@ -87,7 +87,8 @@ cloud_read_file(const char *key, const char *path, size_t max, GError **err)
         return NULL;
     }
     if (size > max || strlen(text) != size || !g_utf8_validate(text, -1, NULL)) {
-        vg_error(err, VG_E_INVALID, "%s: '%s' is not text of at most %zu bytes", key, path, max);
+        vg_error(err, VG_E_INVALID, "%s: '%s' is not a text file of at most %zu bytes", key, path,
+                 max);
         return NULL;
     }
     return g_steal_pointer(&text);
@@ -179,7 +180,7 @@ cloud_take_document(vg_nova_cloud *cloud, yaml_document_t *document, const char 
         return optional ? 0 : vg_error(err, VG_E_INVALID, "it has no cloud '%s'", name);
     if (verify && (g_ascii_strcasecmp(verify, "false") == 0 || strcmp(verify, "no") == 0))
         return vg_error(err, VG_E_INVALID,
-                        "cloud '%s' says verify: %s, but vgpud sends its password only to a server "
+                        "cloud '%s' has verify: %s, but vgpud sends its password only to a server "
                         "that it has verified; name the CA with cacert",
                         name, verify);
     cloud_take_auth(cloud, document, cloud_member(document, entry, "auth"));
@@ -277,9 +278,9 @@ cloud_settle_url(vg_nova_cloud *cloud, GError **err)
     const char *url = cloud->auth_url;
 
     if (!url)
-        return vg_error(err, VG_E_INVALID, "auth_url is missing; it is Keystone's URL");
+        return vg_error(err, VG_E_INVALID, "auth_url, Keystone's URL, is missing");
     if (strchr(url, '@'))
-        return vg_error(err, VG_E_INVALID, "auth_url has a user or password in it");
+        return vg_error(err, VG_E_INVALID, "auth_url contains a user or password");
     if ((!g_str_has_prefix(url, "https://") && !g_str_has_prefix(url, "http://")) ||
         strpbrk(url, "?# \t"))
         return vg_error(err, VG_E_INVALID, "auth_url: '%s' is not https://HOST[:PORT][/PATH]", url);
@@ -287,7 +288,8 @@ cloud_settle_url(vg_nova_cloud *cloud, GError **err)
     while (text->len > 0 && text->str[text->len - 1] == '/')
         g_string_truncate(text, text->len - 1);
     if (g_str_has_suffix(text->str, "/v2.0"))
-        return vg_error(err, VG_E_INVALID, "auth_url: '%s' is Keystone's version 2; vgpud needs 3",
+        return vg_error(err, VG_E_INVALID,
+                        "auth_url: '%s' is version 2 of Keystone's API; vgpud needs version 3",
                         url);
     if (!g_str_has_suffix(text->str, "/v3"))
         g_string_append(text, "/v3");

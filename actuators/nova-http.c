@@ -100,7 +100,7 @@ http_failed(const vg_nova *nova, struct vg_nova_exchange *exchange, CURLcode cod
 
     switch ((int)code) {
     case CURLE_ABORTED_BY_CALLBACK:
-        return vg_error(err, VG_E_CONFLICT, "vgpud is ending");
+        return vg_error(err, VG_E_CONFLICT, "vgpud is stopping");
     case CURLE_OPERATION_TIMEDOUT:
         return vg_error(err, VG_E_TIMEOUT, "%s did not answer within %.3g s", exchange->what,
                         (double)nova->limit_ns / (double)VG_NS_PER_S);

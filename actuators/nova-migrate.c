@@ -236,7 +236,7 @@ migrate_in_error(struct migrate *migrate, const struct vg_nova_server *server, G
 {
     g_autofree char *reason = migrate_reason(migrate);
 
-    return vg_error(err, VG_E_EXTERNAL, "nova has put the instance in ERROR, on host '%s': %s",
+    return vg_error(err, VG_E_EXTERNAL, "nova has put the instance on host '%s' in state ERROR: %s",
                     server->host,
                     server->fault ? server->fault
                     : reason      ? reason
@@ -261,7 +261,7 @@ migrate_pause(struct migrate *migrate, GError **err)
     for (int64_t now_ns; (now_ns = vg_clock_monotonic_ns()) < until_ns;) {
         GError *why = NULL;
         if (migrate_leaves(migrate->nova))
-            return vg_error(err, VG_E_CONFLICT, "vgpud is ending");
+            return vg_error(err, VG_E_CONFLICT, "vgpud is stopping");
         if (migrate->called_off) {
             vg_clock_poll(NULL, 0, MIN(until_ns, now_ns + NAP_NS));
             continue;

@@ -66,7 +66,7 @@ vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError
     const char *status = vg_nova_text(server, "status");
     const char *host = vg_nova_text(server, "OS-EXT-SRV-ATTR:host");
     if (!status)
-        return vg_error(err, VG_E_EXTERNAL, "nova's answer lacks the server's status");
+        return vg_error(err, VG_E_EXTERNAL, "nova's answer does not contain the server's status");
     if (!vg_nova_member(server, "OS-EXT-SRV-ATTR:host"))
         return vg_error(err, VG_E_DENIED,
                         "nova does not report the host of '%s' to vgpud's user: the user needs the "
@@ -181,19 +181,20 @@ server_check_source(const struct vg_nova_server *server, struct vg_nova_precheck
     if (!server_is_name(check->from, server->node) && !server_is_name(check->from, server->host))
         g_ptr_array_add(
             problems,
-            g_strdup_printf("the VM is on '%s', but nova has it on '%s' (hypervisor '%s'); if that "
-                            "is the same, [nova] host says so",
+            g_strdup_printf("the VM is on '%s', but nova reports it on '%s' (hypervisor '%s'); if "
+                            "this is the same host, set [nova] host to nova's name for it",
                             check->from, server->host, server->node ? server->node : "?"));
     if (g_strcmp0(server->status, "ERROR") == 0)
-        g_ptr_array_add(problems,
-                        g_strdup_printf("nova has it in ERROR%s%s", server->fault ? ": " : "",
-                                        server->fault ? server->fault : ""));
+        g_ptr_array_add(problems, g_strdup_printf("nova reports the instance in state ERROR%s%s",
+                                                  server->fault ? ": " : "",
+                                                  server->fault ? server->fault : ""));
     else if (strcmp(server->status, "ACTIVE") != 0 && strcmp(server->status, "PAUSED") != 0)
         g_ptr_array_add(
             problems,
             g_strdup_printf("nova does not live-migrate an instance that is %s", server->status));
     else if (server->task)
-        g_ptr_array_add(problems, g_strdup_printf("nova is busy with it (%s)", server->task));
+        g_ptr_array_add(problems,
+                        g_strdup_printf("nova is busy with the instance (%s)", server->task));
 }
 
 int
@@ -215,6 +216,7 @@ vg_nova_precheck(vg_nova *nova, struct vg_nova_precheck *check, GPtrArray *probl
     if (server_check_target(nova, check, problems, err) < 0)
         return -1;
     if (check->ret_to && g_strcmp0(check->ret_from, check->ret_to) == 0)
-        g_ptr_array_add(problems, g_strdup_printf("nova has it on '%s' already", check->ret_to));
+        g_ptr_array_add(
+            problems, g_strdup_printf("nova already reports the instance on '%s'", check->ret_to));
     return 0;
 }

@@ -199,12 +199,15 @@ session_take_catalog(vg_nova *nova, json_object *token, GError **err)
     const char *first = vg_nova_text(found->pdata[0], "url");
     for (guint i = 1; i < found->len; i++) {
         if (strcmp(vg_nova_text(found->pdata[i], "url"), first) != 0)
-            return vg_error(err, VG_E_INVALID,
-                            "Keystone's catalog has several compute services: region says which");
+            return vg_error(
+                err, VG_E_INVALID,
+                "Keystone's catalog has several compute services: select one with region");
     }
     if (!g_str_has_prefix(first, "http://") && !g_str_has_prefix(first, "https://"))
-        return vg_error(err, VG_E_INVALID, "the compute service in Keystone's catalog is '%s'",
-                        first);
+        return vg_error(
+            err, VG_E_INVALID,
+            "'%s', the compute service in Keystone's catalog, is not an http:// or https:// URL",
+            first);
     g_free(nova->compute);
     nova->compute = session_compute_url(first);
     return 0;
@@ -233,7 +236,7 @@ session_take_token(vg_nova *nova, const struct vg_nova_exchange *exchange, GErro
     json_object *token = vg_nova_member(exchange->document, "token");
 
     if (!exchange->token || !token)
-        return vg_error(err, VG_E_EXTERNAL, "Keystone's answer has no token");
+        return vg_error(err, VG_E_EXTERNAL, "Keystone's answer contains no token");
     if (session_take_catalog(nova, token, err) < 0)
         return -1;
     const int64_t life_ns = session_life_ns(token);
@@ -409,7 +412,7 @@ vg_nova_get(vg_nova *nova, const char *path, json_object **ret, GError **err)
     int status = vg_nova_ask(nova, "GET", path, NULL, &exchange, err);
 
     if (status == 0 && !json_object_is_type(exchange.document, json_type_object))
-        status = vg_error(err, VG_E_EXTERNAL, "nova's answer has no document");
+        status = vg_error(err, VG_E_EXTERNAL, "nova's answer is not a JSON object");
     if (status == 0)
         *ret = g_steal_pointer(&exchange.document);
     vg_nova_exchange_clear(&exchange);

@@ -19,7 +19,7 @@ element_for(const GPtrArray *live, const vg_domain_device *wanted, const char *a
     if (!vg_domain_devices_occupy(live, wanted->guest_address))
         return g_strdup(wanted->xml);
     g_autofree char *text =
-        g_strdup_printf("the guest's address %s is in use, so %s gets another address",
+        g_strdup_printf("the guest's address %s is in use, so %s gets a different address",
                         wanted->guest_address, alias);
     if (verb->tell)
         verb->tell(verb->data, NULL, text);
@@ -37,7 +37,7 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
     if (vg_domain_devices_find(before, alias, wanted->source_address))
         return 0;
     g_autofree char *element = element_for(before, wanted, alias, verb, err);
-    if (!element || vg_verb_pause(verb, 0, "attaching to start", err) < 0)
+    if (!element || vg_verb_pause(verb, 0, "the device to be attached", err) < 0)
         return -1;
     /* The live XML is checked afterwards, whatever the result of this call. */
     virDomainAttachDeviceFlags(domain, element, VIR_DOMAIN_AFFECT_LIVE);
@@ -51,7 +51,7 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
         return vg_error(err, VG_E_EXTERNAL, "'%s' cannot be attached to '%s' on '%s': %s", alias,
                         virDomainGetName(domain), host->uri, words);
     if (verb->tell && g_strcmp0(found->alias, alias) != 0) {
-        g_autofree char *text = g_strdup_printf("%s is called %s now", alias, found->alias);
+        g_autofree char *text = g_strdup_printf("%s is now called %s", alias, found->alias);
         verb->tell(verb->data, NULL, text);
     }
     return 0;

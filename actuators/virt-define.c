@@ -26,8 +26,8 @@ define_add(vg_virt_host *host, virDomainPtr domain, const char *alias,
     if (!element)
         return -1;
     if (virDomainAttachDeviceFlags(domain, element, VIR_DOMAIN_AFFECT_CONFIG) < 0)
-        return vg_virt_host_failed(host, err, "'%s' cannot be put into the definition of '%s'",
-                                   alias, virDomainGetName(domain));
+        return vg_virt_host_failed(host, err, "cannot add '%s' to the definition of '%s'", alias,
+                                   virDomainGetName(domain));
     return 0;
 }
 
@@ -57,7 +57,7 @@ vg_virt_host_end_paused(vg_virt_host *host, const char *uuid, GError **err)
         return vg_error(err, VG_E_CONFLICT, "'%s' is not paused on '%s'", virDomainGetName(domain),
                         host->uri);
     if (virDomainDestroy(domain) < 0)
-        return vg_virt_host_failed(host, err, "'%s' cannot be ended", virDomainGetName(domain));
+        return vg_virt_host_failed(host, err, "cannot end '%s'", virDomainGetName(domain));
     return 0;
 }
 
@@ -69,9 +69,9 @@ vg_virt_host_undefine(vg_virt_host *host, const char *uuid, GError **err)
     if (!domain)
         return -1;
     if (virDomainIsActive(domain) != 0)
-        return vg_error(err, VG_E_CONFLICT, "'%s' runs on '%s'", virDomainGetName(domain),
+        return vg_error(err, VG_E_CONFLICT, "'%s' is running on '%s'", virDomainGetName(domain),
                         host->uri);
     if (virDomainUndefineFlags(domain, VIR_DOMAIN_UNDEFINE_KEEP_NVRAM) < 0)
-        return vg_virt_host_failed(host, err, "'%s' cannot be undefined", virDomainGetName(domain));
+        return vg_virt_host_failed(host, err, "cannot undefine '%s'", virDomainGetName(domain));
     return 0;
 }

@@ -77,7 +77,7 @@ detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **er
 {
     g_autofree char *names = detach_names(left);
     g_autofree char *text =
-        g_strdup_printf("%s the guest to release %s", again ? "asking again" : "asking", names);
+        g_strdup_printf("asking the guest%s to release %s", again ? " again" : "", names);
 
     tell_text(detach->verb, text);
     for (unsigned i = 0; i < left->len; i++) {
@@ -114,7 +114,7 @@ detach_wait(struct detach *detach, const GPtrArray *left, GError **err)
         return 0;
     }
     if (detach->last_words && err && *err)
-        g_prefix_error(err, "libvirt said '%s', and ", detach->last_words);
+        g_prefix_error(err, "libvirt reported '%s', and ", detach->last_words);
     return -1;
 }
 

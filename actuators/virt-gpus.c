@@ -129,8 +129,8 @@ gpus_read(const GPtrArray *live, const GPtrArray *inactive, const GPtrArray *par
     }
     gpus_join_functions(gpus, parts);
     if (gpus->len > VG_MIGRATION_DEVICES_MAX) {
-        vg_error(err, VG_E_CONFLICT, "the domain has %u GPUs, at most %d can be moved", gpus->len,
-                 VG_MIGRATION_DEVICES_MAX);
+        vg_error(err, VG_E_CONFLICT, "the domain has %u GPUs, but at most %d can be moved",
+                 gpus->len, VG_MIGRATION_DEVICES_MAX);
         return NULL;
     }
     return g_steal_pointer(&gpus);
@@ -169,7 +169,7 @@ vg_virt_host_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_de
     if (!domain)
         return NULL;
     if (virDomainIsActive(domain) == 0) {
-        vg_error(err, VG_E_CONFLICT, "'%s' does not run on '%s'", virDomainGetName(domain),
+        vg_error(err, VG_E_CONFLICT, "'%s' is not running on '%s'", virDomainGetName(domain),
                  host->uri);
         return NULL;
     }

@@ -151,8 +151,8 @@ vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError
     if (!xml && (code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_OK)) {
         /* libvirt may give no reason for a domain that leaves meanwhile. */
         virResetLastError();
-        vg_error(err, VG_E_CONFLICT, "'%s' was leaving '%s' when it was checked",
-                 virDomainGetName(domain), host->uri);
+        vg_error(err, VG_E_CONFLICT, "'%s' left '%s' during the check", virDomainGetName(domain),
+                 host->uri);
     } else if (!xml) {
         vg_virt_host_failed(host, err, "cannot read the XML of '%s'", virDomainGetName(domain));
     }
@@ -316,11 +316,11 @@ vg_virt_host_end_incoming(vg_virt_host *host, const char *uuid, GError **err)
     if (!domain || look_at_state(host, domain, &look, err) < 0)
         return -1;
     if (look.place != VG_DOMAIN_INCOMING)
-        return vg_error(err, VG_E_CONFLICT, "'%s' does not wait for a migration on '%s'",
+        return vg_error(err, VG_E_CONFLICT, "'%s' is not waiting for a migration on '%s'",
                         virDomainGetName(domain), host->uri);
     /* libvirt may say that the domain is gone once it has ended it. */
     if (virDomainDestroy(domain) < 0 && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
-        return vg_virt_host_failed(host, err, "'%s' cannot be ended", virDomainGetName(domain));
+        return vg_virt_host_failed(host, err, "cannot end '%s'", virDomainGetName(domain));
     virResetLastError();
     return 0;
 }

@@ -258,7 +258,7 @@ static int
 link_begin(vg_virt_link *link, struct vg_virt_job *job, GError **err)
 {
     if (atomic_load(&link_ending))
-        return vg_error(err, VG_E_BUSY, "vgpud is ending");
+        return vg_error(err, VG_E_BUSY, "vgpud is stopping");
     if (vg_virt_hang_check(link->uri, false, err) < 0 ||
         (!link->worker && link_start_worker(link, err) < 0))
         return -1;
@@ -293,7 +293,7 @@ vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
             vg_error(&why,
                      atomic_load(&link_ending) || (leave && atomic_load(leave)) ? VG_E_BUSY
                                                                                 : VG_E_TIMEOUT,
-                     "libvirt at '%s' has not answered %s for %.0f s", link->uri, what,
+                     "libvirt at '%s' has not answered the request %s for %.0f s", link->uri, what,
                      (double)(vg_clock_monotonic_ns() - began_ns) / (double)VG_NS_PER_S);
         g_propagate_error(err, g_steal_pointer(&why));
         return -1;

@@ -88,7 +88,7 @@ mdev_remove(vg_virt_host *host, const GPtrArray *node_devices, const char *uuid,
             continue;
         g_autoptr(virNodeDevice) device = virNodeDeviceLookupByName(host->connection, mdev->name);
         if (device && virNodeDeviceDestroy(device) < 0)
-            return vg_virt_host_failed(host, err, "the mediated device %s cannot be removed", uuid);
+            return vg_virt_host_failed(host, err, "cannot remove the mediated device %s", uuid);
     }
     return 0;
 }

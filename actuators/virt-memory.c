@@ -164,7 +164,8 @@ vg_virt_measure(vg_virt_link *link, const char *uuid, int64_t *ret_touched_bytes
 {
     struct memory_job *job = g_new0(struct memory_job, 1);
 
-    vg_virt_job_init(&job->base, "how the guest uses its memory", memory_run, memory_free, NULL);
+    vg_virt_job_init(&job->base, "to read how the guest uses its memory", memory_run, memory_free,
+                     NULL);
     job->uuid = g_strdup(uuid);
     if (vg_virt_call(link, &job->base, err) < 0)
         return -1;

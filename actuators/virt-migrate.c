@@ -129,7 +129,8 @@ migrate_add_definition(struct migrate *migrate, int *room, GError **err)
         return -1;
     if (n > 0 && virTypedParamsAddString(&migrate->params, &migrate->n_params, room,
                                          VIR_MIGRATE_PARAM_PERSIST_XML, xml) < 0)
-        return vg_virt_host_failed(migrate->host, err, "cannot pass the definition");
+        return vg_virt_host_failed(migrate->host, err,
+                                   "cannot pass the VM's definition to libvirt");
     return 0;
 }
 
@@ -145,11 +146,11 @@ migrate_add_live(struct migrate *migrate, int *room, GError **err)
     if (!xml)
         return -1;
     if (n != migrate->migration->devices->len)
-        return vg_error(err, VG_E_CONFLICT, "'%s' has %zu of its %u GPUs",
+        return vg_error(err, VG_E_CONFLICT, "'%s' has only %zu of its %u GPUs",
                         virDomainGetName(migrate->domain), n, migrate->migration->devices->len);
     if (virTypedParamsAddString(&migrate->params, &migrate->n_params, room,
                                 VIR_MIGRATE_PARAM_DEST_XML, xml) < 0)
-        return vg_virt_host_failed(migrate->host, err, "cannot pass the domain");
+        return vg_virt_host_failed(migrate->host, err, "cannot pass the VM's live XML to libvirt");
     return 0;
 }
 
@@ -160,7 +161,7 @@ migrate_set_up(struct migrate *migrate, GError **err)
     int persistent = virDomainIsPersistent(migrate->domain), room = 0;
 
     if (persistent < 0)
-        return vg_virt_host_failed(migrate->host, err, "cannot see whether '%s' is defined",
+        return vg_virt_host_failed(migrate->host, err, "cannot check whether '%s' is persistent",
                                    virDomainGetName(migrate->domain));
     migrate->flags = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER | VIR_MIGRATE_ABORT_ON_ERROR |
                      VIR_MIGRATE_AUTO_CONVERGE;
@@ -171,7 +172,8 @@ migrate_set_up(struct migrate *migrate, GError **err)
     if (bandwidth > 0 && virTypedParamsAddULLong(&migrate->params, &migrate->n_params, &room,
                                                  VIR_MIGRATE_PARAM_BANDWIDTH,
                                                  (unsigned long long)MAX(bandwidth / MIB, 1)) < 0)
-        return vg_virt_host_failed(migrate->host, err, "cannot pass the bandwidth");
+        return vg_virt_host_failed(migrate->host, err,
+                                   "cannot pass the bandwidth limit to libvirt");
     if (migrate_add_live(migrate, &room, err) < 0)
         return -1;
     return persistent ? migrate_add_definition(migrate, &room, err) : 0;
@@ -220,7 +222,7 @@ migrate_set_downtime(struct migrate *migrate, int64_t ns)
 {
     if (virDomainMigrateSetMaxDowntime(migrate->domain,
                                        (unsigned long long)MAX(ns / VG_NS_PER_MS, 1), 0) == 0) {
-        g_autofree char *text = g_strdup_printf("the downtime may be up to %lld ms now",
+        g_autofree char *text = g_strdup_printf("the downtime may now be up to %lld ms",
                                                 (long long)(ns / VG_NS_PER_MS));
         if (migrate->verb->tell)
             migrate->verb->tell(migrate->verb->data, &migrate->progress, text);
@@ -250,9 +252,9 @@ migrate_help(struct migrate *migrate)
 static void
 migrate_tell_waiting(const struct migrate *migrate)
 {
-    g_autofree char *text =
-        g_strdup_printf("libvirt at '%s', which waits for that at '%s', and has copied nothing",
-                        migrate->host->uri, migrate->migration->peer_uri);
+    g_autofree char *text = g_strdup_printf(
+        "libvirt at '%s', which is waiting for libvirt at '%s' and has copied nothing",
+        migrate->host->uri, migrate->migration->peer_uri);
 
     if (migrate->verb->tell && vg_clock_monotonic_ns() - migrate->began_ns >= BEGIN_NS)
         migrate->verb->tell(migrate->verb->data, NULL, text);
@@ -354,7 +356,7 @@ migrate_check_stuck(const struct migrate *migrate, GError **err)
 
     if (vg_clock_monotonic_ns() - migrate->copied_ns < most_ns)
         return 0;
-    return vg_error(err, VG_E_IO, "no data of '%s' reached '%s' for %lld s",
+    return vg_error(err, VG_E_IO, "no data of '%s' has reached '%s' for %lld s",
                     virDomainGetName(migrate->domain), migrate->migration->peer_uri,
                     (long long)(most_ns / VG_NS_PER_S));
 }
@@ -473,7 +475,7 @@ vg_virt_host_go_on(vg_virt_host *host, const char *uuid, GError **err)
     if (virDomainGetState(domain, &state, NULL, 0) == 0 && state == VIR_DOMAIN_RUNNING)
         return 0;
     if (virDomainResume(domain) < 0)
-        return vg_virt_host_failed(host, err, "'%s' makes no progress", virDomainGetName(domain));
+        return vg_virt_host_failed(host, err, "cannot resume '%s'", virDomainGetName(domain));
     return 0;
 }
 

@@ -101,9 +101,10 @@ native_ask_tracking(virDomainPtr domain, const char *alias)
         return why;
     if (g_strcmp0(value, "off") == 0)
         return NULL;
-    return g_strdup_printf("'%s' lacks the " TRACKING_PROPERTY "=off of <qemu:override>, "
-                           "which libvirt leaves out when a device is plugged in (QEMU: %s)",
-                           alias, value ? value : "no such property");
+    return g_strdup_printf(
+        "'%s' does not have the " TRACKING_PROPERTY
+        "=off of <qemu:override>, which libvirt omits when it plugs in a device (QEMU: %s)",
+        alias, value ? value : "no such property");
 }
 
 /* ---- the kernel ---- */
@@ -152,8 +153,8 @@ native_judge_kernel(const vg_virt_host *host, virDomainPtr domain, const char *x
     const char *tracked = native_find_tracked(xml, devices);
     if (tracked)
         return g_strdup_printf(
-            "this host's kernel cannot track which memory '%s' writes "
-            "(CONFIG_IOMMUFD), and <qemu:override> does not say " TRACKING_PROPERTY "=off",
+            "this host's kernel cannot track which memory '%s' writes (CONFIG_IOMMUFD), and "
+            "<qemu:override> does not set " TRACKING_PROPERTY "=off",
             tracked);
     for (unsigned i = 0; !why && i < devices->len; i++) {
         const struct vg_move_device *device = devices->pdata[i];
@@ -198,8 +199,8 @@ vg_virt_ask_native(vg_virt_link *link, const char *uuid, const GPtrArray *device
 {
     struct native_job *job = g_new0(struct native_job, 1);
 
-    vg_virt_job_init(&job->base, "whether the GPUs could be migrated", native_run, native_free,
-                     NULL);
+    vg_virt_job_init(&job->base, "to check whether the GPUs can be migrated", native_run,
+                     native_free, NULL);
     job->uuid = g_strdup(uuid);
     job->devices = vg_virt_copy_devices(devices);
     if (vg_virt_call(link, &job->base, err) < 0)

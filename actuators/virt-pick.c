@@ -537,7 +537,7 @@ vg_virt_host_check_others(vg_virt_host *host, const char *uuid, const GPtrArray 
             const struct vg_move_device *device = devices->pdata[k];
             if (pick_has(has, device) && ++users[k] >= pick_slots(device, named, n_named))
                 result =
-                    vg_error(err, VG_E_CONFLICT, "the VM '%s' has %s", virDomainGetName(domain),
+                    vg_error(err, VG_E_CONFLICT, "the VM '%s' uses %s", virDomainGetName(domain),
                              device->source_address ? device->source_address : device->type);
         }
     }

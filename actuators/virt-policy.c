@@ -31,7 +31,7 @@ policy_do(struct vg_virt_job *base, vg_virt_host *host, GError **err)
             : g_strdup_printf("<policy mode='%s'/>", vg_policy_mode_names[job->mode]);
     return virDomainSetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, element,
                                 element ? VG_POLICY_XML_PREFIX : NULL, VG_POLICY_XML_URI, flags) < 0
-               ? vg_virt_host_failed(host, err, "libvirt rejects the metadata")
+               ? vg_virt_host_failed(host, err, "libvirt rejected the metadata")
                : 0;
 }
 

@@ -107,7 +107,7 @@ check_metadata(struct precheck *check, GError **err)
         check->memory_bytes = vm->memory_bytes;
         if (vm->nova_managed)
             precheck_add(check,
-                         "'%s' belongs to OpenStack (instance %s): nova moves it, with "
+                         "'%s' belongs to OpenStack (instance %s): move it through nova with "
                          "'openstack server migrate --live-migration'",
                          check->name, vm->nova.name ? vm->nova.name : "without a name");
         else if (vm->manager)
@@ -188,7 +188,7 @@ precheck_block_jobs(struct precheck *check)
             precheck_add(
                 check,
                 "a block job is running on disk '%s' of '%s', and libvirt does not migrate such a "
-                "VM: wait for its end, or abort it ('virsh blockjob')",
+                "VM: wait until the job ends, or abort it ('virsh blockjob')",
                 disk, check->name);
     }
     virResetLastError();
@@ -208,7 +208,7 @@ check_state(struct precheck *check)
     if (virDomainGetJobInfo(check->domain, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
         precheck_add(check,
                      "another libvirt job is running on '%s' ('virsh domjobinfo' shows it): wait "
-                     "for its end",
+                     "until it ends",
                      check->name);
     int snapshots = virDomainSnapshotNum(check->domain, 0);
     if (snapshots > 0)
@@ -245,7 +245,7 @@ check_clashes(struct precheck *check, GError **err)
     check_other(check, same_uuid, "the same UUID");
     char other[VIR_UUID_STRING_BUFLEN] = "";
     if (same_name && virDomainGetUUIDString(same_name, other) == 0 && !vg_vm_is(other, NULL, uuid))
-        check_other(check, same_name, "the same name and another UUID");
+        check_other(check, same_name, "the same name and a different UUID");
     return 0;
 }
 
@@ -276,14 +276,13 @@ check_hosts(struct precheck *check, GError **err)
     if (!there)
         return -1;
     if (here->uuid && g_strcmp0(here->uuid, there->uuid) == 0)
-        precheck_add(
-            check,
-            "'%s' and '%s' have the same UUID: they are one host, or one needs a host_uuid "
-            "of its own in libvirtd.conf",
-            check->source_uri, check->host->uri);
+        precheck_add(check,
+                     "'%s' and '%s' have the same UUID: they are the same host, or one of them "
+                     "needs its own host_uuid in libvirtd.conf",
+                     check->source_uri, check->host->uri);
     if (check->needs->host_cpu && g_strcmp0(here->cpu_model, there->cpu_model) != 0)
         precheck_add(check,
-                     "'%s' has its host's CPU model, %s, and the CPU of '%s' is %s: use a CPU "
+                     "'%s' uses its host's CPU model, %s, but the CPU of '%s' is %s: use a CPU "
                      "model that both support",
                      check->name, here->cpu_model ? here->cpu_model : "unknown", check->host->uri,
                      there->cpu_model ? there->cpu_model : "unknown");
@@ -326,7 +325,7 @@ check_cpu(struct precheck *check, GError **err)
         virResetLastError();
         return 0;
     }
-    return precheck_refused(check, err, "the CPU of '%s' is unavailable", check->name);
+    return precheck_refused(check, err, "the CPU model of '%s' is unavailable", check->name);
 }
 
 /* Returns free memory and the size of the page cache that could be given up, or -1 if unknown. */
@@ -356,7 +355,7 @@ check_memory(struct precheck *check)
     int64_t there = memory_of(check->host->connection);
 
     if (!check->needs->huge_pages && there >= 0 && there < check->memory_bytes)
-        precheck_add(check, "'%s' needs %lld MiB of memory, and '%s' has %lld MiB at most",
+        precheck_add(check, "'%s' needs %lld MiB of memory, but '%s' has at most %lld MiB",
                      check->name, (long long)(check->memory_bytes / MIB), check->host->uri,
                      (long long)(there / MIB));
 }
@@ -419,8 +418,8 @@ precheck_ask_source(struct vg_virt_job *job, vg_virt_host *host, GError **err)
     check->runs = virDomainIsActive(domain) != 0;
     if (check->runs)
         return check_all(check, err);
-    precheck_add(check, "'%s' does not run on '%s': start it, or move its definition", check->name,
-                 host->uri);
+    precheck_add(check, "'%s' is not running on '%s': start it, or move its definition",
+                 check->name, host->uri);
     return 0;
 }
 
@@ -463,14 +462,14 @@ vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck 
     all->devices = vg_virt_copy_devices(check->devices);
     all->problems = g_ptr_array_new_with_free_func(g_free);
     all->doubts = g_ptr_array_new_with_free_func(g_free);
-    vg_virt_job_init(&all->base, "obstacles to moving the VM", precheck_ask_source, precheck_free,
-                     NULL);
+    vg_virt_job_init(&all->base, "to check for obstacles to moving the VM", precheck_ask_source,
+                     precheck_free, NULL);
     all->base.call_ns = PRECHECK_CALL_NS;
     if (vg_virt_call(source, &all->base, err) < 0)
         return -1;
     if (target && all->runs) {
-        vg_virt_job_init(&all->base, "obstacles to accepting the VM", precheck_ask_target,
-                         precheck_free, NULL);
+        vg_virt_job_init(&all->base, "to check for obstacles to accepting the VM",
+                         precheck_ask_target, precheck_free, NULL);
         all->base.call_ns = PRECHECK_CALL_NS;
         if (vg_virt_call(target, &all->base, err) < 0)
             return -1;

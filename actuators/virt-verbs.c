@@ -230,7 +230,8 @@ int
 vg_virt_check_others(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                      const struct vg_named_device *named, size_t n_named, GError **err)
 {
-    struct verbs_job *job = verbs_new("which VM has the GPUs", verbs_do_check_others, uuid, NULL);
+    struct verbs_job *job =
+        verbs_new("to find the VM that has the GPUs", verbs_do_check_others, uuid, NULL);
 
     job->devices = vg_virt_copy_devices(devices);
     verbs_copy_named(job, named, n_named);
@@ -338,8 +339,8 @@ verbs_do_end_incoming(struct vg_virt_job *base, vg_virt_host *host, GError **err
 int
 vg_virt_end_incoming(vg_virt_link *link, const char *uuid, GError **err)
 {
-    struct verbs_job *job =
-        verbs_new("to end a QEMU that waits for a migration", verbs_do_end_incoming, uuid, NULL);
+    struct verbs_job *job = verbs_new("to end a QEMU process that waits for a migration",
+                                      verbs_do_end_incoming, uuid, NULL);
 
     job->base.call_ns = END_NS;
     if (vg_virt_call(link, &job->base, err) < 0)
@@ -389,7 +390,8 @@ verbs_do_read_arrival(struct vg_virt_job *base, vg_virt_host *host, GError **err
 static void
 verbs_read_arrival(vg_virt_link *target, const char *uuid, struct vg_migration_progress *progress)
 {
-    struct verbs_job *job = verbs_new("how the VM arrived", verbs_do_read_arrival, uuid, NULL);
+    struct verbs_job *job =
+        verbs_new("to check how the VM arrived", verbs_do_read_arrival, uuid, NULL);
 
     job->progress = *progress;
     if (vg_virt_call(target, &job->base, NULL) < 0)

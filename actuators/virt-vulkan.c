@@ -30,7 +30,7 @@ vulkan_define(vg_virt_host *host, const char *xml, GError **err)
 {
     g_autoptr(virDomain) domain = virDomainDefineXML(host->connection, xml);
 
-    return domain ? 0 : vg_virt_host_failed(host, err, "libvirt rejects the definition");
+    return domain ? 0 : vg_virt_host_failed(host, err, "libvirt rejected the definition");
 }
 
 /* Notes in the definition what was changed, once libvirt has added what it adds of its own. */
@@ -49,7 +49,7 @@ vulkan_note(vg_virt_host *host, virDomainPtr domain, const char *before,
         return -1;
     if (virDomainSetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, note, VG_VULKAN_XML_PREFIX,
                              VG_VULKAN_XML_URI, VIR_DOMAIN_AFFECT_CONFIG) < 0)
-        return vg_virt_host_failed(host, err, "libvirt rejects the record of the change");
+        return vg_virt_host_failed(host, err, "libvirt rejected the record of the change");
     *ret_after = g_steal_pointer(&after);
     return 0;
 }
@@ -110,8 +110,8 @@ vulkan_check_emulator(const char *xml, GPtrArray *notes, GError **err)
         return 0;
     if (access(VG_VULKAN_EMULATORS, X_OK) < 0)
         return vg_error(err, VG_E_CONFLICT,
-                        "there is no " VG_VULKAN_EMULATORS
-                        ", which is part of vgpud: install it completely");
+                        VG_VULKAN_EMULATORS
+                        ", a part of vgpud, is missing: install vgpud completely");
     g_ptr_array_add(
         notes,
         g_strdup(

@@ -76,13 +76,13 @@ paths_judge_device(struct paths_case *one)
     if (comparable && here->size_bytes > 0 && there->size_bytes > 0 &&
         here->size_bytes != there->size_bytes)
         paths_say(one, VG_PATH_REFUSED,
-                  "%s, %s, is another device on '%s': it has %" PRId64 " bytes there, and %" PRId64
-                  " on '%s'",
+                  "%s, %s, is a different device on '%s': it has %" PRId64
+                  " bytes there, and %" PRId64 " on '%s'",
                   need->path, need->use, one->to, there->size_bytes, here->size_bytes, one->from);
     else if (comparable && paths_differ(here->identity, there->identity))
         paths_say(one, VG_PATH_REFUSED,
-                  "%s, %s, is another device on '%s': it is %s there, and %s on '%s'", need->path,
-                  need->use, one->to, there->identity, here->identity, one->from);
+                  "%s, %s, is a different device on '%s': it is %s there, and %s on '%s'",
+                  need->path, need->use, one->to, there->identity, here->identity, one->from);
     else
         paths_say(one, VG_PATH_OK, "'%s' has the block device %s, %s", one->to, need->path,
                   need->use);
@@ -101,7 +101,7 @@ paths_judge_local(struct paths_case *one)
         strcmp(here->identity, there->identity) == 0 && here->shared)
         paths_say(one, VG_PATH_UNTRIED,
                   "%s, %s, is on a local file system (%s) of '%s': unless '%s' mounts it from "
-                  "there, it is another file",
+                  "there, it is a different file",
                   need->path, need->use, type, one->to, one->from);
     else if (need->writable && need->is_storage)
         paths_say(one, VG_PATH_REFUSED,
@@ -110,8 +110,8 @@ paths_judge_local(struct paths_case *one)
                   need->path, need->use, type, one->to);
     else if (need->is_storage && comparable && here->size_bytes != there->size_bytes)
         paths_say(one, VG_PATH_REFUSED,
-                  "%s, %s, is another file on '%s': it has %" PRId64 " bytes there, and %" PRId64
-                  " on '%s'",
+                  "%s, %s, is a different file on '%s': it has %" PRId64
+                  " bytes there, and %" PRId64 " on '%s'",
                   need->path, need->use, one->to, there->size_bytes, here->size_bytes, one->from);
     else
         paths_say(one, VG_PATH_OK,
@@ -129,7 +129,7 @@ paths_judge_shared(struct paths_case *one)
         paths_differ(here->identity, there->identity))
         paths_say(
             one, VG_PATH_UNTRIED,
-            "%s, %s, may be another file on '%s' (%s): its number is %s there, and %s on '%s'",
+            "%s, %s, may be a different file on '%s' (%s): its number is %s there, and %s on '%s'",
             need->path, need->use, one->to, there->file_system, there->identity, here->identity,
             one->from);
     else
@@ -178,8 +178,8 @@ vg_path_judge(const struct vg_path_need *need, const struct vg_path_seen *here,
     one.check->writable = need->writable;
     const bool is_unknown = !there || there->state == VG_PATH_UNKNOWN;
     if (is_unknown && need->optional && !need->is_storage)
-        paths_say(&one, VG_PATH_OK, "libvirt makes %s, %s, if '%s' has none", need->path, need->use,
-                  to);
+        paths_say(&one, VG_PATH_OK, "libvirt creates %s, %s, if '%s' has none", need->path,
+                  need->use, to);
     else if (is_unknown)
         paths_say(&one, VG_PATH_UNTRIED, "it is unknown whether '%s' has %s, %s: %s", to,
                   need->path, need->use, there && there->why ? there->why : "it was not queried");
@@ -190,8 +190,8 @@ vg_path_judge(const struct vg_path_need *need, const struct vg_path_seen *here,
         paths_judge_there(&one);
     else if (need->optional)
         paths_say(&one, VG_PATH_OK,
-                  "'%s' has no %s, %s: libvirt makes it, or leaves the drive empty", to, need->path,
-                  need->use);
+                  "'%s' has no %s, %s: libvirt creates it, or leaves the drive empty", to,
+                  need->path, need->use);
     else
         paths_say(&one, VG_PATH_REFUSED, "'%s' has no %s, %s", to, need->path, need->use);
     return one.check;

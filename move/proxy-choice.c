@@ -95,7 +95,7 @@ vg_proxy_choice_keep_gpu(struct vg_proxy_choice *choice, const char *gpu, GError
     if (!vg_proxy_choice_has_gpu(choice->sockets, gpu)) {
         g_autofree char *gpus = vg_proxy_choice_list_gpus(choice->sockets);
         return vg_error(err, VG_E_NOT_FOUND,
-                        "no vgpu-proxy on %s serves a GPU '%s'; GPUs known to be served there: %s",
+                        "no vgpu-proxy on %s serves GPU '%s'; GPUs known to be served there: %s",
                         choice->what, gpu, gpus);
     }
     for (guint i = choice->sockets->len; i > 0; i--) {
@@ -127,8 +127,8 @@ choice_keep_vm(struct vg_proxy_choice *choice, const char *vm, const char *uuid,
         return 0;
     if (unreached)
         return vg_error(err, VG_E_REFUSED,
-                        "programs cannot reach the socket of '%s' at %s, %s: it must be tcp: with "
-                        "an address of that host%s",
+                        "programs cannot reach the socket of '%s' on %s, %s: its address must be "
+                        "tcp: with an address of that host%s",
                         vm, choice->what, unreached, choice->is_far ? "" : ", or vsock:");
     return vg_error(err, VG_E_REFUSED,
                     "no configured vgpu-proxy on %s has a socket for '%s'; there are sockets for "
@@ -146,7 +146,7 @@ choice_take(const struct vg_proxy_choice *choice, struct vg_proxy_move *move)
     move->host = g_strdup(choice->host);
     move->gpu = g_strdup(socket->gpu);
     move->why = g_strdup_printf(
-        "the vgpu-proxy at control socket %s on host '%s' has it for this VM, and %s%s",
+        "the vgpu-proxy with control socket %s on host '%s' provides it for this VM, and %s%s",
         socket->proxy, choice->host,
         socket->gpu[0] ? "serves GPU " : "does not report which GPU it serves", socket->gpu);
 }

@@ -75,19 +75,17 @@ verdict_check_side(const struct vg_verdict_host *host, bool after, double *ret_v
             continue;
         if (vms >= 0 && fabs(step->vms - vms) > 0.01)
             return g_strdup_printf(
-                "a VM came to host '%s', left it, started or stopped in the time "
-                "%s the move",
+                "a VM came to host '%s', left it, started or stopped in the period %s the move",
                 host->name, side);
         vms = step->vms;
         good++;
     }
     if (unknown > 0 && good < STEPS_PART * n)
         return g_strdup_printf(
-            "the CPU time that VMs lost on host '%s' is not known of the time %s "
-            "the move",
+            "the CPU time that VMs lost on host '%s' is unknown for the period %s the move",
             host->name, side);
     if (good < STEPS_PART * n)
-        return g_strdup_printf("host '%s' was measured for %u of %u s %s the move", host->name,
+        return g_strdup_printf("host '%s' was measured for only %u of %u s %s the move", host->name,
                                good * (guint)(VG_VERDICT_STEP_NS / (int64_t)NS_PER_S),
                                n * (guint)(VG_VERDICT_STEP_NS / (int64_t)NS_PER_S), side);
     *ret_vms = vms;
@@ -108,7 +106,7 @@ verdict_check_host(const struct vg_verdict_host *host, double *ret_vms)
         reason = verdict_check_side(host, true, &after);
     if (!reason && fabs(after - before - (double)host->arrived) > 0.01)
         reason = g_strdup_printf("other VMs came to host '%s', left it, started or stopped between "
-                                 "both times: it had %.0f VMs before and %.0f after",
+                                 "the two periods: it had %.0f VMs before and %.0f after",
                                  host->name, before, after);
     *ret_vms = before;
     return reason;
@@ -350,9 +348,10 @@ verdict_decide(const struct vg_verdict_question *question, double predicted, dou
         ret->why = g_strdup_printf("the change is between %+.2f and %+.2f cores%s", -gain - half,
                                    -gain + half, beside);
     } else {
-        verdict_cannot_tell(ret, g_strdup_printf("what VMs lose varies too much: the change is "
-                                                 "anywhere between %+.2f and %+.2f cores%s",
-                                                 -gain - half, -gain + half, beside));
+        verdict_cannot_tell(ret,
+                            g_strdup_printf("the CPU time that VMs lose varies too much: the "
+                                            "change is anywhere between %+.2f and %+.2f cores%s",
+                                            -gain - half, -gain + half, beside));
     }
 }
 
@@ -394,13 +393,13 @@ verdict_compare(const struct vg_verdict_question *question, struct vg_move_verdi
     ret->low_ns_per_s = verdict_ns(-change.mean - half);
     ret->high_ns_per_s = verdict_ns(-change.mean + half);
     if (question->predicted && fabs(question->gpu_gain) > 0 && !sides.gpu_known)
-        verdict_cannot_tell(ret,
-                            g_strdup("the plan predicted less waiting for GPUs, and the waits of "
-                                     "GPU requests on these hosts are unknown"));
+        verdict_cannot_tell(ret, g_strdup("the plan predicted less waiting for GPUs, but how long "
+                                          "GPU requests wait on these hosts is unknown"));
     else if (verdict_work_changed(question, &sides))
-        verdict_cannot_tell(ret, g_strdup_printf("the VMs want another amount of CPU time than "
-                                                 "before: %.2f cores before, %.2f after",
-                                                 sides.work[0], sides.work[1]));
+        verdict_cannot_tell(
+            ret, g_strdup_printf(
+                     "the VMs' demand for CPU time has changed: %.2f cores before, %.2f after",
+                     sides.work[0], sides.work[1]));
     else
         verdict_decide(question, question->cpu_gain + question->gpu_weight * question->gpu_gain,
                        -change.mean, half, ret);

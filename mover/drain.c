@@ -109,7 +109,7 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
         vg_drain_note_move(move, vm);
         return true;
     }
-    vg_log_warn("a VM cannot leave vm=\"%s\" to=\"%s\" reason=\"%s\"", vm->vm, vm->to,
+    vg_log_warn("a VM cannot be moved away vm=\"%s\" to=\"%s\" reason=\"%s\"", vm->vm, vm->to,
                 error->message);
     struct vg_drain_refusal *refusal = g_new0(struct vg_drain_refusal, 1);
     refusal->reason = g_strdup(error->message);

@@ -74,9 +74,9 @@ lease_reserve_any(struct mover_move *move, GError **err)
         g_propagate_error(err, g_steal_pointer(&error));
         return NULL;
     }
-    vg_log_warn("the GPU chosen for a move is no longer available, using any other id=%s "
-                "reason=\"%s\"",
-                move->record->id, error->message);
+    vg_log_warn(
+        "the GPU chosen for a move is no longer available, using any other GPU id=%s reason=\"%s\"",
+        move->record->id, error->message);
     return lease_reserve(move, err);
 }
 
@@ -163,9 +163,9 @@ lease_reserve_again(struct mover_move *move)
         return;
     struct vg_reservation *given = lease_reserve_any(move, &error);
     if (given) {
-        vg_log_warn("'%s' had lost the reservation of a move's GPUs, and has reserved some again "
-                    "id=%s",
-                    move->record->to, move->record->id);
+        vg_log_warn(
+            "'%s' had lost the reservation of a move's GPUs and has reserved GPUs again id=%s",
+            move->record->to, move->record->id);
         vg_reservation_free(move->given);
         move->given = given;
         return;
@@ -189,7 +189,7 @@ lease_renew_if_due(struct mover_move *move)
         return;
     move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
     if (lease_hold(move, &error) < 0)
-        vg_log_warn("cannot keep the GPUs of a move reserved for its return id=%s reason=\"%s\"",
+        vg_log_warn("cannot keep GPUs reserved for the return of a move id=%s reason=\"%s\"",
                     move->record->id, error->message);
     g_clear_error(&error);
     int kept = lease_prolong(move, &error);

@@ -37,8 +37,8 @@ libvirt_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError 
 {
     (void)vm;
     if (gpus && gpus->len > VG_MIGRATION_DEVICES_MAX)
-        return vg_error(err, VG_E_REFUSED, "the VM has %u GPUs, more than %d", gpus->len,
-                        VG_MIGRATION_DEVICES_MAX);
+        return vg_error(err, VG_E_REFUSED, "the VM has %u GPUs, but a move supports at most %d",
+                        gpus->len, VG_MIGRATION_DEVICES_MAX);
     return 0;
 }
 
@@ -76,7 +76,7 @@ libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err
     check.paths = paths;
     const int status = vg_virt_precheck(source, target, &check, problems, err);
     if (move->record->tls_warns)
-        g_ptr_array_add(doubts, g_strdup_printf("the VM's memory is sent in clear text: %s",
+        g_ptr_array_add(doubts, g_strdup_printf("the VM's memory is sent unencrypted: %s",
                                                 move->record->tls_why));
     libvirt_set_doubts(move, doubts);
     if (status == 0)

@@ -55,9 +55,10 @@ lock_check_act(const vg_mover *mover, const struct vg_migration *migration, GErr
         return 0;
     if (!mover->parts.region || migration->act_revision <= 0)
         return vg_error(err, VG_E_REFUSED,
-                        "an automatic move needs the leader of a cluster with etcd");
+                        "an automatic move must come from the leader of a cluster with etcd");
     if (vg_clock_realtime_ns() > migration->act_until_ns)
-        return vg_error(err, VG_E_REFUSED, "it is too late to start");
+        return vg_error(err, VG_E_REFUSED,
+                        "the time limit for starting the automatic move has passed");
     return 0;
 }
 

@@ -153,11 +153,12 @@ look_text(const struct mover_move *move, const struct mover_views *views,
     const bool is_on_a_host = facts->place == VG_PLACE_SOURCE || facts->place == VG_PLACE_TARGET;
     const char *stands = look_stands(views, facts->place);
 
-    return g_strdup_printf(
-        "the VM is %s%s%s%s; its GPUs are %s%s%s", is_on_a_host ? "on the " : "",
-        vg_migration_place_names[facts->place], stands ? ", " : "", stands ? stands : "",
-        move->record->devices->len > 0 ? vg_migration_gpu_names[facts->gpu] : "none",
-        *why ? "; " : "", why);
+    return g_strdup_printf("the VM is %s%s%s%s; %s%s%s%s", is_on_a_host ? "on the " : "",
+                           vg_migration_place_names[facts->place], stands ? ", " : "",
+                           stands ? stands : "",
+                           move->record->devices->len > 0 ? "its GPUs are " : "it has no GPUs",
+                           move->record->devices->len > 0 ? vg_migration_gpu_names[facts->gpu] : "",
+                           *why ? "; " : "", why);
 }
 
 /* Records which host the look waits for. */
@@ -174,8 +175,8 @@ look_tell_waiting(struct mover_move *move, const struct mover_views *views, cons
                                  command)
                : g_strdup("");
     g_autofree char *text = g_strdup_printf(
-        "libvirtd of '%s'%s%s%s: %s; if it hangs, restart it%s", views->source_known ? to : from,
-        both ? " and of '" : "", both ? to : "", both ? "'" : "", why, paused);
+        "libvirtd on '%s'%s%s%s: %s; if it hangs, restart it%s", views->source_known ? to : from,
+        both ? " and on '" : "", both ? to : "", both ? "'" : "", why, paused);
 
     mover_wait(move, text);
 }
@@ -313,10 +314,10 @@ look_tidy_target(struct mover_move *move, struct mover_outcome *ret, GError **er
     }
     if (there.place != VG_DOMAIN_ABSENT) {
         g_autofree char *command = mover_command(move, true, "destroy");
-        return vg_error(err, VG_E_CONFLICT,
-                        "'%s' also has a QEMU of the VM (%s); if it is not needed, %s ends it",
-                        move->record->to, there.stands ? there.stands : "it is running or waiting",
-                        command);
+        return vg_error(
+            err, VG_E_CONFLICT,
+            "'%s' also has a QEMU process of the VM (%s); if it is not needed, %s ends it",
+            move->record->to, there.stands ? there.stands : "it is running or waiting", command);
     }
     return there.defined ? look_undefine(move, ret, err) : 0;
 }
@@ -332,8 +333,8 @@ look_tidy_arrived(struct mover_move *move, struct mover_outcome *ret, GError **e
     /* Without a reservation, the GPUs may have been promised to another VM. */
     if (there.defined && move->record->reservation && look_define_gpus(move, true, err) < 0)
         return -1;
-    ret->text = g_strdup_printf("the VM is defined %s%s", there.defined ? "on " : "nowhere",
-                                there.defined ? move->record->to : "");
+    ret->text = there.defined ? g_strdup_printf("the VM is defined on '%s'", move->record->to)
+                              : g_strdup("the VM is defined on neither host");
     return 0;
 }
 
@@ -381,7 +382,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (!views.source_known || !views.target_known)
         return vg_error(err, VG_E_UNREACHABLE, "%s", why->str);
     if (look_place(&views) != VG_PLACE_TARGET)
-        return vg_error(err, VG_E_CONFLICT, "the VM does not run only on '%s'", record->to);
+        return vg_error(err, VG_E_CONFLICT, "the VM is not running on '%s' alone", record->to);
     if (views.target.place == VG_DOMAIN_STILL) {
         g_autofree char *command = mover_command(move, true, "resume");
         return vg_error(err, VG_E_CONFLICT,
@@ -389,7 +390,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
                         views.target.stands, command);
     }
     if (record->devices->len > 0 && look_gpu(move, &views.target) != VG_GPU_ATTACHED)
-        return vg_error(err, VG_E_CONFLICT, "the VM lacks some of its GPUs");
+        return vg_error(err, VG_E_CONFLICT, "some of the VM's GPUs are missing");
     if (look_define_gpus(move, true, err) < 0)
         return -1;
     if (views.source.place == VG_DOMAIN_STILL && look_is_unclear(&move->machine) &&
@@ -398,9 +399,10 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (views.source.place != VG_DOMAIN_ABSENT) {
         g_autofree char *command = mover_command(move, false, "destroy");
         return vg_error(err, VG_E_CONFLICT,
-                        "the VM runs on '%s', and '%s' still has a QEMU of it, %s; %s ends that",
+                        "the VM runs on '%s', but '%s' still has a QEMU process of it (%s); %s "
+                        "ends that process",
                         record->to, record->from,
-                        views.source.stands ? views.source.stands : "which runs", command);
+                        views.source.stands ? views.source.stands : "it is running", command);
     }
     if (views.source.defined) {
         g_autofree char *command = mover_command(move, false, "undefine");

@@ -201,7 +201,7 @@ mover_let_pass(struct mover_move *move, enum vg_move_verb verb)
     if (n == 0)
         return;
     g_autofree char *what =
-        g_strdup_printf("the end of the cause that made '%s' fail", vg_move_verb_names[verb]);
+        g_strdup_printf("the next attempt of '%s', which failed", vg_move_verb_names[verb]);
     mover_wait(move, what);
     while (vg_clock_monotonic_ns() < until_ns && !atomic_load(&move->cancel) &&
            vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + AGAIN_LOOK_NS))
@@ -358,7 +358,7 @@ mover_check_open(vg_mover *mover, GError **err)
 {
     mover_forget_ended(mover);
     VG_LOCK_SCOPE(&mover->lock);
-    return mover->ending ? vg_error(err, VG_E_BUSY, "vgpud is ending") : 0;
+    return mover->ending ? vg_error(err, VG_E_BUSY, "vgpud is stopping") : 0;
 }
 
 int
@@ -428,10 +428,9 @@ mover_turn_back(struct mover_move *move, GError **err)
     if (!vg_move_abort(&move->machine)) {
         if (!move->record->waits_for)
             return vg_error(err, VG_E_CONFLICT,
-                            move->machine.back
-                                ? "the move is already being rolled back"
-                                : "it is too late: the VM is on '%s'; once the move is done, it "
-                                  "can be undone",
+                            move->machine.back ? "the move is already being rolled back"
+                                               : "it is too late to abort the move: the VM is on "
+                                                 "'%s'; the move can be undone once it is done",
                             move->record->to);
         atomic_store(&move->given_up, true);
     }

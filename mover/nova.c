@@ -119,7 +119,7 @@ nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
     ret->facts.final = ret->facts.place == VG_PLACE_UNKNOWN;
     ret->text =
         ret->facts.final
-            ? g_strdup("the VM does not run here, or libvirt moves it without nova")
+            ? g_strdup("the VM is not running here, or libvirt is moving it without nova")
             : g_strdup("the VM is on the source; the request to nova has not been sent yet");
     return 0;
 }
@@ -131,11 +131,11 @@ nova_place_text(const struct vg_nova_server *server)
     if (!server->known)
         return g_strdup("nova no longer has this instance");
     if (strcmp(server->status, "ERROR") == 0)
-        return g_strdup_printf("nova has the instance in ERROR, on '%s': %s", server->host,
+        return g_strdup_printf("nova reports the instance in state ERROR on '%s': %s", server->host,
                                server->fault ? server->fault : "it gave no reason");
     if (vg_nova_is_migrating(server))
         return g_strdup("nova is moving it");
-    return g_strdup_printf("nova has it on '%s', %s", server->host, server->status);
+    return g_strdup_printf("nova reports it on '%s' in state %s", server->host, server->status);
 }
 
 static struct vg_move_facts
@@ -200,7 +200,7 @@ nova_look_after(struct mover_move *move)
     if (!back && vg_clock_realtime_ns() < nova_until_ns(move))
         return;
     if (vg_nova_abort(move->nova, move->record->uuid, &error) < 0)
-        vg_log_warn("nova is not aborting the migration now id=%s reason=\"%s\"", move->record->id,
+        vg_log_warn("nova cannot abort the migration now id=%s reason=\"%s\"", move->record->id,
                     error->message);
 }
 

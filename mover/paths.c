@@ -70,9 +70,9 @@ paths_ask_target(struct mover_move *move, const GPtrArray *paths)
 
     if (there)
         return there;
-    g_autofree char *text =
-        g_strdup_printf("not checked whether '%s' has the VM's disks and what else it needs: %s",
-                        record->to, error->message);
+    g_autofree char *text = g_strdup_printf(
+        "cannot check whether '%s' has the disks and other paths that the VM needs: %s", record->to,
+        error->message);
     paths_add_doubt(move, text);
     return NULL;
 }
@@ -99,8 +99,8 @@ mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *pr
     untried += there ? needs->len - paths->len : 0;
     if (untried > DOUBTS_MAX) {
         g_autofree char *text =
-            g_strdup_printf("of %u paths that the VM needs on '%s', %u could not be verified",
-                            needs->len, move->record->to, untried);
+            g_strdup_printf("%u of the %u paths that the VM needs on '%s' could not be verified",
+                            untried, needs->len, move->record->to);
         paths_add_doubt(move, text);
     }
 }

@@ -160,8 +160,8 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
     struct vg_peer_info *info = vg_peers_find(mover->parts.peers, to);
     if (!info) {
         vg_error(err, VG_E_NOT_FOUND,
-                 "this vgpud knows no host '%s'; add a group [peer NAME] to its configuration; "
-                 "`vgpuctl peer list` shows the known hosts",
+                 "this vgpud does not know a host '%s'; add a group [peer NAME] to its "
+                 "configuration; `vgpuctl peer list` shows the known hosts",
                  to);
         return NULL;
     }
@@ -208,9 +208,9 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     g_autoptr(vg_migration) migration = vg_migration_new();
 
     if (!settings->enabled) {
-        vg_error(
-            err, VG_E_REFUSED,
-            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
+        vg_error(err, VG_E_REFUSED,
+                 "actions are disabled on this host; set [actions] enabled=yes in vgpud.conf to "
+                 "enable them");
         return NULL;
     }
     if (request->gpu_during && vg_migration_check_place(request->gpu_during, err) < 0)
@@ -305,10 +305,10 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     int status = 0;
 
     if (other || queued) {
-        g_ptr_array_add(problems, g_strdup_printf(other ? "'%s' is already being moved, by '%s'"
-                                                        : "'%s' is already waiting to be moved, by "
-                                                          "'%s'",
-                                                  migration->vm, other ? other : queued));
+        g_ptr_array_add(problems,
+                        g_strdup_printf(other ? "'%s' is already being moved (%s)"
+                                              : "'%s' is already waiting to be moved (%s)",
+                                        migration->vm, other ? other : queued));
         return 0;
     }
     move.settings = vg_mover_settings(mover);
@@ -357,7 +357,7 @@ prepare_tell(vg_mover *mover, const vg_move_settings *settings, const char *uuid
     struct vg_guest_answer answer = {0};
 
     if (move)
-        return vg_error(err, VG_E_BUSY, "it is being moved, by '%s'", move);
+        return vg_error(err, VG_E_BUSY, "it is being moved (%s)", move);
     g_autoptr(vg_virt_link) link = vg_virt_link_open(settings->libvirt_uri, err);
     if (!link || vg_guest_tell_proxy(link, uuid, at, token, &verb, &answer, err) < 0)
         return -1;

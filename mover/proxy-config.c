@@ -15,7 +15,8 @@
 
 const struct vg_conf_key vg_proxy_keys[VG_PROXY_N_KEYS] = {
     {"proxy", "address", VG_CONF_STRING, AT_PROXY(address), "", 0, 118, NULL,
-     "How its programs reach a vgpu-proxy: tls:HOST:PORT, tcp:HOST:PORT, vsock:2:PORT, or none."},
+     "Address that the VM's programs use to reach a vgpu-proxy: tls:HOST:PORT, tcp:HOST:PORT, "
+     "vsock:2:PORT, or none."},
     {"proxy", "token_file", VG_CONF_STRING, AT_PROXY(token_file), "", 0, 4000, NULL,
      "File with the token of the proxy's socket; it must not be readable by all users."},
 };
@@ -49,7 +50,7 @@ static char *
 proxy_config_fault(const struct vg_proxy_config *proxy)
 {
     if (!proxy->address[0])
-        return g_strdup("address is missing: it is the proxy's address, as this VM reaches it");
+        return g_strdup("address, which this VM uses to reach the proxy, is missing");
     if (strcmp(proxy->address, "none") == 0)
         return NULL;
     if (!proxy_config_is_address(proxy->address))

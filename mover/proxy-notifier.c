@@ -120,8 +120,8 @@ notifier_write(vg_proxy_notifier *notifier)
         return;
     if (!g_file_set_contents_full(notifier->path, text->str, (gssize)text->len,
                                   G_FILE_SET_CONTENTS_CONSISTENT, 0640, &error)) {
-        vg_log_warn_limited("cannot save which guests know their proxy, so the next vgpud cannot "
-                            "notify them when it is removed reason=\"%s\"",
+        vg_log_warn_limited("cannot save which guests know their proxy, so after a restart vgpud "
+                            "cannot notify them when it is removed reason=\"%s\"",
                             error->message);
         return;
     }
@@ -216,9 +216,9 @@ notifier_is_due(vg_proxy_notifier *notifier, struct notifier_vm *vm, const struc
         vm->id = 0;
         g_free(vm->reason);
         vm->reason =
-            g_strdup(here ? "it does not run here"
-                          : "this host has no such VM; if it no longer exists, remove its group, "
-                            "and its socket and token from vgpu-proxy");
+            g_strdup(here ? "it is not running here"
+                          : "this host has no such VM; if it no longer exists, remove its group "
+                            "from vgpud.conf, and its socket and token from vgpu-proxy");
         return false;
     }
     g_free(vm->uuid);

@@ -92,8 +92,8 @@ room_find_all(const GStrv paths, const char *name, vg_proxy_control **ret_contro
         /* One proxy may be known by two paths. */
         if (*ret && socket->pid != (*ret)->pid) {
             vg_error(err, VG_E_REFUSED,
-                     "two vgpu-proxies of this host have the socket '%s': the ones with the "
-                     "control sockets %s and %s",
+                     "two vgpu-proxies on this host have the socket '%s': those with the control "
+                     "sockets %s and %s",
                      name, (*ret)->proxy, socket->proxy);
             vg_proxy_socket_free(socket);
             g_clear_error(&error);
@@ -125,7 +125,7 @@ vg_proxy_room_reserve(const char *proxies, const struct vg_proxy_room *room, GEr
     if (status == 0)
         status = socket ? vg_proxy_control_reserve(control, socket->socket, room, err)
                         : vg_error(err, VG_E_NOT_FOUND,
-                                   "no vgpu-proxy of this host has the socket '%s'", room->socket);
+                                   "no vgpu-proxy on this host has the socket '%s'", room->socket);
     vg_proxy_socket_free(socket);
     return status;
 }
@@ -150,7 +150,7 @@ vg_proxy_room_release(const char *proxies, const char *id, GError **err)
             error = g_steal_pointer(&one);
     }
     if (!error)
-        return vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy of this host has a reservation '%s'",
+        return vg_error(err, VG_E_NOT_FOUND, "no vgpu-proxy on this host has a reservation '%s'",
                         id);
     g_propagate_error(err, error);
     return -1;

@@ -166,9 +166,9 @@ mover_queue_why_retry(vg_mover *mover, const char *to)
 
     if (running >= settings->moves)
         return running == 1
-                   ? g_strdup("1 move is running, the most that [actions] moves allows")
-                   : g_strdup_printf("%u moves are running, the most that [actions] moves allows",
-                                     running);
+                   ? g_strdup("1 move is running, the maximum that [actions] moves allows")
+                   : g_strdup_printf(
+                         "%u moves are running, the maximum that [actions] moves allows", running);
     if (others->len > 0 && there + others->len >= settings->moves)
         return g_strdup_printf("%u moves to '%s' are running, %u of them from other hosts; "
                                "[actions] moves allows %" PRId64,
@@ -206,7 +206,8 @@ mover_queue_why_turn(vg_mover *mover, const char *to)
     char *why = mover_queue_why_retry(mover, to);
 
     if (!why && vg_peers_queue_to(mover->parts.peers, to) && queue_was_lately(mover, to))
-        why = g_strdup_printf("another host has moves to '%s' in its queue and is first", to);
+        why =
+            g_strdup_printf("another host has queued moves to '%s', and its turn comes first", to);
     return why;
 }
 
@@ -297,7 +298,7 @@ queue_end_record(const vg_mover *mover, const struct vg_migration *queued, const
     }
     record->not_started = true;
     g_free(record->cause);
-    record->cause = why ? g_strdup_printf("it could not start at its turn: %s", why)
+    record->cause = why ? g_strdup_printf("it could not start when its turn came: %s", why)
                         : g_strdup("it was aborted");
     record->vm_on = is_here ? record->vm_on : VG_PLACE_UNKNOWN;
     record->gpu = is_here ? record->gpu : VG_GPU_UNKNOWN;

@@ -36,11 +36,10 @@ mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
                      info->libvirt_reason);
             return NULL;
         }
-        vg_error(
-            err, VG_E_REFUSED,
-            "libvirt_uri is not set in [peer %s]: it is the URI from this host's libvirt to that "
-            "host's",
-            peer);
+        vg_error(err, VG_E_REFUSED,
+                 "libvirt_uri, the URI that this host's libvirt uses to reach that host's libvirt, "
+                 "is not set in [peer %s]",
+                 peer);
         return NULL;
     }
     vg_error(err, VG_E_NOT_FOUND, "[peer %s] no longer exists", peer);

@@ -357,11 +357,11 @@ reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_
             return -1;
     }
     if (n >= settings->moves + is_one)
-        return vg_error(err, VG_E_CONFLICT,
-                        "%" PRId64
-                        " VMs are already moving here (%s); [actions] moves of this host "
-                        "allows %" PRId64,
-                        n, names->str, settings->moves);
+        return vg_error(
+            err, VG_E_CONFLICT,
+            "%" PRId64
+            " VMs are already moving here (%s); [actions] moves on this host allows %" PRId64,
+            n, names->str, settings->moves);
     return list ? 0 : -1;
 }
 
@@ -373,10 +373,9 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     g_autoptr(GPtrArray) taken = g_ptr_array_new_with_free_func(g_free);
 
     if (!settings->enabled)
-        return vg_error(
-            err, VG_E_REFUSED,
-            "actions are disabled on this host; [actions] enabled=yes in its vgpud.conf "
-            "allows it");
+        return vg_error(err, VG_E_REFUSED,
+                        "actions are disabled on this host; set [actions] enabled=yes in its "
+                        "vgpud.conf to enable them");
     g_autoptr(vg_virt_link) host = vg_virt_link_open(settings->libvirt_uri, err);
     if (!host)
         return -1;
@@ -490,7 +489,7 @@ reservations_drop_mdevs(vg_reservations *reservations, const struct vg_move_sett
     VG_LOCK_SCOPE(&reservations->picking);
     g_autoptr(GPtrArray) taken = vg_reservations_taken(reservations);
     if (!host || vg_virt_drop_mdevs(host, devices, taken, &error) < 0)
-        vg_log_warn("mediated devices that were created for a VM remain reason=\"%s\"",
+        vg_log_warn("cannot remove mediated devices that were created for a VM reason=\"%s\"",
                     error->message);
 }
 

@@ -194,9 +194,9 @@ vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err)
     if (!migration || resume_check(migration, err) < 0 || resume_wait_saved(mover, id, err) < 0)
         return NULL;
     if (!settings->enabled) {
-        vg_error(
-            err, VG_E_REFUSED,
-            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
+        vg_error(err, VG_E_REFUSED,
+                 "actions are disabled on this host; set [actions] enabled=yes in vgpud.conf to "
+                 "enable them");
         return NULL;
     }
     resume_reset(migration, by);

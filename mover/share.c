@@ -107,8 +107,8 @@ share_warn(vg_mover *mover, const char *place, const char *why)
 {
     VG_LOCK_SCOPE(&mover->lock);
     if (g_hash_table_add(mover->unkept, g_strdup(place)))
-        vg_log_warn("no GPU memory is reserved for programs that continue at %s, where there may "
-                    "be too little then: %s",
+        vg_log_warn("cannot reserve GPU memory at %s for programs that continue there, so there "
+                    "may be too little: %s",
                     place, why);
 }
 

@@ -102,8 +102,9 @@ stuck_end_incoming(struct mover_move *move, const struct stuck_way *way, struct 
 
     if (!stuck_has_copied_nothing(move, way))
         return;
-    vg_log_warn("ending a QEMU that waits for a stalled migration id=%s vm=\"%s\" host=\"%s\"",
-                move->record->id, move->record->vm, host);
+    vg_log_warn(
+        "ending a QEMU process that waits for a stalled migration id=%s vm=\"%s\" host=\"%s\"",
+        move->record->id, move->record->vm, host);
     g_clear_pointer(&stuck->why, g_free);
     if (vg_virt_end_incoming(link, move->record->uuid, &error) < 0)
         stuck->why = g_strdup(error->message);
@@ -152,8 +153,8 @@ stuck_say_way(const struct mover_move *move, const struct stuck_way *way,
             : g_strdup("");
 
     if (way->is_left)
-        return g_strdup_printf("the end of the QEMU that a finished migration left on '%s'%s", to,
-                               end);
+        return g_strdup_printf(
+            "the end of the QEMU process that a finished migration left on '%s'%s", to, end);
     return g_strdup_printf("libvirtd on '%s' to end the migration, which may need an answer from "
                            "libvirtd on '%s'%s",
                            from, to, end);
@@ -171,7 +172,7 @@ mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
         text = stuck_say_way(move, &way, stuck);
     } else {
         g_autofree char *command = mover_command(move, is_back, "destroy");
-        text = g_strdup_printf("an answer from libvirtd of '%s' about the migration: %s; if "
+        text = g_strdup_printf("an answer from libvirtd on '%s' about the migration: %s; if "
                                "libvirtd hangs there, restart it; if QEMU hangs, %s ends the VM",
                                is_back ? move->record->to : move->record->from, why, command);
     }

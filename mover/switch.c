@@ -28,7 +28,7 @@ switch_refused(const struct vg_guest_answer *answer, const char *to, GError **er
                         "the agent in the guest is too old to move programs to another proxy");
     if (there == 0)
         return vg_error(err, VG_E_REFUSED, "the guest: %s", answer->text);
-    return vg_error(err, VG_E_REFUSED, "the guest: %s; %lld of %lld programs are at the new place",
+    return vg_error(err, VG_E_REFUSED, "the guest: %s; %lld of %lld programs have switched",
                     answer->text, (long long)there, (long long)answer->programs->total);
 }
 
@@ -57,7 +57,7 @@ switch_run(vg_mover *mover, const vg_move_settings *settings, struct vg_proxy_mo
     g_autofree char *other = mover_find_move(mover, move->uuid);
 
     if (other)
-        return vg_error(err, VG_E_CONFLICT, "'%s' is being moved, by '%s'", move->vm, other);
+        return vg_error(err, VG_E_CONFLICT, "'%s' is being moved (%s)", move->vm, other);
     if (move->dry_run)
         return 0;
     const struct mover_goal goal = {move->vm, move->uuid, move->to, -1};

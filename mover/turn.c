@@ -91,9 +91,9 @@ turn_prepare(vg_mover *mover, const struct vg_migration *queued, const char *req
         return now;
     }
     if (!settings->enabled) {
-        vg_error(
-            err, VG_E_REFUSED,
-            "actions are disabled on this host; [actions] enabled=yes in vgpud.conf allows it");
+        vg_error(err, VG_E_REFUSED,
+                 "actions are disabled on this host; set [actions] enabled=yes in vgpud.conf to "
+                 "enable them");
         return NULL;
     }
     struct vg_migration *now = vg_migration_copy(queued);

@@ -86,7 +86,7 @@ def test_moves_wait_for_their_turn(source):
     status, headers, second = source.daemon.post("/v1/migrations", {"vm": "vm-1", "to": "h2"})
     assert status == 201 and headers["Location"] == "/v1/migrations/" + second["id"]
     assert second["state"] == "pending" and second["steps"] == [] and second["waits_since_ns"] == second["made_ns"]
-    assert second["waits_for"] == ("its turn, as number 1 of 1 in the queue: 1 move is running, the most that "
+    assert second["waits_for"] == ("its turn, as number 1 of 1 in the queue: 1 move is running, the maximum that "
                                    "[actions] moves allows"), second
     third = source.move_of("vm-2")
     assert "as number 2 of 2 in the queue" in source.now(third)["waits_for"]
@@ -101,7 +101,7 @@ def test_moves_wait_for_their_turn(source):
     status, _, refused = source.ask("vm-1")
     assert status == 409 and second["id"] in refused["detail"], refused
     assert source.ask("vm-1", dry_run=True)[2]["problems"] == [
-        f"'vm-1' is already waiting to be moved, by '{second['id']}'"]
+        f"'vm-1' is already waiting to be moved ({second['id']})"]
     assert source.ask("vm-3", dry_run=True)[2]["problems"] == []
     # People see that.
     assert "pending: waits for its turn, as number 1 of 2" in " ".join(source.ctl("migration", "list").split())
@@ -209,7 +209,7 @@ def test_one_that_can_no_longer_begin_says_why(source, target):
     finally:
         assert target.daemon.request("DELETE", drain)[0] == 204
     assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "source", "attached"), move
-    assert move["cause"].startswith("it could not start at its turn: host 'h2' is in maintenance"), move
+    assert move["cause"].startswith("it could not start when its turn came: host 'h2' is in maintenance"), move
     assert "there is nothing to clean up" in source.show(second)
     nothing_was_asked(source, "vm-1")
 

@@ -116,7 +116,7 @@ def test_a_dry_run_asks_nova_and_changes_nothing(source, cloud):
     cloud.hypervisors[1] = ("h2.example", "compute-two", "down", "disabled")
     cloud.instance.task = "rebuilding"
     problems = source.ask(dry_run=True)[2]["problems"]
-    assert problems == ["nova is busy with it (rebuilding)", "nova-compute on 'compute-two' is down",
+    assert problems == ["nova is busy with the instance (rebuilding)", "nova-compute on 'compute-two' is down",
                         "nova-compute on 'compute-two' is disabled"]
     cloud.versions = ("2.1", "2.29")
     [problem] = source.ask(dry_run=True)[2]["problems"]
@@ -237,7 +237,7 @@ def test_the_migration_fails(source, cloud):
 def test_the_instance_ends_in_error(source, cloud):
     cloud.instance.end, cloud.instance.details = IN_ERROR, "qemu unexpectedly closed the monitor"
     move = end(source, "failed", "unknown",
-               "nova has put the instance in ERROR, on host 'h1': qemu unexpectedly closed the monitor",
+               "nova has put the instance on host 'h1' in state ERROR: qemu unexpectedly closed the monitor",
                "it is unknown whether vm-nova is on h1 or on h2")
     assert verbs(move) == ["look", "precheck", "migrate", "look"]
 
@@ -454,7 +454,7 @@ def test_nobody_listens_where_keystone_should_be(tmp_path, target, cloud):
 @pytest.mark.drawn("nova-move")
 def test_nova_has_it_elsewhere(source, cloud):
     cloud.instance.host, cloud.instance.node = "h7", "h7.example"
-    end(source, "failed", "source", "the VM is on 'h1', but nova has it on 'h7'")
+    end(source, "failed", "source", "the VM is on 'h1', but nova reports it on 'h7'")
 
 
 @pytest.mark.parametrize("what, words", [

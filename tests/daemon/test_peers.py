@@ -492,7 +492,7 @@ def test_moves_of_peers_to_the_same_host(tmp_path, players):
         # This host has just had a place there, and the other one has not.
         move = ask()
         assert move["state"] == "pending", move
-        wait_for(lambda: "another host has moves to 'played-0' in its queue" in (now(move)["waits_for"] or ""))
+        wait_for(lambda: "another host has queued moves to 'played-0'" in (now(move)["waits_for"] or ""))
         players.approvals = {"1": [], "2": []}
         wait_for(lambda: now(move)["ended_ns"])
         daemon.stop()
@@ -501,7 +501,7 @@ def test_moves_of_peers_to_the_same_host(tmp_path, players):
 def test_no_token(tmp_path, players):
     with start(tmp_path, players, range(1)) as daemon:
         (tmp_path / "token").write_text("no token\n")
-        assert "does not contain a token" in named(planned(daemon), "p0")
+        assert "contains no token" in named(planned(daemon), "p0")
         (tmp_path / "token").unlink()
         assert "cannot be read" in named(planned(daemon), "p0")
         (tmp_path / "token").write_text("another\n")

@@ -69,8 +69,8 @@ def test_an_address_of_two_hosts(tmp_path, site, its):
             wait_for(lambda: [p for p in daemon.get("/v1/peers")["items"] if p["answered_ns"] > asked + 10**9][1:], pause=0.1)
             wait_for(lambda: daemon.post(f"/v1/vms/{UUID}/proxy/move", {"to": "direct", "dry_run": True})[0] == 200)
             assert "has no channel" in host.ctl("proxy", "move", VM, "--to", address, code=3)
-            [said] = [line for line in daemon.log().splitlines() if "no GPU memory is reserved" in line]
-            assert f"at proxy:{address}, where" in said and re.search("peers '(far|twin)' and '(far|twin)' both have", said), said
+            [said] = [line for line in daemon.log().splitlines() if "cannot reserve GPU memory" in line]
+            assert f"at proxy:{address} for programs" in said and re.search("peers '(far|twin)' and '(far|twin)' both have", said), said
 
 
 def release(daemon, name):
@@ -159,7 +159,7 @@ def test_an_older_proxy(tmp_path, site, its):
         for _ in range(2):
             assert "has no channel" in host.ctl("proxy", "move", VM, "--to", site.pthread.name(), code=3)
         assert [line.split()[0] for line in older.asked] == ["reserve"] * 2
-        assert host.daemon.log().count("no GPU memory is reserved for programs that continue at proxy:") == 1
+        assert host.daemon.log().count("cannot reserve GPU memory at proxy:") == 1
         assert reserve(host, site.pthread, "one", 1)[0] == 422
 
 
@@ -169,7 +169,7 @@ def test_two_that_have_a_socket(tmp_path, site, pid):
     with Host(tmp_path / "host", "host", site.near.authority, [site.basic, Older(tmp_path / "again", site.basic, pid)]).daemon as daemon:
         status, said = reserve(type("Two", (), {"daemon": daemon}), site.basic, "one", 1)
         assert status == (422 if pid else 200)
-        assert not pid or f"two vgpu-proxies of this host have the socket '{site.basic.address[VM]}': the ones with the control sockets " in said
+        assert not pid or f"two vgpu-proxies on this host have the socket '{site.basic.address[VM]}': those with the control sockets " in said
         assert site.basic.told()["reserved_bytes"] == (0 if pid else MIB) and release(daemon, "one") == (404 if pid else 204)
 
 

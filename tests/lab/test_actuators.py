@@ -305,7 +305,7 @@ def test_precheck_finds(uuid):
         problems = precheck(wrong, gpus("h1", wrong))
         for words in ("OpenStack (instance render)", "'ua-foreign' is shared memory",
                       "'ua-gpu0' is on the VM's root bus", "is paused",
-                      "the same name and another UUID", "MiB of memory, and"):
+                      "the same name and a different UUID", "MiB of memory, but"):
             assert [text for text in problems if words in text], (words, problems)
         assert len(problems) == 6, problems
         # Such a GPU is not even asked of the guest.

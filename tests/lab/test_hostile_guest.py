@@ -18,7 +18,7 @@ GROWTH_MIB = 32
 TOO_MUCH = r"more than \d+ (bytes|messages)"
 MODES = [("zeros", TOO_MUCH), ("lines", TOO_MUCH), ("hellos", TOO_MUCH), ("greeted", TOO_MUCH),
          ("busy", TOO_MUCH + "|no message")]
-LIES = [(mode, "reports success, but not the release of the device") for mode in ("liar", "other")]
+LIES = [(mode, "reports success, but not that it has released the device") for mode in ("liar", "other")]
 SLOW_MODES = [("half", "has sent nothing for 10 s")]
 
 

@@ -141,7 +141,7 @@ def test_a_look_beside_another_program(movelab):
             finally:
                 holder.kill()
         assert answer and answer["problems"] == [], answer
-        assert any("another program uses the channel" in doubt for doubt in answer["doubts"]), answer
+        assert any("another program is using the channel" in doubt for doubt in answer["doubts"]), answer
     finally:
         remove_guest(GUEST)
 

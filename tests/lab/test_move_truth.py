@@ -301,7 +301,7 @@ def test_definition_on_the_target(movelab, ours):
             end = node.ended(node.move(name, "h2"))
             assert end["state"] == "rolled_back" and "not writable" in end["cause"], end
             [doubt] = end["doubts"]
-            assert "not checked whether" in doubt and "actions are disabled" in doubt, doubt
+            assert "cannot check whether" in doubt and "actions are disabled" in doubt, doubt
             assert running_on(name) == ["h1"]
             uuid = lab("virsh", "h1", "-q", "domuuid", name).stdout.strip()
             command = f"virsh -c qemu+tcp://h2/system undefine {uuid}"

@@ -517,7 +517,7 @@ def test_a_guest_and_an_agent_that_begin_anew(node, proxy):
     tell("h1", GUEST, "opencl restart")
     assert platforms("agent") == 1
     lab("virsh", "h1", "-q", "destroy", GUEST)
-    wait_for(lambda: [g for g in node.guests() if g["reason"] == "it does not run here"])
+    wait_for(lambda: [g for g in node.guests() if g["reason"] == "it is not running here"])
     boot()
     node.knows(proxy.address)
     assert platforms("anew") == 1

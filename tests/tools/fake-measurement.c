@@ -132,7 +132,7 @@ fake_list_proxy_guests(void *data)
         guest->address = g_strdup_printf("tcp:192.168.122.1:700%d", i);
         guest->told = i == 0;
         guest->told_ns = i == 0 ? 1700000000 * VG_NS_PER_S : 0;
-        guest->reason = g_strdup(i == 0 ? "" : "it does not run here");
+        guest->reason = g_strdup(i == 0 ? "" : "it is not running here");
         g_ptr_array_add(guests, guest);
     }
     return guests;

@@ -267,7 +267,7 @@ abort_move(void *data, const char *id, const char *peer, const char *asked_by, G
     if (!move)
         return NULL;
     if (move->state > VG_MIGRATION_MIGRATING) {
-        vg_error(err, VG_E_CONFLICT, "it is too late: the VM is on its target");
+        vg_error(err, VG_E_CONFLICT, "it is too late to abort the move: the VM is on its target");
         return NULL;
     }
     move->abort_asked = true;
@@ -500,7 +500,7 @@ fake_read_drain(void *data, const char *host, bool dry_run, GError **err)
         return NULL;
     }
     if (strcmp(host, "test-host") != 0) {
-        vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers is named '%s'", host);
+        vg_error(err, VG_E_NOT_FOUND, "neither this host nor any of its peers is named '%s'", host);
         return NULL;
     }
     vg_drain *drain = vg_drain_new();

@@ -107,7 +107,7 @@ greeted(void)
 
     g_free(vg_guest_talk_hello(talk, 1));
     feed(talk, HELLO_ANSWER);
-    assert_next(talk, VG_GUEST_HELLO, "agent 0.1 answers, its state is idle");
+    assert_next(talk, VG_GUEST_HELLO, "agent 0.1 answers; its state is idle");
     g_autofree char *line = vg_guest_talk_order(talk, 2, "prepare", 1000, devices, NULL);
     assert_non_null(line);
     return talk;
@@ -215,7 +215,7 @@ test_answers(void **state)
          "\"undo_error\":\"no driver\"}\n{\"id\":null,\"type\":\"error\",\"code\":\"too-long\"}\n");
     assert_next(talk, VG_GUEST_RESUMED, "has its GPUs again, as before");
     assert_next(talk, VG_GUEST_ERROR,
-                "at the deadline (held); the steps already taken are not undone: no");
+                "at the deadline (held); the steps already taken could not be undone: no");
     assert_next(talk, VG_GUEST_ERROR, "no message (too-long)");
 }
 

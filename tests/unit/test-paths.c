@@ -60,7 +60,8 @@ test_missing(void **state)
     assert_verdict(medium, NULL, ELSE(FAILING, NULL), VG_PATH_REFUSED, "does not answer");
     assert_verdict(disk, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_UNTRIED, "/a is closed");
     assert_verdict(medium, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_UNTRIED, "/a is closed");
-    assert_verdict(variables, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_OK, "libvirt makes /a");
+    assert_verdict(variables, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_OK,
+                   "libvirt creates /a");
     assert_verdict(variables, NULL, EXT4(.read_only = true), VG_PATH_REFUSED, "read-only there");
     assert_verdict(variables, NULL, EXT4(), VG_PATH_OK, "apparently not shared");
     struct vg_path_check *check = vg_path_judge(&disk, NULL, NULL, "h1", "h2");
@@ -90,7 +91,8 @@ test_shared(void **state)
     assert_verdict(disk, &here, NFS(.identity = TEXT("7")), VG_PATH_OK, "on nfs4");
     assert_verdict(disk, NULL, NFS(.identity = TEXT("7")), VG_PATH_OK, "on nfs4");
     assert_verdict(disk, &unknown, NFS(.identity = TEXT("7")), VG_PATH_OK, "on nfs4");
-    assert_verdict(disk, &here, NFS(.identity = TEXT("8")), VG_PATH_UNTRIED, "may be another file");
+    assert_verdict(disk, &here, NFS(.identity = TEXT("8")), VG_PATH_UNTRIED,
+                   "may be a different file");
     assert_verdict(kernel, &here, NFS(.identity = TEXT("8")), VG_PATH_OK, "on nfs4");
 }
 

@@ -117,7 +117,7 @@ test_unreached(void **state)
 
     (void)state;
     add(&choice, "vm1", "0000:41:00.0", "vsock:2:7001");
-    choose(&choice, NULL, VG_E_REFUSED, "vsock:2:7001: it must be tcp:");
+    choose(&choice, NULL, VG_E_REFUSED, "vsock:2:7001: its address must be tcp:");
 }
 
 int

@@ -473,7 +473,7 @@ test_how_many_come(void **state)
     for (int dry_run = 0; dry_run < 2; dry_run++) {
         assert_int_equal(make_of(place, "move-3", dry_run, 9, &words), -1);
         assert_string_equal(words, "2 VMs are already moving here ('guest' from 'there', 'guest' "
-                                   "from 'there'); [actions] moves of this host allows 2");
+                                   "from 'there'); [actions] moves on this host allows 2");
         g_clear_pointer(&words, g_free);
     }
     assert_int_equal(release(place, one), 0);

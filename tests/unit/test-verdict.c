@@ -217,9 +217,9 @@ test_unknown(void **state)
 
     (void)state;
     for (int i = 0; i < 5; i++) {
-        static const char *const words[] = {"is not known of the time before",
-                                            "for 40 of 60 s after", "it is away",
-                                            "in the time before", "2 VMs before and 1 after"};
+        static const char *const words[] = {"is unknown for the period before",
+                                            "for only 40 of 60 s after", "it is away",
+                                            "in the period before", "2 VMs before and 1 after"};
         ground_init(&ground, &before, &after);
         struct vg_verdict_host *a = ground.question.hosts->pdata[0];
         struct vg_verdict_step *first = &g_array_index(a->before, struct vg_verdict_step, 0);
@@ -311,7 +311,7 @@ test_gpus(void **state)
     verdict = judge(&ground);
     assert_int_equal(verdict->result, VG_VERDICT_CANNOT_TELL);
     assert_false(verdict->gpu_measured);
-    assert_non_null(strstr(verdict->why, "GPU requests on these hosts are unknown"));
+    assert_non_null(strstr(verdict->why, "GPU requests wait on these hosts is unknown"));
     ground_clear(&ground);
 }
 
