@@ -70,8 +70,8 @@ void vg_guest_talk_set_place(vg_guest_talk *talk, const char *opencl_at);
 char *vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *devices, GError **err);
 char *vg_guest_talk_cancel(int64_t id);
 
-/* Creates the line that sets where OpenCL programs find a GPU, and the token for it; `at` is NULL
- * if they find none. Agents support it from VG_GUEST_MINOR_PROXY on. */
+/* Creates the line that sets the place where OpenCL programs find a GPU, and the token for it; `at`
+ * is NULL if there is none. Agents support it from VG_GUEST_MINOR_PROXY on. */
 #define VG_GUEST_MINOR_PROXY 4
 char *vg_guest_talk_proxy(vg_guest_talk *talk, int64_t id, const char *at, const char *token);
 

@@ -45,10 +45,10 @@ struct vg_nova_exchange {
 };
 
 /* Sends the request. Returns 0 with any status, or -1 and *err if there is no readable answer
- * (VG_E_TIMEOUT, VG_E_UNREACHABLE, VG_E_EXTERNAL) or vgpud is ending (VG_E_CONFLICT). */
+ * (VG_E_TIMEOUT, VG_E_UNREACHABLE, VG_E_EXTERNAL) or vgpud is stopping (VG_E_CONFLICT). */
 int vg_nova_exchange_do(const vg_nova *nova, struct vg_nova_exchange *exchange, GError **err);
 
-/* Makes an error from the status, in the words of the answer. Returns -1. */
+/* Sets an error from the status and the answer's text. Returns -1. */
 int vg_nova_exchange_refused(const struct vg_nova_exchange *exchange, GError **err);
 
 void vg_nova_exchange_clear(struct vg_nova_exchange *exchange);

@@ -21,8 +21,8 @@ typedef struct vg_virt_link vg_virt_link;
 /* Connects. Fails with VG_E_UNREACHABLE if libvirt does not listen, or with VG_E_TIMEOUT if it
  * hangs. Starts libvirt's event loop (host/virt-event.h), which the process stops at its end. */
 vg_virt_link *vg_virt_link_open(const char *uri, GError **err);
-/* The same, and records reboots of this domain's guest: orders to its agent then wait until it has
- * booted. The links to both hosts share reboots (actuators/virt-reboots.h). */
+/* Does the same, and records reboots of this domain's guest: orders to its agent then wait until it
+ * has booted. The links to both hosts share reboots (actuators/virt-reboots.h). */
 vg_virt_link *vg_virt_link_open_for(const char *uri, vg_virt_reboots *reboots, GError **err);
 void vg_virt_link_close(vg_virt_link *link); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_link, vg_virt_link_close)
@@ -95,8 +95,8 @@ struct vg_precheck {
 int vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
-/* Queries QEMU and the kernel whether the running domain could be migrated with these devices
- * (struct vg_move_device). *ret_why: the obstacle in one sentence, or NULL if there is no
+/* Queries QEMU and the kernel to determine whether the running domain could be migrated with these
+ * devices (struct vg_move_device). *ret_why: the obstacle in one sentence, or NULL if there is no
  * obstacle. libvirt marks the domain as tainted ("custom-monitor") after a query to QEMU. */
 int vg_virt_ask_native(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                        char **ret_why, GError **err);
@@ -247,9 +247,9 @@ int vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devic
 int vg_guest_switch(vg_virt_link *link, const char *uuid, const char *opencl_at,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
-/* Sends to the guest where OpenCL programs find a GPU, and the token for it; opencl_at is NULL if
- * they find none. Fails as vg_guest_status() if the agent does not listen or another program has
- * the channel. ok is false if the agent does not accept it; text has the reason. */
+/* Sends the guest the place where OpenCL programs find a GPU, and the token for it; opencl_at is
+ * NULL if there is none. Fails as vg_guest_status() if the agent does not listen or another program
+ * has the channel. ok is false if the agent does not accept it; text has the reason. */
 int vg_guest_tell_proxy(vg_virt_link *link, const char *uuid, const char *opencl_at,
                         const char *token, const struct vg_verb *verb, struct vg_guest_answer *ret,
                         GError **err);

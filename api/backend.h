@@ -135,11 +135,11 @@ struct vg_daemon_stats {
     uint64_t alert_commands; /* runs of [alerts] command */
     uint64_t alert_command_failures;
     uint64_t alert_commands_dropped;    /* alerts for which it was not run */
-    uint64_t verdicts[VG_VERDICT_MAX];  /* on moves, by result, since the start */
+    uint64_t verdicts[VG_VERDICT_MAX];  /* verdicts on moves since the start, by result */
     uint64_t acts_started, acts_undone; /* automatic moves that this host has started as leader */
     bool acts_spent;                    /* the error budget is spent, as far as this host knows */
-    uint64_t calls_given_up;            /* calls of libvirt that hung, since the start */
-    unsigned calls_hanging;             /* those of them that have not come back */
+    uint64_t calls_given_up;            /* libvirt calls that hung, since the start */
+    unsigned calls_hanging;             /* those that have not returned */
     unsigned peers[VG_PEER_STATE_MAX];  /* number of peers by state */
     double cpu_s;                       /* CPU time of the process */
     int64_t rss_bytes;
@@ -148,7 +148,7 @@ struct vg_daemon_stats {
     int64_t raw_days, minute_days, hour_days; /* retention of windows and their sums */
     double budget;                            /* budget for measuring, in cores; 0 for no limit */
     bool libvirt, gpu, acting;       /* permissions: query libvirt, measure GPUs, move VMs */
-    enum vg_tls_mode tls;            /* of migrations */
+    enum vg_tls_mode tls;            /* for migrations */
     enum vg_tls_certs migration_tls; /* QEMU's certificates, now */
 };
 
@@ -159,7 +159,7 @@ struct vg_cluster_status {
     bool known;                       /* etcd answers, and shows this host to the others */
     char *reason;                     /* reason if known is false, one sentence; otherwise NULL */
     int64_t answered_ns;              /* epoch, when it was last read; 0 before the first time */
-    int64_t revision;                 /* of the data that was read */
+    int64_t revision;                 /* the revision of the data that was read */
     int64_t puts;                     /* number of writes by this vgpud since its start */
     struct vg_cluster_leader *leader; /* owned; NULL if no leader is known */
     struct vg_proposal *proposal;     /* owned; NULL without proposal */
@@ -288,8 +288,8 @@ struct vg_backend_moves {
     GPtrArray *(*list_all_migrations)(void *data, bool active, size_t limit, GError **err);
     struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
                                             const char *asked_by, GError **err);
-    /* Resumes a failed move. Fails with VG_E_CONFLICT if it has not failed, or has left nothing
-     * undone. */
+    /* Resumes a failed move. Fails with VG_E_CONFLICT if it has not failed, or if nothing remains
+     * to be done. */
     struct vg_migration *(*retry_migration)(void *data, const char *id, const char *peer,
                                             const char *asked_by, GError **err);
     /* Reserves GPUs of this host; sets id, times, and the devices found here. A reservation belongs
@@ -334,23 +334,22 @@ struct vg_backend_moves {
 
 /* Automatic moves. */
 struct vg_acts_report {
-    enum vg_policy_mode mode;  /* as this host is configured */
-    bool has_cluster;          /* if false, nothing can be done without a person, and all else is
-                                * NULL */
-    vg_acting *acting;         /* of the leader; NULL if it has not written anything */
+    enum vg_policy_mode mode; /* the mode configured on this host */
+    bool has_cluster; /* if false, automatic moves are impossible, and the other members are NULL */
+    vg_acting *acting;         /* the leader's record; NULL if it has not written one */
     struct vg_act_mark *pause; /* NULL if automatic moves are not paused */
 };
 typedef struct vg_acts_report vg_acts_report;
 
 struct vg_backend_acts {
-    /* Reads it from etcd. The caller frees the members. Blocks. */
+    /* Reads the report from etcd. The caller frees the members. Blocks. */
     int (*read)(void *data, vg_acts_report *ret, GError **err);
     /* Stops all automatic moves in the cluster, or lets them continue. Fails with VG_E_REFUSED if
-     * this host is in no cluster. Blocks. */
+     * this host is not in a cluster. Blocks. */
     int (*set_paused)(void *data, bool paused, const char *asked_by, GError **err);
     /* Sets the policy's mode for a VM of this host, VG_POLICY_UNSET for none. Fails with
      * VG_E_NOT_FOUND if this host has no such VM, or with VG_E_REFUSED if actions are disabled or
-     * another manager has the VM. Blocks. */
+     * another manager controls the VM. Blocks. */
     int (*set_vm_mode)(void *data, const char *vm, enum vg_policy_mode mode, GError **err);
     /* Returns whether the error budget is spent, as far as this host knows. Does not block; any
      * thread. */

@@ -25,7 +25,7 @@ void vg_acts_free(vg_acts *acts); /* NULL is fine */
 /* Makes calls fail within a second. */
 void vg_acts_interrupt(vg_acts *acts);
 
-/* All of it; each member may be NULL. */
+/* The complete state; each member may be NULL. */
 struct vg_acts_state {
     vg_acting *acting;
     struct vg_act_mark *pause;
@@ -36,7 +36,7 @@ typedef struct vg_acts_state vg_acts_state;
 void vg_acts_state_clear(struct vg_acts_state *state);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(vg_acts_state, vg_acts_state_clear)
 
-/* Reads all of it. Fails also if something there cannot be understood. */
+/* Reads the complete state. Also fails if a part of it cannot be understood. */
 int vg_acts_read(vg_acts *acts, struct vg_acts_state *ret, GError **err);
 
 /* Writes the state if this revision still is the create revision of the leader's key. Otherwise
@@ -51,12 +51,12 @@ GPtrArray *vg_acts_read_past(vg_acts *acts, GError **err);
  * moves. Drops the oldest moves if the document is too long for etcd. */
 int vg_acts_write_past(vg_acts *acts, int64_t leader, vg_act_past *past, GError **err);
 
-/* Stop all automatic moves, and end that. Succeed if that is so already. */
+/* Pause all automatic moves, and resume them. Succeed if they are already in that state. */
 int vg_acts_pause(vg_acts *acts, const char *by, GError **err);
 int vg_acts_resume(vg_acts *acts, const char *by, GError **err);
 
-/* Returns the name of such a key, for the prefix of a cluster's other keys, "/vgpud/CLUSTER/". The
- * caller frees it. */
+/* Returns the full name of one of these keys. prefix: that of the cluster's other keys,
+ * "/vgpud/CLUSTER/". The caller frees it. */
 char *vg_acts_key_below(const char *prefix, const char *name);
 
 #endif

@@ -14,11 +14,11 @@
 struct vg_body {
     GString *text;
     size_t max;    /* bytes */
-    bool too_long; /* there were more; the transfer has failed */
+    bool too_long; /* more bytes arrived, so the transfer has failed */
 };
 
-/* Has a handle put what it receives into a body, which must outlive the transfer. body->max is set
- * by the caller, and body->text freed by it. */
+/* Makes a handle store received data in a body, which must outlive the transfer. The caller sets
+ * body->max and frees body->text. */
 void vg_body_receive(struct vg_body *body, CURL *curl);
 
 #endif

@@ -20,8 +20,8 @@ typedef struct vg_leader vg_leader;
  * proposed. Called on the thread "leader-plan"; may block. */
 typedef struct vg_proposal *vg_leader_propose(void *data, GError **err);
 
-/* Carries out plans. Called each second on the thread "leader-plan" while this host leads; may
- * block. revision: the create revision of the leader's key, which says whether it still does. */
+/* Applies plans. Called each second on the thread "leader-plan" while this host leads; may block.
+ * revision: the create revision of the leader's key, which shows whether this host still leads. */
 typedef void vg_leader_act(void *data, vg_leader *leader, int64_t revision);
 
 struct vg_leader_options {

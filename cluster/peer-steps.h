@@ -7,15 +7,15 @@
 
 #include "cluster/peers.h"
 
-/* What all VMs of the host did in a step. */
+/* The figures of all VMs of the host in a step. */
 struct vg_peer_step {
     int64_t begin_ns, end_ns;
-    int64_t measured_ns; /* if it is zero, all that follows is unknown */
-    bool known;          /* what was lost is known, and no lower bound */
-    double vms;          /* how many there were, on average */
+    int64_t measured_ns; /* if it is zero, the members below are unknown */
+    bool known;          /* the lost time is known exactly, not only a lower bound */
+    double vms;          /* the average number of VMs */
     int64_t run_ns;
     int64_t lost_ns;       /* preempt_ns + wake_wait_ns */
-    double gpu_wait_share; /* how many GPU requests waited on average; negative if unknown */
+    double gpu_wait_share; /* the average number of GPU requests that waited; negative if unknown */
 };
 
 /* A period, in seconds since the epoch. Both ends are multiples of step_s, which is at least 10. */
@@ -24,7 +24,7 @@ struct vg_peer_period {
 };
 
 /* Returns an array of struct vg_peer_step, which the caller unrefs. Errors are as in
- * cluster/peer-moves.h. Any thread but "peers". Blocks up to the limit. */
+ * cluster/peer-moves.h. Any thread except "peers". Blocks up to the limit. */
 GArray *vg_peer_steps(vg_peers *peers, const char *peer, const struct vg_peer_period *period,
                       int64_t limit_ns, GError **err);
 

@@ -124,8 +124,8 @@ GPtrArray *vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void 
  * snapshots are used. Both are returned with their age. */
 GPtrArray *vg_peers_gather_for_plan(vg_peers *peers);
 
-/* Finds the peer with this name, or whose host has it. Configured peers come first, then hosts
- * with proved names. Returns its information as in vg_peers_list(), or NULL; the caller frees
+/* Finds the peer with this name, or whose host has this name. Configured peers come first, then
+ * hosts with proved names. Returns its information as in vg_peers_list(), or NULL; the caller frees
  * it. */
 struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);
 

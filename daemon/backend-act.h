@@ -13,21 +13,22 @@
 
 struct backend_act;
 
-/* Makes the part that acts. The backend frees it. */
+/* Creates the part that makes automatic moves. The backend frees it. */
 struct backend_act *backend_act_new(const struct vg_daemon_config *config);
 void backend_act_free(struct backend_act *act);      /* NULL is fine */
 void backend_act_interrupt(struct backend_act *act); /* NULL is fine */
 
-/* Remembers a plan of the leader, which is carried out if that is allowed. On "leader-plan". */
+/* Stores a plan of the leader, which is applied later if the policy allows it. Called on the thread
+ * "leader-plan". */
 void backend_act_take(vg_daemon_backend *backend, const vg_plan *plan);
 
-/* Looks at everything, and starts what may start. See vg_leader_act. */
+/* Checks all automatic moves, and starts those that may start. See vg_leader_act. */
 void backend_act_look(void *data, vg_leader *leader, int64_t revision);
 
-/* Returns how acting is configured now. */
+/* Returns the current configuration of automatic moves. */
 void backend_act_rules(vg_daemon_backend *backend, struct vg_act_rules *ret);
 
-/* Adds what this host has done as the leader. */
+/* Adds the number of automatic moves that this host has started and reversed as the leader. */
 void backend_act_count(const vg_daemon_backend *backend, struct vg_daemon_stats *ret);
 
 /* of struct vg_backend */

@@ -9,7 +9,7 @@
 #include "collectors/window-grid.h"
 #include "daemon/daemon-config.h"
 
-/* grid: when windows end. Returns NULL if no GPU source is configured. */
+/* grid: the end times of windows. Returns NULL if no GPU source is configured. */
 vg_collector *vg_gpu_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid);
 
 #endif

@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 struct vg_judge_settings {
-    int64_t length_ns; /* the time before a move, and after it */
+    int64_t length_ns; /* the length of the periods before and after a move */
     double min_gain;   /* cores */
     double gpu_weight; /* cores per GPU engine */
 };
@@ -25,7 +25,7 @@ struct vg_judge_parts {
     vg_store *store;
     vg_mover *mover;
     vg_peers *peers;
-    void *data; /* of the function that follows, which does not block */
+    void *data; /* the argument of the next function, which does not block */
     void (*settings)(void *data, struct vg_judge_settings *ret);
 };
 
@@ -33,7 +33,7 @@ typedef struct vg_judge vg_judge;
 
 vg_judge *vg_judge_new(const struct vg_judge_parts *parts, GError **err);
 
-/* Reads how many verdicts there were since the start, by result. Any thread; does not block. */
+/* Reads the number of verdicts since the start, by result. Any thread; does not block. */
 void vg_judge_count(vg_judge *judge, uint64_t ret[VG_VERDICT_MAX]);
 
 void vg_judge_stop(vg_judge *judge); /* NULL is fine */

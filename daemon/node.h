@@ -36,7 +36,7 @@ struct vg_node_options {
     uint64_t memory_windows;
     vg_event_log *events;          /* borrowed */
     vg_reservations *reservations; /* borrowed until the last report or tick */
-    vg_measuring *measuring;       /* borrowed, likewise */
+    vg_measuring *measuring;       /* borrowed in the same way */
 };
 
 typedef struct vg_node vg_node;

@@ -15,7 +15,7 @@ typedef struct vg_past_days vg_past_days;
  * reason, if there is no thread. */
 vg_past_days *vg_past_days_new(vg_store *store, int64_t until_ns);
 
-/* Returns what was read, once all of it was read; before that, NULL. */
+/* Returns the data once all of it has been read; NULL before. */
 const vg_day_past *vg_past_days_get(const vg_past_days *days);
 
 /* Stops the thread, after at most one query. NULL is fine. */

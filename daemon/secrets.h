@@ -7,8 +7,8 @@
 
 #include "daemon/daemon-config.h"
 
-/* Logs a warning for each such file. Returns all of them in one text, which the caller frees, or
- * NULL. */
+/* Logs a warning for each file with a secret that all users can read. Returns all warnings in one
+ * text, which the caller frees, or NULL. */
 char *vg_secrets_check(const struct vg_daemon_config *config);
 
 #endif

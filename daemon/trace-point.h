@@ -46,7 +46,8 @@ struct vg_traced_plan {
     uint32_t actions;
     int64_t lost_cpu_ns_per_s; /* the gain of all actions, as in struct vg_plan_gain */
     int64_t gpu_wait_ns_per_s;
-    const char *reason; /* the reason of the first action or, without actions, why not */
+    const char
+        *reason; /* the reason for the first action; without actions, the reason for not acting */
 };
 
 struct vg_traced_queue {

@@ -68,9 +68,9 @@ struct vg_move {
     unsigned failures[VG_MOVE_VERB_MAX];
     unsigned passing[VG_MOVE_VERB_MAX]; /* failures whose cause may be temporary, and which do not
                                          * count yet */
-    bool guest_as_before;               /* quiescing failed, and the guest has undone it */
-    unsigned waits;                     /* number of checks that found a migration in progress */
-    enum vg_move_verb running;          /* VERB_MAX if no verb is running */
+    bool guest_as_before;      /* quiescing failed, and the guest has restored its previous state */
+    unsigned waits;            /* number of checks that found a migration in progress */
+    enum vg_move_verb running; /* VERB_MAX if no verb is running */
     enum vg_migration_state shown;
 };
 

@@ -12,11 +12,11 @@
 /* The length of a step. Each step is one sample. */
 #define VG_VERDICT_STEP_NS (INT64_C(10) * 1000000000)
 
-/* What all VMs of a host did in one step. */
+/* The figures of all VMs of a host in one step. */
 struct vg_verdict_step {
-    int64_t measured_ns; /* if it is zero, all that follows is unknown */
-    bool known;          /* what was lost is known, and no lower bound */
-    double vms;          /* how many there were, on average */
+    int64_t measured_ns; /* if it is zero, the members below are unknown */
+    bool known;          /* the lost time is known exactly, not only a lower bound */
+    double vms;          /* the average number of VMs */
     int64_t run_ns;
     int64_t lost_ns;
     int64_t gpu_of_ns; /* the part of the time with known waits of GPU requests */
@@ -26,7 +26,7 @@ struct vg_verdict_step {
 /* A host, step by step. */
 struct vg_verdict_host {
     char *name;
-    char *reason;    /* why its figures are unknown, one sentence; NULL if the steps have them */
+    char *reason; /* the reason why its figures are unknown, one sentence; NULL if they are known */
     int64_t arrived; /* the number of VMs that the moves brought, minus the number that they took */
     GArray *before;  /* struct vg_verdict_step */
     GArray *after;
@@ -42,11 +42,11 @@ struct vg_verdict_question {
     double gpu_gain;   /* engines */
 };
 
-/* Makes a host with unknown figures, with this number of steps before and after. */
+/* Creates a host with unknown figures, with this number of steps before and after. */
 struct vg_verdict_host *vg_verdict_host_new(const char *name, guint steps);
 void vg_verdict_host_free(void *host); /* NULL is fine */
 
-/* Fills in all of *ret but judged_ns and seconds. *ret is a new record. */
+/* Fills in all members of *ret except judged_ns and seconds. *ret is a new record. */
 void vg_verdict_judge(const struct vg_verdict_question *question, struct vg_move_verdict *ret);
 
 #endif

@@ -17,7 +17,7 @@
 struct vg_drainer_parts {
     vg_journal *journal;
     vg_mover *mover;
-    vg_region *region; /* NULL if this host is in no cluster */
+    vg_region *region; /* NULL if this host is not in a cluster */
     const char *host;
     void *data; /* argument of the following functions, which any thread may call */
     /* Returns where each of the host's VMs can go (struct vg_evacuation); the caller frees the
@@ -37,9 +37,9 @@ vg_drainer *vg_drainer_new(const struct vg_drainer_parts *parts, GError **err);
 /* Starts a drain. A drain already in progress continues. Blocks for the journal. */
 int vg_drainer_begin(vg_drainer *drainer, const char *asked_by, GError **err);
 
-/* Ends the drain: VMs may come again, and moves that it has started are reverted if possible. VMs
- * that have already moved stay where they are. Fails with VG_E_NOT_FOUND if the host is not being
- * drained. Blocks for the journal. */
+/* Ends the drain: the host accepts VMs again, and moves that the drain has started are reverted if
+ * possible. VMs that have already moved stay where they are. Fails with VG_E_NOT_FOUND if the host
+ * is not being drained. Blocks for the journal. */
 int vg_drainer_end(vg_drainer *drainer, GError **err);
 
 /* Returns the progress, a few seconds old. A dry run queries all peers and returns what would be

@@ -23,7 +23,7 @@
 struct vg_mover_parts {
     vg_journal *journal; /* borrowed, like all others */
     vg_peers *peers;
-    vg_region *region; /* NULL if this host is in no cluster */
+    vg_region *region; /* NULL if this host is not in a cluster */
     vg_reservations *reservations;
     vg_event_log *events;
     const char *host; /* the name of this host */
@@ -63,14 +63,15 @@ int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *p
 struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm);
 
 /* Moves a VM's OpenCL programs that use a vgpu-proxy to another place, which must have been
- * checked. `move` specifies the VM and the place, and receives the result. A dry run does not
- * query the guest. Returns -1 with VG_E_REFUSED if acting is off or the guest cannot do so, with
- * VG_E_CONFLICT if the VM is being moved, or with the errors of a request to the guest. Blocks. */
+ * checked. `move` specifies the VM and the place, and receives the result. A dry run does not query
+ * the guest. Returns -1 with VG_E_REFUSED if actions are disabled or the guest does not support it,
+ * with VG_E_CONFLICT if the VM is being moved, or with the errors of a request to the guest.
+ * Blocks. */
 int vg_mover_switch(vg_mover *mover, struct vg_proxy_move *move, GError **err);
 
-/* Sends to the guest where its OpenCL programs find a GPU, "proxy:tcp:HOST:PORT", and the token
- * for it; `at` is NULL if they find none. Returns -1 and sets *err if that is not possible now,
- * such as while the VM is being moved. Blocks. */
+/* Sends the guest the place where its OpenCL programs find a GPU, such as "proxy:tcp:HOST:PORT",
+ * and the token for it; `at` is NULL for no GPU. Returns -1 and sets *err if that is not
+ * possible now, such as while the VM is being moved. Blocks. */
 int vg_mover_tell_proxy(vg_mover *mover, const char *uuid, const char *at, const char *token,
                         const atomic_bool *cancel, GError **err);
 
@@ -133,8 +134,8 @@ int64_t vg_mover_places(vg_mover *mover);
 struct vg_migration *vg_mover_abort(vg_mover *mover, const char *id, GError **err);
 
 /* Resumes a failed move, to finish the work left undone. If too many are in progress, it is the
- * next in the queue. Fails with VG_E_CONFLICT if it has not failed or has left nothing undone, or
- * if its VM has another move that has not ended. Blocks for the journal. */
+ * next in the queue. Fails with VG_E_CONFLICT if it has not failed, if nothing remains to be done,
+ * or if its VM has another move that has not ended. Blocks for the journal. */
 struct vg_migration *vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err);
 
 /* Appends a struct vg_approval for each move that has not ended, also if it is queued. */

@@ -7,7 +7,7 @@
 
 #include "actuators/nova-move.h"
 
-/* The name that nova has for a peer's host; strings are owned. */
+/* Nova's name for a peer's host; strings are owned. */
 struct vg_nova_name {
     char *peer;
     char *host;
@@ -26,10 +26,10 @@ struct vg_nova_settings {
 struct vg_nova_settings *vg_nova_settings_new(const struct vg_nova_options *options);
 void vg_nova_settings_free(struct vg_nova_settings *settings); /* NULL is fine */
 
-/* Returns the configured name that nova has for the host of this peer, or NULL. Borrowed. */
+/* Returns nova's configured name for the host of this peer, or NULL. Borrowed. */
 const char *vg_nova_settings_name(const struct vg_nova_settings *settings, const char *peer);
 
-/* Makes a client of nova; the files are read again. leave: see vg_nova_new(). */
+/* Creates a nova client; the files are read again. leave: see vg_nova_new(). */
 vg_nova *vg_nova_settings_open(const struct vg_nova_settings *settings, const atomic_bool *leave,
                                GError **err);
 

@@ -20,7 +20,7 @@ typedef struct vg_proxy_notifier vg_proxy_notifier;
 struct vg_vm_here {
     char *name;
     char *uuid;
-    int64_t id; /* libvirt's; -1 if it does not run */
+    int64_t id; /* libvirt's id; -1 if the VM is not running */
 };
 
 struct vg_proxy_notifier_parts {
@@ -37,7 +37,7 @@ struct vg_proxy_notifier_parts {
 vg_proxy_notifier *vg_proxy_notifier_new(const struct vg_proxy_notifier_parts *parts,
                                          const GPtrArray *proxies, GError **err);
 
-/* Sets other groups, not referenced afterwards. Any thread; does not block. */
+/* Replaces the groups, which are not referenced afterwards. Any thread; does not block. */
 void vg_proxy_notifier_configure(vg_proxy_notifier *notifier, const GPtrArray *proxies);
 
 /* Returns struct vg_proxy_guest for each VM that has a group, or has yet to be informed that it

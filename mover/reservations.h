@@ -46,8 +46,8 @@ int vg_reservations_hold(vg_reservations *reservations, const struct vg_move_set
 struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, const char *id,
                                              const char *client, int64_t lease_s, GError **err);
 
-/* Ends a reservation, with the same errors. Requests libvirt to remove its mediated devices that a
- * vgpud has created and no VM has, if possible. */
+/* Ends a reservation, with the same errors. Has libvirt remove the reservation's mediated devices
+ * that a vgpud has created and no VM uses, if possible. */
 int vg_reservations_release(vg_reservations *reservations, const struct vg_move_settings *settings,
                             const char *id, const char *client, GError **err);
 
