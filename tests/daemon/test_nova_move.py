@@ -458,7 +458,7 @@ def test_nova_has_it_elsewhere(source, cloud):
 
 
 @pytest.mark.parametrize("what, words", [
-    ("auth_url=http://127.0.0.1:1\n", "username"), ("username=x\n", "auth_url is missing"),
+    ("auth_url=http://127.0.0.1:1\n", "username"), ("username=x\n", "auth_url, the URL of Keystone, is missing"),
     ("auth_url=http://127.0.0.1:1\nusername=x\nproject_name=p\npassword_file={open}\n", "all users of this machine"),
     ("auth_url=ftp://x\nusername=x\nproject_name=p\npassword_file={closed}\n", "auth_url"),
     ("cloud=none\nclouds={yaml}\n", "it has no cloud 'none'"), ("cloud=lax\nclouds={yaml}\n", "verify"),

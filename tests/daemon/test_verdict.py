@@ -185,7 +185,7 @@ def test_verdicts(site):
 
     verdict = site.verdict(never)
     assert verdict["result"] == "cannot-tell", verdict
-    assert verdict["why"] == "host 'h1' was measured for 0 of 60 s before the move"
+    assert verdict["why"] == "host 'h1' was measured for only 0 of 60 s before the move"
 
     daemon = site.source.daemon
     wait_for(lambda: [counted(daemon, v) for v in ("helped", "no-effect", "worse", "cannot-tell")] == [1, 1, 0, 2])

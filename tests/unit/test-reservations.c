@@ -393,7 +393,7 @@ test_hold_of_what_runs(void **state)
 
     assert_int_equal(hold_move(place, move, 60, &err), -1);
     assert_int_equal(err->code, VG_E_CONFLICT);
-    assert_string_equal(err->message, "the VM 'other' has 0000:51:00.0");
+    assert_string_equal(err->message, "the VM 'other' uses 0000:51:00.0");
     assert_int_equal(count(place), 0);
     g_free(move->uuid);
     move->uuid = g_strdup("00000000-0000-4000-8000-000000000001"); /* its own */
