@@ -139,7 +139,7 @@ NATIVE = override(x_device_dirty_page_tracking="off", enable_migration="on")
 UNTRACKED = override(x_device_dirty_page_tracking="off")
 # Debian's kernel cannot tell what a device writes. Where that is not wanted, QEMU is asked, which knows what
 # the driver of the device lacks; when the device has been plugged in, it is wanted again.
-NO_IOMMUFD, NO_MIGRATION = ["CONFIG_IOMMUFD"] * 2, ["VFIO migration is not supported in kernel", "lacks the"]
+NO_IOMMUFD, NO_MIGRATION = ["CONFIG_IOMMUFD"] * 2, ["VFIO migration is not supported in kernel", "does not have the"]
 
 
 @pytest.mark.parametrize("parent, kind, more, why", [
