@@ -548,7 +548,7 @@ channel_tell_proxy(struct channel *channel, const char *token, struct vg_guest_a
 }
 
 int
-vg_virt_host_tell_guest(vg_virt_host *host, const char *uuid, const char *opencl_at,
+vg_virt_host_send_proxy(vg_virt_host *host, const char *uuid, const char *opencl_at,
                         const char *token, const struct vg_verb *verb, struct vg_guest_answer *ret,
                         GError **err)
 {

@@ -120,8 +120,8 @@ int vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *typ
                            const GPtrArray *devices, const char *opencl_at,
                            const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
-/* As vg_guest_tell_proxy(). */
-int vg_virt_host_tell_guest(vg_virt_host *host, const char *uuid, const char *opencl_at,
+/* As vg_guest_send_proxy(). */
+int vg_virt_host_send_proxy(vg_virt_host *host, const char *uuid, const char *opencl_at,
                             const char *token, const struct vg_verb *verb,
                             struct vg_guest_answer *ret, GError **err);
 

@@ -531,12 +531,12 @@ verbs_do_tell_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     struct verbs_job *job = (struct verbs_job *)base;
 
-    return vg_virt_host_tell_guest(host, job->uuid, job->opencl_at, job->token, &base->verb,
+    return vg_virt_host_send_proxy(host, job->uuid, job->opencl_at, job->token, &base->verb,
                                    &job->answer, err);
 }
 
 int
-vg_guest_tell_proxy(vg_virt_link *link, const char *uuid, const char *opencl_at, const char *token,
+vg_guest_send_proxy(vg_virt_link *link, const char *uuid, const char *opencl_at, const char *token,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
     struct verbs_job *job =

@@ -65,7 +65,7 @@ vg_alert_config_rules(const struct vg_daemon_config *config, size_t *ret_n)
 }
 
 void
-vg_alert_tell(void *arg, const struct vg_alert_change *change)
+vg_alert_report(void *arg, const struct vg_alert_change *change)
 {
     vg_event_log *events = arg;
     const struct vg_alert_rule *rule = change->rule;

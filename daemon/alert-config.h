@@ -25,6 +25,6 @@ int vg_alert_config_check_command(const struct vg_daemon_config *config, GError 
 struct vg_alert_rule *vg_alert_config_rules(const struct vg_daemon_config *config, size_t *ret_n);
 
 /* Logs a change and records it as an event. events is the vg_event_log. */
-void vg_alert_tell(void *events, const struct vg_alert_change *change);
+void vg_alert_report(void *events, const struct vg_alert_change *change);
 
 #endif

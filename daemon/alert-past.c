@@ -86,7 +86,7 @@ alert_past_end(const struct vg_active_alert *alert, vg_event_log *events)
                                            .since_ns = alert->since_ns,
                                            .reason = "the configuration has changed"};
 
-    vg_alert_tell(events, &change);
+    vg_alert_report(events, &change);
 }
 
 void

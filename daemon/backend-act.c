@@ -210,7 +210,7 @@ act_keep(struct act_look *look, int64_t revision, const char *before, GError **e
 
 /* Raises an alert when the error budget is spent, and clears it. */
 static void
-act_tell_spent(vg_daemon_backend *backend, const vg_acting *acting)
+act_report_spent(vg_daemon_backend *backend, const vg_acting *acting)
 {
     if (atomic_exchange(&backend->act->spent, acting->spent) == acting->spent)
         return;
@@ -395,7 +395,7 @@ act_run(struct act_look *look, vg_leader *leader, int64_t revision, GError **err
     act_decide(look, start);
     if (act_keep(look, revision, before, err) < 0)
         return -1;
-    act_tell_spent(look->backend, look->state.acting);
+    act_report_spent(look->backend, look->state.acting);
     for (guint i = 0; i < start->len; i++) {
         struct vg_act_move *move = start->pdata[i];
         if (!vg_leader_may_act(leader, revision))

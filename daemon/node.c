@@ -373,7 +373,7 @@ vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_ru
 {
     if (vg_alerts_same(node->alerts, rules, n_rules))
         return;
-    vg_alerts_end(node->alerts, "the configuration has changed", vg_alert_tell, node->events);
+    vg_alerts_end(node->alerts, "the configuration has changed", vg_alert_report, node->events);
     vg_alerts_free(node->alerts);
     node->alerts = vg_alerts_new(rules, n_rules);
     node->unpublished = true;
@@ -390,7 +390,7 @@ tell_vms(vg_node *node, const char *what, const GPtrArray *vms)
 {
     for (guint i = 0; i < vms->len; i++) {
         const struct vg_vm_sample *vm = vms->pdata[i];
-        vg_vm_names_tell(node->names, node->events, what, vm->name, vm->uuid, vm->pid, "collector");
+        vg_vm_names_log(node->names, node->events, what, vm->name, vm->uuid, vm->pid, "collector");
     }
 }
 
@@ -466,7 +466,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     node->unpublished = true;
     tell_changes(node, &before, window);
     vg_alerts_step(node->alerts, window, take_gathered->clock_offset_ns, vg_vm_names_find_sample,
-                   node->names, vg_alert_tell, node->events);
+                   node->names, vg_alert_report, node->events);
     vg_window_clear(&before);
 }
 
@@ -544,8 +544,8 @@ vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report)
         node->unpublished = true;
         break;
     case VG_REPORT_LIFECYCLE:
-        vg_vm_names_tell(node->names, node->events, report->text, report->vm, report->uuid, 0,
-                         report->collector);
+        vg_vm_names_log(node->names, node->events, report->text, report->vm, report->uuid, 0,
+                        report->collector);
         break;
     case VG_REPORT_END:
         take_end(node, report);

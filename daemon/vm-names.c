@@ -81,8 +81,8 @@ vg_vm_names_find_sample(void *names, const struct vg_vm_sample *vm)
 }
 
 void
-vg_vm_names_tell(const vg_vm_names *names, vg_event_log *events, const char *what, const char *name,
-                 const char *uuid, int64_t pid, const char *source)
+vg_vm_names_log(const vg_vm_names *names, vg_event_log *events, const char *what, const char *name,
+                const char *uuid, int64_t pid, const char *source)
 {
     const char *known_uuid = uuid && uuid[0] ? uuid : NULL;
     const char *called = vm_names_find(names, known_uuid);

@@ -39,7 +39,7 @@ void vg_vm_names_match(vg_vm_names *names, const vg_inventory *inventory, struct
 void vg_vm_names_part(struct vg_window *window);
 
 /* Logs an event of a VM, and adds it to the event log. uuid may be NULL or empty, pid 0. */
-void vg_vm_names_tell(const vg_vm_names *names, vg_event_log *events, const char *what,
-                      const char *name, const char *uuid, int64_t pid, const char *source);
+void vg_vm_names_log(const vg_vm_names *names, vg_event_log *events, const char *what,
+                     const char *name, const char *uuid, int64_t pid, const char *source);
 
 #endif

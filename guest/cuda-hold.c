@@ -254,7 +254,7 @@ hold_tell_one(void *user, const struct vg_guest_hold *hold)
 }
 
 void
-vg_cuda_hold_tell(const struct vg_guest_config *config, json_object *about)
+vg_cuda_hold_describe(const struct vg_guest_config *config, json_object *about)
 {
     struct hold_list to = {.root = config->root, .list = json_object_new_array()};
 

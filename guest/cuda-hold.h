@@ -36,6 +36,6 @@ void vg_cuda_hold_end(const struct vg_guest_work *work, struct vg_cuda_job *job)
 void vg_cuda_hold_count(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
 /* Adds the processes that are held now to a description of the provider. */
-void vg_cuda_hold_tell(const struct vg_guest_config *config, json_object *about);
+void vg_cuda_hold_describe(const struct vg_guest_config *config, json_object *about);
 
 #endif

@@ -531,7 +531,8 @@ job_process_json(const struct vg_cuda_job *job, const struct vg_cuda_process *pr
 }
 
 void
-vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message, struct vg_guest_told *told)
+vg_cuda_job_describe(const struct vg_cuda_job *job, json_object *message,
+                     struct vg_guest_reported *told)
 {
     json_object *list =
         vg_guest_programs_add(message, "cuda", (int64_t)job->n, vg_cuda_job_bytes(job), told);

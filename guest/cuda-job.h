@@ -128,7 +128,7 @@ int vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret);
 
 /* Adds the processes to the member `programs` of a message, creating it if necessary. `told` is as
  * in vg_guest_programs_add(). */
-void vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message,
-                      struct vg_guest_told *told);
+void vg_cuda_job_describe(const struct vg_cuda_job *job, json_object *message,
+                          struct vg_guest_reported *told);
 
 #endif

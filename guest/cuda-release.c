@@ -327,7 +327,7 @@ release_find(struct vg_guest_work *work)
         }
         if (!told) {
             json_object *more = json_object_new_object();
-            vg_cuda_job_tell(&vg_cuda_work, more, NULL);
+            vg_cuda_job_describe(&vg_cuda_work, more, NULL);
             vg_guest_work_progress(work, "unreleasable", more);
         }
         told = true;
@@ -536,7 +536,7 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
         result = release_stop(work, ret_kept);
     }
     if (result != 1)
-        vg_cuda_steps_tell(work);
+        vg_cuda_steps_report(work);
     /* Calls that are under way go on until they are undone. */
     if (result >= 0 || !*ret_kept)
         vg_cuda_callers_end();

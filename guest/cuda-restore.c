@@ -295,7 +295,7 @@ vg_cuda_restore(struct vg_guest_work *work, json_object *state, bool undo)
     vg_cuda_callers_start(vg_cuda_work.n);
     restore_bring_back(work);
     vg_cuda_callers_end();
-    vg_cuda_steps_tell(work);
+    vg_cuda_steps_report(work);
     restore_log();
     restore_keep(work);
     return work->failure ? -1 : 0;

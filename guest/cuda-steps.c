@@ -31,11 +31,11 @@ static const char *const op_words[] = {[VG_CUDA_OP_STATE] = "state",
                                        [VG_CUDA_OP_UNLOCK] = "unlock"};
 
 void
-vg_cuda_steps_tell(struct vg_guest_work *work)
+vg_cuda_steps_report(struct vg_guest_work *work)
 {
-    static struct vg_guest_told told;
+    static struct vg_guest_reported told;
 
-    vg_cuda_job_tell(&vg_cuda_work, work->details, &told);
+    vg_cuda_job_describe(&vg_cuda_work, work->details, &told);
 }
 
 size_t

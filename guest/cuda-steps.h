@@ -52,7 +52,7 @@ int vg_cuda_steps_fail(struct vg_guest_work *work, const char *what);
 size_t vg_cuda_steps_count(int state);
 
 /* Adds the outcomes for the processes to the answer. */
-void vg_cuda_steps_tell(struct vg_guest_work *work);
+void vg_cuda_steps_report(struct vg_guest_work *work);
 
 /* ---- the two halves ---- */
 

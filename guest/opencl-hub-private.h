@@ -81,13 +81,13 @@ void vg_opencl_hub_send_all(vg_opencl_hub *hub, const char *format, ...)
 void vg_opencl_hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text);
 
 /* Reports a new program to all workers. */
-void vg_opencl_hub_tell_of(vg_opencl_hub *hub, const struct hub_program *program);
+void vg_opencl_hub_announce(vg_opencl_hub *hub, const struct hub_program *program);
 
 /* Ends a program's connection; why, or NULL, is for the log. */
 void vg_opencl_hub_end_program(vg_opencl_hub *hub, struct hub_program *program, const char *why);
 
 /* guest/opencl-talk.c. Sends a worker's request to a program. */
-void vg_opencl_talk_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
+void vg_opencl_talk_send(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
                          const char *line);
 
 /* Resumes a program where it was: immediately, or as soon as it reports that it is stopped. */

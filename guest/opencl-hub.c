@@ -106,7 +106,7 @@ hub_describe(const vg_opencl_hub *hub, const struct hub_program *program, char *
 }
 
 void
-vg_opencl_hub_tell_of(vg_opencl_hub *hub, const struct hub_program *program)
+vg_opencl_hub_announce(vg_opencl_hub *hub, const struct hub_program *program)
 {
     char text[2 * VG_OPENCL_LINE_MAX];
 
@@ -177,7 +177,7 @@ hub_read_worker(vg_opencl_hub *hub, struct hub_worker *worker)
     } else if (sscanf(text, "tell %" SCNu32 " %n", &number, &at) == 1 && at > 0) {
         struct hub_program *program = hub_find_program(hub, number);
         if (program && program->is_known)
-            vg_opencl_talk_tell(hub, worker, program, text + at);
+            vg_opencl_talk_send(hub, worker, program, text + at);
     }
 }
 

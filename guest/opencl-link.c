@@ -258,7 +258,7 @@ link_send(const struct vg_opencl_link *link, const char *text)
 }
 
 void
-vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *program,
+vg_opencl_link_send(struct vg_opencl_link *link, struct vg_opencl_program *program,
                     const char *line)
 {
     char text[VG_OPENCL_LINE_MAX];

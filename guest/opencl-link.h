@@ -76,7 +76,7 @@ void vg_opencl_link_close(struct vg_opencl_link *link);
 /* Sends a line to a program: `ask`, `prepare MS`, `resume` or `resume at PLACE`. Or makes the
  * agent perform `move MS PLACE`, until `abort`, which is not answered. The program counts as
  * silent until it answers. */
-void vg_opencl_link_tell(struct vg_opencl_link *link, struct vg_opencl_program *program,
+void vg_opencl_link_send(struct vg_opencl_link *link, struct vg_opencl_program *program,
                          const char *line);
 
 /* Records, also for later workers, that this process has seen a program holding a GPU. */

@@ -31,7 +31,7 @@ int64_t vg_opencl_bytes(void);
 int vg_opencl_check_memory(struct vg_guest_work *work);
 
 /* Adds the programs to a message, those with a problem first. */
-void vg_opencl_tell(json_object *message, bool is_status);
+void vg_opencl_describe(json_object *message, bool is_status);
 
 void vg_opencl_progress(struct vg_guest_work *work, const char *step,
                         const struct vg_opencl_program *program);

@@ -64,14 +64,14 @@ switch_send(struct vg_guest_work *work, struct vg_opencl_link *link, const char 
             continue;
         vg_opencl_progress(work, "switch", program);
         vg_guest_put(program->move_to, sizeof program->move_to, "%s", to);
-        vg_opencl_link_tell(link, program, line);
+        vg_opencl_link_send(link, program, line);
     }
     switch_wait(link, work->until_ms);
     for (size_t i = 0; i < link->n; i++) {
         struct vg_opencl_program *program = &link->programs[i];
         if (program->is_wanted && program->state == VG_OPENCL_STOPPING &&
             program->answer == VG_OPENCL_SILENT)
-            vg_opencl_link_tell(link, program, "abort");
+            vg_opencl_link_send(link, program, "abort");
     }
     vg_guest_child_ignore_cancel();
     switch_wait(link, vg_guest_now_ms() + VG_OPENCL_STUCK_MS + vg_guest_copy_ms(vg_opencl_bytes()));
@@ -124,7 +124,7 @@ vg_opencl_switch(struct vg_guest_work *work, bool *ret_undone)
         switch_send(work, link, to);
         result = switch_check(work, link, ret_undone);
     }
-    vg_opencl_tell(work->details, true);
+    vg_opencl_describe(work->details, true);
     vg_opencl_close();
     return result;
 }

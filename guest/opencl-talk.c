@@ -112,7 +112,7 @@ talk_tell_prepare(vg_opencl_hub *hub, const struct hub_worker *worker, struct hu
 }
 
 void
-vg_opencl_talk_tell(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
+vg_opencl_talk_send(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
                     const char *line)
 {
     const char *place = vg_opencl_after(line, "resume");
@@ -181,7 +181,7 @@ talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *lin
     program->due_ms = program->is_released ? vg_guest_now_ms() + VG_OPENCL_ORPHAN_MS : INT64_MAX;
     vg_guest_log(LOG_INFO, "OpenCL program connected pid=%d released=%d", (int)program->pid,
                  program->is_released);
-    vg_opencl_hub_tell_of(hub, program);
+    vg_opencl_hub_announce(hub, program);
     return true;
 }
 

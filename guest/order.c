@@ -38,7 +38,7 @@ order_end_failed(struct vg_guest_work *work, enum vg_guest_tag tag, json_object 
     json_object_object_add(object, "undone", json_object_new_boolean(tag != VG_GUEST_TAG_BROKEN));
     json_object_object_add(object, "hooks", json_object_get(work->hooks));
     vg_guest_message_add(object, json_object_get(work->details));
-    vg_guest_work_tell(work, tag, object);
+    vg_guest_work_report(work, tag, object);
 }
 
 static void
@@ -56,8 +56,8 @@ order_prepare(struct vg_guest_work *work)
                                json_object_new_int64(order_ram_bytes(work->config->root)));
         vg_guest_message_add(object, json_object_get(work->details));
         if (!work->order->already)
-            vg_guest_work_tell(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
-        vg_guest_work_tell(work, VG_GUEST_TAG_DONE, object);
+            vg_guest_work_report(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
+        vg_guest_work_report(work, VG_GUEST_TAG_DONE, object);
     } else {
         json_object *failure = work->failure;
         enum vg_guest_tag tag = VG_GUEST_TAG_UNTOUCHED;
@@ -71,7 +71,7 @@ order_prepare(struct vg_guest_work *work)
                 failure, "undo_error",
                 json_object_get(json_object_object_get(work->failure, "message")));
         if (tag == VG_GUEST_TAG_BROKEN)
-            vg_guest_work_tell(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
+            vg_guest_work_report(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
         order_end_failed(work, tag, failure);
     }
     json_object_put(kept);
@@ -88,7 +88,7 @@ order_resume(struct vg_guest_work *work)
         json_object_object_add(object, "devices", vg_guest_work_devices_json(work));
         json_object_object_add(object, "hooks", json_object_get(work->hooks));
         vg_guest_message_add(object, json_object_get(work->details));
-        vg_guest_work_tell(work, VG_GUEST_TAG_DONE, object);
+        vg_guest_work_report(work, VG_GUEST_TAG_DONE, object);
         return;
     }
     order_end_failed(work, begun ? VG_GUEST_TAG_BROKEN : VG_GUEST_TAG_UNTOUCHED,
@@ -103,7 +103,7 @@ order_switch(struct vg_guest_work *work)
     if (vg_opencl_switch(work, &undone) == 0) {
         json_object *object = vg_guest_message(work->order->request.id, "switched");
         vg_guest_message_add(object, json_object_get(work->details));
-        vg_guest_work_tell(work, VG_GUEST_TAG_DONE, object);
+        vg_guest_work_report(work, VG_GUEST_TAG_DONE, object);
         return;
     }
     order_end_failed(work, undone ? VG_GUEST_TAG_UNDONE : VG_GUEST_TAG_BROKEN,
@@ -144,5 +144,5 @@ vg_guest_look_run(const struct vg_guest_config *config, const struct vg_guest_or
     json_object_object_add(object, "running",
                            order->running ? json_object_new_int64(order->running) : NULL);
     vg_guest_message_add(object, vg_guest_look_json(config, order));
-    vg_guest_work_tell(&work, VG_GUEST_TAG_DONE, object);
+    vg_guest_work_report(&work, VG_GUEST_TAG_DONE, object);
 }

@@ -102,8 +102,8 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
     /* A process that asks the driver has the GPUs open, which are leaving now or have left. */
     if (total > 0 && !busy)
         cuda_check(&work, total, why, sizeof why);
-    vg_cuda_job_tell(&vg_cuda_work, about, NULL);
-    vg_cuda_hold_tell(work.config, about);
+    vg_cuda_job_describe(&vg_cuda_work, about, NULL);
+    vg_cuda_hold_describe(work.config, about);
     json_object_object_add(about, "releasable",
                            busy ? NULL : json_object_new_boolean(*why == '\0'));
     if (*why)

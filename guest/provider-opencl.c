@@ -139,9 +139,9 @@ opencl_json(const struct vg_opencl_program *program)
 }
 
 void
-vg_opencl_tell(json_object *message, bool is_status)
+vg_opencl_describe(json_object *message, bool is_status)
 {
-    static struct vg_guest_told told;
+    static struct vg_guest_reported told;
     size_t n = 0, listed = 0;
 
     for (size_t i = 0; i < opencl_programs.n; i++)
@@ -194,7 +194,7 @@ vg_opencl_ask(const struct vg_guest_work *work)
             vg_guest_put(program->why, sizeof program->why,
                          "it has not answered an earlier request to stop");
         } else if (program->is_wanted && program->state == VG_OPENCL_RUNNING) {
-            vg_opencl_link_tell(link, program, "ask");
+            vg_opencl_link_send(link, program, "ask");
         }
     }
     while (vg_opencl_link_silent(link) > 0 && vg_guest_now_ms() < until_ms &&
@@ -271,7 +271,7 @@ opencl_stop(struct vg_guest_work *work)
         if (!program->is_wanted || program->state != VG_OPENCL_RUNNING)
             continue;
         vg_opencl_progress(work, "release", program);
-        vg_opencl_link_tell(link, program, line);
+        vg_opencl_link_send(link, program, line);
     }
     while (vg_opencl_link_silent(link) > 0 && vg_guest_now_ms() < until_ms &&
            vg_guest_child_stop() == VG_GUEST_STOP_NONE) {
@@ -295,7 +295,7 @@ opencl_send_away(struct vg_guest_work *work)
         if (!program->is_wanted || program->state != VG_OPENCL_RELEASED)
             continue;
         vg_opencl_progress(work, "away", program);
-        vg_opencl_link_tell(link, program, line);
+        vg_opencl_link_send(link, program, line);
     }
     while (vg_opencl_link_silent(link) > 0) {
         if (vg_guest_work_check(work, "away") != 0)
@@ -346,7 +346,7 @@ opencl_let_others_go_on(const struct vg_guest_work *work)
     for (size_t i = 0; i < link->n; i++) {
         struct vg_opencl_program *program = &link->programs[i];
         if (!program->is_seen && (program->is_away || program->state == VG_OPENCL_RELEASED))
-            vg_opencl_link_tell(link, program, program->is_away ? line : "resume");
+            vg_opencl_link_send(link, program, program->is_away ? line : "resume");
     }
 }
 
@@ -372,7 +372,7 @@ opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
     if (!vg_opencl_open(work))
         return 0;
     int result = opencl_stop_all(work);
-    vg_opencl_tell(work->details, false);
+    vg_opencl_describe(work->details, false);
     return result;
 }
 
@@ -439,7 +439,7 @@ opencl_resume_all(struct vg_guest_work *work)
                 continue;
             if (is_first)
                 vg_opencl_progress(work, "return", program);
-            vg_opencl_link_tell(link, program, "resume");
+            vg_opencl_link_send(link, program, "resume");
         }
         is_first = false;
         int failed = opencl_wait_until_on(work, work->until_ms);
@@ -505,7 +505,7 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         opencl_resume_all(work);
         result = opencl_check_resumed(work) != 0 ? -1 : result;
     }
-    vg_opencl_tell(work->details, false);
+    vg_opencl_describe(work->details, false);
     vg_opencl_close();
     return result;
 }
@@ -543,7 +543,7 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
                 program->release_us = program->return_us = program->stop_us = -1;
         }
     }
-    vg_opencl_tell(about, true);
+    vg_opencl_describe(about, true);
     json_object_object_add(about, "connected", json_object_new_int64((int64_t)connected));
     json_object_object_add(about, "releasable",
                            busy ? NULL : json_object_new_boolean(*why == '\0'));

@@ -18,8 +18,8 @@
 int vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone);
 
 /* Sends a message through the pipe. */
-void vg_guest_work_tell(const struct vg_guest_work *work, enum vg_guest_tag tag,
-                        json_object *take_object);
+void vg_guest_work_report(const struct vg_guest_work *work, enum vg_guest_tag tag,
+                          json_object *take_object);
 
 /* Describes the devices of the work, including removed ones; the caller puts it. */
 json_object *vg_guest_work_devices_json(const struct vg_guest_work *work);

@@ -73,7 +73,7 @@ work_remove_programs(json_object *list, const char *by)
 
 json_object *
 vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t bytes,
-                      struct vg_guest_told *told)
+                      struct vg_guest_reported *told)
 {
     json_object *programs = json_object_object_get(message, "programs");
 
@@ -88,7 +88,7 @@ vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t b
         work_add_number(programs, "bytes", -told->bytes);
     }
     if (told)
-        *told = (struct vg_guest_told){.message = message, .n = n, .bytes = bytes};
+        *told = (struct vg_guest_reported){.message = message, .n = n, .bytes = bytes};
     work_add_number(programs, "total", n);
     work_add_number(programs, "bytes", bytes);
     return json_object_object_get(programs, "list");
@@ -116,7 +116,7 @@ vg_guest_work_allow_undo(struct vg_guest_work *work)
     vg_guest_auto char *line = vg_guest_format("%lld", (long long)ms);
 
     work->until_ms = vg_guest_now_ms() + ms;
-    vg_guest_worker_tell(work->out, VG_GUEST_TAG_TIME, line);
+    vg_guest_worker_report(work->out, VG_GUEST_TAG_TIME, line);
 }
 
 int64_t
@@ -142,12 +142,12 @@ vg_guest_work_check(struct vg_guest_work *work, const char *what)
 }
 
 void
-vg_guest_work_tell(const struct vg_guest_work *work, enum vg_guest_tag tag,
-                   json_object *take_object)
+vg_guest_work_report(const struct vg_guest_work *work, enum vg_guest_tag tag,
+                     json_object *take_object)
 {
     vg_guest_auto char *line = vg_guest_object_line(take_object);
 
-    vg_guest_worker_tell(work->out, tag, line);
+    vg_guest_worker_report(work->out, tag, line);
 }
 
 void
@@ -159,7 +159,7 @@ vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object
     json_object_object_add(object, "elapsed_ms",
                            json_object_new_int64(vg_guest_now_ms() - work->began_ms));
     vg_guest_message_add(object, more);
-    vg_guest_work_tell(work, VG_GUEST_TAG_PROGRESS, object);
+    vg_guest_work_report(work, VG_GUEST_TAG_PROGRESS, object);
 }
 
 static json_object *

@@ -57,7 +57,7 @@ void vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A provider's previous additions to the member `programs` of a message. */
-struct vg_guest_told {
+struct vg_guest_reported {
     json_object *message;
     int64_t n, bytes;
 };
@@ -66,7 +66,7 @@ struct vg_guest_told {
  * creating it if necessary. Returns its list, for programs that are described individually. `told`
  * has what this replaces if the provider has added to this message before; may be NULL. */
 json_object *vg_guest_programs_add(json_object *message, const char *by, int64_t n, int64_t bytes,
-                                   struct vg_guest_told *told);
+                                   struct vg_guest_reported *told);
 
 /* Returns the time allowed for copying this much GPU memory in one direction, at 0.5 GiB/s.
  * Drivers copy 1 to 8 GiB/s. A program with many small allocations reached 0.3, which the rest of

@@ -105,7 +105,7 @@ vg_guest_worker_give_up(struct vg_guest_worker *worker)
 }
 
 void
-vg_guest_worker_tell(int out, enum vg_guest_tag tag, const char *line)
+vg_guest_worker_report(int out, enum vg_guest_tag tag, const char *line)
 {
     vg_guest_auto char *text = vg_guest_format("%c%s\n", tag, line);
     size_t size = strlen(text), done = 0;

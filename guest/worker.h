@@ -48,6 +48,6 @@ int vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_
 void vg_guest_worker_give_up(struct vg_guest_worker *worker);
 
 /* Sends a line to the agent. Called by the process itself. */
-void vg_guest_worker_tell(int out, enum vg_guest_tag tag, const char *line);
+void vg_guest_worker_report(int out, enum vg_guest_tag tag, const char *line);
 
 #endif

@@ -438,7 +438,7 @@ vg_gpu_local_put(const char *sys, const char *proc, vg_inventory *inventory)
         }
     }
     local_find_users(&scan);
-    vg_gpu_parts_tell_vms(inventory);
+    vg_gpu_parts_assign_vms(inventory);
 }
 
 bool

@@ -404,5 +404,5 @@ vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory)
     }
     for (unsigned i = 0; i < inventory->gpus->len; i++)
         vg_inv_gpu_count_room(inventory->gpus->pdata[i]);
-    vg_gpu_parts_tell_vms(inventory);
+    vg_gpu_parts_assign_vms(inventory);
 }

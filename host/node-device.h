@@ -53,8 +53,8 @@ void vg_node_device_free(vg_node_device *device); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node_device, vg_node_device_free)
 
 /* Puts GPUs (by address) and mdevs (by UUID) into an inventory that has none, and what is then
- * known of the devices of its VMs into these (vg_gpu_parts_tell_vms()). Virtual functions of a GPU
- * are parts of it: their mdev types are added up, and their mdevs are the GPU's. So are other
+ * known of the devices of its VMs into these (vg_gpu_parts_assign_vms()). Virtual functions of a
+ * GPU are parts of it: their mdev types are added up, and their mdevs are the GPU's. So are other
  * functions in its slot, and what else is in its IOMMU group. */
 void vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory);
 

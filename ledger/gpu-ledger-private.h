@@ -98,7 +98,7 @@ struct vg_gpu_ledger {
     uint32_t n_losing;
     uint32_t n_nameless; /* engines that may yet get a name */
     struct gpu_ring_run ring_runs[GPU_RING_RUNS];
-    uint32_t told_ops;     /* as of vg_gpu_ledger_tells() */
+    uint32_t told_ops;     /* as of vg_gpu_ledger_declare_ops() */
     bool lacks_ends;       /* the recording has ended without any record of a completed request */
     bool tells_workloads;  /* GVT-g does */
     bool guesses_engines;  /* of queued jobs */

@@ -50,7 +50,7 @@ vg_gpu_ledger_windows_only(vg_gpu_ledger *ledger, bool windows_only)
 }
 
 void
-vg_gpu_ledger_tells(vg_gpu_ledger *ledger, uint32_t ops)
+vg_gpu_ledger_declare_ops(vg_gpu_ledger *ledger, uint32_t ops)
 {
     ledger->told_ops |= ops;
 }

@@ -83,7 +83,7 @@ void vg_gpu_ledger_windows_only(vg_gpu_ledger *ledger, bool windows_only);
 /* Declares which operations of requests are recorded (1 << enum vg_gpu_op; QUEUED only if recorded
  * for more than workloads), to detect missing records. Operations that the ledger sees itself need
  * not be declared. */
-void vg_gpu_ledger_tells(vg_gpu_ledger *ledger, uint32_t ops);
+void vg_gpu_ledger_declare_ops(vg_gpu_ledger *ledger, uint32_t ops);
 
 /* Ends the recording, or the part that is read. Unfinished requests are open if the recording is
  * complete up to there and ends of requests are recorded; otherwise they are partial. If ends are

@@ -405,7 +405,7 @@ part_tell_device(const vg_inventory *inventory, const struct vg_gpu_part *part,
 }
 
 void
-vg_gpu_parts_tell_vms(vg_inventory *inventory)
+vg_gpu_parts_assign_vms(vg_inventory *inventory)
 {
     g_autoptr(GPtrArray) parts = vg_gpu_parts(inventory, NULL);
     g_autoptr(GHashTable) known = g_hash_table_new(g_str_hash, g_str_equal);

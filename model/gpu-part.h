@@ -61,7 +61,7 @@ GPtrArray *vg_gpu_parts(const vg_inventory *inventory, const GPtrArray *taken);
 
 /* Sets in each device of the inventory's VMs the GPU part that it is. Must be repeated when more is
  * known about the GPUs. */
-void vg_gpu_parts_tell_vms(vg_inventory *inventory);
+void vg_gpu_parts_assign_vms(vg_inventory *inventory);
 
 /* Returns the placement trait with which OpenStack operators distinguish vGPU types, as nova's
  * manual documents it: "CUSTOM_NVIDIA_11" for "nvidia-11". Owned by the caller. */

@@ -72,7 +72,7 @@ int vg_mover_switch(vg_mover *mover, struct vg_proxy_move *move, GError **err);
 /* Sends the guest the place where its OpenCL programs find a GPU, such as "proxy:tcp:HOST:PORT",
  * and the token for it; `at` is NULL for no GPU. Returns -1 and sets *err if that is not
  * possible now, such as while the VM is being moved. Blocks. */
-int vg_mover_tell_proxy(vg_mover *mover, const char *uuid, const char *at, const char *token,
+int vg_mover_send_proxy(vg_mover *mover, const char *uuid, const char *at, const char *token,
                         const atomic_bool *cancel, GError **err);
 
 /* Measures how a VM of this host uses its memory. Values that cannot be measured are unchanged.

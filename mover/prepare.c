@@ -359,7 +359,7 @@ prepare_tell(vg_mover *mover, const vg_move_settings *settings, const char *uuid
     if (move)
         return vg_error(err, VG_E_BUSY, "it is being moved (%s)", move);
     g_autoptr(vg_virt_link) link = vg_virt_link_open(settings->libvirt_uri, err);
-    if (!link || vg_guest_tell_proxy(link, uuid, at, token, &verb, &answer, err) < 0)
+    if (!link || vg_guest_send_proxy(link, uuid, at, token, &verb, &answer, err) < 0)
         return -1;
     int status = answer.ok ? 0 : vg_error(err, VG_E_EXTERNAL, "%s", answer.text);
     vg_guest_answer_clear(&answer);
@@ -367,7 +367,7 @@ prepare_tell(vg_mover *mover, const vg_move_settings *settings, const char *uuid
 }
 
 int
-vg_mover_tell_proxy(vg_mover *mover, const char *uuid, const char *at, const char *token,
+vg_mover_send_proxy(vg_mover *mover, const char *uuid, const char *at, const char *token,
                     const atomic_bool *cancel, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);

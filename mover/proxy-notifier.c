@@ -179,7 +179,7 @@ notifier_tell(vg_proxy_notifier *notifier, struct notifier_vm *vm, const char *u
         return -1;
     if (has_proxy)
         notifier_note_early(notifier, vm);
-    return vg_mover_tell_proxy(notifier->parts.mover, uuid, at, token, &notifier->cancel, err);
+    return vg_mover_send_proxy(notifier->parts.mover, uuid, at, token, &notifier->cancel, err);
 }
 
 static void

@@ -157,7 +157,7 @@ vg_absent_cpus_text(const GArray *list)
 }
 
 void
-vg_absent_cpus_tell(const vg_absent_cpus *cpus, vg_recording *recording)
+vg_absent_cpus_report(const vg_absent_cpus *cpus, vg_recording *recording)
 {
     g_autoptr(GArray) list = vg_absent_cpus_list(cpus, recording);
 

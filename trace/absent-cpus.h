@@ -48,6 +48,6 @@ struct vg_event vg_absent_cpu_loss(int32_t cpu, int64_t ts_ns);
 char *vg_absent_cpus_text(const GArray *list);
 
 /* After all events were read, adds a problem to the recording if records refer to absent CPUs. */
-void vg_absent_cpus_tell(const vg_absent_cpus *cpus, vg_recording *recording);
+void vg_absent_cpus_report(const vg_absent_cpus *cpus, vg_recording *recording);
 
 #endif

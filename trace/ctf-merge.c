@@ -409,7 +409,7 @@ ctf_merge_find_late(struct ctf_merge *merge, const struct ctf_end *ends)
     for (unsigned int i = 0; i < merge->streams->len; i++)
         end_ns = MAX(end_ns, ends[i].ns);
     recording->length_ns = MAX(end_ns - begin_ns, 0);
-    vg_late_cpus_tell(recording, begin_ns);
+    vg_late_cpus_report(recording, begin_ns);
     for (guint i = 0; i < recording->late->len; i++) {
         const struct vg_event loss =
             vg_late_cpu_loss(&g_array_index(recording->late, struct vg_late_cpu, i), begin_ns);

@@ -55,7 +55,7 @@ vg_late_cpus_matter(const GArray *late, int64_t begin_ns, int64_t length_ns)
 }
 
 void
-vg_late_cpus_tell(vg_recording *recording, int64_t begin_ns)
+vg_late_cpus_report(vg_recording *recording, int64_t begin_ns)
 {
     const GArray *late = recording->late;
     g_autoptr(GString) names = g_string_new(NULL);

@@ -37,6 +37,6 @@ struct vg_event vg_late_cpu_loss(const struct vg_late_cpu *late, int64_t begin_n
 bool vg_late_cpus_matter(const GArray *late, int64_t begin_ns, int64_t length_ns);
 
 /* Adds a problem to the recording if the late CPUs matter. */
-void vg_late_cpus_tell(vg_recording *recording, int64_t begin_ns);
+void vg_late_cpus_report(vg_recording *recording, int64_t begin_ns);
 
 #endif

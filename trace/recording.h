@@ -66,10 +66,11 @@ struct vg_recording {
     int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
     bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
     bool has_switch;         /* sched_switch is recorded (in text: was read until now) */
-    int32_t host_cpus;   /* host CPUs according to the header, as read until now; 0 if not stated */
-    uint32_t gpu_ops;    /* 1 << enum vg_gpu_op: as of vg_gpu_ledger_tells(), if known in advance */
-    bool has_gpu;        /* GPU events were read until now */
-    bool is_cut;         /* its end is truncated, so that records may be missing */
+    int32_t host_cpus; /* host CPUs according to the header, as read until now; 0 if not stated */
+    uint32_t
+        gpu_ops;  /* 1 << enum vg_gpu_op: as of vg_gpu_ledger_declare_ops(), if known in advance */
+    bool has_gpu; /* GPU events were read until now */
+    bool is_cut;  /* its end is truncated, so that records may be missing */
     vg_names *names;     /* of things that its events refer to by number */
     vg_aliases *aliases; /* other names of events; may be NULL */
     uint64_t events;     /* records read until now, of interest or not */

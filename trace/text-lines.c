@@ -211,7 +211,7 @@ vg_text_lines_next(vg_text_lines *lines, struct vg_text_raw_line *ret)
 }
 
 bool
-vg_text_lines_tell_loss(const vg_text_lines *lines)
+vg_text_lines_report_loss(const vg_text_lines *lines)
 {
     return lines->tells_loss;
 }

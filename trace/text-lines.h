@@ -29,7 +29,7 @@ bool vg_text_lines_next(vg_text_lines *lines, struct vg_text_raw_line *ret);
 
 /* Returns whether a line contains a word that recorders use to report losses. Returns true if the
  * text cannot be read again. */
-bool vg_text_lines_tell_loss(const vg_text_lines *lines);
+bool vg_text_lines_report_loss(const vg_text_lines *lines);
 
 /* As the functions of the source. */
 int64_t vg_text_lines_offset(const vg_text_lines *lines);

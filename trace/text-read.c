@@ -520,7 +520,7 @@ text_find_losses(struct text_recording *recording)
     recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     if (!vg_text_scan(recording->lines, recording->files, base, recording->scanned, &begin_ns))
         g_clear_pointer(&recording->scanned, g_array_unref);
-    vg_late_cpus_tell(base, begin_ns);
+    vg_late_cpus_report(base, begin_ns);
     for (guint i = base->late->len; i > 0; i--) {
         const struct vg_event loss =
             vg_late_cpu_loss(&g_array_index(base->late, struct vg_late_cpu, i - 1), begin_ns);

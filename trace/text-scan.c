@@ -144,7 +144,7 @@ vg_text_scan(vg_text_lines *lines, struct vg_text_files *files, vg_recording *re
     g_autoptr(vg_text_lines) again = vg_text_lines_again(lines);
     struct vg_text_raw_line raw;
 
-    if (!again || !vg_text_lines_tell_loss(lines))
+    if (!again || !vg_text_lines_report_loss(lines))
         return false;
     struct scan scan = {
         .cpus = g_new0(struct scan_cpu, VG_CPU_LIMIT),

@@ -53,7 +53,7 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
     reader->gpu_ledger = vg_gpu_ledger_new(topology, recording->names);
     vg_gpu_ledger_windows_only(reader->gpu_ledger, options->on_grid);
-    vg_gpu_ledger_tells(reader->gpu_ledger, recording->gpu_ops);
+    vg_gpu_ledger_declare_ops(reader->gpu_ledger, recording->gpu_ops);
     vg_gpu_ledger_keep_requests(reader->gpu_ledger, options->gpu_requests);
     vg_gpu_ledger_watch(reader->gpu_ledger, options->on_request, options->data);
     return reader;
@@ -213,7 +213,7 @@ end_part(vg_window_reader *reader, GError **err)
 {
     vg_recording *recording = reader->recording;
 
-    vg_absent_cpus_tell(reader->absent, recording);
+    vg_absent_cpus_report(reader->absent, recording);
     if (reader->options.on_grid)
         return 0;
     if (reader->events == 0) {

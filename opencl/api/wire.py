@@ -133,7 +133,7 @@ def client(f, types):
         return text + "return vg_wire_call_enqueued(&call, made, event);\n}\n"
     if is_release(f):
         return text + f"return vg_wire_call_release(&call, vg_wire_object({lead}));\n}}\n"
-    how = "tell" if short(f) in LATER else "ask"
+    how = "post" if short(f) in LATER else "ask"
     text += f"cl_int result = vg_wire_call_{how}(&call);\n"
     for p in f.parameters:
         if p.note == "out 1":

@@ -158,7 +158,7 @@ call_gather(struct vg_wire_client *client, const struct vg_wire_head *head, cons
 }
 
 cl_int
-vg_wire_call_tell(struct vg_wire_call *call)
+vg_wire_call_post(struct vg_wire_call *call)
 {
     struct vg_wire_client *client = call->client;
 
@@ -209,7 +209,7 @@ vg_wire_call_made(struct vg_wire_call *call, struct vg_wire_object *object, cl_i
 cl_int
 vg_wire_call_release(struct vg_wire_call *call, struct vg_wire_object *object)
 {
-    cl_int result = vg_wire_call_tell(call);
+    cl_int result = vg_wire_call_post(call);
 
     vg_wire_call_end(call);
     vg_wire_free(object);
@@ -230,7 +230,7 @@ cl_int
 vg_wire_call_enqueued(struct vg_wire_call *call, struct vg_wire_object *made, cl_event *event)
 {
     cl_int result = event && !made   ? CL_OUT_OF_HOST_MEMORY
-                    : call->is_later ? vg_wire_call_tell(call)
+                    : call->is_later ? vg_wire_call_post(call)
                                      : vg_wire_call_ask(call);
 
     vg_wire_call_end(call);

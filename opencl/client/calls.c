@@ -435,7 +435,7 @@ vg_wire_SetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const
     else
         vg_wire_put_list(&call.out, arg_value, arg_size <= CALLS_ARG_MAX ? arg_size : 0);
     vg_wire_later_SetKernelArg(&call, kernel, arg_index, arg_size, object, arg_value);
-    cl_int result = call.is_later ? vg_wire_call_tell(&call) : vg_wire_call_ask(&call);
+    cl_int result = call.is_later ? vg_wire_call_post(&call) : vg_wire_call_ask(&call);
     vg_wire_call_end(&call);
     return result;
 }

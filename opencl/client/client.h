@@ -103,7 +103,7 @@ cl_int vg_wire_call_send(struct vg_wire_call *call);
 cl_int vg_wire_call_wait(struct vg_wire_call *call);
 
 /* Sends the call without waiting. An error is reported with a later answer. */
-cl_int vg_wire_call_tell(struct vg_wire_call *call);
+cl_int vg_wire_call_post(struct vg_wire_call *call);
 
 /* Sends all batched calls now. */
 void vg_wire_flush(struct vg_wire_client *client);

@@ -264,7 +264,7 @@ client_clFlush(cl_command_queue command_queue)
         return CL_INVALID_COMMAND_QUEUE;
     vg_wire_call_begin(&call, command_queue, VG_WIRE_OP_Flush);
     vg_wire_put_object(&call, command_queue);
-    cl_int result = vg_wire_call_tell(&call);
+    cl_int result = vg_wire_call_post(&call);
     vg_wire_flush(vg_wire_object(command_queue)->client);
     vg_wire_call_end(&call);
     return result;

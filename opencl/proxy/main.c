@@ -207,7 +207,7 @@ proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
     } else {
         vg_group_leave(&client.group);
         proxy->share.clients[i] = client;
-        vg_trace_tell(&proxy->trace, &client, memory);
+        vg_trace_report(&proxy->trace, &client, memory);
     }
     if (memory >= 0)
         close(memory);
@@ -328,7 +328,7 @@ proxy_reap(struct proxy *proxy)
             struct proxy_client *client = &proxy->share.clients[i];
             if (client->pid != pid)
                 continue;
-            vg_trace_tell(&proxy->trace, client, -1);
+            vg_trace_report(&proxy->trace, client, -1);
             vg_output_hear(client, true);
             vg_ends_take(&proxy->ends, &proxy->groups, client, status, &used);
             vg_share_gone(&proxy->share, client);
@@ -425,7 +425,7 @@ proxy_run(struct proxy *proxy)
         }
         if ((proxy->at[0].revents & POLLIN) && proxy_get_signal(proxy, &info)) {
             if (info.ssi_signo == SIGUSR1) {
-                vg_sockets_tell(&proxy->sockets, &proxy->share);
+                vg_sockets_report(&proxy->sockets, &proxy->share);
             } else if (info.ssi_signo == SIGHUP) {
                 is_to_read = true;
                 vg_look_again(&proxy->look);
@@ -449,7 +449,7 @@ proxy_run(struct proxy *proxy)
         if (proxy->share.clients[i].pid)
             kill(proxy->share.clients[i].pid, SIGKILL);
     vg_look_end(&proxy->look);
-    vg_sockets_tell(&proxy->sockets, &proxy->share);
+    vg_sockets_report(&proxy->sockets, &proxy->share);
 }
 
 /* ---- the command line ---- */

@@ -223,7 +223,7 @@ vg_sockets_usual_clients(unsigned clients_max)
 }
 
 void
-vg_sockets_tell(const struct proxy_sockets *sockets, const struct proxy_share *share)
+vg_sockets_report(const struct proxy_sockets *sockets, const struct proxy_share *share)
 {
     for (unsigned i = 0; i < sockets->n; i++) {
         const struct proxy_tenant *tenant = &sockets->tenants[i];

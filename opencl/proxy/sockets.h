@@ -54,7 +54,7 @@ void vg_sockets_close(struct proxy_sockets *sockets);
 unsigned vg_sockets_usual_clients(unsigned clients_max);
 
 /* Logs each socket's use of the device. */
-void vg_sockets_tell(const struct proxy_sockets *sockets, const struct proxy_share *share);
+void vg_sockets_report(const struct proxy_sockets *sockets, const struct proxy_share *share);
 
 /* Frees what vg_sockets_open() and vg_sockets_read() allocated. */
 void vg_sockets_free(struct proxy_sockets *sockets);

@@ -73,7 +73,7 @@ trace_leave(struct proxy_trace *trace)
 }
 
 void
-vg_trace_tell(struct proxy_trace *trace, const struct proxy_client *client, int memory)
+vg_trace_report(struct proxy_trace *trace, const struct proxy_client *client, int memory)
 {
     const struct proxy_tenant *tenant = client->tenant;
     struct proxy_traced told = {.pid = client->pid, .is_gone = memory < 0};

@@ -34,7 +34,7 @@ void vg_trace_begin(struct proxy_trace *trace);
 
 /* Reports CLIENT to the tracer and passes it MEMORY, which is shared with the client's process and
  * stays the caller's. MEMORY is -1 if the client has ended. */
-void vg_trace_tell(struct proxy_trace *trace, const struct proxy_client *client, int memory);
+void vg_trace_report(struct proxy_trace *trace, const struct proxy_client *client, int memory);
 
 /* Returns whether PID, which has ended, was the tracer. */
 bool vg_trace_is_gone(struct proxy_trace *trace, pid_t pid);

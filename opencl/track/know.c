@@ -469,7 +469,7 @@ know_options(struct vg_cl_object *object, struct vg_cl_object *device, struct vg
         return false;
     cl->clGetProgramBuildInfo(object->real, device->real, CL_PROGRAM_BUILD_OPTIONS, size, options,
                               NULL);
-    const char *own = vg_cl_tell_without(options);
+    const char *own = vg_cl_kinds_without(options);
     memmove(options, own, strlen(own) + 1);
     return know_copy(answer, options, strlen(options) + 1);
 }

@@ -377,7 +377,7 @@ vg_cl_BuildProgram(struct vg_cl_object *program, cl_uint num_devices,
     if (result == CL_SUCCESS)
         result = program_take_files(program, options, 0, NULL);
     if (result == CL_SUCCESS)
-        result = vg_cl_tell_build(program, num_devices, device_list ? reals : NULL, options);
+        result = vg_cl_kinds_build(program, num_devices, device_list ? reals : NULL, options);
     free(reals);
     if (result == CL_SUCCESS || result == CL_BUILD_PROGRAM_FAILURE)
         program_is_new(program->program);
@@ -450,9 +450,9 @@ vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
     if (result == CL_SUCCESS)
         result = program_take_files(program, options, num_input_headers, header_include_names);
     if (result == CL_SUCCESS)
-        result = vg_cl_tell_compile(program, num_devices, device_list ? reals : NULL, options,
-                                    num_input_headers, num_input_headers ? headers : NULL,
-                                    header_include_names);
+        result = vg_cl_kinds_compile(program, num_devices, device_list ? reals : NULL, options,
+                                     num_input_headers, num_input_headers ? headers : NULL,
+                                     header_include_names);
     free(reals);
     free(headers);
     if (result == CL_SUCCESS || result == CL_COMPILE_PROGRAM_FAILURE)

@@ -90,7 +90,7 @@ vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *d
                    struct vg_cl_object *const *objects)
 {
     const cl_icd_dispatch *cl = object->track->cl;
-    cl_int error = vg_cl_tell_link(object, n, devices, options, n_inputs, inputs);
+    cl_int error = vg_cl_kinds_link(object, n, devices, options, n_inputs, inputs);
     bool is_other = false;
 
     if (error == CL_SUCCESS || object->program->is_alone)
@@ -135,11 +135,11 @@ rebuild_build(struct vg_cl_object *object)
         error = vg_cl_rebuild_link(object, program->n_built, list, program->options,
                                    program->n_inputs, inputs, program->inputs);
     else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_COMPILED)
-        error = vg_cl_tell_compile(object, program->n_built, list, program->options,
-                                   program->n_inputs, program->n_inputs ? inputs : NULL,
-                                   program->n_inputs ? (const char **)program->names : NULL);
+        error = vg_cl_kinds_compile(object, program->n_built, list, program->options,
+                                    program->n_inputs, program->n_inputs ? inputs : NULL,
+                                    program->n_inputs ? (const char **)program->names : NULL);
     else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_BUILT)
-        error = vg_cl_tell_build(object, program->n_built, list, program->options);
+        error = vg_cl_kinds_build(object, program->n_built, list, program->options);
     free(reals);
     free(inputs);
     return error;
@@ -202,7 +202,7 @@ rebuild_from_binaries(struct vg_cl_object *object, struct vg_cl_reader *content)
         ok = size > 0 && !program->devices[i]->track->is_other;
     }
     ok = ok && sizes && binaries && rebuild_create_from(object, sizes, binaries) == CL_SUCCESS;
-    if (ok && vg_cl_tell_build(object, 0, NULL, program->options) != CL_SUCCESS) {
+    if (ok && vg_cl_kinds_build(object, 0, NULL, program->options) != CL_SUCCESS) {
         vg_cl_object_drop(object);
         ok = false;
     }

@@ -33,7 +33,7 @@ struct vg_cl_rebuild {
  * NULL on failure. The caller owns the result. */
 cl_program vg_cl_rebuild_alone(const struct vg_cl_object *program);
 
-/* Links INPUTS, the vendor's objects of OBJECTS, as vg_cl_tell_link() does (tell.h). If that
+/* Links INPUTS, the vendor's objects of OBJECTS, as vg_cl_kinds_link() does (tell.h). If that
  * fails, links copies that were built with only the program's own options. */
 cl_int vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
                           const char *options, cl_uint n_inputs, const cl_program *inputs,

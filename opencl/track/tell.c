@@ -38,7 +38,7 @@ tell_add(const struct vg_cl_object *object, const char *options)
 }
 
 const char *
-vg_cl_tell_without(const char *options)
+vg_cl_kinds_without(const char *options)
 {
     const size_t size = sizeof TELL - 1;
 
@@ -68,8 +68,8 @@ tell_is_taken(struct vg_cl_object *object)
 }
 
 cl_int
-vg_cl_tell_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
-                 const char *options)
+vg_cl_kinds_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                  const char *options)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     char *more = tell_add(object, options);
@@ -91,9 +91,9 @@ vg_cl_tell_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *dev
 }
 
 cl_int
-vg_cl_tell_compile(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
-                   const char *options, cl_uint n_headers, const cl_program *headers,
-                   const char **names)
+vg_cl_kinds_compile(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                    const char *options, cl_uint n_headers, const cl_program *headers,
+                    const char **names)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     char *more = tell_add(object, options);
@@ -117,8 +117,8 @@ vg_cl_tell_compile(struct vg_cl_object *object, cl_uint n, const cl_device_id *d
 }
 
 cl_int
-vg_cl_tell_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
-                const char *options, cl_uint n_inputs, const cl_program *inputs)
+vg_cl_kinds_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                 const char *options, cl_uint n_inputs, const cl_program *inputs)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     char *more = tell_add(object, options);

@@ -22,18 +22,18 @@ enum vg_cl_tells {
     VG_CL_TELLS_NO,
 };
 
-cl_int vg_cl_tell_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
-                        const char *options);
+cl_int vg_cl_kinds_build(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                         const char *options);
 
-cl_int vg_cl_tell_compile(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
-                          const char *options, cl_uint n_headers, const cl_program *headers,
-                          const char **names);
+cl_int vg_cl_kinds_compile(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                           const char *options, cl_uint n_headers, const cl_program *headers,
+                           const char **names);
 
 /* Sets `real`, which may be set even after an error. */
-cl_int vg_cl_tell_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
-                       const char *options, cl_uint n_inputs, const cl_program *inputs);
+cl_int vg_cl_kinds_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *devices,
+                        const char *options, cl_uint n_inputs, const cl_program *inputs);
 
 /* Returns OPTIONS, as reported by the vendor, without the added option. */
-const char *vg_cl_tell_without(const char *options);
+const char *vg_cl_kinds_without(const char *options);
 
 #endif

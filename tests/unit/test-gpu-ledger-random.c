@@ -373,8 +373,8 @@ feed_lossy(struct gpu_host *host, enum kind kind, const struct truth *lives, con
 {
     guint next = 0;
 
-    vg_gpu_ledger_tells(host->ledger,
-                        1U << VG_GPU_SUBMITTED | (kind == OF_VGPUS ? 0 : 1U << VG_GPU_QUEUED));
+    vg_gpu_ledger_declare_ops(host->ledger, 1U << VG_GPU_SUBMITTED |
+                                                (kind == OF_VGPUS ? 0 : 1U << VG_GPU_QUEUED));
     for (guint i = 0; i < steps->len; i++) {
         const struct step *step = &g_array_index(steps, struct step, i);
         while (next < losses->len &&
