@@ -71,7 +71,7 @@ char *vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *dev
 char *vg_guest_talk_cancel(int64_t id);
 
 /* Creates the line that sets the place where OpenCL programs find a GPU, and the token for it; `at`
- * is NULL if there is none. Agents support it from VG_GUEST_MINOR_PROXY on. */
+ * is NULL if the VM has no proxy. Agents support it from VG_GUEST_MINOR_PROXY on. */
 #define VG_GUEST_MINOR_PROXY 4
 char *vg_guest_talk_proxy(vg_guest_talk *talk, int64_t id, const char *at, const char *token);
 

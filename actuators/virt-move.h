@@ -248,8 +248,8 @@ int vg_guest_switch(vg_virt_link *link, const char *uuid, const char *opencl_at,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
 /* Sends the guest the place where OpenCL programs find a GPU, and the token for it; opencl_at is
- * NULL if there is none. Fails as vg_guest_status() if the agent does not listen or another program
- * has the channel. ok is false if the agent does not accept it; text has the reason. */
+ * NULL if the VM has no proxy. Fails as vg_guest_status() if the agent does not listen or another
+ * program has the channel. ok is false if the agent does not accept it; text has the reason. */
 int vg_guest_send_proxy(vg_virt_link *link, const char *uuid, const char *opencl_at,
                         const char *token, const struct vg_verb *verb, struct vg_guest_answer *ret,
                         GError **err);
