@@ -225,7 +225,7 @@ def test_an_unknown_journal(make):
     away = next(h for h in site.hosts.values() if h is not leader and h.name != "host-a")
     pause(away.daemon.process.pid)
     site.instances[first].looks = 1
-    wait_for(lambda: f"the moves of host '{away.name}' are not known" in (site.state()["why"] or ""))
+    wait_for(lambda: f"the moves of host '{away.name}' are unknown" in (site.state()["why"] or ""))
     assert site.begun() == [first]
     away.daemon.process.send_signal(signal.SIGCONT)
     wait_for(lambda: len(site.begun()) == 2)

@@ -53,7 +53,7 @@ def test_what_is_not_clear(site):
     assert "nor a host (near, far)" in said, said
     said = refused("near", 5)
     assert f"2 sockets for '{VM}'" in said and all(g.address[VM] in said for g in (site.basic, site.pthread)), said
-    assert "no vgpu-proxy on host 'far' serves a GPU 'H200'" in refused("far/H200", 3)
+    assert "no vgpu-proxy on host 'far' serves GPU 'H200'" in refused("far/H200", 3)
     assert "there is no host 'nowhere'" in refused(f"nowhere/{name}", 3)
     assert "this host's libvirt has no VM 'other'" in site.near.ctl("proxy", "move", "other", "--to", "far", code=3)
     # The test driver's VM has no guest that could be asked.

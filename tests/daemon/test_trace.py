@@ -283,7 +283,7 @@ def test_without_its_tracer_vgpud_says_so_and_goes_on(tmp_path, case):
         subprocess.run(["cc", "-shared", "-fPIC", "-o", path, tmp_path / "tracer.c"], check=True)
     says = {"not there": "cannot open shared object file: No such file",
             "no library": "file too short", "no tracer": "it has no vg_tracer_of_vgpud",
-            "other version": "it belongs to vgpud 0.0.7, and this is"}[case]
+            "other version": "it belongs to vgpud 0.0.7, but this is"}[case]
     with Daemon(tmp_path, config=f"[daemon]\nwindow=100ms\n[trace]\nlttng=yes\nprovider={path}\n"
                 ) as daemon:
         part = daemon.part("trace:lttng")
