@@ -257,11 +257,11 @@ bool
 vg_card_offer_is_better(const struct vg_card_offer *offer, const struct vg_card_offer *than,
                         enum vg_card_choice how)
 {
+    if (offer->rise < than->rise - SAME || offer->rise > than->rise + SAME)
+        return (offer->rise < than->rise) == (how != VG_CARD_WORST);
     if (how == VG_CARD_WORST)
         return offer->load > than->load + SAME;
     if (how == VG_CARD_SPREAD)
         return offer->load < than->load - SAME;
-    if (offer->rise < than->rise - SAME || offer->rise > than->rise + SAME)
-        return offer->rise < than->rise;
     return offer->used != than->used ? offer->used : offer->room < than->room;
 }

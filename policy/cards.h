@@ -69,11 +69,11 @@ void vg_card_put(struct vg_card *card, size_t type, int64_t bytes, int sign);
 /* Returns whether the GPU has a vGPU, also without a VM. */
 bool vg_card_is_used(const struct vg_card *card);
 
-/* The choice among the target's GPUs. */
+/* The choice among the target's GPUs. The loss decides first. */
 enum vg_card_choice {
-    VG_CARD_SPREAD, /* smallest load */
+    VG_CARD_SPREAD, /* smallest loss, then the smallest load */
     VG_CARD_PACK,   /* smallest loss, then a GPU in use, then the fewest free places */
-    VG_CARD_WORST,  /* largest load, because the target chooses */
+    VG_CARD_WORST,  /* largest loss, then the largest load, because the target chooses */
 };
 
 /* A GPU with room for a device. */

@@ -182,6 +182,29 @@ offer_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const char
     return sum;
 }
 
+/* Returns the part of an engine that is lost by one more device, with those devices of the VM that
+ * the fit has put there. */
+static double
+offer_rise(const vg_cluster *cluster, const struct vg_vm_state *vm,
+           const struct vg_host_state *host, const struct vg_fit *fit, size_t gpu,
+           const struct vg_engine_use *use)
+{
+    const struct vg_load *load = vg_host_find_engine(
+        host, ((const struct vg_snap_gpu *)host->host->gpus->pdata[gpu])->device, use->engine);
+    double rise = 0;
+
+    for (size_t w = 0; w < cluster->n_windows; w++) {
+        const double more = vg_vm_gpu_demand(cluster, vm, use, w);
+        double wanted = load ? load->demand[w] : 0;
+        for (size_t i = 0; i < fit->n_devices; i++) {
+            if (fit->devices[i].gpu == gpu)
+                wanted += offer_demand(cluster, vm, fit->devices[i].device, use->engine, w);
+        }
+        rise += MAX(wanted + more - 1, 0) - MAX(wanted - 1, 0);
+    }
+    return rise / (double)cluster->n_windows;
+}
+
 /* Sets what the VMs of a GPU ask of it, with those devices of the VM that the fit has put there,
  * and what is lost there by one more device. */
 static void
@@ -197,19 +220,13 @@ offer_loads(const vg_cluster *cluster, const struct vg_vm_state *vm,
     }
     for (guint e = 0; e < host->engines->len; e++) {
         const struct vg_load *load = &g_array_index(host->engines, struct vg_load, e);
-        double rise = 0;
-        if (strcmp(load->device, gpu->device) != 0)
-            continue;
-        offer->load += vg_load_mean(cluster, load);
-        for (size_t w = 0; w < cluster->n_windows; w++) {
-            double wanted = load->demand[w];
-            for (size_t i = 0; i < fit->n_devices; i++)
-                if (fit->devices[i].gpu == offer->gpu)
-                    wanted += offer_demand(cluster, vm, fit->devices[i].device, load->engine, w);
-            const double more = offer_demand(cluster, vm, device, load->engine, w);
-            rise += MAX(wanted + more - 1, 0) - MAX(wanted - 1, 0);
-        }
-        offer->rise += rise / (double)cluster->n_windows;
+        if (strcmp(load->device, gpu->device) == 0)
+            offer->load += vg_load_mean(cluster, load);
+    }
+    for (guint u = 0; u < vm->uses->len; u++) {
+        const struct vg_engine_use *use = &g_array_index(vm->uses, struct vg_engine_use, u);
+        if (strcmp(use->device, device) == 0)
+            offer->rise += offer_rise(cluster, vm, host, fit, offer->gpu, use);
     }
 }
 
@@ -235,8 +252,8 @@ tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct v
     return VG_CONSTRAINT_GPU_MEMORY;
 }
 
-/* One vGPU for each of the VM's devices, each on the least loaded GPU that can have it, or on the
- * most loaded one if the target chooses. */
+/* One vGPU for each of the VM's devices, each on the best GPU that can have it, or on the worst one
+ * if the target chooses. */
 static enum vg_constraint
 check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to, struct vg_fit *fit,
            char **ret_reason)

@@ -369,6 +369,7 @@ search_new(const vg_cluster *cluster, const bool *held)
         new_host(search, h);
     search->loads = g_new0(float, search->n_rows * search->width);
     search->capacities = g_new0(float, search->n_rows);
+    search->scratch = g_new0(float, search->width);
     for (size_t h = 0; h < cluster->n_hosts; h++)
         new_loads(search, h);
     g_autofree double *windows =
@@ -410,6 +411,7 @@ search_free(struct search *search)
     g_free(search->weights);
     g_free(search->loads);
     g_free(search->capacities);
+    g_free(search->scratch);
     g_free(search->vm_demands);
     g_free(search->use_demands);
     g_free(search->vms);

@@ -101,6 +101,7 @@ struct search {
     float *loads;
     float *vm_demands, *use_demands;
     float *capacities; /* of each row that is a pool */
+    float *scratch;    /* a row */
     struct search_vm *vms;
     struct search_device *devices;
     struct search_use *uses;

@@ -93,7 +93,7 @@ state_need_engine(struct search *search, struct search_host *host, size_t slot, 
 }
 
 static void
-state_add(struct search *search, float *row, const float *more, float sign)
+state_add(const struct search *search, float *row, const float *more, float sign)
 {
     for (size_t i = 0; i < search->width; i++)
         row[i] += sign * more[i];
@@ -229,22 +229,54 @@ state_is_kept_away(const struct search *search, size_t vm, size_t host)
     return false;
 }
 
+/* Adds what those devices of a VM that are before one, and placed on a slot, want of an engine.
+ * Returns whether there are any. */
+static bool
+state_add_earlier(const struct search *search, const struct search_vm *vm, size_t index,
+                  size_t slot, size_t engine, float *row)
+{
+    bool any = false;
+
+    for (size_t d = vm->first_device; d < index; d++) {
+        const struct search_device *device = &search->devices[d];
+        for (size_t u = 0; device->next == slot && u < device->n_uses; u++) {
+            const struct search_use *use = &search->uses[device->first_use + u];
+            if (use->engine != engine)
+                continue;
+            state_add(search, row, search->use_demands + use->row * search->width, 1);
+            any = true;
+        }
+    }
+    return any;
+}
+
 /* Returns the engines that are lost on a slot of a host by a device that comes. */
 static double
-state_device_rise(struct search *search, const struct search_device *device,
+state_device_rise(struct search *search, const struct search_vm *vm, size_t index,
                   const struct search_host *host, size_t slot)
 {
+    const struct search_device *device = &search->devices[index];
     double rise = 0;
 
     for (size_t u = device->first_use; u < device->first_use + device->n_uses; u++) {
-        const float *demand = search->use_demands + search->uses[u].row * search->width;
-        for (guint e = 0; e < host->engines->len; e++) {
-            const struct search_engine *engine =
+        const struct search_use *use = &search->uses[u];
+        const float *demand = search->use_demands + use->row * search->width;
+        const struct search_engine *engine = NULL;
+        float *row = search->scratch;
+        for (guint e = 0; e < host->engines->len && !engine; e++) {
+            const struct search_engine *one =
                 &g_array_index(host->engines, struct search_engine, e);
-            if (engine->slot == slot && engine->engine == search->uses[u].engine)
-                rise +=
-                    state_beyond(search, state_load(search, engine->row), demand, 1) - engine->lost;
+            engine = one->slot == slot && one->engine == use->engine ? one : NULL;
         }
+        memset(row, 0, search->width * sizeof(*row));
+        if (engine)
+            memcpy(row, state_load(search, engine->row), search->width * sizeof(*row));
+        double before = engine ? engine->lost : 0;
+        if (state_add_earlier(search, vm, index, slot, use->engine, row))
+            before = state_beyond(search, row, NULL, 1);
+        else if (!engine)
+            continue;
+        rise += state_beyond(search, row, demand, 1) - before;
     }
     return rise;
 }
@@ -270,10 +302,8 @@ state_place_device(struct search *search, const struct search_vm *vm, size_t ind
             continue;
         for (size_t d = vm->first_device; d < index; d++)
             offer.load += search->devices[d].next == g ? search->devices[d].mean : 0;
-        if (how == VG_CARD_PACK) {
-            offer.used = vg_card_is_used(&host->cards[g]);
-            offer.rise = state_device_rise(search, device, host, g);
-        }
+        offer.used = how == VG_CARD_PACK && vg_card_is_used(&host->cards[g]);
+        offer.rise = host->n_gpus > 1 ? state_device_rise(search, vm, index, host, g) : 0;
         if (device->next == SEARCH_NOWHERE || vg_card_offer_is_better(&offer, &chosen, how)) {
             device->next = g;
             chosen = offer;

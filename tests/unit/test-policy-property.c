@@ -461,8 +461,35 @@ toy_gpu_load(const struct toy *toy, const struct vg_snap_host *host, const char 
     return sum;
 }
 
-/* Device by device, the least loaded GPU that has an instance and the memory; there must be one.
- * The load is that before the move with the VM's devices that have a place. */
+/* What one more use of an engine loses on a GPU, with those uses of the VM that have a place. */
+static double
+toy_gpu_rise(const struct toy *toy, const struct vg_snap_host *host, const char *device,
+             const struct toy_vm *coming, const char *const *places, size_t use)
+{
+    const struct toy_use *added = &coming->uses[use];
+    double rise = 0;
+    for (size_t w = 0; w < toy->windows; w++) {
+        double sum = 0;
+        for (size_t u = 0; u < use; u++) {
+            if (strcmp(places[u], device) == 0 &&
+                strcmp(coming->uses[u].engine, added->engine) == 0)
+                sum += coming->uses[u].demand[w];
+        }
+        for (size_t i = 0; i < toy->n; i++) {
+            for (size_t u = 0; toy->vms[i].host == host && u < toy->vms[i].n_uses; u++) {
+                const struct toy_use *other = &toy->vms[i].uses[u];
+                if (strcmp(other->device, device) == 0 && strcmp(other->engine, added->engine) == 0)
+                    sum += other->demand[w];
+            }
+        }
+        rise += fmax(0, sum + added->demand[w] - 1) - fmax(0, sum - 1);
+    }
+    return rise / (double)toy->windows;
+}
+
+/* Device by device, the GPU that has an instance and the memory where the least is lost, of equal
+ * ones the least loaded; there must be one. The load is that before the move with the VM's devices
+ * that have a place. */
 static void
 place_gpus(struct toy *toy, const struct toy_vm *moved, const struct vg_snap_host *to, guint index,
            const char **ret_devices)
@@ -471,20 +498,23 @@ place_gpus(struct toy *toy, const struct toy_vm *moved, const struct vg_snap_hos
     for (guint u = 0; u < vm->gpu->len; u++) {
         const struct vg_snap_gpu_use *use = vm->gpu->pdata[u];
         guint best = to->gpus->len;
-        double best_load = 0;
+        double best_load = 0, best_rise = 0;
         assert_string_equal(use->vgpu_type, "t1");
         for (guint g = 0; g < to->gpus->len; g++) {
             const struct vg_snap_gpu *gpu = to->gpus->pdata[g];
             const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[0];
             double load = toy_gpu_load(toy, to, gpu->device, moved, ret_devices);
+            double rise = toy_gpu_rise(toy, to, gpu->device, moved, ret_devices, u);
             bool has_memory =
                 (gpu->memory_bytes == 0 && gpu->memory_free_bytes == 0) ||
                 toy->gpu_memory_taken[index][g] + use->memory_bytes <= gpu->memory_free_bytes;
             if (toy->gpus_taken[index][g] >= type->free || !has_memory)
                 continue;
-            if (best == to->gpus->len || load < best_load - SAME_LOAD) {
+            if (best == to->gpus->len || rise < best_rise - SAME_LOAD ||
+                (rise < best_rise + SAME_LOAD && load < best_load - SAME_LOAD)) {
                 best = g;
                 best_load = load;
+                best_rise = rise;
             }
         }
         if (best == to->gpus->len)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Small clusters with one good plan, which is known without a computation.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "tests/unit/policy-cases.h"
+
+static void
+assert_move(const vg_plan *plan, guint i, const char *vm, const char *to)
+{
+    const struct vg_plan_action *action = plan->actions->pdata[i];
+
+    assert_string_equal(action->vm, vm);
+    assert_string_equal(action->to, to);
+}
+
+/* ---- GPUs of the target ---- */
+
+/* A VM with a vGPU whose demand is `first` in one window and `second` in the next. */
+static void
+add_gpu_vm(struct vg_snap_host *host, const char *name, const char *device, double first,
+           double second)
+{
+    const double cpu[] = {0.1, 0.1}, gpu[] = {first, second};
+    struct vg_snap_vm *vm = policy_add_vm(host, name, 0.1, -1);
+
+    policy_add_use(vm, device, "Q", (first + second) / 2);
+    policy_set_profile(vm, cpu, G_N_ELEMENTS(cpu));
+    g_array_append_vals(vm->profile.gpu, gpu, G_N_ELEMENTS(gpu));
+}
+
+/* a and b lose 0.6 engines in one of two windows. The GPU of the target with the lowest demand is
+ * busy in the same window. The other GPU is busy in the other window, so a loses nothing there. */
+static vg_snapshot *
+make_gpus(void)
+{
+    vg_snapshot *snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+
+    snapshot->end_ns = 10 * S;
+    struct vg_snap_host *from = policy_add_host(snapshot, "from", 4);
+    struct vg_snap_host *to = policy_add_host(snapshot, "to", 4);
+    policy_add_gpu(from, "gpu0", "Q", 0);
+    policy_add_gpu(to, "gpu0", "Q", 1);
+    policy_add_gpu(to, "gpu1", "Q", 1);
+    add_gpu_vm(from, "a", "gpu0", 0.8, 0);
+    add_gpu_vm(from, "b", "gpu0", 0.8, 0);
+    add_gpu_vm(to, "c", "gpu0", 0.8, 0);
+    add_gpu_vm(to, "d", "gpu1", 0, 1.0);
+    for (guint i = 0; i < to->vms->len; i++)
+        ((struct vg_snap_vm *)to->vms->pdata[i])->never_move = true;
+    return snapshot;
+}
+
+static void
+test_busier_gpu(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = make_gpus();
+    (void)state;
+
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 1);
+    assert_move(plan, 0, "a", "to");
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_int_equal(action->gpus->len, 1);
+    assert_string_equal(((struct vg_gpu_target *)action->gpus->pdata[0])->to, "gpu1");
+    assert_int_equal(action->gain.gpu_wait_ns_per_s, 300000000);
+}
+
+/* A target that chooses may choose the GPU on which nothing is gained. */
+static void
+test_worst_gpu(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = make_gpus();
+    const struct vg_snap_host *from = snapshot->hosts->pdata[0];
+    (void)state;
+
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->display_name = g_strdup("openstack");
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_busier_gpu, policy_set_up),
+        cmocka_unit_test_setup(test_worst_gpu, policy_set_up),
+    };
+    return cmocka_run_group_tests_name("policy-search", tests, NULL, NULL);
+}
