@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Groups: carrying one out in the search, and chains. A chain begins with a bundle that leaves a
- * host, and goes to a host that another VM leaves for it, and so on; the last finds room.
+ * Groups: carrying one out in the search, chains, and meetings. A chain begins with a bundle that
+ * leaves a host, and goes to a host that another VM leaves for it, and so on; the last finds room.
+ * In a meeting, VMs of several hosts that belong together move to one host.
  */
 #include "config.h"
 
@@ -9,6 +10,9 @@
 #include "policy/search-private.h"
 
 #define CHAIN_MAX 3u
+
+/* Hosts that a meeting tries, apart from those of its VMs: the most idle ones. */
+#define MEETING_HOSTS_MAX 64u
 
 struct chain {
     struct search *search;
@@ -100,6 +104,14 @@ chain_claim(const struct search *search, const struct vg_group *group, struct ch
     ret->most = MIN(ret->most, lost);
 }
 
+/* Says that the VMs of a group move together, or no longer do. */
+static void
+chain_set_together(struct search *search, const struct vg_group *group, bool together)
+{
+    for (size_t i = 0; i < group->n; i++)
+        search->vms[group->moves[i].vm].together = together;
+}
+
 bool
 search_apply(struct search *search, const struct vg_group *group, double *ret_net)
 {
@@ -114,6 +126,7 @@ search_apply(struct search *search, const struct vg_group *group, double *ret_ne
             return false;
     }
     chain_claim(search, group, &claim, &held);
+    chain_set_together(search, group, true);
     for (; held && done < group->n; done++) {
         const size_t vm = group->moves[done].vm;
         search_out(search, vm);
@@ -123,6 +136,7 @@ search_apply(struct search *search, const struct vg_group *group, double *ret_ne
         }
         search_in(search, vm, group->moves[done].to);
     }
+    chain_set_together(search, group, false);
     for (size_t i = 0; i < n; i++)
         claim.gain -= search->hosts[hosts[i]].lost;
     if (done < group->n || !chain_is_worth(search, &claim)) {
@@ -404,4 +418,61 @@ search_find_chain(struct search *search, size_t bundle, size_t room, uint64_t wo
     search_bundle_in(search, bundle, from);
     *ret_net = chain.best;
     return chain.found;
+}
+
+/* ---- meetings ---- */
+
+/* Makes a group of the moves that bring all VMs to a host. Returns false if one may not move. */
+static bool
+meeting_make(const struct search *search, const struct search_apart *apart, size_t to, size_t room,
+             struct vg_group *ret)
+{
+    *ret = (struct vg_group){0};
+    for (size_t i = 0; i < apart->n; i++) {
+        const size_t vm = search->apart_vms[apart->first + i];
+        if (search->vms[vm].host == to)
+            continue;
+        if (!search->vms[vm].movable || ret->n == MIN(room, VG_GROUP_MAX))
+            return false;
+        ret->moves[ret->n].vm = vm;
+        ret->moves[ret->n++].to = to;
+    }
+    return ret->n > 0;
+}
+
+static void
+meeting_try(struct search *search, const struct search_apart *apart, size_t to, size_t room,
+            struct vg_group *best, double *best_net)
+{
+    struct vg_group group;
+    double net;
+
+    if (!meeting_make(search, apart, to, room, &group) || !search_apply(search, &group, &net))
+        return;
+    search_take_back(search, &group);
+    net -= search_penalty(search, to);
+    if (net <= *best_net + SEARCH_SAME)
+        return;
+    *best = group;
+    *best_net = net;
+}
+
+bool
+search_find_meeting(struct search *search, size_t index, size_t room, struct vg_group *ret,
+                    double *ret_net)
+{
+    const struct search_apart *apart = &search->aparts[index];
+    const size_t n_hosts = MIN(search->cluster->n_hosts, MEETING_HOSTS_MAX);
+    struct vg_group best = {0};
+    double best_net = 0;
+
+    search_rank_hosts(search);
+    for (size_t i = 0; i < apart->n; i++)
+        meeting_try(search, apart, search->vms[search->apart_vms[apart->first + i]].host, room,
+                    &best, &best_net);
+    for (size_t i = 0; i < n_hosts; i++)
+        meeting_try(search, apart, search->ranks[i].host, room, &best, &best_net);
+    *ret = best;
+    *ret_net = best_net;
+    return best.n > 0;
 }

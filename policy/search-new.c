@@ -239,32 +239,74 @@ new_host(struct search *search, size_t index)
 
 /* ---- what moves together ---- */
 
-/* Gives a VM and those of its host that belong with it to a bundle. */
+/* Appends the VMs that belong with the VMs of a queue, directly or through others. host: only its
+ * VMs, or SEARCH_NOWHERE. is_taken: of each VM, whether a queue has it. */
 static void
-new_take_together(struct search *search, struct search_bundle *bundle, size_t vm)
+new_follow_affinity(const struct search *search, GArray *queue, size_t host, bool *is_taken)
 {
     const vg_cluster *cluster = search->cluster;
-    g_autoptr(GArray) queue = g_array_new(FALSE, FALSE, sizeof(size_t));
 
-    g_array_append_val(queue, vm);
-    search->vms[vm].bundle = search->n_bundles;
     for (guint i = 0; i < queue->len; i++) {
-        const size_t one = g_array_index(queue, size_t, i);
-        const GPtrArray *groups = cluster->vms[one].vm->affinity;
-        search->bundle_vms[bundle->first + bundle->n++] = one;
-        bundle->movable = bundle->movable && search->vms[one].movable;
-        bundle->cost += search->vms[one].cost;
+        const GPtrArray *groups = cluster->vms[g_array_index(queue, size_t, i)].vm->affinity;
         for (guint g = 0; g < groups->len; g++) {
             const GArray *members = g_hash_table_lookup(cluster->affinity, groups->pdata[g]);
             for (guint m = 0; m < members->len; m++) {
                 const size_t other = g_array_index(members, size_t, m);
-                if (search->vms[other].home != search->vms[vm].home ||
-                    search->vms[other].bundle != SEARCH_NOWHERE)
+                if (is_taken[other] || (host != SEARCH_NOWHERE && search->vms[other].home != host))
                     continue;
-                search->vms[other].bundle = search->n_bundles;
+                is_taken[other] = true;
                 g_array_append_val(queue, other);
             }
         }
+    }
+}
+
+/* Gives a VM and those of its host that belong with it to a bundle. */
+static void
+new_take_together(struct search *search, struct search_bundle *bundle, size_t vm, bool *is_taken)
+{
+    g_autoptr(GArray) queue = g_array_new(FALSE, FALSE, sizeof(size_t));
+
+    is_taken[vm] = true;
+    g_array_append_val(queue, vm);
+    new_follow_affinity(search, queue, search->vms[vm].home, is_taken);
+    for (guint i = 0; i < queue->len; i++) {
+        const size_t one = g_array_index(queue, size_t, i);
+        search->vms[one].bundle = search->n_bundles;
+        search->bundle_vms[bundle->first + bundle->n++] = one;
+        bundle->movable = bundle->movable && search->vms[one].movable;
+        bundle->cost += search->vms[one].cost;
+    }
+}
+
+/* Finds the VMs that belong together and are on several hosts. */
+static void
+new_aparts(struct search *search)
+{
+    const size_t n = search->cluster->n_vms;
+    g_autofree bool *is_taken = g_new0(bool, n + 1);
+    size_t next = 0;
+
+    search->aparts = g_new0(struct search_apart, n);
+    search->apart_vms = g_new0(size_t, n);
+    for (size_t v = 0; v < n; v++) {
+        g_autoptr(GArray) queue = NULL;
+        bool several = false;
+        if (is_taken[v] || search->cluster->vms[v].vm->affinity->len == 0)
+            continue;
+        queue = g_array_new(FALSE, FALSE, sizeof(size_t));
+        is_taken[v] = true;
+        g_array_append_val(queue, v);
+        new_follow_affinity(search, queue, SEARCH_NOWHERE, is_taken);
+        for (guint i = 0; i < queue->len; i++) {
+            search->apart_vms[next + i] = g_array_index(queue, size_t, i);
+            several =
+                several || search->vms[search->apart_vms[next + i]].home != search->vms[v].home;
+        }
+        if (!several)
+            continue;
+        search->aparts[search->n_aparts++] = (struct search_apart){next, queue->len};
+        next += queue->len;
     }
 }
 
@@ -272,19 +314,18 @@ static void
 new_bundles(struct search *search)
 {
     const size_t n = search->cluster->n_vms;
+    g_autofree bool *is_taken = g_new0(bool, n + 1);
     size_t next = 0;
 
     search->bundles = g_new0(struct search_bundle, n);
     search->bundle_vms = g_new0(size_t, n);
-    for (size_t v = 0; v < n; v++)
-        search->vms[v].bundle = SEARCH_NOWHERE;
     for (size_t v = 0; v < n; v++) {
-        if (search->vms[v].bundle != SEARCH_NOWHERE)
+        if (is_taken[v])
             continue;
         struct search_bundle *bundle = &search->bundles[search->n_bundles];
         bundle->first = next;
         bundle->movable = true;
-        new_take_together(search, bundle, v);
+        new_take_together(search, bundle, v, is_taken);
         bundle->movable = bundle->movable && bundle->n <= VG_GROUP_MAX;
         next += bundle->n;
         search->n_bundles++;
@@ -377,6 +418,7 @@ search_new(const vg_cluster *cluster, const bool *held)
     for (size_t v = 0; v < cluster->n_vms; v++)
         new_vm(search, v, windows);
     new_bundles(search);
+    new_aparts(search);
     for (size_t h = 0; h < cluster->n_hosts; h++)
         new_gpus(search, h);
     search_measure(search);
@@ -423,5 +465,7 @@ search_free(struct search *search)
     g_free(search->engines_left);
     g_free(search->bundles);
     g_free(search->bundle_vms);
+    g_free(search->aparts);
+    g_free(search->apart_vms);
     g_free(search);
 }

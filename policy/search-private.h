@@ -32,6 +32,7 @@ struct search_vm {
     size_t home, host; /* SEARCH_NOWHERE if it was removed */
     int pool;          /* on its home */
     size_t bundle;
+    bool together; /* moves with the group that search_apply() carries out */
     bool movable;
     bool names_gpus;      /* its move can name GPUs, as far as its home and manager are concerned */
     int64_t memory_bytes; /* needed */
@@ -91,6 +92,11 @@ struct search_bundle {
     double cost;
 };
 
+/* VMs that belong together and are on several hosts. */
+struct search_apart {
+    size_t first, n; /* in apart_vms */
+};
+
 struct search {
     const vg_cluster *cluster;
     const bool *held;
@@ -109,6 +115,9 @@ struct search {
     struct search_bundle *bundles;
     size_t *bundle_vms;
     size_t n_bundles, n_devices, n_uses, n_engines;
+    struct search_apart *aparts;
+    size_t *apart_vms;
+    size_t n_aparts;
     GHashTable *engines, *models; /* names to numbers, from 1 */
     GArray *returns;              /* struct search_return: hosts to which VMs may not return */
     GArray *moved;                /* size_t: VMs that are not at home, as committed */
@@ -203,5 +212,9 @@ void search_measure(struct search *search);
  * up where more than this is done. */
 bool search_find_chain(struct search *search, size_t bundle, size_t room, uint64_t work_max,
                        struct vg_group *ret, double *ret_net);
+
+/* Finds the best host where VMs that belong together can meet, with at most `room` moves. */
+bool search_find_meeting(struct search *search, size_t apart, size_t room, struct vg_group *ret,
+                         double *ret_net);
 
 #endif

@@ -213,7 +213,7 @@ state_is_kept_away(const struct search *search, size_t vm, size_t host)
         const GArray *members = g_hash_table_lookup(cluster->affinity, snap->affinity->pdata[i]);
         for (guint m = 0; m < members->len; m++) {
             const struct search_vm *other = &search->vms[g_array_index(members, size_t, m)];
-            if (other->bundle != search->vms[vm].bundle && other->host != host)
+            if (other->bundle != search->vms[vm].bundle && !other->together && other->host != host)
                 return true;
         }
     }

@@ -251,37 +251,57 @@ search_singles(struct pass *pass)
 
 /* ---- chains ---- */
 
-/* Takes the best chain, or of many VMs the first that wins. Returns false if there is none. */
+/* The best group of several moves until now. */
+struct several {
+    bool all; /* take only the best; otherwise, each */
+    bool took;
+    struct vg_group best;
+    double net;
+};
+
+static void
+search_offer(struct pass *pass, struct several *several, const struct vg_group *group, double net)
+{
+    if (pass->random != 0)
+        net *= 1 - NOISE + 2 * NOISE * search_random(pass);
+    if (!several->all) {
+        several->took = search_commit(pass, group) || several->took;
+    } else if (net > several->net + SEARCH_SAME) {
+        several->best = *group;
+        several->net = net;
+    }
+}
+
+static bool
+search_is_full(const struct pass *pass)
+{
+    return pass->n_moves >= pass->max_moves || pass->search->work > pass->work_max;
+}
+
+/* Takes the best chain or meeting, or of many VMs the first that wins. Returns false if there is
+ * none. */
 static bool
 search_chains(struct pass *pass)
 {
     struct search *search = pass->search;
-    const bool all = search->n_bundles <= ROUNDS_VMS_MAX;
-    struct vg_group best = {0};
-    double best_net = 0;
-    bool took = false;
+    struct several several = {.all = search->n_bundles <= ROUNDS_VMS_MAX};
+    struct vg_group group;
+    double net = 0;
 
-    for (size_t b = 0; b < search->n_bundles; b++) {
+    for (size_t b = 0; b < search->n_bundles && !search_is_full(pass); b++) {
         const size_t home = search_home(search, b);
-        struct vg_group group;
-        double net = 0;
-        if (pass->n_moves >= pass->max_moves || search->work > pass->work_max)
-            break;
         if ((!search->held[home] && !search->penalties) ||
             search->hosts[home].lost <= SEARCH_SAME ||
             !search_find_chain(search, b, pass->max_moves - pass->n_moves, pass->work_max, &group,
                                &net))
             continue;
-        if (pass->random != 0)
-            net *= 1 - NOISE + 2 * NOISE * search_random(pass);
-        if (!all)
-            took = search_commit(pass, &group) || took;
-        else if (net > best_net + SEARCH_SAME) {
-            best = group;
-            best_net = net;
-        }
+        search_offer(pass, &several, &group, net);
     }
-    return best.n > 0 ? search_commit(pass, &best) : took;
+    for (size_t i = 0; i < search->n_aparts && !search_is_full(pass); i++) {
+        if (search_find_meeting(search, i, pass->max_moves - pass->n_moves, &group, &net))
+            search_offer(pass, &several, &group, net);
+    }
+    return several.best.n > 0 ? search_commit(pass, &several.best) : several.took;
 }
 
 static void

@@ -8,7 +8,8 @@
  *
  * A group is what moves together and has one gain: a VM, VMs that belong together (affinity), or a
  * chain: a VM takes the place of another, which goes elsewhere, and so on. If the last VM of a
- * chain goes where the first was, the chain is a swap. The moves of a group are in an order in
+ * chain goes where the first was, the chain is a swap. VMs that belong together may come from
+ * several hosts. The moves of a group are in an order in
  * which each finds room when those before it are done.
  *
  * First the search is greedy. A heap has all VMs by the most that they can win; the first is tried

@@ -16,6 +16,9 @@
 
 #include "tests/unit/policy-cases.h"
 
+/* The cost of a move in cores: one core for 8 s, and 1.5 cores for 300 ms. */
+#define COST ((8 + 1.5 * 0.3) / 600)
+
 static void
 assert_move(const vg_plan *plan, guint i, const char *vm, const char *to)
 {
@@ -23,6 +26,16 @@ assert_move(const vg_plan *plan, guint i, const char *vm, const char *to)
 
     assert_string_equal(action->vm, vm);
     assert_string_equal(action->to, to);
+}
+
+static double
+net_of(const vg_plan *plan)
+{
+    double net = 0;
+
+    for (guint i = 0; i < plan->actions->len; i++)
+        net += policy_input_of(plan->actions->pdata[i], "net_gain_cores");
+    return net;
 }
 
 /* ---- GPUs of the target ---- */
@@ -91,12 +104,89 @@ test_worst_gpu(void **state)
     assert_int_equal(plan->actions->len, 0);
 }
 
+/* ---- VMs that belong together ---- */
+
+/* Two hosts, each with a VM of a group and a VM that does not move. Each loses a core. */
+static vg_snapshot *
+make_apart(void)
+{
+    vg_snapshot *snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    static const char *const names[][2] = {{"a", "x"}, {"b", "y"}};
+
+    snapshot->end_ns = 10 * S;
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        struct vg_snap_host *host = policy_add_host(snapshot, i == 0 ? "h1" : "h2", 2);
+        g_ptr_array_add(policy_add_vm(host, names[i][0], 1.5, -1)->affinity, g_strdup("g"));
+        policy_add_vm(host, names[i][1], 1.5, -1)->never_move = true;
+    }
+    return snapshot;
+}
+
+/* Together they lose 2.5 cores on either host, and nothing on a third. */
+static void
+test_meeting(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = make_apart();
+    (void)state;
+
+    policy_add_host(snapshot, "h3", 4);
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 2);
+    assert_move(plan, 0, "a", "h3");
+    assert_move(plan, 1, "b", "h3");
+    for (guint i = 0; i < 2; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        assert_int_equal(action->group, 1);
+        assert_int_equal(action->wave, i + 1);
+        assert_true(action->undo_partial);
+    }
+    policy_assert_near(net_of(plan), 2 - 2 * COST);
+}
+
+/* A third VM of the group is on the host where they meet, and stays there. */
+static void
+test_meeting_at_home(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = make_apart();
+    (void)state;
+
+    struct vg_snap_vm *stays = policy_add_vm(policy_add_host(snapshot, "h3", 4), "c", 1.0, -1);
+    g_ptr_array_add(stays->affinity, g_strdup("g"));
+    stays->never_move = true;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 2);
+    assert_move(plan, 0, "a", "h3");
+    assert_move(plan, 1, "b", "h3");
+    policy_assert_near(net_of(plan), 2 - 2 * COST);
+}
+
+/* All of them must be able to move, and the host must have enough memory for all. */
+static void
+test_no_meeting(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        g_autoptr(vg_snapshot) snapshot = make_apart();
+        struct vg_snap_host *third = policy_add_host(snapshot, "h3", 4);
+        struct vg_snap_host *second = snapshot->hosts->pdata[1];
+        if (i == 0)
+            ((struct vg_snap_vm *)second->vms->pdata[0])->never_move = true;
+        else
+            third->memory_free_bytes = GIB;
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->actions->len, 0);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_busier_gpu, policy_set_up),
         cmocka_unit_test_setup(test_worst_gpu, policy_set_up),
+        cmocka_unit_test_setup(test_meeting, policy_set_up),
+        cmocka_unit_test_setup(test_meeting_at_home, policy_set_up),
+        cmocka_unit_test_setup(test_no_meeting, policy_set_up),
     };
     return cmocka_run_group_tests_name("policy-search", tests, NULL, NULL);
 }
