@@ -377,7 +377,7 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
                           (double)newest->host.runnable);
     add_host(out, newest);
     vg_metrics_single(out, "vgpud_collector_cost_seconds", "gauge",
-                      "CPU time that measuring the newest window took.",
+                      "CPU time spent measuring the newest window.",
                       seconds(view->provenance.cost_ns));
     vg_metrics_single(out, "vgpud_windows_missed_total", "counter",
                       "Windows that could not be measured, or whose GPU use was read too late.",

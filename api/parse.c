@@ -237,7 +237,7 @@ vg_parse_duration(const char *text, int64_t *ret_ns, GError **err)
     }
     return vg_error(
         err, VG_E_INVALID,
-        "'%s' is not a number of at most 9 digits with s, min, h or d, or is more than 53375d",
+        "'%s' is not a number of at most 9 digits followed by s, min, h or d, or it exceeds 53375d",
         text);
 }
 

@@ -324,8 +324,9 @@ worker_check_room(const vg_worker *worker, const struct vg_request *request, con
         return 0;
     g_autofree char *words = host ? worker_host_words(host) : g_strdup("slow operations");
     if (all >= max)
-        return vg_error(err, VG_E_BUSY, "%u requests already wait for %s", all, words);
-    return vg_error(err, VG_E_BUSY, "%u requests from readers already wait for %s", readers, words);
+        return vg_error(err, VG_E_BUSY, "%u requests are already waiting for %s", all, words);
+    return vg_error(err, VG_E_BUSY, "%u requests from readers are already waiting for %s", readers,
+                    words);
 }
 
 int

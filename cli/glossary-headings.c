@@ -11,7 +11,8 @@
 const struct vg_glossary_entry vg_glossary_headings[] = {
     /* Words in cells. */
     {"self", "Another thread of the same VM: another vCPU or a thread of QEMU had the CPU."},
-    {"host:idle", "The CPU was idle while the vCPU waited for it, as after a wakeup."},
+    {"host:idle",
+     "The CPU was idle although the vCPU was waiting for it, for example just after a wakeup."},
     {"limit",
      "The VM's own CPU quota was used up. A larger quota helps; another host does not. As a "
      "heading: the lost cores above which an alert is raised."},

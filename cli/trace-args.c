@@ -45,8 +45,8 @@ static const struct argp_option options[] = {
 };
 
 static const struct argp_option part_options[] = {
-    {"begin", KEY_BEGIN, "NS", 0, "use records after NS of the raw trace clock", 1},
-    {"end", KEY_END, "NS", 0, "use records up to and including NS of the raw trace clock", 1},
+    {"begin", KEY_BEGIN, "NS", 0, "use records after time NS on the raw trace clock", 1},
+    {"end", KEY_END, "NS", 0, "use records up to and including time NS on the raw trace clock", 1},
     {"vm-map", KEY_VM_MAP, "FILE", 0,
      "file with VM names: lines of `pid name [uuid]`; - is standard input", 2},
     {"config", KEY_CONFIG, "FILE", 0, "file with thresholds; see vgpud-policy(7)", 2},

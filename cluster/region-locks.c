@@ -172,8 +172,8 @@ vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError 
     VG_LOCK_SCOPE(&region->locking);
     /* One after the other, many moves would keep the thread from `locking` for minutes. */
     if (region->locking_failed_ns > asked_ns)
-        return vg_error(err, VG_E_UNREACHABLE, "%s: etcd has just failed to answer another move",
-                        unknown);
+        return vg_error(err, VG_E_UNREACHABLE,
+                        "%s: etcd has just failed to answer a request for another move", unknown);
     pthread_mutex_lock(&region->lock);
     const int64_t lease = region->announced ? region->lease : 0;
     g_autofree char *reason = g_strdup(region->reason);

@@ -189,7 +189,8 @@ lease_renew_if_due(struct mover_move *move)
         return;
     move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
     if (lease_hold(move, &error) < 0)
-        vg_log_warn("cannot keep GPUs reserved for the return of a move id=%s reason=\"%s\"",
+        vg_log_warn("cannot keep GPUs reserved on the source in case the move is rolled back id=%s "
+                    "reason=\"%s\"",
                     move->record->id, error->message);
     g_clear_error(&error);
     int kept = lease_prolong(move, &error);

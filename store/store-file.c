@@ -128,7 +128,8 @@ vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int colu
     const char *text = (const char *)sqlite3_column_text(statement, column);
 
     if (!text)
-        vg_error(err, VG_E_INVALID, "cannot %s '%s': a text in it is NULL; the file is damaged",
+        vg_error(err, VG_E_INVALID,
+                 "cannot %s '%s': a text value in it is NULL; the file is damaged",
                  file->writing ? "write" : "read", file->path);
     return text;
 }

@@ -83,7 +83,7 @@ vg_groups_open(struct proxy_groups *groups)
         groups->root = open(groups->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (groups->root >= 0 && groups_divide(groups))
         return;
-    vg_cl_say("cannot use control groups for clients below '%s': %s; clients' memory is limited "
+    vg_cl_say("cannot use control groups below '%s' for clients: %s; clients' memory is limited "
               "only during builds",
               groups->path, strerror(errno));
     if (groups->root >= 0)

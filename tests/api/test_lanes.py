@@ -142,7 +142,7 @@ def test_readers_do_not_keep_moves_waiting(start, hung):
     early = answered(socks)
     replies = [answer(sock) for sock in early]
     assert {status for status, _ in replies} == {503}
-    assert all("8 requests from readers already wait for this host's libvirt" in document["detail"] for _, document in replies)
+    assert all("8 requests from readers are already waiting for this host's libvirt" in document["detail"] for _, document in replies)
     moves = [move(server, "node-b") for _ in range(WAIT)]
     assert {answer(sock)[0] for sock in moves} == {201}
     hung.unlink()
