@@ -239,7 +239,7 @@ def test_too_many_requests(tmp_path):
         {"name": "b", "jobs": [job("rcs0", 100, 1, 900)]}]})
     doc, _ = analyze(tmp_path, trace)
     root = picture(tmp_path, "requests")
-    stages = re.search(r": (\d+) stages, short ones put together$", texts(root)[0])
+    stages = re.search(r": (\d+) stages, with short ones combined$", texts(root)[0])
     assert int(stages[1]) > 50000
     assert (tmp_path / "out-requests.svg").stat().st_size < 1 << 20
     assert not any("at once" in (t or "") for t in texts(root))

@@ -96,7 +96,7 @@ def test_open_connections_go_on(site):
                 assert status(kept) == 200
                 assert site.shown() == turn
             lines.close()
-    assert "certificate is kept" not in site.daemon.stop()
+    assert "the certificate remains unchanged" not in site.daemon.stop()
 
 
 # name: what is done to the files (shown.pem and shown.key are a new pair before), and words of the

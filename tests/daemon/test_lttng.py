@@ -177,7 +177,7 @@ def test_an_interruption_is_a_gap_that_is_told(tmp_path):
             wait_until_read(daemon)
             told = measurement(daemon)
             assert told["missed"] >= 2
-            assert f"in 1 gaps {told['missed']} windows were missed" in part(daemon)["reason"]
+            assert f"{told['missed']} windows were missed in 1 gaps" in part(daemon)["reason"]
             # A VM of which nothing is told, is gone: its sums begin anew.
             host.forget()
             play_and_wait(player, host, 1000, daemon)
