@@ -137,7 +137,7 @@ test_gpu(void **state)
     /* Any type will do. */
     arrival.gpu_type = NULL;
     assert_true(rate(&arrival, free_one).veto && rate(&arrival, none).veto);
-    assert_non_null(strstr(rate(&arrival, none).text, "0 vGPUs are free, not 2"));
+    assert_non_null(strstr(rate(&arrival, none).text, "0 vGPUs are free, but the VM needs 2"));
     arrival.gpus = 1;
     assert_false(rate(&arrival, free_one).veto);
     assert_true(rate(&arrival, taken).veto);
@@ -216,7 +216,7 @@ test_made_gpus(void **state)
     vg_arrival_expect(&arrival);
     assert_false(rate(&arrival, host).veto); /* 1 + 1 + 4 */
     arrival.gpus = 7;
-    assert_non_null(strstr(rate(&arrival, host).text, "6 vGPUs are free, not 7"));
+    assert_non_null(strstr(rate(&arrival, host).text, "6 vGPUs are free, but the VM needs 7"));
     arrival.gpu_type = "nvidia-230";
     arrival.gpus = 3;
     assert_false(rate(&arrival, host).veto);
@@ -257,12 +257,12 @@ test_vms_that_keep_to_some_cpus(void **state)
     arrival.cpu_demand = 0.9;
     assert_true(rate(&arrival, kept).lost == 0 && rate(&arrival, kept).score > 0.9);
     assert_string_equal(rate(&arrival, kept).text,
-                        "VMs pinned to CPU 0 leave 1.00 of 2 CPUs; 0.00 are demanded and the VM "
-                        "demands 0.90 more, so 0.00 cores would be lost");
+                        "VMs pinned to CPU 0 leave 1.00 of 2 CPUs; VMs demand 0.00 of these and "
+                        "this VM 0.90 more, so 0.00 cores would be lost");
     assert_true(rate(&arrival, loose).lost > 0.89 && rate(&arrival, loose).score < 0.01);
     assert_string_equal(rate(&arrival, loose).text,
-                        "VMs demand 2.30 of 2 CPUs and this VM demands 0.90 more, so 0.90 cores "
-                        "would be lost");
+                        "other VMs demand 2.30 of 2 CPUs and this VM demands 0.90 more, so 0.90 "
+                        "cores would be lost");
     arrival.cpu_demand = 1.8;
     assert_true(rate(&arrival, kept).lost > 0.79 && rate(&arrival, kept).lost < 0.81);
 }

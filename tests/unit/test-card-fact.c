@@ -183,7 +183,8 @@ test_groups(void **state)
     one.match = (char *)" ,";
     rest.match = (char *)"3b_00";
     vg_card_groups_set(&config, groups, errors);
-    assert_non_null(strstr(errors->str, "f:1: [card one] match is missing"));
+    assert_non_null(strstr(
+        errors->str, "f:1: [card one] match, the PCI addresses of the group's GPUs, is missing"));
     assert_non_null(strstr(errors->str, "f:5: [card rest] match: a pattern is a PCI address"));
 }
 

@@ -168,7 +168,7 @@ test_groups(void **state)
     g_ptr_array_add(other->anti_affinity, g_strdup("db"));
     assert_int_equal(vg_drift_check_groups(vm, other, &error), -1);
     assert_true(g_error_matches(error, VG_ERROR, VG_E_CONFLICT));
-    assert_non_null(strstr(error->message, "'beta' of the same anti-affinity group 'db'"));
+    assert_non_null(strstr(error->message, "'beta' in the same anti-affinity group 'db'"));
 }
 
 int

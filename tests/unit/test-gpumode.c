@@ -306,7 +306,7 @@ test_idle_neighbour(void **state)
     const struct vg_gpumode_candidate *conserving = find_mode(advice, VG_GPUSCHED_WORK_CONSERVING);
     assert_int_equal(conserving->price, VG_GPUMODE_NOT_OFFERED);
     assert_false(conserving->proposed);
-    assert_non_null(strstr(conserving->reason, "gvt-g does not offer the mode"));
+    assert_non_null(strstr(conserving->reason, "gvt-g does not offer this mode"));
     gpusched_assert_near(
         vm_of(conserving, 0)->then.requests_per_s / now_of(advice, 0)->requests_per_s, 2, 0.06);
     gpusched_assert_near((double)conserving->gain_wait_ns_per_s / 1e9, 0.5, 0.02);

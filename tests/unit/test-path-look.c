@@ -268,7 +268,7 @@ test_hangs(void **state)
     assert_state(first, 0, VG_PATH_FAILING, "has not answered");
     assert_state(first, 1, VG_PATH_FAILING, "has not answered");
     assert_state(first, 2, VG_PATH_UNKNOWN, "earlier checks have not answered");
-    look_until(names, &options, VG_PATH_UNKNOWN, "have not ended");
+    look_until(names, &options, VG_PATH_UNKNOWN, "have not finished");
     end_hanging();
     look_until(names + 2, &ordinary, VG_PATH_THERE, "");
     pthread_join(thread, NULL);

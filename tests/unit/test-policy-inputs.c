@@ -157,7 +157,7 @@ test_hold_is_told(void **state)
          "0.50"},
         {VG_SOURCE_EXAMPLE, S / 4, 0, 3, NULL},
         {VG_SOURCE_TRACE, S, 2, 3, NULL},
-        {VG_SOURCE_LIVE, S, 0, 6, "the mean of the last 30 s counts, and only 6 s are recorded"},
+        {VG_SOURCE_LIVE, S, 0, 6, "the mean over the last 30 s counts, but only 6 s are recorded"},
         {VG_SOURCE_LIVE, 10 * S, 1, 3, "its mean over the last 30 s is 0.33"},
         {VG_SOURCE_LIVE, 10 * S, 3, 2, "host 'from' loses 0.33 cores, below the threshold of 0.50"},
     };
@@ -377,8 +377,9 @@ test_memory_of_a_proxy(void **state)
         {0, 0, NULL},
         {2 * GIB, GIB, NULL},
         {3 * GIB, 1,
-         "move to GPU 'free' of host 'to': too little free GPU memory: of 8192 MiB, programs "
-         "use 4096, arriving programs have reserved 3072, and these programs use 1024"},
+         "programs in VM 'a' cannot move to GPU 'free' of host 'to': the GPU has too little free "
+         "memory: of 8192 MiB, programs use 4096 and arriving programs have reserved 3072, while "
+         "these programs need 1024"},
         {8 * GIB, 0, "have reserved 8192"},
     };
     policy_config.hold_ns = 10 * S;

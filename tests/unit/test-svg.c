@@ -379,8 +379,8 @@ test_drawn_together(void **state)
                                              "drawn together</title>"));
     assert_int_equal(picture.n_rects, 1);
     assert_non_null(strstr(picture.svg->str, "x='230' y='88.5' width='1' height='27'"));
-    assert_true(says(&picture, "Where what takes less than 1.50 \xc2\xb5s is close together, the "
-                               "height is its share of the time."));
+    assert_true(says(&picture, "Where items shorter than 1.50 \xc2\xb5s are close together, the "
+                               "height is their share of the time."));
     clear_picture(&picture);
 
     /* Six at once up to 6 us, one less after each us more: more than there are lanes for. */

@@ -413,7 +413,7 @@ test_the_list(void **state)
     vg_top_model_fail(&model, "cannot reach vgpud\n at all");
     vg_top_draw(&model, grid, &now);
     assert_has(grid, 0, "PAUSED");
-    assert_has(grid, 11, "asking again: cannot reach vgpud? at all");
+    assert_has(grid, 11, "retrying: cannot reach vgpud? at all");
     g_clear_pointer(&model.trouble, g_free);
     const struct vg_top_now late = {now.epoch_ns, 7 * VG_NS_PER_S};
     vg_top_draw(&model, grid, &late);
@@ -482,7 +482,7 @@ test_the_detail(void **state)
     vg_top_draw(&model, grid, &now);
     assert_has(grid, 4, "a  running, class cpu, pid 0, id-a");
     assert_has(grid, 5, "used 0.50 cores, 10 % of this in the guest");
-    assert_has(grid, 6, "lost 0.15 cores; which waits followed a preemption is unknown");
+    assert_has(grid, 6, "lost 0.15 cores; it is unknown which waits followed a preemption");
     assert_has(grid, 8, "LOST CPU TO");
     assert_has(grid, 9, "host:user                           0.140     93.3      4.5");
     assert_has(grid, 10, "b                                   0.010      6.7      0.5");
