@@ -329,12 +329,31 @@ search_draw_penalties(struct pass *pass)
         search->penalties[h] = most * search_random(pass);
 }
 
-/* Drops some groups, keeps what still holds of the others, and fills up. */
+/* Moves any VM, if that wins enough. */
+static void
+search_begin(struct pass *pass)
+{
+    struct search *search = pass->search;
+    struct entry entry = {.bundle = (size_t)(search_random(pass) * (double)search->n_bundles),
+                          .factor = 1,
+                          .to = SEARCH_NOWHERE};
+    const struct search_bundle *bundle = &search->bundles[entry.bundle];
+    struct vg_group group = {0};
+
+    if (!bundle->movable || bundle->n > VG_GROUP_MAX || !search_look(pass, SEARCH_NOWHERE, &entry))
+        return;
+    search_make_group(search, entry.bundle, entry.to, &group);
+    search_commit(pass, &group);
+}
+
+/* Drops some groups, keeps what still holds of the others, and fills up. In half of the rounds, any
+ * VM moves first: a small move may win enough only before a large one. */
 static void
 search_round(struct pass *pass, const GArray *best)
 {
     const bool chains_first = search_random(pass) < 0.5;
     const double keep = search_random(pass);
+    const bool begin = search_random(pass) < 0.5;
 
     search_draw_penalties(pass);
 
@@ -342,6 +361,8 @@ search_round(struct pass *pass, const GArray *best)
     g_array_set_size(pass->groups, 0);
     pass->n_moves = 0;
     pass->net = 0;
+    if (begin)
+        search_begin(pass);
     for (guint i = 0; i < best->len; i++) {
         if (search_random(pass) < keep)
             search_commit(pass, &g_array_index(best, struct vg_group, i));
@@ -357,7 +378,7 @@ search_improve(struct pass *pass)
     struct pass round = *pass;
     double best = pass->net;
 
-    if (search->n_bundles > ROUNDS_VMS_MAX || pass->max_moves == 0)
+    if (search->n_bundles == 0 || search->n_bundles > ROUNDS_VMS_MAX || pass->max_moves == 0)
         return;
     round.groups = g_array_new(FALSE, FALSE, sizeof(struct vg_group));
     round.random = UINT64_C(88172645463325252);

@@ -104,6 +104,29 @@ test_worst_gpu(void **state)
     assert_int_equal(plan->actions->len, 0);
 }
 
+/* ---- the order of moves ---- */
+
+/* Without "large", the host loses 0.05 cores, and "small" wins too little. Both moves win enough if
+ * "small" moves first. */
+static void
+test_small_first(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    (void)state;
+
+    snapshot->end_ns = 10 * S;
+    struct vg_snap_host *from = policy_add_host(snapshot, "from", 4);
+    policy_add_host(snapshot, "to", 4);
+    policy_add_vm(from, "large", 1.0, -1);
+    policy_add_vm(from, "small", 0.5, -1);
+    policy_add_vm(from, "stays", 3.55, -1)->never_move = true;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 2);
+    assert_move(plan, 0, "small", "to");
+    assert_move(plan, 1, "large", "to");
+    policy_assert_near(net_of(plan), 1.05 - (8 + 0.5 * 0.3 + 8 + 1.0 * 0.3) / 600);
+}
+
 /* ---- VMs that belong together ---- */
 
 /* Two hosts, each with a VM of a group and a VM that does not move. Each loses a core. */
@@ -184,6 +207,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_busier_gpu, policy_set_up),
         cmocka_unit_test_setup(test_worst_gpu, policy_set_up),
+        cmocka_unit_test_setup(test_small_first, policy_set_up),
         cmocka_unit_test_setup(test_meeting, policy_set_up),
         cmocka_unit_test_setup(test_meeting_at_home, policy_set_up),
         cmocka_unit_test_setup(test_no_meeting, policy_set_up),
