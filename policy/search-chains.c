@@ -11,7 +11,7 @@
 
 #define CHAIN_MAX 3u
 
-/* Hosts that a meeting tries, apart from those of its VMs: the most idle ones. */
+/* Hosts that a meeting tries in addition to the hosts of its VMs: the most idle ones. */
 #define MEETING_HOSTS_MAX 64u
 
 struct chain {

@@ -261,7 +261,7 @@ new_follow_affinity(const struct search *search, GArray *queue, size_t host, boo
     }
 }
 
-/* Gives a VM and those of its host that belong with it to a bundle. */
+/* Adds a VM, and the VMs of its host that belong with it, to a bundle. */
 static void
 new_take_together(struct search *search, struct search_bundle *bundle, size_t vm, bool *is_taken)
 {
