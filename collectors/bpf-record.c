@@ -8,8 +8,10 @@
 #include <glib.h>
 
 #include "model/event.h"
+#include "model/exit-class.h"
 
 G_STATIC_ASSERT(VG_BPF_EXIT_CLASSES == VG_EXIT_CLASS_MAX);
+G_STATIC_ASSERT(VG_BPF_ISA_ARM == VG_EXIT_ISA_ARM && VG_BPF_ARM_NO_TRAP == VG_EXIT_ARM_NO_TRAP);
 G_STATIC_ASSERT(VG_BPF_EXIT_OTHER == VG_EXIT_OTHER);
 
 /* A write takes less than a microsecond. */

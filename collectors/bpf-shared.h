@@ -71,6 +71,9 @@ enum vg_bpf_state {
 /* VG_EXIT_CLASS_MAX of model/event.h. */
 #define VG_BPF_EXIT_CLASSES 11
 #define VG_BPF_EXIT_OTHER   10
+/* VG_EXIT_ISA_ARM and VG_EXIT_ARM_NO_TRAP of model/exit-class.h. */
+#define VG_BPF_ISA_ARM     3
+#define VG_BPF_ARM_NO_TRAP 0x400
 
 /* The time that a VM's thread lost to one holder. */
 struct vg_bpf_share {

@@ -7,6 +7,8 @@
 
 #include <bpf/btf.h>
 
+#include "collectors/bpf-shared.h"
+
 static const struct btf_type *
 resolve(const struct btf *btf, uint32_t id)
 {
@@ -92,20 +94,35 @@ find_vmx(const struct btf *btf, struct vg_kvm_exit_place *ret)
     return false;
 }
 
-/* Tells if the probe has the reason, by its prototype: (void *, struct kvm_vcpu *, u32 isa),
- * formerly with the reason before the vCPU. */
+/* Returns whether the probe's argument at this place, counted from 1, is a number. */
 static bool
-has_reason(const struct btf *btf)
+kvm_exit_has_number(const struct btf *btf, unsigned at)
 {
     int32_t id = btf__find_by_name_kind(btf, "btf_trace_kvm_exit", BTF_KIND_TYPEDEF);
     const struct btf_type *type = id > 0 ? resolve(btf, (uint32_t)id) : NULL;
 
     if (type && btf_is_ptr(type))
         type = resolve(btf, type->type);
-    if (!type || !btf_is_func_proto(type) || btf_vlen(type) < 2)
+    if (!type || !btf_is_func_proto(type) || btf_vlen(type) <= at)
         return false;
-    const struct btf_type *first = resolve(btf, btf_params(type)[1].type);
-    return first && !btf_is_ptr(first);
+    const struct btf_type *argument = resolve(btf, btf_params(type)[at].type);
+    return argument && !btf_is_ptr(argument);
+}
+
+/* Tells if the probe has the reason, by its prototype: (void *, struct kvm_vcpu *, u32 isa),
+ * formerly with the reason before the vCPU. */
+static bool
+has_reason(const struct btf *btf)
+{
+    return kvm_exit_has_number(btf, 1);
+}
+
+/* Tells if it is that of arm64: (void *, int ret, unsigned int esr_ec, unsigned long vcpu_pc). KVM
+ * is no module there. */
+static bool
+kvm_exit_is_arm(const struct btf *kernel)
+{
+    return kvm_exit_has_number(kernel, 1) && kvm_exit_has_number(kernel, 2);
 }
 
 /* Returns whether the kernel is older than 5.14, where the state of a task has another name. */
@@ -118,10 +135,24 @@ is_older_than_5_14(const struct btf *kernel)
     return !step(kernel, &new_task, "__state", &offset) && step(kernel, &task, "state", &offset);
 }
 
+static bool
+kvm_exit_is_intel(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_cpu_is("intel");
+#else
+    return false;
+#endif
+}
+
 bool
 vg_kvm_exit_find(struct btf *kernel, struct vg_kvm_exit_place *ret)
 {
-    bool is_intel = __builtin_cpu_is("intel");
+    if (kvm_exit_is_arm(kernel)) {
+        *ret = (struct vg_kvm_exit_place){.isa = VG_BPF_ISA_ARM, .in_arguments = true};
+        return true;
+    }
+    bool is_intel = kvm_exit_is_intel();
     bool (*find)(const struct btf *, struct vg_kvm_exit_place *) = is_intel ? find_vmx : find_svm;
     struct btf *kvm = btf__load_module_btf("kvm", kernel);
     struct btf *module = btf__load_module_btf(is_intel ? "kvm_intel" : "kvm_amd", kernel);

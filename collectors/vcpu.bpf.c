@@ -29,11 +29,15 @@
 #define TASK_DEAD  0x80
 #define EXIT_BITS  0x30
 
+/* ARM_EXCEPTION_TRAP, and the bit of a pending SError in KVM's code of any exit. */
+#define ARM_TRAP        2
+#define ARM_WITH_SERROR (1u << 31)
+
 /* Set before loading. */
 const volatile bool has_prev_state; /* sched_switch tells it: 5.18 and newer */
 
 /* The place of the reason of a vCPU's last exit, found in the BTF of the module that runs it. */
-const volatile __u32 exit_isa;            /* 1 VMX, 2 SVM; 0: not known */
+const volatile __u32 exit_isa;            /* 1 VMX, 2 SVM, 3 arm64; 0: not known */
 const volatile __u32 exit_pointer_offset; /* SVM: of the pointer to the VMCB; VMX: none */
 const volatile __u32 exit_offset;         /* of the reason: in the VMCB or the vCPU */
 const volatile bool exit_in_arguments;    /* the tracepoint tells the reason: before 5.17 */
@@ -757,16 +761,27 @@ vg_kvm_entry(__u64 *ctx)
     return 0;
 }
 
-/* argument: the first one of the tracepoint, the reason or the vCPU. */
+/* Returns the reason as vg_exit_reason_of_arm() does. */
 static __always_inline __u32
-exit_class(__u64 argument)
+arm_reason(__u32 code, __u32 exception_class)
 {
-    __u32 reason = (__u32)argument;
-    const char *from = (const char *)argument;
+    code &= ~ARM_WITH_SERROR;
+    return code == ARM_TRAP ? exception_class : VG_BPF_ARM_NO_TRAP + code;
+}
+
+/* first, second: arguments of the tracepoint. The first one is the reason or the vCPU; on arm64 it
+ * is KVM's code, and the second one is the class of a trap. */
+static __always_inline __u32
+exit_class(__u64 first, __u64 second)
+{
+    __u32 reason = (__u32)first;
+    const char *from = (const char *)first;
 
     if (!exit_isa)
         return VG_BPF_EXIT_OTHER;
-    if (!exit_in_arguments) {
+    if (exit_isa == VG_BPF_ISA_ARM) {
+        reason = arm_reason((__u32)first, (__u32)second);
+    } else if (!exit_in_arguments) {
         if (exit_pointer_offset &&
             bpf_probe_read_kernel(&from, sizeof(from), from + exit_pointer_offset))
             return VG_BPF_EXIT_OTHER;
@@ -787,14 +802,14 @@ exit_class(__u64 argument)
 }
 
 static __always_inline void
-on_exit(__u64 argument, __u32 cpu)
+on_exit(__u64 first, __u64 second, __u32 cpu)
 {
     __u32 slot = slot_of_vcpu(bpf_get_current_pid_tgid());
     struct vg_bpf_thread *t = thread_at(slot);
 
     if (!slot || !t)
         return;
-    __u32 class = exit_class(argument);
+    __u32 class = exit_class(first, second);
     __u64 now = bpf_ktime_get_ns();
     BEGIN_WRITE(t);
     runs(slot, t, cpu, now);
@@ -813,7 +828,7 @@ vg_kvm_exit(__u64 *ctx)
     if (!c)
         return 0;
     __u64 begin_ns = begin_run(c);
-    on_exit(ctx[0], cpu);
+    on_exit(ctx[0], ctx[1], cpu);
     end_run(c, begin_ns);
     return 0;
 }

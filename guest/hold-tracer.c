@@ -176,7 +176,8 @@ tracer_is_access(pid_t tid, int signal_number, uint64_t *ret_at)
         return false;
     *ret_at = (uint64_t)(uintptr_t)info.si_addr;
 #if defined(__x86_64__)
-    /* A thread may send itself anything with sigqueue(), but is within a call then. */
+    /* A thread may send itself anything with sigqueue(), but is within a call then. On arm64 the
+     * kernel forgets the call before it stops the thread. */
     struct user_regs_struct regs;
     if (tracer_ptrace(PTRACE_GETREGS, tid, 0, (uintptr_t)&regs) == 0 &&
         (long long)regs.orig_rax >= 0)

@@ -2,8 +2,10 @@
  *
  * Stops another process with all its threads, makes it perform system calls, and resumes it as
  * before: its registers, its signals and its threads' blocked system calls are unchanged. Only on
- * x86-64. The calling process does nothing else, has no other children, and ends afterwards. It
- * must not be killed before that, because the other process would resume with wrong registers.
+ * x86-64: on arm64 the kernel does not show a tracer the first argument of a call that a stop
+ * interrupts, so the call cannot be restarted. The calling process does nothing else, has no other
+ * children, and ends afterwards. It must not be killed before that, because the other process would
+ * resume with wrong registers.
  */
 #ifndef VG_GUEST_TRACEE_H
 #define VG_GUEST_TRACEE_H

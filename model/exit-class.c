@@ -4,8 +4,14 @@
  * (SVM_EXIT_*) of Linux; names: the VMX_EXIT_REASONS and SVM_EXIT_REASONS tables there, which is
  * what text traces print. KVM maps its MMIO space with EPT misconfigurations on Intel; on AMD MMIO
  * and other page faults are both NPF and count as page faults.
+ *
+ * On arm64 a trap has the exception class of ESR_EL2 (arch/arm64/include/asm/esr.h, ESR_ELx_EC_*).
+ * Any other exit has only KVM's code (arch/arm64/include/asm/kvm_asm.h, ARM_EXCEPTION_*). WFI and
+ * WFE have the same class and count as halts. MMIO is a data abort and counts as a page fault.
  */
 #include "config.h"
+
+#include "model/exit-class.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -17,12 +23,17 @@
 
 #define ISA_VMX 1
 #define ISA_SVM 2
+#define ISA_ARM VG_EXIT_ISA_ARM
 
 /* Bit 31 of a VMX reason says "failed entry", 27..30 are modifiers; the basic reason is below. */
 #define VMX_BASIC_REASON_MASK 0xffffU
 
 /* The lowest SVM reason that is neither a register access (0x00..0x3f) nor an exception. */
 #define SVM_EXIT_INTR 0x60U
+
+/* ARM_EXCEPTION_TRAP, and the bit of a pending SError in the code of any exit. */
+#define ARM_TRAP        2U
+#define ARM_WITH_SERROR (1U << 31)
 
 struct reason {
     uint32_t number;
@@ -68,6 +79,24 @@ static const struct reason svm_reasons[] = {
     {0x402, VG_EXIT_MMIO, "avic_unaccelerated_access"},
 };
 
+static const struct reason arm_reasons[] = {
+    {0x01, VG_EXIT_HLT, "WFx"},
+    {0x03, VG_EXIT_MSR, "CP15_32"},
+    {0x04, VG_EXIT_MSR, "CP15_64"},
+    {0x05, VG_EXIT_MSR, "CP14_MR"},
+    {0x06, VG_EXIT_MSR, "CP14_LS"},
+    {0x08, VG_EXIT_MSR, "CP10_ID"},
+    {0x0c, VG_EXIT_MSR, "CP14_64"},
+    {0x12, VG_EXIT_HYPERCALL, "HVC32"},
+    {0x13, VG_EXIT_HYPERCALL, "SMC32"},
+    {0x16, VG_EXIT_HYPERCALL, "HVC64"},
+    {0x17, VG_EXIT_HYPERCALL, "SMC64"},
+    {0x18, VG_EXIT_MSR, "SYS64"},
+    {0x20, VG_EXIT_PAGE_FAULT, "IABT_LOW"},
+    {0x24, VG_EXIT_PAGE_FAULT, "DABT_LOW"},
+    {VG_EXIT_ARM_NO_TRAP + 0, VG_EXIT_INTERRUPT, "IRQ"},
+};
+
 static const char *const class_names[VG_EXIT_CLASS_MAX] = {
     [VG_EXIT_HLT] = "hlt",
     [VG_EXIT_IO] = "io",
@@ -104,9 +133,18 @@ find_name(const struct reason *reasons, size_t n, const char *name, enum vg_exit
     return false;
 }
 
+uint32_t
+vg_exit_reason_of_arm(uint32_t code, uint32_t exception_class)
+{
+    code &= ~ARM_WITH_SERROR;
+    return code == ARM_TRAP ? exception_class : VG_EXIT_ARM_NO_TRAP + code;
+}
+
 enum vg_exit_class
 vg_exit_class_of(uint32_t isa, uint32_t reason)
 {
+    if (isa == ISA_ARM)
+        return find_number(arm_reasons, G_N_ELEMENTS(arm_reasons), reason);
     /* Without isa: VMX reasons end far below the first asynchronous SVM exit. */
     bool svm = isa == ISA_SVM || (isa != ISA_VMX && reason >= SVM_EXIT_INTR && reason <= 0xffff);
     if (svm)
@@ -122,7 +160,8 @@ vg_exit_class_of_name(const char *name)
     if (strncasecmp(name, "EXIT_", 5) == 0)
         name += 5;
     if (find_name(vmx_reasons, G_N_ELEMENTS(vmx_reasons), name, &exit_class) ||
-        find_name(svm_reasons, G_N_ELEMENTS(svm_reasons), name, &exit_class))
+        find_name(svm_reasons, G_N_ELEMENTS(svm_reasons), name, &exit_class) ||
+        find_name(arm_reasons, G_N_ELEMENTS(arm_reasons), name, &exit_class))
         return exit_class;
     return VG_EXIT_OTHER;
 }

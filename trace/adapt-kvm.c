@@ -2,12 +2,14 @@
  *
  * KVM tracepoints: `kvm_x86_*` in LTTng since 2.8, `kvm_*` before and everywhere else. vcpu_id is
  * never read: LTTng's kvm_x86_entry holds half a pointer there on newer kernels, so a vCPU is known
- * by the thread that recorded the event. Text traces print the exit reason as a word.
+ * by the thread that recorded the event. Text traces print the exit reason as a word. On arm64
+ * kvm_exit has an exception and, if that is a trap, its class.
  */
 #include "config.h"
 
 #include <string.h>
 
+#include "model/exit-class.h"
 #include "model/figures.h"
 #include "trace/adapter.h"
 
@@ -22,6 +24,25 @@ read_entry(const struct vg_binding *binding, struct vg_adapt_env *env, const voi
     return NULL;
 }
 
+static void
+read_arm_exit(const struct vg_binding *binding, const void *record, uint32_t exception_class,
+              struct vg_event *event)
+{
+    int64_t code;
+    char word[64];
+
+    if (vg_binding_int(binding, VG_SLOT_EXCEPTION, record, &code)) {
+        event->kvm.reason = vg_exit_reason_of_arm((uint32_t)code, exception_class);
+    } else if (vg_binding_str(binding, VG_SLOT_EXCEPTION, record, word, sizeof(word)) &&
+               strcmp(word, "TRAP") != 0) {
+        event->kvm.exit_class = (uint8_t)vg_exit_class_of_name(word);
+        return;
+    } else {
+        event->kvm.reason = exception_class;
+    }
+    event->kvm.exit_class = (uint8_t)vg_exit_class_of(VG_EXIT_ISA_ARM, event->kvm.reason);
+}
+
 static const char *
 read_exit(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
           struct vg_event *event)
@@ -30,6 +51,10 @@ read_exit(const struct vg_binding *binding, struct vg_adapt_env *env, const void
     char word[64];
 
     read_entry(binding, env, record, event);
+    if (vg_binding_int(binding, VG_SLOT_EXCEPTION_CLASS, record, &reason)) {
+        read_arm_exit(binding, record, (uint32_t)reason, event);
+        return NULL;
+    }
     vg_binding_int(binding, VG_SLOT_ISA, record, &isa);
     if (vg_binding_int(binding, VG_SLOT_REASON, record, &reason)) {
         event->kvm.reason = (uint32_t)reason;
@@ -47,6 +72,8 @@ static const struct vg_adapter_field entry_fields[] = {
 static const struct vg_adapter_field exit_fields[] = {
     {VG_SLOT_REASON, false, {"exit_reason", "reason"}},
     {VG_SLOT_ISA, false, {"isa"}},
+    {VG_SLOT_EXCEPTION, false, {"ret"}},
+    {VG_SLOT_EXCEPTION_CLASS, false, {"esr_ec"}},
     {.names = {NULL}},
 };
 

@@ -52,6 +52,8 @@ enum vg_slot {
     VG_SLOT_KIND,
     VG_SLOT_REASON,
     VG_SLOT_ISA,
+    VG_SLOT_EXCEPTION, /* KVM's code on arm64: a number or a name */
+    VG_SLOT_EXCEPTION_CLASS,
     VG_SLOT_DEVICE, /* a number or a name, as all of these but ids */
     VG_SLOT_ENGINE, /* its name, or "class:instance" */
     VG_SLOT_ENGINE_CLASS,

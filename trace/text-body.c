@@ -63,6 +63,8 @@ static const struct event_spellings event_table[] = {
     /* tools/perf/util/event.c */
     {{"perf_comm"}, {"{t:comm}:{i:pid}/{i:tid}"}},
     {{"perf_fork"}, {"({i:pid}:{i:tid}):({i:ppid}:{i:ptid})"}},
+    /* arch/arm64/kvm/trace_arm.h */
+    {{"kvm_exit"}, {"{w:ret}: HSR_EC: {w:esr_ec} {w:class}, PC: {w:vcpu_pc}"}},
     {{"task_rename"},
      {"pid={i:pid} oldcomm={t:oldcomm} newcomm={t:newcomm} oom_score_adj={i:oom_score_adj}"}},
 };

@@ -115,13 +115,14 @@ fake_bpf_submit(void *record)
 
 /* ---- the kernel ---- */
 
+#define ISA_SVM 2
+
 /* As the collector does it: before the programs are loaded what is constant to them is not. */
 static void
-configure(void)
+configure(uint32_t isa)
 {
     static uint8_t classes[2][256];
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const uint32_t isa = 2;
     const bool in_arguments = true;
     const struct {
         const volatile void *to;
@@ -133,9 +134,14 @@ configure(void)
         {exit_classes, classes, sizeof(classes)},
     };
 
-    /* A reason is its class. */
-    for (unsigned reason = 0; reason < 256; reason++)
-        classes[0][reason] = (uint8_t)MIN(reason, VG_BPF_EXIT_OTHER);
+    /* A reason of SVM is its class. */
+    for (unsigned reason = 0; reason < 256; reason++) {
+        bool arm = isa == VG_BPF_ISA_ARM;
+        classes[0][reason] = (uint8_t)(arm ? vg_exit_class_of(isa, reason)
+                                           : (enum vg_exit_class)MIN(reason, VG_BPF_EXIT_OTHER));
+        classes[1][reason] =
+            (uint8_t)(arm ? vg_exit_class_of(isa, VG_BPF_ARM_NO_TRAP + reason) : VG_EXIT_HLT);
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(settings); i++) {
         uintptr_t at = (uintptr_t)settings[i].to;
         /* A compiler that sees where this leads leaves out what writes to a constant. */
@@ -151,7 +157,7 @@ void
 bpf_memory_reset(void)
 {
     if (!tasks) {
-        configure();
+        configure(ISA_SVM);
         tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
         noted = g_array_new(FALSE, FALSE, sizeof(struct vg_bpf_note));
     }
@@ -359,10 +365,21 @@ bpf_entry(int cpu)
 void
 bpf_exit(int cpu, uint32_t exit_class)
 {
-    uint64_t ctx[1] = {exit_class};
+    uint64_t ctx[2] = {exit_class};
 
     running_cpu = cpu;
     vg_kvm_exit((void *)ctx);
+}
+
+void
+bpf_exit_arm(int cpu, uint32_t code, uint32_t exception_class)
+{
+    uint64_t ctx[3] = {code, exception_class, 0xffff800010c0a2c8};
+
+    running_cpu = cpu;
+    configure(VG_BPF_ISA_ARM);
+    vg_kvm_exit((void *)ctx);
+    configure(ISA_SVM);
 }
 
 void

@@ -60,6 +60,8 @@ void bpf_wakeup_new(int cpu, int32_t tid, int target_cpu);
 void bpf_migrate(int cpu, int32_t tid, int dest_cpu);
 void bpf_entry(int cpu);
 void bpf_exit(int cpu, uint32_t exit_class);
+/* The exit of a kernel for arm64, with the first two arguments of its tracepoint. */
+void bpf_exit_arm(int cpu, uint32_t code, uint32_t exception_class);
 void bpf_rename(int cpu, int32_t tid, const char *comm);
 
 #endif

@@ -320,6 +320,29 @@ test_guest_and_end(void **state)
     assert_int_equal(bpf_memory_notes()->len, 1);
 }
 
+/* The codes are those of asm/kvm_asm.h, the classes those of asm/esr.h. */
+static void
+test_exits_of_arm(void **state)
+{
+    const struct bpf_host *h = *state;
+
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(1000);
+    bpf_exit_arm(0, 0, 0);
+    bpf_exit_arm(0, 2, 0x24);
+    bpf_exit_arm(0, 1u << 31 | 2, 0x20);
+    bpf_exit_arm(0, 2, 0x01);
+    /* The class is what an earlier trap left. */
+    bpf_exit_arm(0, 1, 0x01);
+    bpf_exit_arm(0, 0xbadca11, 0x01);
+    bpf_exit_arm(0, 2, 0xffffffff);
+    struct vg_bpf_reading r = reading_at(h, 1100, &nothing);
+    assert_int_equal(r.cpu.exits[VG_EXIT_INTERRUPT], 1);
+    assert_int_equal(r.cpu.exits[VG_EXIT_PAGE_FAULT], 2);
+    assert_int_equal(r.cpu.exits[VG_EXIT_HLT], 1);
+    assert_int_equal(r.cpu.exits[VG_EXIT_OTHER], 3);
+}
+
 /* The victim was preempted at 1000 and got its CPU back at 1400, of which nothing was heard. */
 static void
 lose_switch_in(void)
@@ -623,6 +646,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_first_event_is_a_switch_in, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_event_is_an_entry, setup, teardown),
         cmocka_unit_test_setup_teardown(test_guest_and_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exits_of_arm, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_switch_in, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_switch_in_and_entry, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_wakeup_and_switch_in, setup, teardown),

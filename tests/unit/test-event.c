@@ -27,10 +27,12 @@
 #include <glib.h>
 
 #include "model/event.h"
+#include "model/exit-class.h"
 
 #define ISA_UNKNOWN 0
 #define ISA_VMX     1
 #define ISA_SVM     2
+#define ISA_ARM     3
 
 struct exit_case {
     uint32_t reason;
@@ -73,6 +75,16 @@ static const struct exit_case svm_cases[] = {
     {0x400, "npf", VG_EXIT_PAGE_FAULT},
 };
 
+/* Classes of arch/arm64/include/asm/esr.h, and codes of kvm_asm.h behind 0x400. */
+static const struct exit_case arm_cases[] = {
+    {0x00, "UNKNOWN", VG_EXIT_OTHER},       {0x01, "WFx", VG_EXIT_HLT},
+    {0x03, "CP15_32", VG_EXIT_MSR},         {0x07, "FP_ASIMD", VG_EXIT_OTHER},
+    {0x16, "HVC64", VG_EXIT_HYPERCALL},     {0x17, "SMC64", VG_EXIT_HYPERCALL},
+    {0x18, "SYS64", VG_EXIT_MSR},           {0x20, "IABT_LOW", VG_EXIT_PAGE_FAULT},
+    {0x24, "DABT_LOW", VG_EXIT_PAGE_FAULT}, {0x30, "BREAKPT_LOW", VG_EXIT_OTHER},
+    {0x400, "IRQ", VG_EXIT_INTERRUPT},      {0x401, "SERROR", VG_EXIT_OTHER},
+};
+
 /* As trace-cmd's plugin prints them. */
 static const struct exit_case svm_plugin_names[] = {
     {0x060, "EXIT_INTR", VG_EXIT_INTERRUPT},    {0x072, "EXIT_CPUID", VG_EXIT_CPUID},
@@ -98,6 +110,7 @@ test_exit_classes(void **state)
     (void)state;
     check_cases(ISA_VMX, vmx_cases, G_N_ELEMENTS(vmx_cases));
     check_cases(ISA_SVM, svm_cases, G_N_ELEMENTS(svm_cases));
+    check_cases(ISA_ARM, arm_cases, G_N_ELEMENTS(arm_cases));
     check_cases(ISA_SVM, svm_plugin_names, G_N_ELEMENTS(svm_plugin_names));
 }
 
@@ -122,6 +135,23 @@ test_odd_exits(void **state)
     /* One reason, two names: renamed in 5.6. */
     assert_int_equal(vg_exit_class_of_name("PENDING_INTERRUPT"), vg_exit_class_of(ISA_VMX, 7));
     assert_int_equal(vg_exit_class_of_name("INTERRUPT_WINDOW"), vg_exit_class_of(ISA_VMX, 7));
+}
+
+/* The code says whether there is a class. Bit 31 of any code is a pending SError. */
+static void
+test_arm_reasons(void **state)
+{
+    (void)state;
+    assert_int_equal(vg_exit_reason_of_arm(2, 0x24), 0x24);
+    assert_int_equal(vg_exit_reason_of_arm(1u << 31 | 2, 0x16), 0x16);
+    assert_int_equal(vg_exit_reason_of_arm(0, 0x24), 0x400);
+    assert_int_equal(vg_exit_reason_of_arm(1u << 31, 0), 0x400);
+    assert_int_equal(vg_exit_reason_of_arm(1, 0), 0x401);
+    /* HYP_GONE */
+    assert_int_equal(vg_exit_class_of(ISA_ARM, vg_exit_reason_of_arm(0xbadca11, 0)), VG_EXIT_OTHER);
+    /* The numbers of x86 mean something else. */
+    assert_int_equal(vg_exit_class_of(ISA_ARM, 12), VG_EXIT_MSR);
+    assert_int_equal(vg_exit_class_of(ISA_ARM, 0x78), VG_EXIT_OTHER);
 }
 
 static void
@@ -260,6 +290,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit_classes),
+        cmocka_unit_test(test_arm_reasons),
         cmocka_unit_test(test_odd_exits),
         cmocka_unit_test(test_names_and_numbers_agree),
         cmocka_unit_test(test_class_names),

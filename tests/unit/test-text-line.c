@@ -356,6 +356,13 @@ test_kvm(void **state)
     assert_exit("[FAILED TO PARSE] exit_reason=0x78 guest_rip=0xfff0 isa=2 info1=0", VG_EXIT_HLT);
     assert_exit("reason UNKNOWN (123) rip 0xfff0", VG_EXIT_OTHER);
     assert_exit("", VG_EXIT_OTHER);
+    /* arm64 */
+    assert_exit("TRAP: HSR_EC: 0x0024 (DABT_LOW), PC: 0xffff800010c0a2c8", VG_EXIT_PAGE_FAULT);
+    assert_exit("TRAP: HSR_EC: 0x0001 (WFx), PC: 0x08c0a2c8", VG_EXIT_HLT);
+    assert_exit("IRQ: HSR_EC: 0x0000 (UNKNOWN), PC: 0xffff800010c0a2c8", VG_EXIT_INTERRUPT);
+    assert_exit("SERROR: HSR_EC: 0x0000 (UNKNOWN), PC: 0xffff800010c0a2c8", VG_EXIT_OTHER);
+    assert_exit("[FAILED TO PARSE] ret=2 esr_ec=22 vcpu_pc=0xffff8000", VG_EXIT_HYPERCALL);
+    assert_exit("[FAILED TO PARSE] ret=0 esr_ec=0 vcpu_pc=0xffff8000", VG_EXIT_INTERRUPT);
 
     struct vg_event e = reading_one("a-1 [0] 1.0: kvm_exit: exit_reason=120 isa=2");
     assert_int_equal(e.kvm.reason, 120);
