@@ -324,7 +324,7 @@ repeat_settings()
 # programs, make sees to those among the tests only.
 tap()
 {
-    local dir=$1 tests=$2 status limit=1800
+    local dir=$1 tests=$2 status limit=${tap_limit:-1800}
     find "$dir/tests" -name '*.trs' -delete
     # shellcheck disable=SC2086 # wrap is a list of words
     timeout --kill-after=10 $limit ${wrap-} \
