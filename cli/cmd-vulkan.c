@@ -66,11 +66,10 @@ vulkan_text(json_object *change)
         g_string_append_printf(text, "nothing changed: the definition of %s already matches\n", vm);
         return g_string_free(text, FALSE);
     }
-    g_string_append_printf(text, "The definition of %s %s%s:\n", vm,
-                           dry_run   ? "would be changed"
-                           : enabled ? "has Vulkan now"
-                                     : "no longer has Vulkan",
-                           dry_run ? "" : "; changed was");
+    g_string_append_printf(text, "The definition of %s %s:\n", vm,
+                           dry_run   ? "would change as follows"
+                           : enabled ? "now has Vulkan. Changes"
+                                     : "no longer has Vulkan. Changes");
     vulkan_add_lines(text, vg_output_member(change, "changes"));
     vulkan_add_lines(text, vg_output_member(change, "notes"));
     if (json_object_get_boolean(vg_output_member(change, "running")))

@@ -76,8 +76,9 @@ restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
     if (!restore_same_uuid(was, is) &&
         (strcmp(was->name, is->name) != 0 || was->major != is->major || was->minor != is->minor))
         return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
-                                  "%s is a %s (compute capability %d.%d), but programs were "
-                                  "released from a %s (%d.%d), so they stay released",
+                                  "%s is the model %s (compute capability %d.%d), but programs "
+                                  "were released from the model %s (%d.%d), so they stay "
+                                  "released",
                                   is->address, is->name, is->major, is->minor, was->name,
                                   was->major, was->minor);
     if (is->free_bytes < need)

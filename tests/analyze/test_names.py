@@ -74,21 +74,21 @@ def test_process_ids_alone(tmp_path, style):
 def test_process_ids_where_there_are_none(tmp_path, style):
     vms, err = read(tmp_path, style, "5000 web\n6000 db\n")
     assert sorted(vms) == ["qemu-5011", "qemu-5012", "qemu-6011", "qemu-6012"]
-    assert "names the process of 4 vCPU threads" in err
-    assert "no record has an id that the VM map gives for 'db', 'web'" in err
+    assert "no record identifies the process of 4 vCPU threads" in err
+    assert "no record has an ID that the VM map contains for 'db', 'web'" in err
 
 
 def test_one_vm_of_two(tmp_path):
     vms, err = read(tmp_path, "trace-cmd", "5011 web\n5012 web\n6000 db\n")
     assert vms["web"] == (2, 400_000_000)
-    assert "names the process of 2 vCPU threads" in err and "gives for 'db'\n" in err
+    assert "no record identifies the process of 2 vCPU threads" in err and "contains for 'db'\n" in err
 
 
 def test_a_vm_that_is_not_recorded(tmp_path):
     vms, err = read(tmp_path, "tracefs", "5000 web\n6000 db\n" + "".join(f"{7000 + i} gone-{i:02d}\n" for i in range(12)))
     expect_two(vms)
     [warning] = others(err)
-    assert "gives for 'gone-00', " in warning and warning.endswith("'gone-09' and 2 more")
+    assert "contains for 'gone-00', " in warning and warning.endswith("'gone-09' and 2 more")
 
 
 def test_a_directory_of_vgpuctl_record(tmp_path):

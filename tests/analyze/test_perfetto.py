@@ -262,7 +262,7 @@ def test_vcpus_known_late(tmp_path, rounds, missing):
     write_trace(str(tmp_path / "t"), Dialect(), events)
     result = vgpuctl.analyze(tmp_path / "t", "--perfetto", tmp_path / "p")
     doc, trace = result.doc(), perfetto.read(tmp_path / "p")
-    assert ("the Perfetto trace lacks the start of 1 vCPUs" in result.err) == missing
+    assert ("the start of 1 vCPUs is missing from the Perfetto trace" in result.err) == missing
     if not missing:
         check(doc, trace)
     else:

@@ -281,7 +281,7 @@ def test_more_than_can_be_kept(tmp_path):
     doc = vgpuctl.analyze(path).doc()
     assert [g["partial"] for g in doc["gpus"]] == [None]
     assert len(doc["trace"]["problems"]) == 2      # nor is any done
-    assert f"{2 * (70_000 - 65536)} were dropped" in doc["trace"]["problems"][0]["what"]
+    assert f"{2 * (70_000 - 65536)} GPU requests, contexts and memory objects were dropped" in doc["trace"]["problems"][0]["what"]
 
 
 def test_more_users_than_can_be_told_apart(tmp_path):

@@ -120,7 +120,7 @@ def test_one_user_leaves_streams_to_others(start, monkeypatch):
     mine = [server.stream() for _ in range(3)]
     assert [s.status for s in mine] == [200] * 3
     refused = server.get("/v1/events")
-    assert refused.status == 503 and "'uid:0' has 3 streams" in refused.json()["detail"]
+    assert refused.status == 503 and "'uid:0' has 3 event streams" in refused.json()["detail"]
     assert int(refused.headers["Retry-After"]) >= 1
     assert server.get("/v1/events?after=0").status == 503
     # The directories above are root's alone.

@@ -227,8 +227,8 @@ def test_places_that_are_free_or_cannot_be_freed(tmp_path):
     plan = free_up(case("consolidate"), tmp_path, "12Q")
     assert (plan["verdict"], plan["why"]) == ("nothing-to-do", ["host 'b' already has 1 free place of type '12Q'"])
     plan = free_up(case("consolidate"), tmp_path, "48Q")
-    assert (plan["verdict"], plan["why"]) == ("infeasible", ["no GPU of the cluster offers type '48Q'; they offer "
-                                                             "'12Q', '24Q'"])
+    assert (plan["verdict"], plan["why"]) == ("infeasible", ["no GPU in the cluster offers type '48Q'; the offered "
+                                                             "types are '12Q', '24Q'"])
     assert free_up(case("consolidate"), tmp_path, "12Q:3")["verdict"] == "infeasible"
     snapshot = case("consolidate")
     for host in snapshot["hosts"]:

@@ -251,7 +251,7 @@ def test_dry_run(server):
     assert "GPU programs are expected to be paused for 2.5 s: release, unplug, " in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()]
     assert "quiesce 0.5 30.0 makes the guest release its GPUs".split() in rows
-    assert ["all", "of", "it", "4.0", "-", "-"] in rows
+    assert ["all", "steps", "4.0", "-", "-"] in rows
     done = run(server, "migrate", "alpha", "--to", "full", "--dry-run", code=4)
     assert "Obstacles:\n- host 'full' has no GPU left\n" in done.stdout
     assert "alpha cannot be moved to full: 1 problem\n" in done.stderr
@@ -387,7 +387,7 @@ def test_whoever_says_something_else_is_an_error(server, tmp_path, document):
 ENDS = [
     ("rolled_back", {"vm_on": "source", "gpu": "attached", "cause": "the guest keeps ua-gpu0"},
      "Rolled back after", "alpha is on test-host and has its GPUs",
-     "nothing is left to clean up; fix the cause, then `vgpuctl migrate alpha --to host-b` starts again"),
+     "there is nothing to clean up; fix the cause, then start a new move with `vgpuctl migrate alpha --to host-b`"),
     ("failed", {"vm_on": "target", "gpu": "detached", "cause": "no such device"},
      "Failed after", "alpha is on host-b WITHOUT its GPUs",
      f"`vgpuctl migration retry {FIRST}` plugs in a GPU of host-b, or brings the VM back to test-host"),
@@ -537,7 +537,7 @@ def test_interrupting_ends_the_watching_only(server, tmp_path):
 
 @pytest.mark.smoke
 def test_list_and_show(server):
-    assert run(server, "migration", "list").stdout == "vgpud has not moved any VM\n"
+    assert run(server, "migration", "list").stdout == "vgpud has not moved any VMs\n"
     make_done(server)
     assert run(server, "migration", "list", "--active").stdout == "no VM is being moved\n"
     run(server, "migrate", "alpha", "--to", "host-c")
@@ -553,8 +553,8 @@ def test_list_and_show(server):
                  "from, to:      test-host, host-b",
                  "ended:         2026-11-20T18:40:09Z, after 9.0 s",
                  "now:           alpha is on host-b and has its GPUs",
-                 "paused:        5.0 s, of programs with a GPU",
-                 "downtime:      80 ms; libvirt measured it",
+                 "paused:        5.0 s (programs that use a GPU)",
+                 "downtime:      80 ms, measured by libvirt",
                  "copied:        768 MiB for 1.00 GiB of memory, 2 iterations, 1.0 s",
                  "ua-gpu0        named standin",
                  "      5.0 s      1.0 s   migrate  alpha: migrate"):
@@ -571,7 +571,7 @@ def test_show_tells_what_the_guest_saw(server, tmp_path):
                                "target_address": "t"}])
     with Relay(str(tmp_path / "relay"), server, change) as relay:
         show = run(relay, "migration", "show", FIRST).stdout
-    assert "longest pause: 120 ms, as the guest saw it\n" in show
+    assert "longest pause: 120 ms, measured in the guest\n" in show
     assert "plan:          plan-1\ntakes back:    move-9\n" in show
     assert "ua-gpu0        mdev nvidia-63; in the guest 0000:01:00.0; on test-host s; on" in show
 
@@ -659,10 +659,10 @@ def test_how_far_a_move_is(server, tmp_path):
         assert " migrating: 256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s " in listed[1]
         shown = run(relay, "migration", "show", FIRST).stdout
     assert "copying:       256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s\n" in shown
-    assert "paused:        since 2026-11-20T18:40:00Z, of programs with a GPU\n" in shown, shown
+    assert "paused:        since 2026-11-20T18:40:00Z (programs that use a GPU)\n" in shown, shown
     run(server, "migration", "watch", FIRST)
     shown = run(server, "migration", "show", FIRST).stdout
-    assert shown.index("paused:        5.0 s, of programs with a GPU\n") < shown.index("downtime:      80 ms;")
+    assert shown.index("paused:        5.0 s (programs that use a GPU)\n") < shown.index("downtime:      80 ms,")
     assert " 5.0 s " in run(server, "migration", "list", "-o", "wide").stdout
 
 
@@ -729,7 +729,7 @@ def test_plan_undo(server, tmp_path):
     listed = f"{FIRST}: move alpha from host-c back to test-host: it is crowded\n"
     with Relay(str(tmp_path / "relay"), server, worse(plan)) as relay:
         done = run(relay, "plan", "undo", "plan-other", "--yes")
-        assert done.stdout == "no move of plan-other is known to have made things worse\n"
+        assert done.stdout == "none of the moves of plan-other is known to have made things worse\n"
         assert listed in run(relay, "plan", "undo", plan, "--dry-run").stdout
         assert [body.get("dry_run") for _, body, _ in relay.posts()] == [True]
         done = run(relay, "plan", "undo", plan, "--yes")
@@ -907,7 +907,7 @@ def test_programs_of_the_guest(server, tmp_path):
             "               GiB/s); 2 threads that faulted were held",
             "171            solver: failed; 184 MiB of GPU memory; released in 100 ms (1.80",
             "               GiB/s); cannot be restored: CUDA_ERROR_OUT_OF_MEMORY (2)",
-            "and 4 forked children with 124 descriptors and 1 map of the GPUs from them",
+            "and 4 forked children with 124 descriptors and 1 mapping of the GPUs inherited from them",
             ""]
         told = run(relay, "migration", "watch", FIRST).stdout
         assert "quiesce          1.0 s  2 programs, 1.75 GiB of GPU memory\n" in told, told
@@ -933,9 +933,9 @@ def test_can_it_be_moved(server):
     shown = run(server, "vm", "show", "alpha").stdout.splitlines()
     at = shown.index("movable: yes")
     assert shown[at + 1:at + 4] == [
-        "- NVIDIA's driver 570.10 in the guest, warn: it fails (source)",
+        "- in the guest, NVIDIA's driver 570.10: warn: it fails (source)",
         "in the guest: 1 program with 1.57 GiB of GPU memory",
-        "1 forked child with 31 descriptors and 30 maps of the GPUs from them, which they release"]
+        "1 forked child with 31 descriptors and 30 mappings of the GPUs inherited from them, which they release"]
     shown = run(server, "vm", "show", "beta").stdout.splitlines()
     at = shown.index("movable: no, because")
     assert shown[at + 1:at + 4] == [

@@ -345,7 +345,7 @@ def test_a_certificate_that_is_required(good, tmp_path):
         token.chmod(0o600)
         where = ["vm", "list", "--server", f"https://{ADDRESS}:{port}", "--cacert", good.ca.certificate]
         text = message(run(*where, "--token-file", token, code=4))
-        assert "a client certificate is required; --cert and --key name one" in text
+        assert "a client certificate is required; specify a client certificate with --cert and --key" in text
         assert "a client certificate is required" in message(run(*where, code=4))
         certificate, key = good.client("seer")
         assert run(*where, "--cert", certificate, "--key", key).stdout == "vgpud has found no VM yet\n"

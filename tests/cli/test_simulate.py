@@ -128,7 +128,7 @@ def test_wrong_usage(args, says):
     ("", "not JSON"), ("{}", "vms: is missing"),
     ('{"vms": [{"name": "a", "jobs": [{"size_us": {"dist": "fixed"}}]}]}',
      "vms[0].jobs[0].size_us.value: is missing"),
-    ('{"vms": [{"name": "a", "wieght": 3}]}', "vms[0].wieght: is not known"),
+    ('{"vms": [{"name": "a", "wieght": 3}]}', "vms[0].wieght: is unknown"),
 ])
 def test_bad_scenario(text, says):
     done = run("-", code=1, stdin=text)

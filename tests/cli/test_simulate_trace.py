@@ -198,7 +198,7 @@ def test_requests_of_the_host_are_left_out_of_gvtg(tmp_path):
     args = trace.write()
     doc, = propose(*args)
     assert [vm["name"] for vm in doc["present"]["measured"]] == ["alpha"]
-    assert any("40 requests of the host itself, 20.0 %" in note for note in doc["notes"])
+    assert any("40 requests of the host itself (20.0 %" in note for note in doc["notes"])
     assert "of the host itself" in run(*args).stderr
     doc, = propose(*args, "--platform", "xe-sriov")
     assert [vm["name"] for vm in doc["present"]["measured"]] == ["alpha", "(host)"]
@@ -337,4 +337,4 @@ def test_a_weight_of_nobody_in_a_scenario(tmp_path):
     scenario = tmp_path / "s.json"
     scenario.write_text('{"vms": [{"name": "a", "jobs": []}]}')
     done = run(scenario, "--propose", "--weight", "b=2", code=3)
-    assert "there is no VM 'b'" in done.stderr
+    assert "unknown VM 'b'" in done.stderr

@@ -15,7 +15,7 @@ from vgpud import Daemon, wait_for
 
 UUID = "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000"
 LINE = "+ <graphics type='egl-headless'/>\n"
-RUNS = "alpha is running: the change takes effect when it is next started\n"
+RUNS = "alpha is running; the change takes effect at its next start\n"
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,11 @@ def run(server, *args):
 @pytest.mark.smoke
 def test_enabled_and_disabled(server):
     assert run(server, "enable", "alpha", "--yes") == \
-        "The definition of alpha has Vulkan now; changed was:\n" + LINE + RUNS
+        "The definition of alpha now has Vulkan. Changes:\n" + LINE + RUNS
     assert run(server, "disable", "alpha", "--yes") == \
-        "The definition of alpha no longer has Vulkan; changed was:\n" + LINE + RUNS
+        "The definition of alpha no longer has Vulkan. Changes:\n" + LINE + RUNS
     assert run(server, "enable", "alpha", "--dry-run") == \
-        "The definition of alpha would be changed:\n" + LINE + RUNS
+        "The definition of alpha would change as follows:\n" + LINE + RUNS
 
 
 def test_documents(server):
@@ -58,7 +58,7 @@ def test_asks_on_a_terminal(server, answer, code):
         terminal.wait("Change it? [y/N]")
         terminal.press(answer + "\r")
         assert terminal.end() == code
-        assert ("has Vulkan now" in terminal.screen.text()) == (code == 0)
+        assert ("now has Vulkan" in terminal.screen.text()) == (code == 0)
 
 
 @pytest.mark.parametrize("args,code,words", [

@@ -147,7 +147,7 @@ def test_mdevs_made_before(node, daemon):
     uri = node(domain(1, given_mdev(1)), pci(0x41, "10de:1eb8", more=TYPES % 0), *map(mdev, (1, 2, 3, 4)))
     running = daemon(uri)
     assert places(running, 3)[0] and not places(running, 4)[0]
-    assert "3 vGPUs are free, not 4" in places(running, 4)[1]
+    assert "3 vGPUs are free, but the VM needs 4" in places(running, 4)[1]
     assert offers(running, "0000:41:00.0") == {"10de:1eb8": 0, "nvidia-230": 3}
     told = parts(running, "0000:41:00.0")
     assert told[MDEV % 1][1:3] == ("used", 0) and "'vm-1'" in told[MDEV % 1][3]

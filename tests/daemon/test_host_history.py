@@ -70,7 +70,7 @@ def check_table(daemon, since, until):
     # A recording does not have the host's programs.
     assert lines[0].split()[9:] == ["0", "-", "2", "VMs", "by", "replay"]
     assert lines[2].endswith(" not until 11-20 18:57:30")
-    assert lines[3].endswith(" 2 VMs by replay, 20 % of the time")
+    assert lines[3].endswith(" 2 VMs by replay, 20 % of the time measured")
     rows = list(csv.DictReader(io.StringIO(show("-o", "csv"))))
     assert [(row["begin"], row["lost_share"]) for row in rows[1:3]] == [
         ("2026-11-20 18:56:50", "1.2"), ("2026-11-20 18:57:00", "")]

@@ -76,7 +76,7 @@ def test_pages_and_where_the_stream_goes_on(tmp_path):
         for bad in ("since=-1h&after=0", "limit=1&wait=1", "from=x", "types=nothing&limit=1", "since=x",
                     "since=-1h&until=-2h"):
             daemon.get(f"/v1/events?{bad}", 400)
-        assert "there are alert, collector" in daemon.get("/v1/events?types=fun", 400)["detail"]
+        assert "the types are alert, collector" in daemon.get("/v1/events?types=fun", 400)["detail"]
         assert "alert, collector" in run(daemon, "--types", "fun", code=2).stderr
         for bad in (["--types", ""], ["--since", "-1h", "--after", "0"], ["--until", "-1h", "--follow"],
                     ["--since", "never"]):

@@ -29,7 +29,7 @@ WRONG = [
     ("[units]\nstop=--now.service\n", 2, "'--now.service' is not a systemd unit"),
     ("[units]\nstop=a.service,b.service\n", 2, "'a.service,b.service' is not a systemd unit"),
     ("[units]\nstop=/etc/x.service\n", 2, "'/etc/x.service' is not a systemd unit"),
-    ("[units]\n" + "stop=a.service\n" * 33, 34, "there are more than 32 units"),
+    ("[units]\n" + "stop=a.service\n" * 33, 34, "more than 32 units are listed"),
     ("[cuda]\nforked\n", 2, "the line is neither [SECTION] nor KEY=VALUE"),
     ("[cuda\nforked=release\n", 1, "the line is neither [SECTION] nor KEY=VALUE"),
     ("[cuda]\n\n# " + "x" * 300 + "\n", 3, "the line is longer than"),

@@ -261,8 +261,8 @@ def test_it_does_not_come_back(guest, host, fault, code, text, state):
 
 
 @pytest.mark.parametrize("gpu,code,text", [
-    ({"name": "NVIDIA A100"}, "other-gpu", "NVIDIA A100 (9.0)"),
-    ({"capability": "8.0"}, "other-gpu", "(8.0)"),
+    ({"name": "NVIDIA A100"}, "other-gpu", "NVIDIA A100 (compute capability 9.0)"),
+    ({"capability": "8.0"}, "other-gpu", "(compute capability 8.0)"),
     ({"used_mib": 81500}, "no-memory", "59 MiB of free memory"),
 ])
 def test_gpu_that_does_not_do(guest, host, gpu, code, text):

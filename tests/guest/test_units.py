@@ -223,7 +223,7 @@ def test_another_unit_would_be_stopped(guest, host):
     guest.unit("jobs.service")
     done = prepare(host)
     assert (done["code"], done["undone"]) == ("unit-failed", True), done
-    assert "cannot stop persistenced.service: jobs.service, which needs it" in done["message"]
+    assert "cannot stop persistenced.service: this would also stop jobs.service, which needs it" in done["message"]
     assert guest.calls() == [] and guest.states()["persistenced.service"] == "active"
     # One that is stopped before, or does not run, is fine.
     guest.unit("persistenced.service", needed_by="exporter.service")

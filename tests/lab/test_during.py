@@ -315,7 +315,7 @@ def test_frames(moving, guest, proxy):
     print(f"switch there {away['stop_ns'] / 1e6:.0f} ms, back {back['stop_ns'] / 1e6:.0f} ms; "
           f"longest gaps between frames: {longest} ms; the VM itself {end['progress']['downtime_ns'] / 1e6:.0f} ms")
     shown = " ".join(run(node, "migration", "show", move["id"]).stdout.split())
-    assert re.search(r"was paused for [\d.]+ m?s until it was at the proxy, and then for [\d.]+ m?s", shown), shown
+    assert re.search(r"was paused for [\d.]+ m?s before it used the proxy, and then for [\d.]+ m?s", shown), shown
 
 
 def test_x264(moving, guest):

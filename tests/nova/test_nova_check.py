@@ -263,8 +263,8 @@ def test_hosts_that_vgpud_does_not_know(node, tmp_path):
 
 @pytest.mark.parametrize("text, why", [
     ("endpoints = unix:///x\n", ":1: a [GROUP] must precede"),
-    ("[vgpud\n", ":1: '[vgpud' is not a [GROUP]"),
-    ("[vgpud]\nendpoints\n", ":2: 'endpoints' is not KEY = VALUE"),
+    ("[vgpud\n", ":1: '[vgpud' is not a group of the form [GROUP]"),
+    ("[vgpud]\nendpoints\n", ":2: 'endpoints' does not have the form KEY = VALUE"),
     ("[vgpud]\n\ntimeout-ms = 0\n", ":3: [vgpud] timeout_ms: it must be a number from 1 to 60000, not '0'"),
     ("[vgpud]\nstale_limit: -1\n", ":2: [vgpud] stale_limit: it must be a number of at least 0"),
     ("[vgpud]\nweight_multiplier = much\n", "weight_multiplier: it must be a number, not 'much'"),
