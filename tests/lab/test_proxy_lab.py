@@ -323,7 +323,7 @@ def test_tls(node, folder, tmp_path):  # pylint: disable=unused-argument
             said = program.end()
             if vm == GUEST:
                 assert said == alone([os.path.join(BUILD, "tests", "opencl", argv[0]), *argv[1:]], folder)
-        assert said == "" and f"that of 'another', not of '{GUEST}'" in program.complaint()
+        assert said == "" and f"is for 'another', not for '{GUEST}'" in program.complaint()
     finally:
         proxy.stop()
 
