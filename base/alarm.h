@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Interrupts a thread that calls a library which blocks in system calls and cannot be stopped
- * otherwise. While an alarm runs, a signal interrupts the thread at regular intervals. System calls
+ * Interrupts a thread that calls a library whose blocking system calls cannot be stopped in any
+ * other way. While an alarm runs, a signal interrupts the thread at regular intervals. System calls
  * then return EINTR, and a function runs in the handler. The signal is SIGURG, which is ignored by
  * default.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client that waits for the answer to a request. A request whose client no longer waits is not
- * started, because the client may have sent another request in the meantime.
+ * The client that waits for the answer to a request. A request whose client is no longer waiting is
+ * not started, because the client may have sent another request in the meantime.
  */
 #ifndef VG_BASE_ASKER_H
 #define VG_BASE_ASKER_H
@@ -17,7 +17,7 @@ struct vg_asker {
     int64_t begin_by_ns; /* CLOCK_MONOTONIC time when the client times out */
 };
 
-/* Returns whether the client still waits; true for NULL. */
+/* Returns whether the client is still waiting; true for NULL. */
 bool vg_asker_waits(const struct vg_asker *asker);
 
 /* Checks that the request may still be started. If not, fails with VG_E_TIMEOUT. */

@@ -18,25 +18,27 @@
 
 #include <glib.h>
 
-/* The maximum length of a text in bytes. It is far above any hand-written file, and far below what
- * causes problems. */
+/* The maximum length of a text in bytes. It is far above any hand-written file, and far below any
+ * size that would cause problems. */
 #define VG_CONF_TEXT_MAX (1024 * 1024)
 
-/* The maximum number of mistakes in a text that are reported; the others are counted. */
+/* The maximum number of mistakes in a text that are reported one by one; the others are only
+ * counted. */
 #define VG_CONF_ERRORS_MAX 50
 
 enum vg_conf_type {
-    VG_CONF_DOUBLE, /* double; finite */
-    VG_CONF_INT,    /* int64_t; decimal */
-    VG_CONF_COUNT, /* int64_t; decimal, or a share such as 10%: hundredths of a percent, negative */
-    VG_CONF_BOOL,  /* bool; true, false, yes, no, on, off */
+    VG_CONF_DOUBLE,   /* double; finite */
+    VG_CONF_INT,      /* int64_t; decimal */
+    VG_CONF_COUNT,    /* int64_t; decimal; a share such as 10% is stored as negative hundredths of a
+                         percent */
+    VG_CONF_BOOL,     /* bool; true, false, yes, no, on, off */
     VG_CONF_DURATION, /* int64_t ns; number and ns, us, ms, s, min, h or d; no unit: s */
     VG_CONF_STRING,   /* char *, owned, never NULL */
     VG_CONF_ENUM,     /* int, index into values */
     VG_CONF_TYPE_MAX
 };
 
-/* Flag for a type: the key is only read at start, which the dump mentions. */
+/* Flag for a type: the key is read only when the program starts. The dump says so. */
 #define VG_CONF_START 0x100U
 
 struct vg_conf_key {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Restricts the protocols of a libcurl handle, also with libcurl before 7.85. Any thread, for a
- * handle of its own. For files that include <curl/curl.h> and <string.h>.
+ * Restricts the protocols of a libcurl handle, including with libcurl versions before 7.85. Any
+ * thread, for a handle of its own. For files that include <curl/curl.h> and <string.h>.
  */
 #ifndef VG_BASE_CURL_PROTOCOLS_H
 #define VG_BASE_CURL_PROTOCOLS_H

@@ -36,7 +36,8 @@ int vg_error(GError **err, enum vg_error_code code, const char *fmt, ...) G_GNUC
  * remains with the error when the message is extended. Returns -1, as vg_error() does. */
 int vg_error_set_detail(GError **err, int detail);
 
-/* Returns that number; 0 for NULL, for other domains, and if no number was added. */
+/* Returns the number that vg_error_set_detail() added; 0 for NULL, for other domains, and if no
+ * number was added. */
 int vg_error_detail(const GError *err);
 
 /* Does the same as vg_error(), with the code derived from errnum, and appends ": <strerror>". */
@@ -46,9 +47,9 @@ int vg_error_errno(GError **err, int errnum, const char *fmt, ...) G_GNUC_PRINTF
  * cause, and aborts. */
 _Noreturn void vg_bug(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
-/* Returns the process's exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused
- * by policy, 5 conflict or stale, 6 timeout, 7 daemon unreachable. NULL is 0; a foreign domain
- * is 1. */
+/* Returns the process's exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused by
+ * policy, 5 conflict or stale, 6 timeout, 7 daemon unreachable. NULL is 0; an error of another
+ * domain is 1. */
 int vg_error_exit_code(const GError *err);
 
 #endif

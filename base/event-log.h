@@ -28,14 +28,16 @@ vg_event_log *vg_event_log_new(void);
 void vg_event_log_free(vg_event_log *log);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_event_log, vg_event_log_free)
 
-/* Appends an event. "seq", "time" (RFC 3339) and "type" are added to the object, which is put. */
+/* Appends an event. "seq", "time" (RFC 3339) and "type" are added to the object. The function owns
+ * the object. */
 void vg_event_log_add(vg_event_log *log, const char *type, json_object *take_data);
 
 /* Returns the number of the newest event, or 0 before the first. */
 uint64_t vg_event_log_newest(vg_event_log *log);
 
-/* Copies the oldest event after `after` (the caller owns the data). Returns false if no such event
- * exists. *ret_lost: the number of events in between that have been overwritten. */
+/* Copies the oldest event whose number is greater than `after` (the caller owns the data). Returns
+ * false if no such event exists. *ret_lost: the number of events in between that have been
+ * overwritten. */
 bool vg_event_log_next(vg_event_log *log, uint64_t after, struct vg_logged_event *ret,
                        uint64_t *ret_lost);
 

@@ -12,11 +12,12 @@
 /* Formats like vprintf(), except `%n`, and takes the arguments. The caller frees the result. */
 char *vg_log_text_format(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 
-/* Returns the end of a value in such a message: a blank, or the position after the closing
+/* Returns the end of a value in a formatted message: a blank, or the position after the closing
  * quote. */
 const char *vg_log_text_end(const char *value);
 
-/* Copies a value, from there to its end, in its original form; the caller frees it. */
+/* Copies the value between `value` and `end` in its original form, before it was quoted; the caller
+ * frees it. */
 char *vg_log_text_copy(const char *value, const char *end);
 
 #endif

@@ -52,10 +52,10 @@ struct vg_log_site {
 void vg_log_limited(struct vg_log_site *site, enum vg_log_level level, const char *tag,
                     const char *fmt, ...) G_GNUC_PRINTF(4, 5);
 
-/* State for messages about something that works or does not, and may change every second for days.
- * Four messages per minute are logged. Of the rest, the newest waits until the minute is over, and
- * the older ones are counted. So the last message always shows the current state. Initially zeroed;
- * used under the owner's lock, or by one thread. */
+/* State for messages about whether something works, if this may change every second for days. Four
+ * messages per minute are logged. Of the rest, the newest waits until the minute has ended, and the
+ * older ones are only counted. So the last message always shows the current state. Initially
+ * zeroed; used under the owner's lock, or by one thread. */
 #define VG_LOG_TURNS_MAX 4
 struct vg_log_turns {
     int64_t begin_ns; /* monotonic, start of the minute */
@@ -67,7 +67,7 @@ struct vg_log_turns {
 void vg_log_turn(struct vg_log_turns *turns, enum vg_log_level level, const char *tag,
                  const char *fmt, ...) G_GNUC_PRINTF(4, 5);
 
-/* Logs the waiting message if its minute is over. To be called about every second. */
+/* Logs the waiting message if its minute has ended. Must be called about once per second. */
 void vg_log_turns_settle(struct vg_log_turns *turns, const char *tag);
 
 /* Logs the waiting message, and frees it. */

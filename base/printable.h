@@ -2,8 +2,8 @@
  *
  * External text shown to people. Names of VMs, hosts and files may contain anything. Characters
  * that move the cursor, break a line or change the writing direction must not reach a terminal;
- * otherwise, a name could be mistaken for output of the program. JSON and YAML are for machines and
- * stay exact.
+ * otherwise, a name could be mistaken for output of the program. JSON and YAML are for programs and
+ * contain the exact text.
  */
 #ifndef VG_BASE_PRINTABLE_H
 #define VG_BASE_PRINTABLE_H
@@ -15,7 +15,7 @@
  * it. */
 char *vg_printable_text(const char *text);
 
-/* Appends a line in this form, and a newline. */
+/* Appends the formatted text in the form of vg_printable_text(), and a newline. */
 void vg_printable_append_line(GString *to, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 /* Returns an argument quoted for a shell. If vg_printable_text() would change it, it is written as

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A bounded queue of pointers between threads. The behaviour when it is full is chosen at creation.
- * Any thread may call any function, except free.
+ * Any thread may call any function except vg_queue_free().
  */
 #ifndef VG_BASE_QUEUE_H
 #define VG_BASE_QUEUE_H
@@ -31,8 +31,8 @@ vg_queue *vg_queue_new(size_t capacity, enum vg_queue_when_full when_full,
 void vg_queue_free(vg_queue *queue);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_queue, vg_queue_free)
 
-/* Adds an item. Returns false if the queue is closed, or is full and drops; the item is then
- * freed. */
+/* Adds an item. Returns false if the queue is closed, or is full and was created with
+ * VG_QUEUE_DROP; the item is then freed. */
 bool vg_queue_put(vg_queue *queue, void *take_item);
 
 /* Returns the oldest item, or NULL if none arrived within timeout_ns (0 does not wait), or if the
@@ -47,9 +47,9 @@ void vg_queue_close(vg_queue *queue);
  * the queue. */
 int vg_queue_fd(const vg_queue *queue);
 
-/* Sets a function for new maxima of the length. The thread that added an item calls it; the item
- * may already have been removed by then. Calls from several threads may occur out of order. To be
- * set before the queue is shared. */
+/* Sets a function that is called when the length reaches a new maximum. The thread that added an
+ * item calls it; the item may already have been removed by then. Calls from several threads may
+ * occur out of order. Must be called before the queue is shared. */
 void vg_queue_watch_high_water(vg_queue *queue, void (*on_high_water)(void *data, size_t length),
                                void *data);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records described by data: one table per struct names its members; new, free, copy, JSON input
- * and output, and the content hash follow from it. These functions do not touch members that the
- * table does not name, so a struct may have private members (initially zero; zero in copies).
+ * Records described by data: one table per struct names its members. Records are created, freed,
+ * copied, read, written and hashed according to their table. These functions do not touch members
+ * that the table does not name, so a struct may have private members (initially zero; zero in
+ * copies).
  *
  * Every container member is allocated for the lifetime of its record, so that readers need no NULL
  * checks: strings may be NULL, arrays never are. A record belongs to one thread until it no longer
@@ -25,12 +26,13 @@ enum vg_field_type {
     VG_FIELD_DOUBLE, /* double */
     VG_FIELD_BOOL,   /* bool */
     VG_FIELD_ENUM,   /* int, index into names */
-    /* GPtrArray of char *; min is the maximum of bytes in one, max that of items */
+    /* GPtrArray of char *; min is the maximum number of bytes in a string, max the maximum number
+       of strings */
     VG_FIELD_STRINGS,
-    VG_FIELD_INTS,    /* GArray of int32_t; each 0..min, max is the maximum of items */
-    VG_FIELD_DOUBLES, /* GArray of double; each 0..min, max is the maximum of items */
+    VG_FIELD_INTS,    /* GArray of int32_t; each 0..min; max is the maximum number of items */
+    VG_FIELD_DOUBLES, /* GArray of double; each 0..min; max is the maximum number of items */
     VG_FIELD_RECORD,  /* the struct itself, in place */
-    VG_FIELD_RECORDS, /* GPtrArray of records; max is the maximum of items */
+    VG_FIELD_RECORDS, /* GPtrArray of records; max is the maximum number of records */
     VG_FIELD_TYPE_MAX
 };
 
@@ -62,8 +64,7 @@ struct vg_record_type {
 };
 
 /* Entries of tables, for members of struct THIS, which is defined before each table. A member's
- * name is its name in JSON, except with VG_ROW_NAMED. min and max are as described at
- * vg_field_type. */
+ * name is its name in JSON, except with VG_ROW_NAMED. enum vg_field_type describes min and max. */
 #define VG_ROW_NAMED(name, type, member, flags, min, max, names, record)                           \
  {                                                                                                 \
   name, type, offsetof(struct THIS, member), flags, min, max, names, record                        \
@@ -112,14 +113,15 @@ void *vg_record_copy(const struct vg_record_type *type, const void *record);
 void *vg_record_read(const struct vg_record_type *type, const struct vg_json_node *node,
                      GError **err);
 
-/* Reads the same from the text of an object, in a fraction of the time and memory. Returns NULL if
- * the text is not plain JSON or vg_record_read() would refuse it. vg_json_parse() and
- * vg_record_read() then give the reason. max_depth counts nested objects and arrays. */
+/* Does the same as vg_record_read(), but reads the text of an object, in a fraction of the time and
+ * memory. Returns NULL if the text is not plain JSON or vg_record_read() would refuse it.
+ * vg_json_parse() and vg_record_read() then give the reason. max_depth counts nested objects and
+ * arrays. */
 void *vg_record_read_text(const struct vg_record_type *type, const char *text, size_t size,
                           int max_depth);
 
-/* Set the rows of the table that a document had, and return whether it had a member. Without the
- * private member, the first does nothing and the second returns false. */
+/* The first function stores which rows of the table a document had; the second returns whether it
+ * had a member. Without the private member, the first does nothing and the second returns false. */
 void vg_record_set_present(const struct vg_record_type *type, void *record, uint64_t rows);
 bool vg_record_is_present(const struct vg_record_type *type, const void *record, const char *name);
 

@@ -6,9 +6,9 @@
 #ifndef VG_BASE_SECRET_FILE_H
 #define VG_BASE_SECRET_FILE_H
 
-/* If every user on this machine can read the file, returns a sentence that says so, with `what` for
- * its contents, and the command that fixes it; the caller frees it. Otherwise, or if the file does
- * not exist, returns NULL. */
+/* If every user on this machine can read the file, returns a sentence that says so and gives the
+ * command that fixes it. `what` names the contents of the file; the caller frees it. Otherwise, or
+ * if the file does not exist, returns NULL. */
 char *vg_secret_file_fault(const char *path, const char *what);
 
 #endif

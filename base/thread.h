@@ -18,7 +18,7 @@
 
 typedef struct vg_own_thread vg_thread; /* model/topology.h has the threads of other programs */
 
-/* Does the thread's work. It returns when vg_thread_stopping() is true, or when its work is
+/* Does the thread's work. It must return when vg_thread_stopping() is true, or when its work is
  * done. */
 typedef void vg_thread_run(vg_thread *self, void *arg);
 
@@ -38,11 +38,11 @@ bool vg_thread_sleep_until(vg_thread *self, int64_t monotonic_ns);
 const char *vg_thread_name(const vg_thread *thread);
 bool vg_thread_ended(const vg_thread *thread);
 int64_t
-/* the time since the last beat; 0 when it has ended */
+/* the time since the last beat; 0 if the thread has ended */
 vg_thread_silence_ns(const vg_thread *thread);
 
-/* For the owner. stop requests an end without waiting; join stops and waits; free joins. NULL is
- * fine. */
+/* For the owner. stop requests that the thread ends, and does not wait; join stops and waits; free
+ * joins. NULL is fine. */
 void vg_thread_stop(vg_thread *thread);
 void vg_thread_join(vg_thread *thread);
 void vg_thread_free(vg_thread *thread);
@@ -53,7 +53,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_thread, vg_thread_free)
 /* Initialises a condition whose timed waits use CLOCK_MONOTONIC. */
 void vg_cond_init(pthread_cond_t *cond);
 
-/* Waits until signalled, or until the time. Returns false after the time is over. */
+/* Waits until the condition is signalled or the time is reached. Returns false in the latter case.
+ */
 bool vg_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t monotonic_ns);
 
 /* Locks a mutex for the rest of the block. */

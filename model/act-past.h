@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The moves of the last days, in short. The leader of a cluster stores them in etcd, host by host.
- * Cooldowns, cycles and errors are therefore still known after a host has failed or has lost its
- * journal. Plain data described by records.
+ * A short form of the moves of the last days. The leader of a cluster stores them in etcd, host by
+ * host. Cooldowns, cycles and errors are therefore still known after a host has failed or has lost
+ * its journal. Plain data described by records.
  */
 #ifndef VG_MODEL_ACT_PAST_H
 #define VG_MODEL_ACT_PAST_H
@@ -18,7 +18,7 @@
 /* The maximum number of moves of a host. Older ones are dropped. */
 #define VG_ACT_PAST_MAX 100
 
-/* The members have the meaning of those in struct vg_migration. */
+/* The members have the same meaning as in struct vg_migration. */
 struct vg_act_past_move {
     char *id;
     char *vm;
@@ -43,8 +43,8 @@ typedef struct vg_act_past vg_act_past;
 
 extern const struct vg_record_type vg_act_past_record;
 
-/* Returns the moves of a host since `since_ns` (epoch). Includes the moves of `before` that the
- * host no longer reports; before: the earlier list, or NULL. The caller frees the list. */
+/* Returns the moves of a host since `since_ns` (epoch). `before` is the earlier list, or NULL;
+ * moves in it that the host no longer reports are included. The caller frees the list. */
 vg_act_past *vg_act_past_update(const vg_act_past *before, const struct vg_host_moves *host,
                                 int64_t since_ns);
 

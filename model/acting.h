@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The automatic moves of a cluster's leader: the plan that it carries out, move by move,
- * and why it does not act at the moment. Plain data described by records. etcd keeps it, so that
- * the next leader continues.
+ * The automatic moves of a cluster's leader: the plan that it carries out, move by move, and why it
+ * is not acting at the moment. Plain data described by records. It is stored in etcd, so that the
+ * next leader can continue.
  */
 #ifndef VG_MODEL_ACTING_H
 #define VG_MODEL_ACTING_H
@@ -14,15 +14,16 @@
 
 #include "base/record.h"
 
-/* The maximum number of moves of a plan that are carried out; the next plan has the others. */
+/* The maximum number of moves of a plan that are carried out; the others are left to the next plan.
+ */
 #define VG_ACTING_MOVES_MAX 32
 #define VG_ACTING_UNDOS_MAX 16
-/* The maximum length of the document when a plan is taken. etcd stores 65536 bytes; the rest is for
- * moves that reverse others, and for reasons. */
+/* The maximum length of the document when the leader starts to carry out a plan. etcd stores 65536
+ * bytes; the difference is for moves that reverse others, and for reasons. */
 #define VG_ACTING_TAKE_BYTES 32768
 
 enum vg_policy_mode {
-    VG_POLICY_UNSET, /* not configured; for a VM: as its hosts */
+    VG_POLICY_UNSET, /* not configured; a VM then has the mode of its host */
     VG_POLICY_NEVER, /* a VM that no plan moves */
     VG_POLICY_OBSERVE,
     VG_POLICY_PROPOSE,
@@ -32,7 +33,7 @@ enum vg_policy_mode {
 
 extern const char *const vg_policy_mode_names[]; /* "", "never", "observe", ... */
 
-/* Name of the alert for a spent error budget. */
+/* Name of the alert that is raised when the error budget is spent. */
 #define VG_ACT_ALERT "policy-stopped"
 
 enum vg_act_step {
@@ -48,7 +49,7 @@ enum vg_act_step {
 extern const char *const vg_act_step_names[]; /* "waits", "starting", ... */
 
 struct vg_act_move {
-    char *act; /* identifies it; the record of the move has the same */
+    char *act; /* identifies it; also stored in the record of the move */
     char *vm;
     char *uuid;
     char *from; /* hosts */
@@ -61,22 +62,22 @@ struct vg_act_move {
     char *move;       /* id of the move, once known */
     char *why;        /* what it waits for, or why it failed or was dropped; or NULL */
     int64_t asked_ns; /* epoch, when the order was stored; 0 before that */
-    int64_t until_ns; /* its source does not start it later */
+    int64_t until_ns; /* its source does not start it after this time */
 };
 
 struct vg_acting {
-    char *host; /* the leader that has written this */
+    char *host; /* the leader that wrote this */
     enum vg_policy_mode mode;
     bool acts;
-    char *why; /* why it does not act now, one sentence; NULL if it does */
+    char *why; /* why it is not acting now, one sentence; NULL if it is */
     int64_t at_ns;
     int64_t errors;   /* automatic moves of the last day that failed or made things worse */
-    int64_t budget;   /* as many end acting */
+    int64_t budget;   /* number of errors at which the leader stops acting */
     bool spent;       /* the budget is spent */
     int64_t spent_ns; /* epoch, when it was last spent; 0 if never */
     char *plan_id;    /* of the plan that is carried out, or was last; or NULL */
     char *plan_hash;
-    char *plan;       /* its document, without what is only for people */
+    char *plan;       /* its document, without the parts that are only for people */
     GPtrArray *moves; /* struct vg_act_move */
 };
 typedef struct vg_acting vg_acting;
@@ -104,8 +105,8 @@ vg_act_has_ended(const struct vg_act_move *move)
 /* Returns whether a move has not ended. */
 bool vg_acting_is_busy(const struct vg_acting *acting);
 
-/* Returns a copy of a reason, cut so that the document of all moves stays readable; NULL for NULL.
- * The caller frees it. */
+/* Returns a copy of a reason, truncated so that the document with all moves does not become too
+ * long; NULL for NULL. The caller frees it. */
 char *vg_act_shorten(const char *text);
 
 /* Sets `why` of a move, shortened. */

@@ -12,17 +12,17 @@
 struct vg_card_fact {
     char device[VG_GPU_DEVICE_SIZE]; /* PCI address */
     int64_t memory_bytes;            /* the GPU's own memory; 0 if unknown */
-    int64_t vgpu_bytes;              /* memory of as many vGPUs of one type as fit, the maximum of
-                                      * all types; 0 if unknown */
+    int64_t vgpu_bytes; /* memory of all vGPUs of one type that fit on the GPU, for the type where
+                           this is largest; 0 if unknown */
     enum vg_profiles profiles;
 };
 
-/* Fills in the memory and profiles of the host's GPUs as far as the host does not have them. facts
+/* Fills in the memory and profiles of the host's GPUs where the host does not have them yet. facts
  * (struct vg_card_fact) may be NULL. */
 void vg_card_facts_fill_in(const GArray *facts, struct vg_snap_host *host);
 
-/* Fills in how much memory the VMs on the host leave of each GPU whose memory is known. If the
- * memory of a vGPU is unknown, the GPU's memory becomes unknown, too. */
+/* For each GPU whose memory is known, fills in how much of it the VMs on the host leave free. If
+ * the memory of a vGPU is unknown, the GPU's memory becomes unknown, too. */
 void vg_card_facts_count_free(struct vg_snap_host *host);
 
 #endif

@@ -20,7 +20,7 @@ struct vg_cpu_figures {
     uint64_t exits[VG_EXIT_CLASS_MAX]; /* kvm_exit by class */
 };
 
-/* _add: sum += more. _sub: from -= less. Both member by member. */
+/* _add: sum += more. _sub: from -= less. Both work member by member. */
 void vg_cpu_figures_add(struct vg_cpu_figures *sum, const struct vg_cpu_figures *more);
 void vg_cpu_figures_sub(struct vg_cpu_figures *from, const struct vg_cpu_figures *less);
 

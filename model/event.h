@@ -35,14 +35,14 @@ vg_time_sum(int64_t a, int64_t b)
 #define VG_TID_LIMIT 4194304
 #define VG_CPU_LIMIT 8192
 
-/* How late a GPU event may be recorded. */
+/* Maximum delay with which a GPU event may be recorded. */
 #define VG_GPU_REPORTED_LATE_NS INT64_C(1000000000)
 
 /* "not in the record" for tids, pids and CPUs. */
 #define VG_NONE (-1)
 
 enum vg_event_type {
-    VG_EVENT_OTHER, /* not used itself, but its cpu and tid show which thread runs */
+    VG_EVENT_OTHER, /* not used itself, but its cpu and tid show which thread is running */
     VG_EVENT_SCHED_SWITCH,
     VG_EVENT_SCHED_WAKEUP, /* sched_wakeup and sched_wakeup_new */
     VG_EVENT_SCHED_WAKING, /* sched_waking: a wakeup only if sched_wakeup is not recorded */
@@ -53,11 +53,11 @@ enum vg_event_type {
     VG_EVENT_PROCESS_FORK, /* a new thread id */
     VG_EVENT_PROCESS_END,  /* the thread id is free again (sched_process_free) */
     VG_EVENT_LOST,         /* the recorder reports that it dropped records of this CPU */
-    VG_EVENT_GPU,          /* a GPU request, or a GPU's switch from one vGPU to another */
+    VG_EVENT_GPU,          /* a GPU request, or a GPU's switch between vGPUs */
     VG_EVENT_TYPE_MAX
 };
 
-/* What prev_state of a sched_switch says about the thread that leaves the CPU. */
+/* What prev_state of a sched_switch says about the thread that is leaving the CPU. */
 enum vg_prev_state {
     VG_PREV_RUNNABLE, /* preempted: it would have continued to run */
     VG_PREV_BLOCKED,  /* sleeping, stopped, traced, parked or idle */
@@ -80,7 +80,7 @@ enum vg_exit_class {
     VG_EXIT_CLASS_MAX
 };
 
-/* The kind of a thread, as far as records show it. */
+/* The kind of a thread, as far as the records show. */
 enum vg_thread_kind { VG_THREAD_UNKNOWN, VG_THREAD_USER, VG_THREAD_KERNEL };
 
 /* What a GPU event reports. A request passes through the first stages in this order. A platform may
@@ -113,14 +113,14 @@ enum vg_gpu_id_space {
 
 enum vg_gpu_flag {
     VG_GPU_COALESCES = 1,   /* the driver submits one request on behalf of the earlier ones of its
-                             * context: when it runs, they run */
+                               context, which run when it runs */
     VG_GPU_ENGINE_WEAK = 2, /* the engine is a guess, from the ring number of a workload, or because
                              * any of several engines may run it; other records take precedence */
-    VG_GPU_FAILED = 4,      /* DONE: if the request still waits, it will never run */
+    VG_GPU_FAILED = 4,      /* DONE: if the request is still waiting, it will never run */
     VG_GPU_OF_FENCE = 8,    /* DONE: reported by a fence; `device` is the name of its driver, and
                              * `engine` that of its timeline, which is not necessarily an engine */
     VG_GPU_OF_SCHEDULER = 16, /* the same, for a fence of the DRM scheduler, which has two contexts
-                               * per job: the lower one reports that the job runs */
+                                 per job: the lower one reports that the job is running */
     VG_GPU_DEVICE_WEAK =
         32, /* the device is named after its driver, and means any device with this engine */
     VG_GPU_CONTEXT_OF_ENGINE = 64, /* each engine numbers contexts separately; without this flag,
@@ -183,7 +183,7 @@ struct vg_event {
             bool no_gpu;      /* the dropped records cannot be about GPU requests */
         } lost;
         struct {
-            /* of its dma_fence: a timeline on which seqnos only grow; 0 if unknown */
+            /* of its dma_fence: a timeline on which seqnos only increase; 0 if unknown */
             uint64_t context;
             union {
                 uint64_t seqno;
@@ -221,10 +221,11 @@ const char *vg_exit_class_name(enum vg_exit_class exit_class);
  * bit, or before 4.14 TASK_DEAD, has exited. */
 enum vg_prev_state vg_prev_state_of(int64_t prev_state, int64_t state_max_bit);
 
-/* Returns the bit that sched_switch sets in prev_state for a preempted thread: 0x100 since kernel
- * 4.14 (TASK_REPORT_MAX), and before 4.14 the TASK_STATE_MAX of that version. release is `uname -r`
- * ("3.13.0-24-generic"); The result is 0x100 if release is NULL or cannot be parsed. Source:
- * include/linux/sched.h and include/trace/events/sched.h of the versions named in model/event.c. */
+/* Returns the bit that sched_switch sets in prev_state for a preempted thread: 0x100 since
+ * kernel 4.14 (TASK_REPORT_MAX), and before 4.14 the TASK_STATE_MAX of that version. release is
+ * `uname -r` ("3.13.0-24-generic"). The result is 0x100 if release is NULL or cannot be parsed.
+ * Source: include/linux/sched.h and include/trace/events/sched.h of the versions named in
+ * model/event.c. */
 int64_t vg_state_max_bit(const char *release);
 
 /* Returns whether a kernel of this release may record every prev_state except the preempted one

@@ -22,7 +22,7 @@ enum vg_figure_kind {
     VG_FIGURE_MAX,    /* the maximum */
     VG_FIGURE_MEAN,   /* the mean over the period of the sum */
     VG_FIGURE_LAST,   /* the value of the newest window; 0 if that window has no such row */
-    VG_FIGURE_MOST,   /* the value of the window with most requests */
+    VG_FIGURE_MOST,   /* the value of the window with the most requests */
     VG_FIGURE_DERIVED /* no member of its own: derived from others */
 };
 
@@ -57,8 +57,8 @@ enum vg_figure_unit {
 #define VG_FIGURE_MEMBER(place, member, kind, unit, ...)                                           \
  VG_FIGURE_IF_STORED(kind, VG_FIGURE_TYPE_##unit member;)
 
-/* What is unknown about the CPU side of a VM or thread. It sets no figure to 0: a figure that is
- * unknown or a lower bound still contains what was counted. */
+/* What is unknown about the CPU side of a VM or thread. Figures are not set to 0 because of it: a
+ * figure that is unknown or a lower bound still contains what was counted. */
 enum vg_cpu_lack {
     VG_CPU_NO_SWITCHES = 1 << 0, /* sched_switch was not recorded */
     VG_CPU_NO_WAKEUPS = 1 << 1,  /* neither sched_wakeup nor sched_waking was recorded */
@@ -73,7 +73,7 @@ enum vg_cpu_lack {
  (VG_CPU_NO_SWITCHES | VG_CPU_ABSENT_CPUS | VG_CPU_NO_ENTRIES | VG_CPU_NO_EXITS)
 #define VG_CPU_NO_WAITS (VG_CPU_NO_SWITCHES | VG_CPU_NO_WAKEUPS | VG_CPU_ABSENT_CPUS)
 
-/* How well a figure is known with given lacks. */
+/* How well a figure is known, given what is missing. */
 enum vg_known {
     VG_KNOWN,
     VG_KNOWN_BOUND, /* a lower bound: the true figure is not smaller */

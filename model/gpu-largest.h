@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The largest vGPU profile with a free place on a GPU or host: how fragmented it is. Pure; any
- * thread.
+ * The largest vGPU profile with a free place on a GPU or host. It shows how fragmented the GPU or
+ * host is. Pure; any thread.
  */
 #ifndef VG_MODEL_GPU_LARGEST_H
 #define VG_MODEL_GPU_LARGEST_H

@@ -28,7 +28,7 @@
 #define VG_GPU_LOG_REQUESTS_MAX 65536
 
 /* Windows with few requests share a chunk, up to this number of requests. The chunk is copied each
- * time. */
+ * time a window is added to it. */
 #define VG_GPU_LOG_CHUNK_MAX 1024
 
 struct vg_gpu_log_engine {
@@ -63,8 +63,8 @@ struct vg_gpu_log {
 };
 typedef struct vg_gpu_log vg_gpu_log;
 
-/* Returns a log that also has the window's requests. Takes the reference take_log, and may return
- * that log itself. The window must be later than those before it. */
+/* Returns a log that also has the window's requests. Takes over the reference take_log, and may
+ * return that log itself. The window must be later than all windows in the log. */
 vg_gpu_log *vg_gpu_log_add(vg_gpu_log *take_log, const struct vg_window *window);
 
 vg_gpu_log *vg_gpu_log_ref(vg_gpu_log *log);
@@ -86,11 +86,12 @@ struct vg_gpu_log_entry {
 };
 
 struct vg_gpu_log_page {
-    GArray *entries; /* struct vg_gpu_log_entry, oldest first; point into the log */
+    GArray *entries; /* struct vg_gpu_log_entry, oldest first; they point into the log */
     bool more;       /* the limit was reached */
     int64_t next_ns; /* since_ns of the next page */
     /* number of requests of any GPU that were dropped because a window was full, if the next stored
-     * request of that window (or else its last) has its moment between since_ns and next_ns */
+     * request of that window (or the last, if there is no next) has its moment between since_ns and
+     * next_ns */
     uint64_t left_out;
 };
 

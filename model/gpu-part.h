@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of a host's GPUs that can be assigned to a VM, whether each is free, and the reason.
- * Nova, plans, reservations and moves all use this answer. Pure; any thread.
+ * Queries from nova, plans, reservations and moves all use this information. Pure; any thread.
  */
 #ifndef VG_MODEL_GPU_PART_H
 #define VG_MODEL_GPU_PART_H
@@ -46,7 +46,8 @@ struct vg_gpu_part {
     int64_t free; /* number available; only ROOM can have more than 1 */
     char *why;    /* reason for the state: a predicate without its subject */
     bool bound;   /* PCI: to a driver that passes it to VMs, so that libvirt need not bind it */
-    bool last;    /* free, but only to be used after the others: it is bound to the host's driver */
+    bool last;    /* free, but to be used only after all others, because it is bound to the host's
+                     driver */
     bool by_function; /* not free, only because one of its functions is bound to a host driver */
 };
 
@@ -59,7 +60,7 @@ extern const char *const vg_gpu_part_state_names[]; /* "free", "used", ... */
  * NULL. */
 GPtrArray *vg_gpu_parts(const vg_inventory *inventory, const GPtrArray *taken);
 
-/* Sets in each device of the inventory's VMs the GPU part that it is. Must be repeated when more is
+/* Stores in each device of the inventory's VMs which GPU part it is. Must be repeated when more is
  * known about the GPUs. */
 void vg_gpu_parts_assign_vms(vg_inventory *inventory);
 

@@ -12,7 +12,8 @@
  */
 bool vg_gpu_profile_is_mig(const char *name);
 
-/* Returns the GPU memory of one, or 0 if the name does not state it. name may be NULL. */
+/* Returns the GPU memory of one vGPU or slice of the profile, or 0 if the name does not state it.
+ * name may be NULL. */
 int64_t vg_gpu_profile_bytes(const char *name);
 
 #endif

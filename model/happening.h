@@ -15,8 +15,8 @@
 /* Names of the types; ends with NULL. */
 extern const char *const vg_happening_types[];
 
-/* Windows arrive constantly and are in the store anyway, so they are not stored as events, and only
- * clients that request them receive them. */
+/* Windows arrive constantly and are in the store anyway, so they are not stored as events, and are
+ * sent only to clients that request them. */
 #define VG_HAPPENING_WINDOW "window"
 
 /* An event that an operator has to see immediately. */
@@ -28,7 +28,7 @@ extern const char *const vg_happening_types[];
 /* Returns the entry of the list with this name, or NULL. */
 const char *vg_happening_type(const char *name);
 
-/* Returns the list's words, separated by commas; the caller frees it. */
+/* Returns the names of all types, separated by commas; the caller frees it. */
 char *vg_happening_list_types(void);
 
 struct vg_happening {
@@ -47,7 +47,7 @@ struct vg_happening_query {
     const char *types;      /* words separated by commas; NULL for all types */
     const char *after_boot; /* only events after this event; NULL to start from the first */
     uint64_t after_seq;
-    const char *upto_boot; /* no event of this run with a higher number */
+    const char *upto_boot; /* excludes events of this run with a higher number */
     uint64_t upto_seq;
     size_t limit;
 };

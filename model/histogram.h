@@ -3,7 +3,7 @@
  * A histogram of durations, in buckets whose width grows with the value. Below 64 every value has
  * its own bucket. Above, each power of two has 64 buckets, so a value that is read from it is off
  * by at most 1/128 (0.8 %). Histograms of the same kind can be added. Only powers of two that occur
- * take memory, 256 bytes each. One thread at a time.
+ * use memory, 256 bytes each. One thread at a time.
  *
  * The layout is that of HdrHistogram (G. Tene, hdrhistogram.org) with 64 sub-buckets.
  */
@@ -44,7 +44,7 @@ int64_t vg_histogram_quantile(const struct vg_histogram *histogram, double part)
 /* Rounded; 0 if empty. */
 int64_t vg_histogram_mean(const struct vg_histogram *histogram);
 
-/* Empties the histogram, but retains the memory, which vg_histogram_clear() frees. */
+/* Empties the histogram, but retains its memory until vg_histogram_clear(). */
 void vg_histogram_reset(struct vg_histogram *histogram);
 void vg_histogram_clear(struct vg_histogram *histogram);
 

@@ -68,7 +68,7 @@ void vg_host_figures_add(struct vg_host_figures *sum, const struct vg_host_figur
 struct vg_history_measured {
     char *by; /* "bpf", "procfs", "replay:NAME" */
     int64_t ns;
-    int64_t who_ns; /* the part of it during which the users of CPU time were known */
+    int64_t who_ns; /* the part of this time during which it was known what used the CPUs */
 };
 
 /* Returns an empty array of struct vg_history_measured that frees what its entries own. */
@@ -89,11 +89,12 @@ struct vg_history_step {
     int64_t preempt_ns;
     int64_t wake_wait_ns;
     int64_t preemptions;
-    unsigned int lacks; /* enum vg_cpu_lack that make these unknown, of any VM in any window */
+    unsigned int
+        lacks; /* every enum vg_cpu_lack of any VM in any window; they make these figures unknown */
     struct vg_host_figures host;
     GArray *measured; /* struct vg_history_measured, longest first; owned */
-    /* struct vg_history_process without count: the host programs with most CPU time, at most
-     * VG_HISTORY_PROGRAMS_MAX; only whole minutes; owned */
+    /* struct vg_history_process without count: the host programs that used the most CPU time, at
+     * most VG_HISTORY_PROGRAMS_MAX; only whole minutes; owned */
     GArray *programs;
 };
 #define VG_HISTORY_PROGRAMS_MAX 8
@@ -101,7 +102,7 @@ struct vg_history_step {
 /* Returns an empty array of struct vg_history_step that frees what its steps own. */
 GArray *vg_history_steps_new(void);
 
-/* A process behind host:user, as far as it is stored. Its figures are lower bounds. */
+/* A process behind host:user, as far as its figures are stored. Its figures are lower bounds. */
 #define VG_HISTORY_PROCESSES_MAX 24 /* of a VM, or of the host */
 struct vg_history_process {
     char comm[VG_COMM_LEN];     /* raw bytes */
@@ -129,7 +130,8 @@ typedef struct vg_history_host {
     uint64_t lost_events;
     GPtrArray *vms;    /* struct vg_history_vm, by first appearance */
     GArray *processes; /* struct vg_history_process, time taken from all VMs together; same order */
-    GArray *programs;  /* the host's programs with most CPU time, without count; same order */
+    GArray
+        *programs; /* the host's programs that used the most CPU time, without count; same order */
 } vg_history_host;
 
 vg_history_host *vg_history_host_new(void);
@@ -156,8 +158,8 @@ GArray *vg_history_rows_new(void);
 /* Returns an empty lost_to array. */
 GArray *vg_history_losses_new(void);
 
-/* Adds to the entry of an aggressor. A new entry takes its own reference to the name. (Names are
- * not interned: GLib 2.74 can free an interned string while another thread acquires it.) */
+/* Adds a loss to the entry of an aggressor. A new entry takes its own reference to the name. (Names
+ * are not interned: GLib 2.74 can free an interned string while another thread acquires it.) */
 void vg_history_add_loss(GArray *losses, GRefString *aggressor, int64_t ns, uint64_t count);
 
 struct vg_saved_plan {
@@ -188,7 +190,7 @@ struct vg_store_health {
     char reason[512];        /* set if FAILING */
     uint64_t committed;      /* windows, since the start */
     uint64_t pending;        /* windows in memory that are not on disk */
-    uint64_t dropped;        /* windows lost because memory_windows was reached */
+    uint64_t dropped;        /* windows lost because the limit memory_windows was reached */
     uint64_t failures;       /* failed transactions */
     int64_t newest_ns;       /* end of the newest committed window, or 0 */
     int64_t bytes;           /* total of all files, as of the last minute */

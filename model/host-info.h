@@ -13,7 +13,7 @@
 #include "model/migration-tls.h"
 #include "model/snapshot.h"
 
-/* The maximum size of a summary as text, in bytes, and its number of VMs and steps. */
+/* The maximum size of a summary as text, in bytes, and its numbers of VMs and of steps. */
 #define VG_SUMMARY_TEXT_MAX 2048
 #define VG_SUMMARY_TOP      8
 #define VG_SUMMARY_STEPS    10
@@ -42,26 +42,26 @@ struct vg_host_summary {
     int64_t cpus;
     double own;    /* cores used by anything except vCPUs */
     double wanted; /* cores that all VMs together want */
-    double lost;   /* the part of it that another host could provide */
+    double
+        lost; /* the part of `wanted` that they do not get here, but another host could provide */
     int64_t memory_bytes;
     int64_t memory_free_bytes;
     bool maintenance;
     int64_t vms;
     int64_t gpus;
     int64_t store_bytes; /* size of its vgpud's store; 0 if not reported */
-    int64_t gpus_free;   /* free vGPU places on all GPUs, for the type with most of them */
+    int64_t gpus_free;   /* free vGPU places on all GPUs, for the type with the most places */
     char *gpu_largest;   /* type of the largest free vGPU profile, or NULL if none or unknown */
     GArray *classes;     /* int32_t: VMs of each enum vg_vm_class */
     GArray *scores;      /* int32_t: VMs by CPU intensity, in steps of a tenth */
-    GPtrArray *top;      /* struct vg_summary_vm: the VMs that lose most, most first */
+    GPtrArray *top;      /* struct vg_summary_vm: the VMs that lose the most, largest loss first */
 };
 
 extern const struct vg_record_type vg_host_summary_record;
 
 void vg_host_summary_free(void *summary); /* NULL is fine */
 
-/* Returns a summary of a host. VMs whose names would take too much space are left out of the
- * top. */
+/* Returns a summary of a host. VMs whose names would take too much space are left out of `top`. */
 struct vg_host_summary *vg_host_summary_of(const struct vg_snap_host *host, int64_t at_ns);
 
 /* Returns whether a summary differs significantly from an older one: by a tenth of the host's CPUs
@@ -71,7 +71,7 @@ bool vg_host_summary_moved(const struct vg_host_summary *before, const struct vg
 enum vg_host_presence {
     VG_HOST_ALIVE,  /* it renews its lease, or answered the last query */
     VG_HOST_STALE,  /* no recent information on whether it is alive */
-    VG_HOST_SILENT, /* it does neither: see the reason */
+    VG_HOST_SILENT, /* it neither renews its lease nor answers: see the reason */
     VG_HOST_PRESENCE_MAX
 };
 

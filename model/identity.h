@@ -10,11 +10,11 @@
 
 #include <glib.h>
 
-/* Each role includes the rights of those before it, except that a peer has only the rights that it
- * needs. */
+/* Each role includes the rights of the roles before it. The exception is peer, which has only the
+ * rights that it needs. */
 enum vg_role {
     VG_ROLE_NONE,     /* may only check that vgpud is alive */
-    VG_ROLE_READER,   /* may see everything that is measured, planned and done */
+    VG_ROLE_READER,   /* may see everything that vgpud measures, plans and does */
     VG_ROLE_OPERATOR, /* plans, moves: everything that acts on VMs */
     VG_ROLE_ADMIN,    /* tokens, the audit log */
     VG_ROLE_PEER,     /* only what another host's vgpud needs for plans and moves */
@@ -63,8 +63,8 @@ void vg_token_free(void *token); /* struct vg_token */
 #define VG_TOKEN_NAME_MAX 64
 bool vg_token_is_name(const char *name);
 
-/* Returns whether a text can be a token (RFC 6750), within the maximum length that vgpud
- * accepts. */
+/* Returns whether a text has the syntax of a token (RFC 6750) and does not exceed the maximum
+ * length that vgpud accepts. */
 bool vg_token_text_is_good(const char *text);
 
 struct vg_audit_entry {

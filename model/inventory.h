@@ -88,7 +88,7 @@ struct vg_inv_vm {
     char *cpu_model;  /* that the guest was started with and requires; NULL if any model will do */
     double cpu_limit; /* cores that the quotas in its <cputune> allow its vCPUs; 0 if unlimited */
     bool pinned;      /* to CPUs or NUMA nodes */
-    enum vg_policy_mode policy; /* from vgpud's element of its metadata */
+    enum vg_policy_mode policy; /* from vgpud's element in the domain's metadata */
     bool nova_managed;
     struct vg_inv_nova nova;
     char *manager; /* another program that moves and stops the VM, "oVirt"; NULL if none is known */
@@ -109,22 +109,23 @@ struct vg_inv_mdev_type {
                         * lower bound if max_instances is unknown */
     int64_t functions; /* number of virtual functions that can each provide an instance; 0 if the
                         * card itself provides them */
-    /* maximum for the whole card, also through its virtual functions; 0 if unknown */
+    /* maximum for the whole card, including its virtual functions; 0 if unknown */
     int64_t max_instances;
 };
 
 struct vg_inv_mdev {
     char *uuid;
     char *type;
-    char *function; /* PCI address of the virtual function that it was created from; NULL for the
-                     * card itself */
+    char *function; /* PCI address of the virtual function that it was created on; NULL if it was
+                       created on the card itself */
     bool inactive;  /* defined but not started: the device does not exist */
 };
 
-/* Processes that have device nodes open, other than libvirt VMs. */
+/* Processes other than libvirt VMs that have device nodes open. */
 struct vg_inv_use {
     bool known;
-    char *text; /* if known, the processes, "Xorg [812]", or NULL; otherwise the reason, or NULL */
+    char *text; /* if the use is known: the processes, "Xorg [812]", or NULL if there are none;
+                   otherwise the reason, or NULL */
 };
 
 /* Another function in the slot of a GPU. */
@@ -217,9 +218,9 @@ const char *vg_inv_vm_display_name(const struct vg_inv_vm *vm);
 /* Returns the usual name of this kind: "virtio-gpu with Venus". NULL for VG_VIRTIO_GPU_NONE. */
 const char *vg_virtio_gpu_words(enum vg_virtio_gpu gpu);
 
-/* Fills an empty host description (see vg_engine_snapshot()) whose name is set, with what the
- * policy should know. A VM that is not running is left out, but its devices do not count as free. A
- * device that is a GPU becomes a use of share 0 of engine "unknown". taken: as for
+/* Fills an empty host description (see vg_engine_snapshot()) whose name is set, with everything
+ * that the policy needs. A VM that is not running is left out, but its devices do not count as
+ * free. A device that is a GPU becomes a use of share 0 of engine "unknown". taken: as for
  * vg_gpu_parts(). */
 void vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
                            struct vg_snap_host *host);

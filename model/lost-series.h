@@ -2,12 +2,12 @@
  *
  * CPU time that VMs took from each other, as a bounded number of counters that never decrease. For
  * each waiting VM, the `top` VMs that took most of its time in the last hour have counters of their
- * own; "other" counts the time taken by the rest. A pair of VMs counts in "other" until it gets a
- * counter, which starts at 0, and from then on only there. The counter is removed an hour after the
- * pair left the top, or when the waiting VM no longer exists; afterwards the pair counts in "other"
- * again. So at any time, all that a VM lost to other VMs is in exactly one counter. A VM has at
- * most 2 * top counters in addition to "other"; a new pair stays in "other" until one of them is
- * free. One thread at a time.
+ * own; "other" counts the time that all remaining VMs took. A pair of VMs counts in "other" until
+ * it gets a counter, which starts at 0; from then on, it counts only in that counter. The counter
+ * is removed an hour after the pair left the top, or when the waiting VM no longer exists;
+ * afterwards the pair counts in "other" again. So at any time, all that a VM lost to other VMs is
+ * in exactly one counter. A VM has at most 2 * top counters in addition to "other"; a new pair
+ * stays in "other" until one of them is free. One thread at a time.
  */
 #ifndef VG_MODEL_LOST_SERIES_H
 #define VG_MODEL_LOST_SERIES_H
@@ -34,7 +34,8 @@ typedef struct vg_lost_series vg_lost_series;
 vg_lost_series *vg_lost_series_new(guint top);
 void vg_lost_series_free(vg_lost_series *series); /* NULL is fine */
 
-/* Processes a window. keep: VMs that it does not contain still exist (a recording). */
+/* Processes a window. keep: VMs that the window does not contain still exist (as in a recording).
+ */
 void vg_lost_series_step(vg_lost_series *series, const struct vg_window *window, bool keep);
 
 /* Returns an array of struct vg_lost_serie, by vm_id. The caller unrefs it. */

@@ -19,12 +19,12 @@
 #define VG_MIGRATION_STEPS_MAX   100 /* stored per move */
 #define VG_MIGRATION_XML_MAX     65536
 #define VG_MIGRATION_TEXT_MAX    8192
-#define VG_MIGRATION_NAME_MAX    255 /* bytes, in a request */
+#define VG_MIGRATION_NAME_MAX    255 /* bytes of a name in a request */
 /* Value of `gpu_during` that lets vgpud choose. */
 #define VG_MIGRATION_PLACE_CHOSEN "proxy"
 #define VG_MIGRATION_PLACE_MAX    128 /* with the NUL, as in an agent (docs/vgpud-guest.7) */
 #define VG_MIGRATION_ASKER_MAX                                                                     \
- 512 /* maximum length of an identity with the host where it is valid */
+ 512 /* maximum length of an identity, including the host where it is valid */
 #define VG_MOVABLE_REASONS_MAX 100
 #define VG_GUEST_PROGRAMS_MAX                                                                      \
  32 /* maximum number of programs that a guest reports; programs with a problem come first */
@@ -65,7 +65,7 @@ enum vg_migration_place {
     VG_PLACE_MAX
 };
 
-/* Whether it has its GPUs there. */
+/* Whether the VM has its GPUs there. */
 enum vg_migration_gpu {
     VG_GPU_UNKNOWN,
     VG_GPU_ATTACHED,
@@ -170,15 +170,15 @@ struct vg_guest_program {
     char *why;     /* what prevents releasing or restoring it, or NULL */
     char *at;      /* the vgpu-proxy that it was switched to, or NULL */
     int64_t gpu_bytes; /* GPU memory; 0 if none, or not reported by the driver */
-    int64_t lock_ns;   /* time that the driver needed */
+    int64_t lock_ns;   /* time that the driver needed to lock it */
     int64_t checkpoint_ns;
     int64_t restore_ns;
     int64_t unlock_ns;
     /* length of its pause, on the guest's clock; 0 if it is still paused, or never was */
     int64_t stop_ns;
-    int64_t away_ns; /* the part of that pause before the process computed at a proxy; 0 if it did
+    int64_t away_ns; /* the part of that pause before the process continued on a proxy; 0 if it did
                         not */
-    int64_t held_threads; /* number of its threads that faulted in the meantime and were held */
+    int64_t held_threads; /* number of its threads that faulted during the pause and were held */
 };
 
 /* What is known about the guest's programs that use its GPUs. */
@@ -186,9 +186,10 @@ struct vg_guest_programs {
     char *doing; /* the agent's current work, one sentence; NULL if nothing was requested from it */
     int64_t total;     /* number of programs; may exceed those in the list */
     int64_t gpu_bytes; /* GPU memory used by all of them */
-    int64_t forked; /* number of their forked children with inherited GPU files that release these,
-                       or have released them */
-    int64_t forked_descriptors; /* current or former number of these files in all children */
+    int64_t forked; /* number of their forked children that inherited GPU files and are releasing or
+                       have released them */
+    int64_t forked_descriptors; /* total number of these files in all children, including those
+                                   already released */
     int64_t forked_maps;
     char *driver; /* version of the guest's NVIDIA driver; NULL if not reported */
     /* char *, sentences: problems that users have reported for this version */
@@ -203,11 +204,12 @@ const struct vg_guest_program *vg_guest_programs_lost(const struct vg_guest_prog
  * program is waiting. Unlisted programs may be waiting. */
 bool vg_guest_programs_are_final(const struct vg_guest_programs *programs);
 
-/* Return the time that a guest may take for undoing a release, beyond a fixed part, and for an
- * order. It is least_ns plus the time for copying; an order to release includes the time to undo
- * it. The allowance for copying is half a GB of GPU memory per second in one direction. Drivers
- * copied 1 to 8 GiB per second. The exception was JAX with cuda_async, where 12 GB took 43 s, which
- * least_ns covers. The agent uses the same formula (guest/work.h). */
+/* The first function returns the time that a guest may take to undo a release, in addition to a
+ * fixed time. The second returns the time that it may take to carry out an order: least_ns plus the
+ * time for copying. The time for an order to release includes the time to undo it. The allowance
+ * for copying is half a GB of GPU memory per second in one direction. Drivers copied 1 to 8 GiB per
+ * second. The exception was JAX with cuda_async, where 12 GB took 43 s, which least_ns covers. The
+ * agent uses the same formula (guest/work.h). */
 int64_t vg_guest_undo_ns(int64_t gpu_bytes);
 int64_t vg_guest_allowed_ns(int64_t least_ns, int64_t gpu_bytes, bool releases);
 
@@ -254,7 +256,7 @@ struct vg_migration {
     enum vg_migration_executor executor;
     enum vg_migration_mode mode;
     char *mode_why;       /* the reason for this mode, one sentence, or NULL */
-    enum vg_move_tls tls; /* decided once, and valid also for retries and the rollback */
+    enum vg_move_tls tls; /* decided once; also applies to retries and to the rollback */
     bool tls_warns;       /* as in vg_tls_choice */
     char *tls_why;        /* one sentence; NULL if an older vgpud started the move */
     char *nova_from;      /* nova's names for both hosts; NULL until nova has reported them */
@@ -264,7 +266,7 @@ struct vg_migration {
     bool abort_asked;
     int64_t retries;        /* number of retries after a failure */
     char *retried_by;       /* identity of the user who last retried it, or NULL */
-    char *waits_for;        /* what it is waiting for, one sentence; NULL if it is not */
+    char *waits_for;        /* what it is waiting for, one sentence; NULL if it is not waiting */
     int64_t waits_since_ns; /* epoch */
     char *cause;       /* the first failure, one sentence, or NULL; for the text that users see, see
                         * vg_migration_cause() */
@@ -283,7 +285,7 @@ struct vg_migration {
     int64_t downtime_limit_ns; /* maximum pause; 0 for no limit */
     struct vg_migration_progress progress;
     struct vg_guest_programs guest;
-    bool predicted;                  /* by a plan: the next one is known */
+    bool predicted; /* a plan predicted the effect, so the next members are known */
     int64_t predicted_gain_ns_per_s; /* CPU time no longer lost, on all hosts */
     int64_t predicted_gpu_ns_per_s;  /* time that GPU requests no longer wait */
     char *rule;                      /* the rule that made the plan; NULL without a plan */
@@ -297,7 +299,7 @@ struct vg_migration {
     GPtrArray *steps;   /* struct vg_migration_step, oldest first */
 };
 
-/* A VM that has not got back the GPUs that a move released. */
+/* A VM that lost its GPUs in a move and has not received any since. */
 struct vg_bare_vm {
     char *vm;
     char *display_name; /* as vg_migration.display_name */
@@ -310,13 +312,13 @@ struct vg_bare_vm {
 #define VG_BARE_ALERT "vm-without-gpu"
 
 enum vg_movable_answer {
-    VG_MOVABLE_UNKNOWN, /* reasons say why */
+    VG_MOVABLE_UNKNOWN, /* see the reasons */
     VG_MOVABLE_YES,
     VG_MOVABLE_NO,
     VG_MOVABLE_MAX
 };
 
-/* Whether a VM could be moved now, as far as its own host and guest know. The target host is not
+/* Whether a VM can be moved now, according to its own host and guest. The target host is not
  * checked. */
 struct vg_movable {
     char *vm;
@@ -350,7 +352,8 @@ struct vg_migration_request {
     enum vg_migration_origin begun_by; /* not part of the document */
     char *key;                         /* Idempotency-Key; not part of the document */
     struct vg_asker asker;             /* not part of the document */
-    /* The prediction, if another vgpud passes the request on; or NULL. Not part of the document. */
+    /* The prediction, if another vgpud forwarded the request; otherwise NULL. Not part of the
+     * document. */
     vg_move_forecast *forecast;
 };
 
@@ -364,7 +367,8 @@ vg_move_forecast *vg_move_forecast_new(void);
 void vg_move_forecast_free(void *forecast); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_move_forecast, vg_move_forecast_free)
 
-/* Converts to the text of the header field, which the caller frees, and back. */
+/* The first function returns the text of the header field, which the caller frees. The second
+ * parses this text. */
 char *vg_move_forecast_to_text(const vg_move_forecast *forecast);
 vg_move_forecast *vg_move_forecast_from_text(const char *text, GError **err);
 
@@ -409,8 +413,8 @@ struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
  * not resumed. NULL if all of these are absent. The caller frees it. */
 char *vg_migration_cause(const struct vg_migration *migration);
 
-/* Returns whether a move waits in the queue of its host: it was requested, or is to be retried, and
- * no step has started since. The record must have its steps. */
+/* Returns whether a move is waiting in the queue of its host: it was requested, or is to be
+ * retried, and no step has started since. The record must include the steps. */
 bool vg_migration_is_queued(const struct vg_migration *migration);
 
 /* The newest moves, current or past, of one host's vgpud. */

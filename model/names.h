@@ -17,7 +17,7 @@
 #define VG_NAMES_MAX 4096
 #define VG_NAME_SIZE 64
 
-/* Numbers of "", and of all names that arrived when the table was full. */
+/* The numbers of "" and of all names that arrived when the table was full. */
 #define VG_NAME_NONE  0
 #define VG_NAME_OTHER 1
 

@@ -24,7 +24,7 @@ struct vg_path_need {
 };
 
 enum vg_path_state {
-    VG_PATH_UNKNOWN, /* it could not be checked */
+    VG_PATH_UNKNOWN, /* the path could not be checked */
     VG_PATH_THERE,
     VG_PATH_MISSING,
     VG_PATH_FAILING, /* its file system does not respond, or reports an error */

@@ -30,7 +30,7 @@ enum vg_host_proof {
 struct vg_peer_info {
     char *name; /* in the configuration */
     char *url;
-    char *libvirt_uri;    /* NULL if none is configured, or see libvirt_reason */
+    char *libvirt_uri;    /* NULL if none is configured, or for the reason in libvirt_reason */
     char *libvirt_reason; /* why a cluster member has no URI, or NULL */
     enum vg_peer_state state;
     char *reason; /* UNREACHABLE: one sentence; otherwise NULL */
@@ -40,7 +40,8 @@ struct vg_peer_info {
     char *version;                   /* its vgpud's version; NULL if it has never answered */
     enum vg_tls_certs migration_tls; /* its host's certificates for QEMU */
     bool clock_known;
-    int64_t clock_difference_ns; /* its clock minus ours; the error is half of round_trip_ns */
+    int64_t clock_difference_ns; /* its clock minus this host's clock; the error is at most half of
+                                    round_trip_ns */
     int64_t round_trip_ns;       /* round trip of the request that compared the clocks */
     int64_t asked_ns;            /* epoch, end of the last attempt; 0 before the first */
     int64_t answered_ns;         /* epoch, end of the last successful attempt; 0 before the first */

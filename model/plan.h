@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A plan: what the policy proposes for one snapshot, with everything that is needed to judge it.
- * This includes reason, gain, cost, the runner-up, what was skipped, and why nothing is proposed.
- * "Nothing to do" and "infeasible" are results, not errors. The CLI makes the text for users,
- * except the reason sentences, which the policy writes because it has the facts.
+ * This includes the reason, gain, cost, the runner-up, what was skipped, and why nothing is
+ * proposed. "Nothing to do" and "infeasible" are results, not errors. The CLI makes the text for
+ * users, except the reason sentences, which the policy writes itself because it has the facts.
  *
  * The same snapshot content, configuration and rule give the same plan, including its id. A plan is
  * plain data and owned by its holder; any thread may read it.
@@ -91,8 +91,8 @@ struct vg_plan_action {
     int64_t wave; /* counted from 1. Actions of a wave may run concurrently, after the earlier waves
                    * are complete; 0 in older plans */
     int64_t group;     /* counted from 1. The actions of a group share one gain; 0 in older plans */
-    bool undo_partial; /* if another action of its group fails, this action is to be undone because
-                        * it does not help alone */
+    bool undo_partial; /* if another action of its group fails, this action is to be undone, because
+                          it does not help on its own */
     GPtrArray *gpus; /* struct vg_gpu_target, one for each GPU that moves; older plans have none */
 };
 
@@ -165,7 +165,8 @@ struct vg_explanation {
     char *uuid;
     char *host;
     bool movable;
-    char *reason; /* why it can or cannot be moved at all, and whether its host is contended */
+    char *reason; /* why it can or cannot be moved at all, and whether there is contention on its
+                     host */
     GPtrArray *candidates; /* struct vg_plan_candidate, by host */
 };
 typedef struct vg_explanation vg_explanation;
@@ -196,8 +197,8 @@ json_object *vg_explanation_to_json(const vg_explanation *explanation);
 /* Parses the output of vg_plan_to_json(). Returns NULL and VG_E_INVALID for any other text. */
 vg_plan *vg_plan_from_json(const char *text, size_t size, GError **err);
 
-/* For planners. Sentences beyond VG_PLAN_WHY_MAX are only counted; drop_whys counts n sentences
- * that the caller has not even stored. */
+/* For planners. Sentences beyond VG_PLAN_WHY_MAX are only counted. vg_plan_drop_whys() counts n
+ * sentences that the caller did not write. */
 void vg_plan_add_why(vg_plan *plan, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 void vg_plan_drop_whys(vg_plan *plan, uint64_t n);
 void vg_plan_add_note(vg_plan *plan, const char *fmt, ...) G_GNUC_PRINTF(2, 3);

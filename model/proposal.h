@@ -30,7 +30,7 @@ struct vg_proposal_move {
 
 struct vg_proposal {
     char *plan; /* id of the plan, which the host's vgpud stores */
-    char *host; /* the host that made it */
+    char *host; /* the host that made the plan */
     int64_t made_ns;
     enum vg_plan_verdict verdict;
     int64_t moves_all;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a window was measured: the source of each measure, and how reliable it is.
+ * How a window was measured: the source and the reliability of each measure.
  */
 #ifndef VG_MODEL_PROVENANCE_H
 #define VG_MODEL_PROVENANCE_H
@@ -24,7 +24,7 @@ struct vg_measured {
     const char *source; /* "bpf", "procfs", ...; NULL if not measured */
     double confidence;  /* from 0 to 1, where 1 means that every event was seen, and 0.5 polled
                          * counters */
-    const char *reason; /* why it is not measured, or not better; may be NULL */
+    const char *reason; /* why it is not measured, or not measured more precisely; may be NULL */
 };
 
 #define VG_GPU_SOURCE_SIZE 64
@@ -34,15 +34,15 @@ struct vg_provenance {
     char source[64]; /* the main source: "bpf", "procfs", "replay:NAME" */
     char series[64]; /* name under which it is stored and queried: "live" for any live source,
                       * "replay:NAME" */
-    /* Sources of GPU figures: "fdinfo, nvml". In a part, empty means the source that measured the
-     * part. In a whole window, empty means that there was no source. */
+    /* Sources of GPU figures: "fdinfo, nvml". If empty in a part of a window, the source is that of
+     * the part. If empty in a whole window, there was no source. */
     char gpu_source[VG_GPU_SOURCE_SIZE];
     double confidence;   /* 0..1, of the whole window */
     int64_t cost_ns;     /* CPU time spent on the window: by the collector and, if known, by its
                           * programs in the kernel */
     uint64_t missed;     /* number of preceding windows that could not be measured */
     uint64_t gpu_missed; /* number of earlier windows whose GPU use was read too late */
-    unsigned level;      /* how much effort was skipped to stay within the budget; 0 for none */
+    unsigned level;      /* how much work was skipped to stay within the budget; 0 for none */
     bool silent;         /* a source that should have reported guest times never did */
     bool besides;        /* has no CPU figures: it completes the windows of other sources */
     struct vg_measured measures[VG_MEASURE_MAX];

@@ -24,12 +24,12 @@ struct vg_proxy_quantiles {
     int64_t p99_ns;
 };
 
-/* The socket's activity in the last seconds. */
+/* The socket's activity in the last few seconds. */
 struct vg_proxy_window {
     int64_t span_ns;     /* 0 if there was no query shortly before, so that nothing is known */
     int64_t held_ns;     /* time during which its programs had the device */
     int64_t all_held_ns; /* time during which programs of any socket had it */
-    int64_t weights;     /* sum for all sockets that had the device, or want it */
+    int64_t weights;     /* sum for all sockets that had the device or wanted it */
     int64_t done;        /* commands */
     struct vg_proxy_quantiles wait;
     struct vg_proxy_quantiles run;
@@ -80,7 +80,7 @@ struct vg_proxy_shown {
 /* Where the VM's programs could continue. */
 struct vg_proxy_place {
     char *place; /* for --to of vgpuctl proxy move */
-    char *why;   /* where this place is known from */
+    char *why;   /* how this place became known */
 };
 
 typedef struct vg_proxy_show {

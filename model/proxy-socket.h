@@ -16,7 +16,7 @@
 
 #define VG_PROXY_TOOK_MAX 1024
 
-/* The number of commands with about this duration, from arrival to completion. */
+/* The number of commands that took about this long from arrival to completion. */
 struct vg_proxy_took {
     int64_t ns; /* within 1.6 % */
     int64_t commands;
@@ -26,7 +26,7 @@ struct vg_proxy_took {
 struct vg_proxy_socket {
     char *proxy; /* path of the proxy's control socket */
     int64_t pid; /* of the proxy */
-    /* "full": its client processes have access to their GPU only; "none": they have the proxy's own
+    /* "full": its client processes can access only their GPU; "none": they have the proxy's own
      * rights; empty if an older proxy does not report it */
     char *confinement;
     char *socket;
@@ -35,11 +35,11 @@ struct vg_proxy_socket {
     /* Files with its token or key that every user on the proxy's host can read, in words. Empty if
      * all are protected; NULL if an older proxy does not report it. */
     char *open_secrets;
-    /* From here on, added by vgpud. The address of the socket for programs in a guest,
-     * "tcp:HOST:PORT" or "vsock:2:PORT"; empty if they cannot reach it. */
+    /* The members from here on are added by vgpud. The address of the socket for programs in a
+     * guest, "tcp:HOST:PORT" or "vsock:2:PORT"; empty if they cannot reach it. */
     char *address;
-    /* the GPU that the proxy serves, as named in lists of GPUs; empty if unknown, or if it is one
-     * of several. gpus is their number, or 0 before the first check */
+    /* the GPU that the proxy serves, as named in lists of GPUs; empty if unknown, or if the proxy
+     * serves several. gpus is the number of GPUs, or 0 before the first check */
     char *gpu;
     char *gpu_name; /* its name in OpenCL; empty under the same conditions */
     int64_t gpus;
@@ -51,13 +51,14 @@ struct vg_proxy_socket {
     int64_t used_bytes;        /* in buffers and images of all clients */
     int64_t reserved_bytes;    /* reserved for programs that will connect */
     int64_t clients;
-    /* time during which one of its clients had the device, in this number of turns: */
+    /* time during which one of its clients had the device; `turns` is the number of turns */
     int64_t held_ns;
     int64_t lacked_ns; /* time during which one of its clients wanted the device, but none of them
                         * had it */
     int64_t turns;
     int64_t ended; /* clients that were terminated because they held the device for too long */
-    /* received while the proxy was watched, or up to ten seconds before; of these: */
+    /* received while the proxy was monitored, or up to ten seconds before; the next members refer
+     * to these commands */
     int64_t commands;
     int64_t done;
     int64_t wait_ns; /* of completed commands */
@@ -97,8 +98,8 @@ struct vg_proxy_room {
 
 #define VG_PROXY_ROOM_S_MAX 86400
 
-/* The proxy through which a guest's OpenCL programs use a GPU, [proxy VM], as the guest has been
- * configured. */
+/* The proxy through which a guest's OpenCL programs use a GPU, [proxy VM], as configured in the
+ * guest. */
 struct vg_proxy_guest {
     char *vm;      /* its name in the configuration, or its UUID if that group has been removed */
     char *uuid;    /* empty if the VM has not been seen here yet */
@@ -124,7 +125,7 @@ void vg_proxy_socket_complete(struct vg_proxy_socket *socket, const struct vg_pr
 bool vg_proxy_room_is_id(const char *id);
 int vg_proxy_room_check(const struct vg_proxy_room *room, GError **err);
 
-/* Returns whether an address can be reached from machines other than guests of its host. */
+/* Returns whether machines other than guests of its host can connect to an address. */
 bool vg_proxy_address_is_far(const char *address);
 
 void vg_proxy_guest_free(void *guest);   /* NULL is fine */

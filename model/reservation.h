@@ -17,7 +17,7 @@ struct vg_reservation {
     char *vm;
     char *uuid;
     char *from;      /* host */
-    char *asked_by;  /* identity; NULL if this vgpud requested it itself */
+    char *asked_by;  /* identity; NULL if this vgpud itself requested it */
     bool dry_run;    /* in a request: reserve nothing */
     int64_t lease_s; /* how long the reservation lasts without renewal */
     int64_t made_ns; /* epoch */

@@ -3,8 +3,8 @@
  * How much CPU and GPU a VM wants, window by window, and the resulting class.
  *
  * Both intensities are 0..1. The live reading is an EWMA: each window of length w moves it by 1 -
- * 2^(-w / half_life) of the way to the window's value, and the first window sets it. Windows
- * without GPU records leave the GPU side unchanged.
+ * 2^(-w / half_life) of the way to the window's value, and the first window sets it directly.
+ * Windows without GPU records leave the GPU side unchanged.
  *
  * Class: the CPU flag is set at cpu_enter and cleared below cpu_leave; the GPU flag works in the
  * same way. No flag means idle, both mean mixed. Alternating takes precedence. It considers the
@@ -73,9 +73,9 @@ void vg_score_feed(vg_score *score, int64_t window_ns, double cpu_intensity, dou
 
 void vg_score_read_live(const vg_score *score, struct vg_score_reading *ret);
 
-/* Returns the class of a whole recording, from its intensities, which the caller knows more
- * precisely than any mean of windows, and from the remembered windows. gpu_intensity is 0 if the
- * GPU side is unknown. */
+/* Returns the class of a whole recording, from its intensities and the stored windows. The caller
+ * knows the intensities more precisely than any mean of windows. gpu_intensity is 0 if the GPU side
+ * is unknown. */
 enum vg_vm_class vg_score_class_of_mean(const vg_score *score, double cpu_intensity,
                                         double gpu_intensity);
 

@@ -61,14 +61,15 @@ enum vg_snapshot_source {
 struct vg_snap_vgpu_type {
     char *type;   /* "i915-GVTg_V5_4", "nvidia-63"; for a whole GPU, its PCI id, "10de:2331" */
     int64_t free; /* number of instances that are unused, or can still be created */
-    int64_t made; /* the part of `free` that already exists, which other types do not take away */
+    int64_t made; /* the part of `free` that already exists, and that creating other types does not
+                     reduce */
     int64_t memory_bytes; /* of one; 0 if unknown */
     bool mig;             /* a MIG slice: no other VM can use its engines */
 };
 
 struct vg_snap_engine {
     char *engine;
-    /* busy, for any user; the share that VMs do not account for is the host's own use */
+    /* busy, for any user; the part that no VM accounts for is used by the host itself */
     double share;
 };
 
@@ -159,7 +160,7 @@ struct vg_snap_vm {
 struct vg_snap_departed {
     char *uuid;
     int64_t age_ns;             /* time since it was last seen there */
-    struct vg_snap_profile day; /* as of a VM, up to that time */
+    struct vg_snap_profile day; /* as in struct vg_snap_vm, up to that time */
 };
 
 /* Activity of one VM's programs on a vgpu-proxy socket. */
@@ -185,7 +186,7 @@ struct vg_snap_proxy {
     char *gpu; /* the GPU that it serves; NULL if unknown, or one of several */
     int64_t gpus;
     int64_t memory_bytes; /* of that GPU; 0 if unknown */
-    char *problem;        /* why nothing is known about the newest window; NULL if it is known */
+    char *problem; /* why the figures of the newest window are unknown; NULL if they are known */
     int64_t window_ns;
     GArray *known; /* int32_t, newest last: 1 if the figures of the window are known, otherwise 0 */
     GPtrArray *sockets; /* struct vg_snap_proxy_socket, with histories as long as known */
@@ -216,7 +217,7 @@ struct vg_snap_host {
     int64_t proxy_stop_ns;
     int64_t store_bytes; /* of the data that vgpud has stored; 0 if not stated */
     bool names_gpus;     /* its vgpud moves VMs to and from the GPU that a plan names */
-    bool takes_acts;     /* its vgpud makes moves that no person requested */
+    bool takes_acts;     /* its vgpud carries out automatic moves */
     uint64_t present;    /* private, the members that its document had */
 };
 
@@ -265,7 +266,8 @@ vg_snap_host_names_gpus(const struct vg_snap_host *host)
     return host->names_gpus || host->source != VG_SOURCE_LIVE;
 }
 
-/* Returns whether a host can make moves that no person requested, likewise. */
+/* Returns whether a host can carry out automatic moves. An older vgpud does not report this either.
+ */
 static inline bool
 vg_snap_host_takes_acts(const struct vg_snap_host *host)
 {
@@ -284,8 +286,8 @@ vg_snapshot *vg_snapshot_from_json(const char *text, size_t size, GError **err);
 /* The caller puts the object. vg_json_to_text() converts it to text. */
 json_object *vg_snapshot_to_json(const vg_snapshot *snapshot);
 
-/* Returns one sealed snapshot of the hosts of several snapshots. A host, or a VM's UUID, that
- * occurs in two of them is VG_E_CONFLICT; the error names both labels (file names; the array is as
+/* Returns one sealed snapshot of the hosts of several snapshots. Fails with VG_E_CONFLICT if a host
+ * or a VM's UUID occurs in two of them. The error names both labels (file names; the array is as
  * long as parts). Hosts keep their source and times. Clocks are not compared, because hosts of
  * different recordings did not run at the same time. The offset is kept if all parts agree,
  * otherwise it is 0. The order of the parts is irrelevant. */
@@ -295,8 +297,8 @@ vg_snapshot *vg_snapshot_merge(const vg_snapshot *const *parts, const char *cons
 /* Returns the host, or NULL. The search of a sealed snapshot takes logarithmic time. */
 const struct vg_snap_host *vg_snapshot_find_host(const vg_snapshot *snapshot, const char *name);
 
-/* Finds a VM that left a host of a sealed snapshot. uuid may be NULL. Returns NULL if it did not.
- */
+/* Finds a VM that left a host of a sealed snapshot. uuid may be NULL. Returns NULL if no such VM
+ * left. */
 const struct vg_snap_departed *vg_snap_host_find_departed(const struct vg_snap_host *host,
                                                           const char *uuid);
 
@@ -304,15 +306,15 @@ const struct vg_snap_departed *vg_snap_host_find_departed(const struct vg_snap_h
  * layout of any JSON text that the snapshot came from. The caller frees it. */
 char *vg_snapshot_hash(const vg_snapshot *snapshot);
 
-/* Return the SHA-256, in hex, of the facts that a plan relies on and that measurements do not
- * change: identity, size, constraints, device types, and for a VM its host. Two snapshots with
- * different hashes have drifted. The caller frees it. */
+/* Return the SHA-256, in hex, of the facts that a plan relies on and that do not depend on
+ * measurements: identity, size, constraints, device types, and for a VM its host. If the hashes in
+ * two snapshots differ, the facts have drifted. The caller frees it. */
 char *vg_snap_vm_facts_hash(const struct vg_snap_host *host, const struct vg_snap_vm *vm);
 char *vg_snap_host_facts_hash(const struct vg_snap_host *host);
 
-/* Returns the cores that a VM wants: run + preempt + wake_wait, minus what its own CPU quota denies
- * it on any host. Under contention this is an upper bound, because a waiting vCPU might have gone
- * to sleep earlier if it had run. */
+/* Returns the cores that a VM wants: run + preempt + wake_wait, minus the time that its own CPU
+ * quota would deny it on any host. Under contention this is an upper bound, because a waiting vCPU
+ * might have gone to sleep earlier if it had run. */
 double vg_snap_vm_demand(const struct vg_snap_vm *vm);
 
 /* Returns whether a member is unknown. */

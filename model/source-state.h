@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a collector's sources: which of them measure, and why others do not. Plain data.
+ * The state of a collector's sources: which of them are measuring, and why the others are not.
+ * Plain data.
  */
 #ifndef VG_MODEL_SOURCE_STATE_H
 #define VG_MODEL_SOURCE_STATE_H
@@ -10,7 +11,7 @@
 #include "model/trouble.h"
 
 enum vg_source_state_kind {
-    VG_SOURCE_USED,   /* it measures; `reason` may say what */
+    VG_SOURCE_USED,   /* it is measuring; `reason` may say what */
     VG_SOURCE_SPARE,  /* not needed, because a better source measures */
     VG_SOURCE_LESS,   /* it measures less than it should; `reason` says why */
     VG_SOURCE_ABSENT, /* it cannot measure here; `reason` says why */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The threads of a host, their processes, and the processes that are VMs. It learns from event
- * contexts, comm fields and process events in the order of arrival, so a statement may arrive late,
- * twice or never. A tid or pid that ends and is reused is a new thread or process.
+ * contexts, comm fields and process events in the order of arrival, so a piece of information may
+ * arrive late, twice or never. A tid or pid that ends and is reused is a new thread or process.
  *
  * Threads and processes never move in memory. A pointer is valid until vg_topology_release_dead()
  * (threads) or vg_topology_free(). One thread at a time.
@@ -30,7 +30,7 @@ struct vg_process {
     int32_t pid; /* tgid; until it is known, the tid of the first thread seen */
     bool pid_known;
     bool is_vm;     /* has a vCPU thread, or was named by a VM map */
-    bool maybe_vm;  /* has a QEMU comm: its waits are worth attributing before a vCPU is seen */
+    bool maybe_vm;  /* has a QEMU comm: its waits are attributed even before a vCPU is seen */
     bool is_kernel; /* has a kernel thread that works for a process not known yet */
     bool ended;
     char name[VG_VM_NAME_MAX]; /* name of the VM; empty if unknown */
@@ -38,7 +38,7 @@ struct vg_process {
     struct vg_process
         *merged_into; /* the real process, if this process was only assumed; otherwise NULL */
     uint32_t threads; /* number of known threads that are not released */
-    uint32_t living;  /* the part of them that has not ended */
+    uint32_t living;  /* number of these that have not ended */
 };
 
 struct vg_thread {
@@ -48,8 +48,8 @@ struct vg_thread {
     uint8_t kind;       /* enum vg_thread_kind */
     bool is_vcpu;       /* because of its name, or because it entered a guest */
     bool ended;
-    int32_t works_for; /* kernel thread: the pid in its name, of the process that it is counted for;
-                        * or 0 */
+    int32_t works_for; /* kernel thread: pid of the process that it works for, taken from its name;
+                          or 0 */
     char comm[VG_COMM_LEN];
     struct vg_process *process; /* never NULL; may be merged, see vg_thread_process() */
 };
@@ -72,8 +72,8 @@ int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, co
 GPtrArray *vg_topology_unmatched_names(const vg_topology *topology);
 
 /* For callers that know from another source which processes are VMs. From now on, only
- * vg_topology_declare() creates VMs and vCPUs, not comms or guest entries. Must be called before
- * the first event. */
+ * vg_topology_declare() creates VMs and vCPUs; comms and guest entries do not. Must be called
+ * before the first event. */
 void vg_topology_only_declared(vg_topology *topology);
 
 struct vg_declared_thread {
@@ -86,7 +86,7 @@ struct vg_declared_thread {
 };
 
 /* Creates the living thread if it is new, and marks its process as a VM. May be repeated, because
- * all of it can change. Returns the process, borrowed until it has ended and
+ * all these facts can change. Returns the process, borrowed until it has ended and
  * vg_topology_forget_dead() is called. */
 const struct vg_process *vg_topology_declare(vg_topology *topology,
                                              const struct vg_declared_thread *told);
@@ -102,8 +102,8 @@ struct vg_thread *vg_topology_thread(vg_topology *topology, int32_t tid);
 /* Returns the living thread with this tid, or NULL. */
 struct vg_thread *vg_topology_find(const vg_topology *topology, int32_t tid);
 
-/* Set what became known: comm (NUL-padded, may change), process, kind, "enters guests". Each may be
- * repeated. */
+/* Set what has become known about a thread: comm (NUL-padded, may change), process, kind, "enters
+ * guests". Each may be repeated. */
 void vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char *comm);
 void vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t pid);
 void vg_topology_set_kind(vg_topology *topology, struct vg_thread *thread,
@@ -124,7 +124,7 @@ void vg_topology_forget_dead(vg_topology *topology, void (*drop)(void *data, uin
                              void *data);
 
 /* Adds a VM without threads, for activity that belongs to a VM that is not identified yet. It
- * exists until that VM, which keeps its own name, replaces it. */
+ * exists until that VM replaces it. The VM keeps its own name. */
 struct vg_process *vg_topology_add_vm(vg_topology *topology, const char *name);
 void vg_topology_replace_vm(vg_topology *topology, struct vg_process *stand_in,
                             struct vg_process *process);
@@ -154,8 +154,8 @@ vg_thread_process(const struct vg_thread *thread)
     return vg_process_resolve(thread->process);
 }
 
-/* All threads, including those that ended but are not yet released, and all processes seen so far
- * that are VMs, or may be. In order of first appearance. */
+/* For loops over all threads, including ended threads that are not released yet, and over all
+ * processes seen so far that are VMs or may be VMs. In order of first appearance. */
 uint32_t vg_topology_thread_count(const vg_topology *topology); /* slots in use or free */
 struct vg_thread *vg_topology_thread_at(const vg_topology *topology, uint32_t slot); /* or NULL */
 uint32_t vg_topology_process_count(const vg_topology *topology);

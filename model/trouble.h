@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problems with a known remedy. vgpud reports them as codes, and vgpuctl doctor converts the codes
- * to advice. An error carries the code as its detail (base/error.h). Messages are only for people.
+ * Problems with a known solution. vgpud reports them as codes, and vgpuctl doctor converts the
+ * codes to advice. An error carries the code as its detail (base/error.h). Messages are only for
+ * people.
  */
 #ifndef VG_MODEL_TROUBLE_H
 #define VG_MODEL_TROUBLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verdict on a move: whether the VMs of its hosts lose less since then. Plain data described by
- * a record; a part of the move, so that the journal keeps it.
+ * The verdict on a move: whether the VMs of its hosts have lost less since then. Plain data
+ * described by a record; the journal stores it as a part of the move.
  */
 #ifndef VG_MODEL_VERDICT_H
 #define VG_MODEL_VERDICT_H
@@ -25,12 +25,12 @@ enum vg_verdict_result {
     VG_VERDICT_MAX
 };
 
-/* Figures are per second of the time that was compared: 1e9 is one core, or one GPU engine. */
+/* Figures are per second of the periods that were compared: 1e9 is one core, or one GPU engine. */
 struct vg_move_verdict {
     enum vg_verdict_result result;
     char *why; /* one or two sentences; NULL if it has not been judged */
     int64_t judged_ns;
-    int64_t seconds;         /* the length of both times */
+    int64_t seconds;         /* the length of each period */
     GPtrArray *hosts;        /* char *: those whose VMs were judged */
     GPtrArray *others;       /* char *: the hosts for comparison, which no move touched */
     bool measured;           /* if false, all figures that follow are unknown */
@@ -39,8 +39,10 @@ struct vg_move_verdict {
     bool gpu_measured;           /* if false, the next two are unknown */
     int64_t gpu_before_ns_per_s; /* the time that their GPU requests waited */
     int64_t gpu_after_ns_per_s;
-    int64_t others_ns_per_s; /* by how much more as many other hosts lost after it than before */
-    int64_t gain_ns_per_s;   /* what is no longer lost, corrected by the others; in cores */
+    int64_t others_ns_per_s; /* how much more the same number of other hosts lost after the move
+                                than before it */
+    int64_t gain_ns_per_s;   /* reduction of losses, corrected by the change on the other hosts; in
+                                cores */
     int64_t low_ns_per_s;    /* the 95 % interval of the gain */
     int64_t high_ns_per_s;
     bool predicted; /* if false, the next one is unknown */
@@ -50,11 +52,11 @@ struct vg_move_verdict {
 extern const struct vg_record_type vg_move_verdict_record;
 extern const char *const vg_verdict_names[]; /* "none", "helped", "no-effect", ... */
 
-/* Returns the words that people read: "no effect". */
+/* Returns the text for users: "no effect". */
 const char *vg_verdict_text(enum vg_verdict_result result);
 
 /* Makes the object for the API. Unknown figures are null. Returns NULL if the move has not been
- * judged. The caller puts it. */
+ * judged. The caller releases it with json_object_put(). */
 json_object *vg_move_verdict_to_json(const struct vg_move_verdict *verdict);
 
 void vg_move_verdict_free(void *verdict); /* NULL is fine */

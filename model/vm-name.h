@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* Returns whether id is the name of a VM, or its UUID in upper or lower case. Each of the three may
- * be NULL or empty, and then matches nothing; if name is NULL, only the UUID is compared. */
+ * be NULL or empty; it then matches nothing; if name is NULL, only the UUID is compared. */
 bool vg_vm_is(const char *id, const char *name, const char *uuid);
 
 #endif

@@ -20,14 +20,14 @@ struct vg_vulkan_request {
     bool enabled;
     int64_t hostmem_bytes; /* 0 for VG_VULKAN_HOSTMEM_DEFAULT */
     char *render_node;     /* the node that egl-headless renders on; NULL if libvirt chooses it */
-    bool loosen_sandbox;   /* vgpud-qemu-spawn starts QEMU, with permission to start programs */
+    bool loosen_sandbox; /* vgpud-qemu-spawn starts QEMU, with permission to start other programs */
     bool dry_run;
 };
 
 struct vg_vulkan_change {
     char *vm;
     char *uuid;
-    bool enabled; /* afterwards */
+    bool enabled; /* whether Vulkan is enabled after the change */
     bool dry_run;
     bool changed;          /* the definition changes, or would change */
     bool running;          /* the VM is running, so the change takes effect at its next start */

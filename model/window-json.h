@@ -17,8 +17,8 @@
 void vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures,
                          unsigned int lacks);
 
-/* Adds "unknown" and "bounds", the names of the figures that lacks makes unknown and lower bounds,
- * unless these are empty. more: other figures of the object; may be NULL. */
+/* Adds "unknown" and "bounds": the names of the figures that are unknown, or only lower bounds,
+ * because of lacks. Empty lists are not added. more: other figures of the object; may be NULL. */
 void vg_json_add_lacks(json_object *object, unsigned int lacks,
                        const struct vg_figure_beside *more);
 

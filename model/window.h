@@ -30,8 +30,8 @@ struct vg_lost_to {
     enum vg_aggressor_kind kind;
     uint32_t vm_id;      /* VM: id of its process in the topology */
     int64_t ns;          /* time during which the aggressor ran and the victim waited */
-    int64_t vcpu_ns;     /* the part of ns by vCPU threads (VM and SELF) */
-    int64_t emulator_ns; /* the part of ns by other threads of the QEMU process */
+    int64_t vcpu_ns;     /* the part of ns during which vCPU threads ran (VM and SELF) */
+    int64_t emulator_ns; /* the part of ns during which other threads of the QEMU process ran */
     uint64_t count;      /* preemptions after which a thread of the aggressor ran */
 };
 
@@ -58,7 +58,7 @@ enum vg_gpu_lack {
     VG_GPU_NO_SLICES = 1 << 2,
     VG_GPU_NO_SUSPENSIONS = 1 << 3,
     VG_GPU_NO_MEMORY = 1 << 4,
-    VG_GPU_NO_WORK = 1 << 5, /* busy_ns and exec_ns: other rows have them, or parts of them */
+    VG_GPU_NO_WORK = 1 << 5, /* busy_ns and exec_ns: all or part of them are in other rows */
     /* lacks never contains NO_ENDS and NO_CONTEXTS, because the figures imply them. */
     VG_GPU_NO_ENDS = 1 << 6, /* latencies: no request started and ended in the period */
     VG_GPU_NO_CONTEXTS = 1 << 7,
@@ -86,11 +86,11 @@ struct vg_gpu_sample {
     /* Only in a sum; otherwise 0. */
     /* total length of the windows with this row, over which confidence is averaged */
     int64_t told_ns;
-    uint64_t most_requests; /* in the window whose latencies these are */
+    uint64_t most_requests; /* number of requests in the window that these latencies are from */
 };
 
 /* Use of one engine by one process outside VMs. A sum of windows has at most this many of them, the
- * most recently seen. */
+ * most recently seen ones. */
 #define VG_WINDOW_GPU_PROCESSES_MAX 1024
 struct vg_gpu_process_sample {
     int32_t pid; /* or the thread's tid, if records have no process ids */
@@ -112,7 +112,7 @@ struct vg_lost_process {
     char cgroup[VG_CGROUP_LEN]; /* truncated at the start if too long; empty if the process had
                                  * exited */
     int64_t ns;
-    int64_t error_ns; /* in a sum: upper bound of additional time from before it had a row */
+    int64_t error_ns; /* in a sum: upper bound of the additional time before it had a row */
     uint64_t count;
 };
 
@@ -147,9 +147,9 @@ struct vg_gone_vm {
     char name[VG_VM_NAME_MAX];
 };
 
-/* A request that ended in the window. A window has at most this many; if there were more, it has a
- * random half, quarter, ... of them, so that each VM keeps its proportion. Unknown times are
- * VG_TIME_UNKNOWN. */
+/* A request that ended in the window. A window stores at most this many. If there were more, it
+ * stores a random half, quarter, ... of them, so that the proportions between VMs are preserved.
+ * Unknown times are VG_TIME_UNKNOWN. */
 #define VG_WINDOW_GPU_REQUESTS_MAX 4096
 struct vg_gpu_request_sample {
     uint32_t gpu; /* index into the window's gpus: device and engine */
@@ -204,7 +204,7 @@ struct vg_host_sample {
     int64_t idle_ns;
     double load[3]; /* mean number of threads that run or wait, over 1, 5 and 15 minutes */
     struct vg_pressure pressure[VG_RESOURCE_MAX]; /* of the whole host */
-    /* why pressure is unknown; static. NULL if it is known, or was not read */
+    /* why pressure is unknown; static. NULL if pressure is known, or was not read */
     const char *no_pressure;
     const char *no_cpu_waits; /* the same for wait_ns of CPUs */
 };
@@ -225,7 +225,7 @@ struct vg_window {
     GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
     unsigned int lacks;    /* enum vg_cpu_lack, for the tasks and for a recording's VMs */
     GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */
-    GArray *gpu_processes; /* struct vg_gpu_process_sample, by device, engine, most busy first */
+    GArray *gpu_processes; /* struct vg_gpu_process_sample, by device, engine, busiest first */
     uint64_t gpu_processes_left_out; /* in a sum: number of rows that others replaced */
     GArray *gpu_requests; /* struct vg_gpu_request_sample, by end; empty if not requested */
     struct vg_host_sample host;
